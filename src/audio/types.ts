@@ -1,0 +1,64 @@
+/** Random access to the bytes of one recording, whatever holds them. Implemented by `platform`. */
+export interface ByteSource {
+  /** Total size in bytes. */
+  readonly sizeBytes: number;
+  /** Bytes `[offset, offset + length)`; shorter only where the source ends. The view may be reused by the next call. */
+  read(offset: number, length: number): Promise<Uint8Array>;
+}
+
+export type CodecName = 'pcm' | 'mp3' | 'flac';
+
+/** What a decoder must know before the first packet. */
+export interface CodecSpec {
+  readonly codec: Exclude<CodecName, 'pcm'>;
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  /** Codec private data (for FLAC the 34 bytes of STREAMINFO). */
+  readonly extraData?: Uint8Array;
+}
+
+/** One open decoder: packets in, mono out. */
+export interface PacketDecoder {
+  /**
+   * Decodes one packet to mono (mean of the channels), at the codec's own rate, in −1…1.
+   * A damaged packet gives an empty array, never a throw. The view is valid until the next call.
+   */
+  decode(packet: Uint8Array): Float32Array;
+  /** Rate of what `decode` returned last, in Hz: the decoder's word, not the container's. */
+  readonly sampleRateHz: number;
+  close(): void;
+}
+
+export interface DecoderPort {
+  open(spec: CodecSpec): PacketDecoder;
+}
+
+/** One open rational resampler to 16 kHz whose output is aligned to the absolute sample index of the recording. */
+export interface Resampler {
+  /** Input samples at the source rate; returns the outputs that are complete. The view is valid until the next call. */
+  push(samples: Float32Array): Float32Array;
+  /** Outputs that still hang on samples after the end (taken as zero). */
+  flush(): Float32Array;
+  close(): void;
+}
+
+export interface ResamplerPort {
+  /**
+   * @param fromHz source rate
+   * @param firstInputSample absolute index, at the source rate, of the first sample that will be pushed
+   * @param firstOutputSample absolute 16 kHz index of the first output to return
+   */
+  open(fromHz: number, firstInputSample: number, firstOutputSample: number): Resampler;
+  /** Input samples needed before the exact position of an output for it to be bit-equal to the unsharded run. */
+  contextInputSamples(fromHz: number): number;
+}
+
+/** Why a recording cannot be used. `message` is one sentence for the person who sent it. */
+export interface AudioError {
+  readonly kind: 'empty' | 'not_audio' | 'unsupported' | 'corrupt' | 'no_samples';
+  readonly message: string;
+}
+
+export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
+
+export const OUTPUT_RATE_HZ = 16000;

@@ -1,0 +1,71 @@
+/** Facts about a segmentation model, read from its metadata and the manifest. */
+export interface SegmentationInfo {
+  readonly id: string;
+  readonly windowSamples: number;
+  /** Powerset classes per frame. */
+  readonly classes: number;
+  readonly maxLocalSpeakers: number;
+  readonly maxSimultaneous: number;
+  /** Frame j is centred on sample `frameShiftSamples * j + frameSizeSamples / 2` of the window. */
+  readonly frameShiftSamples: number;
+  readonly frameSizeSamples: number;
+  readonly framesPerWindow: number;
+}
+
+/** Sliding-window speaker segmentation (one window a call). */
+export interface SegmentationPort {
+  readonly info: SegmentationInfo;
+  /** samples [windowSamples] → log-probabilities [framesPerWindow * classes], row-major. The result is the caller's. */
+  run(window: Float32Array): Promise<Float32Array>;
+}
+
+export interface EmbeddingInfo {
+  readonly id: string;
+  readonly dimension: number;
+  /** Filterbank frames per trunk frame (2 for embedder-v0). */
+  readonly frameStride: number;
+  /** Stretch of audio that the trunk sees at a time. */
+  readonly stretchSamples: number;
+}
+
+/** Output of the embedding trunk over one stretch. */
+export interface TrunkOutput {
+  /** [frameCount, channels] */
+  readonly frames: Float32Array;
+  /** attention logits [frameCount, channels]; undefined for a model that pools by plain statistics */
+  readonly logits: Float32Array;
+  readonly frameCount: number;
+  readonly channels: number;
+}
+
+/** Speaker embedding in two halves (trunk once a stretch, head per mask) or whole (per mask). */
+export type EmbeddingPort =
+  | {
+      readonly form: 'split';
+      readonly info: EmbeddingInfo;
+      /** mean-normalised filterbank [frames, 80] → trunk output */
+      trunk(feats: Float32Array, frames: number): Promise<TrunkOutput>;
+      /** pooled [batch, 2 * channels] → embeddings [batch, dimension], not normalised */
+      head(pooled: Float32Array, batch: number): Promise<Float32Array>;
+    }
+  | {
+      readonly form: 'whole';
+      readonly info: EmbeddingInfo;
+      /** mean-normalised filterbank [frames, 80] of the kept frames → embedding [dimension], not normalised */
+      embed(feats: Float32Array, frames: number): Promise<Float32Array>;
+    };
+
+export interface FilterbankPort {
+  /**
+   * Kaldi log-mel filterbank, 80 bands, 25 ms / 10 ms, Hamming, pre-emphasis 0.97, snip edges.
+   * samples at 16 kHz in −1…1 → [frames, 80] without mean normalisation. The view is valid until the next call.
+   */
+  compute(samples: Float32Array): Float32Array;
+}
+
+/** One speaker turn, seconds from the start of the audio. */
+export interface Turn {
+  readonly speaker: number;
+  readonly startSeconds: number;
+  readonly endSeconds: number;
+}
