@@ -59,7 +59,7 @@ CREATE TABLE outbox (
   body TEXT NOT NULL,
   due_at INTEGER NOT NULL,
   lease_until INTEGER NOT NULL,
-  sends INTEGER NOT NULL DEFAULT 0
+  starts INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX outbox_lease ON outbox (lease_until);
 CREATE INDEX outbox_job ON outbox (job_id);

@@ -1,3 +1,9 @@
+/** Overrides of pipeline parameters that were tuned with a model, by the names of `DiarizationSettings`. */
+export type Tuning = { readonly [name: string]: number | boolean | Tuning };
+
+/** Tuned overrides for every setting (`all`) and for one of them (`precision-2`, `community-1`), which wins. */
+export type TuningBySetting = { readonly [setting: string]: Tuning };
+
 /** Facts about a segmentation model, read from its metadata and the manifest. */
 export interface SegmentationInfo {
   readonly id: string;
@@ -10,6 +16,7 @@ export interface SegmentationInfo {
   readonly frameShiftSamples: number;
   readonly frameSizeSamples: number;
   readonly framesPerWindow: number;
+  readonly tuned: TuningBySetting;
 }
 
 /** Sliding-window speaker segmentation (one window a call). */
@@ -26,6 +33,7 @@ export interface EmbeddingInfo {
   readonly frameStride: number;
   /** Stretch of audio that the trunk sees at a time. */
   readonly stretchSamples: number;
+  readonly tuned: TuningBySetting;
 }
 
 /** Output of the embedding trunk over one stretch. */
@@ -61,6 +69,22 @@ export interface FilterbankPort {
    * samples at 16 kHz in −1…1 → [frames, 80] without mean normalisation. The view is valid until the next call.
    */
   compute(samples: Float32Array): Float32Array;
+}
+
+/** The frames of one trunk output that belong to a speaker. */
+export interface PoolingPiece {
+  readonly trunk: TrunkOutput;
+  /** [frameCount], non-zero where the frame is kept */
+  readonly mask: Uint8Array;
+}
+
+export interface PoolingPort {
+  /**
+   * Attentive statistics pooling over the kept frames of all pieces together (Okabe et al., 2018): per channel the softmax of
+   * the logits over the kept frames, weighted mean and standard deviation (variance floor 1e-5).
+   * pieces → [2 * channels], means before deviations; undefined when no frame is kept. The result is the caller's.
+   */
+  pool(pieces: readonly PoolingPiece[]): Float32Array | undefined;
 }
 
 /** One speaker turn, seconds from the start of the audio. */

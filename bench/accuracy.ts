@@ -1,0 +1,124 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { DiarizeOutput } from '../client/sdk/types.ts';
+import { settingsOf } from '../src/diarization/index.ts';
+import type { Engine } from '../src/jobs/ports.ts';
+import { renderAccuracy } from './accuracy-tables.ts';
+import { BenchService } from './bench-service.ts';
+import { checkoutWithPack } from './checkout.ts';
+import { nodeEngine } from './node-engine.ts';
+import { finishWithOracle } from './oracle.ts';
+import { type MeasuredPack, packOfService, packWithReferenceSegmentation } from './packs.ts';
+import { ALL_FIELDS, analyse, finish } from './pipeline.ts';
+import type { LabelledRecording } from './recordings.ts';
+import { type Judged, judgeFrames, judgeTurns } from './score/agreement.ts';
+import { type DiarizationError, diarizationError } from './score/der.ts';
+import { segmentsFromTurns } from './score/rttm.ts';
+import { say } from './shared.ts';
+import { type SweepRow, sweepSherpa } from './sherpa-sweep.ts';
+import { SETTINGS } from './speed.ts';
+
+/** One setting with one pack over all recordings, in their order. */
+export interface SettingResult {
+  readonly setting: (typeof SETTINGS)[number];
+  readonly errors: readonly DiarizationError[];
+  /** The same with the true speakers in place of the clustering. */
+  readonly oracleErrors: readonly DiarizationError[];
+  readonly frames: readonly Judged[];
+  readonly turns: readonly Judged[];
+}
+
+export interface PackResult {
+  readonly label: string;
+  readonly settings: readonly SettingResult[];
+  readonly sherpa: readonly SweepRow[] | undefined;
+  /** Names of the recordings whose output through the real service was compared with the one measured here. */
+  readonly provenThroughService: readonly string[];
+}
+
+/** DER, speaker counts and confidences on the labelled recordings, beside sherpa-onnx with the same weights. */
+export async function measureAccuracy(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
+  if (!recordings) return '**Not measured:** the labelled recordings of `../shared/audio` are not here.';
+  const reference = packWithReferenceSegmentation();
+  const results: PackResult[] = [];
+  for (const pack of reference ? [packOfService(), reference] : [packOfService()]) {
+    results.push(await measurePack(pack, recordings));
+  }
+  return renderAccuracy(recordings, results, reference !== undefined);
+}
+
+async function measurePack(pack: MeasuredPack, recordings: readonly LabelledRecording[]): Promise<PackResult> {
+  const engine = await nodeEngine(pack);
+  const settings: SettingResult[] = [];
+  for (const setting of SETTINGS) settings.push(await measureSetting(engine, pack.label, setting, recordings));
+  return {
+    label: pack.label,
+    settings,
+    provenThroughService: await compareWithService(engine, pack, recordings),
+    sherpa: sweepSherpa(pack, recordings),
+  };
+}
+
+async function measureSetting(
+  engine: Engine,
+  label: string,
+  setting: (typeof SETTINGS)[number],
+  recordings: readonly LabelledRecording[],
+): Promise<SettingResult> {
+  const errors: DiarizationError[] = [];
+  const oracleErrors: DiarizationError[] = [];
+  const frames: Judged[] = [];
+  const turns: Judged[] = [];
+  for (const { name, reference, samples } of recordings) {
+    say(`${setting} with ${label}: ${name}`);
+    const part = await analyse(samples, engine, settingsOf(setting));
+    const output = await finish(part, samples.length, settingsOf(setting));
+    const found = segmentsFromTurns(output?.diarization ?? []);
+    errors.push(diarizationError(reference, found));
+    const oracle = await finishWithOracle(part, samples.length, settingsOf(setting), reference);
+    oracleErrors.push(diarizationError(reference, segmentsFromTurns(oracle.diarization)));
+    if (!output?.confidence) continue;
+    const { score, resolution } = output.confidence;
+    const confidences = score.map((percent) => percent / 100);
+    frames.push(...judgeFrames(reference, found, confidences, resolution));
+    const confident = output.diarization.map((turn) => (turn.confidence?.[turn.speaker] ?? Number.NaN) / 100);
+    turns.push(
+      ...judgeTurns(
+        reference,
+        found.map((segment, index) => ({ ...segment, confidence: confident[index]! })),
+      ),
+    );
+  }
+  return { setting, errors, oracleErrors, frames, turns };
+}
+
+/**
+ * The tables are made in this process, because it is quicker. That the service gives the same is shown on one recording of
+ * each folder: its whole answer must be equal.
+ *
+ * @throws Error when one differs
+ */
+async function compareWithService(
+  engine: Engine,
+  pack: MeasuredPack,
+  recordings: readonly LabelledRecording[],
+): Promise<string[]> {
+  const samples = recordings.filter(({ set }, index) => recordings.findIndex((one) => one.set === set) === index);
+  const checkout = pack.label === packOfService().label ? undefined : checkoutWithPack(pack);
+  const service = await BenchService.start({ root: checkout?.folder });
+  try {
+    for (const { name, path, samples: audio } of samples) {
+      for (const model of SETTINGS) {
+        say(`${model} with ${pack.label} through the service: ${name}`);
+        const here = await finish(await analyse(audio, engine, settingsOf(model)), audio.length, settingsOf(model));
+        const there: DiarizeOutput = (await service.diarize(path, { model, ...ALL_FIELDS })).output;
+        if (!isDeepStrictEqual(here, there)) {
+          throw new Error(`${model} with ${pack.label} gives another result through the service for ${name}`);
+        }
+      }
+    }
+  } finally {
+    await service.stop();
+    checkout?.remove();
+  }
+  return samples.map(({ name }) => name);
+}

@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { localKey } from '../client/cli/local-key.ts';
+import { listProcesses } from '../client/local/processes.ts';
+import { startLocalService } from '../client/local/service.ts';
+import { RollcallClient } from '../client/sdk/client.ts';
+import type { DiarizeOptions, DiarizeOutput, ErrorOutput, JobResult } from '../client/sdk/types.ts';
+import { serveFile } from './file-server.ts';
+import { cacheDir } from './shared.ts';
+
+/** One structured line of the Worker's log. */
+export interface LogEntry {
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+export interface FinishedJob {
+  readonly output: DiarizeOutput;
+  /** From the job's creation to its success, by the service's own clock. */
+  readonly wallMs: number;
+  /** What the Worker logged for this job. */
+  readonly log: readonly LogEntry[];
+}
+
+/** A service of its own for a measurement, in real workerd, on a state folder that starts empty. */
+export class BenchService {
+  private constructor(
+    private readonly stateDir: string,
+    private readonly service: Awaited<ReturnType<typeof startLocalService>>,
+    private readonly client: RollcallClient,
+    private readonly entries: LogEntry[],
+  ) {}
+
+  /** @param root the checkout to run; this one by default */
+  static async start(options: { root?: string; inspectorPort?: number } = {}): Promise<BenchService> {
+    const stateDir = mkdtempSync(join(cacheDir(), 'state-'));
+    const entries: LogEntry[] = [];
+    let rest = '';
+    const onLog = (text: string): void => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop()!;
+      for (const line of lines) {
+        const entry = parseLogLine(line);
+        if (entry) entries.push(entry);
+      }
+    };
+    try {
+      const service = await startLocalService({ stateDir, onLog, ...options });
+      const key = await localKey(service, stateDir);
+      return new BenchService(stateDir, service, new RollcallClient({ url: service.url, key }), entries);
+    } catch (error) {
+      rmSync(stateDir, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  /**
+   * Diarizes a file that the service fetches over HTTP from this process.
+   *
+   * @throws Error when the job does not succeed
+   */
+  async diarize(path: string, options: Omit<DiarizeOptions, 'url'>): Promise<FinishedJob> {
+    const files = await serveFile(path);
+    try {
+      const created = await this.client.diarize({ ...options, url: files.url });
+      if (!created.ok) throw new Error(created.error.message);
+      const { jobId } = created.value;
+      const waited = await this.client.wait(jobId, { pollMs: 500 });
+      if (!waited.ok) throw new Error(waited.error.message);
+      const job: JobResult = waited.value;
+      if (job.status !== 'succeeded' || !job.output) {
+        throw new Error(`the job ${job.status}: ${(job.output as ErrorOutput | undefined)?.error ?? 'no output'}`);
+      }
+      return {
+        output: job.output as DiarizeOutput,
+        wallMs: Date.parse(job.updatedAt) - Date.parse(job.createdAt),
+        log: this.entries.filter((entry) => entry.jobId === jobId),
+      };
+    } finally {
+      await files.close();
+    }
+  }
+
+  /** Process id of the workerd that runs the Worker. */
+  workerdPid(): number | undefined {
+    const address = `--socket-addr=entry=127.0.0.1:${this.service.port} `;
+    return listProcesses().find(({ command }) => command.includes('workerd') && `${command} `.includes(address))?.pid;
+  }
+
+  async stop(): Promise<void> {
+    await this.service.stop();
+    rmSync(this.stateDir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Other things than structured lines may be on the log; they give undefined. */
+function parseLogLine(line: string): LogEntry | undefined {
+  const start = line.indexOf('{');
+  if (start < 0) return undefined;
+  try {
+    const value: unknown = JSON.parse(line.slice(start));
+    const isEntry = typeof value === 'object' && value !== null && 'event' in value && typeof value.event === 'string';
+    return isEntry ? (value as LogEntry) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { projectDir } from '../client/local/paths.ts';
+import { modelPath, readManifest } from '../client/models/store.ts';
+import { type ModelFile, type ModelPack, packInUse } from '../src/platform/onnx/manifest.ts';
+import { readOnnxMetadata } from '../src/platform/onnx/metadata.ts';
+import { withOnnxMetadata } from './onnx-metadata.ts';
+import { cacheDir, sharedPath } from './shared.ts';
+
+/** A pack that is measured, and what the tables call it. */
+export interface MeasuredPack {
+  readonly label: string;
+  readonly pack: ModelPack;
+}
+
+/** The pack in use, as the service runs it. */
+export function packOfService(): MeasuredPack {
+  const pack = packInUse(readManifest(projectDir));
+  return { label: pack.segmentation.id, pack };
+}
+
+/** The same with segmentation-3.0 int8 in the segmentation slot; undefined where that file is not at hand. */
+export function packWithReferenceSegmentation(): MeasuredPack | undefined {
+  const { pack } = packOfService();
+  const studio = readManifest(projectDir).packs.get('studio')?.segmentation;
+  if (!studio || !findModel(studio.files.model)) return undefined;
+  return { label: studio.id, pack: { ...pack, segmentation: studio } };
+}
+
+/** Path of a model file: in the repository, pulled, or beside the checkout. */
+export function findModel(file: ModelFile): string | undefined {
+  const own = modelPath(projectDir, file);
+  return existsSync(own) ? own : sharedPath('models', basename(file.path));
+}
+
+/** @throws when the file is missing or not the one of the manifest */
+export function readModel(file: ModelFile): Uint8Array {
+  const path = findModel(file);
+  if (!path) throw new Error(`models/${file.path} is missing`);
+  const bytes = readFileSync(path);
+  if (createHash('sha256').update(bytes).digest('hex') !== file.sha256) {
+    throw new Error(`${path} is not the file that the manifest names`);
+  }
+  return bytes;
+}
+
+/** Paths of the pack's weights in the form that sherpa-onnx loads; undefined when it has no whole embedder. */
+export function sherpaModels({ pack }: MeasuredPack): { segmentation: string; embedder: string } | undefined {
+  const { embedding, segmentation } = pack;
+  const whole = embedding.form === 'whole' ? embedding.files.model : embedding.files.whole;
+  const embedder = whole && findModel(whole);
+  if (!embedder) return undefined;
+  const path = findModel(segmentation.files.model);
+  if (!path) return undefined;
+  const bytes = readModel(segmentation.files.model);
+  if (readOnnxMetadata(bytes).has('window_size')) return { segmentation: path, embedder };
+  // sherpa-onnx knows the window by another name than our export.
+  const copy = join(cacheDir(), `${segmentation.files.model.sha256.slice(0, 16)}-window-size.onnx`);
+  writeFileSync(copy, withOnnxMetadata(bytes, { window_size: String(segmentation.facts.windowSamples) }));
+  return { segmentation: copy, embedder };
+}

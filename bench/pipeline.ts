@@ -1,0 +1,57 @@
+import type { DiarizeOutput } from '../client/sdk/types.ts';
+import {
+  analyseShard,
+  assemble,
+  type Diarization,
+  type DiarizationSettings,
+  encodePart,
+  openPart,
+  type PartReader,
+  writeOutput,
+} from '../src/diarization/index.ts';
+import type { Engine } from '../src/jobs/ports.ts';
+
+/** Every optional field of the output. */
+export const ALL_FIELDS = {
+  exclusive: true,
+  confidence: true,
+  turnLevelConfidence: true,
+  speechProbability: true,
+  crosstalkProbability: true,
+  speakerProbability: true,
+} as const;
+
+const BLOCK_SAMPLES = 16000;
+
+async function* blocksOf(samples: Float32Array): AsyncGenerator<Float32Array> {
+  for (let at = 0; at < samples.length; at += BLOCK_SAMPLES) yield samples.subarray(at, at + BLOCK_SAMPLES);
+}
+
+const noPause = async (): Promise<void> => undefined;
+
+/** Runs the models over a whole recording as one shard, and stores the part as the service does. */
+export async function analyse(
+  samples: Float32Array,
+  engine: Engine,
+  settings: DiarizationSettings,
+): Promise<PartReader> {
+  const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
+  const bytes = encodePart(await analyseShard(blocksOf(samples), shard, engine, settings, noPause));
+  return openPart(async (offset, length) => bytes.subarray(offset, offset + length));
+}
+
+/** The output document of a job on this part with all its fields; undefined when there is no speech. */
+export async function finish(
+  part: PartReader,
+  totalSamples: number,
+  settings: DiarizationSettings,
+): Promise<DiarizeOutput | undefined> {
+  const parts = { count: 1, readEmbeddings: () => part.readEmbeddings(), readFrames: () => part.readFrames() };
+  const result = await assemble(parts, { totalSamples }, settings, {});
+  return result.ok ? toOutput(result.value) : undefined;
+}
+
+/** As a client sees it. */
+export function toOutput(diarization: Diarization): DiarizeOutput {
+  return JSON.parse([...writeOutput(diarization, ALL_FIELDS)].join('')) as DiarizeOutput;
+}

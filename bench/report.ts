@@ -1,0 +1,70 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+
+/** The parts of the report, in their order. */
+export const SECTIONS = ['accuracy', 'speed', 'memory', 'start'] as const;
+export type Section = (typeof SECTIONS)[number];
+
+const TITLES: Readonly<Record<Section, string>> = {
+  accuracy: 'Accuracy',
+  speed: 'Speed',
+  memory: 'Memory',
+  start: 'From installed to the first result',
+};
+
+const INTRODUCTION = `# Results
+
+Written by \`npm run bench\`; \`bench/README.md\` says what is measured and how. Every part names the day, the commit and the
+machine that it was measured on: a part that was not run again keeps its older figures.
+`;
+
+/** What a part was measured with. */
+export interface Provenance {
+  readonly date: string;
+  readonly commit: string;
+  readonly machine: string;
+  readonly command: string;
+  /** Load of the machine just before the run, in cores. */
+  readonly loadBefore: number;
+}
+
+const startOf = (section: Section): string => `<!-- ${section} -->`;
+const endOf = (section: Section): string => `<!-- end of ${section} -->`;
+
+/** Puts the given parts in the place of their older versions and keeps the others. */
+export function writeReport(
+  path: string,
+  parts: ReadonlyMap<Section, { readonly body: string; readonly provenance: Provenance }>,
+): void {
+  const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  const texts = SECTIONS.flatMap((section) => {
+    const part = parts.get(section);
+    if (part) return [renderPart(section, part.body, part.provenance)];
+    const older = keptPart(before, section);
+    return older === undefined ? [] : [older];
+  });
+  writeFileSync(path, `${INTRODUCTION}\n${texts.join('\n')}`);
+}
+
+function renderPart(
+  section: Section,
+  body: string,
+  { date, commit, machine, command, loadBefore }: Provenance,
+): string {
+  const busy =
+    loadBefore > 0.5 ? ` The machine was doing other work (load ${loadBefore.toFixed(1)}): times are too long.` : '';
+  const head = `Measured ${date} at commit ${commit} with \`${command}\` on ${machine}.${busy}`;
+  return `${startOf(section)}\n## ${TITLES[section]}\n\n${head}\n\n${body.trim()}\n${endOf(section)}\n`;
+}
+
+function keptPart(report: string, section: Section): string | undefined {
+  const start = report.indexOf(startOf(section));
+  const end = report.indexOf(endOf(section));
+  return start < 0 || end < start ? undefined : `${report.slice(start, end)}${endOf(section)}\n`;
+}
+
+/** A Markdown table; the columns from `numericFrom` on are aligned to the right. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[], numericFrom = 1): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  const rule = head.map((_, column) => (column < numericFrom ? '---' : '--:'));
+  return [line(head), `|${rule.join('|')}|`, ...rows.map(line)].join('\n');
+}

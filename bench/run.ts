@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import { Command, CommanderError } from 'commander';
+import { projectDir } from '../client/local/paths.ts';
+import { measureAccuracy } from './accuracy.ts';
+import { describeCommit, describeMachine, loadNow } from './machine.ts';
+import { measureMemory } from './memory.ts';
+import { nodeAudio } from './node-engine.ts';
+import { type LabelledRecording, loadRecordings } from './recordings.ts';
+import { type Provenance, SECTIONS, type Section, writeReport } from './report.ts';
+import { say } from './shared.ts';
+import { measureSpeed } from './speed.ts';
+import { measureStart } from './start.ts';
+
+const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undefined) => Promise<string> | string>> = {
+  accuracy: measureAccuracy,
+  speed: measureSpeed,
+  memory: measureMemory,
+  start: measureStart,
+};
+
+async function bench(wanted: readonly string[], output: string): Promise<void> {
+  const sections = wanted.length === 0 ? SECTIONS : SECTIONS.filter((section) => wanted.includes(section));
+  const recordings = await loadRecordings(nodeAudio());
+  if (!recordings) say('../shared/audio is not here: what needs it is left out.');
+  const parts = new Map<Section, { body: string; provenance: Provenance }>();
+  for (const section of sections) {
+    const loadBefore = loadNow();
+    const provenance: Provenance = {
+      date: new Date().toISOString().slice(0, 10),
+      commit: describeCommit(),
+      machine: describeMachine(),
+      command: `npm run bench -- ${section}`,
+      loadBefore,
+    };
+    say(`${section} …`);
+    const body = await measure[section](recordings);
+    process.stdout.write(`\n${body}\n`);
+    parts.set(section, { body, provenance });
+    // After each part, so that a later one that fails loses nothing.
+    writeReport(output, parts);
+  }
+}
+
+const command = new Command('bench')
+  .description('Measures accuracy, speed, memory and start-up of this checkout and writes the report.')
+  .argument('[sections...]', `which parts: ${SECTIONS.join(', ')}; all when none is named`)
+  .option('--output <file>', 'the report', join(projectDir, 'bench', 'RESULTS.md'))
+  .action((sections: string[], { output }: { output: string }) => {
+    const unknown = sections.filter((section) => !SECTIONS.some((known) => known === section));
+    if (unknown.length > 0) command.error(`there is no part ${unknown.join(', ')}: ${SECTIONS.join(', ')}`);
+    return bench(sections, output);
+  })
+  .exitOverride();
+
+try {
+  await command.parseAsync();
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  process.exitCode = error.exitCode;
+}

@@ -1,0 +1,96 @@
+import { BenchService } from './bench-service.ts';
+import { longMp3 } from './long-recording.ts';
+import { nodeAudio } from './node-engine.ts';
+import { packOfService, sherpaModels } from './packs.ts';
+import { decodeFile, type LabelledRecording } from './recordings.ts';
+import { table } from './report.ts';
+import { say } from './shared.ts';
+import { SherpaDiarizer, sherpaVersion } from './sherpa.ts';
+import { type JobTimes, jobTimes } from './stages.ts';
+
+export const LONG_SECONDS = 1800;
+export const SETTINGS = ['precision-2', 'community-1'] as const;
+
+/** Threshold of the other engine; its speed hardly depends on it. */
+const SHERPA_THRESHOLD = 0.95;
+
+/** Speed of the real service on a long MP3, by stage, beside sherpa-onnx on the same audio and weights in the same run. */
+export async function measureSpeed(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
+  const path = recordings && longMp3(recordings, LONG_SECONDS);
+  if (!path) return '**Not measured:** the long recording needs `../shared/audio` and ffmpeg.';
+  const times = new Map<string, JobTimes>();
+  const service = await BenchService.start();
+  try {
+    say('warming the service up');
+    await service.diarize(recordings[0]!.path, { model: 'precision-2' });
+    for (const model of SETTINGS) {
+      say(`${model} in workerd on ${LONG_SECONDS / 60} minutes of MP3`);
+      times.set(model, jobTimes(await service.diarize(path, { model })));
+    }
+  } finally {
+    await service.stop();
+  }
+  const sherpa = await measureSherpa(path);
+  return render(times, sherpa);
+}
+
+interface SherpaSpeed {
+  readonly audioSeconds: number;
+  readonly seconds: number;
+  readonly decodeSeconds: number;
+}
+
+async function measureSherpa(path: string): Promise<SherpaSpeed | undefined> {
+  const models = sherpaModels(packOfService());
+  if (!models) return undefined;
+  const decodeFrom = performance.now();
+  const samples = await decodeFile(path, nodeAudio());
+  const decodeSeconds = (performance.now() - decodeFrom) / 1000;
+  say('sherpa-onnx on the same recording');
+  const engine = new SherpaDiarizer(models.segmentation, models.embedder, SHERPA_THRESHOLD);
+  engine.process(samples.subarray(0, 20 * 16000));
+  const from = performance.now();
+  engine.process(samples);
+  return { audioSeconds: samples.length / 16000, seconds: (performance.now() - from) / 1000, decodeSeconds };
+}
+
+function render(times: ReadonlyMap<string, JobTimes>, sherpa: SherpaSpeed | undefined): string {
+  const columns = [...times.values()];
+  const row = (name: string, cell: (one: JobTimes) => string): string[] => [name, ...columns.map(cell)];
+  const seconds = (ms: number, one: JobTimes): string =>
+    `${(ms / 1000).toFixed(1)} s (${((100 * ms) / one.wallMs).toFixed(0)} %)`;
+  const computeMs = (one: JobTimes): number => one.segmentationMs + one.embedderMs + one.featuresMs + one.assembleMs;
+  const rows = [
+    row('whole job, created to succeeded', (one) => `${(one.wallMs / 1000).toFixed(1)} s`),
+    row('**× real time**', (one) => `**${((1000 * one.audioSeconds) / one.wallMs).toFixed(1)}**`),
+    row('fetch + decode + resample', (one) => seconds(one.decodeMs, one)),
+    row('segmentation network', (one) => seconds(one.segmentationMs, one)),
+    row('embedding: network (trunk, head)', (one) => seconds(one.embedderMs, one)),
+    row('embedding: filterbank, pooling; powerset, part', (one) => seconds(one.featuresMs, one)),
+    row('clustering, counts, turns, output', (one) => seconds(one.assembleMs, one)),
+    row('probing the MP3, queues, database, storage', (one) => seconds(one.restMs, one)),
+    row('shards', (one) => String(one.shards)),
+  ];
+  if (sherpa) {
+    const ratio = (ms: number): string => ((1000 * sherpa.seconds) / ms).toFixed(2);
+    rows.push(
+      row('speed as a ratio to sherpa-onnx, without fetch, decode and queues', (one) => `**${ratio(computeMs(one))}**`),
+      row('speed as a ratio to sherpa-onnx, whole job', (one) => ratio(one.wallMs)),
+    );
+  }
+  const { label } = packOfService();
+  return `${LONG_SECONDS / 60} minutes of MP3 (44.1 kHz stereo, 128 kbit/s), fetched by the real service (workerd, one isolate, one thread) over
+HTTP ranges from this machine; weights ${label} and ${packOfService().pack.embedding.id}; the service had been warmed up with one short job.
+
+${table(['', ...times.keys()], rows)}
+
+${renderSherpa(sherpa)}`;
+}
+
+function renderSherpa(sherpa: SherpaSpeed | undefined): string {
+  if (!sherpa) return '**sherpa-onnx was not measured:** the pack has no weights in the form that it loads.';
+  const speed = (sherpa.audioSeconds / sherpa.seconds).toFixed(1);
+  return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, same weights, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
+It gets the samples decoded already (16 kHz mono, in memory); decoding them with this product's WebAssembly decoder took ${sherpa.decodeSeconds.toFixed(1)} s
+in Node and is not in its time. It runs native AVX code where workerd runs 128-bit WebAssembly SIMD; a ratio below 1 means that the service is slower.`;
+}

@@ -1,0 +1,60 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { projectDir } from '../client/local/paths.ts';
+import { copyCheckout } from './checkout.ts';
+import { table } from './report.ts';
+import { say } from './shared.ts';
+
+const AUDIO_ENDINGS = new Set(['.wav', '.flac', '.mp3']);
+
+/** Installs a fresh copy of the checkout and times the first and the second run of the main command. */
+export function measureStart(): string {
+  const fixture = findFixture();
+  if (!fixture) return '**Not measured:** there is no recording in test/fixtures.';
+  const { folder, remove } = copyCheckout();
+  try {
+    say('installing a fresh checkout');
+    const install = timed(folder, 'npm', ['ci']);
+    say('the first result');
+    const first = timed(folder, 'npm', ['run', '--silent', 'diarize', '--', fixture]);
+    const second = timed(folder, 'npm', ['run', '--silent', 'diarize', '--', fixture]);
+    if (first.stdout !== second.stdout) throw new Error('two runs on the same recording gave different results');
+    const turns = first.stdout.trim().split('\n').length;
+    const rows = [
+      ['`npm ci`', `${install.seconds.toFixed(1)} s`],
+      [`**first \`npm run diarize -- ${fixture}\`**`, `**${first.seconds.toFixed(1)} s**`],
+      ['the same again', `${second.seconds.toFixed(1)} s`],
+    ];
+    return `A copy of the files that git knows, installed by \`npm ci\` (with npm's cache of this machine), then the main command: it bundles the Worker, makes
+the local database, seeds the models, starts workerd, uploads the recording, runs the job, prints ${turns} turns and ends. The
+second call finds the bundle made. Both printed the same.
+
+${table(['', 'wall clock'], rows)}`;
+  } finally {
+    remove();
+  }
+}
+
+/** The conversation for a first try: the first recording that lies directly in test/fixtures. */
+function findFixture(): string | undefined {
+  const folder = join(projectDir, 'test/fixtures');
+  const name = readdirSync(folder)
+    .sort()
+    .find((file) => AUDIO_ENDINGS.has(extname(file)));
+  return name && `test/fixtures/${name}`;
+}
+
+/** @throws Error with the command's own words when it fails */
+function timed(cwd: string, command: string, args: readonly string[]): { seconds: number; stdout: string } {
+  const from = performance.now();
+  const { ROLLCALL_URL: _url, ROLLCALL_KEY: _key, ROLLCALL_STATE: _state, INIT_CWD: _cwd, ...env } = process.env;
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    cwd,
+    env,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}:\n${stderr}`);
+  return { seconds: (performance.now() - from) / 1000, stdout };
+}

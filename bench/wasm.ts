@@ -1,0 +1,89 @@
+/**
+ * Speed and memory of the wasm adapters, one thread, in Node: `npx tsx bench/wasm.ts`. Prints a Markdown table.
+ * Decoding repeats the packets of the small fixtures in test/fixtures/audio; × means seconds of audio a second of time.
+ */
+import { readFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
+import type { CodecSpec } from '../src/audio/types.ts';
+import { createDecoders } from '../src/platform/wasm/codecs.ts';
+import { createDsp } from '../src/platform/wasm/dsp.ts';
+
+const path = (name: string) => new URL(`../${name}`, import.meta.url);
+const compile = (name: string) => new WebAssembly.Module(readFileSync(path(name)));
+const megabytes = (bytes: number) => `${(bytes / 1048576).toFixed(2)} MiB`;
+
+/** Milliseconds of the fastest of five runs after a warm-up. */
+function fastest(run: () => void): number {
+  run();
+  let best = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < 5; i++) {
+    const start = performance.now();
+    run();
+    best = Math.min(best, performance.now() - start);
+  }
+  return best;
+}
+
+function row(what: string, audioSeconds: number, run: () => void): void {
+  console.log(`| ${what} | ${Math.round(audioSeconds / (fastest(run) / 1000))} × |`);
+}
+
+interface Case {
+  readonly file: string;
+  readonly codec: CodecSpec['codec'];
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  readonly packets: readonly (readonly [offset: number, size: number])[];
+  readonly extraDataHex?: string;
+}
+
+function measureDecoders(): void {
+  const decoders = createDecoders(compile('wasm/codecs/codecs.wasm'));
+  const start = decoders.memoryBytes();
+  const cases: Case[] = JSON.parse(readFileSync(path('test/fixtures/audio/codec_cases.json'), 'utf8'));
+  for (const { file, packets, extraDataHex, ...spec } of cases) {
+    const bytes = readFileSync(path(`test/fixtures/audio/${file}`));
+    const cut = packets.map(([offset, size]) => bytes.subarray(offset, offset + size));
+    const extraData = extraDataHex === undefined ? undefined : Buffer.from(extraDataHex, 'hex');
+    const decoder = decoders.open({ ...spec, extraData });
+    const once = cut.reduce((total, packet) => total + decoder.decode(packet).length, 0) / spec.sampleRateHz;
+    const repeats = Math.ceil(60 / once);
+    row(`decode ${file} (${spec.sampleRateHz} Hz, ${spec.channels} ch) to mono`, once * repeats, () => {
+      for (let i = 0; i < repeats; i++) for (const packet of cut) decoder.decode(packet);
+    });
+    decoder.close();
+  }
+  console.log(`| codecs.wasm memory, at start and after | ${megabytes(start)}, ${megabytes(decoders.memoryBytes())} |`);
+}
+
+function measureDsp(): void {
+  const dsp = createDsp(compile('wasm/dsp/dsp.wasm'));
+  const start = dsp.memoryBytes();
+  const noise = Float32Array.from({ length: 160000 }, (_, i) => Math.sin(i * i));
+  for (const rateHz of [8000, 11025, 22050, 44100, 44101, 48000, 96000, 192000]) {
+    const block = noise.subarray(0, 1152);
+    row(`resample ${rateHz} Hz to 16 kHz`, 60, () => {
+      const resampler = dsp.resampler.open(rateHz, 0, 0);
+      for (let done = 0; done < 60 * rateHz; done += block.length) resampler.push(block);
+      resampler.close();
+    });
+  }
+  row('filterbank, 10 s at a time', 60, () => {
+    for (let i = 0; i < 6; i++) dsp.filterbank.compute(noise);
+  });
+  const [frameCount, channels] = [500, 512];
+  const values = () => Float32Array.from({ length: frameCount * channels }, (_, i) => 2 + 2 * Math.sin(i * i));
+  const trunk = { frames: values(), logits: values(), frameCount, channels };
+  const mask = new Uint8Array(frameCount).fill(1);
+  const time = fastest(() => {
+    for (let i = 0; i < 50; i++) dsp.pooling.pool([{ trunk, mask }]);
+  });
+  console.log(`| pool ${frameCount} frames of ${channels} channels | ${(time / 50).toFixed(3)} ms |`);
+  console.log(`| dsp.wasm memory, at start and after | ${megabytes(start)}, ${megabytes(dsp.memoryBytes())} |`);
+}
+
+console.log(
+  `${cpus()[0].model}, Node ${process.version}, load ${loadavg()[0].toFixed(1)}\n\n| what | figure |\n|---|---|`,
+);
+measureDecoders();
+measureDsp();

@@ -1,0 +1,33 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { RollcallClient } from '../sdk/client.ts';
+
+/** What `npm start` leaves for other commands of this user. */
+export interface Announcement {
+  readonly url: string;
+  readonly key: string;
+}
+
+const pathIn = (stateDir: string): string => join(stateDir, 'service.json');
+
+export function announce(stateDir: string, service: Announcement): void {
+  const path = pathIn(stateDir);
+  writeFileSync(`${path}.new`, JSON.stringify(service), { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+export function withdraw(stateDir: string): void {
+  rmSync(pathIn(stateDir), { force: true });
+}
+
+/** The service that `npm start` runs, if it answers. */
+export async function findAnnounced(stateDir: string): Promise<Announcement | undefined> {
+  let service: Announcement;
+  try {
+    service = JSON.parse(readFileSync(pathIn(stateDir), 'utf8')) as Announcement;
+  } catch {
+    return undefined;
+  }
+  const test = await new RollcallClient({ ...service, timeoutMs: 5000 }).test();
+  return test.ok ? service : undefined;
+}

@@ -1,0 +1,127 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
+import { createKey, ensureAccount, listKeys, revokeKey } from '../accounts.ts';
+import { openRemote } from '../deploy/remote.ts';
+import { openDatabase, type RunSql } from '../local/database.ts';
+import { defaultStateDir, projectDir } from '../local/paths.ts';
+import { loadSecrets } from '../local/secrets.ts';
+import { CliError, EXIT, note, runCommand } from './run.ts';
+
+interface Options {
+  readonly account?: string;
+  readonly scopes?: readonly Scope[];
+  readonly credit?: number;
+  readonly subscribe?: boolean;
+  readonly expires?: number;
+  readonly revoke?: string;
+  readonly list?: boolean;
+  readonly remote?: boolean;
+}
+
+async function key(options: Options): Promise<void> {
+  const wanted = [options.revoke !== undefined, options.list, options.account !== undefined && !options.list];
+  if (wanted.filter(Boolean).length !== 1) {
+    throw new CliError(
+      EXIT.usage,
+      'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME].',
+    );
+  }
+  const database = options.remote ? openRemote(projectDir) : await openDatabase(defaultStateDir(), projectDir);
+  try {
+    if (options.list) await list(database.run, options.account);
+    else if (options.revoke !== undefined) await revoke(database.run, options.revoke);
+    else await create(database.run, options, () => signingKey(options.remote));
+  } finally {
+    await database.close();
+  }
+}
+
+async function create(run: RunSql, options: Options, signingKey: () => string): Promise<void> {
+  const secret = signingKey();
+  const now = Date.now();
+  const account = { name: options.account ?? '', subscribe: options.subscribe, creditSeconds: options.credit };
+  const accountId = await ensureAccount(run, account, now);
+  const expiresAt = options.expires === undefined ? undefined : now + options.expires;
+  const scopes = options.scopes ?? SCOPES;
+  const { keyId, token } = await createKey(run, { accountId, scopes, expiresAt, signingKey: secret }, now);
+  note(`key id ${keyId}`);
+  process.stdout.write(`${token}\n`);
+}
+
+async function revoke(run: RunSql, keyId: string): Promise<void> {
+  if (!(await revokeKey(run, keyId, Date.now()))) throw new CliError(EXIT.failed, `There is no key ${keyId}.`);
+  note(`key ${keyId} is revoked`);
+}
+
+async function list(run: RunSql, account: string | undefined): Promise<void> {
+  const day = (time: number | null): string => (time === null ? '-' : new Date(time).toISOString());
+  const now = Date.now();
+  for (const row of await listKeys(run, account)) {
+    const expired = row.expiresAt !== null && row.expiresAt <= now;
+    const state = row.revokedAt !== null ? 'revoked' : expired ? 'expired' : 'active';
+    const columns = [
+      row.id,
+      row.account,
+      state,
+      day(row.createdAt),
+      day(row.expiresAt),
+      row.scopes.replaceAll(' ', ','),
+    ];
+    process.stdout.write(`${columns.join('  ')}\n`);
+  }
+}
+
+function signingKey(remote: boolean | undefined): string {
+  if (!remote) return loadSecrets(defaultStateDir()).signingKey;
+  const key = process.env.ROLLCALL_SIGNING_KEY;
+  if (!key)
+    throw new CliError(
+      EXIT.usage,
+      '--remote needs ROLLCALL_SIGNING_KEY, the secret that the service was deployed with.',
+    );
+  return key;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+function duration(text: string): number {
+  const match = /^([1-9]\d{0,8})([smhdw])$/.exec(text);
+  if (!match) throw new InvalidArgumentError('It must be a number with a unit: 45s, 30m, 12h, 30d or 4w.');
+  return Number(match[1]) * UNIT_MS[match[2]];
+}
+
+function scopeList(text: string): readonly Scope[] {
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.filter((name) => !SCOPES.some((scope) => scope === name));
+  if (unknown.length > 0) {
+    throw new InvalidArgumentError(`Unknown: ${unknown.join(', ')}. There are: ${SCOPES.join(', ')}.`);
+  }
+  return SCOPES.filter((scope) => names.includes(scope));
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value) || value < 0) {
+    throw new InvalidArgumentError('It must be a number of seconds of at least 0.');
+  }
+  return value;
+}
+
+function accountName(text: string): string {
+  const name = text.trim();
+  if (name === '' || name.length > 100) throw new InvalidArgumentError('It must have 1 to 100 characters.');
+  return name;
+}
+
+const command = new Command('key')
+  .description('Makes an API key and prints it alone on stdout; makes the account if there is none.')
+  .option('--account <name>', 'whose key', accountName)
+  .option('--scopes <list>', `comma-separated, all by default: ${SCOPES.join(',')}`, scopeList)
+  .option('--credit <seconds>', 'set the credit of the account, in seconds of audio', seconds)
+  .option('--subscribe', 'give the account a subscription')
+  .option('--expires <time>', 'end of the key from now on: 45s, 30m, 12h, 30d, 4w; never by default', duration)
+  .option('--revoke <key-id>', 'make a key useless from now on')
+  .option('--list', 'show the keys: id, account, state, made, expires, scopes')
+  .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')
+  .action(key);
+await runCommand(command);

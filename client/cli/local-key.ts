@@ -1,0 +1,21 @@
+import { SCOPES } from '../../src/jobs/app-services.ts';
+import { createKey, ensureAccount } from '../accounts.ts';
+import { runSqlOn } from '../local/database.ts';
+import { loadSecrets, saveSecrets } from '../local/secrets.ts';
+import type { LocalService } from '../local/service.ts';
+import { RollcallClient } from '../sdk/client.ts';
+
+/** The key of the account `local`, which is subscribed: the same at every start of a state folder, as long as it is good. */
+export async function localKey(service: LocalService, stateDir: string): Promise<string> {
+  const secrets = loadSecrets(stateDir);
+  if (secrets.localKey) {
+    const test = await new RollcallClient({ url: service.url, key: secrets.localKey }).test();
+    if (test.ok) return secrets.localKey;
+  }
+  const run = runSqlOn(service.db);
+  const now = Date.now();
+  const accountId = await ensureAccount(run, { name: 'local', subscribe: true }, now);
+  const { token } = await createKey(run, { accountId, scopes: SCOPES, signingKey: secrets.signingKey }, now);
+  saveSecrets(stateDir, { ...secrets, localKey: token });
+  return token;
+}

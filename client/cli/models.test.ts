@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { root as repository, runCli } from '../../test/helpers/local-process.ts';
+import { helloTarBz2 } from '../models/bunzip2.fixture.ts';
+
+/** A checkout with the real manifest, whose studio files are small stand-ins with their true sizes and hashes. */
+let root: string;
+const weights = new TextEncoder().encode('not really an embedder');
+const hello = new TextEncoder().encode('hello, who spoke when?\n'.repeat(40));
+
+const pin = (bytes: Uint8Array) => ({ bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') });
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'rollcall-models-'));
+  mkdirSync(join(root, 'models'));
+  const manifest = JSON.parse(readFileSync(join(repository, 'models', 'manifest.json'), 'utf8'));
+  const { segmentation, embedding } = manifest.packs.studio;
+  const tar = { url: segmentation.files.model.origin.url, ...pin(helloTarBz2), member: 'pack/hello.txt' };
+  Object.assign(segmentation.files.model, pin(hello), { origin: tar });
+  Object.assign(embedding.files.model, pin(weights), {
+    origin: { url: embedding.files.model.origin.url, ...pin(weights) },
+  });
+  writeFileSync(join(root, 'models', 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+});
+
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+it('pulls the studio pack from its public addresses, verifies it and switches to it', async () => {
+  const paths: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    paths.push(request.url);
+    response.end(request.url?.endsWith('.tar.bz2') ? helloTarBz2 : weights);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const models = (...args: string[]) =>
+    runCli('models', args, { ROLLCALL_MODELS_ROOT: root, ROLLCALL_MODELS_MIRROR: mirror });
+  try {
+    expect((await models('list')).stdout).toMatch(/^\* default .*\n(.*\n)*^ {2}studio {2}to be pulled/m);
+    const early = await models('use', 'studio');
+    expect(early).toMatchObject({ code: 1, stdout: '' });
+    expect(early.stderr).toContain('npm run models -- pull studio');
+
+    const pulled = await models('pull', 'studio');
+    expect(pulled.code).toBe(0);
+    expect(pulled.stdout.match(/pulled and verified/g)).toHaveLength(2);
+    const releases = '/github.com/k2-fsa/sherpa-onnx/releases/download';
+    expect(paths).toEqual([
+      `${releases}/speaker-segmentation-models/sherpa-onnx-pyannote-segmentation-3-0.tar.bz2`,
+      `${releases}/speaker-recongition-models/wespeaker_en_voxceleb_resnet34_LM.onnx`,
+    ]);
+    expect((await models('pull', 'studio')).stdout.match(/here already/g)).toHaveLength(2);
+    expect(await models('verify', 'studio')).toMatchObject({ code: 0 });
+
+    expect((await models('use', 'studio')).code).toBe(0);
+    expect((await models('list')).stdout).toMatch(/^\* studio {2}ready/m);
+
+    writeFileSync(join(root, 'models/studio/wespeaker_en_voxceleb_resnet34_LM.onnx'), 'damaged');
+    const verified = await models('verify', 'studio');
+    expect(verified.code).toBe(1);
+    expect(verified.stdout).toContain('resnet34_LM.onnx  damaged');
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+it('says which packs there are, and when the address does not answer', async () => {
+  const env = { ROLLCALL_MODELS_ROOT: root, ROLLCALL_MODELS_MIRROR: 'http://127.0.0.1:1' };
+  const unknown = await runCli('models', ['pull', 'nonsense'], env);
+  expect(unknown).toMatchObject({ code: 2, stdout: '' });
+  expect(unknown.stderr).toContain('default, studio');
+  expect(await runCli('models', ['pull', 'studio'], env)).toMatchObject({ code: 3, stdout: '' });
+  expect((await runCli('models', [], env)).code).toBe(2);
+});

@@ -1,0 +1,92 @@
+import { Command } from 'commander';
+import { allFiles, type ModelPack } from '../../src/platform/onnx/manifest.ts';
+import { projectDir } from '../local/paths.ts';
+import { pullFile } from '../models/pull.ts';
+import { fileState, readManifest, switchPack } from '../models/store.ts';
+import { Progress } from './progress.ts';
+import { CliError, EXIT, note, runCommand } from './run.ts';
+
+const root = process.env.ROLLCALL_MODELS_ROOT ?? projectDir;
+
+function list(): void {
+  const manifest = readManifest(root);
+  for (const pack of manifest.packs.values()) {
+    const mark = pack.name === manifest.use ? '*' : ' ';
+    const here = allFiles(pack).every((file) => fileState(root, file) === 'intact');
+    print(`${mark} ${pack.name}  ${here ? 'ready' : `to be pulled: npm run models -- pull ${pack.name}`}`);
+    for (const slot of [pack.segmentation, pack.embedding]) print(`    ${slot.id}  ${slot.licence}  ${slot.source}`);
+  }
+}
+
+async function pull(name: string): Promise<void> {
+  const pack = findPack(name);
+  for (const file of allFiles(pack)) {
+    const progress = new Progress();
+    const outcome = await pullFile(file, {
+      root,
+      mirror: process.env.ROLLCALL_MODELS_MIRROR,
+      onProgress: (received, total) => {
+        progress.begin(file.path, total);
+        progress.update(received);
+      },
+    });
+    progress.end();
+    if ('message' in outcome) {
+      throw new CliError(outcome.kind === 'unreachable' ? EXIT.unreachable : EXIT.failed, outcome.message);
+    }
+    print(`${file.path}  ${outcome.kind === 'present' ? 'here already' : 'pulled and verified'}`);
+  }
+  if (readManifest(root).use !== name) note(`Switch to it with: npm run models -- use ${name}`);
+}
+
+/** Checks size and SHA-256 of every file of a pack; without a name, of all packs that are here at least in part. */
+function verify(name: string | undefined): void {
+  const manifest = readManifest(root);
+  const packs = name === undefined ? [...manifest.packs.values()] : [findPack(name)];
+  let bad = 0;
+  for (const pack of packs) {
+    const states = allFiles(pack).map((file) => ({ file, state: fileState(root, file) }));
+    const absent = states.every(({ state }) => state === 'missing');
+    if (absent && name === undefined && pack.name !== manifest.use) {
+      print(`${pack.name}  not pulled`);
+      continue;
+    }
+    for (const { file, state } of states) {
+      print(`${pack.name}  ${file.path}  ${state}`);
+      if (state !== 'intact') bad++;
+    }
+  }
+  if (bad > 0) throw new CliError(EXIT.failed, `${bad} ${bad === 1 ? 'file is' : 'files are'} missing or damaged.`);
+}
+
+function use(name: string): void {
+  const pack = findPack(name);
+  const missing = allFiles(pack).filter((file) => fileState(root, file) !== 'intact');
+  if (missing.length > 0) {
+    throw new CliError(EXIT.failed, `${name} is not complete. Get it with: npm run models -- pull ${name}`);
+  }
+  switchPack(root, name);
+  note(`${name} is in use from the next start or deployment on.`);
+}
+
+function findPack(name: string): ModelPack {
+  const { packs } = readManifest(root);
+  const pack = packs.get(name);
+  if (!pack) throw new CliError(EXIT.usage, `There is no pack ${name}. There are: ${[...packs.keys()].join(', ')}.`);
+  return pack;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
+command.command('list').description('show the packs; * marks the one in use').action(list);
+command
+  .command('pull')
+  .argument('<name>')
+  .description('download a pack from its public addresses and verify it')
+  .action(pull);
+command.command('verify').argument('[name]').description('check size and SHA-256 of the files here').action(verify);
+command.command('use').argument('<pack>').description('run this pack from the next start on').action(use);
+await runCommand(command);

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { accessSync, constants, createReadStream, existsSync, type Stats, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import type { RollcallClient } from '../sdk/client.ts';
+import type { Outcome } from '../sdk/types.ts';
+import { CliError, EXIT } from './run.ts';
+
+/** Largest recording that the service takes. */
+const MAX_BYTES = 1024 ** 3;
+
+export type Recording =
+  | { readonly kind: 'url'; readonly url: string }
+  | { readonly kind: 'file'; readonly path: string; readonly sizeBytes: number };
+
+/**
+ * Tells addresses from files and finds out what is wrong with a file before anything is started.
+ *
+ * @param baseDir folder that relative names are meant from
+ */
+export function openRecording(fileOrUrl: string, baseDir: string): Recording {
+  if (/^(https?|media):\/\//i.test(fileOrUrl) || /^data:/i.test(fileOrUrl)) return { kind: 'url', url: fileOrUrl };
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(fileOrUrl)) {
+    throw new CliError(EXIT.usage, `${fileOrUrl}: only http, https, media and data addresses can be read.`);
+  }
+  const path = findFile(fileOrUrl, baseDir);
+  const stats: Stats = statSync(path);
+  if (stats.isDirectory()) throw new CliError(EXIT.usage, `${fileOrUrl} is a folder, not a recording.`);
+  if (!stats.isFile()) throw new CliError(EXIT.usage, `${fileOrUrl} is not a regular file.`);
+  try {
+    accessSync(path, constants.R_OK);
+  } catch {
+    throw new CliError(EXIT.usage, `${fileOrUrl} may not be read by this user.`);
+  }
+  if (stats.size === 0) throw new CliError(EXIT.failed, `${fileOrUrl} is empty.`);
+  if (stats.size > MAX_BYTES) {
+    const gibibytes = (stats.size / MAX_BYTES).toFixed(2);
+    throw new CliError(EXIT.failed, `${fileOrUrl} has ${gibibytes} GiB; a recording may have 1 GiB at most.`);
+  }
+  return { kind: 'file', path, sizeBytes: stats.size };
+}
+
+function findFile(name: string, baseDir: string): string {
+  const path = [resolve(baseDir, name), resolve(name)].find((candidate) => existsSync(candidate));
+  if (!path) throw new CliError(EXIT.usage, `${name}: there is no such file.`);
+  return path;
+}
+
+/**
+ * Uploads a file as media of the account.
+ *
+ * @param onProgress gets the bytes sent so far
+ * @returns the `media://` address
+ */
+export function uploadRecording(
+  client: RollcallClient,
+  file: Recording & { kind: 'file' },
+  onProgress: (sentBytes: number) => void,
+): Promise<Outcome<string>> {
+  let sentBytes = 0;
+  const counted = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const chunk of createReadStream(file.path, { highWaterMark: 256 * 1024 })) {
+      yield chunk as Uint8Array;
+      sentBytes += (chunk as Uint8Array).length;
+      onProgress(sentBytes);
+    }
+  };
+  const body = Readable.toWeb(Readable.from(counted(), { objectMode: true })) as ReadableStream<Uint8Array>;
+  return client.upload(`cli/${randomUUID()}`, body, file.sizeBytes);
+}

@@ -1,0 +1,53 @@
+import { Command } from 'commander';
+import { defaultStateDir } from '../local/paths.ts';
+import { startLocalService } from '../local/service.ts';
+import { announce, withdraw } from './announcement.ts';
+import { localKey } from './local-key.ts';
+import { CliError, EXIT, note, runCommand } from './run.ts';
+
+const DEFAULT_PORT = 8787;
+
+async function start(): Promise<void> {
+  const stateDir = defaultStateDir();
+  const service = await startLocalService({
+    stateDir,
+    port: readPort(process.env.PORT),
+    onLog: (text) => process.stderr.write(text),
+    onDeath: () => {
+      withdraw(stateDir);
+      note('rollcall: the runtime (workerd) ended unexpectedly. Nothing is lost: start again with npm start.');
+      process.exit(EXIT.failed);
+    },
+  }).catch((error: unknown) => {
+    throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
+  });
+
+  const stop = async (): Promise<void> => {
+    withdraw(stateDir);
+    await service.stop();
+    process.exit(EXIT.done);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop());
+
+  const key = await localKey(service, stateDir);
+  announce(stateDir, { url: service.url, key });
+  process.stdout.write(
+    `rollcall listens on ${service.url}\n` +
+      `key: ${key}\n` +
+      `curl -H "Authorization: Bearer ${key}" ${service.url}/v1/test\n`,
+  );
+}
+
+function readPort(text: string | undefined): number {
+  if (text === undefined || text === '') return DEFAULT_PORT;
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new CliError(EXIT.usage, `PORT must be a whole number from 0 to 65535, not "${text}".`);
+  }
+  return port;
+}
+
+const command = new Command('start')
+  .description('Runs the whole service on this machine until it is interrupted. PORT chooses the port (8787).')
+  .action(start);
+await runCommand(command);

@@ -1,0 +1,74 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { killOrphans, livingOwner } from '../local/owner.ts';
+import { defaultStateDir, localDir } from '../local/paths.ts';
+import { findAnnounced } from './announcement.ts';
+import { localKey } from './local-key.ts';
+import { CliError, EXIT, note } from './run.ts';
+
+/** The service that a command works with. */
+export interface Target {
+  readonly url: string;
+  readonly key: string;
+  /** Ends what was started for this command; does nothing to a service that was there before. */
+  close(): Promise<void>;
+}
+
+const PREFIX = 'oneshot-';
+
+/** The service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else one for the time of the command. */
+export async function openTarget(signal: AbortSignal): Promise<Target> {
+  const { ROLLCALL_URL: url, ROLLCALL_KEY: key } = process.env;
+  if (url) {
+    if (!URL.canParse(url) || !/^https?:/.test(url))
+      throw new CliError(EXIT.usage, `ROLLCALL_URL is not an address: ${url}`);
+    if (!key) throw new CliError(EXIT.usage, 'ROLLCALL_URL is set but ROLLCALL_KEY is not.');
+    return { url, key, close: async () => {} };
+  }
+  const announced = await findAnnounced(defaultStateDir());
+  if (announced) return { ...announced, close: async () => {} };
+  return startOneShot(signal);
+}
+
+async function startOneShot(signal: AbortSignal): Promise<Target> {
+  note('Starting a local service …');
+  await sweepOneShots();
+  const stateDir = join(localDir, `${PREFIX}${process.pid}`);
+  const { startLocalService } = await import('../local/service.ts'); // brings Miniflare: not needed for a remote service
+  const removeState = (): void => rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
+  try {
+    const service = await startLocalService({ stateDir });
+    const close = async (): Promise<void> => {
+      await service.stop();
+      removeState();
+    };
+    if (signal.aborted) await close();
+    return { url: service.url, key: await localKey(service, stateDir), close };
+  } catch (error) {
+    removeState();
+    throw new CliError(
+      EXIT.unreachable,
+      `The local service did not start: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+/** Clears away what one-shot services left that were killed. */
+async function sweepOneShots(): Promise<void> {
+  if (!existsSync(localDir)) return;
+  for (const name of readdirSync(localDir)) {
+    const stateDir = join(localDir, name);
+    if (!name.startsWith(PREFIX) || isAlive(Number(name.slice(PREFIX.length))) || livingOwner(stateDir)) continue;
+    await killOrphans(stateDir);
+    rmSync(stateDir, { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,38 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { makePrivateDir } from '../local/paths.ts';
+import { mustWrangler } from './wrangler.ts';
+
+/** Names of wrangler.toml that the deployment creates. */
+export const DATABASE = 'rollcall';
+export const BUCKET = 'rollcall';
+export const QUEUES = ['rollcall-jobs', 'rollcall-webhooks', 'rollcall-dead'] as const;
+
+/**
+ * Writes a copy of wrangler.toml for the account that is deployed to: with the id of its database, which only the account
+ * knows. The file in the repository keeps its placeholder, so that local state stays where it is.
+ *
+ * @returns path of the copy
+ */
+export function writeDeployConfig(root: string, databaseId: string): string {
+  let text = readFileSync(join(root, 'wrangler.toml'), 'utf8');
+  const put = (name: string, value: (old: string) => string): void => {
+    const pattern = new RegExp(`^${name} = "([^"]*)"$`, 'gm');
+    if (text.match(pattern)?.length !== 1) throw new Error(`wrangler.toml must have one line ${name} = "…"`);
+    text = text.replace(pattern, (_, old: string) => `${name} = ${JSON.stringify(value(old))}`);
+  };
+  put('main', (path) => resolve(root, path));
+  put('migrations_dir', (path) => resolve(root, path));
+  put('database_id', () => databaseId);
+  const folder = join(root, '.wrangler', 'rollcall', 'deploy');
+  makePrivateDir(folder);
+  const path = join(folder, 'wrangler.toml');
+  writeFileSync(path, text);
+  return path;
+}
+
+/** Id of the database on the account, undefined when there is none yet. */
+export async function findDatabaseId(root: string): Promise<string | undefined> {
+  const databases = JSON.parse(await mustWrangler(root, ['d1', 'list', '--json'])) as { name: string; uuid: string }[];
+  return databases.find(({ name }) => name === DATABASE)?.uuid;
+}

@@ -1,0 +1,45 @@
+import { spawn } from 'node:child_process';
+import { stripVTControlCharacters } from 'node:util';
+import { quietWranglerEnv, wranglerScript } from '../local/bundle.ts';
+
+export interface WranglerResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Runs wrangler and collects what it prints.
+ *
+ * @param input text for its standard input; without it, questions get their default answers
+ */
+export function wrangler(root: string, args: readonly string[], input?: string): Promise<WranglerResult> {
+  return new Promise((done, refuse) => {
+    const child = spawn(process.execPath, [wranglerScript(), ...args], {
+      cwd: root,
+      env: { ...process.env, ...quietWranglerEnv, CI: 'true', NO_COLOR: '1' },
+      stdio: 'pipe',
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      stdout += chunk.toString();
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    child.on('error', refuse);
+    child.on('close', (code) => done({ code: code ?? 1, stdout, stderr }));
+    child.stdin.end(input ?? '');
+  });
+}
+
+/** @throws with what wrangler said when it fails */
+export async function mustWrangler(root: string, args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await wrangler(root, args, input);
+  if (code !== 0)
+    throw new Error(
+      `wrangler ${args.slice(0, 3).join(' ')} failed:\n${stripVTControlCharacters(stderr + stdout).trim()}`,
+    );
+  return stdout;
+}

@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { promisify, stripVTControlCharacters } from 'node:util';
+import type { WorkerOptions } from 'miniflare';
+import { makePrivateDir } from './paths.ts';
+
+/** What keeps wrangler silent and offline. */
+export const quietWranglerEnv = {
+  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+  WRANGLER_SEND_METRICS: 'false',
+  WRANGLER_HIDE_BANNER: 'true',
+  WRANGLER_LOG_PATH: join(tmpdir(), 'rollcall-wrangler-logs'),
+  FORCE_COLOR: '0',
+};
+
+/** Path of wrangler's command-line script in node_modules. */
+export function wranglerScript(): string {
+  const require = createRequire(import.meta.url);
+  return join(dirname(require.resolve('wrangler/package.json')), 'bin', 'wrangler.js');
+}
+
+/** Folders and files whose contents decide what the bundle holds. */
+const inputs = [
+  'src',
+  'durable-objects',
+  'wasm',
+  'models/manifest.json',
+  'wrangler.toml',
+  'package-lock.json',
+  '.dev.vars',
+];
+const inputPattern = /\.(ts|js|mjs|json|wasm|onnx|toml|sql|html|css|txt|md|bin|vars)$/;
+
+/**
+ * Bundles the Worker with wrangler's own bundler and reads its bindings out of wrangler.toml, both cached by the content
+ * of the sources: a warm call costs a few file reads.
+ *
+ * @param cacheDir folder that holds the bundles
+ * @returns options for Miniflare: modules, bindings, queues, Durable Objects
+ */
+export async function bundleWorker(root: string, cacheDir: string): Promise<WorkerOptions> {
+  const bundleDir = join(cacheDir, hashInputs(root).slice(0, 24));
+  const optionsFile = join(bundleDir, 'options.json');
+  if (!existsSync(optionsFile)) await build(root, cacheDir, bundleDir);
+  const options = JSON.parse(readFileSync(optionsFile, 'utf8')) as WorkerOptions;
+  return { ...options, rootPath: bundleDir, modulesRoot: bundleDir, modules: listModules(bundleDir) } as WorkerOptions;
+}
+
+/** What wrangler.toml says, as Miniflare's options; without the Worker's code. */
+export async function readBindings(root: string): Promise<Partial<WorkerOptions>> {
+  const { unstable_getMiniflareWorkerOptions, unstable_readConfig } = await import('wrangler'); // takes most of a second
+  const config = unstable_readConfig({ config: join(root, 'wrangler.toml') });
+  return { ...unstable_getMiniflareWorkerOptions(config).workerOptions, name: config.name };
+}
+
+function hashInputs(root: string): string {
+  const hash = createHash('sha256');
+  const visit = (path: string): void => {
+    if (!existsSync(path)) return;
+    if (statSync(path).isDirectory()) {
+      for (const name of readdirSync(path).sort()) visit(join(path, name));
+    } else if (inputPattern.test(path) && !path.endsWith('.test.ts')) {
+      hash
+        .update(`${relative(root, path)}\0`)
+        .update(readFileSync(path))
+        .update('\0');
+    }
+  };
+  for (const input of inputs) visit(join(root, input));
+  return hash.digest('hex');
+}
+
+async function build(root: string, cacheDir: string, bundleDir: string): Promise<void> {
+  makePrivateDir(cacheDir);
+  const scratch = `${bundleDir}.${process.pid}.tmp`;
+  rmSync(scratch, { recursive: true, force: true });
+  const args = [wranglerScript(), 'deploy', '--dry-run', '--outdir', scratch];
+  const env = { ...process.env, ...quietWranglerEnv };
+  try {
+    await promisify(execFile)(process.execPath, args, { cwd: root, env, maxBuffer: 16 * 1024 * 1024 });
+  } catch (error) {
+    rmSync(scratch, { recursive: true, force: true });
+    const { stderr, stdout } = error as { stderr?: string; stdout?: string };
+    throw new Error(`The Worker could not be bundled:\n${stripVTControlCharacters(stderr || stdout || String(error))}`);
+  }
+  // Rules choose a module's type from its name while bundling; the bundle's modules are listed with their types instead.
+  const options = { ...(await readBindings(root)), modulesRules: undefined };
+  writeFileSync(join(scratch, 'options.json'), JSON.stringify(options));
+  for (const name of readdirSync(cacheDir)) {
+    if (name !== scratch.slice(cacheDir.length + 1)) dropIfStale(join(cacheDir, name));
+  }
+  try {
+    renameSync(scratch, bundleDir);
+  } catch (error) {
+    rmSync(scratch, { recursive: true, force: true });
+    if (!existsSync(bundleDir)) throw error; // else another process made the same bundle meanwhile
+  }
+}
+
+/** Bundles of other sources are kept for a day: two checkouts of a branch may share a folder. */
+function dropIfStale(path: string): void {
+  const ageMs = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+  if (ageMs > 24 * 3600 * 1000) rmSync(path, { recursive: true, force: true });
+}
+
+type Module = { type: 'ESModule' | 'CompiledWasm' | 'Data' | 'Text'; path: string };
+
+/** The entry comes first: Miniflare takes the first module as the Worker. */
+function listModules(bundleDir: string): Module[] {
+  const typeOf = (name: string): Module['type'] | undefined => {
+    if (name.endsWith('.wasm')) return 'CompiledWasm';
+    if (name.endsWith('.onnx') || name.endsWith('.bin')) return 'Data';
+    if (/\.(txt|html|sql|css)$/.test(name)) return 'Text';
+    return undefined;
+  };
+  const others = readdirSync(bundleDir).flatMap((name) => {
+    const type = typeOf(name);
+    return type ? [{ type, path: join(bundleDir, name) }] : [];
+  });
+  return [{ type: 'ESModule', path: join(bundleDir, 'worker.js') }, ...others];
+}

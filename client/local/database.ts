@@ -1,0 +1,117 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import type { D1Database } from '@cloudflare/workers-types';
+import { Log, LogLevel, Miniflare } from 'miniflare';
+import { readBindings } from './bundle.ts';
+import { claimState } from './claim.ts';
+import { applyMigrations } from './migrations.ts';
+import { forgetOwner, livingOwner } from './owner.ts';
+
+export type SqlValue = string | number | null;
+export type SqlRow = Record<string, SqlValue>;
+
+/** Runs one statement and returns its rows. */
+export type RunSql = (sql: string, ...params: SqlValue[]) => Promise<SqlRow[]>;
+
+export function runSqlOn(db: D1Database): RunSql {
+  return async (sql, ...params) =>
+    (
+      await db
+        .prepare(sql)
+        .bind(...params)
+        .all<SqlRow>()
+    ).results;
+}
+
+/**
+ * Opens the database of a state folder for a command such as `npm run key`. While the service runs, the statements go
+ * through its process: a second writer on the files would make the service's own writes fail as locked.
+ */
+export async function openDatabase(stateDir: string, root: string): Promise<{ run: RunSql; close(): Promise<void> }> {
+  const owner = livingOwner(stateDir);
+  if (owner && !owner.brief) return { run: await throughOwner(stateDir), close: async () => {} };
+
+  const port = await claimState(stateDir, 0, { brief: true });
+  const { d1Databases } = await readBindings(root);
+  const miniflare = new Miniflare({
+    modules: true,
+    script: 'export default {}',
+    cf: false,
+    log: new Log(LogLevel.NONE),
+    host: '127.0.0.1',
+    port,
+    d1Databases,
+    d1Persist: join(stateDir, 'v3', 'd1'),
+  });
+  const close = async (): Promise<void> => {
+    await miniflare.dispose();
+    forgetOwner(stateDir);
+  };
+  try {
+    const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
+    await applyMigrations(db, join(root, 'migrations'));
+    return { run: runSqlOn(db), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Waits for the owner to offer its address: it may have been started a moment ago. */
+async function throughOwner(stateDir: string): Promise<RunSql> {
+  const deadline = Date.now() + 30_000;
+  let control = livingOwner(stateDir)?.control;
+  while (!control && livingOwner(stateDir) && Date.now() < deadline) {
+    await new Promise((wake) => setTimeout(wake, 100));
+    control = livingOwner(stateDir)?.control;
+  }
+  if (!control) throw new Error(`The service on ${stateDir} does not answer.`);
+  const { url, token } = control;
+  return async (sql, ...params) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}` },
+      body: JSON.stringify({ sql, params }),
+    });
+    if (!response.ok) throw new Error(await response.text());
+    return (await response.json()) as SqlRow[];
+  };
+}
+
+/**
+ * Lets other commands of this user run statements on the database of a running service. The token is in the owner file,
+ * which only this user can read.
+ */
+export function serveDatabase(run: RunSql): Promise<{ url: string; token: string; close(): void }> {
+  const token = randomBytes(32).toString('hex');
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  const expected = digest(`Bearer ${token}`);
+  const server: Server = createServer(async (request, response) => {
+    if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) {
+      response.writeHead(401).end();
+      return;
+    }
+    try {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const { sql, params } = JSON.parse(Buffer.concat(chunks).toString()) as { sql: string; params: SqlValue[] };
+      response.end(JSON.stringify(await run(sql, ...params)));
+    } catch (error) {
+      response.writeHead(500).end(error instanceof Error ? error.message : String(error));
+    }
+  });
+  return new Promise((done, refuse) => {
+    server.once('error', refuse);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address ? address.port : 0;
+      server.unref();
+      const close = (): void => {
+        server.close();
+        server.closeAllConnections();
+      };
+      done({ url: `http://127.0.0.1:${port}/`, token, close });
+    });
+  });
+}

@@ -1,0 +1,25 @@
+import { mkdirSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Root of the repository: where wrangler.toml, models/ and migrations/ are. */
+export const projectDir = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
+
+/** Folder under which everything local is kept: the state of `npm start`, bundles, states of one-shot services. */
+export const localDir = join(projectDir, '.wrangler', 'rollcall');
+
+/** State of the service that `npm start` runs; `ROLLCALL_STATE` moves it. */
+export function defaultStateDir(): string {
+  const moved = process.env.ROLLCALL_STATE;
+  return moved ? resolve(moved) : localDir;
+}
+
+/** Makes a folder that only its owner may enter: it holds keys and recordings. */
+export function makePrivateDir(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+}
+
+/** Where the bundles of a checkout are kept. */
+export function bundleCacheDir(root: string): string {
+  return join(root, '.wrangler', 'rollcall', 'bundle');
+}

@@ -1,0 +1,26 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface LocalSecrets {
+  /** Base64 of 32 random bytes: signs API keys and media tickets. */
+  readonly signingKey: string;
+  /** The API key that `npm start` prints, once it has made one. */
+  readonly localKey?: string;
+}
+
+/** Reads the secrets of a state folder; makes them the first time. */
+export function loadSecrets(stateDir: string): LocalSecrets {
+  const path = join(stateDir, 'secrets.json');
+  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as LocalSecrets;
+  const secrets = { signingKey: randomBytes(32).toString('base64') };
+  saveSecrets(stateDir, secrets);
+  return secrets;
+}
+
+/** Writes beside and renames: a kill leaves the old file or the new one, readable by the owner alone. */
+export function saveSecrets(stateDir: string, secrets: LocalSecrets): void {
+  const path = join(stateDir, 'secrets.json');
+  writeFileSync(`${path}.${process.pid}`, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
+  renameSync(`${path}.${process.pid}`, path);
+}

@@ -1,0 +1,183 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
+import { type RunningService, root, runCli, startService } from '../../test/helpers/local-process.ts';
+import { modelKey, readManifest } from '../models/store.ts';
+import { RollcallClient } from '../sdk/client.ts';
+import { quietWranglerEnv, wranglerScript } from './bundle.ts';
+import { findProcess } from './processes.ts';
+import { startLocalService } from './service.ts';
+
+let stateDir: string;
+let running: RunningService[];
+
+beforeEach(() => {
+  stateDir = mkdtempSync(join(tmpdir(), 'rollcall-state-'));
+  running = [];
+});
+
+afterEach(async () => {
+  for (const service of running) {
+    if (findProcess(service.pid) || service.workerdPids().length > 0) await service.killAll().catch(() => {});
+  }
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+async function start(port?: number): Promise<RunningService> {
+  const service = await startService(stateDir, port);
+  running.push(service);
+  return service;
+}
+
+const keyWorks = async ({ url, key }: { url: string; key: string }): Promise<boolean> =>
+  (await new RollcallClient({ url, key }).test()).ok;
+
+describe('the local service', () => {
+  it('starts on an empty folder: migrated as wrangler sees it, models seeded, secrets private', async () => {
+    const service = await startLocalService({ stateDir });
+    try {
+      const { count } = (await service.db.prepare('SELECT COUNT(*) AS count FROM jobs').first<{ count: number }>())!;
+      expect(count).toBe(0);
+      for (const file of filesToLoad(packInUse(readManifest(root)))) {
+        expect((await service.bucket.head(modelKey(file)))?.size).toBe(file.bytes);
+      }
+      expect((statSync(join(stateDir, 'secrets.json')).mode & 0o777).toString(8)).toBe('600');
+      expect((statSync(join(stateDir, 'owner.json')).mode & 0o777).toString(8)).toBe('600');
+    } finally {
+      await service.stop();
+    }
+    expect(existsSync(join(stateDir, 'owner.json'))).toBe(false);
+
+    const args = [wranglerScript(), 'd1', 'migrations', 'list', 'DB', '--local', '--persist-to', stateDir];
+    const env = { ...process.env, ...quietWranglerEnv };
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
+    expect(stdout).toContain('No migrations to apply');
+  });
+
+  it('runs the scheduled handler when told to', async () => {
+    const lines: string[] = [];
+    const service = await startLocalService({ stateDir, onLog: (text) => lines.push(text) });
+    await service.runScheduled('*/5 * * * *');
+    await service.stop();
+    expect(lines.join('')).not.toMatch(/error|exception/i);
+  });
+
+  it('keeps its state and its key over a restart, on the port that PORT names', async () => {
+    const first = await start();
+    expect(await keyWorks(first)).toBe(true);
+    const { port } = new URL(first.url);
+    expect(await first.interrupt()).toBe(0);
+    expect(first.workerdPids()).toEqual([]);
+
+    const second = await start(Number(port));
+    expect(second.url).toBe(first.url);
+    expect(second.key).toBe(first.key);
+    expect(await keyWorks(second)).toBe(true);
+  });
+
+  it('clears away the workerd of a killed parent and takes over its port and files', async () => {
+    const first = await start();
+    await first.killParent();
+    const orphans = first.workerdPids();
+    expect(orphans).toHaveLength(1);
+
+    const second = await start(Number(new URL(first.url).port));
+    expect(findProcess(orphans[0])).toBeUndefined();
+    expect(second.workerdPids()).toHaveLength(1);
+    expect(second.key).toBe(first.key);
+    expect(await keyWorks(second)).toBe(true);
+  });
+
+  it('says in one line when the port is taken, or the folder in use', async () => {
+    const holder = createServer();
+    await new Promise<void>((done) => holder.listen(0, '127.0.0.1', done));
+    const address = holder.address();
+    const port = typeof address === 'object' && address ? address.port : 0;
+    const refused = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: String(port) });
+    holder.close();
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toBe('');
+    expect(refused.stderr).toMatch(
+      new RegExp(`^rollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*PORT=8788 npm start\\n$`),
+    );
+
+    const service = await start();
+    const again = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: '0' });
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr).toBe(`rollcall: The service runs already on ${service.url} (process ${service.pid}).\n`);
+    expect(await keyWorks(service)).toBe(true);
+
+    const nonsense = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: 'eighty' });
+    expect(nonsense.code).toBe(2);
+  });
+
+  it('ends with a message when workerd dies under it', async () => {
+    const service = await start();
+    const [workerd] = service.workerdPids();
+    process.kill(workerd, 'SIGKILL');
+    await expect.poll(() => findProcess(service.pid), { timeout: 10_000 }).toBeUndefined();
+    expect(service.log()).toContain('ended unexpectedly');
+  });
+});
+
+describe('npm run key', () => {
+  const env = () => ({ ROLLCALL_STATE: stateDir });
+
+  it('makes, lists and revokes keys while the service runs', async () => {
+    const service = await start();
+    const made = await runCli(
+      'key',
+      ['--account', 'ann', '--subscribe', '--scopes', 'jobs:read', '--expires', '30d'],
+      env(),
+    );
+    expect(made.code).toBe(0);
+    expect(made.stdout).toMatch(/^ey\S+\n$/);
+    const key = made.stdout.trim();
+    const keyId = /key id (\S+)/.exec(made.stderr)?.[1] ?? '';
+    expect(await keyWorks({ url: service.url, key })).toBe(true);
+    const refused = await new RollcallClient({ url: service.url, key }).diarize({ url: 'https://example.com/a.wav' });
+    expect(refused).toMatchObject({ ok: false, error: { kind: 'refused', status: 403 } });
+
+    const listed = await runCli('key', ['--list', '--account', 'ann'], env());
+    expect(listed.stdout).toMatch(new RegExp(`^${keyId}  ann  active  \\S+  \\S+  jobs:read\\n$`));
+    expect((await runCli('key', ['--revoke', keyId], env())).code).toBe(0);
+    expect(await keyWorks({ url: service.url, key })).toBe(false);
+    expect((await runCli('key', ['--list', '--account', 'ann'], env())).stdout).toContain('  revoked  ');
+    expect((await runCli('key', ['--revoke', 'nothing'], env())).code).toBe(1);
+  });
+
+  it('works before the first start; the service then takes the key and the credit', async () => {
+    const made = await runCli('key', ['--account', 'bob', '--credit', '3600'], env());
+    expect(made.code).toBe(0);
+    const service = await startLocalService({ stateDir });
+    try {
+      expect(await keyWorks({ url: service.url, key: made.stdout.trim() })).toBe(true);
+      const account = await service.db
+        .prepare("SELECT credit_seconds, subscribed FROM accounts WHERE name = 'bob'")
+        .first();
+      expect(account).toEqual({ credit_seconds: 3600, subscribed: 0 });
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('refuses wrong usage', async () => {
+    const wrong = [
+      [],
+      ['--account', ''],
+      ['--account', 'x', '--scopes', 'jobs:all'],
+      ['--account', 'x', '--expires', '30'],
+      ['--account', 'x', '--credit', 'much'],
+      ['--account', 'x', '--revoke', 'y'],
+      ['--list', 'x'],
+    ];
+    for (const args of wrong) {
+      expect(await runCli('key', args, env()), args.join(' ')).toMatchObject({ code: 2, stdout: '' });
+    }
+  });
+});

@@ -1,0 +1,193 @@
+import { closeSync, existsSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
+import { Log, LogLevel, Miniflare, type WorkerOptions } from 'miniflare';
+import { bundleWorker } from './bundle.ts';
+import { claimState } from './claim.ts';
+import { runSqlOn, serveDatabase } from './database.ts';
+import { applyMigrations } from './migrations.ts';
+import { forgetOwner, recordOwner } from './owner.ts';
+import { bundleCacheDir, projectDir } from './paths.ts';
+import { loadSecrets } from './secrets.ts';
+import { seedModels } from './seed.ts';
+
+/** Cron expression of wrangler.toml; local cron never fires by itself. */
+const SWEEP_CRON = '*/5 * * * *';
+const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
+/** Tells the Worker that every message of the process before is lost. */
+const BOOT_CRON = '@boot';
+
+export interface LocalServiceOptions {
+  /** Folder for the databases, objects, secrets and the log of this service. */
+  readonly stateDir: string;
+  /** 0 (the default) takes a free one. */
+  readonly port?: number;
+  /** Variables in place of those of wrangler.toml. */
+  readonly vars?: Record<string, string>;
+  /** Repository with wrangler.toml, migrations/ and models/; this one by default. */
+  readonly root?: string;
+  /** Opens workerd's inspector there, for measurements. */
+  readonly inspectorPort?: number;
+  /** Gets what the Worker writes to its log, line by line as workerd prints it. */
+  readonly onLog?: (text: string) => void;
+  /** workerd ended by itself (crashed or was killed); the service is gone and can be started again. */
+  readonly onDeath?: () => void;
+}
+
+export interface LocalService {
+  /** Address without a trailing slash. */
+  readonly url: string;
+  readonly port: number;
+  readonly signingKey: string;
+  readonly db: D1Database;
+  readonly bucket: R2Bucket;
+  /** Fires the Worker's scheduled handler and waits for it. */
+  runScheduled(cron: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the whole service on this machine: the Worker in workerd with local D1, R2, Queues and Durable Objects.
+ * A service that was killed before on the same state folder is cleaned up first, and its jobs go on.
+ *
+ * @throws LocalServiceBusy when another process has the port or the state folder
+ */
+export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
+  const root = options.root ?? projectDir;
+  const stateDir = resolve(options.stateDir);
+  const port = await claimState(stateDir, options.port ?? 0);
+
+  const log = openLog(join(stateDir, 'service.log'), options.onLog);
+  let stopped = false;
+  const died = (): void => {
+    if (!stopped) options.onDeath?.();
+    stopped = true;
+  };
+  let miniflare: Miniflare | undefined;
+  try {
+    const { signingKey } = loadSecrets(stateDir);
+    const worker = await bundleWorker(root, bundleCacheDir(root));
+    const bindings = { ...worker.bindings, ALLOW_LOOPBACK: '1', SIGNING_KEY: signingKey, ...options.vars };
+    const workerOptions = { ...worker, bindings } as WorkerOptions;
+    const shared = { inspectorPort: options.inspectorPort, ...sharedOptions(stateDir, port, log, died) };
+    miniflare = leavingSignalsAlone(() => new Miniflare({ ...shared, ...workerOptions }));
+    await miniflare.ready;
+    const service = await prepare(miniflare, { root, stateDir, port, signingKey, log });
+    const stop = async (): Promise<void> => {
+      stopped = true;
+      await service.stop();
+    };
+    return { ...service, stop };
+  } catch (error) {
+    stopped = true;
+    await miniflare?.dispose();
+    log.close();
+    forgetOwner(stateDir);
+    throw error;
+  }
+}
+
+interface Prepared {
+  readonly root: string;
+  readonly stateDir: string;
+  readonly port: number;
+  readonly signingKey: string;
+  readonly log: LogFile;
+}
+
+async function prepare(
+  miniflare: Miniflare,
+  { root, stateDir, port, signingKey, log }: Prepared,
+): Promise<LocalService> {
+  const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
+  const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
+  await applyMigrations(db, join(root, 'migrations'));
+  await seedModels(bucket, root);
+  const control = await serveDatabase(runSqlOn(db));
+  recordOwner(stateDir, { port, control });
+
+  const worker = await miniflare.getWorker();
+  const runScheduled = async (cron: string): Promise<void> => {
+    const { outcome } = await worker.scheduled({ cron, scheduledTime: new Date() });
+    if (outcome !== 'ok') log.write(`scheduled handler ${cron}: ${outcome}\n`);
+  };
+  await runScheduled(BOOT_CRON);
+  const sweep = setInterval(
+    () => void runScheduled(SWEEP_CRON).catch((error) => log.write(`${error}\n`)),
+    SWEEP_INTERVAL_MS,
+  );
+  sweep.unref();
+
+  let stopping: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    clearInterval(sweep);
+    control.close();
+    await miniflare.dispose();
+    log.close();
+    forgetOwner(stateDir);
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    signingKey,
+    db,
+    bucket,
+    runScheduled,
+    stop: () => (stopping ??= stop()),
+  };
+}
+
+/** Miniflare would end the process at once on a signal; here whoever started the service decides, and stops it properly. */
+function leavingSignalsAlone<T>(make: () => T): T {
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const before = signals.map((signal) => process.listeners(signal));
+  const made = make();
+  signals.forEach((signal, index) => {
+    const added = process.listeners(signal).filter((listener) => !before[index].includes(listener));
+    for (const listener of added) process.removeListener(signal, listener);
+  });
+  return made;
+}
+
+/** Miniflare's options that do not depend on the Worker. `stateDir` is laid out as `wrangler --persist-to` does. */
+function sharedOptions(stateDir: string, port: number, log: LogFile, died: () => void) {
+  const persist = join(stateDir, 'v3');
+  return {
+    host: '127.0.0.1',
+    port,
+    cf: false,
+    log: new Log(LogLevel.NONE),
+    d1Persist: join(persist, 'd1'),
+    r2Persist: join(persist, 'r2'),
+    durableObjectsPersist: join(persist, 'do'),
+    cachePersist: join(persist, 'cache'),
+    handleRuntimeStdio: (stdout: Readable, stderr: Readable) => {
+      stdout.on('data', (chunk: Buffer) => log.write(chunk.toString()));
+      stderr.on('data', (chunk: Buffer) => log.write(chunk.toString()));
+      stdout.once('close', died);
+    },
+  } as const;
+}
+
+interface LogFile {
+  write(text: string): void;
+  close(): void;
+}
+
+const MAX_LOG_BYTES = 16 * 1024 * 1024;
+
+function openLog(path: string, onLog?: (text: string) => void): LogFile {
+  if (existsSync(path) && statSync(path).size > MAX_LOG_BYTES) rmSync(path);
+  let file: number | undefined = openSync(path, 'a', 0o600);
+  return {
+    write(text) {
+      if (file !== undefined) writeSync(file, text);
+      onLog?.(text);
+    },
+    close() {
+      if (file !== undefined) closeSync(file);
+      file = undefined;
+    },
+  };
+}

@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ModelFile } from '../../src/platform/onnx/manifest.ts';
+import { helloTarBz2 } from './bunzip2.fixture.ts';
+import { pullFile } from './pull.ts';
+
+const weights = Uint8Array.from({ length: 300_000 }, (_, index) => (index * 7919) % 251);
+const hello = new TextEncoder().encode('hello, who spoke when?\n'.repeat(40));
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+const plain: ModelFile = {
+  path: 'studio/weights.onnx',
+  bytes: weights.length,
+  sha256: sha256(weights),
+  origin: { url: 'https://models.example/pub/weights.onnx', bytes: weights.length, sha256: sha256(weights) },
+};
+const packed: ModelFile = {
+  path: 'studio/hello.txt',
+  bytes: hello.length,
+  sha256: sha256(hello),
+  origin: {
+    url: 'https://models.example/pub/hello.tar.bz2',
+    bytes: helloTarBz2.length,
+    sha256: sha256(helloTarBz2),
+    member: 'pack/hello.txt',
+  },
+};
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+let root: string;
+let server: Server;
+let mirror: string;
+let handler: Handler;
+let requests: { path: string | undefined; range: string | undefined }[];
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'rollcall-pull-'));
+  requests = [];
+  handler = (_, response) => response.end(weights);
+  server = createServer((request, response) => {
+    requests.push({ path: request.url, range: request.headers.range });
+    handler(request, response);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((done) => server.close(done));
+  rmSync(root, { recursive: true, force: true });
+});
+
+const folder = (): string[] =>
+  existsSync(join(root, 'models/studio')) ? readdirSync(join(root, 'models/studio')) : [];
+
+describe('pullFile', () => {
+  it('stores a download that has the pinned hash, fetched under its address from the mirror', async () => {
+    const seen: number[] = [];
+    const outcome = await pullFile(plain, { root, mirror, onProgress: (received) => seen.push(received) });
+    expect(outcome).toEqual({ kind: 'pulled' });
+    expect(requests).toEqual([{ path: '/models.example/pub/weights.onnx', range: undefined }]);
+    expect(new Uint8Array(readFileSync(join(root, 'models', plain.path)))).toEqual(weights);
+    expect(folder()).toEqual(['weights.onnx']);
+    expect(seen.at(-1)).toBe(weights.length);
+  });
+
+  it('fetches nothing when the file is here already', async () => {
+    await pullFile(plain, { root, mirror });
+    expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'present' });
+    expect(requests).toHaveLength(1);
+  });
+
+  it('follows redirects, as release downloads need them', async () => {
+    handler = (request, response) => {
+      if (request.url === '/cdn') response.end(weights);
+      else response.writeHead(302, { Location: '/cdn' }).end();
+    };
+    expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
+  });
+
+  it('takes a member out of a .tar.bz2 and leaves no archive behind', async () => {
+    handler = (_, response) => response.end(helloTarBz2);
+    expect(await pullFile(packed, { root, mirror })).toEqual({ kind: 'pulled' });
+    expect(new Uint8Array(readFileSync(join(root, 'models', packed.path)))).toEqual(hello);
+    expect(folder()).toEqual(['hello.txt']);
+  });
+
+  it('goes on where a broken download stopped', async () => {
+    handler = (_, response) => {
+      response.writeHead(200, { 'Content-Length': weights.length });
+      response.write(weights.subarray(0, 100_000), () => response.destroy());
+    };
+    const broken = await pullFile(plain, { root, mirror });
+    expect(broken).toMatchObject({ kind: 'unreachable', message: expect.stringContaining('goes on from there') });
+    expect(existsSync(join(root, 'models', plain.path))).toBe(false);
+
+    handler = (request, response) => {
+      const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1]);
+      response.writeHead(206, { 'Content-Range': `bytes ${start}-${weights.length - 1}/${weights.length}` });
+      response.end(weights.subarray(start));
+    };
+    expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
+    expect(requests[1].range).toMatch(/^bytes=[1-9]\d*-$/);
+    expect(folder()).toEqual(['weights.onnx']);
+  });
+
+  it('starts over when the server knows no ranges', async () => {
+    await pullFile({ ...plain, path: 'studio/other.onnx' }, { root, mirror });
+    writeFileSync(join(root, 'models/studio/weights.onnx.part'), weights.subarray(0, 5));
+    expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
+    expect(requests.slice(1).map(({ range }) => range)).toEqual(['bytes=5-', undefined]);
+  });
+
+  it('refuses and removes what has the wrong hash', async () => {
+    const changed = weights.slice();
+    changed[123_456] ^= 1;
+    handler = (_, response) => response.end(changed);
+    const outcome = await pullFile(plain, { root, mirror });
+    expect(outcome).toMatchObject({ kind: 'wrong_hash', message: expect.stringContaining(sha256(changed)) });
+    expect(folder()).toEqual([]);
+  });
+
+  it('refuses a part of an earlier try that was damaged, then starts afresh', async () => {
+    await pullFile({ ...plain, path: 'studio/other.onnx' }, { root, mirror });
+    writeFileSync(join(root, 'models/studio/weights.onnx.part'), new Uint8Array(weights.length));
+    expect(await pullFile(plain, { root, mirror })).toMatchObject({ kind: 'wrong_hash' });
+    expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
+  });
+
+  it.each([
+    ['longer', new Uint8Array(weights.length + 1)],
+    ['shorter', weights.subarray(0, 10)],
+  ])('refuses a download that is %s than pinned', async (_, body) => {
+    handler = (__, response) => response.end(body);
+    expect(await pullFile(plain, { root, mirror })).toMatchObject({ kind: 'wrong_size' });
+    expect(folder()).toEqual([]);
+  });
+
+  it('refuses an archive whose member is missing or another file', async () => {
+    handler = (_, response) => response.end(helloTarBz2);
+    const origin = packed.origin;
+    const absent = { ...packed, origin: origin && { ...origin, member: 'pack/none.txt' } };
+    expect(await pullFile(absent, { root, mirror })).toMatchObject({ kind: 'no_member' });
+    const other = { ...packed, sha256: sha256(weights) };
+    expect(await pullFile(other, { root, mirror })).toMatchObject({ kind: 'wrong_hash' });
+    expect(folder()).toEqual([]);
+  });
+
+  it('says when there is no answer, or another one than the file', async () => {
+    handler = (_, response) => response.writeHead(404).end('no');
+    expect(await pullFile(plain, { root, mirror })).toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining('404'),
+    });
+    const closed = await pullFile(plain, { root, mirror: 'http://127.0.0.1:1' });
+    expect(closed).toMatchObject({ kind: 'unreachable' });
+  });
+
+  it('has no address for files that belong to the repository', async () => {
+    expect(await pullFile({ ...plain, origin: undefined }, { root, mirror })).toMatchObject({ kind: 'no_origin' });
+    expect(requests).toEqual([]);
+  });
+});

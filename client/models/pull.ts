@@ -1,0 +1,144 @@
+import { createHash, type Hash } from 'node:crypto';
+import {
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { FileOrigin, ModelFile } from '../../src/platform/onnx/manifest.ts';
+import { bunzip2 } from './bunzip2.ts';
+import { isIntact, modelPath } from './store.ts';
+import { findInTar } from './tar.ts';
+
+export type PullOutcome =
+  | { readonly kind: 'present' | 'pulled' }
+  | {
+      readonly kind: 'no_origin' | 'unreachable' | 'refused' | 'wrong_size' | 'wrong_hash' | 'no_member';
+      readonly message: string;
+    };
+
+export interface PullOptions {
+  readonly root: string;
+  /** Stands in for the public addresses: `https://HOST/PATH` is fetched from `MIRROR/HOST/PATH`. */
+  readonly mirror?: string;
+  readonly onProgress?: (receivedBytes: number, totalBytes: number) => void;
+}
+
+/**
+ * Gets one model file from its public address. The file appears under its name only when its size and SHA-256 are the
+ * pinned ones; a download that was cut short goes on where it stopped.
+ */
+export async function pullFile(file: ModelFile, options: PullOptions): Promise<PullOutcome> {
+  if (isIntact(options.root, file)) return { kind: 'present' };
+  if (!file.origin)
+    return { kind: 'no_origin', message: `models/${file.path} belongs to the repository: check it out again.` };
+  const target = modelPath(options.root, file);
+  const part = `${target}.part`;
+  mkdirSync(dirname(target), { recursive: true });
+  const failure = await download(file.origin, part, options);
+  if (failure) return failure;
+  if (file.origin.member === undefined) {
+    renameSync(part, target);
+    return { kind: 'pulled' };
+  }
+  return unpack(file, file.origin, part, target);
+}
+
+/** The part file holds the whole download with the right hash when this gives undefined. */
+async function download(origin: FileOrigin, part: string, options: PullOptions): Promise<PullOutcome | undefined> {
+  const hash = createHash('sha256');
+  let received = await hashExisting(part, origin.bytes, hash);
+  if (received < origin.bytes) {
+    const address = mirrored(origin.url, options.mirror);
+    let response: Response;
+    try {
+      response = await fetch(address, {
+        headers: received > 0 ? { Range: `bytes=${received}-` } : {},
+        redirect: 'follow',
+      });
+    } catch (error) {
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+      return { kind: 'unreachable', message: `${address} cannot be reached: ${cause}` };
+    }
+    if (response.status === 200 && received > 0) {
+      rmSync(part);
+      return download(origin, part, options); // the server knows no ranges
+    }
+    if ((response.status !== 200 && response.status !== 206) || !response.body) {
+      await response.body?.cancel();
+      return { kind: 'refused', message: `${address} answered ${response.status}.` };
+    }
+    const limit = origin.bytes;
+    const measured = async function* (chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      for await (const chunk of chunks) {
+        received += chunk.length;
+        if (received > limit) return; // longer than pinned: refused below, without storing the rest
+        hash.update(chunk);
+        options.onProgress?.(received, limit);
+        yield chunk;
+      }
+    };
+    try {
+      await pipeline(Readable.fromWeb(response.body as never), measured, createWriteStream(part, { flags: 'a' }));
+    } catch (error) {
+      const message = `${address} broke off after ${received} of ${limit} bytes (${String(error)}); the same command goes on from there.`;
+      return { kind: 'unreachable', message };
+    }
+  }
+  if (received !== origin.bytes) {
+    rmSync(part, { force: true });
+    return {
+      kind: 'wrong_size',
+      message: `${origin.url} does not have the pinned size of ${origin.bytes} bytes; refused.`,
+    };
+  }
+  const sha256 = hash.digest('hex');
+  if (sha256 !== origin.sha256) {
+    rmSync(part, { force: true });
+    return {
+      kind: 'wrong_hash',
+      message: `${origin.url} has SHA-256 ${sha256}, pinned is ${origin.sha256}; refused and removed.`,
+    };
+  }
+  return undefined;
+}
+
+/** Feeds what an earlier try left to the hash; a part that is too long is dropped. */
+async function hashExisting(part: string, totalBytes: number, hash: Hash): Promise<number> {
+  if (!existsSync(part)) return 0;
+  const size = statSync(part).size;
+  if (size > totalBytes) {
+    rmSync(part);
+    return 0;
+  }
+  for await (const chunk of createReadStream(part)) hash.update(chunk as Buffer);
+  return size;
+}
+
+function unpack(file: ModelFile, origin: FileOrigin, archive: string, target: string): PullOutcome {
+  const member = origin.member ?? '';
+  const bytes = findInTar(bunzip2(readFileSync(archive)), member);
+  rmSync(archive);
+  if (!bytes) return { kind: 'no_member', message: `${basename(origin.url)} holds no ${member}.` };
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  if (bytes.length !== file.bytes || sha256 !== file.sha256) {
+    return { kind: 'wrong_hash', message: `${member} in ${basename(origin.url)} is not the pinned file; refused.` };
+  }
+  writeFileSync(`${target}.new`, bytes);
+  renameSync(`${target}.new`, target);
+  return { kind: 'pulled' };
+}
+
+function mirrored(url: string, mirror: string | undefined): string {
+  if (!mirror) return url;
+  const { host, pathname, search } = new URL(url);
+  return `${mirror.replace(/\/+$/, '')}/${host}${pathname}${search}`;
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ModelFile, type ModelManifest, parseManifest } from '../../src/platform/onnx/manifest.ts';
+
+const manifestPath = (root: string): string => join(root, 'models', 'manifest.json');
+
+/** @throws when the manifest is broken, naming the faulty entry */
+export function readManifest(root: string): ModelManifest {
+  return parseManifest(JSON.parse(readFileSync(manifestPath(root), 'utf8')));
+}
+
+export function modelPath(root: string, file: ModelFile): string {
+  return join(root, 'models', file.path);
+}
+
+/** Key under which the service finds a model in its storage. */
+export function modelKey(file: ModelFile): string {
+  return `models/${file.sha256}`;
+}
+
+/** Whether the file is here, whole and the one that the manifest names. */
+export function isIntact(root: string, file: ModelFile): boolean {
+  return fileState(root, file) === 'intact';
+}
+
+export function fileState(root: string, file: ModelFile): 'intact' | 'missing' | 'damaged' {
+  const path = modelPath(root, file);
+  if (!existsSync(path)) return 'missing';
+  if (statSync(path).size !== file.bytes) return 'damaged';
+  const sha256 = createHash('sha256').update(readFileSync(path)).digest('hex');
+  return sha256 === file.sha256 ? 'intact' : 'damaged';
+}
+
+/** Makes a pack the one that the service runs. Everything else in the manifest stays as it is written. */
+export function switchPack(root: string, name: string): void {
+  const path = manifestPath(root);
+  const text = readFileSync(path, 'utf8').replace(
+    /("use"\s*:\s*)"[^"]*"/,
+    (_, head: string) => head + JSON.stringify(name),
+  );
+  parseManifest(JSON.parse(text));
+  writeFileSync(`${path}.new`, text);
+  renameSync(`${path}.new`, path);
+}

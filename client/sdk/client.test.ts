@@ -1,0 +1,128 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RollcallClient } from './client.ts';
+
+interface Seen {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+let server: Server;
+let url: string;
+let seen: Seen[];
+let answers: ((response: ServerResponse) => void)[];
+
+const json = (status: number, body: unknown) => (response: ServerResponse) => {
+  response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+};
+const job = (status: string) => json(200, { jobId: 'j', status, createdAt: '', updatedAt: '' });
+
+beforeEach(async () => {
+  seen = [];
+  answers = [];
+  server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { method, url: path, headers } = request;
+    seen.push({ method, path, headers, body: Buffer.concat(chunks).toString() });
+    (answers.shift() ?? json(500, { requestId: 'r', message: 'no answer left' }))(response);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((done) => server.close(done));
+});
+
+describe('RollcallClient', () => {
+  it('sends the key and the request, and repeats safely with an idempotency key', async () => {
+    answers = [json(200, { jobId: 'j', status: 'created' })];
+    const client = new RollcallClient({ url: `${url}/`, key: 'k' });
+    const created = await client.diarize({ url: 'https://example.com/a.wav', numSpeakers: 2 }, 'once');
+    expect(created).toEqual({ ok: true, value: { jobId: 'j', status: 'created' } });
+    expect(seen[0]).toMatchObject({ method: 'POST', path: '/v1/diarize' });
+    expect(seen[0].headers).toMatchObject({ authorization: 'Bearer k', 'idempotency-key': 'once' });
+    expect(JSON.parse(seen[0].body)).toEqual({ url: 'https://example.com/a.wav', numSpeakers: 2 });
+  });
+
+  it('takes an address with /v1 too', async () => {
+    answers = [json(200, { status: 'OK', message: 'good key' })];
+    expect((await new RollcallClient({ url: `${url}/v1/`, key: 'k' }).test()).ok).toBe(true);
+    expect(seen[0].path).toBe('/v1/test');
+  });
+
+  it('uploads a stream of known length in two steps, without the key at the signed address', async () => {
+    answers = [json(201, { url: `${url}/signed` }), json(200, {})];
+    const body = new Blob(['abc', 'def']).stream();
+    const stored = await new RollcallClient({ url, key: 'k' }).upload('x/y', body, 6);
+    expect(stored).toEqual({ ok: true, value: 'media://x/y' });
+    expect(JSON.parse(seen[0].body)).toEqual({ url: 'media://x/y' });
+    expect(seen[1]).toMatchObject({ method: 'PUT', path: '/signed', body: 'abcdef' });
+    expect(seen[1].headers['content-length']).toBe('6');
+    expect(seen[1].headers.authorization).toBeUndefined();
+  });
+
+  it('waits through running states and passing troubles', async () => {
+    answers = [
+      job('created'),
+      json(503, { requestId: 'r', message: 'busy' }),
+      (r) => r.destroy(),
+      job('running'),
+      job('succeeded'),
+    ];
+    const states: string[] = [];
+    const client = new RollcallClient({ url, key: 'k' });
+    const done = await client.wait('j', { pollMs: 1, onUpdate: ({ status }) => states.push(status) });
+    expect(done).toMatchObject({ ok: true, value: { status: 'succeeded' } });
+    expect(states).toEqual(['created', 'running', 'succeeded']);
+  });
+
+  it('gives up waiting at once where it cannot help, and after some tries elsewhere', async () => {
+    answers = [json(404, { requestId: 'r', message: 'unknown' })];
+    const client = new RollcallClient({ url, key: 'k' });
+    expect(await client.wait('j', { pollMs: 1 })).toMatchObject({ ok: false, error: { kind: 'refused', status: 404 } });
+    expect(seen).toHaveLength(1);
+    expect(await client.wait('j', { pollMs: 1 })).toMatchObject({ ok: false, error: { status: 500 } });
+    expect(seen).toHaveLength(6);
+  });
+
+  it('stops waiting when told to', async () => {
+    answers = [job('running'), job('running')];
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 50);
+    const client = new RollcallClient({ url, key: 'k' });
+    const job1 = await client.wait('j', { pollMs: 60_000, signal: stop.signal });
+    expect(job1).toMatchObject({ ok: true, value: { status: 'running' } });
+  });
+
+  it('tells refusals, faulty fields, silence and strangers apart', async () => {
+    const faults = [{ field: 'url', message: 'is needed' }];
+    answers = [
+      json(400, { message: 'Invalid request', errors: faults }),
+      json(402, { requestId: 'r1', message: 'no credit' }),
+      (response) => response.writeHead(502).end('<html>'),
+      (response) => response.end('<html>'),
+    ];
+    const client = new RollcallClient({ url, key: 'k' });
+    const call = () => client.diarize({ url: 'x' });
+    expect(await call()).toEqual({
+      ok: false,
+      error: { kind: 'refused', status: 400, message: 'Invalid request', fields: faults },
+    });
+    expect(await call()).toMatchObject({ ok: false, error: { kind: 'refused', status: 402, requestId: 'r1' } });
+    expect(await call()).toMatchObject({ ok: false, error: { kind: 'unexpected', status: 502 } });
+    expect(await call()).toMatchObject({ ok: false, error: { kind: 'unexpected', status: 200 } });
+    const nobody = await new RollcallClient({ url: 'http://127.0.0.1:1', key: 'k' }).test();
+    expect(nobody).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+    const slow = new RollcallClient({ url, key: 'k', timeoutMs: 50 });
+    answers = [() => {}];
+    expect(await slow.test()).toMatchObject({
+      error: { kind: 'unreachable', message: expect.stringContaining('in time') },
+    });
+  });
+});

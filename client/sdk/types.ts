@@ -1,0 +1,43 @@
+import type { JobCreated, JobResult } from '../../src/contract/jobs.ts';
+import type { DiarizeOutput, ErrorOutput, Turn } from '../../src/contract/outputs.ts';
+
+export type { DiarizeOutput, ErrorOutput, JobCreated, JobResult, Turn };
+/** A job as it is now; `progress` (0…1) is known while it runs. */
+export type JobState = JobResult & { readonly progress?: number };
+export type JobStatus = JobResult['status'];
+
+/** Body of POST /v1/diarize; docs/api.md describes the fields. */
+export interface DiarizeOptions {
+  readonly url: string;
+  readonly webhook?: string;
+  readonly webhookStatusOnly?: boolean;
+  readonly model?: 'precision-2' | 'community-1';
+  readonly numSpeakers?: number;
+  readonly minSpeakers?: number;
+  readonly maxSpeakers?: number;
+  readonly turnLevelConfidence?: boolean;
+  readonly exclusive?: boolean;
+  readonly confidence?: boolean;
+  readonly speechProbability?: boolean;
+  readonly crosstalkProbability?: boolean;
+  readonly speakerProbability?: boolean;
+  readonly transcription?: boolean;
+  readonly metadata?: Record<string, string>;
+}
+
+/** Why a call did not give what was asked for. `message` is one sentence. */
+export type ClientError =
+  /** No answer: nothing listens there, the name is unknown, the connection broke or took too long. */
+  | { readonly kind: 'unreachable'; readonly message: string }
+  /** The service answered with an error; `fields` are the faulty ones of a 400. */
+  | {
+      readonly kind: 'refused';
+      readonly status: number;
+      readonly message: string;
+      readonly requestId?: string;
+      readonly fields?: readonly { readonly field: string; readonly message: string }[];
+    }
+  /** Something answered that is not this service. */
+  | { readonly kind: 'unexpected'; readonly status: number; readonly message: string };
+
+export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: ClientError };

@@ -1,0 +1,57 @@
+import { OpenAPIHono } from '@hono/zod-openapi';
+import { getPath } from 'hono/utils/url';
+import type { AppServices } from './jobs/app-services.ts';
+import { answerHeaders } from './middleware/answer-headers.ts';
+import { authenticate } from './middleware/auth.ts';
+import type { AppEnv } from './middleware/context.ts';
+import { cors } from './middleware/cors.ts';
+import { drain } from './middleware/drain.ts';
+import { refuse } from './middleware/refusals.ts';
+import { requestId } from './middleware/request-id.ts';
+import { requestLog } from './middleware/request-log.ts';
+import { diarize } from './routes/diarize.ts';
+import { register } from './routes/endpoint.ts';
+import { readJob } from './routes/jobs.ts';
+import { keyTest } from './routes/key-test.ts';
+import { createUpload, upload } from './routes/media.ts';
+
+/** All endpoints, in the order of the API document. */
+export const ENDPOINTS = [keyTest, diarize, readJob, createUpload, upload];
+
+/**
+ * The HTTP face of the service.
+ * @param services builds what the routes call, once a request, from the request's bindings
+ */
+export function createApp<Bindings extends object>(
+  services: (env: Bindings, ctx: ExecutionContext) => AppServices,
+): OpenAPIHono<AppEnv> {
+  // `/v1/test/` and `/v1/test` are one address.
+  const app = new OpenAPIHono<AppEnv>({ getPath: (request) => getPath(request).replace(/(?<=.)\/+$/, '') });
+
+  app.use(requestId, answerHeaders, cors, drain);
+  app.use(async (c, next) => {
+    c.set('services', services(c.env as Bindings, c.executionCtx as ExecutionContext));
+    return next();
+  });
+  app.use(requestLog);
+
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+  });
+  register(app, ENDPOINTS);
+
+  // Whoever holds no key learns nothing about which addresses exist.
+  app.all('/v1/*', authenticate);
+  app.notFound((c) => refuse(c, { kind: 'not_found' }));
+  app.onError((error, c) => {
+    const fields = { requestId: c.get('requestId'), error: error.message, stack: error.stack };
+    const services = c.get('services') as AppServices | undefined;
+    // A Worker whose settings are broken has no services, and so no log of its own.
+    if (services) services.log('error', 'request_failed', fields);
+    else console.error(JSON.stringify({ level: 'error', event: 'request_failed', ...fields }));
+    return refuse(c, { kind: 'internal' });
+  });
+  return app;
+}

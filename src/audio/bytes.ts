@@ -1,0 +1,43 @@
+/** Small readers of binary fields. Every caller has checked the length before. */
+
+export const u16le = (bytes: Uint8Array, at: number): number => bytes[at] | (bytes[at + 1] << 8);
+
+export const u32le = (bytes: Uint8Array, at: number): number =>
+  (bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24)) >>> 0;
+
+/** Unsigned 64-bit, as a number; sizes past 2^53 lose their last bits, which only says 'larger than any file'. */
+export const u64le = (bytes: Uint8Array, at: number): number => u32le(bytes, at) + u32le(bytes, at + 4) * 2 ** 32;
+
+export const u16be = (bytes: Uint8Array, at: number): number => (bytes[at] << 8) | bytes[at + 1];
+
+export const u24be = (bytes: Uint8Array, at: number): number =>
+  (bytes[at] << 16) | (bytes[at + 1] << 8) | bytes[at + 2];
+
+export const u32be = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0;
+
+/** Whether the ASCII `text` stands at `at`; false where the bytes end before it does. */
+export function hasAscii(bytes: Uint8Array, at: number, text: string): boolean {
+  if (at < 0 || at + text.length > bytes.length) return false;
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
+}
+
+/** The bytes `[from, to)` as text, one character each. */
+export function ascii(bytes: Uint8Array, from: number, to: number): string {
+  let text = '';
+  for (let i = from; i < Math.min(to, bytes.length); i++) text += String.fromCharCode(bytes[i]);
+  return text;
+}
+
+export function toHex(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
+  return text;
+}
+
+export function fromHex(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length >> 1);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16);
+  return bytes;
+}

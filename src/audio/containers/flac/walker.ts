@@ -1,0 +1,133 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { crc16 } from './crc.ts';
+import { type FlacFrameHeader, MAX_HEADER_BYTES, parseFrameHeader } from './frame-header.ts';
+import { maxFrameBytes, type StreamInfo } from './stream-info.ts';
+
+export interface FlacFrame {
+  readonly offset: number;
+  /** Length of the packet; behind a damaged place it may hold more than the frame. */
+  readonly bytes: number;
+  readonly samples: number;
+  /** Samples that are missing in front of this frame, by the numbers in the headers. */
+  readonly gapSamples: number;
+}
+
+interface Candidate {
+  readonly offset: number;
+  readonly header: FlacFrameHeader;
+}
+
+/** Gaps longer than this are taken for files put behind one another, not for damage. */
+const MAX_GAP_SECONDS = 10;
+
+const expectedNumber = ({ header }: Candidate): number => header.number + (header.isVariable ? header.blockSamples : 1);
+
+/**
+ * Walks the frames of `[startByte, endByte)`. FLAC frames do not say how long they are: a frame ends where the next
+ * header stands, and a header is believed when its number is the next one, or else when the checksum of the frame in
+ * front of it comes out right. Numbers that start again (files put behind one another) are accepted; numbers left out
+ * are a gap. A walk from any frame on finds the same frames as the walk from the start.
+ *
+ * @param startSample number of the first sample of the frame at `startByte`, in the numbering of the recording
+ */
+export async function* walkFlacFrames(
+  reader: BlockReader,
+  info: StreamInfo,
+  startByte: number,
+  endByte: number,
+  startSample: number,
+): AsyncGenerator<FlacFrame> {
+  const limits = { reader, info, endByte };
+  let current = await firstChained(limits, startByte);
+  let sample = startSample;
+  let gapSamples = 0;
+  while (current) {
+    const { offset, header } = current;
+    let next = await nextFrame(limits, current);
+    const bound = Math.min(endByte, offset + maxFrameBytes(info, header.blockSamples));
+    let end: number;
+    if (next) {
+      end = next.offset;
+    } else {
+      const after: number = offset + header.headerBytes;
+      next = await firstChained(limits, after);
+      end = Math.min(next?.offset ?? endByte, bound);
+      const isTotal = sample + gapSamples + header.blockSamples === info.totalSamples;
+      if (!next && bound === endByte && !isTotal && (await crc16Of(reader, offset, endByte)) !== 0) return;
+    }
+    yield { offset, bytes: end - offset, samples: header.blockSamples, gapSamples };
+    sample += gapSamples + header.blockSamples;
+    gapSamples = next ? gapBetween(info, current, next) : 0;
+    current = next;
+  }
+}
+
+interface Limits {
+  readonly reader: BlockReader;
+  readonly info: StreamInfo;
+  readonly endByte: number;
+}
+
+/** The frame behind `current`, proven by its number or by the checksum of `current`. */
+async function nextFrame(limits: Limits, current: Candidate): Promise<Candidate | undefined> {
+  const { offset, header } = current;
+  const until = Math.min(limits.endByte, offset + maxFrameBytes(limits.info, header.blockSamples) + 1);
+  const expected = expectedNumber(current);
+  let from = offset + header.headerBytes;
+  for (;;) {
+    const found = await nextHeader(limits, from, until);
+    if (!found) return undefined;
+    if (found.header.number === expected && found.header.isVariable === header.isVariable) return found;
+    if ((await crc16Of(limits.reader, offset, found.offset)) === 0) return found;
+    from = found.offset + 1;
+  }
+}
+
+/** The first header from `from` on that another frame, or a right checksum up to the end, proves. */
+async function firstChained(limits: Limits, from: number): Promise<Candidate | undefined> {
+  for (;;) {
+    const found = await nextHeader(limits, from, limits.endByte);
+    if (!found) return undefined;
+    if (await nextFrame(limits, found)) return found;
+    const longest = maxFrameBytes(limits.info, found.header.blockSamples);
+    const rest = limits.endByte - found.offset;
+    if (rest <= longest && (await crc16Of(limits.reader, found.offset, limits.endByte)) === 0) return found;
+    from = found.offset + 1;
+  }
+}
+
+/** The first place in `[from, until)` where a header of this stream seems to stand. */
+async function nextHeader(limits: Limits, from: number, until: number): Promise<Candidate | undefined> {
+  const { reader, info, endByte } = limits;
+  for (let position = from; position < until; ) {
+    let view = await reader.peek(position, MAX_HEADER_BYTES);
+    if (view.length > endByte - position) view = view.subarray(0, endByte - position);
+    const isEnd = position + view.length >= endByte;
+    const last = Math.min(isEnd ? view.length : view.length - MAX_HEADER_BYTES + 1, until - position);
+    for (let at = view.indexOf(0xff); at >= 0 && at < last; at = view.indexOf(0xff, at + 1)) {
+      const header = parseFrameHeader(view, at, info);
+      if (header) return { offset: position + at, header };
+    }
+    position += last;
+  }
+  return undefined;
+}
+
+/** CRC-16 of `[from, to)`; 0 for one whole frame. */
+async function crc16Of(reader: BlockReader, from: number, to: number): Promise<number> {
+  let crc = 0;
+  for (let position = from; position < to; ) {
+    let view = await reader.peek(position, 1);
+    if (view.length > to - position) view = view.subarray(0, to - position);
+    crc = crc16(view, crc);
+    position += view.length;
+  }
+  return crc;
+}
+
+function gapBetween(info: StreamInfo, before: Candidate, after: Candidate): number {
+  if (before.header.isVariable !== after.header.isVariable) return 0;
+  const missing = after.header.number - expectedNumber(before);
+  const samples = missing * (after.header.isVariable ? 1 : info.maxBlockSamples);
+  return samples > 0 && samples <= MAX_GAP_SECONDS * info.sampleRateHz ? samples : 0;
+}

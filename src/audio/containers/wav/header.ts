@@ -1,0 +1,140 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { ascii, hasAscii, u16le, u32le, u64le } from '../../bytes.ts';
+import { isUsableRate, MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ } from '../../container.ts';
+import { type AudioResult, fail, ok } from '../../result.ts';
+import type { PcmEncoding } from './pcm.ts';
+
+export interface WavFormat {
+  readonly encoding: PcmEncoding;
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  readonly bytesPerSample: number;
+}
+
+export interface WavHeader extends WavFormat {
+  readonly dataOffset: number;
+  /** Bytes of the data chunk that are really there. */
+  readonly dataBytes: number;
+  readonly warning?: string;
+}
+
+/** Chunks walked before the data chunk; real files have fewer than ten. */
+const MAX_CHUNKS = 1000;
+/** Writers to a pipe cannot know the size and put one of these, or more, into the header. */
+const STREAMED_FROM = 0x7ffff000;
+
+const FORMAT_NAMES: Readonly<Record<number, string>> = {
+  2: 'Microsoft ADPCM',
+  17: 'IMA ADPCM',
+  49: 'GSM 6.10',
+  80: 'MPEG layer I or II',
+  85: 'MP3',
+  255: 'AAC',
+  352: 'Windows Media',
+  353: 'Windows Media',
+};
+
+/** Tails of the two GUID families whose first two bytes are a plain format tag. */
+const GUID_TAILS = ['000000001000800000aa00389b71', '00002107d3118644c8c1ca000000'];
+
+/** RIFF, RF64 and BW64: finds the format and where the samples are. */
+export async function readWavHeader(reader: BlockReader, startByte: number): Promise<AudioResult<WavHeader>> {
+  let format: WavFormat | undefined;
+  let ds64DataBytes: number | undefined;
+  const magic = await reader.peek(startByte, 12);
+  const is64 = !hasAscii(magic, 0, 'RIFF');
+  let offset = startByte + 12;
+  for (let count = 0; count < MAX_CHUNKS; count++) {
+    const head = await reader.peek(offset, 8);
+    if (head.length < 8 || offset + 8 > reader.sizeBytes) break;
+    const size = u32le(head, 4);
+    const body = offset + 8;
+    if (hasAscii(head, 0, 'ds64') && size >= 16) {
+      const bytes = await reader.peek(body, 16);
+      if (bytes.length >= 16) ds64DataBytes = u64le(bytes, 8);
+    } else if (hasAscii(head, 0, 'fmt ')) {
+      const bytes = await reader.peek(body, Math.min(size, 40));
+      const parsed = parseFormat(bytes.subarray(0, Math.min(size, 40)));
+      if (!parsed.ok) return parsed;
+      format = parsed.value;
+    } else if (hasAscii(head, 0, 'data')) {
+      if (!format) return fail('corrupt', 'The WAV file has no format before its samples.');
+      const declared = is64 && size === 0xffffffff ? (ds64DataBytes ?? size) : size;
+      return ok({ ...format, dataOffset: body, ...(await dataExtent(reader, reader.sizeBytes, body, declared)) });
+    }
+    offset = body + size + (size & 1);
+  }
+  return fail('no_samples', 'The WAV file has no samples in it.');
+}
+
+function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
+  if (bytes.length < 14) return fail('corrupt', 'The header of the WAV file is cut short.');
+  let tag = u16le(bytes, 0);
+  const channels = u16le(bytes, 2);
+  const sampleRateHz = u32le(bytes, 4);
+  const blockAlign = u16le(bytes, 12);
+  const bits = bytes.length >= 16 ? u16le(bytes, 14) : 0;
+  if (tag === 0xfffe) {
+    if (bytes.length < 40) return fail('corrupt', 'The header of the WAV file is cut short.');
+    let tail = '';
+    for (const byte of bytes.subarray(26, 40)) tail += byte.toString(16).padStart(2, '0');
+    if (!GUID_TAILS.includes(tail)) return fail('unsupported', 'The WAV file holds a coding that is not supported.');
+    tag = u16le(bytes, 24);
+  }
+  if (channels < 1 || channels > MAX_CHANNELS) {
+    return fail('unsupported', `The WAV file has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
+  }
+  if (!isUsableRate(sampleRateHz)) {
+    const range = `${MIN_RATE_HZ} to ${MAX_RATE_HZ} Hz`;
+    return fail('unsupported', `The WAV file has a sample rate of ${sampleRateHz} Hz; ${range} are supported.`);
+  }
+  const bytesPerSample = blockAlign > 0 && blockAlign % channels === 0 ? blockAlign / channels : Math.ceil(bits / 8);
+  const common = { sampleRateHz, channels, bytesPerSample };
+  const bitError = () => fail('unsupported', `WAV files with ${bits} bits a sample in this coding are not supported.`);
+  switch (tag) {
+    case 1:
+      if (bytesPerSample < 1 || bytesPerSample > 4 || bits > bytesPerSample * 8) return bitError();
+      return ok({ ...common, encoding: bytesPerSample === 1 ? 'unsigned' : 'signed' });
+    case 3:
+      return bytesPerSample === 4 || bytesPerSample === 8 ? ok({ ...common, encoding: 'float' }) : bitError();
+    case 6:
+      return bytesPerSample === 1 ? ok({ ...common, encoding: 'alaw' }) : bitError();
+    case 7:
+      return bytesPerSample === 1 ? ok({ ...common, encoding: 'mulaw' }) : bitError();
+    default: {
+      const name = FORMAT_NAMES[tag] ?? `a coding (format tag ${tag})`;
+      return fail('unsupported', `The WAV file holds ${name}, which is not supported.`);
+    }
+  }
+}
+
+async function dataExtent(
+  reader: BlockReader,
+  endByte: number,
+  dataOffset: number,
+  declared: number,
+): Promise<{ dataBytes: number; warning?: string }> {
+  const available = Math.max(0, endByte - dataOffset);
+  if (declared === 0 && available > 0 && !(await chunksReachEnd(reader, dataOffset, endByte))) {
+    return { dataBytes: available, warning: STREAMED_WARNING };
+  }
+  if (declared <= available) return { dataBytes: declared };
+  return { dataBytes: available, warning: declared >= STREAMED_FROM ? STREAMED_WARNING : TRUNCATED_WARNING };
+}
+
+const STREAMED_WARNING =
+  'The header of the WAV file does not say how long the recording is; everything up to the end of the file was used.';
+const TRUNCATED_WARNING = 'The WAV file ends before its header says; the part that is there was used.';
+
+/** Tells a data chunk that is truly empty from one of unknown size: behind the first, whole chunks follow to the end. */
+async function chunksReachEnd(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
+  let offset = from;
+  for (let count = 0; count < 100 && offset + 8 <= endByte; count++) {
+    const head = await reader.peek(offset, 8);
+    if (head.length < 8 || !/^[\x20-\x7e]{4}$/.test(ascii(head, 0, 4))) return false;
+    const size = u32le(head, 4);
+    offset += 8 + size + (size & 1);
+    if (offset === endByte || offset === endByte + 1) return true;
+  }
+  return false;
+}

@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, memorySource, readRange, readSourceRate } from '../../../../test/helpers/audio.ts';
+import { pcm16, type WavOptions, wavFile, wavHeader } from '../../../../test/helpers/wav.ts';
+import { outputSampleCount, probeAudio } from '../../index.ts';
+
+const ports = audioPorts();
+const base: WavOptions = { sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 };
+
+async function indexOf(file: Uint8Array) {
+  const probed = await probeAudio(memorySource(file));
+  if (!probed.ok) throw new Error(probed.error.message);
+  return probed.value;
+}
+
+async function samplesOf(file: Uint8Array): Promise<number[]> {
+  const index = await indexOf(file);
+  return Array.from(await readSourceRate(file, index, ports));
+}
+
+const bytesOf = (array: Int16Array | Int32Array | Float32Array | Float64Array) => new Uint8Array(array.buffer);
+
+describe('sample formats', () => {
+  it('PCM, 8 bits unsigned', async () => {
+    const file = wavFile({ ...base, bits: 8 }, Uint8Array.of(0, 64, 128, 255));
+    expect(await samplesOf(file)).toEqual([-1, -0.5, 0, 127 / 128]);
+  });
+
+  it('PCM, 16 bits', async () => {
+    const file = wavFile(base, bytesOf(Int16Array.of(-32768, -1, 0, 16384, 32767)));
+    expect(await samplesOf(file)).toEqual([-1, -1 / 32768, 0, 0.5, 32767 / 32768]);
+  });
+
+  it('PCM, 24 bits', async () => {
+    const file = wavFile({ ...base, bits: 24 }, Uint8Array.of(0, 0, 0x80, 0xff, 0xff, 0xff, 0, 0, 0x40, 1, 0, 0));
+    expect(await samplesOf(file)).toEqual([-1, -1 / 8388608, 0.5, 1 / 8388608]);
+  });
+
+  it('PCM, 32 bits', async () => {
+    const file = wavFile({ ...base, bits: 32 }, bytesOf(Int32Array.of(-2147483648, 1073741824, 0)));
+    expect(await samplesOf(file)).toEqual([-1, 0.5, 0]);
+  });
+
+  it('PCM, 12 bits, which stand on the left of 16', async () => {
+    const file = wavFile({ ...base, bits: 12 }, bytesOf(Int16Array.of(0x4000, -0x8000)));
+    expect(await samplesOf(file)).toEqual([0.5, -1]);
+  });
+
+  it('float, 32 and 64 bits; what is not a number becomes 0', async () => {
+    const values = [0.25, -1.5, Number.NaN, Number.POSITIVE_INFINITY, 1];
+    const clean = [0.25, -1.5, 0, 0, 1];
+    expect(await samplesOf(wavFile({ ...base, tag: 3, bits: 32 }, bytesOf(Float32Array.from(values))))).toEqual(clean);
+    expect(await samplesOf(wavFile({ ...base, tag: 3, bits: 64 }, bytesOf(Float64Array.from(values))))).toEqual(clean);
+    expect(await samplesOf(wavFile({ ...base, tag: 3, bits: 64 }, bytesOf(Float64Array.of(1e300))))).toEqual([0]);
+  });
+
+  it('A-law and µ-law as ITU-T G.711 has them', async () => {
+    const aLaw = await samplesOf(wavFile({ ...base, tag: 6, bits: 8 }, Uint8Array.of(0xd5, 0x55, 0xaa, 0x2a, 0x80)));
+    expect(aLaw.map((value) => value * 32768)).toEqual([8, -8, 32256, -32256, 5504]);
+    const muLaw = await samplesOf(wavFile({ ...base, tag: 7, bits: 8 }, Uint8Array.of(0xff, 0x7f, 0x80, 0x00, 0xf0)));
+    expect(muLaw.map((value) => value * 32768)).toEqual([0, -0, 32124, -32124, 120]);
+  });
+
+  it('WAVE_FORMAT_EXTENSIBLE', async () => {
+    const file = wavFile({ ...base, isExtensible: true }, bytesOf(Int16Array.of(16384)));
+    expect(await samplesOf(file)).toEqual([0.5]);
+    const float = wavFile({ ...base, tag: 3, bits: 32, isExtensible: true }, bytesOf(Float32Array.of(0.125)));
+    expect(await samplesOf(float)).toEqual([0.125]);
+  });
+
+  it.each([2, 3, 6, 64])('%i channels become their mean', async (channels) => {
+    const frame = Int16Array.from({ length: channels }, (_, c) => (c === 0 ? 16384 : 0));
+    const file = wavFile({ ...base, channels }, bytesOf(Int16Array.from([...frame, ...frame])));
+    const expected = Math.fround(0.5 / channels);
+    expect(await samplesOf(file)).toEqual([expected, expected]);
+  });
+});
+
+describe('sizes in the header', () => {
+  const data = pcm16(Float32Array.from({ length: 1000 }, (_, i) => Math.sin(i / 5)));
+
+  it('are exact in a good file', async () => {
+    const index = await indexOf(wavFile(base, data));
+    expect(index).toMatchObject({ totalSamples: 1000, durationSeconds: 1000 / 16000, channels: 1, codec: 'pcm' });
+    expect(index.warning).toBeUndefined();
+  });
+
+  it.each([0, 0xffffffff, 0x7ffff000])(
+    'may be unknown (%i): all to the end is used, with a warning',
+    async (declaredBytes) => {
+      const index = await indexOf(wavFile({ ...base, declaredBytes }, data));
+      expect(index.totalSamples).toBe(1000);
+      expect(index.warning).toMatch(/does not say how long/);
+    },
+  );
+
+  it('may promise more than there is: what is there is used, with a warning', async () => {
+    const whole = wavFile(base, data);
+    const index = await indexOf(whole.subarray(0, whole.length - 501));
+    expect(index.totalSamples).toBe(749);
+    expect(index.warning).toMatch(/ends before/);
+    const samples = await readRange(whole.subarray(0, whole.length - 501), index, ports, 0, 749);
+    expect(samples[748]).toBe(Math.round(Math.sin(748 / 5) * 32768) / 32768);
+  });
+
+  it('may promise less: chunks behind the data are no samples', async () => {
+    const tail = Uint8Array.of(0x4c, 0x49, 0x53, 0x54, 4, 0, 0, 0, 1, 2, 3, 4);
+    const index = await indexOf(wavFile({ ...base, tail }, data));
+    expect(index.totalSamples).toBe(1000);
+    expect(index.warning).toBeUndefined();
+  });
+
+  it('of 64 bits are in ds64', async () => {
+    const index = await indexOf(wavFile({ ...base, magic: 'RF64' }, data));
+    expect(index).toMatchObject({ totalSamples: 1000 });
+    expect(index.warning).toBeUndefined();
+    expect(await indexOf(wavFile({ ...base, magic: 'BW64' }, data))).toMatchObject({ totalSamples: 1000 });
+  });
+
+  it('may be truly 0', async () => {
+    const tail = Uint8Array.of(0x4c, 0x49, 0x53, 0x54, 4, 0, 0, 0, 1, 2, 3, 4);
+    for (const file of [wavFile(base, new Uint8Array(0)), wavFile({ ...base, tail }, new Uint8Array(0))]) {
+      expect(await probeAudio(memorySource(file))).toMatchObject({ ok: false, error: { kind: 'no_samples' } });
+    }
+  });
+
+  it('of other chunks may be odd', async () => {
+    const extra = [['junk', Uint8Array.of(1, 2, 3)] as const, ['LIST', new Uint8Array(5001)] as const];
+    expect(await indexOf(wavFile({ ...base, extra }, data))).toMatchObject({ totalSamples: 1000 });
+  });
+});
+
+describe('what is refused', () => {
+  const reject = async (options: Partial<WavOptions>, kind: string, message: RegExp) => {
+    const probed = await probeAudio(memorySource(wavFile({ ...base, ...options }, new Uint8Array(100))));
+    expect(probed).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
+  };
+
+  it('names the coding', async () => {
+    await reject({ tag: 2, bits: 4, blockAlign: 256 }, 'unsupported', /Microsoft ADPCM/);
+    await reject({ tag: 17, bits: 4, blockAlign: 256 }, 'unsupported', /IMA ADPCM/);
+    await reject({ tag: 85, bits: 0, blockAlign: 1 }, 'unsupported', /MP3/);
+    await reject({ tag: 0x1234 }, 'unsupported', /4660/);
+  });
+
+  it('bounds rate, channels and bits', async () => {
+    await reject({ sampleRateHz: 0 }, 'unsupported', /0 Hz/);
+    await reject({ sampleRateHz: 999 }, 'unsupported', /999 Hz/);
+    await reject({ sampleRateHz: 384_001 }, 'unsupported', /384001 Hz/);
+    await reject({ channels: 0 }, 'unsupported', /0 channels/);
+    await reject({ channels: 65 }, 'unsupported', /65 channels/);
+    await reject({ bits: 64 }, 'unsupported', /64 bits/);
+    await reject({ tag: 3, bits: 16 }, 'unsupported', /16 bits/);
+    await reject({ bits: 0, blockAlign: 0 }, 'unsupported', /0 bits/);
+  });
+
+  it('needs a whole header', async () => {
+    const header = wavHeader(base, 100);
+    for (const length of [12, 20, 30, 36, 40]) {
+      const probed = await probeAudio(memorySource(header.slice(0, length)));
+      expect(probed).toMatchObject({ ok: false });
+    }
+  });
+});
+
+it('any rate comes out as 16 kHz, with the length that belongs to it', async () => {
+  for (const sampleRateHz of [1000, 8000, 11025, 22050, 44100, 48000, 96000, 192000, 384000, 12345]) {
+    const seconds = 0.5;
+    const frames = Math.round(sampleRateHz * seconds);
+    const tone = Float32Array.from(
+      { length: frames },
+      (_, i) => 0.5 * Math.sin((2 * Math.PI * 200 * i) / sampleRateHz),
+    );
+    const file = wavFile({ ...base, sampleRateHz }, pcm16(tone));
+    const index = await indexOf(file);
+    const count = outputSampleCount(index);
+    expect(count).toBe(Math.ceil((frames * 16000) / sampleRateHz));
+    const out = await readRange(file, index, ports, 0, count);
+    expect(out).toHaveLength(count);
+    // Away from the ends, the tone stands where it stood.
+    let worst = 0;
+    for (let i = 2000; i < count - 2000; i++) {
+      worst = Math.max(worst, Math.abs(out[i] - 0.5 * Math.sin((2 * Math.PI * 200 * i) / 16000)));
+    }
+    expect(worst).toBeLessThan(2e-4);
+  }
+});

@@ -1,0 +1,80 @@
+import { BlockReader } from './block-reader.ts';
+import { type AudioIndex, containerOf } from './registry.ts';
+import { type ByteSource, type DecoderPort, OUTPUT_RATE_HZ, type Resampler, type ResamplerPort } from './types.ts';
+
+/** Longest block yielded, samples at 16 kHz: one second. */
+const MAX_BLOCK_SAMPLES = OUTPUT_RATE_HZ;
+
+export interface AudioPorts {
+  readonly decoder: DecoderPort;
+  readonly resampler: ResamplerPort;
+}
+
+/** Samples at 16 kHz, `[startSample, endSample)`. */
+export interface SampleRange {
+  readonly startSample: number;
+  readonly endSample: number;
+}
+
+/** Length of the recording in samples at 16 kHz: every output whose moment lies before the end of the recording. */
+export function outputSampleCount(index: AudioIndex): number {
+  return Math.ceil((index.totalSamples * OUTPUT_RATE_HZ) / index.sampleRateHz);
+}
+
+/**
+ * Decodes a range to 16 kHz mono (mean of the channels): exactly `endSample − startSample` samples, in blocks of at
+ * most one second. A block is a view that the next one may overwrite. A sample's value does not depend on where the
+ * range starts. Throws RangeError for a range outside the recording; failures of the source are thrown as they come.
+ */
+export async function* readSamples(
+  source: ByteSource,
+  index: AudioIndex,
+  ports: AudioPorts,
+  range: SampleRange,
+): AsyncGenerator<Float32Array> {
+  const { startSample, endSample } = range;
+  if (!(startSample >= 0) || !(endSample >= startSample) || endSample > outputSampleCount(index)) {
+    throw new RangeError(`samples ${startSample} to ${endSample} are not all inside the recording`);
+  }
+  let missing = endSample - startSample;
+  for await (const block of outputBlocks(source, index, ports, startSample)) {
+    if (missing === 0) return;
+    for (let at = 0; at < block.length && missing > 0; ) {
+      const length = Math.min(MAX_BLOCK_SAMPLES, block.length - at, missing);
+      yield block.subarray(at, at + length);
+      at += length;
+      missing -= length;
+    }
+    if (missing === 0) return;
+  }
+  // Only a file that lost its end after it was probed comes here: the clock is kept.
+  const silence = new Float32Array(Math.min(MAX_BLOCK_SAMPLES, missing));
+  for (; missing > 0; missing -= Math.min(silence.length, missing)) {
+    yield silence.subarray(0, Math.min(silence.length, missing));
+  }
+}
+
+/** 16 kHz blocks of any length from `startSample` to the end of the recording. */
+async function* outputBlocks(
+  source: ByteSource,
+  index: AudioIndex,
+  ports: AudioPorts,
+  startSample: number,
+): AsyncGenerator<Float32Array> {
+  const reader = new BlockReader(source);
+  const container = containerOf(index);
+  const rateHz = index.sampleRateHz;
+  if (rateHz === OUTPUT_RATE_HZ) {
+    yield* container.readMono(reader, index, ports.decoder, startSample);
+    return;
+  }
+  const position = Math.floor((startSample * rateHz) / OUTPUT_RATE_HZ);
+  const firstInput = Math.max(0, position - ports.resampler.contextInputSamples(rateHz));
+  const resampler: Resampler = ports.resampler.open(rateHz, firstInput, startSample);
+  try {
+    for await (const mono of container.readMono(reader, index, ports.decoder, firstInput)) yield resampler.push(mono);
+    yield resampler.flush();
+  } finally {
+    resampler.close();
+  }
+}

@@ -1,0 +1,21 @@
+import type { Container, IndexBase } from './container.ts';
+import { flac } from './containers/flac/index.ts';
+import { mp3 } from './containers/mp3/index.ts';
+import { wav } from './containers/wav/index.ts';
+
+/** Formats with a clear magic come first; MP3, which has none, is recognised by a chain of frame headers. */
+export const CONTAINERS = [wav, flac, mp3] as const;
+
+type IndexOf<C> = C extends Container<infer I> ? I : never;
+
+/** Everything a reader must know about one recording; plain JSON. */
+export type AudioIndex = IndexOf<(typeof CONTAINERS)[number]>;
+
+type AnyContainer = Container<IndexBase>;
+
+/** The container that made `index`. */
+export function containerOf(index: AudioIndex): AnyContainer {
+  const container = CONTAINERS.find((candidate) => candidate.format === index.format);
+  if (!container) throw new RangeError(`no container is called ${index.format}`);
+  return container as AnyContainer;
+}

@@ -1,0 +1,116 @@
+import { ascii, hasAscii } from './bytes.ts';
+import { fail } from './result.ts';
+import type { AudioError } from './types.ts';
+
+type Failure = ReturnType<typeof fail>;
+
+interface KnownFormat {
+  readonly name: string;
+  readonly matches: (head: Uint8Array) => boolean;
+}
+
+const starts = (text: string) => (head: Uint8Array) => hasAscii(head, 0, text);
+const startsBytes =
+  (...bytes: number[]) =>
+  (head: Uint8Array) =>
+    bytes.every((byte, i) => head[i] === byte);
+
+const brand = (head: Uint8Array, ...brands: string[]) =>
+  hasAscii(head, 4, 'ftyp') && brands.some((name) => hasAscii(head, 8, name));
+
+/** Audio and video that is recognised, but not decoded. Containers that are decoded are asked before this list. */
+const KNOWN_MEDIA: readonly KnownFormat[] = [
+  { name: 'an M4A file', matches: (head) => brand(head, 'M4A ', 'M4B ', 'M4P ') },
+  { name: 'a QuickTime file', matches: (head) => brand(head, 'qt  ') },
+  { name: 'a 3GP file', matches: (head) => brand(head, '3gp', '3g2') },
+  { name: 'an MP4 file', matches: (head) => hasAscii(head, 4, 'ftyp') || hasAscii(head, 4, 'moov') },
+  { name: 'an OGG file', matches: starts('OggS') },
+  { name: 'a WebM file', matches: (head) => isEbml(head) && ascii(head, 0, 64).includes('webm') },
+  { name: 'a Matroska file', matches: (head) => isEbml(head) },
+  { name: 'an AIFF file', matches: (head) => hasAscii(head, 0, 'FORM') && hasAscii(head, 8, 'AIF') },
+  { name: 'a Core Audio file', matches: starts('caff') },
+  { name: 'an AMR file', matches: starts('#!AMR') },
+  { name: 'a Windows Media file', matches: startsBytes(0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11) },
+  { name: 'an AVI file', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'AVI ') },
+  { name: 'a big-endian WAV file (RIFX)', matches: starts('RIFX') },
+  { name: 'a Wave64 file', matches: startsBytes(0x72, 0x69, 0x66, 0x66, 0x2e, 0x91, 0xcf, 0x11) },
+  { name: 'a Sun/NeXT audio file', matches: starts('.snd') },
+  { name: 'a NIST SPHERE file', matches: starts('NIST_1A') },
+  { name: 'a MIDI file', matches: starts('MThd') },
+  { name: 'a WavPack file', matches: starts('wvpk') },
+  { name: "a Monkey's Audio file", matches: starts('MAC ') },
+  { name: 'a True Audio file', matches: starts('TTA1') },
+  { name: 'a Musepack file', matches: (head) => hasAscii(head, 0, 'MPCK') || hasAscii(head, 0, 'MP+') },
+  { name: 'a DSD file', matches: (head) => hasAscii(head, 0, 'DSD ') || hasAscii(head, 0, 'FRM8') },
+  { name: 'a Flash video file', matches: starts('FLV\x01') },
+  { name: 'an MPEG program stream', matches: startsBytes(0, 0, 1, 0xba) },
+  { name: 'an MPEG transport stream', matches: isTransportStream },
+];
+
+/** Files that hold no sound at all. */
+const KNOWN_OTHER: readonly KnownFormat[] = [
+  { name: 'a PDF document', matches: starts('%PDF') },
+  { name: 'a ZIP archive or an office document', matches: starts('PK\x03\x04') },
+  { name: 'a gzip archive', matches: startsBytes(0x1f, 0x8b) },
+  { name: 'a RAR archive', matches: starts('Rar!') },
+  { name: 'a 7-Zip archive', matches: startsBytes(0x37, 0x7a, 0xbc, 0xaf) },
+  { name: 'a PNG image', matches: startsBytes(0x89, 0x50, 0x4e, 0x47) },
+  { name: 'a JPEG image', matches: startsBytes(0xff, 0xd8, 0xff) },
+  { name: 'a GIF image', matches: starts('GIF8') },
+  { name: 'a WebP image', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'WEBP') },
+];
+
+function isEbml(head: Uint8Array): boolean {
+  return head[0] === 0x1a && head[1] === 0x45 && head[2] === 0xdf && head[3] === 0xa3;
+}
+
+function isTransportStream(head: Uint8Array): boolean {
+  return head.length > 4 * 188 && [0, 188, 376, 564].every((at) => head[at] === 0x47);
+}
+
+/** Says what a file is that no container knows from its magic; undefined when nothing is recognised. */
+export function nameForeign(head: Uint8Array): Failure | undefined {
+  const media = KNOWN_MEDIA.find((known) => known.matches(head));
+  if (media) return fail('unsupported', `The file is ${media.name}, which is not supported yet.`);
+  const other = KNOWN_OTHER.find((known) => known.matches(head));
+  if (other) return fail('not_audio', `The file is ${other.name}, not audio.`);
+  const text = textKind(head);
+  return text === undefined ? undefined : fail('not_audio', `The file is ${text}, not audio.`);
+}
+
+/** The answer when nothing at all is recognised. */
+export const UNKNOWN: { readonly ok: false; readonly error: AudioError } = fail(
+  'not_audio',
+  'The file is not audio in a known format.',
+);
+
+/** 'a web page', 'JSON' …, or undefined when the bytes are not text. */
+export function textKind(head: Uint8Array): string | undefined {
+  if (head.length === 0) return undefined;
+  const bytes = head.subarray(0, 1024);
+  if (bytes.some((byte) => (byte < 0x20 && (byte < 9 || byte > 13) && byte !== 0x1b) || byte === 0x7f))
+    return undefined;
+  if (!isUtf8(bytes)) return undefined;
+  const text = ascii(bytes, 0, bytes.length)
+    .replace(/^\xef\xbb\xbf/, '')
+    .trimStart()
+    .toLowerCase();
+  if (/^(<!--[\s\S]*?-->\s*)?<(!doctype html|html|head|body|script|title|meta)\b/.test(text)) return 'a web page';
+  if (text.startsWith('<?xml') && text.includes('<html')) return 'a web page';
+  if (text.startsWith('<?xml') || /^<[a-z]+[\s>:]/.test(text)) return 'XML';
+  if (/^[[{]\s*(["[{}\]]|-?\d|true|false|null)/.test(text)) return 'JSON';
+  if (text.startsWith('#extm3u') || text.startsWith('[playlist]')) return 'a playlist';
+  return 'text';
+}
+
+/** Valid UTF-8, except that the last character may be cut off. */
+function isUtf8(bytes: Uint8Array): boolean {
+  for (let i = 0; i < bytes.length; ) {
+    const byte = bytes[i];
+    const extra = byte < 0x80 ? 0 : byte < 0xc2 ? -1 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : byte < 0xf5 ? 3 : -1;
+    if (extra < 0) return false;
+    for (let k = 1; k <= extra && i + k < bytes.length; k++) if ((bytes[i + k] & 0xc0) !== 0x80) return false;
+    i += extra + 1;
+  }
+  return true;
+}

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { parseDiarizeBody } from './diarize.ts';
+
+const parse = (body: object) =>
+  parseDiarizeBody({ url: 'https://example.com/a.wav', ...body }, { transcription: true });
+const fieldsOf = (body: object) => {
+  const parsed = parse(body);
+  return parsed.ok ? [] : parsed.errors.map(({ field }) => field);
+};
+const configOf = (transcriptionConfig: object | null) => {
+  const parsed = parse({ transcription: true, transcriptionConfig });
+  return parsed.ok ? parsed.value.transcriptionConfig : parsed.errors;
+};
+
+describe('transcription settings, where an engine is configured', () => {
+  it.each([
+    [null, { model: 'asr-tdt-0.6b-v3' }],
+    [{}, { model: 'asr-tdt-0.6b-v3' }],
+    [{ model: null, language: null }, { model: 'asr-tdt-0.6b-v3' }],
+    [{ model: 'parakeet-tdt-0.6b-v3' }, { model: 'asr-tdt-0.6b-v3' }],
+    [{ model: 'faster-whisper-large-v3-turbo' }, { model: 'asr-large-v3-turbo' }],
+    [{ language: 'German' }, { model: 'asr-tdt-0.6b-v3', language: 'de' }],
+    [
+      { model: 'asr-large-v3-turbo', language: 'JA' },
+      { model: 'asr-large-v3-turbo', language: 'ja' },
+    ],
+  ])('%j means %j', (config, expected) => {
+    expect(configOf(config)).toEqual(expected);
+  });
+
+  it('refuse a language of the other model', () => {
+    expect(fieldsOf({ transcriptionConfig: { language: 'Japanese' } })).toEqual(['transcriptionConfig.language']);
+    expect(fieldsOf({ transcriptionConfig: { language: 'Japanese', model: 'asr-large-v3-turbo' } })).toEqual([]);
+  });
+
+  it('are read from the alias where the own name is null', () => {
+    const parsed = parse({ transcription: true, transcriptionConfig: null, transcription_config: { language: 'fr' } });
+    expect(parsed.ok && parsed.value.transcriptionConfig).toEqual({ model: 'asr-tdt-0.6b-v3', language: 'fr' });
+    expect(fieldsOf({ transcription_config: { language: 'xx' } })).toEqual(['transcription_config.language']);
+  });
+
+  it('are left out when no transcription is asked for', () => {
+    const parsed = parse({ transcriptionConfig: { language: 'fr' } });
+    expect(parsed.ok && parsed.value.transcriptionConfig).toBeUndefined();
+  });
+
+  it('do not make community-1 transcribe', () => {
+    expect(fieldsOf({ model: 'community-1', transcription: true })).toEqual(['transcription']);
+    expect(fieldsOf({ model: 'community-1', transcription: false })).toEqual([]);
+  });
+});
+
+it('a fault between two fields is told only where both are right by themselves', () => {
+  expect(fieldsOf({ minSpeakers: '3', maxSpeakers: 2 })).toEqual(['minSpeakers']);
+  expect(fieldsOf({ numSpeakers: 0, minSpeakers: 2 })).toEqual(['numSpeakers']);
+  expect(fieldsOf({ numSpeakers: 2, minSpeakers: 2, maxSpeakers: 2 })).toEqual([]);
+});
+
+it('names that every object has are no fields and no models', () => {
+  const body = JSON.parse('{"url":"https://example.com/a","__proto__":{"exclusive":true},"constructor":1}');
+  const parsed = parseDiarizeBody(body, { transcription: true });
+  expect(parsed.ok && parsed.value.exclusive).toBe(false);
+  expect(fieldsOf({ transcriptionConfig: { model: 'toString' } })).toEqual(['transcriptionConfig.model']);
+  expect(fieldsOf({ transcriptionConfig: { language: 'constructor' } })).toEqual(['transcriptionConfig.language']);
+});

@@ -1,0 +1,37 @@
+import { z } from '@hono/zod-openapi';
+
+/** One faulty field of a request. `field` is a dotted path from the root of the body, as the caller spelled it. */
+export const fieldErrorSchema = z
+  .object({
+    field: z.string().openapi({ example: 'transcriptionConfig.model' }),
+    message: z.string().openapi({ example: 'must be one of: asr-tdt-0.6b-v3, asr-large-v3-turbo' }),
+  })
+  .openapi('FieldError');
+export type FieldError = z.infer<typeof fieldErrorSchema>;
+
+/** Body of every 400. */
+export const validationErrorSchema = z
+  .object({ message: z.literal('Invalid request'), errors: z.array(fieldErrorSchema).min(1) })
+  .openapi('ValidationError');
+export type ValidationError = z.infer<typeof validationErrorSchema>;
+
+/** Body of every other error. */
+export const apiErrorSchema = z.object({ requestId: z.uuid(), message: z.string() }).openapi('ApiError');
+export type ApiError = z.infer<typeof apiErrorSchema>;
+
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly errors: readonly FieldError[] };
+
+/** Zod's issues as the wire tells them: one entry per field, the first fault found in it. */
+export function toFieldErrors(error: z.ZodError): FieldError[] {
+  return onePerField(
+    error.issues.map((issue) => ({ field: issue.path.map(String).join('.') || 'body', message: issue.message })),
+  );
+}
+
+/** Keeps the first entry of each field. */
+export function onePerField(errors: readonly FieldError[]): FieldError[] {
+  const seen = new Set<string>();
+  return errors.filter(({ field }) => !seen.has(field) && seen.add(field));
+}

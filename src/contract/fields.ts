@@ -1,0 +1,83 @@
+import { z } from '@hono/zod-openapi';
+
+/** `is required` for an absent value, `must be …` for one of the wrong type. */
+function expected(what: string): { error: (issue: { input: unknown }) => string } {
+  return { error: ({ input }) => (input === undefined ? 'is required' : `must be ${what}`) };
+}
+
+export const requiredText = () => z.string(expected('a string')).min(1, 'must not be empty');
+
+/** Longest address that is kept with a job; `data:` URLs carry the recording itself and have a bound of their own. */
+export const URL_MAX_CHARS = 8192;
+const URL_TOO_LONG = `must be at most ${URL_MAX_CHARS} characters`;
+
+/** Address of a recording. Only its form as a text is looked at here. */
+export const sourceUrl = () =>
+  requiredText()
+    .refine((url) => url.length <= URL_MAX_CHARS || /^data:/i.test(url), URL_TOO_LONG)
+    .openapi({ example: 'https://example.com/meeting.mp3' });
+
+export const optionalWebhook = () =>
+  requiredText().max(URL_MAX_CHARS, URL_TOO_LONG).nullish().openapi({ example: 'https://example.com/done' });
+
+export const optionalText = () => requiredText().nullish();
+
+export const optionalFlag = () => z.boolean(expected('a boolean')).nullish();
+
+/** A count of speakers. JSON has one number type, so `2.0` is the whole number 2. */
+export const optionalSpeakerCount = () =>
+  z.int(expected('a whole number')).min(1, 'must be at least 1').nullish().openapi({ example: 2 });
+
+export const optionalChoice = <const T extends readonly [string, ...string[]]>(names: T) =>
+  z.enum(names, { error: () => `must be one of: ${names.join(', ')}` }).nullish();
+
+export const METADATA_MAX_ENTRIES = 16;
+export const METADATA_MAX_KEY_CHARS = 64;
+export const METADATA_MAX_VALUE_CHARS = 512;
+
+/** Labels of the caller's own, kept with the job and returned with it. */
+export const optionalMetadata = () =>
+  z
+    .record(
+      z.string(),
+      z
+        .string(expected('a string'))
+        .max(METADATA_MAX_VALUE_CHARS, `must be at most ${METADATA_MAX_VALUE_CHARS} characters`),
+      expected('an object of strings'),
+    )
+    .superRefine((entries, context) => {
+      const keys = Object.keys(entries);
+      if (keys.length > METADATA_MAX_ENTRIES) {
+        context.addIssue({ code: 'custom', message: `must have at most ${METADATA_MAX_ENTRIES} entries` });
+      } else if (keys.some((key) => key.length === 0 || key.length > METADATA_MAX_KEY_CHARS)) {
+        context.addIssue({ code: 'custom', message: `keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long` });
+      }
+    })
+    .nullish()
+    .openapi({ example: { call: '4711' } });
+
+/** The body as an object, or undefined where it is anything else (an array, a string, null). */
+export function asObject(body: unknown): Record<string, unknown> | undefined {
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
+    ? (body as Record<string, unknown>)
+    : undefined;
+}
+
+/**
+ * Renames aliases to the names of the contract. The contract's own name wins where it carries a value.
+ * @returns the renamed body, and the alias that each renamed field was sent under
+ */
+export function renameAliases(
+  body: Record<string, unknown>,
+  aliases: Readonly<Record<string, string>>,
+): { readonly body: Record<string, unknown>; readonly sentAs: ReadonlyMap<string, string> } {
+  const renamed = { ...body };
+  const sentAs = new Map<string, string>();
+  for (const [alias, name] of Object.entries(aliases)) {
+    if (!Object.hasOwn(body, alias) || body[alias] === null) continue;
+    if (Object.hasOwn(body, name) && body[name] !== null) continue;
+    renamed[name] = body[alias];
+    sentAs.set(name, alias);
+  }
+  return { body: renamed, sentAs };
+}

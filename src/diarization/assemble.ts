@@ -1,0 +1,145 @@
+import type { Result } from '../audio/types.ts';
+import { Representatives } from './clustering/representatives.ts';
+import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
+import type { Diarization } from './diarization.ts';
+import type { LocalSpeakers } from './local-speakers.ts';
+import { type DiarizationSettings, withTuning } from './parameters.ts';
+import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
+import { reconstruct } from './reconstruct.ts';
+import { windowCount } from './windows.ts';
+
+/** Stored parts of a recording, in order. */
+export interface Parts {
+  readonly count: number;
+  readEmbeddings(index: number): Promise<EmbeddingsSection>;
+  readFrames(index: number): Promise<FramesSection>;
+}
+
+/** Speakers that the caller asks for. Nulls count as absent. */
+export interface SpeakerRequest {
+  readonly numSpeakers?: number | null;
+  readonly minSpeakers?: number | null;
+  readonly maxSpeakers?: number | null;
+}
+
+export interface NoSpeech {
+  readonly kind: 'no_speech';
+  readonly message: string;
+}
+
+/** Tries to give every wanted speaker a turn before the result is taken as it is. */
+const RESCUE_ROUNDS = 3;
+const BOOST = 4;
+
+/**
+ * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the embeddings of all
+ * parts first, then part by part once more with the frames; what it holds of a day of audio is the representatives, the turns
+ * and the frame-wise tracks.
+ *
+ * @param audio length of the recording at 16 kHz
+ * @param pause called now and then during long computations
+ */
+export async function assemble(
+  parts: Parts,
+  audio: { readonly totalSamples: number },
+  settings: DiarizationSettings,
+  request: SpeakerRequest,
+  pause: () => Promise<void> = async () => undefined,
+): Promise<Result<Diarization, NoSpeech>> {
+  const bounds = boundsOf(request);
+  const gathered = await gather(parts, audio.totalSamples, settings, pause);
+  if (gathered === undefined || gathered.speakers.count === 0) return noSpeech();
+  const { facts, tuned, speakers } = gathered;
+  const model = await findSpeakers(
+    speakers,
+    tuned.clustering,
+    bounds,
+    { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
+    pause,
+  );
+  const diarization = await reconstructAll(parts, audio, facts, tuned, model, bounds, pause);
+  if (diarization.turns.length === 0) return noSpeech();
+  const warning = warningFor(diarization.speakers, request);
+  return { ok: true, value: warning === undefined ? diarization : { ...diarization, warning } };
+}
+
+function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {
+  if (numSpeakers != null) return { min: numSpeakers, max: numSpeakers };
+  return { min: minSpeakers ?? 1, max: maxSpeakers ?? Number.POSITIVE_INFINITY };
+}
+
+async function gather(
+  parts: Parts,
+  totalSamples: number,
+  settings: DiarizationSettings,
+  pause: () => Promise<void>,
+): Promise<{ facts: ModelFacts; tuned: DiarizationSettings; speakers: LocalSpeakers } | undefined> {
+  if (parts.count === 0) return undefined;
+  const first = await parts.readEmbeddings(0);
+  const { facts } = first;
+  const tuned = facts.tuned.reduce(withTuning, settings);
+  const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
+  const representatives = new Representatives(facts.dimension, windows, tuned.clustering, pause);
+  let nextWindow = 0;
+  for (let index = 0; index < parts.count; index++) {
+    const part = index === 0 ? first : await parts.readEmbeddings(index);
+    checkSequence(part, facts, nextWindow);
+    nextWindow += part.windowCount;
+    await representatives.add(part.speakers);
+  }
+  if (nextWindow !== windows) throw new Error(`the parts hold ${nextWindow} windows, the recording has ${windows}`);
+  return { facts, tuned, speakers: await representatives.finish() };
+}
+
+/** @throws when parts were made by different models or leave a gap: they are not of one recording */
+function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: number): void {
+  const { segmentationId, embeddingId, stepSamples } = part.facts;
+  if (
+    segmentationId !== facts.segmentationId ||
+    embeddingId !== facts.embeddingId ||
+    stepSamples !== facts.stepSamples
+  ) {
+    throw new Error('the parts were made by different models');
+  }
+  if (part.windowCount > 0 && part.firstWindow !== nextWindow) throw new Error('the parts do not follow each other');
+}
+
+/** Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try. */
+async function reconstructAll(
+  parts: Parts,
+  audio: { readonly totalSamples: number },
+  facts: ModelFacts,
+  settings: DiarizationSettings,
+  model: ClusterModel,
+  bounds: SpeakerBounds,
+  pause: () => Promise<void>,
+): Promise<Diarization> {
+  const boost = new Float32Array(model.clusters).fill(1);
+  for (let round = 0; ; round++) {
+    const { diarization, heard } = await reconstruct(
+      async (window) => {
+        for (let index = 0; index < parts.count; index++) {
+          const { speakers } = await parts.readEmbeddings(index);
+          const frames = await parts.readFrames(index);
+          window({ frames, speakers, assignment: assignSpeakers(model, speakers) });
+          await pause();
+        }
+      },
+      { facts, settings, clusters: model.clusters, boost, totalSamples: audio.totalSamples },
+    );
+    const wanted = Math.min(bounds.min, model.clusters);
+    if (diarization.speakers >= wanted || round === RESCUE_ROUNDS) return diarization;
+    for (let cluster = 0; cluster < model.clusters; cluster++) if (heard[cluster] === 0) boost[cluster]! *= BOOST;
+  }
+}
+
+function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest): string | undefined {
+  const wanted = numSpeakers ?? minSpeakers ?? 1;
+  if (found >= wanted) return undefined;
+  const asked = numSpeakers != null ? `${wanted} speakers were` : `at least ${wanted} speakers were`;
+  return `${asked} asked for, but the recording holds speech for only ${found}.`;
+}
+
+function noSpeech(): Result<Diarization, NoSpeech> {
+  return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.' } };
+}

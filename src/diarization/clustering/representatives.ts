@@ -1,0 +1,114 @@
+import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
+import { normalise } from '../vectors.ts';
+import { condensedIndex, cutIntoClusters, linkage } from './linkage.ts';
+
+/** Windows that are reduced together: five minutes at a step of one second. */
+const BLOCK_WINDOWS = 300;
+
+/**
+ * Gathers the local speakers of a recording in bounded memory. Up to `maxItems` they are kept as they are. Beyond, every block
+ * of 300 windows is reduced to its share of representatives: clusters of its cleanest local speakers, each with the mean
+ * embedding and the sum of the seconds. Blocks lie on the recording's grid, so that the result does not depend on the sharding.
+ */
+export class Representatives {
+  #blocks: LocalSpeakers[] = [];
+  #open: LocalSpeakers[] = [];
+  #openBlock = 0;
+  #rows = 0;
+  #reducing = false;
+
+  constructor(
+    private readonly dimension: number,
+    private readonly totalWindows: number,
+    private readonly limits: { readonly maxItems: number; readonly minCleanSeconds: number },
+    private readonly pause: () => Promise<void>,
+  ) {}
+
+  /** Takes the next local speakers, in order of their windows. */
+  async add(speakers: LocalSpeakers): Promise<void> {
+    let start = 0;
+    while (start < speakers.count) {
+      const block = Math.floor(speakers.windows[start]! / BLOCK_WINDOWS);
+      let end = start;
+      while (end < speakers.count && Math.floor(speakers.windows[end]! / BLOCK_WINDOWS) === block) end++;
+      if (block !== this.#openBlock) await this.#close(block);
+      this.#open.push(select(speakers, range(start, end)));
+      start = end;
+    }
+    this.#rows += speakers.count;
+    if (this.#rows > this.limits.maxItems && !this.#reducing) {
+      this.#reducing = true;
+      for (let index = 0; index < this.#blocks.length; index++) {
+        this.#blocks[index] = await this.#reduce(this.#blocks[index]!, index);
+      }
+    }
+  }
+
+  async finish(): Promise<LocalSpeakers> {
+    await this.#close(-1);
+    return concatenate(this.#blocks, this.dimension);
+  }
+
+  async #close(next: number): Promise<void> {
+    if (this.#open.length > 0) {
+      const block = concatenate(this.#open, this.dimension);
+      this.#blocks.push(this.#reducing ? await this.#reduce(block, this.#blocks.length) : block);
+    }
+    this.#open = [];
+    this.#openBlock = next;
+  }
+
+  async #reduce(block: LocalSpeakers, index: number): Promise<LocalSpeakers> {
+    const { maxItems, minCleanSeconds } = this.limits;
+    const share = Math.floor((maxItems * BLOCK_WINDOWS) / Math.max(this.totalWindows, BLOCK_WINDOWS));
+    const quota = Math.max(2, share);
+    const good = range(0, block.count).filter((row) => block.cleanSeconds[row]! >= minCleanSeconds);
+    const kept = select(block, good);
+    if (kept.count <= quota) return kept;
+    const merges = await linkage(cosineDistances(kept), kept.count, 'average', { pause: this.pause });
+    return means(kept, cutIntoClusters(merges, kept.count, quota), quota, index);
+  }
+}
+
+function range(start: number, end: number): number[] {
+  return Array.from({ length: end - start }, (_, index) => start + index);
+}
+
+function cosineDistances({ count, dimension, embeddings }: LocalSpeakers): Float32Array {
+  const out = new Float32Array((count * (count - 1)) / 2);
+  for (let i = 0; i < count; i++) {
+    for (let j = i + 1; j < count; j++) {
+      let product = 0;
+      for (let d = 0; d < dimension; d++) product += embeddings[i * dimension + d]! * embeddings[j * dimension + d]!;
+      out[condensedIndex(i, j, count)] = Math.max(0, 1 - product);
+    }
+  }
+  return out;
+}
+
+function means(speakers: LocalSpeakers, clusterOf: Int32Array, clusters: number, block: number): LocalSpeakers {
+  const { dimension } = speakers;
+  const embeddings = new Float32Array(clusters * dimension);
+  const cleanSeconds = new Float32Array(clusters);
+  const activeSeconds = new Float32Array(clusters);
+  for (let row = 0; row < speakers.count; row++) {
+    const cluster = clusterOf[row]!;
+    const weight = speakers.cleanSeconds[row]!;
+    cleanSeconds[cluster]! += weight;
+    activeSeconds[cluster]! += speakers.activeSeconds[row]!;
+    for (let d = 0; d < dimension; d++) {
+      embeddings[cluster * dimension + d]! += weight * speakers.embeddings[row * dimension + d]!;
+    }
+  }
+  for (let cluster = 0; cluster < clusters; cluster++) normalise(embeddings, cluster * dimension, dimension);
+  return {
+    count: clusters,
+    dimension,
+    embeddings,
+    // A representative stands for many windows: a window of its own keeps it out of the rule that those of one window differ.
+    windows: Int32Array.from({ length: clusters }, (_, cluster) => -1 - (block * BLOCK_WINDOWS * 8 + cluster)),
+    locals: new Uint8Array(clusters),
+    cleanSeconds,
+    activeSeconds,
+  };
+}

@@ -1,0 +1,42 @@
+/** Frame-wise results, one byte a frame of `resolutionSeconds`, 255 for certainty (confidence: 0…100). */
+export interface FrameTracks {
+  readonly resolutionSeconds: number;
+  /** Calibrated probability, 0…100, that the frame's set of speakers is right. */
+  readonly confidence: Uint8Array;
+  /** Probability that anybody speaks. */
+  readonly speech: Uint8Array;
+  /** Probability that two or more speak. */
+  readonly crosstalk: Uint8Array;
+  /** [speakers] probability that each speaks. */
+  readonly speakers: readonly Uint8Array[];
+}
+
+export interface SpeakerTurn {
+  /** Index of the speaker: its label's number. */
+  readonly speaker: number;
+  readonly startSeconds: number;
+  readonly endSeconds: number;
+}
+
+export interface ScoredTurn extends SpeakerTurn {
+  /** [speakers] 0…100, how sure it is that each one speaks in this turn. */
+  readonly confidence: readonly number[];
+}
+
+/** Who spoke when. Times are seconds from the start of the recording, to the millisecond. */
+export interface Diarization {
+  readonly durationSeconds: number;
+  /** Speakers are 0…speakers−1, numbered by first appearance. */
+  readonly speakers: number;
+  /** By start, then speaker. */
+  readonly turns: readonly ScoredTurn[];
+  /** The same with one speaker at a time. */
+  readonly exclusiveTurns: readonly SpeakerTurn[];
+  readonly tracks: FrameTracks;
+  readonly warning?: string;
+}
+
+/** `SPEAKER_00`, `SPEAKER_01`, … */
+export function speakerLabel(speaker: number): string {
+  return `SPEAKER_${String(speaker).padStart(2, '0')}`;
+}

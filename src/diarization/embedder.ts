@@ -1,0 +1,182 @@
+import type { SampleBuffer } from './sample-buffer.ts';
+import type { EmbeddingPort, FilterbankPort, PoolingPiece, PoolingPort, TrunkOutput } from './types.ts';
+import { normalise } from './vectors.ts';
+import { type Stretch, stretchAt } from './windows.ts';
+
+const BANDS = 80;
+const FBANK_SHIFT_SAMPLES = 160;
+const FBANK_CENTRE_SAMPLES = 200;
+
+/** What is known about one stretch: features for a whole embedder, trunk output for a split one. */
+type Analysed = { readonly stretch: Stretch } & (
+  | { readonly form: 'split'; readonly trunk: TrunkOutput | undefined }
+  | { readonly form: 'whole'; readonly feats: Float32Array }
+);
+
+/** Frames of a window that speak for one local speaker. */
+export interface EmbeddingRequest {
+  readonly windowStartSample: number;
+  readonly windowSamples: number;
+  /** [frames] per speaker, non-zero where kept */
+  readonly masks: readonly Uint8Array[];
+  readonly frameShiftSamples: number;
+  readonly frameSizeSamples: number;
+}
+
+/**
+ * Embeddings of a window's local speakers. Features and trunk run once per stretch of the recording and serve all windows that
+ * touch it; a stretch in which nobody is active is never run.
+ */
+export class Embedder {
+  readonly #stretches = new Map<number, Analysed>();
+
+  constructor(
+    private readonly ports: {
+      readonly embedding: EmbeddingPort;
+      readonly filterbank: FilterbankPort;
+      readonly pooling: PoolingPort;
+    },
+    private readonly samples: SampleBuffer,
+    private readonly totalSamples: number,
+    private readonly pause: () => Promise<void>,
+  ) {}
+
+  /** One vector of unit length per mask; undefined where no feature frame is kept. */
+  async embed(request: EmbeddingRequest): Promise<(Float32Array | undefined)[]> {
+    const { masks, windowStartSample } = request;
+    if (masks.length === 0) return [];
+    const { stretchSamples } = this.ports.embedding.info;
+    const end = Math.min(windowStartSample + request.windowSamples, this.totalSamples);
+    const touched: Analysed[] = [];
+    for (let index = Math.floor(windowStartSample / stretchSamples); index * stretchSamples < end; index++) {
+      if (this.#isActive(index, request)) touched.push(await this.#analyse(index));
+    }
+    return this.ports.embedding.form === 'split'
+      ? this.#headOfPooled(touched, request)
+      : this.#wholeOfKept(touched, request);
+  }
+
+  /** Forgets stretches that end at or before `sample`. */
+  discardBefore(sample: number): void {
+    const { stretchSamples } = this.ports.embedding.info;
+    for (const index of this.#stretches.keys()) {
+      if ((index + 1) * stretchSamples <= sample) this.#stretches.delete(index);
+    }
+  }
+
+  #isActive(index: number, request: EmbeddingRequest): boolean {
+    const { stretchSamples } = this.ports.embedding.info;
+    const { masks, windowStartSample, frameShiftSamples, frameSizeSamples } = request;
+    const centre = (frame: number) => windowStartSample + frame * frameShiftSamples + frameSizeSamples / 2;
+    return masks.some((mask) =>
+      mask.some((kept, frame) => kept !== 0 && Math.floor(centre(frame) / stretchSamples) === index),
+    );
+  }
+
+  async #analyse(index: number): Promise<Analysed> {
+    const known = this.#stretches.get(index);
+    if (known !== undefined) return known;
+    const { embedding, filterbank } = this.ports;
+    const stretch = stretchAt(index, embedding.info.stretchSamples, this.totalSamples);
+    await this.samples.fill(stretch.toSample);
+    const feats = filterbank.compute(this.samples.read(stretch.fromSample, stretch.toSample)).slice();
+    let analysed: Analysed;
+    if (embedding.form === 'whole') {
+      analysed = { stretch, form: 'whole', feats };
+    } else {
+      const frames = feats.length / BANDS;
+      subtractMean(feats);
+      analysed = { stretch, form: 'split', trunk: frames === 0 ? undefined : await embedding.trunk(feats, frames) };
+      await this.pause();
+    }
+    this.#stretches.set(index, analysed);
+    return analysed;
+  }
+
+  async #headOfPooled(touched: readonly Analysed[], request: EmbeddingRequest): Promise<(Float32Array | undefined)[]> {
+    const { embedding, pooling } = this.ports;
+    if (embedding.form !== 'split') throw new Error('unreachable: the form is checked by the caller');
+    const pooled = request.masks.map((mask) => {
+      const pieces: PoolingPiece[] = [];
+      for (const { stretch, ...analysed } of touched) {
+        if (analysed.form !== 'split' || analysed.trunk === undefined) continue;
+        const { trunk } = analysed;
+        pieces.push({ trunk, mask: this.#maskOnStretch(stretch, trunk.frameCount, mask, request) });
+      }
+      return pooling.pool(pieces);
+    });
+    const present = pooled.filter((vector) => vector !== undefined);
+    if (present.length === 0) return pooled.map(() => undefined);
+    const width = present[0]!.length;
+    const batch = new Float32Array(present.length * width);
+    present.forEach((vector, row) => {
+      batch.set(vector, row * width);
+    });
+    const embeddings = await embedding.head(batch, present.length);
+    const { dimension } = embedding.info;
+    let row = 0;
+    return pooled.map((vector) => {
+      if (vector === undefined) return undefined;
+      const result = embeddings.slice(row * dimension, (row + 1) * dimension);
+      row++;
+      normalise(result, 0, dimension);
+      return result;
+    });
+  }
+
+  async #wholeOfKept(touched: readonly Analysed[], request: EmbeddingRequest): Promise<(Float32Array | undefined)[]> {
+    const { embedding } = this.ports;
+    if (embedding.form !== 'whole') throw new Error('unreachable: the form is checked by the caller');
+    const results: (Float32Array | undefined)[] = [];
+    for (const mask of request.masks) {
+      const rows: Float32Array[] = [];
+      for (const { stretch, ...analysed } of touched) {
+        if (analysed.form !== 'whole') continue;
+        const { feats } = analysed;
+        const kept = this.#maskOnStretch(stretch, feats.length / BANDS, mask, request);
+        kept.forEach((keep, frame) => {
+          if (keep !== 0) rows.push(feats.subarray(frame * BANDS, (frame + 1) * BANDS));
+        });
+      }
+      if (rows.length === 0) {
+        results.push(undefined);
+        continue;
+      }
+      const gathered = new Float32Array(rows.length * BANDS);
+      rows.forEach((row, index) => {
+        gathered.set(row, index * BANDS);
+      });
+      subtractMean(gathered);
+      const vector = (await embedding.embed(gathered, rows.length)).slice();
+      await this.pause();
+      normalise(vector, 0, vector.length);
+      results.push(vector);
+    }
+    return results;
+  }
+
+  /** The mask of the window's frames, carried over to the closest frames of the stretch's own grid. */
+  #maskOnStretch(stretch: Stretch, frames: number, mask: Uint8Array, request: EmbeddingRequest): Uint8Array {
+    const { embedding } = this.ports;
+    const stride = embedding.form === 'split' ? embedding.info.frameStride : 1;
+    const kept = new Uint8Array(frames);
+    for (let frame = 0; frame < frames; frame++) {
+      const centre = stretch.fromSample + frame * stride * FBANK_SHIFT_SAMPLES + FBANK_CENTRE_SAMPLES;
+      if (centre < stretch.ownFromSample) continue;
+      const inWindow = centre - request.windowStartSample - request.frameSizeSamples / 2;
+      const closest = Math.round(inWindow / request.frameShiftSamples);
+      if (closest >= 0 && closest < mask.length && mask[closest] !== 0) kept[frame] = 1;
+    }
+    return kept;
+  }
+}
+
+/** Subtracts the mean over time of each band, in place. feats [frames, 80] */
+export function subtractMean(feats: Float32Array): void {
+  const frames = feats.length / BANDS;
+  if (frames === 0) return;
+  const mean = new Float64Array(BANDS);
+  for (let index = 0; index < feats.length; index++) mean[index % BANDS]! += feats[index]!;
+  for (let band = 0; band < BANDS; band++) mean[band]! /= frames;
+  for (let index = 0; index < feats.length; index++) feats[index]! -= mean[index % BANDS]!;
+}

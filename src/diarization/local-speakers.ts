@@ -1,0 +1,110 @@
+/**
+ * Local speakers of consecutive windows with their embeddings, as structure of arrays.
+ * Row i of `embeddings` ([count, dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`; rows are
+ * in order of window, then local speaker.
+ */
+export interface LocalSpeakers {
+  readonly count: number;
+  readonly dimension: number;
+  readonly embeddings: Float32Array;
+  /** Index on the recording's window grid. */
+  readonly windows: Int32Array;
+  readonly locals: Uint8Array;
+  /** Seconds of speech in the window in which nobody else is active. */
+  readonly cleanSeconds: Float32Array;
+  /** Seconds of speech in the window. */
+  readonly activeSeconds: Float32Array;
+}
+
+/** One local speaker of a window, before the embedding. */
+export interface SpeakerMask {
+  readonly local: number;
+  readonly activeFrames: number;
+  readonly cleanFrames: number;
+  /** [frames], 1 where the embedding is taken from */
+  readonly mask: Uint8Array;
+}
+
+/**
+ * Which frames speak for each local speaker: those where nobody else is active, and all of the speaker's frames where these
+ * are too few.
+ *
+ * @param active [frames, speakers] of 0 and 1
+ * @param minActiveFrames speakers with fewer frames are left out
+ */
+export function speakerMasks(
+  active: Uint8Array,
+  speakers: number,
+  minActiveFrames: number,
+  minCleanFrames: number,
+): SpeakerMask[] {
+  const frames = active.length / speakers;
+  const found: SpeakerMask[] = [];
+  for (let local = 0; local < speakers; local++) {
+    const all = new Uint8Array(frames);
+    const clean = new Uint8Array(frames);
+    let activeFrames = 0;
+    let cleanFrames = 0;
+    for (let frame = 0; frame < frames; frame++) {
+      if (active[frame * speakers + local] === 0) continue;
+      let atOnce = 0;
+      for (let other = 0; other < speakers; other++) atOnce += active[frame * speakers + other]!;
+      all[frame] = 1;
+      activeFrames++;
+      if (atOnce === 1) {
+        clean[frame] = 1;
+        cleanFrames++;
+      }
+    }
+    if (activeFrames === 0 || activeFrames < minActiveFrames) continue;
+    found.push({
+      local,
+      activeFrames,
+      cleanFrames,
+      mask: cleanFrames >= minCleanFrames && cleanFrames > 0 ? clean : all,
+    });
+  }
+  return found;
+}
+
+/** Rows of several sets, one after the other. */
+export function concatenate(sets: readonly LocalSpeakers[], dimension: number): LocalSpeakers {
+  const count = sets.reduce((sum, set) => sum + set.count, 0);
+  const joined = {
+    count,
+    dimension,
+    embeddings: new Float32Array(count * dimension),
+    windows: new Int32Array(count),
+    locals: new Uint8Array(count),
+    cleanSeconds: new Float32Array(count),
+    activeSeconds: new Float32Array(count),
+  };
+  let row = 0;
+  for (const set of sets) {
+    joined.embeddings.set(set.embeddings, row * dimension);
+    joined.windows.set(set.windows, row);
+    joined.locals.set(set.locals, row);
+    joined.cleanSeconds.set(set.cleanSeconds, row);
+    joined.activeSeconds.set(set.activeSeconds, row);
+    row += set.count;
+  }
+  return joined;
+}
+
+/** The rows at `indices`, in that order. */
+export function select(set: LocalSpeakers, indices: readonly number[]): LocalSpeakers {
+  const { dimension } = set;
+  const embeddings = new Float32Array(indices.length * dimension);
+  indices.forEach((from, to) => {
+    embeddings.set(set.embeddings.subarray(from * dimension, (from + 1) * dimension), to * dimension);
+  });
+  return {
+    count: indices.length,
+    dimension,
+    embeddings,
+    windows: Int32Array.from(indices, (index) => set.windows[index]!),
+    locals: Uint8Array.from(indices, (index) => set.locals[index]!),
+    cleanSeconds: Float32Array.from(indices, (index) => set.cleanSeconds[index]!),
+    activeSeconds: Float32Array.from(indices, (index) => set.activeSeconds[index]!),
+  };
+}

@@ -1,0 +1,84 @@
+import { type Diarization, speakerLabel } from './diarization.ts';
+
+/** Optional parts of the output document. */
+export interface OutputFlags {
+  readonly exclusive?: boolean | null;
+  readonly confidence?: boolean | null;
+  readonly turnLevelConfidence?: boolean | null;
+  readonly speechProbability?: boolean | null;
+  readonly crosstalkProbability?: boolean | null;
+  readonly speakerProbability?: boolean | null;
+}
+
+/** Values per chunk, so that a day of audio is never one string. */
+const CHUNK = 4096;
+
+/**
+ * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,
+ * confidence, speechProbability, crosstalkProbability, speakerProbability, warning.
+ */
+export function* writeOutput(diarization: Diarization, flags: OutputFlags): Generator<string> {
+  const { tracks } = diarization;
+  const labels = Array.from({ length: diarization.speakers }, (_, speaker) => speakerLabel(speaker));
+  const resolution = JSON.stringify(tracks.resolutionSeconds);
+
+  yield '{"diarization":[';
+  yield* joined(diarization.turns, ({ speaker, startSeconds, endSeconds, confidence }) =>
+    JSON.stringify({
+      speaker: labels[speaker],
+      start: startSeconds,
+      end: endSeconds,
+      ...(flags.turnLevelConfidence ? { confidence: byLabel(labels, confidence) } : {}),
+    }),
+  );
+  yield ']';
+  if (flags.exclusive) {
+    yield ',"exclusiveDiarization":[';
+    yield* joined(diarization.exclusiveTurns, ({ speaker, startSeconds, endSeconds }) =>
+      JSON.stringify({ speaker: labels[speaker], start: startSeconds, end: endSeconds }),
+    );
+    yield ']';
+  }
+  if (flags.confidence) {
+    yield ',"confidence":{"score":[';
+    yield* joined(tracks.confidence, String);
+    yield `],"resolution":${resolution}}`;
+  }
+  if (flags.speechProbability) yield* probability('speechProbability', tracks.speech, resolution);
+  if (flags.crosstalkProbability) yield* probability('crosstalkProbability', tracks.crosstalk, resolution);
+  if (flags.speakerProbability) {
+    yield ',"speakerProbability":{"score":{';
+    for (let speaker = 0; speaker < labels.length; speaker++) {
+      yield `${speaker > 0 ? ',' : ''}${JSON.stringify(labels[speaker])}:[`;
+      yield* joined(tracks.speakers[speaker]!, probabilityText);
+      yield ']';
+    }
+    yield `},"resolution":${resolution}}`;
+  }
+  if (diarization.warning !== undefined) yield `,"warning":${JSON.stringify(diarization.warning)}`;
+  yield '}';
+}
+
+function* probability(name: string, track: Uint8Array, resolution: string): Generator<string> {
+  yield `,"${name}":{"score":[`;
+  yield* joined(track, probabilityText);
+  yield `],"resolution":${resolution}}`;
+}
+
+function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
+  for (let start = 0; start < values.length; start += CHUNK) {
+    const texts: string[] = [];
+    for (let index = start; index < Math.min(values.length, start + CHUNK); index++) texts.push(write(values[index]!));
+    yield (start > 0 ? ',' : '') + texts.join(',');
+  }
+}
+
+const PROBABILITY_TEXTS = Array.from({ length: 256 }, (_, byte) => String(Math.round((1000 * byte) / 255) / 1000));
+
+function probabilityText(byte: number): string {
+  return PROBABILITY_TEXTS[byte]!;
+}
+
+function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
+  return Object.fromEntries(labels.map((label, index) => [label, values[index]!]));
+}

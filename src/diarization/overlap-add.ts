@@ -1,0 +1,118 @@
+import { rint } from './rounding.ts';
+
+/** What one window says about its frames. */
+export interface WindowFrames {
+  /** [frames] speakers at once */
+  readonly counts: ArrayLike<number>;
+  /** [frames, locals] activation of each local speaker */
+  readonly activations: ArrayLike<number>;
+  readonly locals: number;
+  /** [locals] cluster of each local speaker, −1 for none */
+  readonly clusterOf: ArrayLike<number>;
+  /** [frames, tracks] values to average over the windows */
+  readonly tracks: ArrayLike<number>;
+}
+
+/** A frame that no further window will touch. All arrays are reused by the next frame. */
+export interface FinishedFrame {
+  readonly frame: number;
+  /** [clusters] sum of activations */
+  readonly activations: Float32Array;
+  /** Clusters by falling activation, as many as there are speakers at once; ties by lower number. */
+  readonly active: readonly number[];
+  /** [tracks] averages */
+  readonly tracks: Float32Array;
+}
+
+export interface OverlapAddShape {
+  readonly framesPerWindow: number;
+  readonly clusters: number;
+  readonly tracks: number;
+  /** Frames of the recording; what lies behind is padding. */
+  readonly totalFrames: number;
+  /** [framesPerWindow] weight of a window's frames; all ones by default */
+  readonly weights?: ArrayLike<number>;
+  /** [clusters] factor on the activations; all ones by default */
+  readonly boost?: ArrayLike<number>;
+}
+
+/**
+ * Overlap-add of windows into the recording's frames: activations of each cluster are summed (the largest of those local
+ * speakers of a window that share one), the number of speakers at once is averaged over the windows and rounded to even, and in
+ * each frame the so many clusters with the largest activations are active (speaker counting and reconstruction of Bredin,
+ * "pyannote.audio 2.1 speaker diarization pipeline", 2023). Streaming: holds one window of frames.
+ */
+export class OverlapAdd {
+  readonly #activations: Float32Array;
+  readonly #counts: Float32Array;
+  readonly #tracks: Float32Array;
+  readonly #weights: Float32Array;
+  readonly #order: number[];
+  #done = 0;
+
+  constructor(
+    private readonly shape: OverlapAddShape,
+    private readonly emit: (frame: FinishedFrame) => void,
+  ) {
+    const { framesPerWindow, clusters, tracks } = shape;
+    this.#activations = new Float32Array(framesPerWindow * clusters);
+    this.#counts = new Float32Array(framesPerWindow);
+    this.#tracks = new Float32Array(framesPerWindow * tracks);
+    this.#weights = new Float32Array(framesPerWindow);
+    this.#order = Array.from({ length: clusters }, (_, cluster) => cluster);
+  }
+
+  /** Adds a window that starts at `firstFrame`; windows come in order. */
+  push(firstFrame: number, window: WindowFrames): void {
+    const { framesPerWindow, clusters, tracks, weights, boost } = this.shape;
+    this.#finishBefore(firstFrame);
+    const largest = new Float32Array(clusters);
+    for (let index = 0; index < framesPerWindow; index++) {
+      const slot = (firstFrame + index) % framesPerWindow;
+      const weight = weights === undefined ? 1 : weights[index]!;
+      this.#weights[slot]! += weight;
+      this.#counts[slot]! += weight * window.counts[index]!;
+      for (let track = 0; track < tracks; track++) {
+        this.#tracks[slot * tracks + track]! += weight * window.tracks[index * tracks + track]!;
+      }
+      largest.fill(0);
+      for (let local = 0; local < window.locals; local++) {
+        const cluster = window.clusterOf[local]!;
+        if (cluster >= 0) {
+          largest[cluster] = Math.max(largest[cluster]!, window.activations[index * window.locals + local]!);
+        }
+      }
+      for (let cluster = 0; cluster < clusters; cluster++) {
+        const factor = boost === undefined ? 1 : boost[cluster]!;
+        this.#activations[slot * clusters + cluster]! += weight * factor * largest[cluster]!;
+      }
+    }
+  }
+
+  /** Emits what is left. */
+  finish(): void {
+    this.#finishBefore(this.shape.totalFrames);
+  }
+
+  #finishBefore(end: number): void {
+    const { framesPerWindow, clusters, tracks, totalFrames } = this.shape;
+    const order = this.#order;
+    for (; this.#done < end; this.#done++) {
+      const slot = this.#done % framesPerWindow;
+      const activations = this.#activations.subarray(slot * clusters, (slot + 1) * clusters);
+      const averages = this.#tracks.subarray(slot * tracks, (slot + 1) * tracks);
+      const weight = this.#weights[slot]!;
+      if (this.#done < totalFrames) {
+        const count = weight > 0 ? Math.min(clusters, rint(this.#counts[slot]! / weight)) : 0;
+        if (weight > 0) for (let track = 0; track < tracks; track++) averages[track]! /= weight;
+        order.sort((a, b) => activations[b]! - activations[a]! || a - b);
+        const active = order.slice(0, count).filter((cluster) => activations[cluster]! > 0);
+        this.emit({ frame: this.#done, activations, active, tracks: averages });
+      }
+      activations.fill(0);
+      averages.fill(0);
+      this.#counts[slot] = 0;
+      this.#weights[slot] = 0;
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import type { ClusteringParameters } from './clustering/strategy.ts';
+import type { ConfidenceParameters } from './confidence.ts';
+import type { Tuning, TuningBySetting } from './types.ts';
+
+export type SettingName = 'precision-2' | 'community-1';
+
+/** All parameters of the pipeline, by stage. Numbers and booleans only, so that a model's manifest can override each by name. */
+export interface DiarizationSettings {
+  readonly name: SettingName;
+  readonly windows: {
+    /** Distance between the starts of two windows; at most half a window, so that every frame is seen twice. */
+    readonly stepSamples: number;
+  };
+  readonly localSpeakers: {
+    /** Local speakers who are active for less get no embedding and no part in the result. */
+    readonly minActiveSeconds: number;
+    /** Below this much speech alone, the embedding is taken over all of the speaker's frames, overlapped ones too. */
+    readonly minCleanSeconds: number;
+  };
+  readonly clustering: ClusteringParameters;
+  readonly reconstruction: {
+    /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
+    readonly edgeTaper: number;
+    /** Pauses of one speaker up to this long become part of the turn. */
+    readonly minDurationOffSeconds: number;
+    /** Turns shorter than this are dropped. */
+    readonly minDurationOnSeconds: number;
+  };
+  readonly confidence: ConfidenceParameters;
+}
+
+const PRECISION_2: DiarizationSettings = {
+  name: 'precision-2',
+  windows: { stepSamples: 16000 },
+  localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
+  clustering: {
+    threshold: 0.6,
+    minCleanSeconds: 1,
+    sameWindowDistance: 1.2,
+    minClusterSeconds: 0.9,
+    minClusterShare: 0.06,
+    refinements: 3,
+    maxItems: 3000,
+    temperature: 0.1,
+  },
+  reconstruction: { edgeTaper: 0, minDurationOffSeconds: 0, minDurationOnSeconds: 0 },
+  confidence: { slope: 1, offset: 0 },
+};
+
+const COMMUNITY_1: DiarizationSettings = {
+  ...PRECISION_2,
+  name: 'community-1',
+  windows: { stepSamples: 80000 },
+  clustering: { ...PRECISION_2.clustering, refinements: 0 },
+};
+
+/** Parameters of a setting before a model's own tuning. */
+export function settingsOf(name: SettingName): DiarizationSettings {
+  return name === 'community-1' ? COMMUNITY_1 : PRECISION_2;
+}
+
+/**
+ * Lays a model's tuned values over the settings: `all` first, then those of the setting's own name.
+ * @throws when a name is unknown or of another type: the manifest is wrong
+ */
+export function withTuning(settings: DiarizationSettings, tuned: TuningBySetting): DiarizationSettings {
+  let result = settings;
+  for (const name of ['all', settings.name]) {
+    const overrides = tuned[name];
+    if (overrides !== undefined) result = override(result, overrides, `tuned.${name}`);
+  }
+  return result;
+}
+
+function override<T extends object>(target: T, overrides: Tuning, at: string): T {
+  const result = { ...target } as Record<string, unknown>;
+  for (const [name, value] of Object.entries(overrides)) {
+    const current = result[name];
+    if (typeof value === 'object') {
+      if (typeof current !== 'object' || current === null) throw new Error(`${at}.${name} is no group of parameters`);
+      result[name] = override(current, value, `${at}.${name}`);
+    } else {
+      if (typeof current !== typeof value) throw new Error(`${at}.${name} is no ${typeof value} parameter`);
+      result[name] = value;
+    }
+  }
+  return result as T;
+}

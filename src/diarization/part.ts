@@ -1,0 +1,199 @@
+import type { LocalSpeakers } from './local-speakers.ts';
+import type { TuningBySetting } from './types.ts';
+
+/** What the stages after the models must know about them. Equal in all parts of a recording. */
+export interface ModelFacts {
+  readonly segmentationId: string;
+  readonly embeddingId: string;
+  readonly windowSamples: number;
+  readonly stepSamples: number;
+  readonly maxLocalSpeakers: number;
+  readonly maxSimultaneous: number;
+  readonly classes: number;
+  readonly frameShiftSamples: number;
+  readonly frameSizeSamples: number;
+  readonly framesPerWindow: number;
+  readonly dimension: number;
+  /** Tuned parameters of segmentation and embedding model. */
+  readonly tuned: readonly TuningBySetting[];
+}
+
+/** Windows of a shard: index of the first on the recording's grid, and how many. */
+export interface WindowRange {
+  readonly firstWindow: number;
+  readonly windowCount: number;
+}
+
+/** All that the models say about one shard. */
+export interface ShardPart extends WindowRange {
+  readonly facts: ModelFacts;
+  readonly speakers: LocalSpeakers;
+  /** [windowCount, framesPerWindow, classes] probabilities of the powerset classes, 255 is 1 */
+  readonly probabilities: Uint8Array;
+}
+
+export interface EmbeddingsSection extends WindowRange {
+  readonly facts: ModelFacts;
+  readonly speakers: LocalSpeakers;
+}
+
+export interface FramesSection extends WindowRange {
+  readonly facts: ModelFacts;
+  readonly probabilities: Uint8Array;
+}
+
+/** A stored part, read section by section: all embeddings are needed at once, frames only shard by shard. */
+export interface PartReader {
+  readEmbeddings(): Promise<EmbeddingsSection>;
+  readFrames(): Promise<FramesSection>;
+}
+
+/**
+ * Layout, little-endian: `RCPT`, u16 version, u16 zero, u32 length of the header, u32 length of the embeddings section, u32
+ * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers). The embeddings
+ * section holds per speaker u32 window, u8 local speaker, three zeros, f32 clean and f32 active seconds, f32 × dimension. The
+ * frames section is `probabilities` as it is.
+ */
+const MAGIC = 0x54504352;
+const VERSION = 1;
+const PREFIX_BYTES = 20;
+const SPEAKER_BYTES = 16;
+
+interface Header extends WindowRange {
+  readonly facts: ModelFacts;
+  readonly speakerCount: number;
+}
+
+/** The part as bytes, the same for the same part. */
+export function encodePart(part: ShardPart): Uint8Array {
+  const { facts, firstWindow, windowCount, speakers, probabilities } = part;
+  const header: Header = { facts, firstWindow, windowCount, speakerCount: speakers.count };
+  const headerBytes = encodeAscii(JSON.stringify(header));
+  const stride = SPEAKER_BYTES + 4 * facts.dimension;
+  const embeddingBytes = stride * speakers.count;
+  const bytes = new Uint8Array(PREFIX_BYTES + headerBytes.length + embeddingBytes + probabilities.length);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, MAGIC, true);
+  view.setUint16(4, VERSION, true);
+  view.setUint32(8, headerBytes.length, true);
+  view.setUint32(12, embeddingBytes, true);
+  view.setUint32(16, probabilities.length, true);
+  bytes.set(headerBytes, PREFIX_BYTES);
+  const start = PREFIX_BYTES + headerBytes.length;
+  for (let row = 0; row < speakers.count; row++) {
+    const at = start + row * stride;
+    view.setUint32(at, speakers.windows[row]!, true);
+    view.setUint8(at + 4, speakers.locals[row]!);
+    view.setFloat32(at + 8, speakers.cleanSeconds[row]!, true);
+    view.setFloat32(at + 12, speakers.activeSeconds[row]!, true);
+    for (let index = 0; index < facts.dimension; index++) {
+      view.setFloat32(at + SPEAKER_BYTES + 4 * index, speakers.embeddings[row * facts.dimension + index]!, true);
+    }
+  }
+  bytes.set(probabilities, start + embeddingBytes);
+  return bytes;
+}
+
+/**
+ * Opens a stored part.
+ * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end
+ * @throws when the part is damaged or of another version
+ */
+export async function openPart(read: (offset: number, length: number) => Promise<Uint8Array>): Promise<PartReader> {
+  const prefix = await exactly(read, 0, PREFIX_BYTES);
+  const view = new DataView(prefix.buffer, prefix.byteOffset, prefix.byteLength);
+  if (view.getUint32(0, true) !== MAGIC || view.getUint16(4, true) !== VERSION) throw damaged('not a part');
+  const headerLength = view.getUint32(8, true);
+  const embeddingsLength = view.getUint32(12, true);
+  const framesLength = view.getUint32(16, true);
+  const header = parseHeader(await exactly(read, PREFIX_BYTES, headerLength));
+  const { facts, firstWindow, windowCount, speakerCount } = header;
+  if (embeddingsLength !== speakerCount * (SPEAKER_BYTES + 4 * facts.dimension)) throw damaged('embeddings');
+  if (framesLength !== windowCount * facts.framesPerWindow * facts.classes) throw damaged('frames');
+  const start = PREFIX_BYTES + headerLength;
+  return {
+    readEmbeddings: async () => ({
+      facts,
+      firstWindow,
+      windowCount,
+      speakers: decodeSpeakers(await exactly(read, start, embeddingsLength), header),
+    }),
+    readFrames: async () => ({
+      facts,
+      firstWindow,
+      windowCount,
+      probabilities: await exactly(read, start + embeddingsLength, framesLength),
+    }),
+  };
+}
+
+async function exactly(
+  read: (offset: number, length: number) => Promise<Uint8Array>,
+  offset: number,
+  length: number,
+): Promise<Uint8Array> {
+  if (length === 0) return new Uint8Array(0);
+  const bytes = await read(offset, length);
+  if (bytes.length !== length) throw damaged('too short');
+  return bytes;
+}
+
+function parseHeader(bytes: Uint8Array): Header {
+  let header: Header;
+  try {
+    header = JSON.parse(decodeAscii(bytes)) as Header;
+  } catch {
+    throw damaged('header');
+  }
+  const { facts } = header;
+  const counts = [header.firstWindow, header.windowCount, header.speakerCount, facts?.dimension, facts?.classes];
+  const positive = [facts?.framesPerWindow, facts?.stepSamples, facts?.windowSamples, facts?.frameShiftSamples];
+  const isCount = (value: unknown) => typeof value === 'number' && Number.isInteger(value) && value >= 0;
+  if (!counts.every(isCount) || !positive.every((value) => isCount(value) && value > 0)) throw damaged('header');
+  return header;
+}
+
+function decodeSpeakers(bytes: Uint8Array, header: Header): LocalSpeakers {
+  const { dimension } = header.facts;
+  const count = header.speakerCount;
+  const stride = SPEAKER_BYTES + 4 * dimension;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const speakers = {
+    count,
+    dimension,
+    embeddings: new Float32Array(count * dimension),
+    windows: new Int32Array(count),
+    locals: new Uint8Array(count),
+    cleanSeconds: new Float32Array(count),
+    activeSeconds: new Float32Array(count),
+  };
+  for (let row = 0; row < count; row++) {
+    const at = row * stride;
+    const window = view.getUint32(at, true);
+    const local = view.getUint8(at + 4);
+    const inRange = window >= header.firstWindow && window < header.firstWindow + header.windowCount;
+    if (!inRange || local >= header.facts.maxLocalSpeakers) throw damaged('speakers');
+    speakers.windows[row] = window;
+    speakers.locals[row] = local;
+    speakers.cleanSeconds[row] = view.getFloat32(at + 8, true);
+    speakers.activeSeconds[row] = view.getFloat32(at + 12, true);
+    for (let index = 0; index < dimension; index++) {
+      speakers.embeddings[row * dimension + index] = view.getFloat32(at + SPEAKER_BYTES + 4 * index, true);
+    }
+  }
+  return speakers;
+}
+
+/** JSON text as ASCII: the pure code has no text encoder, and JSON can escape all else. */
+function encodeAscii(json: string): Uint8Array {
+  const escaped = json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return Uint8Array.from(escaped, (character) => character.charCodeAt(0));
+}
+
+function decodeAscii(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
+}
+
+function damaged(what: string): Error {
+  return new Error(`a stored part is damaged: ${what}`);
+}

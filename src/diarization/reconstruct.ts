@@ -1,0 +1,229 @@
+import type { Assignment } from './clustering/strategy.ts';
+import { calibrate, decisionProbability } from './confidence.ts';
+import type { Diarization, ScoredTurn, SpeakerTurn } from './diarization.ts';
+import type { LocalSpeakers } from './local-speakers.ts';
+import { type FinishedFrame, OverlapAdd } from './overlap-add.ts';
+import type { DiarizationSettings } from './parameters.ts';
+import type { FramesSection, ModelFacts } from './part.ts';
+import { argmax, buildPowerset, decodeHard, marginals, type Powerset } from './powerset.ts';
+import { toMilliseconds } from './rounding.ts';
+import { FrameTrackWriter } from './tracks.ts';
+import { type FrameTimes, type FrameTurn, TurnBuilder, turnSeconds } from './turns.ts';
+import { firstFrame } from './windows.ts';
+
+/** A part with the speakers that its local speakers were assigned to. */
+export interface AssignedPart {
+  readonly frames: FramesSection;
+  readonly speakers: LocalSpeakers;
+  readonly assignment: Assignment;
+}
+
+export interface ReconstructionContext {
+  readonly facts: ModelFacts;
+  readonly settings: DiarizationSettings;
+  readonly clusters: number;
+  /** [clusters] factor on the activations of each */
+  readonly boost: Float32Array;
+  readonly totalSamples: number;
+}
+
+/** Tracks that are averaged over the windows: speech, crosstalk, then one per cluster. */
+const SPEECH = 0;
+const CROSSTALK = 1;
+const FIRST_SPEAKER = 2;
+
+/**
+ * Turns and tracks from assigned parts.
+ *
+ * @param feed calls its argument with each part, in order
+ * @returns `heard` [clusters]: 1 for clusters that have a turn
+ */
+export async function reconstruct(
+  feed: (take: (part: AssignedPart) => void) => Promise<void>,
+  context: ReconstructionContext,
+): Promise<{ diarization: Diarization; heard: Uint8Array }> {
+  const { facts, settings, clusters, totalSamples } = context;
+  const totalFrames = Math.ceil(totalSamples / facts.frameShiftSamples);
+  const collector = new FrameCollector(context, totalFrames);
+  const overlapAdd = new OverlapAdd(
+    {
+      framesPerWindow: facts.framesPerWindow,
+      clusters,
+      tracks: FIRST_SPEAKER + clusters,
+      totalFrames,
+      weights: taper(facts.framesPerWindow, settings.reconstruction.edgeTaper),
+      boost: context.boost,
+    },
+    (frame) => collector.take(frame),
+  );
+  const powerset = buildPowerset(facts.maxLocalSpeakers, facts.maxSimultaneous);
+  await feed((part) => pushPart(overlapAdd, part, context, powerset));
+  overlapAdd.finish();
+  return collector.finish();
+}
+
+function pushPart(
+  overlapAdd: OverlapAdd,
+  part: AssignedPart,
+  context: ReconstructionContext,
+  powerset: Powerset,
+): void {
+  const { facts, clusters } = context;
+  const { frames, speakers, assignment } = part;
+  const { framesPerWindow, classes } = facts;
+  const grid = {
+    windowSamples: facts.windowSamples,
+    stepSamples: facts.stepSamples,
+    totalSamples: context.totalSamples,
+  };
+  const frameGrid = { shiftSamples: facts.frameShiftSamples, sizeSamples: facts.frameSizeSamples, framesPerWindow };
+  const tracks = FIRST_SPEAKER + clusters;
+  const perWindow = framesPerWindow * classes;
+  let row = 0;
+  for (let index = 0; index < frames.windowCount; index++) {
+    const window = frames.firstWindow + index;
+    const probabilities = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
+    const active = marginals(probabilities, powerset);
+    const clusterOf = new Int32Array(powerset.speakers).fill(-1);
+    const posterior = new Float32Array(powerset.speakers * clusters);
+    for (; row < speakers.count && speakers.windows[row] === window; row++) {
+      const local = speakers.locals[row]!;
+      clusterOf[local] = assignment.clusterOf[row]!;
+      posterior.set(assignment.posterior.subarray(row * clusters, (row + 1) * clusters), local * clusters);
+    }
+    const hard = decodeHard(probabilities, powerset);
+    const counts = new Uint8Array(framesPerWindow);
+    const values = new Float32Array(framesPerWindow * tracks);
+    for (let frame = 0; frame < framesPerWindow; frame++) {
+      counts[frame] = powerset.cardinality[argmax(probabilities, frame * classes, classes)]!;
+      const at = frame * tracks;
+      for (let index2 = 0; index2 < classes; index2++) {
+        const probability = probabilities[frame * classes + index2]! / 255;
+        if (powerset.cardinality[index2]! >= 1) values[at + SPEECH]! += probability;
+        if (powerset.cardinality[index2]! >= 2) values[at + CROSSTALK]! += probability;
+      }
+      for (let local = 0; local < powerset.speakers; local++) {
+        if (clusterOf[local]! < 0) continue;
+        const probability = active[frame * powerset.speakers + local]! / 255;
+        for (let cluster = 0; cluster < clusters; cluster++) {
+          values[at + FIRST_SPEAKER + cluster]! += probability * posterior[local * clusters + cluster]!;
+        }
+      }
+    }
+    overlapAdd.push(firstFrame(window, grid, frameGrid), {
+      counts,
+      activations: hard,
+      locals: powerset.speakers,
+      clusterOf,
+      tracks: values,
+    });
+  }
+}
+
+/** Weights of a window's frames: 1 in the middle, falling linearly to `1 − strength` at the edges. */
+function taper(frames: number, strength: number): Float32Array | undefined {
+  if (strength === 0) return undefined;
+  return Float32Array.from({ length: frames }, (_, frame) => {
+    const fromCentre = Math.abs((2 * frame + 1) / frames - 1);
+    return 1 - strength * fromCentre;
+  });
+}
+
+/** Builds turns and tracks from finished frames. */
+class FrameCollector {
+  readonly #turns: TurnBuilder<Float64Array>;
+  readonly #exclusive: TurnBuilder<undefined>;
+  readonly #tracks: FrameTrackWriter;
+  readonly #sums: Float64Array;
+  readonly #isActive: Uint8Array;
+  readonly #times: FrameTimes;
+
+  constructor(
+    private readonly context: ReconstructionContext,
+    totalFrames: number,
+  ) {
+    const { facts, settings, clusters, totalSamples } = context;
+    const secondsPerFrame = facts.frameShiftSamples / 16000;
+    const { minDurationOffSeconds, minDurationOnSeconds } = settings.reconstruction;
+    const maxPause = Math.floor(minDurationOffSeconds / secondsPerFrame);
+    const minFrames = Math.ceil(minDurationOnSeconds / secondsPerFrame);
+    this.#turns = new TurnBuilder(maxPause, minFrames);
+    this.#exclusive = new TurnBuilder(maxPause, minFrames);
+    this.#sums = new Float64Array(clusters);
+    this.#isActive = new Uint8Array(clusters);
+    this.#times = {
+      shiftSamples: facts.frameShiftSamples,
+      // A boundary lies halfway between the centres of two frames.
+      offsetSamples: (facts.frameSizeSamples - facts.frameShiftSamples) / 2,
+      totalSamples,
+    };
+    this.#tracks = new FrameTrackWriter(this.#times, totalFrames, clusters);
+  }
+
+  take({ frame, active, tracks }: FinishedFrame): void {
+    const snapshot = () => this.#sums.slice();
+    this.#turns.push(frame, active, snapshot);
+    this.#exclusive.push(frame, active.slice(0, 1), () => undefined);
+    const speakers = tracks.subarray(FIRST_SPEAKER);
+    for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster]! += Math.min(1, speakers[cluster]!);
+    this.#isActive.fill(0);
+    for (const cluster of active) this.#isActive[cluster] = 1;
+    const raw = decisionProbability(speakers, this.#isActive);
+    const confidence = calibrate(raw, this.context.settings.confidence);
+    this.#tracks.write(frame, confidence, tracks[SPEECH]!, tracks[CROSSTALK]!, speakers);
+  }
+
+  finish(): { diarization: Diarization; heard: Uint8Array } {
+    const turns = this.#turns.finish(() => this.#sums.slice());
+    const speakerOf = new Map<number, number>();
+    const scored: ScoredTurn[] = [];
+    for (const turn of turns) {
+      const times = this.#seconds(turn);
+      if (times === undefined) continue;
+      if (!speakerOf.has(turn.cluster)) speakerOf.set(turn.cluster, speakerOf.size);
+      scored.push({ speaker: speakerOf.get(turn.cluster)!, ...times, confidence: [] });
+    }
+    const clusterOrder = [...speakerOf.keys()];
+    let position = 0;
+    for (const turn of turns) {
+      if (this.#seconds(turn) === undefined) continue;
+      scored[position] = { ...scored[position]!, confidence: turnConfidence(turn, clusterOrder) };
+      position++;
+    }
+    const exclusiveTurns: SpeakerTurn[] = [];
+    for (const turn of this.#exclusive.finish(() => undefined)) {
+      const times = this.#seconds(turn);
+      const speaker = speakerOf.get(turn.cluster);
+      if (times !== undefined && speaker !== undefined) exclusiveTurns.push({ speaker, ...times });
+    }
+    const heard = new Uint8Array(this.context.clusters);
+    for (const cluster of clusterOrder) heard[cluster] = 1;
+    const diarization: Diarization = {
+      durationSeconds: this.context.totalSamples / 16000,
+      speakers: clusterOrder.length,
+      turns: scored.sort(byStart),
+      exclusiveTurns: exclusiveTurns.sort(byStart),
+      tracks: this.#tracks.finish(clusterOrder),
+    };
+    return { diarization, heard };
+  }
+
+  /** undefined where nothing is left of the turn inside the recording. */
+  #seconds(turn: FrameTurn<unknown>): { startSeconds: number; endSeconds: number } | undefined {
+    const { startSeconds, endSeconds } = turnSeconds(turn, this.#times);
+    const start = toMilliseconds(startSeconds);
+    // Rounding must not push the end past the recording.
+    const end = Math.min(toMilliseconds(endSeconds), Math.floor((this.context.totalSamples / 16000) * 1000) / 1000);
+    return start < end ? { startSeconds: start, endSeconds: end } : undefined;
+  }
+}
+
+function byStart(a: SpeakerTurn, b: SpeakerTurn): number {
+  return a.startSeconds - b.startSeconds || a.speaker - b.speaker;
+}
+
+/** Mean probability, 0…100, that each speaker is active over the turn. */
+function turnConfidence(turn: FrameTurn<Float64Array>, clusters: readonly number[]): number[] {
+  const frames = turn.endFrame - turn.startFrame;
+  return clusters.map((cluster) => Math.round((100 * (turn.after[cluster]! - turn.before[cluster]!)) / frames));
+}

@@ -1,0 +1,69 @@
+/**
+ * The part of a recording that a shard needs just now: samples come from a stream and are dropped once nothing needs them, so
+ * that a shard of any length holds some tens of seconds. Positions are absolute samples of the recording. Samples that the
+ * stream does not deliver (a recording that ends before its header says) read as silence.
+ */
+export class SampleBuffer {
+  #samples = new Float32Array(1 << 16);
+  #from: number;
+  #filled = 0;
+  #ended = false;
+  readonly #source: AsyncIterator<Float32Array>;
+
+  /** @param startSample position of the stream's first sample */
+  constructor(source: AsyncIterable<Float32Array>, startSample: number) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#from = startSample;
+  }
+
+  /** Position after the last sample received. */
+  get receivedUntil(): number {
+    return this.#from + this.#filled;
+  }
+
+  /** Reads on until the samples before `endSample` are there, or the stream ends. */
+  async fill(endSample: number): Promise<void> {
+    while (!this.#ended && this.receivedUntil < endSample) {
+      const next = await this.#source.next();
+      if (next.done === true) this.#ended = true;
+      else this.#append(next.value);
+    }
+  }
+
+  /** Reads the stream to its end, keeping nothing. */
+  async drain(): Promise<void> {
+    while (!this.#ended) {
+      this.discardBefore(this.receivedUntil);
+      await this.fill(this.receivedUntil + 1);
+    }
+  }
+
+  /** Copy of [fromSample, endSample); what has not been received is zero. @throws when a part has been dropped already */
+  read(fromSample: number, endSample: number): Float32Array {
+    if (fromSample < this.#from) throw new Error(`samples before ${this.#from} are gone`);
+    const copy = new Float32Array(endSample - fromSample);
+    const first = fromSample - this.#from;
+    if (first < this.#filled) copy.set(this.#samples.subarray(first, Math.min(this.#filled, endSample - this.#from)));
+    return copy;
+  }
+
+  /** Drops what lies before `sample`. */
+  discardBefore(sample: number): void {
+    const drop = Math.min(sample - this.#from, this.#filled);
+    if (drop <= 0) return;
+    this.#samples.copyWithin(0, drop, this.#filled);
+    this.#from += drop;
+    this.#filled -= drop;
+  }
+
+  #append(block: Float32Array): void {
+    const needed = this.#filled + block.length;
+    if (needed > this.#samples.length) {
+      const larger = new Float32Array(Math.max(needed, 2 * this.#samples.length));
+      larger.set(this.#samples.subarray(0, this.#filled));
+      this.#samples = larger;
+    }
+    this.#samples.set(block, this.#filled);
+    this.#filled = needed;
+  }
+}

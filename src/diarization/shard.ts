@@ -1,0 +1,152 @@
+import { Embedder } from './embedder.ts';
+import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
+import { type DiarizationSettings, withTuning } from './parameters.ts';
+import type { ModelFacts, ShardPart } from './part.ts';
+import { buildPowerset, decodeHard } from './powerset.ts';
+import { SampleBuffer } from './sample-buffer.ts';
+import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from './types.ts';
+import { windowsOfShard } from './windows.ts';
+
+const SAMPLE_RATE_HZ = 16000;
+
+/** Models and signal processing that the analysis of a shard needs. */
+export interface AnalysisPorts {
+  readonly segmentation: SegmentationPort;
+  readonly embedding: EmbeddingPort;
+  readonly filterbank: FilterbankPort;
+  readonly pooling: PoolingPort;
+}
+
+/** Positions in samples at 16 kHz; a shard starts at a multiple of the embedder's stretch. */
+export interface Shard {
+  readonly startSample: number;
+  readonly endSample: number;
+  readonly totalSamples: number;
+}
+
+/**
+ * Runs the models over one shard: segmentation on every window of the global grid that starts in [startSample, endSample), and
+ * an embedding for each local speaker in it. The result is the same, bit for bit, however the recording is cut into shards.
+ * Holds some 30 s of samples at a time.
+ *
+ * @param samples 16 kHz mono from `startSample` to at least a window past `endSample` (or to the end of the recording), in
+ *   blocks of any size; what is missing counts as silence
+ * @param pause called between model runs, so that a busy isolate can answer others
+ */
+export async function analyseShard(
+  samples: AsyncIterable<Float32Array>,
+  shard: Shard,
+  ports: AnalysisPorts,
+  settings: DiarizationSettings,
+  pause: () => Promise<void>,
+): Promise<ShardPart> {
+  const facts = modelFacts(ports, settings);
+  const tuned = facts.tuned.reduce(withTuning, settings);
+  const { windowSamples, stepSamples, framesPerWindow, classes, maxLocalSpeakers, frameShiftSamples } = facts;
+  const { stretchSamples } = ports.embedding.info;
+  if (shard.startSample % stretchSamples !== 0) throw new Error('a shard must start with an embedding stretch');
+  // Else a window could need a short last stretch's context from before the shard (see stretchAt).
+  if (windowSamples < stretchSamples) throw new Error('the embedding stretch is longer than the window');
+  if (2 * stepSamples > windowSamples || 2 * stepSamples > stretchSamples)
+    throw new Error('the window step is too long');
+
+  const powerset = buildPowerset(maxLocalSpeakers, facts.maxSimultaneous);
+  const secondsPerFrame = frameShiftSamples / SAMPLE_RATE_HZ;
+  const minActiveFrames = Math.ceil(tuned.localSpeakers.minActiveSeconds / secondsPerFrame);
+  const minCleanFrames = Math.ceil(tuned.localSpeakers.minCleanSeconds / secondsPerFrame);
+  const grid = { windowSamples, stepSamples, totalSamples: shard.totalSamples };
+  const { first, count } = windowsOfShard(grid, shard.startSample, shard.endSample);
+
+  const buffer = new SampleBuffer(samples, shard.startSample);
+  const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
+  const probabilities = new Uint8Array(count * framesPerWindow * classes);
+  const rows = new SpeakerRows(facts.dimension);
+  for (let index = 0; index < count; index++) {
+    const window = first + index;
+    const start = window * stepSamples;
+    const end = start + windowSamples;
+    await buffer.fill(Math.min(end, shard.totalSamples));
+    const scores = await ports.segmentation.run(buffer.read(start, end));
+    quantise(scores, probabilities, index * framesPerWindow * classes);
+    await pause();
+    const masks = speakerMasks(decodeHard(scores, powerset), maxLocalSpeakers, minActiveFrames, minCleanFrames);
+    const embeddings = await embedder.embed({
+      windowStartSample: start,
+      windowSamples,
+      masks: masks.map(({ mask }) => mask),
+      frameShiftSamples,
+      frameSizeSamples: facts.frameSizeSamples,
+    });
+    masks.forEach((mask, speaker) => {
+      const embedding = embeddings[speaker];
+      if (embedding === undefined) return;
+      rows.add(window, mask.local, mask.cleanFrames * secondsPerFrame, mask.activeFrames * secondsPerFrame, embedding);
+    });
+    const next = start + stepSamples;
+    embedder.discardBefore(next);
+    // A short last stretch looks back as far as one stretch.
+    buffer.discardBefore(Math.floor(next / stretchSamples) * stretchSamples);
+  }
+  return { facts, firstWindow: first, windowCount: count, speakers: rows.finish(), probabilities };
+}
+
+function modelFacts({ segmentation, embedding }: AnalysisPorts, settings: DiarizationSettings): ModelFacts {
+  const { info } = segmentation;
+  const tuned = [info.tuned, embedding.info.tuned];
+  return {
+    segmentationId: info.id,
+    embeddingId: embedding.info.id,
+    windowSamples: info.windowSamples,
+    stepSamples: tuned.reduce(withTuning, settings).windows.stepSamples,
+    maxLocalSpeakers: info.maxLocalSpeakers,
+    maxSimultaneous: info.maxSimultaneous,
+    classes: info.classes,
+    frameShiftSamples: info.frameShiftSamples,
+    frameSizeSamples: info.frameSizeSamples,
+    framesPerWindow: info.framesPerWindow,
+    dimension: embedding.info.dimension,
+    tuned,
+  };
+}
+
+/** Log-probabilities → bytes, 255 for certainty. */
+function quantise(logProbabilities: Float32Array, target: Uint8Array, offset: number): void {
+  for (let index = 0; index < logProbabilities.length; index++) {
+    target[offset + index] = Math.round(255 * Math.min(1, Math.exp(logProbabilities[index]!)));
+  }
+}
+
+class SpeakerRows {
+  readonly #embeddings: Float32Array[] = [];
+  readonly #windows: number[] = [];
+  readonly #locals: number[] = [];
+  readonly #clean: number[] = [];
+  readonly #active: number[] = [];
+
+  constructor(private readonly dimension: number) {}
+
+  add(window: number, local: number, cleanSeconds: number, activeSeconds: number, embedding: Float32Array): void {
+    this.#windows.push(window);
+    this.#locals.push(local);
+    this.#clean.push(cleanSeconds);
+    this.#active.push(activeSeconds);
+    this.#embeddings.push(embedding);
+  }
+
+  finish(): LocalSpeakers {
+    const count = this.#windows.length;
+    const embeddings = new Float32Array(count * this.dimension);
+    this.#embeddings.forEach((embedding, row) => {
+      embeddings.set(embedding, row * this.dimension);
+    });
+    return {
+      count,
+      dimension: this.dimension,
+      embeddings,
+      windows: Int32Array.from(this.#windows),
+      locals: Uint8Array.from(this.#locals),
+      cleanSeconds: Float32Array.from(this.#clean),
+      activeSeconds: Float32Array.from(this.#active),
+    };
+  }
+}

@@ -1,0 +1,82 @@
+/** A turn on the frame grid, with what was summed up when it began and ended. */
+export interface FrameTurn<T> {
+  readonly cluster: number;
+  /** First active frame, and the first one after the turn. */
+  readonly startFrame: number;
+  readonly endFrame: number;
+  readonly before: T;
+  readonly after: T;
+}
+
+interface Open<T> {
+  startFrame: number;
+  endFrame: number;
+  before: T;
+  /** Set once the cluster falls silent. */
+  after: T | undefined;
+}
+
+/**
+ * Builds turns from the active clusters of consecutive frames. Pauses of a cluster of up to `maxPauseFrames` are bridged, turns
+ * shorter than `minFrames` dropped. Streaming: holds one open turn per cluster.
+ */
+export class TurnBuilder<T> {
+  readonly #turns: FrameTurn<T>[] = [];
+  readonly #open = new Map<number, Open<T>>();
+
+  constructor(
+    private readonly maxPauseFrames: number,
+    private readonly minFrames: number,
+  ) {}
+
+  /**
+   * @param active clusters active in `frame`; frames come in order, without gaps
+   * @param sums running sums over the frames before this one; asked for only where a turn begins or pauses
+   */
+  push(frame: number, active: readonly number[], sums: () => T): void {
+    for (const [cluster, open] of this.#open) {
+      if (open.after === undefined && !active.includes(cluster)) open.after = sums();
+    }
+    for (const cluster of active) {
+      const open = this.#open.get(cluster);
+      if (open !== undefined && frame - open.endFrame <= this.maxPauseFrames) {
+        open.endFrame = frame + 1;
+        open.after = undefined;
+      } else {
+        if (open !== undefined) this.#close(cluster, open, sums);
+        this.#open.set(cluster, { startFrame: frame, endFrame: frame + 1, before: sums(), after: undefined });
+      }
+    }
+  }
+
+  /** All turns, by start and cluster. @param sums running sums over all frames */
+  finish(sums: () => T): readonly FrameTurn<T>[] {
+    for (const [cluster, open] of this.#open) this.#close(cluster, open, sums);
+    this.#open.clear();
+    return this.#turns.sort((a, b) => a.startFrame - b.startFrame || a.cluster - b.cluster);
+  }
+
+  #close(cluster: number, open: Open<T>, sums: () => T): void {
+    const { startFrame, endFrame, before } = open;
+    if (endFrame - startFrame < this.minFrames) return;
+    this.#turns.push({ cluster, startFrame, endFrame, before, after: open.after ?? sums() });
+  }
+}
+
+/** Where frames begin and end in the recording. */
+export interface FrameTimes {
+  readonly shiftSamples: number;
+  /** Position of the boundary before frame 0. */
+  readonly offsetSamples: number;
+  readonly totalSamples: number;
+}
+
+/** Start and end of a turn in seconds, inside the recording. */
+export function turnSeconds(
+  turn: { readonly startFrame: number; readonly endFrame: number },
+  times: FrameTimes,
+): { readonly startSeconds: number; readonly endSeconds: number } {
+  const seconds = (frame: number) =>
+    Math.min(times.totalSamples, Math.max(0, frame * times.shiftSamples + times.offsetSamples)) / 16000;
+  return { startSeconds: seconds(turn.startFrame), endSeconds: seconds(turn.endFrame) };
+}

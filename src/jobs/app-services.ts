@@ -1,0 +1,83 @@
+import type { Result } from '../audio/types.ts';
+import type { DiarizeRequest } from '../contract/diarize.ts';
+
+export type JobKind = 'diarize' | 'voiceprint' | 'identify';
+export type JobStatus = 'created' | 'pending' | 'running' | 'succeeded' | 'failed' | 'canceled';
+
+export const SCOPES = ['jobs:read', 'jobs:write', 'media:read', 'media:write', 'stream:read', 'stream:write'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly subscribed: boolean;
+  readonly creditSeconds: number;
+}
+
+/** What a verified key stands for. */
+export interface Principal {
+  readonly account: Account;
+  readonly keyId: string;
+  readonly scopes: ReadonlySet<Scope>;
+}
+
+/** A job as its owner may see it; times are milliseconds since the Unix epoch. */
+export interface JobView {
+  readonly id: string;
+  readonly kind: JobKind;
+  readonly status: JobStatus;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly metadata?: Record<string, string>;
+  /** 0…1 while the job runs; sent as the header `X-Job-Progress`. */
+  readonly progress?: number;
+  /** Set on failed and canceled jobs. */
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+export interface CreateJob {
+  readonly accountId: string;
+  readonly kind: JobKind;
+  /** The validated request, as it will be stored. */
+  readonly request: DiarizeRequest;
+  readonly idempotency?: { readonly key: string; readonly bodyHash: string };
+}
+
+export interface JobService {
+  create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' }>>;
+  /** undefined for unknown, deleted and other accounts' jobs alike */
+  find(accountId: string, jobId: string): Promise<JobView | undefined>;
+  /** The stored output document (UTF-8 JSON), undefined when there is none or it is past its time to live. */
+  openOutput(jobId: string): Promise<ReadableStream<Uint8Array> | undefined>;
+}
+
+export interface MediaService {
+  /** Signed address for one raw PUT of the named media, valid for at least an hour. `origin` is this service's own origin. */
+  createUpload(accountId: string, name: string, origin: string): Promise<{ readonly url: string }>;
+  /** Stores the body under the signed ticket. */
+  acceptUpload(
+    ticket: string,
+    body: ReadableStream<Uint8Array> | null,
+    contentLength: number | undefined,
+  ): Promise<Result<{ readonly sizeBytes: number }, { kind: 'bad_ticket' | 'expired_ticket' | 'too_large' | 'empty' }>>;
+}
+
+export interface KeyService {
+  /** undefined for a bad, expired, revoked or unknown key */
+  verify(token: string): Promise<Principal | undefined>;
+}
+
+/** All that the HTTP layer may call. Built in `src/services.ts`, injected by `src/app.ts`. */
+export interface AppServices {
+  readonly keys: KeyService;
+  readonly jobs: JobService;
+  readonly media: MediaService;
+  readonly policy: {
+    /** Opens loopback sources and webhooks; local development only. */
+    readonly allowLoopback: boolean;
+    /** Whether a transcription engine is configured. */
+    readonly transcription: boolean;
+  };
+  /** Structured log; never gets secrets, URLs' queries or audio. */
+  log(level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>): void;
+}

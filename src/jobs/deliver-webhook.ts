@@ -1,0 +1,84 @@
+import { dispatch } from './dispatch.ts';
+import type { RetryReason, WebhookMessage } from './messages.ts';
+import { outboxId } from './messages.ts';
+import type { JobPorts, JobRecord } from './ports.ts';
+import { isTerminal } from './state.ts';
+import { signWebhook } from './webhook-signature.ts';
+
+/** Pauses before the retries: at once, after one minute, after five (contract §8). */
+export const RETRY_DELAYS_SECONDS = [0, 60, 300] as const;
+/** Beyond this the receiver gets id and status and fetches the output itself: the body is signed whole, in memory. */
+export const MAX_WEBHOOK_BODY_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Delivers a job's result to its webhook, or plans the next try. The receiver never changes the job.
+ * A crash after the receiver's answer and before it is noted delivers once more; receivers tell by the job id.
+ */
+export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): Promise<void> {
+  const id = outboxId(message);
+  const row = await ports.store.outboxRow(id);
+  // Settled, or a later attempt has taken this one's place: this message is a leftover copy.
+  if (row?.message.step !== 'webhook' || row.message.attempt !== message.attempt) return;
+  const job = await ports.store.find(message.jobId);
+  const secret = job && (await ports.store.webhookSecret(job.accountId));
+  if (!job?.webhookUrl || !secret || !isTerminal(job.status)) {
+    await ports.store.settle(id);
+    return;
+  }
+  const body = await webhookBody(ports, job);
+  const timestampSeconds = Math.floor(ports.now() / 1000);
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json',
+    'X-Request-Timestamp': String(timestampSeconds),
+    'X-Signature': await signWebhook(secret, timestampSeconds, body),
+  };
+  if (message.attempt > 0) {
+    headers['x-retry-num'] = String(message.attempt);
+    headers['x-retry-reason'] = message.reason ?? 'unknown_error';
+  }
+  const answer = await ports.webhook.post(job.webhookUrl, body, headers);
+  if (answer.ok && answer.value.status >= 200 && answer.value.status < 300) {
+    ports.log('info', 'webhook_delivered', { jobId: job.id, attempt: message.attempt });
+    await ports.store.settle(id);
+    return;
+  }
+  const reason: RetryReason = answer.ok ? 'http_error' : answer.error.reason;
+  const detail = answer.ok ? `status ${answer.value.status}` : answer.error.detail;
+  ports.log('warn', 'webhook_failed', { jobId: job.id, attempt: message.attempt, reason, detail });
+  const delaySeconds = RETRY_DELAYS_SECONDS[message.attempt];
+  if (delaySeconds === undefined) {
+    await ports.store.settle(id);
+    return;
+  }
+  const next: WebhookMessage = { step: 'webhook', jobId: job.id, attempt: message.attempt + 1, reason };
+  await ports.store.reschedule(id, next, ports.now() + delaySeconds * 1000);
+  await dispatch(ports, next, delaySeconds);
+}
+
+async function webhookBody(ports: JobPorts, job: JobRecord): Promise<Uint8Array> {
+  const encoder = new TextEncoder();
+  const statusOnly = encoder.encode(JSON.stringify({ jobId: job.id, status: job.status }));
+  if (job.webhookStatusOnly) return statusOnly;
+  const head = {
+    jobId: job.id,
+    status: job.status,
+    createdAt: new Date(job.createdAt).toISOString(),
+    updatedAt: new Date(job.updatedAt).toISOString(),
+  };
+  if (job.error) {
+    return encoder.encode(JSON.stringify({ ...head, output: { error: job.error.message, code: job.error.code } }));
+  }
+  const expired = (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
+  const output = job.outputKey && !expired ? await ports.objects.get(job.outputKey) : undefined;
+  if (!output) return encoder.encode(JSON.stringify(head));
+  if (output.length > MAX_WEBHOOK_BODY_BYTES) {
+    ports.log('warn', 'webhook_output_left_out', { jobId: job.id, bytes: output.length });
+    return statusOnly;
+  }
+  const prefix = encoder.encode(`${JSON.stringify(head).slice(0, -1)},"output":`);
+  const body = new Uint8Array(prefix.length + output.length + 1);
+  body.set(prefix);
+  body.set(output, prefix.length);
+  body[body.length - 1] = '}'.charCodeAt(0);
+  return body;
+}

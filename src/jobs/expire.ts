@@ -1,0 +1,53 @@
+import { removeWork } from './fail.ts';
+import { outputKey, WORK_PREFIX } from './keys.ts';
+import type { JobPorts } from './ports.ts';
+
+const BATCH = 100;
+const MAX_BATCHES = 50;
+const IDEMPOTENCY_TTL_MS = 24 * 3600 * 1000;
+
+/** Deletes outputs and media past their time and what ended jobs left in work. Safe to run at any time, also twice at once. */
+export async function expire(ports: JobPorts): Promise<void> {
+  const now = ports.now();
+  const outputs = await expireOutputs(ports, now);
+  const media = await expireMedia(ports, now);
+  await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
+  const folders = await sweepWork(ports);
+  if (outputs + media + folders > 0) ports.log('info', 'swept', { outputs, media, folders });
+}
+
+async function expireOutputs(ports: JobPorts, now: number): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH);
+    if (jobs.length === 0) break;
+    // The object goes before the note: a crash in between deletes it a second time, which is harmless.
+    await ports.objects.deleteMany(jobs.map((job) => job.outputKey ?? outputKey(job.id)));
+    await ports.store.markCleaned(
+      jobs.map((job) => job.id),
+      now,
+    );
+    total += jobs.length;
+  }
+  return total;
+}
+
+async function expireMedia(ports: JobPorts, now: number): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const keys = await ports.store.expiredMedia(now, BATCH);
+    if (keys.length === 0) break;
+    await ports.objects.deleteMany(keys);
+    await ports.store.removeMedia(keys);
+    total += keys.length;
+  }
+  return total;
+}
+
+async function sweepWork(ports: JobPorts): Promise<number> {
+  const ids = await ports.objects.folders(WORK_PREFIX, 1000);
+  const unfinished = await ports.store.unfinished(ids);
+  const leftovers = ids.filter((id) => !unfinished.has(id));
+  for (const id of leftovers) await removeWork(ports, id);
+  return leftovers.length;
+}

@@ -1,0 +1,27 @@
+import { dispatch } from './dispatch.ts';
+import { workPrefix } from './keys.ts';
+import type { JobPorts } from './ports.ts';
+
+/** Ends a job as `failed`, tells its webhook and removes what it had in work. Harmless when the job has ended already. */
+export async function failJob(ports: JobPorts, jobId: string, error: { code: string; message: string }): Promise<void> {
+  const failed = await ports.store.fail(jobId, error, ports.now());
+  if (!failed) return;
+  ports.log('info', 'job_failed', { jobId, code: error.code });
+  await notify(ports, jobId);
+  await removeWork(ports, jobId);
+}
+
+/** Sends the webhook message of a job that has just ended, where it asked for one. */
+export async function notify(ports: JobPorts, jobId: string): Promise<void> {
+  const job = await ports.store.find(jobId);
+  if (job?.webhookUrl) await dispatch(ports, { step: 'webhook', jobId, attempt: 0 });
+}
+
+/** Deletes plan, spooled source and parts. What a crash leaves behind is found by the sweep. */
+export async function removeWork(ports: JobPorts, jobId: string): Promise<void> {
+  for (;;) {
+    const keys = await ports.objects.list(workPrefix(jobId), 1000);
+    if (keys.length === 0) return;
+    await ports.objects.deleteMany(keys);
+  }
+}

@@ -1,0 +1,7 @@
+/** R2 keys of a job. Everything below `work/` belongs to unfinished jobs only. */
+export const WORK_PREFIX = 'work/';
+export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
+export const planKey = (jobId: string) => `${workPrefix(jobId)}plan.json`;
+export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
+export const partKey = (jobId: string, shard: number) => `${workPrefix(jobId)}part-${String(shard).padStart(5, '0')}`;
+export const outputKey = (jobId: string) => `outputs/${jobId}.json`;

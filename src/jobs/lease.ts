@@ -1,0 +1,46 @@
+import { LEASE_MS } from './dispatch.ts';
+import type { JobPorts } from './ports.ts';
+
+const RENEW_AFTER_MS = 10_000;
+
+/** Thrown out of a step when its job was canceled, deleted or failed meanwhile; nothing is left to do. */
+export class JobGone extends Error {
+  constructor(jobId: string) {
+    super(`job ${jobId} no longer runs`);
+    this.name = 'JobGone';
+  }
+}
+
+/**
+ * A pause that also keeps the step's message from being sent again, and ends the step when its job has ended.
+ *
+ * @returns a function to call between units of work of at most a few hundred milliseconds
+ * @throws JobGone from that function
+ */
+export function createPulse(ports: JobPorts, jobId: string, outboxRowId: string): () => Promise<void> {
+  let renewedAt = ports.now();
+  return async () => {
+    await ports.pause();
+    const now = ports.now();
+    if (now - renewedAt < RENEW_AFTER_MS) return;
+    renewedAt = now;
+    const job = await ports.store.find(jobId);
+    if (job?.status !== 'running') throw new JobGone(jobId);
+    await ports.store.renewLease(outboxRowId, now + LEASE_MS);
+  };
+}
+
+/** Keeps a message's lease alive while `work` mostly waits for the network. */
+export async function keepLease<T>(ports: JobPorts, outboxRowId: string, work: () => Promise<T>): Promise<T> {
+  const renew = () => {
+    ports.store
+      .renewLease(outboxRowId, ports.now() + LEASE_MS)
+      .catch((error) => ports.log('warn', 'lease_not_renewed', { outboxId: outboxRowId, error: String(error) }));
+  };
+  const timer = setInterval(renew, RENEW_AFTER_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}

@@ -1,0 +1,112 @@
+import { outputSampleCount, probeAudio } from '../audio/index.ts';
+import type { Result } from '../audio/types.ts';
+import { dispatch } from './dispatch.ts';
+import { failJob } from './fail.ts';
+import { planKey, spoolKey } from './keys.ts';
+import { outboxId } from './messages.ts';
+import type { JobPlan, JobPorts, JobRecord, SourceError, SourceRef } from './ports.ts';
+
+export const MAX_SOURCE_BYTES = 1024 ** 3;
+export const MAX_DURATION_SECONDS = 24 * 3600;
+/** Audio of one shard; a multiple of the embedder's stretch, so that shards never change a result. */
+export const SHARD_SECONDS = 300;
+const SAMPLE_RATE_HZ = 16000;
+
+/** Faults of the network that another try may not meet. */
+const TRANSIENT = new Set(['unreachable', 'timeout', 'server_error']);
+const MAX_FETCH_TRIES = 3;
+
+/** Thrown to have the queue deliver the message again. */
+export class RetryStep extends Error {
+  constructor(
+    reason: string,
+    readonly delaySeconds: number,
+  ) {
+    super(reason);
+    this.name = 'RetryStep';
+  }
+}
+
+/**
+ * First step of a job: find and measure the recording, cut it into shards, set the job running.
+ *
+ * @param attempt 1 for the first delivery of this message
+ * @returns the number of shards, 0 when the job has ended
+ * @throws RetryStep on a passing fault of the network
+ */
+export async function planJob(ports: JobPorts, job: JobRecord, attempt: number): Promise<number> {
+  const message = { step: 'plan', jobId: job.id } as const;
+  if (job.status !== 'created' && job.status !== 'pending') {
+    await ports.store.settle(outboxId(message));
+    return 0;
+  }
+  const source = await findSource(ports, job);
+  if (!source.ok) {
+    if (TRANSIENT.has(source.error.kind) && attempt < MAX_FETCH_TRIES) {
+      throw new RetryStep(source.error.message, attempt);
+    }
+    await failJob(ports, job.id, { code: `source_${source.error.kind}`, message: source.error.message });
+    return 0;
+  }
+  const probed = await probeAudio(ports.sources.open(source.value));
+  if (!probed.ok) {
+    await failJob(ports, job.id, { code: `audio_${probed.error.kind}`, message: probed.error.message });
+    return 0;
+  }
+  const index = probed.value;
+  if (index.durationSeconds > MAX_DURATION_SECONDS) {
+    await failJob(ports, job.id, {
+      code: 'audio_too_long',
+      message: 'The recording is longer than 24 hours; cut it into pieces.',
+    });
+    return 0;
+  }
+  const totalSamples = outputSampleCount(index);
+  const plan: JobPlan = { version: 1, source: source.value, index, totalSamples, shards: cutShards(totalSamples) };
+  await ports.objects.put(planKey(job.id), new TextEncoder().encode(JSON.stringify(plan)));
+  const shardCount = plan.shards.length;
+  // The counter exists before the first part can be counted.
+  await ports.progress.begin(job.id, shardCount);
+  const started = await ports.store.start(job.id, { shardCount, durationSeconds: index.durationSeconds }, ports.now());
+  if (!started) return 0;
+  ports.log('info', 'job_planned', {
+    jobId: job.id,
+    shards: shardCount,
+    durationSeconds: index.durationSeconds,
+    format: index.format,
+    sourceBytes: source.value.sizeBytes,
+  });
+  if (shardCount > 1) {
+    for (let shard = 0; shard < shardCount; shard++) await dispatch(ports, { step: 'shard', jobId: job.id, shard });
+  }
+  return shardCount;
+}
+
+/** Shards `[start, end)` at 16 kHz that cover the recording without overlap; a short one is a single shard. */
+export function cutShards(totalSamples: number): { startSample: number; endSample: number }[] {
+  const length = SHARD_SECONDS * SAMPLE_RATE_HZ;
+  const shards = [];
+  for (let startSample = 0; startSample < totalSamples; startSample += length) {
+    shards.push({ startSample, endSample: Math.min(startSample + length, totalSamples) });
+  }
+  return shards;
+}
+
+async function findSource(ports: JobPorts, job: JobRecord): Promise<Result<SourceRef, SourceError>> {
+  const { url } = job.request;
+  if (url.startsWith('media://')) {
+    const media = await ports.media.resolve(job.accountId, url.slice('media://'.length));
+    if (!media) {
+      return { ok: false, error: { kind: 'not_found', message: `No media named ${url} has been uploaded.` } };
+    }
+    return { ok: true, value: { kind: 'object', key: media.key, sizeBytes: media.sizeBytes } };
+  }
+  return ports.sources.resolve(url, spoolKey(job.id), { maxBytes: MAX_SOURCE_BYTES });
+}
+
+/** @throws when the plan is gone: the job has ended and its work was removed */
+export async function readPlan(ports: JobPorts, jobId: string): Promise<JobPlan> {
+  const bytes = await ports.objects.get(planKey(jobId));
+  if (!bytes) throw new Error(`job ${jobId} has no plan`);
+  return JSON.parse(new TextDecoder().decode(bytes)) as JobPlan;
+}

@@ -1,0 +1,169 @@
+import type { AudioIndex } from '../audio/index.ts';
+import type { ByteSource, DecoderPort, ResamplerPort, Result } from '../audio/types.ts';
+import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from '../diarization/types.ts';
+import type { CreateJob, JobKind, JobStatus } from './app-services.ts';
+import type { Message } from './messages.ts';
+
+/** A job as it is stored. Times are milliseconds since the Unix epoch. */
+export interface JobRecord {
+  readonly id: string;
+  readonly accountId: string;
+  readonly kind: JobKind;
+  readonly status: JobStatus;
+  readonly request: CreateJob['request'];
+  readonly webhookUrl?: string;
+  readonly webhookStatusOnly: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly completedAt?: number;
+  readonly shardCount?: number;
+  readonly durationSeconds?: number;
+  readonly outputKey?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** A message that must still be handled. */
+export interface OutboxRow {
+  readonly id: string;
+  readonly message: Message;
+  readonly dueAt: number;
+  readonly leaseUntil: number;
+  readonly starts: number;
+}
+
+/**
+ * Jobs and their outbox. Every method is one transaction; a state change and the messages that follow from it are written
+ * together, so that a process that dies between the two leaves no job without its next step.
+ */
+export interface JobStore {
+  create(input: CreateJob & { id: string; now: number }): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>>;
+  find(jobId: string): Promise<JobRecord | undefined>;
+  findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
+  /** created → running, with one `shard` message each. False when the job is terminal or gone. */
+  start(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
+  /** Writes the `assemble` message while the job runs; harmless when it is there already. */
+  requestAssemble(jobId: string, now: number): Promise<boolean>;
+  /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
+  succeed(jobId: string, outcome: { outputKey: string; billedSeconds: number }, now: number): Promise<boolean>;
+  /** any non-terminal state → failed, with the webhook message. */
+  fail(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
+  /** The message has been handled. */
+  settle(outboxId: string): Promise<void>;
+  /** Puts a later message in the place of a handled one (webhook retries). */
+  reschedule(outboxId: string, message: Message, dueAt: number): Promise<void>;
+  renewLease(outboxId: string, leaseUntil: number): Promise<void>;
+  outboxRow(outboxId: string): Promise<OutboxRow | undefined>;
+  /** Messages whose lease ran out before `before`, oldest first; of one job when it is given. */
+  overdue(before: number, limit: number, jobId?: string): Promise<OutboxRow[]>;
+  /** A handler begins to work on the message: counts that and sets the lease. */
+  recordStart(outboxId: string, leaseUntil: number): Promise<void>;
+  /** Jobs that ended before `before` and still hold an output. */
+  expired(before: number, limit: number): Promise<{ id: string; outputKey?: string }[]>;
+  markCleaned(jobIds: readonly string[], now: number): Promise<void>;
+  /** Of the given ids, those of jobs that still work. */
+  unfinished(jobIds: readonly string[]): Promise<Set<string>>;
+  webhookSecret(accountId: string): Promise<string | undefined>;
+  /** Object keys of media past their time. */
+  expiredMedia(now: number, limit: number): Promise<string[]>;
+  /** Forgets media whose objects are gone. */
+  removeMedia(objectKeys: readonly string[]): Promise<void>;
+  expireIdempotencyKeys(before: number): Promise<void>;
+}
+
+export interface QueuePort {
+  send(message: Message, delaySeconds: number): Promise<void>;
+}
+
+/** Objects by key. */
+export interface ObjectStore {
+  put(key: string, bytes: Uint8Array): Promise<void>;
+  /** Writes chunks of unknown total length, in bounded memory. */
+  putStream(key: string, chunks: Iterable<string>): Promise<void>;
+  get(key: string): Promise<Uint8Array | undefined>;
+  getRange(key: string, offset: number, length: number): Promise<Uint8Array>;
+  openStream(key: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  exists(key: string): Promise<boolean>;
+  deleteMany(keys: readonly string[]): Promise<void>;
+  /** Keys below the prefix, at most `limit`. */
+  list(prefix: string, limit: number): Promise<string[]>;
+  /** Names of the folders directly below the prefix, at most `limit`. */
+  folders(prefix: string, limit: number): Promise<string[]>;
+}
+
+/** Where a recording's bytes are, in a form that fits into the plan. */
+export type SourceRef =
+  | { readonly kind: 'http'; readonly url: string; readonly validator?: string; readonly sizeBytes: number }
+  | { readonly kind: 'object'; readonly key: string; readonly sizeBytes: number };
+
+export interface SourceError {
+  readonly kind: string;
+  readonly message: string;
+}
+
+export interface SourcesPort {
+  resolve(url: string, spoolKey: string, limits: { maxBytes: number }): Promise<Result<SourceRef, SourceError>>;
+  open(ref: SourceRef): ByteSource;
+}
+
+/** Models and signal processing of this isolate, loaded once. */
+export interface Engine {
+  readonly segmentation: SegmentationPort;
+  readonly embedding: EmbeddingPort;
+  readonly filterbank: FilterbankPort;
+  readonly pooling: PoolingPort;
+  /** WebAssembly memory now, in bytes. */
+  memoryBytes(): number;
+}
+
+export interface Codecs {
+  readonly decoder: DecoderPort;
+  readonly resampler: ResamplerPort;
+}
+
+/** Counts the parts of a job and starts its assembly once. */
+export interface ProgressPort {
+  begin(jobId: string, shardCount: number): Promise<void>;
+  report(jobId: string, shard: number, fraction: number): Promise<void>;
+  partDone(jobId: string, shard: number): Promise<void>;
+  /** 0…1 */
+  fraction(jobId: string): Promise<number>;
+}
+
+export interface WebhookPort {
+  /** One POST; follows at most two redirects, waits at most ten seconds. */
+  post(
+    url: string,
+    body: Uint8Array,
+    headers: Record<string, string>,
+  ): Promise<Result<{ status: number }, { reason: import('./messages.ts').RetryReason; detail: string }>>;
+}
+
+export type Log = (level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>) => void;
+
+/** What the plan step found out and the later steps need; stored as JSON beside the parts. */
+export interface JobPlan {
+  readonly version: 1;
+  readonly source: SourceRef;
+  readonly index: AudioIndex;
+  readonly totalSamples: number;
+  readonly shards: readonly { readonly startSample: number; readonly endSample: number }[];
+}
+
+/** All that the steps of a job call. */
+export interface JobPorts {
+  readonly store: JobStore;
+  readonly queue: QueuePort;
+  readonly objects: ObjectStore;
+  readonly sources: SourcesPort;
+  readonly media: { resolve(accountId: string, name: string): Promise<{ key: string; sizeBytes: number } | undefined> };
+  readonly progress: ProgressPort;
+  readonly webhook: WebhookPort;
+  readonly codecs: () => Codecs;
+  readonly engine: () => Promise<Engine>;
+  readonly log: Log;
+  readonly now: () => number;
+  /** Lets other requests of the isolate run; the platform's clock moves on only here. */
+  readonly pause: () => Promise<void>;
+  readonly sleep: (ms: number) => Promise<void>;
+  readonly outputTtlMs: number;
+}

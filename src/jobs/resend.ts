@@ -1,0 +1,38 @@
+import { dispatch, MAX_STARTS } from './dispatch.ts';
+import { failJob } from './fail.ts';
+import type { JobPorts } from './ports.ts';
+
+const BATCH = 100;
+const RESEND_BATCHES = 20;
+
+/**
+ * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer may die
+ * in mid-step. The messages' handlers may run twice, so an early resend costs time and nothing else.
+ *
+ * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is
+ * @returns how many messages were sent
+ */
+export async function resendLost(ports: JobPorts, before: number, jobId?: string): Promise<number> {
+  let sent = 0;
+  const seen = new Set<string>();
+  for (let batch = 0; batch < RESEND_BATCHES; batch++) {
+    const rows = (await ports.store.overdue(before, BATCH, jobId)).filter((row) => !seen.has(row.id));
+    if (rows.length === 0) break;
+    for (const row of rows) {
+      seen.add(row.id);
+      if (row.starts >= MAX_STARTS && row.message.step !== 'webhook') {
+        await failJob(ports, row.message.jobId, {
+          code: 'internal',
+          message: 'The service could not finish this job after many tries.',
+        });
+        continue;
+      }
+      const delayMs = Math.max(0, row.dueAt - ports.now());
+      await dispatch(ports, row.message, Math.ceil(delayMs / 1000));
+      sent++;
+    }
+    if (rows.length < BATCH) break;
+  }
+  if (sent > 0) ports.log('warn', 'messages_resent', { sent, jobId });
+  return sent;
+}

@@ -1,0 +1,96 @@
+import { readSamples } from '../audio/index.ts';
+import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
+import { partKey } from './keys.ts';
+import { createPulse } from './lease.ts';
+import { outboxId } from './messages.ts';
+import type { Mutex } from './mutex.ts';
+import { readPlan } from './plan.ts';
+import type { Engine, JobPlan, JobPorts, JobRecord } from './ports.ts';
+import { StageClock } from './stage-clock.ts';
+
+const SAMPLE_RATE_HZ = 16000;
+/** A window or stretch that starts in a shard may end this much after it. */
+const OVERRUN_SAMPLES = 10 * SAMPLE_RATE_HZ;
+
+/**
+ * Fetches, decodes and analyses one shard and stores its part. Idempotent by (job, shard): the part is the same whoever makes it.
+ *
+ * @throws JobGone when the job ended meanwhile; SourceReadError when the source cannot be read any more
+ */
+export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, shard: number): Promise<void> {
+  const id = outboxId({ step: 'shard', jobId: job.id, shard });
+  if (job.status !== 'running') {
+    await ports.store.settle(id);
+    return;
+  }
+  const key = partKey(job.id, shard);
+  if (!(await ports.objects.exists(key))) {
+    const pulse = createPulse(ports, job.id, id);
+    await mutex.run(pulse, ports.sleep, async () => {
+      const plan = await readPlan(ports, job.id);
+      const part = await analyse(ports, job, plan, shard, pulse);
+      await ports.objects.put(key, part);
+    });
+  }
+  // Counted before it is settled: dying in between repeats the count, which the counter tolerates.
+  await ports.progress.partDone(job.id, shard);
+  await ports.store.settle(id);
+}
+
+async function analyse(
+  ports: JobPorts,
+  job: JobRecord,
+  plan: JobPlan,
+  shard: number,
+  pulse: () => Promise<void>,
+): Promise<Uint8Array> {
+  const range = plan.shards[shard];
+  if (!range) throw new Error(`job ${job.id} has no shard ${shard}`);
+  const engine: Engine = await ports.engine();
+  const clock = new StageClock(ports.now, pulse);
+  const endSample = Math.min(range.endSample + OVERRUN_SAMPLES, plan.totalSamples);
+  let readCount = 0;
+  const report = progressReporter(ports, job.id, shard, endSample - range.startSample);
+  const samples = clock.samples(
+    readSamples(ports.sources.open(plan.source), plan.index, ports.codecs(), {
+      startSample: range.startSample,
+      endSample,
+    }),
+  );
+  const counted = (async function* () {
+    for await (const block of samples) {
+      readCount += block.length;
+      await report(readCount);
+      yield block;
+    }
+  })();
+  const part = await analyseShard(
+    counted,
+    { ...range, totalSamples: plan.totalSamples },
+    clock.engine(engine),
+    settingsOf(job.request.model),
+    pulse,
+  );
+  const bytes = encodePart(part);
+  ports.log('info', 'shard_done', {
+    jobId: job.id,
+    shard,
+    audioSeconds: (range.endSample - range.startSample) / SAMPLE_RATE_HZ,
+    partBytes: bytes.length,
+    wasmBytes: engine.memoryBytes(),
+    ...clock.finish(),
+  });
+  return bytes;
+}
+
+const REPORT_EVERY_MS = 1000;
+
+function progressReporter(ports: JobPorts, jobId: string, shard: number, totalSamples: number) {
+  let reportedAt = ports.now();
+  return async (readCount: number) => {
+    const now = ports.now();
+    if (now - reportedAt < REPORT_EVERY_MS) return;
+    reportedAt = now;
+    await ports.progress.report(jobId, shard, readCount / totalSamples);
+  };
+}

@@ -1,0 +1,76 @@
+import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
+import type { Engine } from './ports.ts';
+
+/** Milliseconds spent per stage of a shard. */
+export interface StageTimes {
+  decodeMs: number;
+  segmentationMs: number;
+  embeddingMs: number;
+  totalMs: number;
+}
+
+/**
+ * Wraps model runs and sample reading so that each counts its own time. The platform's clock moves only on I/O, so every
+ * measured step ends with a pause; that pause is also what lets a busy isolate answer others between windows.
+ */
+export class StageClock {
+  readonly times: StageTimes = { decodeMs: 0, segmentationMs: 0, embeddingMs: 0, totalMs: 0 };
+  #startedAt: number;
+
+  constructor(
+    private readonly now: () => number,
+    private readonly pause: () => Promise<void>,
+  ) {
+    this.#startedAt = now();
+  }
+
+  async *samples(blocks: AsyncIterable<Float32Array>): AsyncGenerator<Float32Array> {
+    const iterator = blocks[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await this.#timed('decodeMs', () => iterator.next());
+      if (next.done) return;
+      yield next.value;
+    }
+  }
+
+  segmentation(port: SegmentationPort): SegmentationPort {
+    return { info: port.info, run: (window) => this.#timed('segmentationMs', () => port.run(window)) };
+  }
+
+  embedding(port: EmbeddingPort): EmbeddingPort {
+    if (port.form === 'whole') {
+      return { ...port, embed: (feats, frames) => this.#timed('embeddingMs', () => port.embed(feats, frames)) };
+    }
+    return {
+      ...port,
+      trunk: (feats, frames) => this.#timed('embeddingMs', () => port.trunk(feats, frames)),
+      head: (pooled, batch) => this.#timed('embeddingMs', () => port.head(pooled, batch)),
+    };
+  }
+
+  engine(engine: Engine): Engine {
+    return {
+      ...engine,
+      segmentation: this.segmentation(engine.segmentation),
+      embedding: this.embedding(engine.embedding),
+    };
+  }
+
+  /** Rounded for the log. What no stage claims is filterbank and pooling. */
+  finish(): StageTimes {
+    this.times.totalMs = this.now() - this.#startedAt;
+    return Object.fromEntries(
+      Object.entries(this.times).map(([name, ms]) => [name, Math.round(ms)]),
+    ) as unknown as StageTimes;
+  }
+
+  async #timed<T>(stage: keyof StageTimes, work: () => Promise<T>): Promise<T> {
+    const from = this.now();
+    try {
+      return await work();
+    } finally {
+      await this.pause();
+      this.times[stage] += this.now() - from;
+    }
+  }
+}

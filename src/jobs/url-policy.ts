@@ -1,0 +1,107 @@
+import type { Result } from '../audio/types.ts';
+import { ipv6Groups, isIpv4, isLoopbackV4, isLoopbackV6, isPublicV4, isPublicV6 } from './ip-policy.ts';
+
+export interface UrlPolicy {
+  /** Opens 127.0.0.0/8, ::1 and localhost; local development only. */
+  readonly allowLoopback: boolean;
+}
+
+/** `message` is one sentence for the caller and never repeats the URL. */
+export interface UrlError {
+  readonly reason: 'invalid' | 'private_address';
+  readonly message: string;
+}
+
+type Checked = Result<URL, UrlError>;
+
+/** Decoded size of a `data:` URL, bytes. */
+export const MAX_DATA_URL_BYTES = 8 * 1024 * 1024;
+
+/** Names that always mean this machine or its network. */
+const CLOSED_NAMES = new Set(['ip6-localhost', 'ip6-loopback', 'broadcasthost', 'instance-data', 'metadata']);
+const CLOSED_SUFFIXES = [
+  'local',
+  'localdomain',
+  'internal',
+  'intranet',
+  'private',
+  'corp',
+  'home',
+  'lan',
+  'home.arpa',
+  'in-addr.arpa',
+  'ip6.arpa',
+  // Public names whose answer is any address that the name spells, or loopback.
+  'nip.io',
+  'sslip.io',
+  'xip.io',
+  'localtest.me',
+  'lvh.me',
+  'vcap.me',
+  'lacolhost.com',
+];
+
+const invalid = (message: string): Checked => ({ ok: false, error: { reason: 'invalid', message } });
+const closed = (message: string): Checked => ({ ok: false, error: { reason: 'private_address', message } });
+
+/**
+ * The address of a recording: http, https, or `data:` of at most 8 MiB. Literal addresses are judged in every notation
+ * that URLs have; names are judged where they are known to be internal. What a name resolves to is not known here.
+ */
+export function checkSourceUrl(url: string, policy: UrlPolicy): Checked {
+  return /^data:/i.test(url) ? checkDataUrl(url) : checkHttpUrl(url, policy);
+}
+
+/** As `checkSourceUrl`, http and https only: also for each redirect. */
+export function checkHttpUrl(url: string, policy: UrlPolicy): Checked {
+  return checkAddress(url, policy, 'The address of the recording');
+}
+
+/** A callback address: https, or http to loopback where the policy opens it. */
+export function checkWebhookUrl(url: string, policy: UrlPolicy): Checked {
+  const subject = 'The webhook address';
+  const checked = checkAddress(url, policy, subject);
+  if (!checked.ok || checked.value.protocol === 'https:') return checked;
+  return policy.allowLoopback && isLoopback(hostOf(checked.value)) ? checked : invalid(`${subject} must be https.`);
+}
+
+function checkAddress(url: string, policy: UrlPolicy, subject: string): Checked {
+  if (!URL.canParse(url)) return invalid(`${subject} is not a valid URL.`);
+  const parsed = new URL(url);
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') return invalid(`${subject} must be http or https.`);
+  if (parsed.username !== '' || parsed.password !== '') {
+    return invalid(`${subject} must not contain a user name or password.`);
+  }
+  const host = hostOf(parsed);
+  if (policy.allowLoopback && isLoopback(host)) return { ok: true, value: parsed };
+  return isPublicHost(host) ? { ok: true, value: parsed } : closed(`${subject} points into a private network.`);
+}
+
+/** Lower case, without the dot of the root; the URL parser has already brought every notation of an address to one. */
+const hostOf = (url: URL): string => url.hostname.toLowerCase().replace(/\.+$/, '');
+
+const isLoopbackName = (host: string) => host === 'localhost' || host.endsWith('.localhost');
+
+function isLoopback(host: string): boolean {
+  if (host.startsWith('[')) return isLoopbackV6(ipv6Groups(host.slice(1, -1)));
+  return isIpv4(host) ? isLoopbackV4(host) : isLoopbackName(host);
+}
+
+function isPublicHost(host: string): boolean {
+  if (host.startsWith('[')) return isPublicV6(ipv6Groups(host.slice(1, -1)));
+  if (isIpv4(host)) return isPublicV4(host);
+  // A name without a dot is looked up in the network that the server itself is in.
+  if (!host.includes('.') || isLoopbackName(host) || CLOSED_NAMES.has(host)) return false;
+  return !CLOSED_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
+}
+
+function checkDataUrl(url: string): Checked {
+  const comma = url.indexOf(',');
+  if (comma < 0) return invalid('The data: URL has no data.');
+  const body = url.length - comma - 1;
+  if (body === 0) return invalid('The data: URL has no data.');
+  // The least that so many characters can stand for; the exact size is checked when it is decoded.
+  const atLeast = /;\s*base64\s*$/i.test(url.slice(0, comma)) ? (body * 3) / 4 - 3 : body / 3;
+  if (atLeast > MAX_DATA_URL_BYTES) return invalid('The data: URL holds more than 8 MiB.');
+  return URL.canParse(url) ? { ok: true, value: new URL(url) } : invalid('The data: URL is not valid.');
+}

@@ -1,0 +1,18 @@
+import type { Context, MiddlewareHandler } from 'hono';
+import type { AppServices, Principal } from '../jobs/app-services.ts';
+
+/** What the middleware puts into a request's context. */
+export interface AppVariables {
+  requestId: string;
+  services: AppServices;
+  /** Set behind `authenticate` only. */
+  principal: Principal;
+}
+
+export interface AppEnv {
+  Bindings: object;
+  Variables: AppVariables;
+}
+
+export type AppContext = Context<AppEnv>;
+export type AppMiddleware = MiddlewareHandler<AppEnv>;

@@ -1,0 +1,131 @@
+import type { FieldError } from '../contract/errors.ts';
+import type { AppContext } from './context.ts';
+import type { Refusal } from './refusals.ts';
+
+/** Room for a `data:` URL of 8 MiB of audio (10.7 MiB in base64) with everything else beside it. */
+export const JSON_BODY_MAX_BYTES = 12 * 1024 * 1024;
+/** The contract's deepest body has three levels; unknown fields get some more. */
+export const JSON_MAX_DEPTH = 32;
+/** Bounds the memory that a small body can blow up to when it is parsed. */
+export const JSON_MAX_VALUES = 20_000;
+
+export type JsonBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: Refusal };
+
+/**
+ * Reads a request's JSON body. The order of the checks is the contract's: size (413), Content-Type (415), syntax (400).
+ * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too.
+ */
+export async function readJsonBody(c: AppContext): Promise<JsonBody> {
+  const declaredBytes = Number(c.req.header('Content-Length') ?? 0);
+  const tooLarge: JsonBody = { ok: false, error: { kind: 'body_too_large', maxBytes: JSON_BODY_MAX_BYTES } };
+  if (declaredBytes > JSON_BODY_MAX_BYTES) return tooLarge;
+  const bytes = await readBounded(c.req.raw.body, JSON_BODY_MAX_BYTES);
+  if (bytes === 'too_large') return tooLarge;
+  if (bytes === 'broken') return invalid('ended before its time');
+  if (!isJsonLike(c.req.header('Content-Type'))) return { ok: false, error: { kind: 'media_type' } };
+  return parseJson(bytes);
+}
+
+/** Whether a Content-Type says JSON, or one of the types that careless clients send with JSON, or nothing at all. */
+export function isJsonLike(contentType: string | undefined): boolean {
+  const type = (contentType ?? '').split(';', 1)[0].trim().toLowerCase();
+  return (
+    type === '' ||
+    type === 'application/json' ||
+    type === 'text/plain' ||
+    type === 'application/x-www-form-urlencoded' ||
+    /^[a-z0-9!#$&^_.+-]+\/[a-z0-9!#$&^_.-]*\+json$/.test(type)
+  );
+}
+
+function parseJson(bytes: Uint8Array): JsonBody {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes);
+  } catch {
+    return invalid('is not UTF-8 text');
+  }
+  const fault = structureFault(text);
+  if (fault) return invalid(fault);
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    return invalid('is not valid JSON');
+  }
+}
+
+function invalid(message: string): JsonBody {
+  const errors: FieldError[] = [{ field: 'body', message }];
+  return { ok: false, error: { kind: 'invalid', errors } };
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/**
+ * Looks for a document that would cost far more memory than its text, before it is parsed: a few megabytes of `[[[[` or
+ * `{},{},` parse into hundreds. Strings are skipped, whatever they hold.
+ */
+export function structureFault(text: string): string | undefined {
+  let depth = 0;
+  let values = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) {
+      i = endOfString(text, i + 1);
+    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      values++;
+      if (++depth > JSON_MAX_DEPTH) return `is nested deeper than ${JSON_MAX_DEPTH} levels`;
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      depth--;
+    } else if (code === COMMA) {
+      values++;
+    }
+    if (values > JSON_MAX_VALUES) return `has more than ${JSON_MAX_VALUES} values`;
+  }
+  return undefined;
+}
+
+/** Index of the quote that ends the string which starts at `from`; the text's length where there is none. */
+function endOfString(text: string, from: number): number {
+  for (let end = text.indexOf('"', from); end !== -1; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (end - backslashes > from && text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+  return text.length;
+}
+
+async function readBounded(
+  body: ReadableStream<Uint8Array> | null,
+  maxBytes: number,
+): Promise<Uint8Array | 'too_large' | 'broken'> {
+  if (!body) return new Uint8Array(0);
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      sizeBytes += next.value.length;
+      if (sizeBytes > maxBytes) {
+        reader.releaseLock(); // the rest is drained with the answer
+        return 'too_large';
+      }
+      chunks.push(next.value);
+    }
+  } catch {
+    return 'broken'; // the caller hung up
+  }
+  const bytes = new Uint8Array(sizeBytes);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return bytes;
+}

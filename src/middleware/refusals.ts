@@ -1,0 +1,66 @@
+import type { ApiError, FieldError, ValidationError } from '../contract/errors.ts';
+import type { Scope } from '../jobs/app-services.ts';
+import type { AppContext } from './context.ts';
+
+/** Every way in which a request is turned down. */
+export type Refusal =
+  | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
+  | { readonly kind: 'unauthorized'; readonly reason: 'missing' | 'invalid' }
+  | { readonly kind: 'bad_ticket' | 'expired_ticket' }
+  | { readonly kind: 'payment_required' }
+  | { readonly kind: 'missing_scope'; readonly scope: Scope }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'method_not_allowed'; readonly allow: string }
+  | { readonly kind: 'idempotency_conflict' }
+  | { readonly kind: 'body_too_large'; readonly maxBytes: number }
+  | { readonly kind: 'media_type' }
+  | { readonly kind: 'internal' };
+
+/** The answer to a refused request, in the error format of the contract. */
+export function refuse(c: AppContext, refusal: Refusal): Response {
+  switch (refusal.kind) {
+    case 'invalid': {
+      const body: ValidationError = { message: 'Invalid request', errors: [...refusal.errors] };
+      return c.json(body, 400);
+    }
+    case 'unauthorized':
+      // RFC 6750 §3: the challenge names an error only where a credential was sent.
+      c.header(
+        'WWW-Authenticate',
+        `Bearer realm="rollcall"${refusal.reason === 'invalid' ? ', error="invalid_token"' : ''}`,
+      );
+      return apiError(
+        c,
+        401,
+        refusal.reason === 'missing' ? 'Send an API key: Authorization: Bearer <key>.' : 'The API key is not valid.',
+      );
+    case 'bad_ticket':
+      return apiError(c, 401, 'The upload address is not valid.');
+    case 'expired_ticket':
+      return apiError(c, 401, 'The upload address has expired; ask for a new one.');
+    case 'payment_required':
+      return apiError(c, 402, 'The account has neither an active subscription nor enough credit.');
+    case 'missing_scope':
+      return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);
+    case 'not_found':
+      return apiError(c, 404, 'Not found.');
+    case 'method_not_allowed':
+      c.header('Allow', refusal.allow);
+      return apiError(c, 405, `Method not allowed; this address takes ${refusal.allow}.`);
+    case 'idempotency_conflict':
+      return apiError(c, 409, 'This Idempotency-Key was used with another request.');
+    case 'body_too_large':
+      return apiError(c, 413, `The body is larger than ${refusal.maxBytes} bytes.`);
+    case 'media_type':
+      return apiError(c, 415, 'The body must be JSON (Content-Type: application/json).');
+    case 'internal':
+      return apiError(c, 500, 'Something went wrong on our side; it has been logged under this request id.');
+  }
+}
+
+type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 500;
+
+function apiError(c: AppContext, status: ApiErrorStatus, message: string): Response {
+  const body: ApiError = { requestId: c.get('requestId'), message };
+  return c.json(body, status);
+}

@@ -1,0 +1,34 @@
+import type { Account, Scope } from '../jobs/app-services.ts';
+import { parseScopes } from './scopes.ts';
+
+interface KeyAccountRow {
+  readonly scopes: string;
+  readonly id: string;
+  readonly name: string;
+  readonly subscribed: number;
+  readonly credit_seconds: number;
+}
+
+/**
+ * The account that a living key belongs to, with the scopes of the key's row.
+ * @param now milliseconds since the Unix epoch
+ * @returns undefined for a key that is unknown, revoked, expired or another account's
+ */
+export async function findKeyAccount(
+  db: D1Database,
+  keyId: string,
+  accountId: string,
+  now: number,
+): Promise<{ readonly account: Account; readonly scopes: readonly Scope[] } | undefined> {
+  const row = await db
+    .prepare(
+      `SELECT k.scopes, a.id, a.name, a.subscribed, a.credit_seconds
+       FROM api_keys k JOIN accounts a ON a.id = k.account_id
+       WHERE k.id = ?1 AND k.account_id = ?2 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?3)`,
+    )
+    .bind(keyId, accountId, now)
+    .first<KeyAccountRow>();
+  if (!row) return undefined;
+  const { id, name, subscribed, credit_seconds: creditSeconds } = row;
+  return { account: { id, name, subscribed: subscribed === 1, creditSeconds }, scopes: parseScopes(row.scopes) };
+}

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startStorage } from '../../../test/helpers/database.ts';
+import type { CreateJob } from '../../jobs/app-services.ts';
+import type { JobStore } from '../../jobs/ports.ts';
+import { createJobStore } from './job-store.ts';
+
+const NOW = 1_800_000_000_000;
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let store: JobStore;
+let made = 0;
+
+beforeAll(async () => {
+  storage = await startStorage();
+  store = createJobStore(storage.db);
+});
+afterAll(() => storage.stop());
+
+let accountId: string;
+beforeEach(async () => {
+  accountId = `account-${made++}`;
+  await storage.db
+    .prepare('INSERT INTO accounts (id, name, credit_seconds, webhook_secret, created_at) VALUES (?, ?, 100, ?, 0)')
+    .bind(accountId, accountId, 'secret')
+    .run();
+});
+
+function request(extra: Partial<CreateJob['request']> = {}): CreateJob {
+  const base = { url: 'https://example.com/a.wav', model: 'precision-2' } as CreateJob['request'];
+  return { accountId, kind: 'diarize', request: { ...base, ...extra } };
+}
+
+async function runningJob(shardCount = 2, extra: Partial<CreateJob['request']> = {}): Promise<string> {
+  const id = `job-${made++}`;
+  await store.create({ ...request(extra), id, now: NOW });
+  await store.start(id, { shardCount, durationSeconds: 61.5 }, NOW + 1);
+  return id;
+}
+
+const outboxIds = async (jobId: string) => {
+  const rows = await store.overdue(Number.POSITIVE_INFINITY, 100, jobId);
+  return rows.map((row) => row.id).sort();
+};
+
+const rowOf = (sql: string, ...values: unknown[]) =>
+  storage.db
+    .prepare(sql)
+    .bind(...values)
+    .first<Record<string, number>>();
+
+describe('job store', () => {
+  it('writes a job and its plan message together', async () => {
+    const id = `job-${made++}`;
+    const created = await store.create({ ...request({ webhook: 'https://example.com/hook' }), id, now: NOW });
+    expect(created.ok && created.value).toMatchObject({
+      id,
+      status: 'created',
+      webhookUrl: 'https://example.com/hook',
+    });
+    expect(await outboxIds(id)).toEqual([`${id}/plan`]);
+    expect(await store.findOwned('somebody-else', id)).toBeUndefined();
+  });
+
+  it('makes one job of many racing calls with one idempotency key, and refuses another body', async () => {
+    const calls = Array.from({ length: 20 }, (_, call) =>
+      store.create({
+        ...request(),
+        id: `race-${accountId}-${call}`,
+        now: NOW,
+        idempotency: { key: 'k', bodyHash: 'h' },
+      }),
+    );
+    const ids = new Set((await Promise.all(calls)).map((result) => result.ok && result.value.id));
+    expect(ids.size).toBe(1);
+    expect(await rowOf('SELECT COUNT(*) AS jobs FROM jobs WHERE account_id = ?', accountId)).toEqual({ jobs: 1 });
+    const other = await store.create({ ...request(), id: 'x', now: NOW, idempotency: { key: 'k', bodyHash: 'other' } });
+    expect(other).toEqual({ ok: false, error: { kind: 'idempotency_conflict' } });
+  });
+
+  it('starts a job once, with one message a shard', async () => {
+    const id = await runningJob(3);
+    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`, `${id}/shard/2`]);
+    expect(await store.start(id, { shardCount: 3, durationSeconds: 61.5 }, NOW + 2)).toBe(false);
+    expect(await store.find(id)).toMatchObject({ status: 'running', shardCount: 3, updatedAt: NOW + 1 });
+  });
+
+  it('does not bring back shards that were settled when the plan runs a second time', async () => {
+    const id = await runningJob(2);
+    await store.settle(`${id}/shard/0`);
+    await store.start(id, { shardCount: 2, durationSeconds: 61.5 }, NOW + 2);
+    // A settled shard that is written again is harmless (its part exists), but it must end in the same way.
+    await store.requestAssemble(id, NOW + 3);
+    await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5 }, NOW + 4);
+    expect(await outboxIds(id)).toEqual([]);
+  });
+
+  it('bills a success once, however often and at whatever time it is reported', async () => {
+    const id = await runningJob(1, { webhook: 'https://example.com/hook' });
+    await store.requestAssemble(id, NOW + 2);
+    const outcomes = await Promise.all(
+      [10, 10, 11, 12].map((later) => store.succeed(id, { outputKey: 'o', billedSeconds: 61.5 }, NOW + later)),
+    );
+    expect(outcomes.filter(Boolean)).toHaveLength(1);
+    expect(await rowOf('SELECT COUNT(*) AS rows FROM usage_records WHERE job_id = ?', id)).toEqual({ rows: 1 });
+    expect(await rowOf('SELECT credit_seconds FROM accounts WHERE id = ?', accountId)).toEqual({
+      credit_seconds: 38.5,
+    });
+    expect(await outboxIds(id)).toEqual([`${id}/webhook`]);
+  });
+
+  it('leaves the credit of a subscribed account alone', async () => {
+    await storage.db.prepare('UPDATE accounts SET subscribed = 1 WHERE id = ?').bind(accountId).run();
+    const id = await runningJob();
+    await store.requestAssemble(id, NOW + 2);
+    await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5 }, NOW + 3);
+    expect(await rowOf('SELECT credit_seconds FROM accounts WHERE id = ?', accountId)).toEqual({ credit_seconds: 100 });
+    expect(await rowOf('SELECT billed_seconds FROM usage_records WHERE job_id = ?', id)).toEqual({
+      billed_seconds: 61.5,
+    });
+  });
+
+  it('never changes a terminal state and never bills a failed job', async () => {
+    const id = await runningJob(1, { webhook: 'https://example.com/hook' });
+    expect(await store.fail(id, { code: 'no_speech', message: 'No speech.' }, NOW + 2)).toBe(true);
+    expect(await store.fail(id, { code: 'other', message: 'Other.' }, NOW + 3)).toBe(false);
+    expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20 }, NOW + 4)).toBe(false);
+    expect(await store.requestAssemble(id, NOW + 5)).toBe(false);
+    expect(await store.find(id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'no_speech', message: 'No speech.' },
+    });
+    expect(await rowOf('SELECT COUNT(*) AS rows FROM usage_records WHERE job_id = ?', id)).toEqual({ rows: 0 });
+    expect(await outboxIds(id)).toEqual([`${id}/webhook`]);
+  });
+
+  it('asks for one assembly', async () => {
+    const id = await runningJob(1);
+    const asked = await Promise.all([1, 2, 3].map((later) => store.requestAssemble(id, NOW + later)));
+    expect(asked.filter(Boolean)).toHaveLength(1);
+  });
+
+  it('gives back what was sent and not heard of, and counts beginnings', async () => {
+    const id = await runningJob(1);
+    const rowId = `${id}/shard/0`;
+    await store.recordStart(rowId, NOW + 5000);
+    expect(await store.overdue(NOW + 5000, 10, id)).toEqual([]);
+    const [row] = await store.overdue(NOW + 5001, 10, id);
+    expect(row).toMatchObject({ id: rowId, starts: 1, message: { step: 'shard', jobId: id, shard: 0 } });
+    await store.renewLease(rowId, NOW + 9000);
+    expect(await store.overdue(NOW + 5001, 10, id)).toEqual([]);
+  });
+
+  it('hands out expired outputs until they are noted as cleaned', async () => {
+    const id = await runningJob(1);
+    await store.succeed(id, { outputKey: `outputs/${id}`, billedSeconds: 20 }, 1000);
+    expect(await store.expired(999, 10)).toEqual([]);
+    expect(await store.expired(1000, 10)).toEqual([{ id, outputKey: `outputs/${id}` }]);
+    await store.markCleaned([id], NOW);
+    expect(await store.expired(1000, 10)).toEqual([]);
+  });
+
+  it('tells working jobs from ended and unknown ones', async () => {
+    const [working, ended] = [await runningJob(), await runningJob()];
+    await store.fail(ended, { code: 'x', message: 'x' }, NOW);
+    expect(await store.unfinished([working, ended, 'unknown'])).toEqual(new Set([working]));
+  });
+});

@@ -1,0 +1,255 @@
+import type { Result } from '../../audio/types.ts';
+import type { CreateJob } from '../../jobs/app-services.ts';
+import { LEASE_MS } from '../../jobs/dispatch.ts';
+import type { Message } from '../../jobs/messages.ts';
+import type { JobRecord, JobStore, OutboxRow } from '../../jobs/ports.ts';
+import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
+import {
+  deleteJobOutbox,
+  insertOutbox,
+  insertOutboxAfterChange,
+  insertOutboxWhileRunning,
+  selectJob,
+} from './statements.ts';
+
+/** `JobStore` over D1. A D1 batch is one transaction; statements that depend on an earlier one test `changes()`. */
+export function createJobStore(db: D1Database): JobStore {
+  const find = async (jobId: string): Promise<JobRecord | undefined> => {
+    const row = await selectJob(db, jobId).first<JobRow>();
+    return row ? jobFromRow(row) : undefined;
+  };
+  return {
+    find,
+    create: (input) => create(db, find, input),
+
+    async findOwned(accountId, jobId) {
+      const job = await find(jobId);
+      return job?.accountId === accountId ? job : undefined;
+    },
+
+    async start(jobId, plan, now) {
+      const shards = Array.from({ length: plan.shardCount }, (_, shard) =>
+        insertOutboxWhileRunning(db, { step: 'shard', jobId, shard }, now, now + LEASE_MS),
+      );
+      const [updated] = await db.batch([
+        db
+          .prepare(
+            `UPDATE jobs SET status = 'running', shard_count = ?2, duration_seconds = ?3, updated_at = ?4
+             WHERE id = ?1 AND status IN ('created', 'pending')`,
+          )
+          .bind(jobId, plan.shardCount, plan.durationSeconds, now),
+        ...shards,
+        db.prepare('DELETE FROM outbox WHERE id = ?1').bind(`${jobId}/plan`),
+      ]);
+      return updated!.meta.changes === 1;
+    },
+
+    async requestAssemble(jobId, now) {
+      const result = await insertOutboxWhileRunning(db, { step: 'assemble', jobId }, now, now + LEASE_MS).run();
+      return result.meta.changes === 1;
+    },
+
+    async succeed(jobId, outcome, now) {
+      const [updated] = await db.batch([
+        db
+          .prepare(
+            `UPDATE jobs SET status = 'succeeded', output_key = ?2, completed_at = ?3, updated_at = ?3
+             WHERE id = ?1 AND status = 'running'`,
+          )
+          .bind(jobId, outcome.outputKey, now),
+        db
+          .prepare(
+            `INSERT OR IGNORE INTO usage_records (job_id, account_id, kind, billed_seconds, created_at)
+             SELECT id, account_id, kind, ?2, ?3 FROM jobs WHERE id = ?1 AND changes() = 1`,
+          )
+          .bind(jobId, outcome.billedSeconds, now),
+        insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
+        chargeCredit(db, jobId, now),
+        deleteJobOutbox(db, jobId),
+      ]);
+      return updated!.meta.changes === 1;
+    },
+
+    async fail(jobId, error, now) {
+      const [updated] = await db.batch([
+        db
+          .prepare(
+            `UPDATE jobs SET status = 'failed', error_code = ?2, error_message = ?3, completed_at = ?4, updated_at = ?4
+             WHERE id = ?1 AND status IN ('created', 'pending', 'running')`,
+          )
+          .bind(jobId, error.code, error.message, now),
+        insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
+        deleteJobOutbox(db, jobId),
+      ]);
+      return updated!.meta.changes === 1;
+    },
+
+    async settle(outboxId) {
+      await db.prepare('DELETE FROM outbox WHERE id = ?1').bind(outboxId).run();
+    },
+
+    async reschedule(outboxId, message, dueAt) {
+      await db
+        .prepare('UPDATE outbox SET body = ?2, due_at = ?3, lease_until = ?4, starts = 0 WHERE id = ?1')
+        .bind(outboxId, JSON.stringify(message), dueAt, dueAt + LEASE_MS)
+        .run();
+    },
+
+    async renewLease(outboxId, leaseUntil) {
+      await db.prepare('UPDATE outbox SET lease_until = ?2 WHERE id = ?1').bind(outboxId, leaseUntil).run();
+    },
+
+    async outboxRow(outboxId) {
+      const row = await db.prepare('SELECT * FROM outbox WHERE id = ?1').bind(outboxId).first<OutboxDbRow>();
+      return row ? outboxFromRow(row) : undefined;
+    },
+
+    overdue: (before, limit, jobId) => overdue(db, before, limit, jobId),
+
+    async recordStart(outboxId, leaseUntil) {
+      await db
+        .prepare('UPDATE outbox SET starts = starts + 1, lease_until = ?2 WHERE id = ?1')
+        .bind(outboxId, leaseUntil)
+        .run();
+    },
+
+    async expired(before, limit) {
+      const { results } = await db
+        .prepare(
+          `SELECT id, output_key FROM jobs
+           WHERE completed_at <= ?1 AND cleaned_at IS NULL ORDER BY completed_at LIMIT ?2`,
+        )
+        .bind(before, limit)
+        .all<{ id: string; output_key: string | null }>();
+      return results.map((row) => ({ id: row.id, outputKey: row.output_key ?? undefined }));
+    },
+
+    async markCleaned(jobIds, now) {
+      await db
+        .prepare('UPDATE jobs SET cleaned_at = ?2 WHERE id IN (SELECT value FROM json_each(?1))')
+        .bind(JSON.stringify(jobIds), now)
+        .run();
+    },
+
+    async unfinished(jobIds) {
+      const { results } = await db
+        .prepare(
+          `SELECT id FROM jobs
+           WHERE id IN (SELECT value FROM json_each(?1)) AND status IN ('created', 'pending', 'running')`,
+        )
+        .bind(JSON.stringify(jobIds))
+        .all<{ id: string }>();
+      return new Set(results.map((row) => row.id));
+    },
+
+    async webhookSecret(accountId) {
+      const row = await db
+        .prepare('SELECT webhook_secret FROM accounts WHERE id = ?1')
+        .bind(accountId)
+        .first<{ webhook_secret: string }>();
+      return row?.webhook_secret;
+    },
+
+    async expiredMedia(now, limit) {
+      const { results } = await db
+        .prepare('SELECT object_key FROM media WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2')
+        .bind(now, limit)
+        .all<{ object_key: string }>();
+      return results.map((row) => row.object_key);
+    },
+
+    async removeMedia(objectKeys) {
+      await db
+        .prepare('DELETE FROM media WHERE object_key IN (SELECT value FROM json_each(?1))')
+        .bind(JSON.stringify(objectKeys))
+        .run();
+    },
+
+    async expireIdempotencyKeys(before) {
+      await db.prepare('DELETE FROM idempotency_keys WHERE created_at <= ?1').bind(before).run();
+    },
+  };
+}
+
+async function create(
+  db: D1Database,
+  find: (jobId: string) => Promise<JobRecord | undefined>,
+  input: CreateJob & { id: string; now: number },
+): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>> {
+  const { id, accountId, kind, request, idempotency, now } = input;
+  const message: Message = { step: 'plan', jobId: id };
+  const statements = [
+    db
+      .prepare(
+        `INSERT INTO jobs (id, account_id, kind, status, request, metadata, webhook_url, webhook_status_only, created_at, updated_at)
+         VALUES (?1, ?2, ?3, 'created', ?4, ?5, ?6, ?7, ?8, ?8)`,
+      )
+      .bind(
+        id,
+        accountId,
+        kind,
+        JSON.stringify(request),
+        request.metadata ? JSON.stringify(request.metadata) : null,
+        request.webhook ?? null,
+        request.webhookStatusOnly ? 1 : 0,
+        now,
+      ),
+    insertOutbox(db, message, now, now + LEASE_MS),
+  ];
+  if (idempotency) {
+    // First, so that its primary key decides a race before anything else is written.
+    statements.unshift(
+      db
+        .prepare(
+          `INSERT INTO idempotency_keys (account_id, idempotency_key, body_hash, job_id, created_at)
+           VALUES (?1, ?2, ?3, ?4, ?5)`,
+        )
+        .bind(accountId, idempotency.key, idempotency.bodyHash, id, now),
+    );
+  }
+  try {
+    await db.batch(statements);
+  } catch (error) {
+    const earlier = idempotency && (await findReplay(db, accountId, idempotency.key));
+    if (!earlier) throw error;
+    if (earlier.body_hash !== idempotency.bodyHash) return { ok: false, error: { kind: 'idempotency_conflict' } };
+    const job = await find(earlier.job_id);
+    if (!job) throw error;
+    return { ok: true, value: job };
+  }
+  const job = await find(id);
+  if (!job) throw new Error(`job ${id} vanished while it was made`);
+  return { ok: true, value: job };
+}
+
+function findReplay(db: D1Database, accountId: string, key: string) {
+  return db
+    .prepare('SELECT body_hash, job_id FROM idempotency_keys WHERE account_id = ?1 AND idempotency_key = ?2')
+    .bind(accountId, key)
+    .first<{ body_hash: string; job_id: string }>();
+}
+
+async function overdue(db: D1Database, before: number, limit: number, jobId?: string): Promise<OutboxRow[]> {
+  // D1 has no infinity; every lease lies before this.
+  const moment = Math.min(before, Number.MAX_SAFE_INTEGER);
+  const { results } = await db
+    .prepare(
+      `SELECT * FROM outbox WHERE lease_until < ?1 AND (?3 IS NULL OR job_id = ?3) ORDER BY lease_until LIMIT ?2`,
+    )
+    .bind(moment, limit, jobId ?? null)
+    .all<OutboxDbRow>();
+  return results.map(outboxFromRow);
+}
+
+/** Takes a job's billed seconds from the credit of an account without subscription, in the transaction that wrote the usage. */
+function chargeCredit(db: D1Database, jobId: string, now: number): D1PreparedStatement {
+  return db
+    .prepare(
+      `UPDATE accounts SET credit_seconds = credit_seconds -
+         (SELECT billed_seconds FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
+       WHERE subscribed = 0
+         AND id = (SELECT account_id FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
+         AND EXISTS (SELECT 1 FROM outbox WHERE job_id = ?1 AND queue = 'jobs')`,
+    )
+    .bind(jobId, now);
+}

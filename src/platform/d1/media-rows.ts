@@ -1,0 +1,59 @@
+/** `#` cannot be in a recording's name, so no request can reach a row of this form. */
+const unnamed = (objectKey: string) => `#${objectKey}`;
+
+/**
+ * The table `media`: which object a recording's name stands for. Rows without a name of their own hold objects that are
+ * still being written or have been replaced; the sweep removes them, like all others, when they expire. A job that began
+ * to read a recording before it was replaced therefore reads it to its end.
+ */
+export function createMediaRows(db: D1Database) {
+  return {
+    /** Notes an object that is about to be written. Times are milliseconds since the Unix epoch. */
+    async claim(accountId: string, objectKey: string, now: number, expiresAt: number): Promise<void> {
+      await db
+        .prepare('INSERT INTO media (account_id, name, object_key, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)')
+        .bind(accountId, unnamed(objectKey), objectKey, now, expiresAt)
+        .run();
+    },
+
+    async dropClaim(accountId: string, objectKey: string): Promise<void> {
+      await db
+        .prepare('DELETE FROM media WHERE account_id = ?1 AND name = ?2')
+        .bind(accountId, unnamed(objectKey))
+        .run();
+    },
+
+    /** Makes a whole object the recording of that name, in one transaction; the one of before loses its name. */
+    async publish(
+      accountId: string,
+      name: string,
+      objectKey: string,
+      sizeBytes: number,
+      now: number,
+      expiresAt: number,
+    ): Promise<void> {
+      await db.batch([
+        db
+          .prepare(`UPDATE media SET name = '#' || object_key WHERE account_id = ?1 AND name = ?2`)
+          .bind(accountId, name),
+        db
+          .prepare(
+            `UPDATE media SET name = ?3, size_bytes = ?4, created_at = ?5, expires_at = ?6
+             WHERE account_id = ?1 AND name = ?2`,
+          )
+          .bind(accountId, unnamed(objectKey), name, sizeBytes, now, expiresAt),
+      ]);
+    },
+
+    async find(accountId: string, name: string, now: number): Promise<{ key: string; sizeBytes: number } | undefined> {
+      const row = await db
+        .prepare(
+          `SELECT object_key AS key, size_bytes AS sizeBytes FROM media
+           WHERE account_id = ?1 AND name = ?2 AND expires_at > ?3 AND size_bytes IS NOT NULL`,
+        )
+        .bind(accountId, name, now)
+        .first<{ key: string; sizeBytes: number }>();
+      return row ?? undefined;
+    },
+  };
+}

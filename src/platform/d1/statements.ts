@@ -1,0 +1,54 @@
+import { type Message, outboxId, queueOf } from '../../jobs/messages.ts';
+
+export function selectJob(db: D1Database, jobId: string): D1PreparedStatement {
+  return db.prepare('SELECT * FROM jobs WHERE id = ?1 AND deleted_at IS NULL').bind(jobId);
+}
+
+/** Writes a message's row; a row that is there already stays as it is. */
+export function insertOutbox(db: D1Database, message: Message, dueAt: number, leaseUntil: number): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`,
+    )
+    .bind(outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil);
+}
+
+export function insertOutboxWhileRunning(
+  db: D1Database,
+  message: Message,
+  dueAt: number,
+  leaseUntil: number,
+): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
+       SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'running')`,
+    )
+    .bind(outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil);
+}
+
+/** The webhook message of a job that the statement before has just ended; nothing when it changed nothing. */
+export function insertOutboxAfterChange(
+  db: D1Database,
+  jobId: string,
+  dueAt: number,
+  leaseUntil: number,
+): D1PreparedStatement {
+  const message: Message = { step: 'webhook', jobId, attempt: 0 };
+  return db
+    .prepare(
+      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
+       SELECT ?1, ?2, 'webhooks', ?3, ?4, ?5 FROM jobs WHERE id = ?2 AND webhook_url IS NOT NULL AND changes() = 1`,
+    )
+    .bind(outboxId(message), jobId, JSON.stringify(message), dueAt, leaseUntil);
+}
+
+/** Steps of a job that has ended need no handling any more; its webhook does. */
+export function deleteJobOutbox(db: D1Database, jobId: string): D1PreparedStatement {
+  return db
+    .prepare(
+      `DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs'
+       AND EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND status IN ('succeeded', 'failed', 'canceled'))`,
+    )
+    .bind(jobId);
+}

@@ -1,0 +1,62 @@
+import manifestJson from '../../models/manifest.json';
+import type { Engine } from '../jobs/ports.ts';
+import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
+import { type EmbeddingEntry, type ModelFile, packInUse, parseManifest } from './onnx/manifest.ts';
+import { createOnnxRuntime } from './onnx/runtime.ts';
+import { createSegmentation } from './onnx/segmentation.ts';
+import ortModule from './onnx/wasm-module.ts';
+import type { Dsp } from './wasm/dsp.ts';
+
+let engine: Promise<Engine> | undefined;
+
+/**
+ * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs. A failed load is tried again by the
+ * next call.
+ *
+ * @throws when a model file is missing in R2 or is not the one that the manifest names
+ */
+export function loadEngine(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
+  engine ??= load(bucket, dsp).catch((error) => {
+    engine = undefined;
+    throw error;
+  });
+  return engine;
+}
+
+async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
+  const pack = packInUse(parseManifest(manifestJson));
+  const runtime = createOnnxRuntime(ortModule);
+  // One after the other: each file's bytes can go before the next one is read.
+  const segmentation = await createSegmentation(
+    runtime,
+    await readModel(bucket, pack.segmentation.files.model),
+    pack.segmentation,
+  );
+  const embedding = await createEmbedding(runtime, await readEmbedder(bucket, pack.embedding), pack.embedding);
+  return {
+    segmentation,
+    embedding,
+    filterbank: dsp.filterbank,
+    pooling: dsp.pooling,
+    memoryBytes: () => runtime.memoryBytes() + dsp.memoryBytes(),
+  };
+}
+
+async function readEmbedder(bucket: R2Bucket, entry: EmbeddingEntry): Promise<EmbeddingModel> {
+  if (entry.form === 'whole') return { form: 'whole', model: await readModel(bucket, entry.files.model) };
+  return {
+    form: 'split',
+    trunk: await readModel(bucket, entry.files.trunk),
+    head: await readModel(bucket, entry.files.head),
+  };
+}
+
+async function readModel(bucket: R2Bucket, file: ModelFile): Promise<Uint8Array> {
+  const object = await bucket.get(`models/${file.sha256}`);
+  if (!object) throw new Error(`model ${file.path} has not been uploaded: run "npm run deploy" or "npm start"`);
+  const bytes = new Uint8Array(await object.arrayBuffer());
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  if (hex !== file.sha256) throw new Error(`model ${file.path} in R2 is damaged: its SHA-256 is ${hex}`);
+  return bytes;
+}

@@ -1,0 +1,87 @@
+import { errors, jwtVerify, SignJWT } from 'jose';
+import type { KeyService, Scope } from '../jobs/app-services.ts';
+import { findKeyAccount } from './accounts.ts';
+import { formatScopes, parseScopes } from './scopes.ts';
+import { importSigningKey } from './signing-key.ts';
+
+/** The only algorithm that is ever signed with or accepted; `none` and every other one fail verification. */
+const ALGORITHM = 'HS256';
+const ISSUER = 'rollcall';
+/** Keeps API keys and upload tickets, which one secret signs, from passing for each other. */
+const AUDIENCE = 'rollcall:api';
+
+/** What an API key says. Times are milliseconds since the Unix epoch; the token keeps whole seconds. */
+export interface ApiKeyClaims {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly scopes: readonly Scope[];
+  readonly issuedAt: number;
+  readonly expiresAt?: number;
+}
+
+/**
+ * Signs an API key: a JWT with the account as `sub`, the key's id as `jti` and the scopes, separated by spaces, as `scope`.
+ * It works once `api_keys` holds its row; the row revokes it.
+ *
+ * @param input.signingKey base64 of at least 32 bytes
+ */
+export async function signApiKey(input: ApiKeyClaims & { readonly signingKey: string }): Promise<string> {
+  const token = new SignJWT({ scope: formatScopes(input.scopes) })
+    .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+    .setIssuer(ISSUER)
+    .setAudience(AUDIENCE)
+    .setSubject(input.accountId)
+    .setJti(input.keyId)
+    .setIssuedAt(Math.floor(input.issuedAt / 1000));
+  if (input.expiresAt !== undefined) token.setExpirationTime(Math.floor(input.expiresAt / 1000));
+  return token.sign(await importSigningKey(input.signingKey));
+}
+
+/**
+ * Verifies API keys: the signature, the claims and the expiry by jose, then the key's row and its account in D1.
+ * @throws Error from `verify` when D1 fails: that is not the caller's bad key
+ */
+export function createKeyService({ db, signingKey }: { db: D1Database; signingKey: string }): KeyService {
+  const secret = lazily(() => importSigningKey(signingKey));
+  return {
+    async verify(token) {
+      const claims = await readClaims(token, await secret());
+      if (!claims) return undefined;
+      const found = await findKeyAccount(db, claims.keyId, claims.accountId, Date.now());
+      if (!found) return undefined;
+      // A row whose scopes were narrowed binds keys that were handed out before.
+      const scopes = new Set(claims.scopes.filter((scope) => found.scopes.includes(scope)));
+      return { account: found.account, keyId: claims.keyId, scopes };
+    },
+  };
+}
+
+async function readClaims(
+  token: string,
+  secret: CryptoKey,
+): Promise<Pick<ApiKeyClaims, 'accountId' | 'keyId' | 'scopes'> | undefined> {
+  try {
+    const { payload } = await jwtVerify(token, secret, {
+      algorithms: [ALGORITHM],
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      typ: 'JWT',
+      requiredClaims: ['sub', 'jti', 'iat'],
+    });
+    const { sub, jti, scope } = payload;
+    if (typeof sub !== 'string' || typeof jti !== 'string' || typeof scope !== 'string') return undefined;
+    return { accountId: sub, keyId: jti, scopes: parseScopes(scope) };
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return undefined;
+    throw error;
+  }
+}
+
+/** Calls `make` once, when it is first needed. */
+function lazily<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

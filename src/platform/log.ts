@@ -1,0 +1,9 @@
+import type { Log } from '../jobs/ports.ts';
+
+/** One JSON object a line: what Workers Logs and `wrangler tail` index. */
+export const log: Log = (level, event, fields = {}) => {
+  const line = JSON.stringify({ level, event, ...fields });
+  if (level === 'error') console.error(line);
+  else if (level === 'warn') console.warn(line);
+  else console.log(line);
+};

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startStorage } from '../../test/helpers/database.ts';
+import { createMediaService, MEDIA_TTL_MS } from './media.ts';
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let now = 1_760_000_000_000;
+beforeAll(async () => {
+  storage = await startStorage();
+  for (const id of ['a', 'b']) {
+    await storage.db
+      .prepare('INSERT INTO accounts (id, name, webhook_secret, created_at) VALUES (?1, ?1, ?1, 0)')
+      .bind(id)
+      .run();
+  }
+});
+afterAll(() => storage?.stop());
+
+const service = () =>
+  createMediaService({
+    db: storage.db,
+    bucket: storage.bucket,
+    signingKey: Buffer.alloc(32, 5).toString('base64'),
+    now: () => now,
+  });
+async function upload(accountId: string, name: string, content: string) {
+  const { url } = await service().createUpload(accountId, name, 'https://example.com');
+  return service().acceptUpload(url.split('/').pop() ?? '', new Blob([content]).stream(), undefined);
+}
+
+it('finds a recording under its name in its account only', async () => {
+  expect(await upload('a', 'talk', 'abc')).toEqual({ ok: true, value: { sizeBytes: 3 } });
+  const found = await service().resolve('a', 'talk');
+  expect(found).toMatchObject({ sizeBytes: 3 });
+  expect(await (await storage.bucket.get(found?.key ?? ''))?.text()).toBe('abc');
+  expect(await service().resolve('b', 'talk')).toBeUndefined();
+  expect(await service().resolve('a', 'other')).toBeUndefined();
+});
+
+it('cannot be asked for an object that has lost its name', async () => {
+  await upload('a', 'twice', 'first');
+  const first = await service().resolve('a', 'twice');
+  await upload('a', 'twice', 'second');
+  expect((await service().resolve('a', 'twice'))?.key).not.toBe(first?.key);
+  expect(await storage.bucket.head(first?.key ?? '')).not.toBeNull();
+  const { results } = await storage.db.prepare('SELECT name FROM media WHERE object_key = ?1').bind(first?.key).all();
+  expect(results).toEqual([{ name: `#${first?.key}` }]);
+});
+
+it('does not find a recording past its 48 hours, swept or not', async () => {
+  await upload('a', 'old', 'abc');
+  now += MEDIA_TTL_MS - 1;
+  expect(await service().resolve('a', 'old')).toBeDefined();
+  now += 1;
+  expect(await service().resolve('a', 'old')).toBeUndefined();
+});
+
+it('does not store a body under a ticket that has expired', async () => {
+  const { url } = await service().createUpload('a', 'late', 'https://example.com');
+  now += 2 * 3600 * 1000 + 1000;
+  const stored = await service().acceptUpload(url.split('/').pop() ?? '', new Blob(['x']).stream(), undefined);
+  expect(stored).toEqual({ ok: false, error: { kind: 'expired_ticket' } });
+  expect(await service().resolve('a', 'late')).toBeUndefined();
+});
+
+it('leaves no row behind for an upload that was refused', async () => {
+  expect(await upload('b', 'empty', '')).toEqual({ ok: false, error: { kind: 'empty' } });
+  const { results } = await storage.db.prepare("SELECT * FROM media WHERE account_id = 'b'").all();
+  expect(results).toEqual([]);
+});

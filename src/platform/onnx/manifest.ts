@@ -1,0 +1,234 @@
+import type { Tuning, TuningBySetting } from '../../diarization/types.ts';
+
+/** One model file. `path` is relative to `models/`; the service loads it from storage under its hash. */
+export interface ModelFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Where it can be had, for packs whose files are not in the repository. */
+  readonly origin?: FileOrigin;
+}
+
+/** A public address; with `member`, the file lies inside that archive. Size and hash are the download's own. */
+export interface FileOrigin {
+  readonly url: string;
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly member?: string;
+}
+
+interface SlotEntry {
+  readonly id: string;
+  readonly licence: string;
+  readonly source: string;
+  readonly tuned: TuningBySetting;
+}
+
+export interface SegmentationEntry extends SlotEntry {
+  readonly files: { readonly model: ModelFile };
+  readonly facts: {
+    readonly sampleRateHz: number;
+    readonly windowSamples: number;
+    readonly classes: number;
+    readonly maxLocalSpeakers: number;
+    readonly maxSimultaneous: number;
+    readonly frameShiftSamples: number;
+    readonly frameSizeSamples: number;
+    readonly framesPerWindow: number;
+  };
+}
+
+export interface EmbeddingFacts {
+  readonly sampleRateHz: number;
+  readonly dimension: number;
+  readonly melBands: number;
+  /** Filterbank frames per trunk frame. */
+  readonly frameStride: number;
+  readonly stretchSamples: number;
+}
+
+export type EmbeddingEntry = SlotEntry & { readonly facts: EmbeddingFacts } & (
+    | {
+        readonly form: 'split';
+        /** `whole` is the same model in one piece, for other engines; the service does not load it. */
+        readonly files: { readonly trunk: ModelFile; readonly head: ModelFile; readonly whole?: ModelFile };
+      }
+    | { readonly form: 'whole'; readonly files: { readonly model: ModelFile } }
+  );
+
+export interface ModelPack {
+  readonly name: string;
+  readonly segmentation: SegmentationEntry;
+  readonly embedding: EmbeddingEntry;
+}
+
+export interface ModelManifest {
+  readonly version: 1;
+  /** Name of the pack in use. */
+  readonly use: string;
+  readonly packs: ReadonlyMap<string, ModelPack>;
+}
+
+/**
+ * Reads `models/manifest.json`.
+ * @param json the parsed file
+ * @throws with the path of the faulty entry: a build with a broken manifest must not start
+ */
+export function parseManifest(json: unknown): ModelManifest {
+  const root = object(json, 'manifest');
+  if (root.version !== 1) throw fault('version', 'must be 1');
+  const use = text(root.use, 'use');
+  const packs = new Map<string, ModelPack>();
+  for (const [name, value] of Object.entries(object(root.packs, 'packs'))) {
+    const at = `packs.${name}`;
+    const pack = object(value, at);
+    packs.set(name, {
+      name,
+      segmentation: segmentationEntry(pack.segmentation, `${at}.segmentation`),
+      embedding: embeddingEntry(pack.embedding, `${at}.embedding`),
+    });
+  }
+  if (!packs.has(use)) throw fault('use', `names no pack: "${use}"`);
+  return { version: 1, use, packs };
+}
+
+/** The pack that `use` names. */
+export function packInUse(manifest: ModelManifest): ModelPack {
+  return manifest.packs.get(manifest.use)!;
+}
+
+/** The files that a service loads to run the pack, without the extra forms for other engines. */
+export function filesToLoad(pack: ModelPack): readonly ModelFile[] {
+  const { embedding } = pack;
+  const models = embedding.form === 'split' ? [embedding.files.trunk, embedding.files.head] : [embedding.files.model];
+  return [pack.segmentation.files.model, ...models];
+}
+
+/** All files of the pack. */
+export function allFiles(pack: ModelPack): readonly ModelFile[] {
+  const extra = pack.embedding.form === 'split' ? pack.embedding.files.whole : undefined;
+  return extra === undefined ? filesToLoad(pack) : [...filesToLoad(pack), extra];
+}
+
+function segmentationEntry(value: unknown, at: string): SegmentationEntry {
+  const entry = object(value, at);
+  const files = object(entry.files, `${at}.files`);
+  const facts = object(entry.facts, `${at}.facts`);
+  const fact = (name: string) => count(facts[name], `${at}.facts.${name}`);
+  return {
+    ...slot(entry, at),
+    files: { model: file(files.model, `${at}.files.model`) },
+    facts: {
+      sampleRateHz: fact('sampleRateHz'),
+      windowSamples: fact('windowSamples'),
+      classes: fact('classes'),
+      maxLocalSpeakers: fact('maxLocalSpeakers'),
+      maxSimultaneous: fact('maxSimultaneous'),
+      frameShiftSamples: fact('frameShiftSamples'),
+      frameSizeSamples: fact('frameSizeSamples'),
+      framesPerWindow: fact('framesPerWindow'),
+    },
+  };
+}
+
+function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
+  const entry = object(value, at);
+  const files = object(entry.files, `${at}.files`);
+  const raw = object(entry.facts, `${at}.facts`);
+  const fact = (name: string) => count(raw[name], `${at}.facts.${name}`);
+  const shared = {
+    ...slot(entry, at),
+    facts: {
+      sampleRateHz: fact('sampleRateHz'),
+      dimension: fact('dimension'),
+      melBands: fact('melBands'),
+      frameStride: fact('frameStride'),
+      stretchSamples: fact('stretchSamples'),
+    },
+  };
+  if (entry.form === 'whole') {
+    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`) } };
+  }
+  if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
+  const whole = files.whole === undefined ? undefined : file(files.whole, `${at}.files.whole`);
+  return {
+    ...shared,
+    form: 'split',
+    files: {
+      trunk: file(files.trunk, `${at}.files.trunk`),
+      head: file(files.head, `${at}.files.head`),
+      ...(whole === undefined ? {} : { whole }),
+    },
+  };
+}
+
+function slot(entry: Fields, at: string): SlotEntry {
+  const tuned = object(entry.tuned ?? {}, `${at}.tuned`);
+  return {
+    id: text(entry.id, `${at}.id`),
+    licence: text(entry.licence, `${at}.licence`),
+    source: text(entry.source, `${at}.source`),
+    tuned: Object.fromEntries(
+      Object.entries(tuned).map(([name, inner]) => [name, tuning(inner, `${at}.tuned.${name}`)]),
+    ),
+  };
+}
+
+function tuning(value: unknown, at: string): Tuning {
+  const entries = Object.entries(object(value, at)).map(([name, inner]): [string, number | boolean | Tuning] => {
+    if (typeof inner === 'number' || typeof inner === 'boolean') return [name, inner];
+    return [name, tuning(inner, `${at}.${name}`)];
+  });
+  return Object.fromEntries(entries);
+}
+
+function file(value: unknown, at: string): ModelFile {
+  const entry = object(value, at);
+  const path = text(entry.path, `${at}.path`);
+  if (path.startsWith('/') || path.split('/').includes('..')) throw fault(`${at}.path`, 'must stay inside models/');
+  const origin = entry.origin;
+  return {
+    path,
+    bytes: count(entry.bytes, `${at}.bytes`),
+    sha256: hash(entry.sha256, `${at}.sha256`),
+    ...(origin === undefined ? {} : { origin: fileOrigin(origin, `${at}.origin`) }),
+  };
+}
+
+function fileOrigin(value: unknown, at: string): FileOrigin {
+  const entry = object(value, at);
+  const member = entry.member;
+  return {
+    url: text(entry.url, `${at}.url`),
+    bytes: count(entry.bytes, `${at}.bytes`),
+    sha256: hash(entry.sha256, `${at}.sha256`),
+    ...(member === undefined ? {} : { member: text(member, `${at}.member`) }),
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function object(value: unknown, at: string): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(at, 'must be an object');
+  return value as Fields;
+}
+
+function text(value: unknown, at: string): string {
+  if (typeof value !== 'string' || value === '') throw fault(at, 'must be a text');
+  return value;
+}
+
+function count(value: unknown, at: string): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1) throw fault(at, 'must be a whole number ≥ 1');
+  return value;
+}
+
+function hash(value: unknown, at: string): string {
+  if (typeof value !== 'string' || !/^[0-9a-f]{64}$/.test(value))
+    throw fault(at, 'must be a SHA-256 in lower-case hex');
+  return value;
+}
+
+function fault(at: string, problem: string): Error {
+  return new Error(`models/manifest.json: ${at} ${problem}`);
+}

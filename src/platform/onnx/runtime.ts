@@ -1,0 +1,131 @@
+import * as ort from 'onnxruntime-web/wasm';
+
+/** A model's input or output tensors by name. */
+export type Tensors = Readonly<Record<string, ort.Tensor>>;
+
+/** Weights of a model that stores them beside its graph; `path` is the name that the graph uses. */
+export interface ExternalWeights {
+  readonly path: string;
+  readonly data: Uint8Array;
+}
+
+export interface OnnxSession {
+  /** One run; outputs are copies outside the WebAssembly heap. */
+  run(inputs: Tensors): Promise<Tensors>;
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+  release(): Promise<void>;
+}
+
+export interface OnnxRuntime {
+  createSession(model: Uint8Array, external?: readonly ExternalWeights[]): Promise<OnnxSession>;
+  /** Size of the runtime's WebAssembly memory now, in bytes (it never shrinks); 0 before the first session. */
+  memoryBytes(): number;
+}
+
+let heap: WebAssembly.Memory | undefined;
+let ready: Promise<void> | undefined;
+
+/** The runtime asks for this "binary"; a one-byte array marks the call so that no other module's start can be mistaken for it. */
+const PLACEHOLDER = new Uint8Array(1);
+
+type Instantiate = typeof WebAssembly.instantiate;
+
+/**
+ * Runs `create`, the first session, while `WebAssembly.instantiate` answers the runtime's glue with the given module.
+ * Needed because workerd refuses to compile bytes, and the glue knows no other way; calls by others pass through untouched.
+ */
+async function withModule<T>(module: WebAssembly.Module, create: () => Promise<T>): Promise<T> {
+  const original: Instantiate = WebAssembly.instantiate;
+  const replaced = async (source: unknown, imports?: WebAssembly.Imports): Promise<unknown> => {
+    if (!(source instanceof Uint8Array) || source.byteLength !== PLACEHOLDER.byteLength) {
+      return original.call(WebAssembly, source as WebAssembly.Module, imports);
+    }
+    const instance = (await original.call(WebAssembly, module, imports)) as unknown as WebAssembly.Instance;
+    heap = findMemory(instance.exports) ?? findMemory(imports);
+    return { module, instance };
+  };
+  WebAssembly.instantiate = replaced as Instantiate;
+  try {
+    return await create();
+  } finally {
+    WebAssembly.instantiate = original;
+  }
+}
+
+function findMemory(names: object | undefined): WebAssembly.Memory | undefined {
+  for (const value of Object.values(names ?? {})) {
+    if (value instanceof WebAssembly.Memory) return value;
+    if (value !== null && typeof value === 'object') {
+      const inner = Object.values(value).find((entry) => entry instanceof WebAssembly.Memory);
+      if (inner instanceof WebAssembly.Memory) return inner;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * onnxruntime-web on one thread, over a compiled module that the caller provides: a static import in workerd,
+ * `new WebAssembly.Module(bytes)` in Node. One runtime per isolate: later calls share the first one's WebAssembly instance.
+ *
+ * @param module the package's `ort-wasm-simd-threaded.wasm`
+ */
+export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
+  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.proxy = false;
+  ort.env.wasm.wasmBinary = PLACEHOLDER;
+  ort.env.logLevel = 'error';
+
+  async function create(model: Uint8Array, external: readonly ExternalWeights[]): Promise<ort.InferenceSession> {
+    return ort.InferenceSession.create(model, {
+      executionProviders: ['wasm'],
+      graphOptimizationLevel: 'all',
+      // Arena blocks grow in powers of two and are never given back; without the arena the heap holds what is in use.
+      enableCpuMemArena: false,
+      enableMemPattern: false,
+      // A second, reordered copy of the weights would cost as much memory as the model, for a few percent of speed.
+      extra: { session: { disable_prepacking: '1' } },
+      ...(external.length > 0 ? { externalData: external.map(({ path, data }) => ({ path, data })) } : {}),
+    });
+  }
+
+  return {
+    async createSession(model, external = []) {
+      let session: ort.InferenceSession;
+      if (ready === undefined) {
+        const first = withModule(module, () => create(model, external));
+        ready = first.then(
+          () => undefined,
+          () => {
+            ready = undefined;
+          },
+        );
+        session = await first;
+      } else {
+        await ready;
+        session = await create(model, external);
+      }
+      return {
+        run: (inputs) => session.run(inputs),
+        inputNames: session.inputNames,
+        outputNames: session.outputNames,
+        release: () => session.release(),
+      };
+    },
+    memoryBytes: () => heap?.buffer.byteLength ?? 0,
+  };
+}
+
+/** Float tensor over the caller's array. */
+export function floatTensor(data: Float32Array, dims: readonly number[]): ort.Tensor {
+  return new ort.Tensor('float32', data, dims);
+}
+
+/** Float values of a named output. @throws when the model has no such output or another type: a wrong file in the slot. */
+export function floatOutput(outputs: Tensors, name: string): { data: Float32Array; dims: readonly number[] } {
+  const tensor = outputs[name];
+  if (tensor === undefined || !(tensor.data instanceof Float32Array)) {
+    throw new Error(`the model gives no float output "${name}"`);
+  }
+  return { data: tensor.data, dims: tensor.dims };
+}

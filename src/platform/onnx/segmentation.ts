@@ -1,0 +1,77 @@
+import { buildPowerset } from '../../diarization/powerset.ts';
+import type { SegmentationInfo, SegmentationPort } from '../../diarization/types.ts';
+import type { SegmentationEntry } from './manifest.ts';
+import { readOnnxMetadata } from './metadata.ts';
+import { floatOutput, floatTensor, type OnnxRuntime } from './runtime.ts';
+
+/** Facts that segmentation exports carry in their metadata, by our names. */
+const METADATA_FACTS = {
+  sample_rate: 'sampleRateHz',
+  window_samples: 'windowSamples',
+  window_size: 'windowSamples',
+  num_classes: 'classes',
+  num_speakers: 'maxLocalSpeakers',
+  max_simultaneous: 'maxSimultaneous',
+  powerset_max_classes: 'maxSimultaneous',
+  receptive_field_shift: 'frameShiftSamples',
+  receptive_field_size: 'frameSizeSamples',
+  frames_per_window: 'framesPerWindow',
+} as const;
+
+/**
+ * Opens a segmentation model: `x` [1, 1, windowSamples] → `y` [1, framesPerWindow, classes].
+ * What the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
+ * manifest has is taken from there.
+ *
+ * @throws when the file is damaged, or its classes do not fit the powerset that it declares
+ */
+export async function createSegmentation(
+  runtime: OnnxRuntime,
+  model: Uint8Array,
+  entry: SegmentationEntry,
+): Promise<SegmentationPort> {
+  const info = segmentationInfo(model, entry);
+  const session = await runtime.createSession(model);
+  const { windowSamples, framesPerWindow, classes } = info;
+  return {
+    info,
+    async run(window) {
+      const outputs = await session.run({ x: floatTensor(window, [1, 1, windowSamples]) });
+      const { data, dims } = floatOutput(outputs, 'y');
+      if (data.length !== framesPerWindow * classes) {
+        throw new Error(`${info.id} gave [${dims.join(', ')}], not [1, ${framesPerWindow}, ${classes}]`);
+      }
+      return data;
+    },
+  };
+}
+
+/** Facts of the manifest with those of the file's metadata over them. */
+export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): SegmentationInfo {
+  const facts: Record<string, number> = { ...entry.facts };
+  for (const [key, value] of readOnnxMetadata(model)) {
+    const name = METADATA_FACTS[key as keyof typeof METADATA_FACTS];
+    const number = Number(value);
+    if (name !== undefined && Number.isInteger(number) && number > 0) facts[name] = number;
+  }
+  if (facts.sampleRateHz !== 16000) throw new Error(`${entry.id} wants ${facts.sampleRateHz} Hz, not 16000 Hz`);
+  const info: SegmentationInfo = {
+    id: entry.id,
+    windowSamples: facts.windowSamples!,
+    classes: facts.classes!,
+    maxLocalSpeakers: facts.maxLocalSpeakers!,
+    maxSimultaneous: facts.maxSimultaneous!,
+    frameShiftSamples: facts.frameShiftSamples!,
+    frameSizeSamples: facts.frameSizeSamples!,
+    framesPerWindow: facts.framesPerWindow!,
+    tuned: entry.tuned,
+  };
+  const expected = buildPowerset(info.maxLocalSpeakers, info.maxSimultaneous).classes;
+  if (info.classes !== expected) {
+    throw new Error(
+      `${entry.id} has ${info.classes} classes; a powerset of ${info.maxLocalSpeakers} speakers, ` +
+        `${info.maxSimultaneous} at once, has ${expected}`,
+    );
+  }
+  return info;
+}

@@ -1,0 +1,20 @@
+import type { ProgressPort } from '../jobs/ports.ts';
+
+/** The methods of the job-progress object that may be called from outside. */
+export interface ProgressRpc {
+  begin(jobId: string, shardCount: number): Promise<void>;
+  report(shard: number, fraction: number): Promise<void>;
+  partDone(jobId: string, shard: number): Promise<void>;
+  fraction(): Promise<number>;
+}
+
+/** `ProgressPort` over one Durable Object a job. */
+export function createProgress(namespace: DurableObjectNamespace): ProgressPort {
+  const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as ProgressRpc;
+  return {
+    begin: (jobId, shardCount) => of(jobId).begin(jobId, shardCount),
+    report: (jobId, shard, fraction) => of(jobId).report(shard, fraction),
+    partDone: (jobId, shard) => of(jobId).partDone(jobId, shard),
+    fraction: (jobId) => of(jobId).fraction(),
+  };
+}

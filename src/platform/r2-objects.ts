@@ -1,0 +1,93 @@
+import type { ObjectStore } from '../jobs/ports.ts';
+
+/** R2 wants equal parts of at least 5 MiB, the last one excepted. */
+const PART_BYTES = 8 * 1024 * 1024;
+const DELETE_BATCH = 1000;
+
+/** `ObjectStore` over an R2 bucket. */
+export function createObjectStore(bucket: R2Bucket): ObjectStore {
+  return {
+    async put(key, bytes) {
+      await bucket.put(key, bytes);
+    },
+
+    putStream: (key, chunks) => putStream(bucket, key, chunks),
+
+    async get(key) {
+      const object = await bucket.get(key);
+      return object ? new Uint8Array(await object.arrayBuffer()) : undefined;
+    },
+
+    async getRange(key, offset, length) {
+      const object = await bucket.get(key, { range: { offset, length } });
+      if (!object) throw new Error(`object ${key} is gone`);
+      return new Uint8Array(await object.arrayBuffer());
+    },
+
+    async openStream(key) {
+      const object = await bucket.get(key);
+      return object?.body;
+    },
+
+    async exists(key) {
+      return (await bucket.head(key)) !== null;
+    },
+
+    async deleteMany(keys) {
+      for (let from = 0; from < keys.length; from += DELETE_BATCH) {
+        await bucket.delete(keys.slice(from, from + DELETE_BATCH));
+      }
+    },
+
+    async list(prefix, limit) {
+      const { objects } = await bucket.list({ prefix, limit });
+      return objects.map((object) => object.key);
+    },
+
+    async folders(prefix, limit) {
+      const { delimitedPrefixes } = await bucket.list({ prefix, limit, delimiter: '/' });
+      return delimitedPrefixes.map((folder) => folder.slice(prefix.length, -1));
+    },
+  };
+}
+
+/** Encodes chunks of text into one reused part buffer; small objects take one put, larger ones a multipart upload. */
+async function putStream(bucket: R2Bucket, key: string, chunks: Iterable<string>): Promise<void> {
+  const encoder = new TextEncoder();
+  let buffer = new Uint8Array(64 * 1024);
+  let used = 0;
+  let upload: R2MultipartUpload | undefined;
+  const parts: R2UploadedPart[] = [];
+  try {
+    for (const chunk of chunks) {
+      const bytes = encoder.encode(chunk);
+      for (let read = 0; read < bytes.length; ) {
+        if (used === buffer.length) {
+          if (used < PART_BYTES) {
+            const grown = new Uint8Array(Math.min(PART_BYTES, used * 2));
+            grown.set(buffer);
+            buffer = grown;
+          } else {
+            upload ??= await bucket.createMultipartUpload(key);
+            parts.push(await upload.uploadPart(parts.length + 1, buffer));
+            used = 0;
+          }
+        }
+        const count = Math.min(bytes.length - read, buffer.length - used);
+        buffer.set(bytes.subarray(read, read + count), used);
+        used += count;
+        read += count;
+      }
+    }
+    const rest = buffer.subarray(0, used);
+    if (!upload) {
+      await bucket.put(key, rest);
+      return;
+    }
+    if (used > 0) parts.push(await upload.uploadPart(parts.length + 1, rest));
+    await upload.complete(parts);
+  } catch (error) {
+    await upload?.abort();
+    throw error;
+  }
+}

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startStorage } from '../../test/helpers/database.ts';
+import { PART_BYTES, storeBody } from './r2-upload.ts';
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+beforeAll(async () => {
+  storage = await startStorage();
+});
+afterAll(() => storage?.stop());
+
+/** A body of unknown length whose bytes tell their position. */
+function body(sizeBytes: number, failAt = Number.POSITIVE_INFINITY): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= failAt) return controller.error(new Error('hung up'));
+      if (at >= sizeBytes) return controller.close();
+      const chunk = Uint8Array.from({ length: Math.min(1_000_003, sizeBytes - at) }, (_, i) => ((at + i) * 31) & 0xff);
+      at += chunk.length;
+      controller.enqueue(chunk);
+    },
+  });
+}
+const store = (key: string, source: ReadableStream<Uint8Array>, maxBytes = 64 * 1024 * 1024) =>
+  storeBody(storage.bucket, key, source, { contentLength: undefined, maxBytes });
+
+it.each([1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 12345])(
+  'stores %i bytes of unknown length as they came',
+  async (sizeBytes) => {
+    expect(await store(`size-${sizeBytes}`, body(sizeBytes))).toEqual({ ok: true, value: { sizeBytes } });
+    const object = await storage.bucket.get(`size-${sizeBytes}`);
+    const bytes = new Uint8Array((await object?.arrayBuffer()) ?? new ArrayBuffer(0));
+    expect(bytes.length).toBe(sizeBytes);
+    expect(bytes.every((byte, i) => byte === ((i * 31) & 0xff))).toBe(true);
+  },
+);
+
+it('refuses an empty body and one that is too large, and leaves nothing behind', async () => {
+  expect(await store('empty', body(0))).toEqual({ ok: false, error: { kind: 'empty' } });
+  const tooLarge = await store('large', body(2 * PART_BYTES), PART_BYTES + 1);
+  expect(tooLarge).toEqual({ ok: false, error: { kind: 'too_large' } });
+  const small = await store('large', body(100), 99);
+  expect(small).toEqual({ ok: false, error: { kind: 'too_large' } });
+  expect([await storage.bucket.head('empty'), await storage.bucket.head('large')]).toEqual([null, null]);
+});
+
+it('leaves nothing behind when the sender hangs up', async () => {
+  await expect(store('gone', body(3 * PART_BYTES, 2 * PART_BYTES))).rejects.toThrow('hung up');
+  expect(await storage.bucket.head('gone')).toBeNull();
+});

@@ -1,0 +1,106 @@
+import type { ByteSource } from '../../audio/types.ts';
+import { isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
+import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
+import { contradicts, parseContentRange } from './http-headers.ts';
+
+export interface HttpFile {
+  readonly url: string;
+  /** Entity tag or date that `If-Range` pins. */
+  readonly validator?: string;
+  readonly sizeBytes: number;
+}
+
+/**
+ * Ranged reads of one file, pinned: a file that changes under the reader is an error, never a mixture. Each read is tried
+ * again with pauses when the connection breaks (idle connections that the server has closed are common).
+ *
+ * Redirects are followed once and remembered; when what they led to stops working, they are followed anew.
+ */
+export class HttpSource implements ByteSource {
+  readonly sizeBytes: number;
+  readonly #client: HttpClient;
+  readonly #file: HttpFile;
+  #address: string;
+  /** Reused by every read. */
+  #buffer = new Uint8Array(0);
+
+  constructor(client: HttpClient, file: HttpFile) {
+    this.#client = client;
+    this.#file = file;
+    this.#address = file.url;
+    this.sizeBytes = file.sizeBytes;
+  }
+
+  async read(offset: number, length: number): Promise<Uint8Array> {
+    const wanted = Math.min(length, this.sizeBytes - offset);
+    if (wanted <= 0) return new Uint8Array(0);
+    const { backoffMs } = this.#client;
+    for (let attempt = 0; ; attempt++) {
+      const result = await this.#tryRead(offset, wanted);
+      if (result.ok) return result.value;
+      const isRedirected = this.#address !== this.#file.url;
+      if (isRedirected) this.#address = this.#file.url;
+      const again = isPassing(result.error) || (isRedirected && result.error.kind === 'http_status');
+      if (!again || attempt >= backoffMs.length) throw new SourceReadError(result.error);
+      await sleep(backoffMs[attempt]);
+    }
+  }
+
+  async #tryRead(offset: number, length: number): Promise<SourceResult<Uint8Array>> {
+    const last = offset + length - 1;
+    const pin: Record<string, string> = this.#file.validator ? { 'If-Range': this.#file.validator } : {};
+    const opened = await get(this.#client, this.#address, { Range: `bytes=${offset}-${last}`, ...pin });
+    if (!opened.ok) return opened;
+    const fault = this.#faultOf(opened.value, offset, last);
+    if (fault) {
+      await opened.value.cancel();
+      return { ok: false, error: fault };
+    }
+    this.#address = opened.value.url.href;
+    return this.#readBody(opened.value, length);
+  }
+
+  #faultOf({ response, url }: Opened, offset: number, last: number): SourceError | undefined {
+    const { status, headers } = response;
+    const { validator, sizeBytes } = this.#file;
+    if (status === 416 || status === 412) return CHANGED;
+    if (status === 200) {
+      // A whole file in answer to If-Range: another file, unless the server says that it is still this one.
+      const isSame = validator !== undefined && !contradicts(headers, validator);
+      const length = Number(headers.get('Content-Length') ?? Number.NaN);
+      return isSame &&
+        length === sizeBytes &&
+        headers.get(validator.startsWith('"') ? 'ETag' : 'Last-Modified') !== null
+        ? { kind: 'server_error', message: `The server ${url.host} did not send the part that was asked for.` }
+        : CHANGED;
+    }
+    if (status !== 206) return statusError(url.host, status);
+    const range = parseContentRange(headers.get('Content-Range'));
+    if (validator !== undefined && contradicts(headers, validator)) return CHANGED;
+    if (range?.total !== undefined && range.total !== sizeBytes) return CHANGED;
+    if (!range || range.start !== offset || range.end !== last) {
+      return { kind: 'server_error', message: `The server ${url.host} sent another part than was asked for.` };
+    }
+    return undefined;
+  }
+
+  async #readBody(opened: Opened, length: number): Promise<SourceResult<Uint8Array>> {
+    if (this.#buffer.length < length) this.#buffer = new Uint8Array(length);
+    let filled = 0;
+    try {
+      for await (const chunk of opened.chunks()) {
+        if (filled + chunk.length <= length) this.#buffer.set(chunk, filled);
+        filled += chunk.length;
+        if (filled > length) break;
+      }
+    } catch (error) {
+      if (error instanceof SourceReadError) return { ok: false, error: error.error };
+      throw error;
+    }
+    if (filled === length) return { ok: true, value: this.#buffer.subarray(0, length) };
+    const message = `The server ${opened.url.host} sent a part of the wrong length.`;
+    return { ok: false, error: { kind: 'unreachable', message } };
+  }
+}
+
+const CHANGED: SourceError = { kind: 'changed', message: 'The recording changed while it was being processed.' };

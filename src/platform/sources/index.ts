@@ -1,0 +1,44 @@
+import type { SourceRef, SourcesPort } from '../../jobs/ports.ts';
+import { decodeDataUrl } from './data-url.ts';
+import type { HttpClient } from './http-client.ts';
+import { HttpSource } from './http-source.ts';
+import { openObject } from './object-source.ts';
+import { resolveHttp } from './resolve-http.ts';
+
+export { type SourceError, type SourceErrorKind, SourceReadError } from './errors.ts';
+
+export interface SourcesOptions extends Partial<HttpClient> {
+  readonly bucket: R2Bucket;
+  readonly allowLoopback: boolean;
+}
+
+const HEADERS_TIMEOUT_MS = 15_000;
+const STALL_TIMEOUT_MS = 30_000;
+const BACKOFF_MS = [200, 1000, 3000];
+
+/** Recordings by address: http, https, `data:`, and objects in R2. */
+export function createSources(options: SourcesOptions): SourcesPort {
+  const client: HttpClient = {
+    fetch: (url, init) => fetch(url, init),
+    headersTimeoutMs: HEADERS_TIMEOUT_MS,
+    stallTimeoutMs: STALL_TIMEOUT_MS,
+    backoffMs: BACKOFF_MS,
+    ...options,
+  };
+  const { bucket } = options;
+  return {
+    async resolve(url, spoolKey, { maxBytes }) {
+      if (!/^data:/i.test(url)) return resolveHttp(client, url, { bucket, key: spoolKey, maxBytes });
+      const decoded = decodeDataUrl(url);
+      if (!decoded.ok) return decoded;
+      await bucket.put(spoolKey, decoded.value);
+      return { ok: true, value: { kind: 'object', key: spoolKey, sizeBytes: decoded.value.length } };
+    },
+
+    open(ref: SourceRef) {
+      return ref.kind === 'http'
+        ? new HttpSource(client, ref)
+        : openObject(bucket, ref.key, ref.sizeBytes, client.backoffMs);
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import type { ByteSource } from '../../audio/types.ts';
+import { SourceReadError } from './errors.ts';
+import { sleep } from './http-client.ts';
+
+/**
+ * Ranged reads of an object in R2.
+ *
+ * @param backoffMs pauses before the second, third … try of a read
+ * @throws from `read`: SourceReadError when the object is gone; whatever R2 failed with last, after the retries
+ */
+export function openObject(bucket: R2Bucket, key: string, sizeBytes: number, backoffMs: readonly number[]): ByteSource {
+  return {
+    sizeBytes,
+    async read(offset, length) {
+      const wanted = Math.min(length, sizeBytes - offset);
+      if (wanted <= 0) return new Uint8Array(0);
+      for (let attempt = 0; ; attempt++) {
+        try {
+          const object = await bucket.get(key, { range: { offset, length: wanted } });
+          if (!object || object.size !== sizeBytes) {
+            throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
+          }
+          return new Uint8Array(await object.arrayBuffer());
+        } catch (error) {
+          if (error instanceof SourceReadError || attempt >= backoffMs.length) throw error;
+          await sleep(backoffMs[attempt]);
+        }
+      }
+    },
+  };
+}

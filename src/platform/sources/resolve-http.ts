@@ -1,0 +1,124 @@
+import { textKind } from '../../audio/index.ts';
+import type { SourceRef } from '../../jobs/ports.ts';
+import { EMPTY, isPassing, refuse, SourceReadError, type SourceResult, statusError, tooLarge } from './errors.ts';
+import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
+import { contentLength, isEncoded, isSigned, parseContentRange, validatorOf } from './http-headers.ts';
+import { findSpooled, spool } from './spool.ts';
+
+export interface SpoolTarget {
+  readonly bucket: R2Bucket;
+  readonly key: string;
+  readonly maxBytes: number;
+}
+
+/** Bytes of the probe: enough to recognise a web page. */
+const PROBE_BYTES = 1024;
+
+/**
+ * Finds out how the recording at an address can be read. Where the server gives ranges of a file that it can pin, the
+ * reference is to the server; otherwise (no ranges, no validator, compressed, an address that expires) the file is
+ * copied into R2 once and the reference is to the copy. Running it again reuses a finished copy.
+ */
+export async function resolveHttp(
+  client: HttpClient,
+  url: string,
+  target: SpoolTarget,
+): Promise<SourceResult<SourceRef>> {
+  const spooled = await findSpooled(target.bucket, target.key);
+  if (spooled !== undefined) return { ok: true, value: { kind: 'object', key: target.key, sizeBytes: spooled } };
+  for (let attempt = 0; ; attempt++) {
+    const result = await tryResolve(client, url, target);
+    if (result.ok || !isPassing(result.error) || attempt >= client.backoffMs.length) return result;
+    await sleep(client.backoffMs[attempt]);
+  }
+}
+
+async function tryResolve(client: HttpClient, url: string, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
+  const opened = await get(client, url, { Range: `bytes=0-${PROBE_BYTES - 1}` });
+  if (!opened.ok) return opened;
+  const probe = opened.value;
+  if (probe.response.status === 200) return spoolBody(probe, target);
+  try {
+    if (probe.response.status === 416) {
+      if (/\/0$/.test(probe.response.headers.get('Content-Range') ?? '')) return { ok: false, error: EMPTY };
+    } else if (probe.response.status === 206) {
+      const ranged = await fromRanges(probe, url, target.maxBytes);
+      if (ranged) return ranged;
+    } else {
+      return { ok: false, error: failedStatus(probe) };
+    }
+  } finally {
+    await probe.cancel();
+  }
+  const whole = await get(client, url, {});
+  if (!whole.ok) return whole;
+  if (whole.value.response.status === 200) return spoolBody(whole.value, target);
+  await whole.value.cancel();
+  return { ok: false, error: failedStatus(whole.value) };
+}
+
+function failedStatus({ response, url }: Opened) {
+  return response.status === 204 ? EMPTY : statusError(url.host, response.status);
+}
+
+/** undefined when the server's ranges are of no use. */
+async function fromRanges(probe: Opened, url: string, maxBytes: number): Promise<SourceResult<SourceRef> | undefined> {
+  const { headers } = probe.response;
+  const range = parseContentRange(headers.get('Content-Range'));
+  const validator = validatorOf(headers);
+  if (range?.start !== 0 || range.total === undefined || isEncoded(headers)) return undefined;
+  if (range.total > maxBytes) return { ok: false, error: tooLarge(maxBytes) };
+  if (validator === undefined || isSigned(new URL(url))) return undefined;
+  if (isHtml(headers)) {
+    try {
+      for await (const chunk of probe.chunks()) {
+        if (textKind(chunk) === 'a web page') return webPage(probe);
+        break;
+      }
+    } catch (error) {
+      if (error instanceof SourceReadError) return { ok: false, error: error.error };
+      throw error;
+    }
+  }
+  return { ok: true, value: { kind: 'http', url, validator, sizeBytes: range.total } };
+}
+
+async function spoolBody(opened: Opened, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
+  const { headers } = opened.response;
+  const declared = contentLength(headers);
+  const refused =
+    declared !== undefined && declared > target.maxBytes
+      ? tooLarge(target.maxBytes)
+      : declared === 0
+        ? EMPTY
+        : undefined;
+  if (refused) {
+    await opened.cancel();
+    return { ok: false, error: refused };
+  }
+  const checked = checkedChunks(opened, declared);
+  const stored = await spool(target.bucket, target.key, checked, target.maxBytes);
+  if (!stored.ok) return stored;
+  return { ok: true, value: { kind: 'object', key: target.key, sizeBytes: stored.value.sizeBytes } };
+}
+
+/** The body, refused when it is a web page, or shorter than it said. */
+async function* checkedChunks(opened: Opened, declared: number | undefined): AsyncGenerator<Uint8Array> {
+  let sizeBytes = 0;
+  for await (const chunk of opened.chunks()) {
+    if (sizeBytes === 0 && isHtml(opened.response.headers) && textKind(chunk) === 'a web page') {
+      throw new SourceReadError(webPage(opened).error);
+    }
+    sizeBytes += chunk.length;
+    yield chunk;
+  }
+  if (declared !== undefined && sizeBytes < declared) {
+    throw new SourceReadError({ kind: 'unreachable', message: `The connection to ${opened.url.host} broke off.` });
+  }
+}
+
+const isHtml = (headers: Headers): boolean =>
+  /^(text\/html|application\/xhtml)/i.test(headers.get('Content-Type') ?? '');
+
+const webPage = ({ url }: Opened) =>
+  refuse('web_page', `The address on ${url.host} leads to a web page, not to a recording.`);

@@ -1,0 +1,151 @@
+import type { CodecSpec, DecoderPort, PacketDecoder } from '../../audio/types.ts';
+import { instantiate, ResultBuffer } from './instance.ts';
+
+/** What `wasm/codecs/codecs.c` exports; pointers and handles are byte offsets, 0 for "no". */
+interface CodecExports {
+  readonly memory: WebAssembly.Memory;
+  rc_alloc(bytes: number): number;
+  rc_free(pointer: number): void;
+  rc_open(
+    name: number,
+    sampleRateHz: number,
+    channels: number,
+    extra: number,
+    extraBytes: number,
+    blockAlign: number,
+    bitsPerSample: number,
+  ): number;
+  rc_input(handle: number, bytes: number): number;
+  rc_decode(handle: number, bytes: number): number;
+  rc_output(handle: number): number;
+  rc_rate(handle: number): number;
+  rc_close(handle: number): void;
+}
+
+/** libavcodec's names of the decoders. */
+const DECODER_NAMES: Record<CodecSpec['codec'], string> = { mp3: 'mp3float', flac: 'flac' };
+
+const NOTHING = new Uint8Array(0);
+
+/** One instance with all that was opened in it. A trap leaves its memory in an unknown state: it is then given up as a whole. */
+interface Runtime {
+  readonly exports: CodecExports;
+  broken: boolean;
+}
+
+function withBytes<T>(exports: CodecExports, bytes: Uint8Array, use: (pointer: number) => T): T {
+  const pointer = bytes.length > 0 ? exports.rc_alloc(bytes.length) : 0;
+  if (pointer !== 0) new Uint8Array(exports.memory.buffer, pointer, bytes.length).set(bytes);
+  const result = use(pointer);
+  if (pointer !== 0) exports.rc_free(pointer);
+  return result;
+}
+
+function openHandle({ exports }: Runtime, spec: CodecSpec, extraData: Uint8Array): number {
+  const name = new TextEncoder().encode(`${DECODER_NAMES[spec.codec]}\0`);
+  return withBytes(exports, name, (namePointer) =>
+    withBytes(exports, extraData, (extra) =>
+      exports.rc_open(namePointer, spec.sampleRateHz, spec.channels, extra, extraData.length, 0, 0),
+    ),
+  );
+}
+
+class WasmDecoder implements PacketDecoder {
+  private readonly result = new ResultBuffer();
+  private runtime: Runtime | undefined;
+  private handle = 0;
+  private closed = false;
+  private rateHz: number;
+
+  constructor(
+    private readonly current: () => Runtime,
+    private readonly spec: CodecSpec,
+  ) {
+    this.rateHz = spec.sampleRateHz;
+    if (!this.ready()) throw new Error(`the decoder for ${spec.codec} is not in this build or refuses its parameters`);
+  }
+
+  get sampleRateHz(): number {
+    return this.rateHz;
+  }
+
+  decode(packet: Uint8Array): Float32Array {
+    const runtime = this.ready();
+    if (!runtime) return this.result.reserve(0);
+    try {
+      let count = this.decodeOnce(runtime, packet);
+      if (count < 0 && this.spec.codec === 'flac') count = this.decodeAlone(runtime, packet);
+      if (count <= 0) return this.result.reserve(0);
+      this.rateHz = runtime.exports.rc_rate(this.handle);
+      return this.result.copy(runtime.exports.memory, runtime.exports.rc_output(this.handle), count);
+    } catch (error) {
+      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+      runtime.broken = true;
+      return this.result.reserve(0);
+    }
+  }
+
+  close(): void {
+    if (this.runtime && !this.runtime.broken) this.runtime.exports.rc_close(this.handle);
+    this.closed = true;
+    this.runtime = undefined;
+    this.handle = 0;
+  }
+
+  /** Samples at `rc_output`, 0 for a packet that gives none, −1 for a damaged one. */
+  private decodeOnce({ exports }: Runtime, packet: Uint8Array): number {
+    const input = exports.rc_input(this.handle, packet.length);
+    if (input === 0) return -1;
+    new Uint8Array(exports.memory.buffer, input, packet.length).set(packet);
+    return exports.rc_decode(this.handle, packet.length);
+  }
+
+  /**
+   * FLAC frames stand alone and mostly carry all that a decoder needs: one that does not fit the private data (damaged, or of the
+   * first of two joined recordings) gets a decoder that goes by the frame.
+   */
+  private decodeAlone(runtime: Runtime, packet: Uint8Array): number {
+    this.reopen(runtime, NOTHING);
+    const count = this.handle === 0 ? -1 : this.decodeOnce(runtime, packet);
+    if (count <= 0) this.reopen(runtime, this.spec.extraData ?? NOTHING);
+    return count;
+  }
+
+  private reopen(runtime: Runtime, extraData: Uint8Array): void {
+    if (this.handle !== 0) runtime.exports.rc_close(this.handle);
+    this.handle = openHandle(runtime, this.spec, extraData) || openHandle(runtime, this.spec, NOTHING);
+  }
+
+  /** The live runtime; opens there anew when the one before is broken. */
+  private ready(): Runtime | undefined {
+    if (this.closed) return undefined;
+    const runtime = this.current();
+    if (runtime !== this.runtime) {
+      this.runtime = runtime;
+      this.handle = 0;
+      this.reopen(runtime, this.spec.extraData ?? NOTHING);
+    }
+    return this.handle === 0 ? undefined : runtime;
+  }
+}
+
+export interface Decoders extends DecoderPort {
+  /** Linear memory in use, in bytes; it never shrinks. */
+  memoryBytes(): number;
+}
+
+/**
+ * Audio decoders: libavcodec in `wasm/codecs/codecs.wasm`, one instance for all decoders opened here. Instantiates at once.
+ * `open` throws only for a codec that the module was built without.
+ */
+export function createDecoders(module: WebAssembly.Module): Decoders {
+  let runtime: Runtime | undefined;
+  const current = () => {
+    if (!runtime || runtime.broken) runtime = { exports: instantiate<CodecExports>(module), broken: false };
+    return runtime;
+  };
+  return {
+    open: (spec) => new WasmDecoder(current, spec),
+    memoryBytes: () => current().exports.memory.buffer.byteLength,
+  };
+}

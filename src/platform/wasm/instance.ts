@@ -1,0 +1,37 @@
+/** A reused array outside the wasm memory: results survive a growth of that memory, which detaches every view of it. */
+export class ResultBuffer {
+  private store = new Float32Array(0);
+
+  /** Copies `[pointer, pointer + count)` floats of the memory. The view is valid until the next call. */
+  copy(memory: WebAssembly.Memory, pointer: number, count: number): Float32Array {
+    const view = this.reserve(count);
+    if (count > 0) view.set(new Float32Array(memory.buffer, pointer, count));
+    return view;
+  }
+
+  /** A view of `count` floats, contents unspecified. */
+  reserve(count: number): Float32Array {
+    if (count > this.store.length) this.store = new Float32Array(Math.max(count, 2 * this.store.length));
+    return this.store.subarray(0, count);
+  }
+}
+
+/**
+ * Instantiates a reactor module at once: statically imported modules are compiled already, in workerd as in Node.
+ * The modules need no system; the few WASI functions that libc links in answer "not supported".
+ */
+export function instantiate<Exports>(module: WebAssembly.Module): Exports {
+  const notSupported = () => 52;
+  const wasi: Record<string, () => number> = {};
+  for (const { module: from, name } of WebAssembly.Module.imports(module)) {
+    if (from !== 'wasi_snapshot_preview1') throw new Error(`unexpected wasm import ${from}.${name}`);
+    wasi[name] = notSupported;
+  }
+  wasi.proc_exit = () => {
+    throw new WebAssembly.RuntimeError('the module gave up');
+  };
+  const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi });
+  const exports = instance.exports as unknown as Exports & { _initialize(): void };
+  exports._initialize();
+  return exports;
+}

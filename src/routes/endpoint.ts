@@ -1,0 +1,79 @@
+import { createRoute, type OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import type { Handler } from 'hono';
+import { apiErrorSchema, validationErrorSchema } from '../contract/errors.ts';
+import type { Scope } from '../jobs/app-services.ts';
+import { authenticate, requireScope } from '../middleware/auth.ts';
+import type { AppEnv, AppMiddleware } from '../middleware/context.ts';
+import { refuse } from '../middleware/refusals.ts';
+
+/** Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the credential). */
+export type Access = Scope | 'any key' | 'public';
+
+/** One endpoint: what the API document says about it, who may call it, and what it does. */
+export interface Endpoint {
+  readonly route: RouteConfig & { getRoutingPath(): string };
+  readonly access: Access;
+  readonly handle: Handler<AppEnv>;
+}
+
+const ERROR_DESCRIPTIONS = {
+  401: 'Bad, missing or revoked key',
+  402: 'Neither a subscription nor enough credit',
+  403: 'The key lacks the scope',
+  404: 'Unknown, or of another account',
+  409: 'The Idempotency-Key was used with another request',
+  413: 'Body too large',
+  415: 'The body is not JSON',
+} as const;
+type ErrorStatus = keyof typeof ERROR_DESCRIPTIONS;
+
+/** Response entries of the API document for the errors that an endpoint can answer with. */
+export function errorResponses(...statuses: readonly (400 | ErrorStatus)[]): RouteConfig['responses'] {
+  return Object.fromEntries(
+    statuses.map((status) => [
+      status,
+      status === 400
+        ? { description: 'Invalid request', content: { 'application/json': { schema: validationErrorSchema } } }
+        : { description: ERROR_DESCRIPTIONS[status], content: { 'application/json': { schema: apiErrorSchema } } },
+    ]),
+  );
+}
+
+/** Declares an endpoint; every one that is not public wants a bearer key in the API document too. */
+export function endpoint<R extends RouteConfig>(route: R, access: Access, handle: Handler<AppEnv>): Endpoint {
+  const security = access === 'public' ? [] : [{ bearer: [] }];
+  return { route: createRoute({ security, ...route }), access, handle };
+}
+
+/**
+ * Registers endpoints and, for each of their paths, the answer to any other method: 405 with `Allow`, 204 to OPTIONS.
+ *
+ * The handlers read their bodies themselves. The validators that `app.openapi` would install skip a body without a JSON
+ * Content-Type and stop at a fault of syntax in their own format; the contract wants such bodies read and all faults
+ * told at once.
+ */
+export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
+  const methodsByPath = new Map<string, { methods: string[]; access: Access }>();
+  for (const { route, access, handle } of endpoints) {
+    app.openAPIRegistry.registerPath(route);
+    const path = route.getRoutingPath();
+    app.on([route.method.toUpperCase()], [path], ...guards(access), handle);
+    const known = methodsByPath.get(path) ?? { methods: [], access };
+    known.methods.push(...(route.method === 'get' ? ['GET', 'HEAD'] : [route.method.toUpperCase()]));
+    methodsByPath.set(path, known);
+  }
+  for (const [path, { methods, access }] of methodsByPath) {
+    const allow = [...methods, 'OPTIONS'].join(', ');
+    if (access !== 'public') app.use(path, authenticate);
+    app.all(path, (c) => {
+      if (c.req.method !== 'OPTIONS') return refuse(c, { kind: 'method_not_allowed', allow });
+      c.header('Allow', allow);
+      return c.body(null, 204);
+    });
+  }
+}
+
+function guards(access: Access): AppMiddleware[] {
+  if (access === 'public') return [];
+  return access === 'any key' ? [authenticate] : [authenticate, requireScope(access)];
+}

@@ -1,0 +1,48 @@
+import { z } from '@hono/zod-openapi';
+import { type JobResult, jobResultSchema } from '../contract/jobs.ts';
+import type { ErrorOutput } from '../contract/outputs.ts';
+import type { JobView } from '../jobs/app-services.ts';
+import { refuse } from '../middleware/refusals.ts';
+import { endpoint, errorResponses } from './endpoint.ts';
+import { wrapStream } from './wrap-stream.ts';
+
+/** GET /v1/jobs/{jobId}: a job with its output, once there is one. */
+export const readJob = endpoint(
+  {
+    method: 'get',
+    path: '/v1/jobs/{jobId}',
+    summary: 'Read a job',
+    request: { params: z.object({ jobId: z.string() }) },
+    responses: {
+      200: { description: 'The job', content: { 'application/json': { schema: jobResultSchema } } },
+      ...errorResponses(401, 403, 404),
+    },
+  },
+  'jobs:read',
+  async (c) => {
+    const { jobs } = c.get('services');
+    const job = await jobs.find(c.get('principal').account.id, c.req.param('jobId') ?? '');
+    if (!job) return refuse(c, { kind: 'not_found' });
+    const head = describe(job);
+    // In a header, since the contract's body has no place for it.
+    if (job.progress !== undefined) c.header('X-Job-Progress', job.progress.toFixed(3));
+    // The stored output can hold hundreds of thousands of values: it passes through as bytes, never parsed.
+    const output = job.status === 'succeeded' && c.req.method !== 'HEAD' ? await jobs.openOutput(job.id) : undefined;
+    if (!output) return c.json(head);
+    const body = wrapStream(`${JSON.stringify(head).slice(0, -1)},"output":`, output, '}');
+    return c.body(body, 200, { 'Content-Type': 'application/json' });
+  },
+);
+
+/** The job without the output document of a success. */
+function describe(job: JobView): JobResult {
+  const output: ErrorOutput | undefined = job.error && { error: job.error.message, code: job.error.code };
+  return {
+    jobId: job.id,
+    status: job.status,
+    createdAt: new Date(job.createdAt).toISOString(),
+    updatedAt: new Date(job.updatedAt).toISOString(),
+    ...(job.metadata && { metadata: job.metadata }),
+    ...(output && { output }),
+  };
+}

@@ -1,0 +1,61 @@
+import { z } from '@hono/zod-openapi';
+import { mediaAddressSchema, mediaBodySchema, parseMediaBody } from '../contract/media.ts';
+import { readJsonBody } from '../middleware/json-body.ts';
+import { refuse } from '../middleware/refusals.ts';
+import { endpoint, errorResponses } from './endpoint.ts';
+
+export const UPLOAD_MAX_BYTES = 1024 ** 3;
+
+/** POST /v1/media/input: an address to upload a recording to. */
+export const createUpload = endpoint(
+  {
+    method: 'post',
+    path: '/v1/media/input',
+    summary: 'Get an upload address for a recording',
+    request: { body: { required: true, content: { 'application/json': { schema: mediaBodySchema } } } },
+    responses: {
+      201: { description: 'Where to PUT the bytes', content: { 'application/json': { schema: mediaAddressSchema } } },
+      ...errorResponses(400, 401, 403, 413, 415),
+    },
+  },
+  'media:write',
+  async (c) => {
+    const { media } = c.get('services');
+    const body = await readJsonBody(c);
+    if (!body.ok) return refuse(c, body.error);
+    const parsed = parseMediaBody(body.value);
+    if (!parsed.ok) return refuse(c, { kind: 'invalid', errors: parsed.errors });
+    const { account } = c.get('principal');
+    return c.json(await media.createUpload(account.id, parsed.value.name, new URL(c.req.url).origin), 201);
+  },
+);
+
+/** PUT to the address of `createUpload`: the raw bytes of the recording. The ticket in the path is the credential. */
+export const upload = endpoint(
+  {
+    method: 'put',
+    path: '/v1/media/upload/{ticket}',
+    summary: 'Upload a recording',
+    request: {
+      params: z.object({ ticket: z.string() }),
+      body: { required: true, content: { '*/*': { schema: z.string().openapi({ format: 'binary' }) } } },
+    },
+    responses: { 200: { description: 'Stored' }, ...errorResponses(400, 401, 413) },
+  },
+  'public',
+  async (c) => {
+    const { media } = c.get('services');
+    const declared = c.req.header('Content-Length');
+    const contentLength = declared !== undefined && /^\d+$/.test(declared) ? Number(declared) : undefined;
+    const stored = await media.acceptUpload(c.req.param('ticket') ?? '', c.req.raw.body, contentLength);
+    if (stored.ok) return c.body(null, 200);
+    switch (stored.error.kind) {
+      case 'too_large':
+        return refuse(c, { kind: 'body_too_large', maxBytes: UPLOAD_MAX_BYTES });
+      case 'empty':
+        return refuse(c, { kind: 'invalid', errors: [{ field: 'body', message: 'is empty' }] });
+      default:
+        return refuse(c, { kind: stored.error.kind });
+    }
+  },
+);

@@ -1,0 +1,48 @@
+import { createApp } from './app.ts';
+import type { Env } from './env.ts';
+import { expire } from './jobs/expire.ts';
+import { handleDeadLetter, handleMessage } from './jobs/handle.ts';
+import { messageSchema } from './jobs/messages.ts';
+import { Mutex } from './jobs/mutex.ts';
+import { resendLost } from './jobs/resend.ts';
+import { log } from './platform/log.ts';
+import { appServices, jobPorts } from './services.ts';
+
+export { JobProgress } from '../durable-objects/job-progress.ts';
+
+const DEAD_LETTER_QUEUE = 'rollcall-dead';
+/** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
+const BOOT_CRON = '@boot';
+
+const app = createApp(appServices);
+const mutex = new Mutex();
+
+export default {
+  fetch: app.fetch,
+
+  async queue(batch, env) {
+    const ports = jobPorts(env);
+    for (const delivery of batch.messages) {
+      const parsed = messageSchema.safeParse(delivery.body);
+      if (!parsed.success) {
+        log('error', 'unreadable_message', { queue: batch.queue });
+        delivery.ack();
+        continue;
+      }
+      if (batch.queue === DEAD_LETTER_QUEUE) {
+        await handleDeadLetter(ports, parsed.data);
+        delivery.ack();
+        continue;
+      }
+      const verdict = await handleMessage(ports, mutex, parsed.data, delivery.attempts);
+      if (verdict.kind === 'done') delivery.ack();
+      else delivery.retry({ delaySeconds: verdict.delaySeconds });
+    }
+  },
+
+  async scheduled(controller, env) {
+    const ports = jobPorts(env);
+    await resendLost(ports, controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now());
+    await expire(ports);
+  },
+} satisfies ExportedHandler<Env>;

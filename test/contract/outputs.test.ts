@@ -1,0 +1,132 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { diarizeOutputSchema, type Turn } from '../../src/contract/outputs.ts';
+import { type Answer, type ContractService, startContractService } from './service.ts';
+
+const RECORDING = join(import.meta.dirname, '../fixtures/conversation.mp3');
+const ALL_OUTPUTS = {
+  exclusive: true,
+  confidence: true,
+  turnLevelConfidence: true,
+  speechProbability: true,
+  crosstalkProbability: true,
+  speakerProbability: true,
+};
+
+let service: ContractService;
+let full: Answer['body'];
+beforeAll(async () => {
+  service = await startContractService();
+  const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://conversation' } });
+  await service.call('PUT', body.url, { key: null, body: new Uint8Array(readFileSync(RECORDING)) });
+  full = await run({ url: 'media://conversation', ...ALL_OUTPUTS, metadata: { call: '4711' } });
+}, 180_000);
+afterAll(() => service?.stop());
+
+/** Starts a job and polls it to its end, as clients do. */
+async function run(request: object): Promise<Answer['body']> {
+  const { status, body } = await service.call('POST', '/v1/diarize', { body: request });
+  expect(status).toBe(200);
+  for (;;) {
+    const job = (await service.call('GET', `/v1/jobs/${body.jobId}`)).body;
+    if (['succeeded', 'failed', 'canceled'].includes(job.status)) return job;
+    expect(['created', 'pending', 'running']).toContain(job.status);
+    expect(job).not.toHaveProperty('output');
+    await new Promise((wake) => setTimeout(wake, 200));
+  }
+}
+
+const milliseconds = (seconds: number) => Math.abs(seconds * 1000 - Math.round(seconds * 1000)) < 1e-6;
+
+describe('the output of a diarize job', () => {
+  it('is that of the contract, in a job result with metadata', () => {
+    expect(full).toMatchObject({ status: 'succeeded', metadata: { call: '4711' } });
+    expect(Date.parse(full.updatedAt)).toBeGreaterThanOrEqual(Date.parse(full.createdAt));
+    expect(full.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+    const { output } = full;
+    expect(diarizeOutputSchema.strict().safeParse(output).error).toBeUndefined();
+    expect(output.diarization.length).toBeGreaterThan(2);
+  });
+
+  it('has turns sorted by start, then speaker, in whole milliseconds', () => {
+    const turns: Turn[] = full.output.diarization;
+    for (const { start, end } of turns) {
+      expect(start).toBeGreaterThanOrEqual(0);
+      expect(end).toBeGreaterThan(start);
+      expect([milliseconds(start), milliseconds(end)]).toEqual([true, true]);
+    }
+    const sorted = [...turns].sort((a, b) => a.start - b.start || (a.speaker < b.speaker ? -1 : 1));
+    expect(turns).toEqual(sorted);
+  });
+
+  it('numbers speakers in order of first appearance, without holes', () => {
+    const speakers = [...new Set((full.output.diarization as Turn[]).map(({ speaker }) => speaker))];
+    expect(speakers).toEqual(speakers.map((_, index) => `SPEAKER_${String(index).padStart(2, '0')}`));
+  });
+
+  it('has no overlap in exclusiveDiarization, and no other speakers', () => {
+    const turns: Turn[] = full.output.exclusiveDiarization;
+    expect(turns.length).toBeGreaterThan(2);
+    for (let i = 1; i < turns.length; i++) expect(turns[i].start).toBeGreaterThanOrEqual(turns[i - 1].end);
+    const speakers = new Set((full.output.diarization as Turn[]).map(({ speaker }) => speaker));
+    for (const { speaker } of turns) expect(speakers).toContain(speaker);
+  });
+
+  it('has confidences of 0 to 100 and probabilities of 0 to 1, frame by frame', () => {
+    const { output } = full;
+    const speakers = new Set((output.diarization as Turn[]).map(({ speaker }) => speaker));
+    const within = (values: number[], max: number) => {
+      expect(values.length).toBeGreaterThan(0);
+      expect(values.every((value) => value >= 0 && value <= max)).toBe(true);
+    };
+    for (const { speaker, confidence } of output.diarization) {
+      expect(confidence).toHaveProperty(speaker);
+      within(Object.values(confidence), 100);
+    }
+    within(output.confidence.score, 100);
+    within(output.speechProbability.score, 1);
+    within(output.crosstalkProbability.score, 1);
+    expect(new Set(Object.keys(output.speakerProbability.score))).toEqual(speakers);
+    for (const score of Object.values(output.speakerProbability.score)) within(score as number[], 1);
+    const frames = output.confidence.score.length;
+    const lists = [output.speechProbability, output.crosstalkProbability];
+    for (const list of lists) expect(list.score).toHaveLength(frames);
+    for (const list of [output.confidence, ...lists, output.speakerProbability]) expect(list.resolution).toBe(0.02);
+  });
+
+  it('holds diarization alone when nothing else is asked for, the same twice, byte for byte', async () => {
+    const [first, second] = [await run({ url: 'media://conversation' }), await run({ url: 'media://conversation' })];
+    expect(Object.keys(first.output)).toEqual(['diarization']);
+    expect(JSON.stringify(second.output)).toBe(JSON.stringify(first.output));
+    const turns = (full.output.diarization as Turn[]).map(({ speaker, start, end }) => ({ speaker, start, end }));
+    expect(first.output.diarization).toEqual(turns);
+  }, 180_000);
+
+  it.each([1, 3])(
+    'has %i speakers when so many are asked for',
+    async (numSpeakers) => {
+      const { output } = await run({ url: 'media://conversation', numSpeakers });
+      const found = new Set((output.diarization as Turn[]).map(({ speaker }) => speaker)).size;
+      if (output.warning === undefined) expect(found).toBe(numSpeakers);
+      else expect(output.warning).toMatch(/speaker/i);
+    },
+    180_000,
+  );
+});
+
+describe('a job that fails', () => {
+  it.each([
+    ['an upload that never came', 'media://nothing-here'],
+    ['a data: URL that is no audio', `data:audio/wav;base64,${Buffer.from('<html></html>').toString('base64')}`],
+    ['an address where nobody answers', 'http://127.0.0.1:9/recording.wav'],
+  ])(
+    'says why: %s',
+    async (_name, url) => {
+      const job = await run({ url });
+      expect(job.status).toBe('failed');
+      expect(job.output).toEqual({ error: expect.stringMatching(/\w.*\.$/), code: expect.stringMatching(/^[a-z_]+$/) });
+    },
+    60_000,
+  );
+});

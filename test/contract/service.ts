@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createKey, ensureAccount } from '../../client/accounts.ts';
+import { runSqlOn } from '../../client/local/database.ts';
+import { startLocalService } from '../../client/local/service.ts';
+import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
+
+/** One answer of the service; `body` is the parsed JSON, undefined for an empty body. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any;
+}
+
+export interface CallOptions {
+  /** null sends no Authorization header; undefined sends the fixture's key. */
+  readonly key?: string | null;
+  /** An object is sent as JSON; bytes and streams as they are, without a Content-Type. */
+  readonly body?: object | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+  readonly headers?: Record<string, string>;
+}
+
+export interface NewKey {
+  readonly account?: string;
+  readonly creditSeconds?: number;
+  readonly subscribe?: boolean;
+  readonly scopes?: readonly Scope[];
+  readonly expiresAt?: number;
+}
+
+/**
+ * A real local service of its own: the Worker in workerd with D1, R2, queues and Durable Objects, and an account with
+ * credit. The tests speak HTTP to it; the database is there to make keys and to put jobs into states that take hours.
+ */
+export async function startContractService(vars: Record<string, string> = {}) {
+  const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-contract-'));
+  let log = '';
+  const service = await startLocalService({ stateDir, vars, onLog: (text) => (log += text) });
+  const run = runSqlOn(service.db);
+
+  const newKey = async (options: NewKey = {}) => {
+    const { account: name = 'main', creditSeconds = 3600, subscribe, scopes = SCOPES, expiresAt } = options;
+    const now = Date.now();
+    const accountId = await ensureAccount(run, { name, creditSeconds, subscribe }, now);
+    const { keyId, token } = await createKey(
+      run,
+      { accountId, scopes, expiresAt, signingKey: service.signingKey },
+      now,
+    );
+    return { accountId, keyId, token };
+  };
+  const main = await newKey();
+
+  const call = async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
+    const { key = main.token, body, headers: extra } = options;
+    const headers = new Headers(key === null ? {} : { Authorization: `Bearer ${key}` });
+    const raw = body instanceof Uint8Array || body instanceof ReadableStream;
+    if (body && !raw) headers.set('Content-Type', 'application/json');
+    for (const [name, value] of Object.entries(extra ?? {})) headers.set(name, value);
+    const response = await fetch(path.startsWith('http') ? path : service.url + path, {
+      method,
+      headers,
+      body: raw || body === undefined ? (body as BodyInit | undefined) : JSON.stringify(body),
+      duplex: 'half',
+    } as RequestInit);
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+  };
+
+  return {
+    url: service.url,
+    db: service.db,
+    bucket: service.bucket,
+    signingKey: service.signingKey,
+    run,
+    main,
+    newKey,
+    call,
+    /** What the Worker has logged so far. */
+    log: () => log,
+    async stop() {
+      await service.stop();
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+export type ContractService = Awaited<ReturnType<typeof startContractService>>;
+
+export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** The fields that a 400 names. */
+export const faultyFields = (answer: Answer): string[] =>
+  (answer.body.errors as { field: string }[]).map(({ field }) => field);
+
+export const text = (content: string) => new TextEncoder().encode(content) as Uint8Array<ArrayBuffer>;

@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Miniflare } from 'miniflare';
+
+/** A real D1 database and R2 bucket in workerd's memory, migrated; the caller stops it. */
+export async function startStorage() {
+  const miniflare = new Miniflare({
+    modules: true,
+    script: 'export default {}',
+    d1Databases: ['DB'],
+    r2Buckets: ['BUCKET'],
+    cf: false,
+  });
+  const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
+  const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
+  const folder = join(import.meta.dirname, '../../migrations');
+  for (const file of readdirSync(folder).sort()) {
+    const statements = readFileSync(join(folder, file), 'utf8')
+      .replace(/^--.*$/gm, '')
+      .split(';')
+      .map((statement) => statement.trim())
+      .filter((statement) => statement !== '');
+    await db.batch(statements.map((statement) => db.prepare(statement)));
+  }
+  return { db, bucket, stop: () => miniflare.dispose() };
+}

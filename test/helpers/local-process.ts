@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { findProcess, listProcesses } from '../../client/local/processes.ts';
+
+export const root = resolve(import.meta.dirname, '../..');
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command of `client/cli` as a person would, with only the given ROLLCALL_ variables. */
+export function runCli(name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  return collect(spawnCli(name, args, env));
+}
+
+export function spawnCli(name: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  const inherited = Object.entries(process.env).filter(([key]) => !/^(ROLLCALL_|npm_|INIT_CWD|PORT$)/.test(key));
+  return spawn(process.execPath, ['--import', 'tsx', join('client', 'cli', `${name}.ts`), ...args], {
+    cwd: root,
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+export function collect(child: ChildProcess): Promise<Finished> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  return new Promise((done) => child.on('close', (code) => done({ code, stdout, stderr })));
+}
+
+/** `npm start` in a process of its own, on a state folder of its own. */
+export interface RunningService {
+  readonly url: string;
+  readonly key: string;
+  readonly pid: number;
+  /** What it has written to stdout and stderr so far. */
+  log(): string;
+  /** kill -9 of the Node process alone: its workerd stays behind. */
+  killParent(): Promise<void>;
+  /** kill -9 of the Node process and of workerd. */
+  killAll(): Promise<void>;
+  /** Ctrl-C; gives the exit code. */
+  interrupt(): Promise<number | null>;
+  workerdPids(): number[];
+}
+
+/** @throws when it has not printed its key within a minute, or ends before */
+export async function startService(stateDir: string, port = 0): Promise<RunningService> {
+  const child = spawnCli('start', [], { ROLLCALL_STATE: stateDir, PORT: String(port) });
+  let stdout = '';
+  let stderr = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const closed = new Promise<number | null>((done) => child.on('close', done));
+  const text = await new Promise<string>((ready, refuse) => {
+    const timer = setTimeout(() => refuse(new Error(`no key within a minute:\n${stdout}${stderr}`)), 60_000);
+    child.stdout?.on('data', (chunk: Buffer) => {
+      stdout += chunk.toString();
+      if (/^curl .*\n/m.test(stdout)) {
+        clearTimeout(timer);
+        ready(stdout);
+      }
+    });
+    void closed.then((code) => refuse(new Error(`ended with ${code}:\n${stdout}${stderr}`)));
+  });
+  const url = /http:\/\/\S+/.exec(text)?.[0] ?? '';
+  const key = /^key: (\S+)$/m.exec(text)?.[1] ?? '';
+  const pid = child.pid ?? 0;
+
+  const workerdPids = (): number[] => {
+    const entry = `--socket-addr=entry=127.0.0.1:${new URL(url).port} `;
+    return listProcesses()
+      .filter(({ command }) => command.includes('workerd') && `${command} `.includes(entry))
+      .map((entry) => entry.pid);
+  };
+  const kill = async (pids: readonly number[]): Promise<void> => {
+    for (const victim of pids) process.kill(victim, 'SIGKILL');
+    while (pids.some((victim) => findProcess(victim))) await new Promise((wake) => setTimeout(wake, 10));
+  };
+  return {
+    url,
+    key,
+    pid,
+    log: () => stdout + stderr,
+    killParent: () => kill([pid]),
+    killAll: () => kill([pid, ...workerdPids()]),
+    interrupt: () => {
+      child.kill('SIGINT');
+      return closed;
+    },
+    workerdPids,
+  };
+}
+
+export const conversation = join(root, 'test', 'fixtures', 'conversation.mp3');

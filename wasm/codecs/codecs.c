@@ -1,0 +1,226 @@
+/*
+ * The C surface of codecs.wasm: packets in, mono float samples out.
+ *
+ * One file on top of an unmodified libavcodec, so that the decoders can be exchanged by rebuilding (see build.sh). All state
+ * hangs on the handle that rc_open returns; handles are independent of each other.
+ *
+ * Licence: MIT, as the rest of rollcall. The linked libavcodec, libavutil and libswresample are LGPL-2.1-or-later.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "libavcodec/avcodec.h"
+#include "libavutil/channel_layout.h"
+#include "libavutil/log.h"
+#include "libavutil/mem.h"
+
+#define EXPORT(name) __attribute__((visibility("default"), export_name(#name)))
+
+/* An encoded audio packet above this size is damage (24-bit FLAC, 65535 samples, 8 channels is 1.6 MB). */
+#define MAX_PACKET_BYTES (4 << 20)
+/* Samples that one packet may decode to; HE-AAC gives 2048, FLAC at most 65535. */
+#define MAX_OUTPUT_SAMPLES (1 << 18)
+
+typedef struct Decoder {
+  AVCodecContext *context;
+  AVPacket *packet;
+  AVFrame *frame;
+  float *output;
+  int output_capacity;
+  uint8_t *input;
+  int input_capacity;
+  int sample_rate;
+} Decoder;
+
+/* libavutil's file helpers are left out of the build, and a decoder opens no files. */
+int avpriv_open(const char *filename, int flags, ...) {
+  (void)filename;
+  (void)flags;
+  return -1;
+}
+
+/* WASI has no process clock; libavutil asks for one only to seed random numbers, which no decoder uses. */
+clock_t clock(void) { return 0; }
+
+/* No environment: libavutil looks for colours of a terminal. */
+char *getenv(const char *name) {
+  (void)name;
+  return NULL;
+}
+
+EXPORT(rc_alloc) void *rc_alloc(int size) { return size > 0 ? av_mallocz((size_t)size) : NULL; }
+
+EXPORT(rc_free) void rc_free(void *pointer) { av_free(pointer); }
+
+EXPORT(rc_close) void rc_close(Decoder *decoder) {
+  if (!decoder) return;
+  avcodec_free_context(&decoder->context);
+  av_packet_free(&decoder->packet);
+  av_frame_free(&decoder->frame);
+  av_free(decoder->output);
+  av_free(decoder->input);
+  av_free(decoder);
+}
+
+/*
+ * Opens the decoder that libavcodec knows under `name`. `extra` is codec private data (may be NULL), copied.
+ * `block_align` and `bits_per_sample` matter to block codecs (ADPCM) alone; 0 elsewhere.
+ * Returns a handle, or 0 when the codec is not in this build or refuses the parameters.
+ */
+EXPORT(rc_open)
+Decoder *rc_open(const char *name, int sample_rate, int channels, const uint8_t *extra, int extra_size, int block_align,
+                 int bits_per_sample) {
+  /* Printing a long double aborts in this libc, and there is nobody to read a log. */
+  av_log_set_level(AV_LOG_QUIET);
+  av_log_set_callback(NULL);
+
+  const AVCodec *codec = avcodec_find_decoder_by_name(name);
+  if (!codec || extra_size < 0 || extra_size > MAX_PACKET_BYTES) return NULL;
+  Decoder *decoder = av_mallocz(sizeof(Decoder));
+  if (!decoder) return NULL;
+  decoder->context = avcodec_alloc_context3(codec);
+  decoder->packet = av_packet_alloc();
+  decoder->frame = av_frame_alloc();
+  if (!decoder->context || !decoder->packet || !decoder->frame) goto failed;
+
+  AVCodecContext *context = decoder->context;
+  context->thread_count = 1;
+  context->sample_rate = sample_rate;
+  context->block_align = block_align;
+  context->bits_per_coded_sample = bits_per_sample;
+  if (channels > 0) av_channel_layout_default(&context->ch_layout, channels);
+  /* The caller counts samples itself: nothing may be trimmed here. */
+  context->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
+  if (extra_size > 0) {
+    context->extradata = av_mallocz((size_t)extra_size + AV_INPUT_BUFFER_PADDING_SIZE);
+    if (!context->extradata) goto failed;
+    memcpy(context->extradata, extra, (size_t)extra_size);
+    context->extradata_size = extra_size;
+  }
+  if (avcodec_open2(context, codec, NULL) < 0) goto failed;
+  decoder->sample_rate = context->sample_rate > 0 ? context->sample_rate : sample_rate;
+  return decoder;
+
+failed:
+  rc_close(decoder);
+  return NULL;
+}
+
+/* Buffer for the next packet of `size` bytes, or 0 when that is too much. Valid until the next call with this handle. */
+EXPORT(rc_input) uint8_t *rc_input(Decoder *decoder, int size) {
+  if (size < 0 || size > MAX_PACKET_BYTES) return NULL;
+  int needed = size + AV_INPUT_BUFFER_PADDING_SIZE;
+  if (needed > decoder->input_capacity) {
+    av_free(decoder->input);
+    decoder->input = av_malloc((size_t)needed);
+    decoder->input_capacity = decoder->input ? needed : 0;
+    if (!decoder->input) return NULL;
+  }
+  memset(decoder->input + size, 0, AV_INPUT_BUFFER_PADDING_SIZE);
+  return decoder->input;
+}
+
+static int reserve_output(Decoder *decoder, int samples) {
+  if (samples > MAX_OUTPUT_SAMPLES) return 0;
+  if (samples <= decoder->output_capacity) return 1;
+  float *grown = av_realloc(decoder->output, (size_t)samples * sizeof(float));
+  if (!grown) return 0;
+  decoder->output = grown;
+  decoder->output_capacity = samples;
+  return 1;
+}
+
+/* Keeps what a damaged frame decodes to (1e5 was seen) within what a player would play; NaN becomes silence. */
+static inline float bounded(float value) { return value > 1.0f ? 1.0f : value < -1.0f ? -1.0f : value == value ? value : 0.0f; }
+
+/* `out[i] (+)= scale * convert(sample)` for one channel of a frame; `convert` is an expression in `sample`. */
+#define ADD_CHANNEL(type, convert)                                             \
+  do {                                                                         \
+    const type *in = (const type *)source + (planar ? 0 : channel);            \
+    for (int i = 0; i < count; i++) {                                          \
+      float sample = (float)in[(size_t)i * stride];                            \
+      float value = (convert) * scale;                                         \
+      out[i] = channel == 0 ? value : out[i] + value;                          \
+    }                                                                          \
+  } while (0)
+
+/* Appends the mean of the frame's channels at `position`. Returns the sample count, or -1 for a format it does not know. */
+static int append_mono(Decoder *decoder, int position) {
+  const AVFrame *frame = decoder->frame;
+  int count = frame->nb_samples, channels = frame->ch_layout.nb_channels;
+  if (count <= 0 || channels <= 0 || !reserve_output(decoder, position + count)) return -1;
+  enum AVSampleFormat format = (enum AVSampleFormat)frame->format;
+  int planar = av_sample_fmt_is_planar(format);
+  int stride = planar ? 1 : channels;
+  float *out = decoder->output + position;
+  for (int channel = 0; channel < channels; channel++) {
+    const void *source = planar ? frame->extended_data[channel] : frame->extended_data[0];
+    float scale = 1.0f / (float)channels;
+    switch (format) {
+      case AV_SAMPLE_FMT_FLT:
+      case AV_SAMPLE_FMT_FLTP:
+        ADD_CHANNEL(float, bounded(sample));
+        break;
+      case AV_SAMPLE_FMT_DBL:
+      case AV_SAMPLE_FMT_DBLP:
+        ADD_CHANNEL(double, bounded(sample));
+        break;
+      case AV_SAMPLE_FMT_S16:
+      case AV_SAMPLE_FMT_S16P:
+        scale /= 32768.0f;
+        ADD_CHANNEL(int16_t, sample);
+        break;
+      case AV_SAMPLE_FMT_S32:
+      case AV_SAMPLE_FMT_S32P:
+        scale /= 2147483648.0f;
+        ADD_CHANNEL(int32_t, sample);
+        break;
+      case AV_SAMPLE_FMT_U8:
+      case AV_SAMPLE_FMT_U8P:
+        scale /= 128.0f;
+        ADD_CHANNEL(uint8_t, sample - 128.0f);
+        break;
+      default:
+        return -1;
+    }
+  }
+  return count;
+}
+
+/*
+ * Decodes the `size` bytes that lie in the input buffer. Returns the number of mono samples at rc_output, 0 for a packet
+ * that gives none, -1 for a damaged one (the decoder stays usable).
+ */
+EXPORT(rc_decode) int rc_decode(Decoder *decoder, int size) {
+  if (!decoder->input || size <= 0 || size + AV_INPUT_BUFFER_PADDING_SIZE > decoder->input_capacity) return -1;
+  decoder->packet->data = decoder->input;
+  decoder->packet->size = size;
+  int total = 0;
+  int sent = avcodec_send_packet(decoder->context, decoder->packet);
+  decoder->packet->data = NULL;
+  decoder->packet->size = 0;
+  if (sent < 0) return -1;
+  for (;;) {
+    int received = avcodec_receive_frame(decoder->context, decoder->frame);
+    if (received == AVERROR(EAGAIN) || received == AVERROR_EOF) return total;
+    if (received < 0) return total > 0 ? total : -1;
+    decoder->sample_rate = decoder->frame->sample_rate;
+    int count = append_mono(decoder, total);
+    av_frame_unref(decoder->frame);
+    if (count < 0) return -1;
+    total += count;
+  }
+}
+
+/* Mono samples of the last rc_decode, in -1..1. */
+EXPORT(rc_output) const float *rc_output(const Decoder *decoder) { return decoder->output; }
+
+/* Rate of those samples in Hz: the decoder's word, which for implicit HE-AAC is twice the container's. */
+EXPORT(rc_rate) int rc_rate(const Decoder *decoder) { return decoder->sample_rate; }
+
+/* Forgets what earlier packets left behind (after a jump in the stream). */
+EXPORT(rc_flush) void rc_flush(Decoder *decoder) { avcodec_flush_buffers(decoder->context); }
