@@ -24,7 +24,7 @@ export function freePort(): Promise<number> {
 /** Asks a running Worker's isolate for its heap, over workerd's inspector (Chrome DevTools protocol). */
 export class HeapProbe {
   #lastId = 0;
-  readonly #waiting = new Map<number, (usage: HeapUsage) => void>();
+  readonly #waiting = new Map<number, (result: unknown) => void>();
 
   private constructor(private readonly send: (text: string) => void) {}
 
@@ -43,21 +43,28 @@ export class HeapProbe {
   }
 
   /** Answered when the isolate is between two steps; while it computes, it waits. */
-  usage(): Promise<HeapUsage> {
+  async usage(): Promise<HeapUsage> {
+    const result = (await this.#call('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize: number };
+    return { usedBytes: result.usedSize, bufferBytes: result.backingStorageSize };
+  }
+
+  /** Throws away what nothing refers to any more. */
+  async collectGarbage(): Promise<void> {
+    await this.#call('HeapProfiler.collectGarbage');
+  }
+
+  #call(method: string): Promise<unknown> {
     const id = ++this.#lastId;
     return new Promise((done) => {
       this.#waiting.set(id, done);
-      this.send(JSON.stringify({ id, method: 'Runtime.getHeapUsage' }));
+      this.send(JSON.stringify({ id, method }));
     });
   }
 
   #receive(text: string): void {
-    const { id, result } = JSON.parse(text) as {
-      id?: number;
-      result?: { usedSize: number; backingStorageSize: number };
-    };
-    if (id === undefined || !result) return;
-    this.#waiting.get(id)?.({ usedBytes: result.usedSize, bufferBytes: result.backingStorageSize });
+    const { id, result } = JSON.parse(text) as { id?: number; result?: unknown };
+    if (id === undefined) return;
+    this.#waiting.get(id)?.(result);
     this.#waiting.delete(id);
   }
 }

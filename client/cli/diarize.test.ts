@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   collect,
   conversation,
@@ -12,6 +12,8 @@ import {
   startService,
 } from '../../test/helpers/local-process.ts';
 import { errorRate, readRttm } from '../../test/helpers/score.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
 const truth = readRttm(readFileSync(join(root, 'test/fixtures/conversation.rttm'), 'utf8'));
 const oneShots = (): string[] => {
@@ -27,7 +29,7 @@ beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'rollcall-cli-'));
   stateDir = join(scratch, 'state');
   service = await startService(stateDir);
-}, 120_000);
+});
 
 afterAll(async () => {
   await service?.interrupt();
@@ -49,14 +51,14 @@ describe('npm run diarize', () => {
     expect(turns[0].speaker).toBe('SPEAKER_00');
     expect(errorRate(truth, turns)).toBeLessThan(0.2);
     expect(oneShots()).toEqual([]);
-  }, 120_000);
+  });
 
   it('uses the service that npm start announced', async () => {
     const run = await runCli('diarize', [conversation, '--model', 'community-1'], { ROLLCALL_STATE: stateDir });
     expect(run.stderr).not.toContain('Starting a local service');
     expect(run.code).toBe(0);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
-  }, 120_000);
+  });
 
   it('writes what was asked for into a file, and honours a speaker count', async () => {
     const output = join(scratch, 'out.json');
@@ -68,7 +70,7 @@ describe('npm run diarize', () => {
     expect(result.diarization[0].confidence).toHaveProperty('SPEAKER_00');
     expect(result.exclusiveDiarization.length).toBeGreaterThan(0);
     expect(result.confidence.score.length * result.confidence.resolution).toBeCloseTo(56.7, 0);
-  }, 120_000);
+  });
 
   it('fails a job with one clear line: not audio, silence, an address that answers 404', async () => {
     const page = join(scratch, 'page.mp3');
@@ -82,7 +84,7 @@ describe('npm run diarize', () => {
       expect(messages, run.stderr).toHaveLength(1);
       expect(run.stderr).not.toMatch(/\n {4}at /);
     }
-  }, 120_000);
+  });
 
   it('refuses bad files before anything is sent', async () => {
     const empty = join(scratch, 'empty.wav');
@@ -104,7 +106,7 @@ describe('npm run diarize', () => {
       ['ftp://example.com/a.wav'],
     ];
     for (const args of wrong) expect(await diarize(...args), args.join(' ')).toMatchObject({ code: 2, stdout: '' });
-  }, 60_000);
+  });
 
   it("passes the service's refusals on: no transcription engine, a bad key", async () => {
     const transcribe = await diarize(conversation, '--transcribe');
@@ -113,7 +115,7 @@ describe('npm run diarize', () => {
     const badKey = await runCli('diarize', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
     expect(badKey.stderr).toContain('401');
-  }, 60_000);
+  });
 
   it('says when no service can be reached', async () => {
     const run = await runCli('diarize', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' });
@@ -133,7 +135,7 @@ describe('npm run diarize', () => {
     const { code, stdout } = await collect(child);
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
     expect(oneShots()).toEqual([]);
-  }, 120_000);
+  });
 });
 
 /** 16 kHz, 16 bit, mono. */

@@ -7,6 +7,7 @@ import { dirname, join, relative } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import type { WorkerOptions } from 'miniflare';
 import { makePrivateDir } from './paths.ts';
+import { loadWrangler } from './signals.ts';
 
 /** What keeps wrangler silent and offline. */
 export const quietWranglerEnv = {
@@ -52,7 +53,7 @@ export async function bundleWorker(root: string, cacheDir: string): Promise<Work
 
 /** What wrangler.toml says, as Miniflare's options; without the Worker's code. */
 export async function readBindings(root: string): Promise<Partial<WorkerOptions>> {
-  const { unstable_getMiniflareWorkerOptions, unstable_readConfig } = await import('wrangler'); // takes most of a second
+  const { unstable_getMiniflareWorkerOptions, unstable_readConfig } = await loadWrangler();
   const config = unstable_readConfig({ config: join(root, 'wrangler.toml') });
   return { ...unstable_getMiniflareWorkerOptions(config).workerOptions, name: config.name };
 }

@@ -7,6 +7,7 @@ import { readBindings } from './bundle.ts';
 import { claimState } from './claim.ts';
 import { applyMigrations } from './migrations.ts';
 import { forgetOwner, livingOwner } from './owner.ts';
+import { leavingSignalsAlone } from './signals.ts';
 
 export type SqlValue = string | number | null;
 export type SqlRow = Record<string, SqlValue>;
@@ -34,7 +35,7 @@ export async function openDatabase(stateDir: string, root: string): Promise<{ ru
 
   const port = await claimState(stateDir, 0, { brief: true });
   const { d1Databases } = await readBindings(root);
-  const miniflare = new Miniflare({
+  const options = {
     modules: true,
     script: 'export default {}',
     cf: false,
@@ -43,7 +44,8 @@ export async function openDatabase(stateDir: string, root: string): Promise<{ ru
     port,
     d1Databases,
     d1Persist: join(stateDir, 'v3', 'd1'),
-  });
+  };
+  const miniflare = await leavingSignalsAlone(() => new Miniflare(options));
   const close = async (): Promise<void> => {
     await miniflare.dispose();
     forgetOwner(stateDir);

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { type RunningService, root, runCli, startService } from '../../test/helpers/local-process.ts';
 import { modelKey, readManifest } from '../models/store.ts';
@@ -12,6 +12,8 @@ import { RollcallClient } from '../sdk/client.ts';
 import { quietWranglerEnv, wranglerScript } from './bundle.ts';
 import { findProcess } from './processes.ts';
 import { startLocalService } from './service.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 });
 
 let stateDir: string;
 let running: RunningService[];

@@ -11,6 +11,7 @@ import { forgetOwner, recordOwner } from './owner.ts';
 import { bundleCacheDir, projectDir } from './paths.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
+import { leavingSignalsAlone } from './signals.ts';
 
 /** Cron expression of wrangler.toml; local cron never fires by itself. */
 const SWEEP_CRON = '*/5 * * * *';
@@ -71,7 +72,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     const bindings = { ...worker.bindings, ALLOW_LOOPBACK: '1', SIGNING_KEY: signingKey, ...options.vars };
     const workerOptions = { ...worker, bindings } as WorkerOptions;
     const shared = { inspectorPort: options.inspectorPort, ...sharedOptions(stateDir, port, log, died) };
-    miniflare = leavingSignalsAlone(() => new Miniflare({ ...shared, ...workerOptions }));
+    miniflare = await leavingSignalsAlone(() => new Miniflare({ ...shared, ...workerOptions }));
     await miniflare.ready;
     const service = await prepare(miniflare, { root, stateDir, port, signingKey, log });
     const stop = async (): Promise<void> => {
@@ -136,18 +137,6 @@ async function prepare(
     runScheduled,
     stop: () => (stopping ??= stop()),
   };
-}
-
-/** Miniflare would end the process at once on a signal; here whoever started the service decides, and stops it properly. */
-function leavingSignalsAlone<T>(make: () => T): T {
-  const signals = ['SIGINT', 'SIGTERM'] as const;
-  const before = signals.map((signal) => process.listeners(signal));
-  const made = make();
-  signals.forEach((signal, index) => {
-    const added = process.listeners(signal).filter((listener) => !before[index].includes(listener));
-    for (const listener of added) process.removeListener(signal, listener);
-  });
-  return made;
 }
 
 /** Miniflare's options that do not depend on the Worker. `stateDir` is laid out as `wrangler --persist-to` does. */

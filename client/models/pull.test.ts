@@ -95,7 +95,8 @@ describe('pullFile', () => {
   it('goes on where a broken download stopped', async () => {
     handler = (_, response) => {
       response.writeHead(200, { 'Content-Length': weights.length });
-      response.write(weights.subarray(0, 100_000), () => response.destroy());
+      response.write(weights.subarray(0, 100_000));
+      setTimeout(() => response.destroy(), 300); // after the bytes have arrived
     };
     const broken = await pullFile(plain, { root, mirror });
     expect(broken).toMatchObject({ kind: 'unreachable', message: expect.stringContaining('goes on from there') });

@@ -70,7 +70,7 @@ def reconstruction(name: str, shift: int, size: int, frames: int, step: int) -> 
     save(f"{name}_counts", counts[:, 0].astype(np.uint8))
     save(f"{name}_discrete", discrete.data.astype(np.uint8))
     turns = {}
-    for off, on in ((0.0, 0.0), (0.3, 0.0), (0.0, 0.25), (0.5, 0.5)):
+    for off, on in ((0.0, 0.0), (0.31, 0.0), (0.0, 0.23), (0.51, 0.47)):
         annotation = SpeakerDiarizationMixin.to_annotation(discrete, min_duration_on=on, min_duration_off=off)
         turns[f"{off},{on}"] = [
             [int(label), round(segment.start, 6), round(segment.end, 6)]

@@ -34,16 +34,18 @@ export const flac: Container<FlacIndex> = {
     const seek = new SeekTableBuilder(SEEK_SECONDS * info.sampleRateHz);
     let totalSamples = 0;
     let gaps = 0;
+    let isCut = false;
     for await (const frame of walkFlacFrames(reader, info, firstByte, endByte, 0)) {
-      seek.add(frame.offset, totalSamples + frame.gapSamples);
+      isCut ||= frame.samples === 0;
+      if (frame.samples > 0) seek.add(frame.offset, totalSamples + frame.gapSamples);
       totalSamples += frame.gapSamples + frame.samples;
       gaps += frame.gapSamples;
     }
     if (totalSamples === 0) return fail('no_samples', 'The FLAC file has no samples in it.');
     const gapSeconds = (gaps / info.sampleRateHz).toFixed(1);
     const warnings = [
-      ...(totalSamples < info.totalSamples
-        ? ['The FLAC file ends before its header says; the part that is there was used.']
+      ...(isCut || totalSamples < info.totalSamples
+        ? ['The FLAC file ends before it should; the part that is there was used.']
         : []),
       ...(gaps > 0 ? [`Damaged parts of the FLAC file, ${gapSeconds} s in all, were taken as silence.`] : []),
     ];

@@ -7,6 +7,7 @@ export interface FlacFrame {
   readonly offset: number;
   /** Length of the packet; behind a damaged place it may hold more than the frame. */
   readonly bytes: number;
+  /** 0 for a last frame that the file cuts off. */
   readonly samples: number;
   /** Samples that are missing in front of this frame, by the numbers in the headers. */
   readonly gapSamples: number;
@@ -52,8 +53,14 @@ export async function* walkFlacFrames(
       const after: number = offset + header.headerBytes;
       next = await firstChained(limits, after);
       end = Math.min(next?.offset ?? endByte, bound);
-      const isTotal = sample + gapSamples + header.blockSamples === info.totalSamples;
-      if (!next && bound === endByte && !isTotal && (await crc16Of(reader, offset, endByte)) !== 0) return;
+      if (!next && bound === endByte) {
+        const isTotal = sample + gapSamples + header.blockSamples === info.totalSamples;
+        const isWhole = await isWholeFrame(reader, offset, endByte, isTotal);
+        if (!isWhole) {
+          yield { offset, bytes: endByte - offset, samples: 0, gapSamples };
+          return;
+        }
+      }
     }
     yield { offset, bytes: end - offset, samples: header.blockSamples, gapSamples };
     sample += gapSamples + header.blockSamples;
@@ -123,6 +130,25 @@ async function crc16Of(reader: BlockReader, from: number, to: number): Promise<n
     position += view.length;
   }
   return crc;
+}
+
+/**
+ * Whether the last frame is all there, by its checksum.
+ * @param mayHaveRubbish whether other bytes may stand behind it: then the checksum may come out right before the end
+ */
+async function isWholeFrame(reader: BlockReader, from: number, to: number, mayHaveRubbish: boolean): Promise<boolean> {
+  if (!mayHaveRubbish) return (await crc16Of(reader, from, to)) === 0;
+  let crc = 0;
+  for (let position = from; position < to; ) {
+    let view = await reader.peek(position, 1);
+    if (view.length > to - position) view = view.subarray(0, to - position);
+    for (let i = 0; i < view.length; i++) {
+      crc = crc16(view.subarray(i, i + 1), crc);
+      if (crc === 0) return true;
+    }
+    position += view.length;
+  }
+  return false;
 }
 
 function gapBetween(info: StreamInfo, before: Candidate, after: Candidate): number {

@@ -1,0 +1,233 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, memorySource, random, readSourceRate } from '../../../../test/helpers/audio.ts';
+import {
+  apeTag,
+  id3v1,
+  id3v2,
+  infoFrame,
+  MP3_FRAME_BYTES,
+  mp3Frame,
+  mp3Frames,
+} from '../../../../test/helpers/mp3-frames.ts';
+import { probeAudio } from '../../index.ts';
+import { parseHeader } from './header.ts';
+import type { Mp3Index } from './index.ts';
+
+const ports = audioPorts();
+const probe = (...parts: Uint8Array[]) => probeAudio(memorySource(concat(...parts)));
+
+async function indexOf(...parts: Uint8Array[]): Promise<Mp3Index> {
+  const probed = await probe(...parts);
+  if (!probed.ok) throw new Error(probed.error.message);
+  if (probed.value.format !== 'mp3') throw new Error(`not MP3 but ${probed.value.format}`);
+  return probed.value;
+}
+
+const noise = (length: number, seed = 1) => {
+  const next = random(seed);
+  // No 0xff, so that nothing in it can pass for a header.
+  return Uint8Array.from({ length }, () => Math.floor(next() * 255));
+};
+
+describe('frame headers', () => {
+  it.each([
+    // Header bytes, layer, rate, channels, frame length, samples: ISO/IEC 11172-3 table and 13818-3.
+    [[0xff, 0xfb, 0x90, 0x00], 3, 44100, 2, 417, 1152],
+    [[0xff, 0xfb, 0x92, 0x00], 3, 44100, 2, 418, 1152],
+    [[0xff, 0xfa, 0xe8, 0xc0], 3, 32000, 1, 1440, 1152],
+    [[0xff, 0xfb, 0x14, 0x40], 3, 48000, 2, 96, 1152],
+    [[0xff, 0xf3, 0x88, 0xc4], 3, 16000, 1, 288, 576],
+    [[0xff, 0xf3, 0x40, 0xc0], 3, 22050, 1, 104, 576],
+    [[0xff, 0xe3, 0xe8, 0xc0], 3, 8000, 1, 1440, 576],
+    [[0xff, 0xe3, 0x18, 0x80], 3, 8000, 2, 72, 576],
+    [[0xff, 0xfd, 0xa0, 0x00], 2, 44100, 2, 626, 1152],
+    [[0xff, 0xff, 0x90, 0x00], 1, 44100, 2, 312, 384],
+    [[0xff, 0xfb, 0x00, 0x00], 3, 44100, 2, 0, 1152],
+  ])('%j', (bytes, layer, sampleRateHz, channels, frameBytes, frameSamples) => {
+    expect(parseHeader(Uint8Array.from(bytes), 0)).toMatchObject({
+      layer,
+      sampleRateHz,
+      channels,
+      frameBytes,
+      frameSamples,
+    });
+  });
+
+  it.each([
+    [[0xff, 0xdb, 0x90, 0x00]], // sync
+    [[0xff, 0xeb, 0x90, 0x00]], // version
+    [[0xff, 0xf9, 0x90, 0x00]], // layer
+    [[0xff, 0xfb, 0xf0, 0x00]], // bit rate
+    [[0xff, 0xfb, 0x9c, 0x00]], // sample rate
+    [[0xff, 0xfb, 0x90, 0x02]], // emphasis
+    [[0xff, 0xfb, 0x90]],
+  ])('%j is none', (bytes) => {
+    expect(parseHeader(Uint8Array.from(bytes), 0)).toBeUndefined();
+  });
+});
+
+describe('length', () => {
+  it('is the sum of the frames; without a tag nothing is cut', async () => {
+    const index = await indexOf(mp3Frames(100));
+    expect(index).toMatchObject({ totalSamples: 100 * 1152, sampleRateHz: 44100, channels: 1, skipSamples: 0 });
+    expect(index.durationSeconds).toBe((100 * 1152) / 44100);
+    expect(index.warning).toBeUndefined();
+  });
+
+  it('leaves out the tag frame, the delay of encoder and decoder, and the padding', async () => {
+    const tag = infoFrame({ frames: 100, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
+    const index = await indexOf(tag, mp3Frames(100));
+    expect(index.skipSamples).toBe(1105);
+    expect(index.totalSamples).toBe(100 * 1152 - 576 - 1000);
+    const samples = await readSourceRate(concat(tag, mp3Frames(100)), index, ports);
+    expect(samples).toHaveLength(index.totalSamples);
+  });
+
+  it('cuts no more than there is when the padding is shorter than the delay of the decoder', async () => {
+    const tag = infoFrame({ frames: 100, encoder: 'Lavc59.37', delaySamples: 576, paddingSamples: 100 });
+    expect((await indexOf(tag, mp3Frames(100))).totalSamples).toBe(100 * 1152 - 1105);
+  });
+
+  it('leaves out a tag frame that knows no delay', async () => {
+    for (const tag of [infoFrame({ frames: 50 }), infoFrame({ name: 'Xing' }), infoFrame({ encoder: 'Gogo 3' })]) {
+      expect(await indexOf(tag, mp3Frames(50))).toMatchObject({ totalSamples: 50 * 1152, skipSamples: 0 });
+    }
+    const vbri = mp3Frame();
+    vbri.set(Buffer.from('VBRI'), 36);
+    vbri[36 + 17] = 50;
+    expect(await indexOf(vbri, mp3Frames(50))).toMatchObject({ totalSamples: 50 * 1152, skipSamples: 0 });
+  });
+
+  it('does not cut padding inside files put behind one another', async () => {
+    const tag = infoFrame({ frames: 50, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
+    const index = await indexOf(tag, mp3Frames(50), mp3Frames(50));
+    expect(index.totalSamples).toBe(100 * 1152 - 1105);
+  });
+
+  it('is exact for a day, in a short index', async () => {
+    const hour = mp3Frames(45_938 * 3);
+    const file = {
+      sizeBytes: hour.length * 8,
+      read: async (offset: number, length: number) => loop(hour, offset, length),
+    };
+    const probed = await probeAudio(file);
+    if (!probed.ok) throw new Error(probed.error.message);
+    expect(probed.value.totalSamples).toBe(45_938 * 24 * 1152 * 1);
+    expect(probed.value.durationSeconds / 3600).toBeCloseTo(8, 2);
+    expect(JSON.stringify(probed.value).length).toBeLessThan(60_000);
+  });
+});
+
+function loop(bytes: Uint8Array, offset: number, length: number): Uint8Array {
+  const out = new Uint8Array(length);
+  for (let i = 0; i < length; ) {
+    const from = (offset + i) % bytes.length;
+    const part = bytes.subarray(from, from + length - i);
+    out.set(part, i);
+    i += part.length;
+  }
+  return out;
+}
+
+describe('tags', () => {
+  it('in front and behind are left out', async () => {
+    const heads = [id3v2(0), id3v2(300_000, 0xff), concat(id3v2(10), id3v2(2000)), apeTag(500)];
+    const tails = [
+      id3v1(),
+      apeTag(700),
+      concat(apeTag(100), id3v1()),
+      concat(Buffer.from('LYRICSBEGIN'.padEnd(40)), Buffer.from('000040LYRICS200'), id3v1()),
+    ];
+    for (const head of heads) {
+      for (const tail of tails) {
+        const index = await indexOf(head, mp3Frames(20), tail);
+        expect(index).toMatchObject({ totalSamples: 20 * 1152 });
+        expect(index.warning).toBeUndefined();
+      }
+    }
+  });
+
+  it('longer than the file are no tags', async () => {
+    const lying = id3v2(100);
+    lying.set([0x7f, 0x7f, 0x7f, 0x7f], 6);
+    expect(await indexOf(lying, mp3Frames(20))).toMatchObject({ totalSamples: 20 * 1152 });
+  });
+});
+
+describe('damage', () => {
+  it('in front of the first frame is skipped', async () => {
+    expect(await indexOf(noise(5000), mp3Frames(20))).toMatchObject({ totalSamples: 20 * 1152 });
+  });
+
+  it('between frames is skipped, with a warning', async () => {
+    const index = await indexOf(mp3Frames(20), noise(3000), mp3Frames(30), noise(70_000, 2), mp3Frames(10));
+    expect(index.totalSamples).toBe(60 * 1152);
+    expect(index.warning).toBe('73000 bytes inside the MP3 file are damaged and were left out.');
+  });
+
+  it('to a header costs that frame', async () => {
+    const frames = mp3Frames(30);
+    frames[concat(mp3Frames(12)).length + 1] = 0;
+    const index = await indexOf(frames);
+    expect(index.totalSamples).toBe(29 * 1152);
+    const samples = await readSourceRate(frames, index, ports);
+    expect(samples).toHaveLength(29 * 1152);
+  });
+
+  it('does not take a lonely header for a frame', async () => {
+    const fake = noise(5000);
+    fake.set([0xff, 0xfb, 0x90, 0xc0], 1000);
+    const index = await indexOf(mp3Frames(20), fake, mp3Frames(20));
+    expect(index.totalSamples).toBe(40 * 1152);
+  });
+
+  it('at the end: the cut frame is left out, with a warning', async () => {
+    const index = await indexOf(mp3Frames(20), mp3Frame().subarray(0, 200));
+    expect(index.totalSamples).toBe(20 * 1152);
+    expect(index.warning).toMatch(/ends before/);
+  });
+
+  it('by a missing end that only the tag knows of', async () => {
+    const tag = infoFrame({ frames: 100, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
+    const index = await indexOf(tag, mp3Frames(40));
+    expect(index.totalSamples).toBe(40 * 1152 - 1105);
+    expect(index.warning).toMatch(/ends before/);
+  });
+});
+
+describe('what is refused', () => {
+  const stream = (header: number[], frameBytes: number, count = 10) =>
+    concat(
+      ...Array.from({ length: count }, () => {
+        const frame = new Uint8Array(frameBytes);
+        frame.set(header);
+        return frame;
+      }),
+    );
+
+  it.each([
+    ['free format', [0xff, 0xfb, 0x00, 0xc0], 700],
+    ['layer II', [0xff, 0xfd, 0xa0, 0x00], 626],
+    ['layer I', [0xff, 0xff, 0x90, 0x00], 312],
+    ['ADTS', [0xff, 0xf1, 0x50, 0x80, 0x20, 0x1f, 0xfc], 256],
+  ])('%s is named', async (name, header, frameBytes) => {
+    expect(await probe(stream(header, frameBytes))).toMatchObject({
+      ok: false,
+      error: { kind: 'unsupported', message: expect.stringContaining(name) },
+    });
+  });
+
+  it('only a tag frame, or less than a frame', async () => {
+    expect(await probe(infoFrame({ frames: 0 }))).toMatchObject({ ok: false });
+    expect(await probe(mp3Frame().subarray(0, 100))).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
+    expect(await probe(id3v2(5000))).toMatchObject({ ok: false });
+  });
+});
+
+it('short files of one frame and more are read', async () => {
+  for (const count of [1, 2, 3, 4, 5]) {
+    expect(await indexOf(mp3Frames(count))).toMatchObject({ totalSamples: count * 1152 });
+    expect(await indexOf(mp3Frames(count), id3v1())).toMatchObject({ totalSamples: count * 1152 });
+  }
+  expect(MP3_FRAME_BYTES).toBe(parseHeader(mp3Frame(), 0)?.frameBytes);
+});

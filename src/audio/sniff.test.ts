@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { concat, memorySource } from '../../test/helpers/audio.ts';
+import { id3v2 } from '../../test/helpers/mp3-frames.ts';
+import { probeAudio } from './index.ts';
+import { textKind } from './sniff.ts';
+
+const text = (value: string) => new TextEncoder().encode(value);
+const magic = (head: string | number[], length = 2000) => {
+  const bytes = new Uint8Array(length);
+  bytes.set(typeof head === 'string' ? Uint8Array.from(head, (c) => c.charCodeAt(0)) : head);
+  return bytes;
+};
+const probe = (bytes: Uint8Array) => probeAudio(memorySource(bytes));
+
+describe('files that are not decoded are named', () => {
+  it.each<[string, Uint8Array]>([
+    ['an M4A file', magic('\0\0\0\x20ftypM4A \0\0\0\0')],
+    ['an MP4 file', magic('\0\0\0\x20ftypisom\0\0\0\0')],
+    ['a QuickTime file', magic('\0\0\0\x14ftypqt  ')],
+    ['a 3GP file', magic('\0\0\0\x14ftyp3gp5')],
+    ['an OGG file', magic('OggS\0\x02')],
+    ['a WebM file', magic('\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\x82\x84webm')],
+    ['a Matroska file', magic('\x1a\x45\xdf\xa3\x9f\x42\x82\x88matroska')],
+    ['an AIFF file', magic('FORM\0\0\0\0AIFF')],
+    ['an AIFF file', magic('FORM\0\0\0\0AIFC')],
+    ['a Core Audio file', magic('caff\0\x01')],
+    ['an AMR file', magic('#!AMR\n')],
+    ['a Windows Media file', magic([0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11])],
+    ['an AVI file', magic('RIFF\0\0\0\0AVI LIST')],
+    ['a big-endian WAV file (RIFX)', magic('RIFX\0\0\0\0WAVE')],
+    ['a Wave64 file', magic([0x72, 0x69, 0x66, 0x66, 0x2e, 0x91, 0xcf, 0x11])],
+    ['a WavPack file', magic('wvpk')],
+    ["a Monkey's Audio file", magic('MAC ')],
+    ['an MPEG program stream', magic([0, 0, 1, 0xba])],
+    ['an MPEG transport stream', concat(...Array.from({ length: 10 }, () => magic([0x47, 0x40], 188)))],
+  ])('%s', async (name, bytes) => {
+    expect(await probe(bytes)).toMatchObject({
+      ok: false,
+      error: { kind: 'unsupported', message: `The file is ${name}, which is not supported yet.` },
+    });
+  });
+});
+
+describe('files without sound are named', () => {
+  it.each<[string, Uint8Array]>([
+    ['a web page', text('<!DOCTYPE html>\n<html lang="en"><head></head></html>')],
+    ['a web page', text('\ufeff  \n<HTML><body>Sign in</body></HTML>')],
+    ['a web page', text('<!-- saved -->\n<html></html>')],
+    ['a web page', text('<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"></html>')],
+    ['XML', text('<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>')],
+    ['XML', text('<rss version="2.0"></rss>')],
+    ['JSON', text('{"error":"not found"}')],
+    ['JSON', text(' [ {"a": 1} ]')],
+    ['a playlist', text('#EXTM3U\nhttp://example.com/a.mp3\n')],
+    ['text', text('Not found')],
+    ['text', text('Ne\u010dekaj na m\u011b, p\u0159ij\u010f \u017elu\u0165ou\u010dk\u00fd k\u016f\u0148')],
+    ['a PDF document', magic('%PDF-1.7')],
+    ['a ZIP archive or an office document', magic('PK\x03\x04')],
+    ['a gzip archive', magic([0x1f, 0x8b, 8])],
+    ['a PNG image', magic('\x89PNG\r\n\x1a\n')],
+    ['a JPEG image', magic([0xff, 0xd8, 0xff, 0xe0])],
+    ['a WebP image', magic('RIFF\0\0\0\0WEBPVP8 ')],
+  ])('%s', async (name, bytes) => {
+    expect(await probe(bytes)).toMatchObject({
+      ok: false,
+      error: { kind: 'not_audio', message: `The file is ${name}, not audio.` },
+    });
+  });
+
+  it('an empty file', async () => {
+    expect(await probe(new Uint8Array(0))).toMatchObject({ ok: false, error: { kind: 'empty' } });
+  });
+
+  it('bytes that are nothing known', async () => {
+    for (const bytes of [
+      new Uint8Array(1),
+      new Uint8Array(100_000),
+      magic([1, 2, 3, 4, 5]),
+      magic([0xff, 0xfe, 0x41, 0]),
+    ]) {
+      expect(await probe(bytes)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
+    }
+  });
+});
+
+it('a tag in front hides nothing', async () => {
+  expect(await probe(concat(id3v2(100), text('<html></html>')))).toMatchObject({
+    ok: false,
+    error: { message: expect.stringContaining('a web page') },
+  });
+});
+
+it('text is told by its bytes', () => {
+  expect(textKind(new Uint8Array(0))).toBeUndefined();
+  expect(textKind(Uint8Array.of(0x41, 0))).toBeUndefined();
+  expect(textKind(Uint8Array.of(0x41, 0xc3))).toBe('text');
+  expect(textKind(Uint8Array.of(0x41, 0xc3, 0x28))).toBeUndefined();
+});

@@ -1,0 +1,109 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serveRanges, startServer, type TestServer } from '../helpers/http-server.ts';
+import { wav16 } from '../helpers/wav.ts';
+import { type Answer, type ContractService, startContractService } from './service.ts';
+
+const RATE = 16000;
+const tone = (seconds: number) => Float32Array.from({ length: seconds * RATE }, (_, i) => 0.1 * Math.sin(i / 5));
+const silence = wav16(new Float32Array(12 * RATE), RATE);
+
+const PAGES: Record<string, (request: IncomingMessage, response: ServerResponse) => void> = {
+  '/missing.wav': (_, response) => response.writeHead(404).end('not here'),
+  '/forbidden.wav': (_, response) => response.writeHead(403).end(),
+  '/page.wav': (_, response) =>
+    response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><html><body>Sign in</body></html>'),
+  '/empty.wav': (_, response) => response.writeHead(200, { 'Content-Length': '0' }).end(),
+  '/zero-seconds.wav': (request, response) => serveRanges(request, response, { bytes: wav16([], RATE), etag: '"0"' }),
+  '/silence.wav': (request, response) => serveRanges(request, response, { bytes: silence, etag: '"s"' }),
+  '/noise.bin': (_, response) => response.end(Uint8Array.from({ length: 5000 }, (_, i) => (i * 7919) % 251)),
+  '/huge.wav': (_, response) => {
+    response.writeHead(200, { 'Content-Length': String(2 * 1024 ** 3) });
+    response.write(wav16(tone(1), RATE));
+  },
+  '/loop.wav': (_, response) => response.writeHead(302, { Location: '/loop.wav' }).end(),
+  '/inside.wav': (_, response) => response.writeHead(302, { Location: 'http://169.254.169.254/latest' }).end(),
+  '/video.mp4': (_, response) =>
+    response.end(Buffer.concat([Buffer.from([0, 0, 0, 24]), Buffer.from('ftypisom0000isommp42'), Buffer.alloc(4000)])),
+};
+
+let service: ContractService;
+let files: TestServer;
+beforeAll(async () => {
+  files = await startServer((request, response) => {
+    const page = PAGES[request.url ?? ''];
+    if (page) page(request, response);
+    else response.writeHead(404).end();
+  });
+  service = await startContractService();
+});
+afterAll(async () => {
+  await service?.stop();
+  await files?.close();
+});
+
+async function runJob(url: string): Promise<Answer['body']> {
+  const created = await service.call('POST', '/v1/diarize', { body: { url } });
+  expect(created.status).toBe(200);
+  for (;;) {
+    const { body } = await service.call('GET', `/v1/jobs/${created.body.jobId}`);
+    if (body.status === 'failed' || body.status === 'succeeded') return body;
+    await new Promise((wake) => setTimeout(wake, 100));
+  }
+}
+
+describe('bad input fails its job with one clear sentence and costs nothing', () => {
+  it.each([
+    ['/missing.wav', /404/],
+    ['/forbidden.wav', /403/],
+    ['/page.wav', /web page|HTML/],
+    ['/empty.wav', /empty/],
+    ['/zero-seconds.wav', /no (audio )?samples|empty|no audio/i],
+    ['/silence.wav', /no speech/i],
+    ['/noise.bin', /not.*(audio|recogni)/i],
+    ['/huge.wav', /1 GiB/],
+    ['/loop.wav', /redirect/],
+    ['/inside.wav', /private|not allowed|link-local/i],
+    ['/video.mp4', /MP4/],
+  ])('%s', async (path, message) => {
+    const job = await runJob(files.origin + path);
+    expect(job.status).toBe('failed');
+    expect(job.output.error).toMatch(message);
+    expect(job.output.error).toMatch(/^\S[^\n]{10,200}$/);
+    expect(job.output.code).toMatch(/^[a-z][a-z0-9_]+$/);
+    expect(await service.run('SELECT * FROM usage_records WHERE job_id = ?', job.jobId)).toEqual([]);
+  });
+
+  it('an address where nothing listens', async () => {
+    const job = await runJob('http://127.0.0.1:9/a.wav');
+    expect(job.output).toMatchObject({ code: 'source_unreachable' });
+  });
+
+  it.each([
+    'http://10.1.2.3/a.wav',
+    'http://[::ffff:10.0.0.1]/a.wav',
+    'http://0x7f.1/a.wav?x=',
+    'http://user:pass@example.com/a.wav',
+    'ftp://example.com/a.wav',
+    'http://metadata.google.internal/',
+  ])('%s is refused with the request', async (url) => {
+    const answer = await service.call('POST', '/v1/diarize', { body: { url } });
+    if (url.includes('0x7f')) {
+      // Loopback is open in local development, in every notation.
+      expect(answer.status).toBe(200);
+      return;
+    }
+    expect(answer.status).toBe(400);
+    expect(answer.body.errors).toEqual([{ field: 'url', message: expect.any(String) }]);
+  });
+
+  it('media that was never uploaded', async () => {
+    const job = await runJob('media://never/uploaded');
+    expect(job.output).toMatchObject({ code: 'source_not_found', error: expect.stringContaining('never/uploaded') });
+  });
+
+  it('leaves nothing of failed jobs in storage', async () => {
+    const { objects } = await service.bucket.list({ prefix: 'work/' });
+    expect(objects).toEqual([]);
+  });
+});

@@ -1,0 +1,148 @@
+import { createHmac } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, type TestServer } from '../helpers/http-server.ts';
+import { type ContractService, startContractService } from './service.ts';
+
+interface Delivery {
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly raw: string;
+  readonly atMs: number;
+}
+
+let service: ContractService;
+let receiver: TestServer;
+const deliveries: Delivery[] = [];
+
+/** What the receiver does, by the first part of the path. */
+const ANSWERS: Record<string, (response: ServerResponse, delivery: Delivery) => void> = {
+  ok: (response) => response.writeHead(204).end(),
+  broken: (response) => response.writeHead(500).end('no'),
+  hang: () => {},
+  circle: (response, { path }) => response.writeHead(307, { Location: path }).end(),
+  moved: (response) => response.writeHead(307, { Location: '/ok/moved' }).end(),
+  inside: (response) => response.writeHead(307, { Location: 'http://10.0.0.1/hook' }).end(),
+  reset: (response) => response.socket?.destroy(),
+};
+
+beforeAll(async () => {
+  receiver = await startServer(async (request, response) => {
+    let raw = '';
+    for await (const chunk of request) raw += chunk;
+    const delivery = { path: request.url ?? '', headers: request.headers, raw, atMs: Date.now() };
+    deliveries.push(delivery);
+    ANSWERS[delivery.path.split('/')[1] ?? '']?.(response, delivery);
+  });
+  service = await startContractService();
+});
+afterAll(async () => {
+  await service?.stop();
+  await receiver?.close();
+});
+
+const NOT_AUDIO = 'data:,this%20is%20not%20audio';
+
+/** A job that fails at once: every terminal state is delivered, and this one needs no inference. */
+async function failingJob(path: string, extra: object = {}): Promise<string> {
+  const body = { url: NOT_AUDIO, webhook: `${receiver.origin}${path}`, ...extra };
+  const { status, body: job } = await service.call('POST', '/v1/diarize', { body });
+  expect(status).toBe(200);
+  return job.jobId;
+}
+
+async function delivered(path: string, count: number, timeoutMs = 20_000): Promise<Delivery[]> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const found = deliveries.filter((delivery) => delivery.path === path);
+    if (found.length >= count) return found;
+    if (Date.now() > deadline) throw new Error(`${found.length} of ${count} deliveries to ${path}`);
+    await new Promise((wake) => setTimeout(wake, 50));
+  }
+}
+
+const outboxRow = async (jobId: string) =>
+  (await service.run('SELECT body, due_at FROM outbox WHERE id = ?', `${jobId}/webhook`))[0];
+
+async function settled(jobId: string): Promise<void> {
+  for (let tries = 0; await outboxRow(jobId); tries++) {
+    if (tries > 100) throw new Error('the webhook is still outstanding');
+    await new Promise((wake) => setTimeout(wake, 50));
+  }
+}
+
+describe('contract §8: webhooks', () => {
+  it('posts the job as polling gives it, signed with the secret of the account', async () => {
+    const jobId = await failingJob('/ok/signed');
+    const [delivery] = await delivered('/ok/signed', 1);
+    const polled = await service.call('GET', `/v1/jobs/${jobId}`);
+    expect(JSON.parse(delivery!.raw)).toEqual(polled.body);
+    expect(polled.body.output).toEqual({ error: expect.any(String), code: expect.any(String) });
+    expect(delivery!.headers['content-type']).toBe('application/json');
+    const timestamp = delivery!.headers['x-request-timestamp'] as string;
+    expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(30);
+    const [account] = await service.run('SELECT webhook_secret FROM accounts WHERE id = ?', service.main.accountId);
+    const signature = createHmac('sha256', String(account!.webhook_secret))
+      .update(`v0:${timestamp}:${delivery!.raw}`)
+      .digest('hex');
+    expect(delivery!.headers['x-signature']).toBe(signature);
+    expect(delivery!.headers['x-retry-num']).toBeUndefined();
+    await settled(jobId);
+    expect(deliveries.filter(({ path }) => path === '/ok/signed')).toHaveLength(1);
+  });
+
+  it('carries id and status alone with webhookStatusOnly', async () => {
+    const jobId = await failingJob('/ok/status-only', { webhookStatusOnly: true });
+    const [delivery] = await delivered('/ok/status-only', 1);
+    expect(JSON.parse(delivery!.raw)).toEqual({ jobId, status: 'failed' });
+  });
+
+  it('follows a redirect with method and body', async () => {
+    const jobId = await failingJob('/moved/once');
+    const [delivery] = await delivered('/ok/moved', 1);
+    expect(JSON.parse(delivery!.raw).jobId).toBe(jobId);
+    await settled(jobId);
+  });
+
+  it.each([
+    ['broken', 'http_error', 1],
+    ['circle', 'too_many_redirects', 3],
+    ['reset', undefined, 1],
+  ])('retries a receiver that is %s at once, then after a minute', async (kind, reason, requestsPerTry) => {
+    const path = `/${kind}/retried`;
+    const jobId = await failingJob(path);
+    const found = await delivered(path, 2 * requestsPerTry);
+    const retry = found[requestsPerTry]!;
+    expect(retry.headers['x-retry-num']).toBe('1');
+    const known = ['connection_failed', 'unknown_error'];
+    expect(reason === undefined ? known : [reason]).toContain(retry.headers['x-retry-reason']);
+    expect(retry.raw).toBe(found[0]!.raw);
+    for (let tries = 0; ; tries++) {
+      const row = await outboxRow(jobId);
+      const waiting = JSON.parse(String(row?.body));
+      if (waiting.attempt === 2) {
+        expect(Math.abs(Number(row!.due_at) - retry.atMs - 60_000)).toBeLessThan(5000);
+        break;
+      }
+      expect(tries).toBeLessThan(100);
+      await new Promise((wake) => setTimeout(wake, 50));
+    }
+    const job = await service.call('GET', `/v1/jobs/${jobId}`);
+    expect(job.body.status).toBe('failed');
+  });
+
+  it('gives up on a receiver that hangs after ten seconds and says so in the retry', async () => {
+    await failingJob('/hang/there');
+    const [first, retry] = await delivered('/hang/there', 2, 25_000);
+    expect(retry!.atMs - first!.atMs).toBeGreaterThan(9000);
+    expect(retry!.atMs - first!.atMs).toBeLessThan(15_000);
+    expect(retry!.headers['x-retry-reason']).toBe('http_timeout');
+  });
+
+  it('never follows a redirect into a private network', async () => {
+    const jobId = await failingJob('/inside/job');
+    const found = await delivered('/inside/job', 2);
+    expect(found[1]!.headers['x-retry-reason']).toBe('connection_failed');
+    expect((await service.call('GET', `/v1/jobs/${jobId}`)).body.status).toBe('failed');
+  });
+});
