@@ -4,6 +4,7 @@ import { z } from 'zod';
 export interface Env {
   readonly DB: D1Database;
   readonly BUCKET: R2Bucket;
+  readonly PLANS: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;

@@ -37,7 +37,7 @@ export function jobPorts(env: Env): JobPorts {
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, now });
   return {
     store: createJobStore(env.DB),
-    queue: createQueues({ jobs: env.JOBS, webhooks: env.WEBHOOKS }),
+    queue: createQueues({ plans: env.PLANS, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
     objects: createObjectStore(env.BUCKET),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
     media,

@@ -4,6 +4,7 @@ import { expire } from './jobs/expire.ts';
 import { handleDeadLetter, handleMessage } from './jobs/handle.ts';
 import { messageSchema } from './jobs/messages.ts';
 import { Mutex } from './jobs/mutex.ts';
+import type { JobPorts } from './jobs/ports.ts';
 import { resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
 import { appServices, jobPorts } from './services.ts';
@@ -22,22 +23,7 @@ export default {
 
   async queue(batch, env) {
     const ports = jobPorts(env);
-    for (const delivery of batch.messages) {
-      const parsed = messageSchema.safeParse(delivery.body);
-      if (!parsed.success) {
-        log('error', 'unreadable_message', { queue: batch.queue });
-        delivery.ack();
-        continue;
-      }
-      if (batch.queue === DEAD_LETTER_QUEUE) {
-        await handleDeadLetter(ports, parsed.data);
-        delivery.ack();
-        continue;
-      }
-      const verdict = await handleMessage(ports, mutex, parsed.data, delivery.attempts);
-      if (verdict.kind === 'done') delivery.ack();
-      else delivery.retry({ delaySeconds: verdict.delaySeconds });
-    }
+    await Promise.all(batch.messages.map((delivery) => handleDelivery(ports, batch.queue, delivery)));
   },
 
   async scheduled(controller, env) {
@@ -46,3 +32,20 @@ export default {
     await expire(ports);
   },
 } satisfies ExportedHandler<Env>;
+
+async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<unknown>): Promise<void> {
+  const parsed = messageSchema.safeParse(delivery.body);
+  if (!parsed.success) {
+    log('error', 'unreadable_message', { queue });
+    delivery.ack();
+    return;
+  }
+  if (queue === DEAD_LETTER_QUEUE) {
+    await handleDeadLetter(ports, parsed.data);
+    delivery.ack();
+    return;
+  }
+  const verdict = await handleMessage(ports, mutex, parsed.data, delivery.attempts);
+  if (verdict.kind === 'done') delivery.ack();
+  else delivery.retry({ delaySeconds: verdict.delaySeconds });
+}

@@ -6,7 +6,7 @@ import { RollcallClient } from '../sdk/client.ts';
 import type { ClientError, DiarizeOptions, DiarizeOutput, ErrorOutput, JobResult, Outcome } from '../sdk/types.ts';
 import { Progress } from './progress.ts';
 import { openRecording, type Recording, uploadRecording } from './recording.ts';
-import { CliError, EXIT, note, runCommand } from './run.ts';
+import { CliError, EXIT, INTERRUPTED, note, onInterrupt, runCommand } from './run.ts';
 import { openTarget } from './target.ts';
 
 interface Options extends Omit<DiarizeOptions, 'url'> {
@@ -21,8 +21,7 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
   const recording = openRecording(fileOrUrl, baseDir);
 
   const interrupt = new AbortController();
-  const onSignal = (): void => interrupt.abort();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, onSignal);
+  onInterrupt(() => interrupt.abort());
 
   const target = await openTarget(interrupt.signal);
   const progress = new Progress();
@@ -35,7 +34,7 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
     await target.close();
   }
   if (!job) {
-    process.exit(130); // interrupted; an upload may still hold a connection
+    process.exit(INTERRUPTED); // interrupted; an upload may still hold a connection
   }
   deliver(succeeded(job), format, fileIdOf(fileOrUrl), output && resolve(baseDir, output));
 }

@@ -44,3 +44,19 @@ function report(error: unknown): ExitCode {
   note(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.failed;
 }
+
+/** Exit code of a command that a signal ended. */
+export const INTERRUPTED = 130;
+
+/**
+ * Calls back at the first Ctrl-C, SIGTERM or SIGHUP; a second one ends the process at once. The handlers stay: wrangler's
+ * libraries end the process themselves when they find no handler but their own.
+ */
+export function onInterrupt(callback: () => void): void {
+  let count = 0;
+  const interrupt = (): void => {
+    if (++count > 1) process.exit(INTERRUPTED);
+    callback();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
+}

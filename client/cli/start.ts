@@ -3,7 +3,7 @@ import { defaultStateDir } from '../local/paths.ts';
 import { startLocalService } from '../local/service.ts';
 import { announce, withdraw } from './announcement.ts';
 import { localKey } from './local-key.ts';
-import { CliError, EXIT, note, runCommand } from './run.ts';
+import { CliError, EXIT, note, onInterrupt, runCommand } from './run.ts';
 
 const DEFAULT_PORT = 8787;
 
@@ -27,7 +27,7 @@ async function start(): Promise<void> {
     await service.stop();
     process.exit(EXIT.done);
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => void stop());
+  onInterrupt(() => void stop());
 
   const key = await localKey(service, stateDir);
   announce(stateDir, { url: service.url, key });

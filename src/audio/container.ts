@@ -43,3 +43,6 @@ export const MAX_CHANNELS = 64;
 
 export const isUsableRate = (rateHz: number): boolean =>
   Number.isInteger(rateHz) && rateHz >= MIN_RATE_HZ && rateHz <= MAX_RATE_HZ;
+
+/** Scans of a file that may go on for ever end here: twice the longest recording that anything downstream takes. */
+export const MAX_SCAN_SECONDS = 48 * 3600;

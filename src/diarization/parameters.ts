@@ -21,6 +21,8 @@ export interface DiarizationSettings {
   readonly reconstruction: {
     /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
     readonly edgeTaper: number;
+    /** Added to the expected number of speakers at once before it is rounded: below zero, crosstalk needs more evidence. */
+    readonly countBias: number;
     /** Pauses of one speaker up to this long become part of the turn. */
     readonly minDurationOffSeconds: number;
     /** Turns shorter than this are dropped. */
@@ -43,7 +45,7 @@ const PRECISION_2: DiarizationSettings = {
     maxItems: 3000,
     temperature: 0.1,
   },
-  reconstruction: { edgeTaper: 0, minDurationOffSeconds: 0, minDurationOnSeconds: 0 },
+  reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0, minDurationOnSeconds: 0 },
   confidence: { slope: 1, offset: 0 },
 };
 
@@ -52,6 +54,8 @@ const COMMUNITY_1: DiarizationSettings = {
   name: 'community-1',
   windows: { stepSamples: 80000 },
   clustering: { ...PRECISION_2.clustering, refinements: 0 },
+  // Only two windows see a frame: without the taper their disagreements would be ties.
+  reconstruction: { ...PRECISION_2.reconstruction, edgeTaper: 0.5 },
 };
 
 /** Parameters of a setting before a model's own tuning. */

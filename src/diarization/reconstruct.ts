@@ -5,10 +5,11 @@ import type { LocalSpeakers } from './local-speakers.ts';
 import { type FinishedFrame, OverlapAdd } from './overlap-add.ts';
 import type { DiarizationSettings } from './parameters.ts';
 import type { FramesSection, ModelFacts } from './part.ts';
-import { argmax, buildPowerset, decodeHard, marginals, type Powerset } from './powerset.ts';
+import { buildPowerset, type Powerset } from './powerset.ts';
 import { toMilliseconds } from './rounding.ts';
 import { FrameTrackWriter } from './tracks.ts';
 import { type FrameTimes, type FrameTurn, TurnBuilder, turnSeconds } from './turns.ts';
+import { CROSSTALK, FIRST_SPEAKER, SPEECH, windowFrames } from './window-frames.ts';
 import { firstFrame } from './windows.ts';
 
 /** A part with the speakers that its local speakers were assigned to. */
@@ -26,11 +27,6 @@ export interface ReconstructionContext {
   readonly boost: Float32Array;
   readonly totalSamples: number;
 }
-
-/** Tracks that are averaged over the windows: speech, crosstalk, then one per cluster. */
-const SPEECH = 0;
-const CROSSTALK = 1;
-const FIRST_SPEAKER = 2;
 
 /**
  * Turns and tracks from assigned parts.
@@ -77,13 +73,10 @@ function pushPart(
     totalSamples: context.totalSamples,
   };
   const frameGrid = { shiftSamples: facts.frameShiftSamples, sizeSamples: facts.frameSizeSamples, framesPerWindow };
-  const tracks = FIRST_SPEAKER + clusters;
   const perWindow = framesPerWindow * classes;
   let row = 0;
   for (let index = 0; index < frames.windowCount; index++) {
     const window = frames.firstWindow + index;
-    const probabilities = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
-    const active = marginals(probabilities, powerset);
     const clusterOf = new Int32Array(powerset.speakers).fill(-1);
     const posterior = new Float32Array(powerset.speakers * clusters);
     for (; row < speakers.count && speakers.windows[row] === window; row++) {
@@ -91,32 +84,12 @@ function pushPart(
       clusterOf[local] = assignment.clusterOf[row]!;
       posterior.set(assignment.posterior.subarray(row * clusters, (row + 1) * clusters), local * clusters);
     }
-    const hard = decodeHard(probabilities, powerset);
-    const counts = new Uint8Array(framesPerWindow);
-    const values = new Float32Array(framesPerWindow * tracks);
-    for (let frame = 0; frame < framesPerWindow; frame++) {
-      counts[frame] = powerset.cardinality[argmax(probabilities, frame * classes, classes)]!;
-      const at = frame * tracks;
-      for (let index2 = 0; index2 < classes; index2++) {
-        const probability = probabilities[frame * classes + index2]! / 255;
-        if (powerset.cardinality[index2]! >= 1) values[at + SPEECH]! += probability;
-        if (powerset.cardinality[index2]! >= 2) values[at + CROSSTALK]! += probability;
-      }
-      for (let local = 0; local < powerset.speakers; local++) {
-        if (clusterOf[local]! < 0) continue;
-        const probability = active[frame * powerset.speakers + local]! / 255;
-        for (let cluster = 0; cluster < clusters; cluster++) {
-          values[at + FIRST_SPEAKER + cluster]! += probability * posterior[local * clusters + cluster]!;
-        }
-      }
-    }
-    overlapAdd.push(firstFrame(window, grid, frameGrid), {
-      counts,
-      activations: hard,
-      locals: powerset.speakers,
-      clusterOf,
-      tracks: values,
-    });
+    const probabilities = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
+    const { countBias } = context.settings.reconstruction;
+    overlapAdd.push(
+      firstFrame(window, grid, frameGrid),
+      windowFrames(probabilities, powerset, { clusterOf, posterior }, clusters, countBias),
+    );
   }
 }
 

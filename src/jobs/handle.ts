@@ -1,6 +1,6 @@
 import { assembleJob } from './assemble.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
-import { dispatch, LEASE_MS } from './dispatch.ts';
+import { LEASE_MS } from './dispatch.ts';
 import { failJob } from './fail.ts';
 import { JobGone, keepLease } from './lease.ts';
 import type { Message } from './messages.ts';
@@ -38,12 +38,9 @@ export async function handleMessage(
       return DONE;
     }
     switch (message.step) {
-      case 'plan': {
-        const shards = await keepLease(ports, outboxId(message), () => planJob(ports, job, attempt));
-        // A short recording needs no second trip through the queue.
-        if (shards === 1) await runSingleShard(ports, mutex, job.id, attempt);
+      case 'plan':
+        await keepLease(ports, outboxId(message), () => planJob(ports, job, attempt));
         break;
-      }
       case 'shard':
         await runShard(ports, mutex, job, message.shard);
         break;
@@ -54,19 +51,6 @@ export async function handleMessage(
     return DONE;
   } catch (error) {
     return onError(ports, message, attempt, error);
-  }
-}
-
-async function runSingleShard(ports: JobPorts, mutex: Mutex, jobId: string, attempt: number): Promise<void> {
-  const message = { step: 'shard', jobId, shard: 0 } as const;
-  const job = await ports.store.find(jobId);
-  if (!job) return;
-  try {
-    await runShard(ports, mutex, job, 0);
-  } catch (error) {
-    // The shard has its own message now: the plan must not run again because of it.
-    const verdict = await onError(ports, message, attempt, error);
-    if (verdict.kind === 'retry') await dispatch(ports, message, verdict.delaySeconds);
   }
 }
 

@@ -35,8 +35,10 @@ export function outboxId(message: Message): string {
   return message.step === 'shard' ? `${message.jobId}/shard/${message.shard}` : `${message.jobId}/${message.step}`;
 }
 
-export type QueueName = 'jobs' | 'webhooks';
+/** `plans` and `webhooks` wait for others, `jobs` computes: one never holds up the other. */
+export type QueueName = 'plans' | 'jobs' | 'webhooks';
 
 export function queueOf(message: Message): QueueName {
-  return message.step === 'webhook' ? 'webhooks' : 'jobs';
+  if (message.step === 'webhook') return 'webhooks';
+  return message.step === 'plan' ? 'plans' : 'jobs';
 }

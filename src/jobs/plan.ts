@@ -31,14 +31,13 @@ export class RetryStep extends Error {
  * First step of a job: find and measure the recording, cut it into shards, set the job running.
  *
  * @param attempt 1 for the first delivery of this message
- * @returns the number of shards, 0 when the job has ended
  * @throws RetryStep on a passing fault of the network
  */
-export async function planJob(ports: JobPorts, job: JobRecord, attempt: number): Promise<number> {
+export async function planJob(ports: JobPorts, job: JobRecord, attempt: number): Promise<void> {
   const message = { step: 'plan', jobId: job.id } as const;
   if (job.status !== 'created' && job.status !== 'pending') {
     await ports.store.settle(outboxId(message));
-    return 0;
+    return;
   }
   const source = await findSource(ports, job);
   if (!source.ok) {
@@ -46,12 +45,12 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
       throw new RetryStep(source.error.message, attempt);
     }
     await failJob(ports, job.id, { code: `source_${source.error.kind}`, message: source.error.message });
-    return 0;
+    return;
   }
   const probed = await probeAudio(ports.sources.open(source.value));
   if (!probed.ok) {
     await failJob(ports, job.id, { code: `audio_${probed.error.kind}`, message: probed.error.message });
-    return 0;
+    return;
   }
   const index = probed.value;
   if (index.durationSeconds > MAX_DURATION_SECONDS) {
@@ -59,7 +58,7 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
       code: 'audio_too_long',
       message: 'The recording is longer than 24 hours; cut it into pieces.',
     });
-    return 0;
+    return;
   }
   const totalSamples = outputSampleCount(index);
   const plan: JobPlan = { version: 1, source: source.value, index, totalSamples, shards: cutShards(totalSamples) };
@@ -68,7 +67,7 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
   // The counter exists before the first part can be counted.
   await ports.progress.begin(job.id, shardCount);
   const started = await ports.store.start(job.id, { shardCount, durationSeconds: index.durationSeconds }, ports.now());
-  if (!started) return 0;
+  if (!started) return;
   ports.log('info', 'job_planned', {
     jobId: job.id,
     shards: shardCount,
@@ -76,10 +75,7 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
     format: index.format,
     sourceBytes: source.value.sizeBytes,
   });
-  if (shardCount > 1) {
-    for (let shard = 0; shard < shardCount; shard++) await dispatch(ports, { step: 'shard', jobId: job.id, shard });
-  }
-  return shardCount;
+  for (let shard = 0; shard < shardCount; shard++) await dispatch(ports, { step: 'shard', jobId: job.id, shard });
 }
 
 /** Shards `[start, end)` at 16 kHz that cover the recording without overlap; a short one is a single shard. */

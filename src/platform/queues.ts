@@ -1,8 +1,8 @@
-import { queueOf } from '../jobs/messages.ts';
+import { type QueueName, queueOf } from '../jobs/messages.ts';
 import type { QueuePort } from '../jobs/ports.ts';
 
 /** Sends each message to the queue that its kind belongs to. */
-export function createQueues(queues: { jobs: Queue<unknown>; webhooks: Queue<unknown> }): QueuePort {
+export function createQueues(queues: Record<QueueName, Queue<unknown>>): QueuePort {
   return {
     async send(message, delaySeconds) {
       await queues[queueOf(message)].send(message, { contentType: 'json', delaySeconds });

@@ -249,7 +249,7 @@ function chargeCredit(db: D1Database, jobId: string, now: number): D1PreparedSta
          (SELECT billed_seconds FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
        WHERE subscribed = 0
          AND id = (SELECT account_id FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
-         AND EXISTS (SELECT 1 FROM outbox WHERE job_id = ?1 AND queue = 'jobs')`,
+         AND EXISTS (SELECT 1 FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks')`,
     )
     .bind(jobId, now);
 }

@@ -47,7 +47,7 @@ export function insertOutboxAfterChange(
 export function deleteJobOutbox(db: D1Database, jobId: string): D1PreparedStatement {
   return db
     .prepare(
-      `DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs'
+      `DELETE FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks'
        AND EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND status IN ('succeeded', 'failed', 'canceled'))`,
     )
     .bind(jobId);

@@ -1,6 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { fromHex, hasAscii, toHex } from '../../bytes.ts';
-import { type Container, type IndexBase, MONO_BLOCK_SAMPLES } from '../../container.ts';
+import { type Container, type IndexBase, MAX_SCAN_SECONDS, MONO_BLOCK_SAMPLES } from '../../container.ts';
 import { fail, ok } from '../../result.ts';
 import { findSeekPoint, type SeekTable, SeekTableBuilder } from '../../seek-table.ts';
 import { tailTagsStart } from '../../tags.ts';
@@ -40,6 +40,7 @@ export const flac: Container<FlacIndex> = {
       if (frame.samples > 0) seek.add(frame.offset, totalSamples + frame.gapSamples);
       totalSamples += frame.gapSamples + frame.samples;
       gaps += frame.gapSamples;
+      if (totalSamples > MAX_SCAN_SECONDS * info.sampleRateHz) break;
     }
     if (totalSamples === 0) return fail('no_samples', 'The FLAC file has no samples in it.');
     const gapSeconds = (gaps / info.sampleRateHz).toFixed(1);

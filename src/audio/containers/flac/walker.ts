@@ -21,6 +21,12 @@ interface Candidate {
 /** Gaps longer than this are taken for files put behind one another, not for damage. */
 const MAX_GAP_SECONDS = 10;
 
+/**
+ * Places tried while the walk has lost its way; each may cost a pass over the longest possible frame. Damaged files need a
+ * few; a file made of false headers would otherwise keep the walk busy for hours.
+ */
+const MAX_DOUBTS = 2000;
+
 const expectedNumber = ({ header }: Candidate): number => header.number + (header.isVariable ? header.blockSamples : 1);
 
 /**
@@ -38,7 +44,7 @@ export async function* walkFlacFrames(
   endByte: number,
   startSample: number,
 ): AsyncGenerator<FlacFrame> {
-  const limits = { reader, info, endByte };
+  const limits = { reader, info, endByte, doubts: MAX_DOUBTS };
   let current = await firstChained(limits, startByte);
   let sample = startSample;
   let gapSamples = 0;
@@ -73,6 +79,8 @@ interface Limits {
   readonly reader: BlockReader;
   readonly info: StreamInfo;
   readonly endByte: number;
+  /** Searches for a place to go on that are still allowed. */
+  doubts: number;
 }
 
 /** The frame behind `current`, proven by its number or by the checksum of `current`. */
@@ -81,18 +89,23 @@ async function nextFrame(limits: Limits, current: Candidate): Promise<Candidate 
   const until = Math.min(limits.endByte, offset + maxFrameBytes(limits.info, header.blockSamples) + 1);
   const expected = expectedNumber(current);
   let from = offset + header.headerBytes;
+  // Checksum of `[offset, checkedTo)`, carried on from doubt to doubt.
+  let checkedTo = offset;
+  let crc = 0;
   for (;;) {
     const found = await nextHeader(limits, from, until);
     if (!found) return undefined;
     if (found.header.number === expected && found.header.isVariable === header.isVariable) return found;
-    if ((await crc16Of(limits.reader, offset, found.offset)) === 0) return found;
+    crc = await crc16Of(limits.reader, checkedTo, found.offset, crc);
+    checkedTo = found.offset;
+    if (crc === 0) return found;
     from = found.offset + 1;
   }
 }
 
 /** The first header from `from` on that another frame, or a right checksum up to the end, proves. */
 async function firstChained(limits: Limits, from: number): Promise<Candidate | undefined> {
-  for (;;) {
+  while (limits.doubts-- > 0) {
     const found = await nextHeader(limits, from, limits.endByte);
     if (!found) return undefined;
     if (await nextFrame(limits, found)) return found;
@@ -101,6 +114,7 @@ async function firstChained(limits: Limits, from: number): Promise<Candidate | u
     if (rest <= longest && (await crc16Of(limits.reader, found.offset, limits.endByte)) === 0) return found;
     from = found.offset + 1;
   }
+  return undefined;
 }
 
 /** The first place in `[from, until)` where a header of this stream seems to stand. */
@@ -120,9 +134,8 @@ async function nextHeader(limits: Limits, from: number, until: number): Promise<
   return undefined;
 }
 
-/** CRC-16 of `[from, to)`; 0 for one whole frame. */
-async function crc16Of(reader: BlockReader, from: number, to: number): Promise<number> {
-  let crc = 0;
+/** CRC-16 of `[from, to)`, going on from `crc`; 0 for one whole frame. */
+async function crc16Of(reader: BlockReader, from: number, to: number, crc = 0): Promise<number> {
   for (let position = from; position < to; ) {
     let view = await reader.peek(position, 1);
     if (view.length > to - position) view = view.subarray(0, to - position);
@@ -133,18 +146,18 @@ async function crc16Of(reader: BlockReader, from: number, to: number): Promise<n
 }
 
 /**
- * Whether the last frame is all there, by its checksum.
- * @param mayHaveRubbish whether other bytes may stand behind it: then the checksum may come out right before the end
+ * Whether the last frame is all there: its checksum comes out right somewhere. Behind it may stand a piece of the next
+ * header, or any rubbish when the length in the file's header says that this is the last frame.
  */
-async function isWholeFrame(reader: BlockReader, from: number, to: number, mayHaveRubbish: boolean): Promise<boolean> {
-  if (!mayHaveRubbish) return (await crc16Of(reader, from, to)) === 0;
+async function isWholeFrame(reader: BlockReader, from: number, to: number, isLast: boolean): Promise<boolean> {
+  const trustedFrom = isLast ? from : to - MAX_HEADER_BYTES;
   let crc = 0;
   for (let position = from; position < to; ) {
     let view = await reader.peek(position, 1);
     if (view.length > to - position) view = view.subarray(0, to - position);
     for (let i = 0; i < view.length; i++) {
       crc = crc16(view.subarray(i, i + 1), crc);
-      if (crc === 0) return true;
+      if (crc === 0 && position + i >= trustedFrom) return true;
     }
     position += view.length;
   }

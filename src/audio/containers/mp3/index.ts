@@ -1,5 +1,5 @@
 import type { BlockReader } from '../../block-reader.ts';
-import type { Container, IndexBase } from '../../container.ts';
+import { type Container, type IndexBase, MAX_SCAN_SECONDS } from '../../container.ts';
 import { fail, ok } from '../../result.ts';
 import { findSeekPoint, type SeekTable, SeekTableBuilder } from '../../seek-table.ts';
 import { tailTagsStart } from '../../tags.ts';
@@ -145,6 +145,7 @@ async function scanFrames(
     }
     skippedBytes += run.skippedBytes;
     isTruncated = run.isTruncated;
+    if (frames * frameSamples > MAX_SCAN_SECONDS * sampleRateHz) break;
   }
   return { frames, skippedBytes, isTruncated, minFrameBytes, seek: seek.build() };
 }

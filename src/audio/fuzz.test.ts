@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, memorySource, random, readRange } from '../../test/helpers/audio.ts';
+import { flacFile, flacFrames, flacHeader } from '../../test/helpers/flac.ts';
+import { apeTag, id3v1, id3v2, infoFrame, mp3Frames } from '../../test/helpers/mp3-frames.ts';
+import { pcm16, wavFile } from '../../test/helpers/wav.ts';
+import { outputSampleCount, probeAudio } from './index.ts';
+
+const ROUNDS = 2500;
+const fixture = (name: string) =>
+  new Uint8Array(readFileSync(new URL(`../../test/fixtures/audio/${name}`, import.meta.url)));
+
+const tone = Float32Array.from({ length: 3000 }, (_, i) => 0.4 * Math.sin(i / 7));
+const tone16 = Int16Array.from(tone, (value) => value * 32767);
+const seeds: Record<string, Uint8Array> = {
+  wav: wavFile({ sampleRateHz: 16000, channels: 2, tag: 1, bits: 16, isExtensible: true }, pcm16(tone)),
+  rf64: wavFile({ sampleRateHz: 8000, channels: 1, tag: 1, bits: 24, magic: 'RF64' }, pcm16(tone).slice(0, 3000)),
+  flac: concat(id3v2(50), flacFile(tone16, { blockSamples: 256 }), id3v1()),
+  'flac, variable blocks': flacFile(tone16, { blockSizes: [100, 300], declaredSamples: 0 }),
+  'flac from the encoder': fixture('codec_flac_16_stereo.flac'),
+  mp3: concat(id3v2(30), infoFrame({ frames: 12, encoder: 'LAME3.100', delaySamples: 576 }), mp3Frames(12), apeTag(20)),
+  'mp3 from the encoder': fixture('codec_mp3_vbr_mono.mp3'),
+};
+
+const NASTY = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
+
+/** Overwrites, cuts, repeats and inserts bytes, mostly near the start, where the headers are. */
+function mutate(bytes: Uint8Array, next: () => number): Uint8Array {
+  let out = bytes.slice();
+  const place = () => Math.floor(next() ** (next() < 0.5 ? 4 : 1) * out.length);
+  for (let count = 1 + Math.floor(next() * 6); count > 0; count--) {
+    const kind = next();
+    const at = place();
+    if (kind < 0.45) out[at] = Math.floor(next() * 256);
+    else if (kind < 0.7) out.fill(NASTY[Math.floor(next() * NASTY.length)], at, at + 1 + Math.floor(next() * 5));
+    else if (kind < 0.8) out = out.slice(0, at + 1);
+    else if (kind < 0.9) out = concat(out.subarray(0, at), out.subarray(place()));
+    else
+      out = concat(
+        out.subarray(0, at),
+        Uint8Array.from({ length: 9 }, () => Math.floor(next() * 256)),
+        out.subarray(at),
+      );
+  }
+  return out;
+}
+
+describe('mutated files', () => {
+  const ports = audioPorts();
+
+  it.each(Object.keys(seeds))('%s: an answer or samples, always, and soon', async (name) => {
+    const next = random(name.length * 7919);
+    let readable = 0;
+    const started = performance.now();
+    for (let round = 0; round < ROUNDS; round++) {
+      const file = mutate(seeds[name], next);
+      const source = memorySource(file);
+      const probed = await probeAudio(source);
+      if (!probed.ok) {
+        expect(probed.error.message).toMatch(/^[A-Z].{8,150}\.$/);
+        continue;
+      }
+      readable++;
+      const { totalSamples, sampleRateHz, durationSeconds } = probed.value;
+      expect(Number.isSafeInteger(totalSamples) && totalSamples > 0).toBe(true);
+      expect(durationSeconds).toBe(totalSamples / sampleRateHz);
+      expect(JSON.stringify(probed.value).length).toBeLessThan(2000);
+      if (round % 10 !== 0) continue;
+      const count = outputSampleCount(probed.value);
+      const end = Math.min(count, 20_000);
+      const samples = await readRange(file, probed.value, ports, Math.floor(next() * end), end);
+      expect(samples.every((value) => Number.isFinite(value))).toBe(true);
+      expect((await readRange(file, probed.value, ports, Math.max(0, count - 500), count)).length).toBe(
+        Math.min(500, count),
+      );
+    }
+    expect(readable).toBeGreaterThan(ROUNDS / 20);
+    expect(readable).toBeLessThan(ROUNDS);
+    expect(performance.now() - started).toBeLessThan(25_000);
+  });
+
+  it('of random bytes behind a magic end soon, with few reads', async () => {
+    const next = random(99);
+    const noise = Uint8Array.from({ length: 4 << 20 }, () => Math.floor(next() * 256));
+    for (const head of ['fLaC', 'RIFF\0\0\0\0WAVE', 'ID3\x04\0\0\0\0\0\0', '']) {
+      const file = concat(
+        Uint8Array.from(head, (c) => c.charCodeAt(0)),
+        noise,
+      );
+      const source = memorySource(file);
+      expect(await probeAudio(source)).toMatchObject({ ok: false });
+      expect(source.reads.length).toBeLessThan(20);
+    }
+  });
+
+  it('full of headers cost no more than a few passes', async () => {
+    // Every fourth byte starts a valid MP3 header; none has a neighbour where it should.
+    const storm = new Uint8Array(3 << 20);
+    for (let i = 0; i < storm.length; i += 4) storm.set([0xff, 0xfb, 0x90 + ((i >> 2) % 5) * 16, 0x00], i);
+    const flacStorm = concat(
+      flacFile(tone16).subarray(0, 42),
+      storm.map((_, i) => (i % 2 ? 0xf8 : 0xff)),
+    );
+    // Whole FLAC headers with right checksums, all with the same number, none a frame.
+    const header = flacHeader(0, { channels: 8, blockSamples: 65535 });
+    const frame = flacFrames(new Int16Array(65535 * 8), { channels: 8, blockSamples: 65535 })[0].subarray(0, 8);
+    const headerStorm = concat(header, ...new Array<Uint8Array>(300_000).fill(frame));
+    for (const file of [storm, concat(mp3Frames(10), storm), flacStorm, headerStorm]) {
+      const started = performance.now();
+      await probeAudio(memorySource(file));
+      expect(performance.now() - started).toBeLessThan(15_000);
+    }
+  });
+
+  it('with chunks of no length do not walk for ever', async () => {
+    const file = new Uint8Array(8 << 20);
+    file.set(wavFile({ sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 }, new Uint8Array(0)).subarray(0, 36));
+    const source = memorySource(file);
+    expect(await probeAudio(source)).toMatchObject({ ok: false, error: { kind: 'no_samples' } });
+    expect(source.reads.length).toBeLessThan(5);
+  });
+});
