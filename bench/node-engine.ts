@@ -29,6 +29,11 @@ export function nodeAudio(): AudioPorts {
   return { decoder: decoders, resampler: sharedDsp().resampler };
 }
 
+/** WebAssembly memory of the decoders of this process after all that they have decoded so far, bytes. */
+export function decoderBytes(): number {
+  return decoders?.memoryBytes() ?? 0;
+}
+
 /** The service's models and signal processing in this process: the same WebAssembly and the same code as in workerd. */
 export async function nodeEngine({ pack }: MeasuredPack): Promise<Engine> {
   const ortWasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');

@@ -1,15 +1,24 @@
 import { Command } from 'commander';
 import { defaultStateDir } from '../local/paths.ts';
-import { startLocalService } from '../local/service.ts';
+import { type LocalService, startLocalService } from '../local/service.ts';
 import { announce, withdraw } from './announcement.ts';
 import { localKey } from './local-key.ts';
-import { CliError, EXIT, note, onInterrupt, runCommand } from './run.ts';
+import { CliError, EXIT, INTERRUPTED, note, onInterrupt, runCommand } from './run.ts';
 
 const DEFAULT_PORT = 8787;
 
 async function start(): Promise<void> {
   const stateDir = defaultStateDir();
-  const service = await startLocalService({
+  let service: LocalService | undefined;
+  const stop = async (): Promise<void> => {
+    if (!service) process.exit(INTERRUPTED); // in the middle of its start
+    withdraw(stateDir);
+    await service.stop();
+    process.exit(EXIT.done);
+  };
+  onInterrupt(() => void stop());
+
+  service = await startLocalService({
     stateDir,
     port: readPort(process.env.PORT),
     onLog: (text) => process.stderr.write(text),
@@ -21,13 +30,6 @@ async function start(): Promise<void> {
   }).catch((error: unknown) => {
     throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
   });
-
-  const stop = async (): Promise<void> => {
-    withdraw(stateDir);
-    await service.stop();
-    process.exit(EXIT.done);
-  };
-  onInterrupt(() => void stop());
 
   const key = await localKey(service, stateDir);
   announce(stateDir, { url: service.url, key });

@@ -49,7 +49,9 @@ export async function killOrphans(stateDir: string): Promise<number[]> {
   const owner = readOwner(stateDir);
   if (!owner || livingOwner(stateDir)) return [];
   const orphans = listProcesses().filter((entry) => isOrphanOn(owner.port, entry));
-  for (const { pid } of orphans) process.kill(pid, 'SIGKILL');
+  for (const { pid } of orphans) {
+    if (findProcess(pid)) process.kill(pid, 'SIGKILL');
+  }
   const deadline = Date.now() + 5000;
   while (orphans.some(({ pid }) => findProcess(pid)) && Date.now() < deadline) {
     await new Promise((wake) => setTimeout(wake, 20));

@@ -62,8 +62,11 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const log = openLog(join(stateDir, 'service.log'), options.onLog);
   let stopped = false;
   const died = (): void => {
-    if (!stopped) options.onDeath?.();
-    stopped = true;
+    // Ctrl-C reaches workerd as well as this process, and maybe first: then the end was asked for.
+    setTimeout(() => {
+      if (!stopped) options.onDeath?.();
+      stopped = true;
+    }, 300);
   };
   let miniflare: Miniflare | undefined;
   try {

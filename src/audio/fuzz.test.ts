@@ -6,7 +6,7 @@ import { apeTag, id3v1, id3v2, infoFrame, mp3Frames } from '../../test/helpers/m
 import { pcm16, wavFile } from '../../test/helpers/wav.ts';
 import { outputSampleCount, probeAudio } from './index.ts';
 
-const ROUNDS = 2500;
+const ROUNDS = 2000;
 const fixture = (name: string) =>
   new Uint8Array(readFileSync(new URL(`../../test/fixtures/audio/${name}`, import.meta.url)));
 
@@ -104,7 +104,9 @@ describe('mutated files', () => {
     // Whole FLAC headers with right checksums, all with the same number, none a frame.
     const header = flacHeader(0, { channels: 8, blockSamples: 65535 });
     const frame = flacFrames(new Int16Array(65535 * 8), { channels: 8, blockSamples: 65535 })[0].subarray(0, 8);
-    const headerStorm = concat(header, ...new Array<Uint8Array>(300_000).fill(frame));
+    const headerStorm = new Uint8Array(header.length + 300_000 * frame.length);
+    headerStorm.set(header);
+    for (let i = header.length; i < headerStorm.length; i += frame.length) headerStorm.set(frame, i);
     for (const file of [storm, concat(mp3Frames(10), storm), flacStorm, headerStorm]) {
       const started = performance.now();
       await probeAudio(memorySource(file));

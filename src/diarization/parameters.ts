@@ -45,7 +45,7 @@ const PRECISION_2: DiarizationSettings = {
     maxItems: 3000,
     temperature: 0.1,
   },
-  reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0, minDurationOnSeconds: 0 },
+  reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
   confidence: { slope: 1, offset: 0 },
 };
 

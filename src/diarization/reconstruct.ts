@@ -121,7 +121,7 @@ class FrameCollector {
     const maxPause = Math.floor(minDurationOffSeconds / secondsPerFrame);
     const minFrames = Math.ceil(minDurationOnSeconds / secondsPerFrame);
     this.#turns = new TurnBuilder(maxPause, minFrames);
-    this.#exclusive = new TurnBuilder(maxPause, minFrames);
+    this.#exclusive = new TurnBuilder(maxPause, minFrames, true);
     this.#sums = new Float64Array(clusters);
     this.#isActive = new Uint8Array(clusters);
     this.#times = {

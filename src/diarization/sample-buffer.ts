@@ -30,12 +30,10 @@ export class SampleBuffer {
     }
   }
 
-  /** Reads the stream to its end, keeping nothing. */
-  async drain(): Promise<void> {
-    while (!this.#ended) {
-      this.discardBefore(this.receivedUntil);
-      await this.fill(this.receivedUntil + 1);
-    }
+  /** Tells the stream that no more will be read, so that its decoder can be closed. */
+  async close(): Promise<void> {
+    this.#ended = true;
+    await this.#source.return?.();
   }
 
   /** Copy of [fromSample, endSample); what has not been received is zero. @throws when a part has been dropped already */

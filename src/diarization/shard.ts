@@ -61,31 +61,41 @@ export async function analyseShard(
   const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
   const rows = new SpeakerRows(facts.dimension);
-  for (let index = 0; index < count; index++) {
-    const window = first + index;
-    const start = window * stepSamples;
-    const end = start + windowSamples;
-    await buffer.fill(Math.min(end, shard.totalSamples));
-    const scores = await ports.segmentation.run(buffer.read(start, end));
-    quantise(scores, probabilities, index * framesPerWindow * classes);
-    await pause();
-    const masks = speakerMasks(decodeHard(scores, powerset), maxLocalSpeakers, minActiveFrames, minCleanFrames);
-    const embeddings = await embedder.embed({
-      windowStartSample: start,
-      windowSamples,
-      masks: masks.map(({ mask }) => mask),
-      frameShiftSamples,
-      frameSizeSamples: facts.frameSizeSamples,
-    });
-    masks.forEach((mask, speaker) => {
-      const embedding = embeddings[speaker];
-      if (embedding === undefined) return;
-      rows.add(window, mask.local, mask.cleanFrames * secondsPerFrame, mask.activeFrames * secondsPerFrame, embedding);
-    });
-    const next = start + stepSamples;
-    embedder.discardBefore(next);
-    // A short last stretch looks back as far as one stretch.
-    buffer.discardBefore(Math.floor(next / stretchSamples) * stretchSamples);
+  try {
+    for (let index = 0; index < count; index++) {
+      const window = first + index;
+      const start = window * stepSamples;
+      const end = start + windowSamples;
+      await buffer.fill(Math.min(end, shard.totalSamples));
+      const scores = await ports.segmentation.run(buffer.read(start, end));
+      quantise(scores, probabilities, index * framesPerWindow * classes);
+      await pause();
+      const masks = speakerMasks(decodeHard(scores, powerset), maxLocalSpeakers, minActiveFrames, minCleanFrames);
+      const embeddings = await embedder.embed({
+        windowStartSample: start,
+        windowSamples,
+        masks: masks.map(({ mask }) => mask),
+        frameShiftSamples,
+        frameSizeSamples: facts.frameSizeSamples,
+      });
+      masks.forEach((mask, speaker) => {
+        const embedding = embeddings[speaker];
+        if (embedding === undefined) return;
+        rows.add(
+          window,
+          mask.local,
+          mask.cleanFrames * secondsPerFrame,
+          mask.activeFrames * secondsPerFrame,
+          embedding,
+        );
+      });
+      const next = start + stepSamples;
+      embedder.discardBefore(next);
+      // A short last stretch looks back as far as one stretch.
+      buffer.discardBefore(Math.floor(next / stretchSamples) * stretchSamples);
+    }
+  } finally {
+    await buffer.close();
   }
   return { facts, firstWindow: first, windowCount: count, speakers: rows.finish(), probabilities };
 }

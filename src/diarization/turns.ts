@@ -27,6 +27,8 @@ export class TurnBuilder<T> {
   constructor(
     private readonly maxPauseFrames: number,
     private readonly minFrames: number,
+    /** One speaker at a time: a pause in which somebody else speaks is not bridged. */
+    private readonly exclusive = false,
   ) {}
 
   /**
@@ -35,7 +37,12 @@ export class TurnBuilder<T> {
    */
   push(frame: number, active: readonly number[], sums: () => T): void {
     for (const [cluster, open] of this.#open) {
-      if (open.after === undefined && !active.includes(cluster)) open.after = sums();
+      if (active.includes(cluster)) continue;
+      open.after ??= sums();
+      if (this.exclusive && active.length > 0) {
+        this.#close(cluster, open, sums);
+        this.#open.delete(cluster);
+      }
     }
     for (const cluster of active) {
       const open = this.#open.get(cluster);

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type AudioIndex, type AudioPorts, BlockReader, type ByteSource, readSamples } from '../../src/audio/index.ts';
 import { containerOf } from '../../src/audio/registry.ts';
 import { createDecoders } from '../../src/platform/wasm/codecs.ts';
@@ -38,7 +40,7 @@ export function memorySource(bytes: Uint8Array): CountingSource {
   };
 }
 
-async function join(blocks: AsyncIterable<Float32Array>): Promise<Float32Array> {
+async function collect(blocks: AsyncIterable<Float32Array>): Promise<Float32Array> {
   const parts: Float32Array[] = [];
   for await (const block of blocks) parts.push(block.slice());
   const all = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -57,7 +59,7 @@ export const readRange = (
   ports: AudioPorts,
   startSample: number,
   endSample: number,
-): Promise<Float32Array> => join(readSamples(memorySource(bytes), index, ports, { startSample, endSample }));
+): Promise<Float32Array> => collect(readSamples(memorySource(bytes), index, ports, { startSample, endSample }));
 
 /** Mono at the source's own rate, from `startSample` to the end. */
 export const readSourceRate = (
@@ -66,7 +68,7 @@ export const readSourceRate = (
   ports: AudioPorts,
   startSample = 0,
 ): Promise<Float32Array> =>
-  join(containerOf(index).readMono(new BlockReader(memorySource(bytes)), index, ports.decoder, startSample));
+  collect(containerOf(index).readMono(new BlockReader(memorySource(bytes)), index, ports.decoder, startSample));
 
 /** Deterministic numbers in 0…1 (mulberry32). */
 export function random(seed: number): () => number {
@@ -124,8 +126,15 @@ export function hasTool(name: string): boolean {
   }
 }
 
-/** Runs ffmpeg from bytes to bytes. */
-export function ffmpeg(input: Uint8Array, inputArgs: readonly string[], outputArgs: readonly string[]): Uint8Array {
-  const args = ['-v', 'error', ...inputArgs, '-i', 'pipe:0', ...outputArgs, 'pipe:1'];
-  return new Uint8Array(execFileSync('ffmpeg', args, { input, maxBuffer: 1 << 30 }));
+/** Runs ffmpeg from bytes to bytes, over files: into a pipe it cannot write lengths and tags. */
+export function ffmpeg(input: Uint8Array, outputArgs: readonly string[]): Uint8Array {
+  const folder = mkdtempSync(join(tmpdir(), 'rollcall-ffmpeg-'));
+  try {
+    const [from, to] = [join(folder, 'in'), join(folder, 'out')];
+    writeFileSync(from, input);
+    execFileSync('ffmpeg', ['-v', 'error', '-i', from, ...outputArgs, to]);
+    return new Uint8Array(readFileSync(to));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }

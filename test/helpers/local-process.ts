@@ -83,7 +83,9 @@ export async function startService(stateDir: string, port = 0): Promise<RunningS
       .map((entry) => entry.pid);
   };
   const kill = async (pids: readonly number[]): Promise<void> => {
-    for (const victim of pids) process.kill(victim, 'SIGKILL');
+    for (const victim of pids) {
+      if (findProcess(victim)) process.kill(victim, 'SIGKILL');
+    }
     while (pids.some((victim) => findProcess(victim))) await new Promise((wake) => setTimeout(wake, 10));
   };
   return {

@@ -22,10 +22,10 @@ interface Candidate {
 const MAX_GAP_SECONDS = 10;
 
 /**
- * Places tried while the walk has lost its way; each may cost a pass over the longest possible frame. Damaged files need a
- * few; a file made of false headers would otherwise keep the walk busy for hours.
+ * Headers that turn out to be none, in one walk. Chance makes one in 16 MB; a file made of false headers would otherwise
+ * keep the walk busy for hours.
  */
-const MAX_DOUBTS = 2000;
+const MAX_FALSE_HEADERS = 100_000;
 
 const expectedNumber = ({ header }: Candidate): number => header.number + (header.isVariable ? header.blockSamples : 1);
 
@@ -44,7 +44,7 @@ export async function* walkFlacFrames(
   endByte: number,
   startSample: number,
 ): AsyncGenerator<FlacFrame> {
-  const limits = { reader, info, endByte, doubts: MAX_DOUBTS };
+  const limits = { reader, info, endByte, falseHeadersLeft: MAX_FALSE_HEADERS };
   let current = await firstChained(limits, startByte);
   let sample = startSample;
   let gapSamples = 0;
@@ -79,8 +79,7 @@ interface Limits {
   readonly reader: BlockReader;
   readonly info: StreamInfo;
   readonly endByte: number;
-  /** Searches for a place to go on that are still allowed. */
-  doubts: number;
+  falseHeadersLeft: number;
 }
 
 /** The frame behind `current`, proven by its number or by the checksum of `current`. */
@@ -92,7 +91,7 @@ async function nextFrame(limits: Limits, current: Candidate): Promise<Candidate 
   // Checksum of `[offset, checkedTo)`, carried on from doubt to doubt.
   let checkedTo = offset;
   let crc = 0;
-  for (;;) {
+  while (limits.falseHeadersLeft > 0) {
     const found = await nextHeader(limits, from, until);
     if (!found) return undefined;
     if (found.header.number === expected && found.header.isVariable === header.isVariable) return found;
@@ -100,12 +99,14 @@ async function nextFrame(limits: Limits, current: Candidate): Promise<Candidate 
     checkedTo = found.offset;
     if (crc === 0) return found;
     from = found.offset + 1;
+    limits.falseHeadersLeft--;
   }
+  return undefined;
 }
 
 /** The first header from `from` on that another frame, or a right checksum up to the end, proves. */
 async function firstChained(limits: Limits, from: number): Promise<Candidate | undefined> {
-  while (limits.doubts-- > 0) {
+  while (limits.falseHeadersLeft > 0) {
     const found = await nextHeader(limits, from, limits.endByte);
     if (!found) return undefined;
     if (await nextFrame(limits, found)) return found;
@@ -113,6 +114,7 @@ async function firstChained(limits: Limits, from: number): Promise<Candidate | u
     const rest = limits.endByte - found.offset;
     if (rest <= longest && (await crc16Of(limits.reader, found.offset, limits.endByte)) === 0) return found;
     from = found.offset + 1;
+    limits.falseHeadersLeft--;
   }
   return undefined;
 }

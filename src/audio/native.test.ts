@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest';
+import {
+  audioPorts,
+  ffmpeg,
+  hasTool,
+  memorySource,
+  random,
+  readRange,
+  readSourceRate,
+  testSignal,
+  toMono,
+  worstDifference,
+} from '../../test/helpers/audio.ts';
+import { wav16 } from '../../test/helpers/wav.ts';
+import { type AudioIndex, outputSampleCount, probeAudio } from './index.ts';
+
+/** Whole decodes beside the command-line tools that a player is built on. Where ffmpeg is missing they are skipped. */
+const isHere = hasTool('ffmpeg');
+const ports = audioPorts();
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probeAudio(memorySource(file));
+  if (!probed.ok) throw new Error(probed.error.message);
+  return probed.value;
+}
+
+/** What ffmpeg makes of a file, mono at its own rate. */
+function nativeMono(file: Uint8Array, channels: number): Float32Array {
+  const raw = ffmpeg(file, ['-f', 'f32le', '-c:a', 'pcm_f32le']);
+  return toMono(new Float32Array(raw.buffer, raw.byteOffset, raw.byteLength >> 2), channels);
+}
+
+const source = (rateHz: number, channels: number, seconds = 7.3) =>
+  wav16(testSignal(rateHz, channels, seconds), rateHz, channels);
+
+describe.skipIf(!isHere)('beside ffmpeg', () => {
+  const wavs: [string, number, number][] = [
+    ['pcm_u8', 22050, 1],
+    ['pcm_s16le', 44100, 2],
+    ['pcm_s24le', 48000, 6],
+    ['pcm_s32le', 96000, 1],
+    ['pcm_f32le', 8000, 2],
+    ['pcm_f64le', 11025, 1],
+    ['pcm_alaw', 8000, 1],
+    ['pcm_mulaw', 16000, 2],
+  ];
+  it.each(wavs)('WAV %s %i Hz, %i channels', async (codec, rateHz, channels) => {
+    for (const extra of [[], ['-rf64', 'always']]) {
+      const file = ffmpeg(source(rateHz, channels), ['-c:a', codec, ...extra, '-f', 'wav']);
+      const index = await indexOf(file);
+      expect(index).toMatchObject({ format: 'wav', sampleRateHz: rateHz, channels });
+      expect(worstDifference(await readSourceRate(file, index, ports), nativeMono(file, channels))).toBeLessThan(1e-7);
+    }
+  });
+
+  const flacs: [string, number, number, string[]][] = [
+    ['16 bits', 44100, 2, []],
+    ['24 bits', 96000, 2, ['-sample_fmt', 's32']],
+    ['8 channels', 48000, 8, []],
+    ['level 12', 16000, 1, ['-compression_level', '12']],
+    ['level 0', 8000, 1, ['-compression_level', '0']],
+    ['an odd rate', 12345, 1, []],
+  ];
+  it.each(flacs)('FLAC, %s', async (_name, rateHz, channels, args) => {
+    const file = ffmpeg(source(rateHz, channels), [...args, '-f', 'flac']);
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ format: 'flac', sampleRateHz: rateHz, channels });
+    expect(index.warning).toBeUndefined();
+    expect(worstDifference(await readSourceRate(file, index, ports), nativeMono(file, channels))).toBeLessThan(1e-7);
+  });
+
+  const mp3s: [string, number, number, string[]][] = [
+    ['MPEG-1, constant', 44100, 2, ['-b:a', '128k']],
+    ['MPEG-1, variable', 48000, 2, ['-q:a', '5']],
+    ['MPEG-1, 32 kbit/s', 32000, 1, ['-b:a', '32k']],
+    ['MPEG-1, 320 kbit/s', 44100, 2, ['-b:a', '320k']],
+    ['MPEG-2', 22050, 2, ['-b:a', '64k']],
+    ['MPEG-2, 8 kbit/s', 24000, 1, ['-b:a', '8k']],
+    ['MPEG-2.5', 8000, 1, ['-b:a', '16k']],
+    ['no tag frame', 44100, 2, ['-write_xing', '0']],
+    ['ID3 tags', 16000, 1, ['-metadata', `title=${'long '.repeat(500)}`, '-write_id3v1', '1']],
+    ['no bit reservoir', 44100, 2, ['-reservoir', '0', '-b:a', '96k']],
+  ];
+  it.each(mp3s)('MP3, %s: the same samples at the same times', async (_name, rateHz, channels, args) => {
+    const file = ffmpeg(source(rateHz, channels), [...args, '-f', 'mp3']);
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ format: 'mp3', sampleRateHz: rateHz, channels });
+    expect(index.warning).toBeUndefined();
+    const expected = nativeMono(file, channels);
+    expect(index.totalSamples).toBe(expected.length);
+    // Native code sums in another order: 2e-6 is −114 dB of full scale.
+    expect(worstDifference(await readSourceRate(file, index, ports), expected)).toBeLessThan(2e-6);
+    // From the middle: the very same samples.
+    const next = random(rateHz);
+    const count = outputSampleCount(index);
+    const whole = await readRange(file, index, ports, 0, count);
+    for (let i = 0; i < 5; i++) {
+      const start = Math.floor(next() * (count - 3000));
+      const part = await readRange(file, index, ports, start, start + 3000);
+      expect(worstDifference(part, whole.subarray(start, start + 3000))).toBe(0);
+    }
+  });
+
+  it('MP3 cut in the middle: what is there, at the same times', async () => {
+    const file = ffmpeg(source(44100, 2), ['-b:a', '128k', '-f', 'mp3']);
+    const cut = file.slice(0, file.length - 30_100);
+    const index = await indexOf(cut);
+    expect(index.warning).toMatch(/ends before/);
+    const samples = await readSourceRate(cut, index, ports);
+    const expected = nativeMono(cut, 2);
+    // ffmpeg may make sound of the piece of a frame at the end.
+    expect(Math.abs(samples.length - expected.length)).toBeLessThanOrEqual(1152);
+    const common = Math.min(samples.length, expected.length) - 1152;
+    expect(worstDifference(samples.subarray(0, common), expected.subarray(0, common))).toBeLessThan(2e-6);
+  });
+
+  it('MP3 against the recording it was made of: no offset', async () => {
+    const signal = testSignal(44100, 1, 5);
+    const file = ffmpeg(wav16(signal, 44100), ['-b:a', '192k', '-f', 'mp3']);
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(signal.length);
+    const samples = await readSourceRate(file, index, ports);
+    const errorAt = (shift: number) => {
+      let sum = 0;
+      for (let i = 5000; i < signal.length - 5000; i++) sum += (samples[i + shift] - signal[i]) ** 2;
+      return sum;
+    };
+    const errors = [-3, -2, -1, 0, 1, 2, 3].map(errorAt);
+    expect(errors.indexOf(Math.min(...errors))).toBe(3);
+  });
+
+  it('resampled to 16 kHz: the same signal at the same times', async () => {
+    for (const rateHz of [8000, 22050, 44100, 48000]) {
+      const file = source(rateHz, 1, 4);
+      const index = await indexOf(file);
+      const count = outputSampleCount(index);
+      const ours = await readRange(file, index, ports, 0, count);
+      const raw = ffmpeg(file, ['-af', 'aresample=16000:filter_size=128', '-f', 'f32le']);
+      const theirs = new Float32Array(raw.buffer, raw.byteOffset, raw.byteLength >> 2);
+      expect(Math.abs(theirs.length - count)).toBeLessThanOrEqual(1);
+      expect(worstDifference(ours.subarray(2000, count - 2000), theirs.subarray(2000, count - 2000))).toBeLessThan(
+        5e-4,
+      );
+    }
+  });
+});

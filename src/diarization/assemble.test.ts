@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import { recording } from '../../test/helpers/fake-models.ts';
+import { partsOf } from '../../test/helpers/fake-parts.ts';
+import { assemble, type SpeakerRequest } from './assemble.ts';
+import type { Diarization } from './diarization.ts';
+import { writeOutput } from './output.ts';
+import { type SettingName, settingsOf } from './parameters.ts';
+
+const TALK = recording([
+  [[], 0.5],
+  [[2], 6],
+  [[], 1],
+  [[1], 5],
+  [[1, 2], 1],
+  [[2], 4],
+  [[], 12],
+  [[3], 8],
+  [[1], 7.26],
+]);
+
+async function diarize(
+  samples: Float32Array,
+  request: SpeakerRequest = {},
+  name: SettingName = 'precision-2',
+  shardSeconds = 300,
+): Promise<Diarization> {
+  const parts = await partsOf(samples, name, shardSeconds);
+  const result = await assemble(parts, { totalSamples: samples.length }, settingsOf(name), request);
+  if (!result.ok) throw new Error(result.error.message);
+  return result.value;
+}
+
+const brief = (turns: readonly { speaker: number; startSeconds: number; endSeconds: number }[]) =>
+  turns.map(({ speaker, startSeconds, endSeconds }) => `${speaker} ${startSeconds}-${endSeconds}`);
+
+describe('assemble', () => {
+  it.each(['precision-2', 'community-1'] as const)('%s: finds who spoke when', async (name) => {
+    const diarization = await diarize(TALK, {}, name);
+    expect(diarization.speakers).toBe(3);
+    expect(diarization.warning).toBeUndefined();
+    expect(brief(diarization.turns)).toEqual(['0 0.5-6.5', '1 7.5-13.5', '0 12.5-17.5', '2 29.5-37.5', '1 37.5-44.76']);
+  });
+
+  it('leaves one speaker at a time in the exclusive turns, and all of the speech', async () => {
+    const { turns, exclusiveTurns } = await diarize(TALK);
+    for (let index = 1; index < exclusiveTurns.length; index++) {
+      expect(exclusiveTurns[index].startSeconds).toBeGreaterThanOrEqual(exclusiveTurns[index - 1].endSeconds);
+    }
+    const spoken = exclusiveTurns.reduce((sum, turn) => sum + turn.endSeconds - turn.startSeconds, 0);
+    expect(spoken).toBeCloseTo(31.26, 6);
+    expect(turns.length).toBeGreaterThan(0);
+  });
+
+  it('gives the same document, byte for byte, again and however the recording is cut', async () => {
+    const flags = {
+      exclusive: true,
+      confidence: true,
+      turnLevelConfidence: true,
+      speechProbability: true,
+      crosstalkProbability: true,
+      speakerProbability: true,
+    };
+    const document = async (shardSeconds: number) =>
+      [...writeOutput(await diarize(TALK, {}, 'precision-2', shardSeconds), flags)].join('');
+    const whole = await document(300);
+    expect(await document(300)).toBe(whole);
+    expect(await document(10)).toBe(whole);
+    expect(await document(20)).toBe(whole);
+  });
+
+  it('says no_speech for silence and for an empty recording', async () => {
+    for (const samples of [new Float32Array(20 * 16000), new Float32Array(0)]) {
+      const parts = await partsOf(samples, 'precision-2');
+      const result = await assemble(parts, { totalSamples: samples.length }, settingsOf('precision-2'), {});
+      expect(result).toEqual({ ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.' } });
+    }
+  });
+
+  it('finds a word of half a second in silence', async () => {
+    const diarization = await diarize(
+      recording([
+        [[], 3],
+        [[4], 0.5],
+        [[], 20],
+      ]),
+    );
+    expect(brief(diarization.turns)).toEqual(['0 3-3.5']);
+  });
+
+  it('keeps turns inside a recording whose length is no whole number of milliseconds', async () => {
+    const samples = recording([[[1], 2]]).subarray(0, 31999);
+    const { turns, durationSeconds } = await diarize(samples);
+    expect(brief(turns)).toEqual(['0 0-1.999']);
+    expect(turns[0].endSeconds).toBeLessThanOrEqual(durationSeconds);
+  });
+
+  it('rates sure turns high and tracks probabilities at 20 ms', async () => {
+    const { turns, tracks } = await diarize(TALK);
+    expect(tracks.resolutionSeconds).toBe(0.02);
+    expect(tracks.confidence.length).toBe(Math.ceil(TALK.length / 320));
+    expect(tracks.speakers.map((track) => track.length)).toEqual(Array(3).fill(tracks.confidence.length));
+    // 3 s: speaker 0 alone; 13 s: two at once; 20 s: nobody.
+    expect([tracks.speech[150], tracks.crosstalk[150]].map((byte) => byte > 128)).toEqual([true, false]);
+    expect([tracks.speech[650], tracks.crosstalk[650]].map((byte) => byte > 128)).toEqual([true, true]);
+    expect([tracks.speech[1000], tracks.crosstalk[1000]].map((byte) => byte > 128)).toEqual([false, false]);
+    for (const turn of turns) {
+      expect(turn.confidence.length).toBe(3);
+      expect(turn.confidence[turn.speaker]).toBeGreaterThan(75);
+    }
+  });
+
+  describe('the number of speakers', () => {
+    it.each([
+      [{ numSpeakers: 1 }, 1],
+      [{ numSpeakers: 2 }, 2],
+      [{ numSpeakers: 3 }, 3],
+      [{ maxSpeakers: 2 }, 2],
+      [{ maxSpeakers: 5 }, 3],
+      [{ minSpeakers: 2 }, 3],
+      [{ minSpeakers: 5 }, 5],
+      [{ numSpeakers: 6 }, 6],
+      [{ minSpeakers: 4, maxSpeakers: 4 }, 4],
+    ])('is honoured: %o gives %i', async (request, speakers) => {
+      const diarization = await diarize(TALK, request);
+      expect(new Set(diarization.turns.map(({ speaker }) => speaker)).size).toBe(speakers);
+      expect(diarization.speakers).toBe(speakers);
+      expect(diarization.warning).toBeUndefined();
+    });
+
+    it('that there is too little speech for gives a warning', async () => {
+      const diarization = await diarize(recording([[[1], 2]]), { numSpeakers: 4 });
+      expect(diarization.speakers).toBe(1);
+      expect(diarization.warning).toMatch(/4 speakers were asked for.*only 1/);
+      const atLeast = await diarize(recording([[[1], 2]]), { minSpeakers: 2 });
+      expect(atLeast.warning).toMatch(/at least 2 speakers/);
+    });
+
+    it('counts every label from first appearance, without holes', async () => {
+      const { turns } = await diarize(TALK, { numSpeakers: 5 });
+      const seen = new Set<number>();
+      for (const { speaker } of turns) {
+        expect(speaker).toBeLessThanOrEqual(seen.size);
+        seen.add(speaker);
+      }
+    });
+  });
+
+  it('refuses parts that do not belong together', async () => {
+    const parts = await partsOf(TALK, 'precision-2', 10);
+    const swapped = { ...parts, readEmbeddings: (index: number) => parts.readEmbeddings(index === 1 ? 2 : index) };
+    const audio = { totalSamples: TALK.length };
+    await expect(assemble(swapped, audio, settingsOf('precision-2'), {})).rejects.toThrow(/follow/);
+    const fewer = { ...parts, count: 2 };
+    await expect(assemble(fewer, audio, settingsOf('precision-2'), {})).rejects.toThrow(/windows/);
+  });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import type { LocalSpeakers } from '../local-speakers.ts';
+import { select } from '../local-speakers.ts';
+import { Representatives } from './representatives.ts';
+
+const noPause = async () => undefined;
+
+/** Two voices that alternate, one row a window. */
+function rows(count: number): LocalSpeakers {
+  const embeddings = new Float32Array(count * 2);
+  for (let row = 0; row < count; row++) embeddings[row * 2 + (row % 2)] = 1;
+  return {
+    count,
+    dimension: 2,
+    embeddings,
+    windows: Int32Array.from({ length: count }, (_, row) => row),
+    locals: new Uint8Array(count),
+    cleanSeconds: new Float32Array(count).fill(2),
+    activeSeconds: new Float32Array(count).fill(3),
+  };
+}
+
+async function gather(all: LocalSpeakers, pieces: number, maxItems: number): Promise<LocalSpeakers> {
+  const gathered = new Representatives(2, all.count, { maxItems, minCleanSeconds: 1 }, noPause);
+  const length = Math.ceil(all.count / pieces);
+  for (let start = 0; start < all.count; start += length) {
+    const end = Math.min(all.count, start + length);
+    await gathered.add(
+      select(
+        all,
+        Array.from({ length: end - start }, (_, index) => start + index),
+      ),
+    );
+  }
+  return gathered.finish();
+}
+
+describe('Representatives', () => {
+  it('keeps everybody while there is room', async () => {
+    expect(await gather(rows(700), 7, 700)).toEqual(rows(700));
+  });
+
+  it('reduces a long recording to its share, whatever the shards', async () => {
+    const whole = await gather(rows(3000), 1, 100);
+    expect(whole.count).toBeLessThanOrEqual(100);
+    expect(whole.count).toBeGreaterThanOrEqual(20);
+    expect(whole.cleanSeconds.reduce((sum, value) => sum + value, 0)).toBeCloseTo(6000, 0);
+    for (const pieces of [3, 10, 37]) expect(await gather(rows(3000), pieces, 100)).toEqual(whole);
+    for (let row = 0; row < whole.count; row++) {
+      // Voices are not mixed.
+      expect(Math.max(whole.embeddings[row * 2], whole.embeddings[row * 2 + 1])).toBeCloseTo(1, 5);
+    }
+    expect(new Set(whole.windows).size).toBe(whole.count);
+  });
+});

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest';
+import type { LocalSpeakers } from '../local-speakers.ts';
+import { settingsOf } from '../parameters.ts';
+import { normalise } from '../vectors.ts';
+import { assignSpeakers, findSpeakers } from './strategy.ts';
+
+const DIMENSION = 24;
+const SECONDS = { step: 1, window: 10 };
+const ANYBODY = { min: 1, max: Number.POSITIVE_INFINITY };
+const { clustering } = settingsOf('precision-2');
+
+/** Deterministic noise in −0.5…0.5. */
+function noise(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 48271) % 2147483647;
+    return state / 2147483647 - 0.5;
+  };
+}
+
+/** One row per [voice, window, clean seconds]: the voice's axis and some noise. */
+function localSpeakers(
+  rows: readonly (readonly [voice: number, window: number, clean: number])[],
+  spread = 0.25,
+): LocalSpeakers {
+  const random = noise(11);
+  const embeddings = new Float32Array(rows.length * DIMENSION);
+  rows.forEach(([voice], row) => {
+    for (let d = 0; d < DIMENSION; d++) embeddings[row * DIMENSION + d] = spread * random() + (d === voice ? 1 : 0);
+    normalise(embeddings, row * DIMENSION, DIMENSION);
+  });
+  return {
+    count: rows.length,
+    dimension: DIMENSION,
+    embeddings,
+    windows: Int32Array.from(rows, ([, window]) => window),
+    locals: Uint8Array.from(rows, (_, row) => row % 3),
+    cleanSeconds: Float32Array.from(rows, ([, , clean]) => clean),
+    activeSeconds: Float32Array.from(rows, ([, , clean]) => clean + 0.5),
+  };
+}
+
+const THREE = localSpeakers(
+  Array.from({ length: 30 }, (_, window) => [
+    [window % 3, window, 4] as const,
+    [(window + 1) % 3, window, 3] as const,
+  ]).flat(),
+);
+
+describe('findSpeakers', () => {
+  it('finds the voices and assigns every local speaker', async () => {
+    const model = await findSpeakers(THREE, clustering, ANYBODY, SECONDS);
+    expect(model.clusters).toBe(3);
+    const { clusterOf, posterior } = assignSpeakers(model, THREE);
+    const voices = new Map<number, number>();
+    for (let row = 0; row < THREE.count; row++) {
+      const voice = (Math.floor(row / 2) + (row % 2)) % 3;
+      voices.set(voice, voices.get(voice) ?? clusterOf[row]);
+      expect(clusterOf[row]).toBe(voices.get(voice));
+      const row3 = posterior.subarray(row * 3, row * 3 + 3);
+      expect(row3.reduce((sum, value) => sum + value, 0)).toBeCloseTo(1, 5);
+      expect(row3[clusterOf[row]]).toBeGreaterThan(0.5);
+    }
+  });
+
+  it.each([1, 2, 3, 4, 7])('reaches exactly %i speakers when asked to', async (wanted) => {
+    const model = await findSpeakers(THREE, clustering, { min: wanted, max: wanted }, SECONDS);
+    expect(model.clusters).toBe(wanted);
+    const used = new Set(assignSpeakers(model, THREE).clusterOf);
+    expect(used.size).toBe(wanted);
+  });
+
+  it('absorbs a stray before it merges voices', async () => {
+    // A cough that sounds like nobody: with three speakers wanted it must not be one of them.
+    const rows = Array.from({ length: 30 }, (_, window) => [window % 3, window, 4] as const);
+    const stray = localSpeakers([...rows, [9, 30, 1.2]]);
+    const model = await findSpeakers(stray, clustering, { min: 3, max: 3 }, SECONDS);
+    const { clusterOf } = assignSpeakers(model, stray);
+    expect(new Set(clusterOf.slice(0, 3)).size).toBe(3);
+    expect((await findSpeakers(stray, clustering, ANYBODY, SECONDS)).clusters).toBe(3);
+  });
+
+  it('cannot find more speakers than there are local ones', async () => {
+    const two = localSpeakers([
+      [0, 0, 2],
+      [1, 1, 2],
+    ]);
+    expect((await findSpeakers(two, clustering, { min: 5, max: 5 }, SECONDS)).clusters).toBe(2);
+  });
+
+  it('finds one speaker where nobody says enough alone', async () => {
+    const faint = localSpeakers([[0, 0, 0.1]]);
+    const model = await findSpeakers(faint, clustering, ANYBODY, SECONDS);
+    expect(model.clusters).toBe(1);
+    expect(Array.from(assignSpeakers(model, faint).clusterOf)).toEqual([0]);
+  });
+
+  it('gives the same model for the same input', async () => {
+    const [a, b] = [
+      await findSpeakers(THREE, clustering, ANYBODY, SECONDS),
+      await findSpeakers(THREE, clustering, ANYBODY, SECONDS),
+    ];
+    expect(a).toEqual(b);
+  });
+});
+
+describe('assignSpeakers', () => {
+  it('never gives two local speakers of a window to one speaker, while there are enough', async () => {
+    const model = await findSpeakers(THREE, clustering, ANYBODY, SECONDS);
+    // Both sound like voice 0; one must be somebody else.
+    const alike = localSpeakers([
+      [0, 5, 3],
+      [0, 5, 3],
+    ]);
+    const { clusterOf } = assignSpeakers(model, alike);
+    expect(clusterOf[0]).not.toBe(clusterOf[1]);
+  });
+});

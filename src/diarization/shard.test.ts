@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
+import { settingsOf } from './parameters.ts';
+import { encodePart, openPart } from './part.ts';
+import { analyseShard } from './shard.ts';
+
+const noPause = async () => undefined;
+const TALK = recording([
+  [[1], 4],
+  [[], 1],
+  [[2], 7.3],
+  [[1, 2], 1.2],
+  [[3], 9],
+  [[], 14],
+  [[1], 6.5],
+  [[2], 3.21],
+]);
+const SECOND = 16000;
+
+async function analyse(startSample: number, endSample: number, samples = TALK) {
+  const totalSamples = samples.length;
+  const until = Math.min(totalSamples, endSample + 10 * SECOND);
+  return analyseShard(
+    blocksOf(samples, startSample, until),
+    { startSample, endSample, totalSamples },
+    fakePorts(),
+    settingsOf('precision-2'),
+    noPause,
+  );
+}
+
+describe('analyseShard', () => {
+  it('gives the same, bit for bit, however the recording is cut', async () => {
+    const whole = await analyse(0, TALK.length);
+    expect(whole.windowCount).toBe(38);
+    for (const cuts of [[20], [10, 20, 30, 40], [40]]) {
+      const bounds = [0, ...cuts.map((seconds) => seconds * SECOND), TALK.length];
+      const parts = [];
+      for (let index = 1; index < bounds.length; index++) parts.push(await analyse(bounds[index - 1], bounds[index]));
+      expect(parts.flatMap(({ probabilities }) => Array.from(probabilities))).toEqual(Array.from(whole.probabilities));
+      for (const field of ['windows', 'locals', 'cleanSeconds', 'activeSeconds', 'embeddings'] as const) {
+        expect(parts.flatMap(({ speakers }) => Array.from(speakers[field]))).toEqual(Array.from(whole.speakers[field]));
+      }
+    }
+  });
+
+  it('measures clean and active speech, and embeds from clean frames', async () => {
+    const part = await analyse(0, TALK.length);
+    const rows = Array.from({ length: part.speakers.count }, (_, row) => row).filter(
+      (row) => part.speakers.windows[row] === 5,
+    );
+    // Window 5 covers 5…15 s: speaker 2 alone for 7.3 s, 1 and 2 for 1.2 s, speaker 3 for 1.5 s.
+    expect(rows.map((row) => part.speakers.activeSeconds[row].toFixed(2))).toEqual(['8.50', '1.20', '1.50']);
+    expect(rows.map((row) => part.speakers.cleanSeconds[row].toFixed(2))).toEqual(['7.30', '0.00', '1.50']);
+    const embedding = part.speakers.embeddings.subarray(rows[0] * 12, rows[0] * 12 + 12);
+    expect(embedding.indexOf(Math.max(...embedding))).toBe(2);
+  });
+
+  it('holds some tens of seconds: reads no further than it needs, and drops what is behind', async () => {
+    const samples = recording(Array.from({ length: 12 }, (_, turn) => [[1 + (turn % 2)], 10] as const));
+    let pulled = 0;
+    let windows = 0;
+    const source = (async function* () {
+      for (let at = 0; at < samples.length; at += SECOND) {
+        pulled = at + SECOND;
+        yield samples.subarray(at, at + SECOND);
+      }
+    })();
+    const ahead: number[] = [];
+    const ports = fakePorts((stage) => {
+      if (stage === 'segmentation') ahead.push(pulled - windows++ * SECOND);
+    });
+    const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
+    await analyseShard(source, shard, ports, settingsOf('precision-2'), noPause);
+    expect(windows).toBe(111);
+    expect(Math.max(...ahead)).toBeLessThanOrEqual(20 * SECOND);
+  });
+
+  it('runs the trunk once a stretch, and not at all where nobody speaks', async () => {
+    const runs = { segmentation: 0, trunk: 0 };
+    const samples = recording([
+      [[1], 8],
+      [[], 40],
+      [[2], 12],
+    ]);
+    await analyseShard(
+      blocksOf(samples),
+      { startSample: 0, endSample: samples.length, totalSamples: samples.length },
+      fakePorts((stage) => {
+        runs[stage]++;
+      }),
+      settingsOf('precision-2'),
+      noPause,
+    );
+    expect(runs).toEqual({ segmentation: 51, trunk: 3 });
+  });
+
+  it('takes a recording shorter than a window, and one that ends before its header says', async () => {
+    const short = await analyse(0, 8000, recording([[[1], 0.5]]));
+    expect(short.windowCount).toBe(1);
+    expect(short.speakers.count).toBe(1);
+    const cut = await analyseShard(
+      blocksOf(recording([[[1], 3]])),
+      { startSample: 0, endSample: 30 * SECOND, totalSamples: 30 * SECOND },
+      fakePorts(),
+      settingsOf('precision-2'),
+      noPause,
+    );
+    expect(cut.windowCount).toBe(21);
+    expect(Math.max(...cut.speakers.windows)).toBe(2);
+  });
+
+  it('closes the stream, also when a model fails', async () => {
+    for (const fails of [false, true]) {
+      let closed = false;
+      const source = (async function* () {
+        try {
+          for (;;) yield new Float32Array(SECOND).fill(0.01);
+        } finally {
+          closed = true;
+        }
+      })();
+      const ports = fakePorts(() => {
+        if (fails) throw new Error('out of memory');
+      });
+      const shard = { startSample: 0, endSample: 20 * SECOND, totalSamples: 60 * SECOND };
+      const run = analyseShard(source, shard, ports, settingsOf('community-1'), noPause);
+      if (fails) await expect(run).rejects.toThrow('out of memory');
+      else await run;
+      expect(closed).toBe(true);
+    }
+  });
+
+  it('pauses between model runs', async () => {
+    let pauses = 0;
+    await analyseShard(
+      blocksOf(TALK),
+      { startSample: 0, endSample: TALK.length, totalSamples: TALK.length },
+      fakePorts(),
+      settingsOf('community-1'),
+      async () => {
+        pauses++;
+      },
+    );
+    expect(pauses).toBeGreaterThanOrEqual(9 + 4);
+  });
+});
+
+describe('stored parts', () => {
+  const reader = (bytes: Uint8Array) => openPart(async (offset, length) => bytes.subarray(offset, offset + length));
+
+  it('come back as they were', async () => {
+    const part = await analyse(20 * SECOND, 40 * SECOND);
+    const bytes = encodePart(part);
+    expect(encodePart(part)).toEqual(bytes);
+    const stored = await reader(bytes);
+    const embeddings = await stored.readEmbeddings();
+    expect(embeddings.speakers).toEqual(part.speakers);
+    expect(embeddings.facts).toEqual(part.facts);
+    expect([embeddings.firstWindow, embeddings.windowCount]).toEqual([20, part.windowCount]);
+    expect((await stored.readFrames()).probabilities).toEqual(part.probabilities);
+  });
+
+  it('are refused when damaged', async () => {
+    const bytes = encodePart(await analyse(0, TALK.length));
+    await expect(reader(bytes.slice(1))).rejects.toThrow(/damaged/);
+    const version = bytes.slice();
+    version[4] = 9;
+    await expect(reader(version)).rejects.toThrow(/damaged/);
+    const truncated = await reader(bytes.slice(0, bytes.length - 1));
+    await expect(truncated.readFrames()).rejects.toThrow(/damaged/);
+    const header = bytes.slice();
+    header[30] = 0;
+    await expect(reader(header)).rejects.toThrow(/damaged/);
+  });
+});

@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { settingsOf, withTuning } from '../../diarization/parameters.ts';
+import { allFiles, filesToLoad, packInUse, parseManifest } from './manifest.ts';
+
+const models = new URL('../../../models/', import.meta.url);
+const json = () => JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8'));
+
+describe('models/manifest.json', () => {
+  it('names the files that are there, by size and hash', () => {
+    const pack = parseManifest(json()).packs.get('default')!;
+    for (const file of allFiles(pack)) {
+      const bytes = readFileSync(new URL(file.path, models));
+      expect([file.path, bytes.length]).toEqual([file.path, file.bytes]);
+      expect(createHash('sha256').update(bytes).digest('hex')).toBe(file.sha256);
+    }
+  });
+
+  it('has the pack in use, a card for each of its own models, and an address for all others', () => {
+    const manifest = parseManifest(json());
+    expect(packInUse(manifest).name).toBe(manifest.use);
+    for (const pack of manifest.packs.values()) {
+      for (const { source } of [pack.segmentation, pack.embedding]) {
+        const card = /models\/(cards\/\S+\.md)/.exec(source)?.[1];
+        if (card !== undefined) expect(readFileSync(new URL(card, models), 'utf8').length).toBeGreaterThan(500);
+      }
+      if (pack.name !== 'default') for (const file of allFiles(pack)) expect(file.origin?.url).toMatch(/^https:/);
+    }
+  });
+
+  it('tunes parameters that exist', () => {
+    for (const { segmentation, embedding } of parseManifest(json()).packs.values()) {
+      for (const name of ['precision-2', 'community-1'] as const) {
+        for (const { tuned } of [segmentation, embedding]) withTuning(settingsOf(name), tuned);
+      }
+    }
+  });
+});
+
+describe('parseManifest', () => {
+  it('loads the two halves of a split embedder, not its whole form', () => {
+    const pack = parseManifest(json()).packs.get('default')!;
+    expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
+      'segmentation-v0.onnx',
+      'embedder-v0-trunk.onnx',
+      'embedder-v0-head.onnx',
+    ]);
+    expect(allFiles(pack).length).toBe(4);
+  });
+
+  const broken: [string, (manifest: ReturnType<typeof json>) => void][] = [
+    ['version', (m) => (m.version = 2)],
+    ['use', (m) => (m.use = 'nothing')],
+    ['packs.default.segmentation.facts.classes', (m) => (m.packs.default.segmentation.facts.classes = 7.5)],
+    ['packs.default.embedding.form', (m) => (m.packs.default.embedding.form = 'halved')],
+    ['packs.default.embedding.files.head', (m) => delete m.packs.default.embedding.files.head],
+    ['packs.default.embedding.files.trunk.sha256', (m) => (m.packs.default.embedding.files.trunk.sha256 = 'ABC')],
+    ['packs.default.segmentation.files.model.path', (m) => (m.packs.default.segmentation.files.model.path = '../x')],
+    ['packs.default.segmentation.tuned.all.x', (m) => (m.packs.default.segmentation.tuned = { all: { x: 'y' } })],
+    ['packs.studio.embedding.files.model.origin.url', (m) => (m.packs.studio.embedding.files.model.origin.url = '')],
+  ];
+  it.each(broken)('says where a manifest is broken: %s', (path, damage) => {
+    const manifest = json();
+    damage(manifest);
+    expect(() => parseManifest(manifest)).toThrow(`models/manifest.json: ${path} `);
+  });
+});

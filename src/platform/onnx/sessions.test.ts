@@ -1,0 +1,116 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { describe, expect, it } from 'vitest';
+import { plainPooling } from '../../../test/helpers/fake-models.ts';
+import { subtractMean } from '../../diarization/embedder.ts';
+import { createEmbedding } from './embedding.ts';
+import { type EmbeddingEntry, parseManifest } from './manifest.ts';
+import { createOnnxRuntime } from './runtime.ts';
+import { createSegmentation, segmentationInfo } from './segmentation.ts';
+
+const models = new URL('../../../models/', import.meta.url);
+const bytes = (name: string) => readFileSync(new URL(name, models));
+const reference = new URL('../../../../shared/models/segmentation-3.0.int8.onnx', import.meta.url);
+const hasReference = existsSync(reference);
+if (!hasReference) console.warn('skipped: ../shared/models is not beside this checkout');
+
+const manifest = parseManifest(JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8')));
+const pack = manifest.packs.get('default')!;
+const wasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
+const runtime = createOnnxRuntime(new WebAssembly.Module(readFileSync(wasm)));
+
+/** Harmonics of a voice-like pitch in bursts, between silence. */
+const samples = Float32Array.from({ length: 160000 }, (_, i) => {
+  const t = i / 16000;
+  const voiced = t % 2 < 1.4;
+  let sum = 0;
+  for (let k = 1; k < 20; k++) sum += Math.sin(2 * Math.PI * k * (120 * t + 3 * Math.sin(5 * t))) / k;
+  return voiced ? 0.1 * sum : 0;
+});
+
+describe('segmentation', () => {
+  it('gives log-probabilities of the powerset for each frame, the same every time', async () => {
+    const segmentation = await createSegmentation(runtime, bytes('segmentation-v0.onnx'), pack.segmentation);
+    const { framesPerWindow, classes } = segmentation.info;
+    const first = await segmentation.run(samples);
+    expect(first.length).toBe(framesPerWindow * classes);
+    for (let frame = 0; frame < framesPerWindow; frame++) {
+      let sum = 0;
+      for (let index = 0; index < classes; index++) sum += Math.exp(first[frame * classes + index]);
+      expect(sum).toBeCloseTo(1, 4);
+    }
+    expect(await segmentation.run(samples)).toEqual(first);
+  });
+
+  it('takes facts from the file where it has them', () => {
+    const facts = { ...pack.segmentation.facts, frameShiftSamples: 999, maxLocalSpeakers: 9 };
+    const info = segmentationInfo(bytes('segmentation-v0.onnx'), { ...pack.segmentation, facts });
+    expect([info.frameShiftSamples, info.maxLocalSpeakers]).toEqual([320, 3]);
+  });
+
+  it('refuses a file of another kind', async () => {
+    const page = new TextEncoder().encode('<html>not found</html>');
+    await expect(createSegmentation(runtime, page, pack.segmentation)).rejects.toThrow(/not an ONNX model/);
+    const wrong = { ...pack.segmentation, facts: { ...pack.segmentation.facts, classes: 8 } };
+    await expect(createSegmentation(runtime, bytes('embedder-v0-head.onnx'), wrong)).rejects.toThrow(/powerset/);
+  });
+
+  it.skipIf(!hasReference)('runs segmentation-3.0 by its manifest entry alone', async () => {
+    const entry = manifest.packs.get('studio')!.segmentation;
+    const segmentation = await createSegmentation(runtime, readFileSync(reference), entry);
+    expect(segmentation.info).toMatchObject({ framesPerWindow: 589, frameShiftSamples: 270, frameSizeSamples: 991 });
+    expect((await segmentation.run(samples)).length).toBe(589 * 7);
+  });
+});
+
+describe('embedding', () => {
+  const feats = Float32Array.from({ length: 600 * 80 }, (_, i) => Math.sin(i * 0.013) + Math.sin(i * i * 0.0007));
+  subtractMean(feats);
+  const whole: EmbeddingEntry = {
+    ...pack.embedding,
+    form: 'whole',
+    files: { model: pack.embedding.form === 'split' ? pack.embedding.files.whole! : pack.embedding.files.model },
+  };
+
+  it('gives the same from two halves as from the whole, within 1e-5', async () => {
+    const halves = await createEmbedding(
+      runtime,
+      { form: 'split', trunk: bytes('embedder-v0-trunk.onnx'), head: bytes('embedder-v0-head.onnx') },
+      pack.embedding,
+    );
+    const one = await createEmbedding(runtime, { form: 'whole', model: bytes('embedder-v0.onnx') }, whole);
+    if (halves.form !== 'split' || one.form !== 'whole') throw new Error('unexpected form');
+    const trunk = await halves.trunk(feats, 600);
+    expect([trunk.frameCount, trunk.channels, trunk.frames.length]).toEqual([300, 512, 300 * 512]);
+    const mask = new Uint8Array(300).fill(1);
+    const pooled = plainPooling.pool([{ trunk, mask }])!;
+    const fromHalves = await halves.head(pooled, 1);
+    const fromWhole = await one.embed(feats, 600);
+    expect(fromWhole.length).toBe(192);
+    const difference = Math.max(...fromWhole.map((value, index) => Math.abs(value - fromHalves[index])));
+    expect(difference).toBeLessThan(1e-5);
+  });
+
+  it('refuses an entry that contradicts the file', async () => {
+    const other = { ...whole, facts: { ...whole.facts, dimension: 256 } } as EmbeddingEntry;
+    const model = { form: 'whole', model: bytes('embedder-v0.onnx') } as const;
+    await expect(createEmbedding(runtime, model, other)).rejects.toThrow(/output_dim 192/);
+    await expect(createEmbedding(runtime, model, pack.embedding)).rejects.toThrow(/split embedder/);
+  });
+});
+
+describe('the runtime', () => {
+  it('holds the default pack in less than 40 MB', () => {
+    expect(runtime.memoryBytes()).toBeGreaterThan(16e6);
+    // The default pack alone takes 33 MB; the other sessions of this file come on top.
+    expect(runtime.memoryBytes()).toBeLessThan(64e6);
+  });
+
+  it('leaves other modules alone while it starts, and WebAssembly.instantiate as it was', async () => {
+    // (module) with nothing in it.
+    const empty = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
+    const instance = await WebAssembly.instantiate(new WebAssembly.Module(empty));
+    expect(Object.keys(instance.exports)).toEqual([]);
+    expect(WebAssembly.instantiate.toString()).toContain('native code');
+  });
+});
