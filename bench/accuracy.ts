@@ -48,14 +48,11 @@ export async function measureAccuracy(recordings: readonly LabelledRecording[] |
 
 async function measurePack(pack: MeasuredPack, recordings: readonly LabelledRecording[]): Promise<PackResult> {
   const engine = await nodeEngine(pack);
+  // First what can fail.
+  const provenThroughService = await compareWithService(engine, pack, recordings);
   const settings: SettingResult[] = [];
   for (const setting of SETTINGS) settings.push(await measureSetting(engine, pack.label, setting, recordings));
-  return {
-    label: pack.label,
-    settings,
-    provenThroughService: await compareWithService(engine, pack, recordings),
-    sherpa: sweepSherpa(pack, recordings),
-  };
+  return { label: pack.label, settings, provenThroughService, sherpa: sweepSherpa(pack, recordings) };
 }
 
 async function measureSetting(

@@ -26,7 +26,7 @@ const NASTY = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
 
 /** Overwrites, cuts, repeats and inserts bytes, mostly near the start, where the headers are. */
 function mutate(bytes: Uint8Array, next: () => number): Uint8Array {
-  let out = bytes.slice();
+  let out: Uint8Array = bytes.slice();
   const place = () => Math.floor(next() ** (next() < 0.5 ? 4 : 1) * out.length);
   for (let count = 1 + Math.floor(next() * 6); count > 0; count--) {
     const kind = next();

@@ -109,6 +109,14 @@ describe('assemble', () => {
     }
   });
 
+  it('leaves out the tracks of the speakers when they are not wanted', async () => {
+    const parts = await partsOf(TALK, 'community-1');
+    const audio = { totalSamples: TALK.length };
+    const result = await assemble(parts, audio, settingsOf('community-1'), {}, { speakerTracks: false });
+    expect(result.ok && result.value.tracks.speakers).toEqual([]);
+    expect(result.ok && result.value.tracks.confidence.length).toBe(2238);
+  });
+
   describe('the number of speakers', () => {
     it.each([
       [{ numSpeakers: 1 }, 1],

@@ -5,7 +5,7 @@ import type { Diarization } from './diarization.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
-import { reconstruct } from './reconstruct.ts';
+import { type AssignedPart, type ReconstructionContext, reconstruct } from './reconstruct.ts';
 import { windowCount } from './windows.ts';
 
 /** Stored parts of a recording, in order. */
@@ -20,6 +20,13 @@ export interface SpeakerRequest {
   readonly numSpeakers?: number | null;
   readonly minSpeakers?: number | null;
   readonly maxSpeakers?: number | null;
+}
+
+export interface AssembleOptions {
+  /** Called now and then during long computations, so that an isolate can answer others. */
+  readonly pause?: () => Promise<void>;
+  /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
+  readonly speakerTracks?: boolean;
 }
 
 export interface NoSpeech {
@@ -37,15 +44,15 @@ const BOOST = 4;
  * and the frame-wise tracks.
  *
  * @param audio length of the recording at 16 kHz
- * @param pause called now and then during long computations
  */
 export async function assemble(
   parts: Parts,
   audio: { readonly totalSamples: number },
   settings: DiarizationSettings,
   request: SpeakerRequest,
-  pause: () => Promise<void> = async () => undefined,
+  options: AssembleOptions = {},
 ): Promise<Result<Diarization, NoSpeech>> {
+  const { pause = async () => undefined, speakerTracks = true } = options;
   const bounds = boundsOf(request);
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
   if (gathered === undefined || gathered.speakers.count === 0) return noSpeech();
@@ -57,7 +64,12 @@ export async function assemble(
     { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
     pause,
   );
-  const diarization = await reconstructAll(parts, audio, facts, tuned, model, bounds, pause);
+  const diarization = await reconstructAll(parts, bounds, model, pause, {
+    facts,
+    settings: tuned,
+    totalSamples: audio.totalSamples,
+    speakerTracks,
+  });
   if (diarization.turns.length === 0) return noSpeech();
   const warning = warningFor(diarization.speakers, request);
   return { ok: true, value: warning === undefined ? diarization : { ...diarization, warning } };
@@ -107,29 +119,26 @@ function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: n
 /** Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try. */
 async function reconstructAll(
   parts: Parts,
-  audio: { readonly totalSamples: number },
-  facts: ModelFacts,
-  settings: DiarizationSettings,
-  model: ClusterModel,
   bounds: SpeakerBounds,
+  model: ClusterModel,
   pause: () => Promise<void>,
+  context: Omit<ReconstructionContext, 'clusters' | 'boost'>,
 ): Promise<Diarization> {
-  const boost = new Float32Array(model.clusters).fill(1);
+  const { clusters } = model;
+  const boost = new Float32Array(clusters).fill(1);
+  const feed = async (take: (part: AssignedPart) => void) => {
+    for (let index = 0; index < parts.count; index++) {
+      const { speakers } = await parts.readEmbeddings(index);
+      const frames = await parts.readFrames(index);
+      take({ frames, speakers, assignment: assignSpeakers(model, speakers) });
+      await pause();
+    }
+  };
   for (let round = 0; ; round++) {
-    const { diarization, heard } = await reconstruct(
-      async (window) => {
-        for (let index = 0; index < parts.count; index++) {
-          const { speakers } = await parts.readEmbeddings(index);
-          const frames = await parts.readFrames(index);
-          window({ frames, speakers, assignment: assignSpeakers(model, speakers) });
-          await pause();
-        }
-      },
-      { facts, settings, clusters: model.clusters, boost, totalSamples: audio.totalSamples },
-    );
-    const wanted = Math.min(bounds.min, model.clusters);
+    const { diarization, heard } = await reconstruct(feed, { ...context, clusters, boost });
+    const wanted = Math.min(bounds.min, clusters);
     if (diarization.speakers >= wanted || round === RESCUE_ROUNDS) return diarization;
-    for (let cluster = 0; cluster < model.clusters; cluster++) if (heard[cluster] === 0) boost[cluster]! *= BOOST;
+    for (let cluster = 0; cluster < clusters; cluster++) if (heard[cluster] === 0) boost[cluster]! *= BOOST;
   }
 }
 

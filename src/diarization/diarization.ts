@@ -7,7 +7,7 @@ export interface FrameTracks {
   readonly speech: Uint8Array;
   /** Probability that two or more speak. */
   readonly crosstalk: Uint8Array;
-  /** [speakers] probability that each speaks. */
+  /** [speakers] probability that each speaks; empty when it was not asked for. */
   readonly speakers: readonly Uint8Array[];
 }
 

@@ -1,4 +1,4 @@
-export { assemble, type NoSpeech, type Parts, type SpeakerRequest } from './assemble.ts';
+export { type AssembleOptions, assemble, type NoSpeech, type Parts, type SpeakerRequest } from './assemble.ts';
 export { type Diarization, type FrameTracks, type ScoredTurn, type SpeakerTurn, speakerLabel } from './diarization.ts';
 export { type OutputFlags, writeOutput } from './output.ts';
 export { type DiarizationSettings, type SettingName, settingsOf } from './parameters.ts';

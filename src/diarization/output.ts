@@ -15,7 +15,8 @@ const CHUNK = 4096;
 
 /**
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,
- * confidence, speechProbability, crosstalkProbability, speakerProbability, warning.
+ * confidence, speechProbability, crosstalkProbability, speakerProbability, warning. `speakerProbability` needs a diarization that
+ * was assembled with its speaker tracks.
  */
 export function* writeOutput(diarization: Diarization, flags: OutputFlags): Generator<string> {
   const { tracks } = diarization;

@@ -43,10 +43,10 @@ const PRECISION_2: DiarizationSettings = {
     minClusterShare: 0.06,
     refinements: 3,
     maxItems: 3000,
-    temperature: 0.1,
+    temperature: 0.15,
   },
   reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
-  confidence: { slope: 1, offset: 0 },
+  confidence: { slope: 0.25, offset: 0.45 },
 };
 
 const COMMUNITY_1: DiarizationSettings = {

@@ -26,6 +26,8 @@ export interface ReconstructionContext {
   /** [clusters] factor on the activations of each */
   readonly boost: Float32Array;
   readonly totalSamples: number;
+  /** Whether to keep the frame-wise probability of each speaker. */
+  readonly speakerTracks: boolean;
 }
 
 /**
@@ -130,7 +132,7 @@ class FrameCollector {
       offsetSamples: (facts.frameSizeSamples - facts.frameShiftSamples) / 2,
       totalSamples,
     };
-    this.#tracks = new FrameTrackWriter(this.#times, totalFrames, clusters);
+    this.#tracks = new FrameTrackWriter(this.#times, totalFrames, context.speakerTracks ? clusters : 0);
   }
 
   take({ frame, active, tracks }: FinishedFrame): void {

@@ -15,6 +15,7 @@ export class FrameTrackWriter {
   constructor(
     private readonly times: FrameTimes,
     private readonly totalFrames: number,
+    /** Clusters whose probabilities are kept; 0 for none. */
     clusters: number,
   ) {
     const count = Math.ceil(times.totalSamples / RESOLUTION_SAMPLES);
@@ -34,7 +35,7 @@ export class FrameTrackWriter {
       this.#confidence[this.#next] = Math.round(100 * confidence);
       this.#speech[this.#next] = toByte(speech);
       this.#crosstalk[this.#next] = toByte(crosstalk);
-      for (let cluster = 0; cluster < speakers.length; cluster++) {
+      for (let cluster = 0; cluster < this.#speakers.length; cluster++) {
         this.#speakers[cluster]![this.#next] = toByte(speakers[cluster]!);
       }
     }
@@ -47,7 +48,7 @@ export class FrameTrackWriter {
       confidence: this.#confidence,
       speech: this.#speech,
       crosstalk: this.#crosstalk,
-      speakers: clusters.map((cluster) => this.#speakers[cluster]!),
+      speakers: this.#speakers.length === 0 ? [] : clusters.map((cluster) => this.#speakers[cluster]!),
     };
   }
 }

@@ -22,7 +22,7 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     await pulse();
     const startedAt = ports.now();
     const plan = await readPlan(ports, job.id);
-    const error = await writeResult(ports, job, plan);
+    const error = await writeResult(ports, job, plan, pulse);
     if (error) {
       await failJob(ports, job.id, error);
       return;
@@ -42,6 +42,7 @@ async function writeResult(
   ports: JobPorts,
   job: JobRecord,
   plan: JobPlan,
+  pulse: () => Promise<void>,
 ): Promise<{ code: string; message: string } | undefined> {
   const parts = await Promise.all(plan.shards.map((_, shard) => openStoredPart(ports, job.id, shard)));
   const { request } = job;
@@ -54,6 +55,7 @@ async function writeResult(
     { totalSamples: plan.totalSamples },
     settingsOf(request.model),
     { numSpeakers: request.numSpeakers, minSpeakers: request.minSpeakers, maxSpeakers: request.maxSpeakers },
+    { pause: pulse, speakerTracks: request.speakerProbability },
   );
   if (!result.ok) return { code: result.error.kind, message: result.error.message };
   const warnings = [plan.index.warning, result.value.warning].filter((text) => text !== undefined);

@@ -1,10 +1,10 @@
 import { removeWork } from './fail.ts';
-import { outputKey, WORK_PREFIX } from './keys.ts';
-import type { JobPorts } from './ports.ts';
+import { inlineUrlKey, outputKey, WORK_PREFIX } from './keys.ts';
+import { IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
 
 const BATCH = 100;
 const MAX_BATCHES = 50;
-const IDEMPOTENCY_TTL_MS = 24 * 3600 * 1000;
+const NEW_JOB_MS = 60_000;
 
 /** Deletes outputs and media past their time and what ended jobs left in work. Safe to run at any time, also twice at once. */
 export async function expire(ports: JobPorts): Promise<void> {
@@ -48,6 +48,13 @@ async function sweepWork(ports: JobPorts): Promise<number> {
   const ids = await ports.objects.folders(WORK_PREFIX, 1000);
   const unfinished = await ports.store.unfinished(ids);
   const leftovers = ids.filter((id) => !unfinished.has(id));
-  for (const id of leftovers) await removeWork(ports, id);
-  return leftovers.length;
+  let removed = 0;
+  for (const id of leftovers) {
+    // The audio of a data: URL is stored a moment before its job's row is written.
+    const uploadedAt = await ports.objects.uploadedAt(inlineUrlKey(id));
+    if (uploadedAt !== undefined && ports.now() - uploadedAt < NEW_JOB_MS) continue;
+    await removeWork(ports, id);
+    removed++;
+  }
+  return removed;
 }

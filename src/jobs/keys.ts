@@ -5,3 +5,7 @@ export const planKey = (jobId: string) => `${workPrefix(jobId)}plan.json`;
 export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
 export const partKey = (jobId: string, shard: number) => `${workPrefix(jobId)}part-${String(shard).padStart(5, '0')}`;
 export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
+
+/** Stands in a stored request for a `data:` URL, whose text is an object of its own until the job ends. */
+export const INLINE_URL = 'data:';
+export const inlineUrlKey = (jobId: string) => `${workPrefix(jobId)}url`;

@@ -2,7 +2,7 @@ import { outputSampleCount, probeAudio } from '../audio/index.ts';
 import type { Result } from '../audio/types.ts';
 import { dispatch } from './dispatch.ts';
 import { failJob } from './fail.ts';
-import { planKey, spoolKey } from './keys.ts';
+import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
 import type { JobPlan, JobPorts, JobRecord, SourceError, SourceRef } from './ports.ts';
 
@@ -97,7 +97,14 @@ async function findSource(ports: JobPorts, job: JobRecord): Promise<Result<Sourc
     }
     return { ok: true, value: { kind: 'object', key: media.key, sizeBytes: media.sizeBytes } };
   }
-  return ports.sources.resolve(url, spoolKey(job.id), { maxBytes: MAX_SOURCE_BYTES });
+  let address = url;
+  if (url === INLINE_URL) {
+    const inline = await ports.objects.get(inlineUrlKey(job.id));
+    if (!inline)
+      return { ok: false, error: { kind: 'gone', message: 'The audio of this request is no longer stored.' } };
+    address = new TextDecoder().decode(inline);
+  }
+  return ports.sources.resolve(address, spoolKey(job.id), { maxBytes: MAX_SOURCE_BYTES });
 }
 
 /** @throws when the plan is gone: the job has ended and its work was removed */

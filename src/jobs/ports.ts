@@ -22,6 +22,9 @@ export interface JobRecord {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** How long an idempotency key stands for its job (contract §2). */
+export const IDEMPOTENCY_TTL_MS = 24 * 3600 * 1000;
+
 /** A message that must still be handled. */
 export interface OutboxRow {
   readonly id: string;
@@ -83,6 +86,8 @@ export interface ObjectStore {
   getRange(key: string, offset: number, length: number): Promise<Uint8Array>;
   openStream(key: string): Promise<ReadableStream<Uint8Array> | undefined>;
   exists(key: string): Promise<boolean>;
+  /** When the object was written, in milliseconds since the Unix epoch. */
+  uploadedAt(key: string): Promise<number | undefined>;
   deleteMany(keys: readonly string[]): Promise<void>;
   /** Keys below the prefix, at most `limit`. */
   list(prefix: string, limit: number): Promise<string[]>;

@@ -33,6 +33,10 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       return (await bucket.head(key)) !== null;
     },
 
+    async uploadedAt(key) {
+      return (await bucket.head(key))?.uploaded.getTime();
+    },
+
     async deleteMany(keys) {
       for (let from = 0; from < keys.length; from += DELETE_BATCH) {
         await bucket.delete(keys.slice(from, from + DELETE_BATCH));

@@ -74,6 +74,9 @@ describe('job store', () => {
     expect(await rowOf('SELECT COUNT(*) AS jobs FROM jobs WHERE account_id = ?', accountId)).toEqual({ jobs: 1 });
     const other = await store.create({ ...request(), id: 'x', now: NOW, idempotency: { key: 'k', bodyHash: 'other' } });
     expect(other).toEqual({ ok: false, error: { kind: 'idempotency_conflict' } });
+    const dayLater = { ...request(), id: `later-${accountId}`, now: NOW + 24 * 3600 * 1000 };
+    const fresh = await store.create({ ...dayLater, idempotency: { key: 'k', bodyHash: 'other' } });
+    expect(fresh).toMatchObject({ ok: true, value: { id: `later-${accountId}` } });
   });
 
   it('starts a job once, with one message a shard', async () => {

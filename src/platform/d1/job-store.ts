@@ -2,7 +2,7 @@ import type { Result } from '../../audio/types.ts';
 import type { CreateJob } from '../../jobs/app-services.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { Message } from '../../jobs/messages.ts';
-import type { JobRecord, JobStore, OutboxRow } from '../../jobs/ports.ts';
+import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type OutboxRow } from '../../jobs/ports.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
 import {
   deleteJobOutbox,
@@ -199,6 +199,9 @@ async function create(
   if (idempotency) {
     // First, so that its primary key decides a race before anything else is written.
     statements.unshift(
+      db
+        .prepare('DELETE FROM idempotency_keys WHERE account_id = ?1 AND idempotency_key = ?2 AND created_at <= ?3')
+        .bind(accountId, idempotency.key, now - IDEMPOTENCY_TTL_MS),
       db
         .prepare(
           `INSERT INTO idempotency_keys (account_id, idempotency_key, body_hash, job_id, created_at)

@@ -107,13 +107,13 @@ describe('length', () => {
   it('is exact for a day, in a short index', async () => {
     const hour = mp3Frames(45_938 * 3);
     const file = {
-      sizeBytes: hour.length * 8,
+      sizeBytes: hour.length * 24,
       read: async (offset: number, length: number) => loop(hour, offset, length),
     };
     const probed = await probeAudio(file);
     if (!probed.ok) throw new Error(probed.error.message);
-    expect(probed.value.totalSamples).toBe(45_938 * 24 * 1152 * 1);
-    expect(probed.value.durationSeconds / 3600).toBeCloseTo(8, 2);
+    expect(probed.value.totalSamples).toBe(45_938 * 3 * 24 * 1152);
+    expect(probed.value.durationSeconds / 3600).toBeCloseTo(24, 2);
     expect(JSON.stringify(probed.value).length).toBeLessThan(60_000);
   });
 });
