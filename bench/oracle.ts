@@ -39,6 +39,7 @@ export async function finishWithOracle(
     clusters,
     boost,
     totalSamples,
+    speakerTracks: false,
   });
   return toOutput(diarization);
 }
