@@ -39,7 +39,7 @@ export async function finishWithOracle(
     clusters,
     boost,
     totalSamples,
-    speakerTracks: false,
+    speakerTracks: true,
   });
   return toOutput(diarization);
 }

@@ -1,9 +1,9 @@
+import { BANDS, raiseFloor, subtractMean } from './features.ts';
 import type { SampleBuffer } from './sample-buffer.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPiece, PoolingPort, TrunkOutput } from './types.ts';
 import { normalise } from './vectors.ts';
 import { type Stretch, stretchAt } from './windows.ts';
 
-const BANDS = 80;
 const FBANK_SHIFT_SAMPLES = 160;
 const FBANK_CENTRE_SAMPLES = 200;
 
@@ -85,6 +85,7 @@ export class Embedder {
       analysed = { stretch, form: 'whole', feats };
     } else {
       const frames = feats.length / BANDS;
+      if (embedding.info.featureFloorNats !== undefined) raiseFloor(feats, embedding.info.featureFloorNats);
       subtractMean(feats);
       analysed = { stretch, form: 'split', trunk: frames === 0 ? undefined : await embedding.trunk(feats, frames) };
       await this.pause();
@@ -169,14 +170,4 @@ export class Embedder {
     }
     return kept;
   }
-}
-
-/** Subtracts the mean over time of each band, in place. feats [frames, 80] */
-export function subtractMean(feats: Float32Array): void {
-  const frames = feats.length / BANDS;
-  if (frames === 0) return;
-  const mean = new Float64Array(BANDS);
-  for (let index = 0; index < feats.length; index++) mean[index % BANDS]! += feats[index]!;
-  for (let band = 0; band < BANDS; band++) mean[band]! /= frames;
-  for (let index = 0; index < feats.length; index++) feats[index]! -= mean[index % BANDS]!;
 }

@@ -36,12 +36,27 @@ const PRECISION_2: DiarizationSettings = {
   windows: { stepSamples: 16000 },
   localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
   clustering: {
-    threshold: 0.6,
+    meanShare: 0.25,
+    threshold: 1.1,
+    // Fitted by training/calibration for embedder-v0; another embedder brings its own in its manifest.
+    mergeTest: {
+      cross: 9.716,
+      withinSmaller: 1.086,
+      withinLarger: 0.631,
+      logSmallerSeconds: -0.631,
+      logLargerSeconds: 0.31,
+      sharedWindows: -0.571,
+      offset: -4.367,
+      minLogOdds: -0.5,
+      minTestedSeconds: 0.3,
+    },
     minCleanSeconds: 1,
+    maxWeightSeconds: 6,
     sameWindowDistance: 1.2,
-    minClusterSeconds: 0.9,
+    coarseDistance: 0.5,
+    minClusterSeconds: 1,
     minClusterShare: 0.06,
-    refinements: 3,
+    refinements: 6,
     maxItems: 3000,
     temperature: 0.15,
   },
@@ -53,7 +68,6 @@ const COMMUNITY_1: DiarizationSettings = {
   ...PRECISION_2,
   name: 'community-1',
   windows: { stepSamples: 80000 },
-  clustering: { ...PRECISION_2.clustering, refinements: 0 },
   // Only two windows see a frame: without the taper their disagreements would be ties.
   reconstruction: { ...PRECISION_2.reconstruction, edgeTaper: 0.5 },
 };

@@ -33,6 +33,8 @@ export interface EmbeddingInfo {
   readonly frameStride: number;
   /** Stretch of audio that the trunk sees at a time. */
   readonly stretchSamples: number;
+  /** Depth below a stretch's loud end to which its features are cut off; undefined for a model that takes them as they are. */
+  readonly featureFloorNats?: number;
   readonly tuned: TuningBySetting;
 }
 

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 FEATURES = ("cross", "within_smaller", "within_larger", "log_smaller_seconds", "log_larger_seconds", "shared_windows")
 DEFAULT_WITHIN = 0.75  # mean cosine within a cluster of one item, about that of one speaker's local speakers
 EPSILON_WEIGHT = 0.01
+MAX_LEVELS = 400  # of the tree that are searched for a wanted number of speakers
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,18 @@ def seconds_weight(items):
     last = items.windows.max()
     cell = items.windows[:, None] + np.arange(cells)
     coverage = np.minimum(cell, last) - np.maximum(0, cell - cells + 1) + 1
-    return (1 / coverage).mean(1)
+    return np.where(items.windows < 0, 1 / cells, (1 / np.maximum(1, coverage)).mean(1))
+
+
+def embedding_weights(items, parameters):
+    """[n] how much an item counts in means. Representatives of long recordings (negative windows) count in full."""
+    capped = np.where(items.windows < 0, items.clean_seconds, np.minimum(items.clean_seconds, parameters.max_weight_seconds))
+    return capped + EPSILON_WEIGHT
 
 
 def centred(items, parameters):
     """Unit embeddings less a share of the recording's weighted mean, and what was taken away."""
-    weight = np.minimum(items.clean_seconds, parameters.max_weight_seconds) + EPSILON_WEIGHT
+    weight = embedding_weights(items, parameters)
     shift = parameters.mean_share * (items.embeddings * weight[:, None]).sum(0) / weight.sum()
     return unit(items.embeddings - shift), shift
 
@@ -160,10 +167,9 @@ def refine(items, embeddings, weights, centroids, rounds):
         if clusters is not None and (found == clusters).all():
             break
         clusters = found
-        for k in range(len(centroids)):
-            mine = clusters == k
-            if mine.any():
-                centroids[k] = unit((embeddings[mine] * weights[mine, None]).sum(0))
+        if len(np.unique(clusters)) < len(centroids):
+            break  # the number of speakers stays
+        centroids = np.stack([unit((embeddings[clusters == k] * weights[clusters == k, None]).sum(0)) for k in range(len(centroids))])
     return assign(items, embeddings @ centroids.T), centroids
 
 
@@ -181,7 +187,7 @@ def training_rows(items, parameters, wanted=1):
 def prepare(items, parameters, wanted=1):
     """Embeddings, weights [n], seconds [n] and the rows that clusters are found with."""
     embeddings, _ = centred(items, parameters)
-    weights = np.minimum(items.clean_seconds, parameters.max_weight_seconds) + EPSILON_WEIGHT
+    weights = embedding_weights(items, parameters)
     return embeddings, weights, items.clean_seconds * seconds_weight(items), training_rows(items, parameters, wanted)
 
 
@@ -207,17 +213,17 @@ def exactly(n, merges, seconds, parameters, wanted):
     Small clusters are taken before large ones are split further: at the usual coarseness the size asked for falls, and only
     then the levels become finer.
     """
-    fine = sum(height <= parameters.coarse_distance for height, _, _ in merges)
-    for levels, scales in ((range(len(merges), fine - 1, -1), (1, 0.5, 0.25)), (range(fine - 1, -1, -1), (1, 0.5, 0.25, 0)), (range(len(merges), -1, -1), (0,))):
+    coarsest = n - wanted
+    fine = max(0, min(coarsest, sum(height <= parameters.coarse_distance for height, _, _ in merges)))
+    finest = max(0, coarsest - MAX_LEVELS)
+    for first, last, scales in ((coarsest, fine, (1, 0.5, 0.25)), (fine - 1, finest, (1, 0.5, 0.25, 0)), (coarsest, finest, (0,))):
         for scale in scales:
-            for count in levels:
-                if n - count < wanted:
-                    continue
+            for count in range(first, last - 1, -1):
                 members = at_level(n, merges, count)
                 kept = large_enough(members, seconds, parameters, scale)
                 if len(kept) >= wanted:
                     return [members[k] for k in kept[:wanted]]
-    return at_level(n, merges, 0)
+    return at_level(n, merges, max(0, coarsest))
 
 
 def cluster(items, parameters, minimum=1, maximum=np.inf):
@@ -228,7 +234,7 @@ def cluster(items, parameters, minimum=1, maximum=np.inf):
     chosen = (embeddings[rows], weights[rows], seconds[rows], items.windows[rows])
     members, _ = linkage(*chosen, parameters, test=lambda a, b: log_odds(parameters, a, b) >= parameters.min_log_odds)
     kept = [members[k] for k in large_enough(members, seconds[rows], parameters)]
-    if not minimum <= len(kept) <= maximum:
+    if len(kept) < minimum or len(kept) > maximum:
         whole = Parameters(**{**parameters.__dict__, "max_distance": np.finfo(float).max})
         _, merges = linkage(*chosen, whole)
         kept = exactly(len(rows), merges, seconds[rows], parameters, int(minimum if len(kept) < minimum else maximum))

@@ -1,83 +1,63 @@
 import type { LocalSpeakers } from '../local-speakers.ts';
-import { dot, normalise } from '../vectors.ts';
+import { normalise } from '../vectors.ts';
 
-/** Clusters by their centroids. */
-export interface Clusters {
-  readonly count: number;
-  readonly dimension: number;
-  /** [count, dimension], unit length */
-  readonly centroids: Float32Array;
-  /** [count] clean seconds of the items that made each centroid */
-  readonly weights: Float64Array;
+/**
+ * Weighted mean direction of the members of each cluster.
+ *
+ * @param clusterOf [count] cluster of each local speaker, −1 for none
+ * @returns [clusters, dimension], unit length; zeros for a cluster without members
+ */
+export function centroidsOf(
+  speakers: LocalSpeakers,
+  weights: Float64Array,
+  clusterOf: Int32Array,
+  clusters: number,
+): Float32Array {
+  const { count, dimension, embeddings } = speakers;
+  const sums = new Float64Array(clusters * dimension);
+  for (let row = 0; row < count; row++) {
+    const cluster = clusterOf[row]!;
+    if (cluster < 0) continue;
+    for (let d = 0; d < dimension; d++) {
+      sums[cluster * dimension + d]! += weights[row]! * embeddings[row * dimension + d]!;
+    }
+  }
+  const centroids = Float32Array.from(sums);
+  for (let cluster = 0; cluster < clusters; cluster++) normalise(centroids, cluster * dimension, dimension);
+  return centroids;
 }
 
-/** Sum of clean seconds per cluster, over all windows. */
-export function clusterSeconds(speakers: LocalSpeakers, clusterOf: Int32Array): number[] {
-  const sums: number[] = [];
-  for (let row = 0; row < speakers.count; row++) {
-    const cluster = clusterOf[row]!;
-    while (sums.length <= cluster) sums.push(0);
-    sums[cluster]! += speakers.cleanSeconds[row]!;
-  }
-  return sums;
+export interface SizeLimits {
+  /** Clusters with less speech are dropped… */
+  readonly minClusterSeconds: number;
+  /** …and those with less than this share of the largest. The largest always stays. */
+  readonly minClusterShare: number;
 }
 
 /**
- * Centroids of the clusters to keep, weighted by clean speech; a local speaker without any counts a little, so that a cluster
- * of such speakers has a direction.
+ * Which clusters hold enough speech to be speakers.
+ *
+ * @param clusterOf [count], clusters numbered by first appearance
+ * @param seconds [count] speech that each local speaker adds
+ * @param scale factor on both limits
+ * @returns their numbers, most speech first, at least one
  */
-export function centroidsOf(speakers: LocalSpeakers, clusterOf: Int32Array, keep: readonly boolean[]): Clusters {
-  const { dimension, embeddings } = speakers;
-  const target = new Int32Array(keep.length).fill(-1);
-  let count = 0;
-  keep.forEach((kept, cluster) => {
-    if (kept) target[cluster] = count++;
+export function largeClusters(clusterOf: Int32Array, seconds: Float64Array, limits: SizeLimits, scale = 1): number[] {
+  const sums: number[] = [];
+  clusterOf.forEach((cluster, row) => {
+    while (sums.length <= cluster) sums.push(0);
+    sums[cluster]! += seconds[row]!;
   });
-  const centroids = new Float32Array(count * dimension);
-  const weights = new Float64Array(count);
-  for (let row = 0; row < speakers.count; row++) {
-    const cluster = target[clusterOf[row]!]!;
-    if (cluster < 0) continue;
-    const weight = Math.max(0.01, speakers.cleanSeconds[row]!);
-    weights[cluster]! += weight;
-    for (let d = 0; d < dimension; d++)
-      centroids[cluster * dimension + d]! += weight * embeddings[row * dimension + d]!;
-  }
-  for (let cluster = 0; cluster < count; cluster++) normalise(centroids, cluster * dimension, dimension);
-  return { count, dimension, centroids, weights };
+  const largest = sums.reduce((most, sum) => Math.max(most, sum), Number.NEGATIVE_INFINITY);
+  const needed = scale * Math.max(limits.minClusterSeconds, limits.minClusterShare * largest);
+  const all = Array.from(sums, (_, cluster) => cluster);
+  const kept = all.filter((cluster) => sums[cluster]! >= needed);
+  const chosen = kept.length > 0 ? kept : [sums.indexOf(largest)];
+  return chosen.sort((a, b) => sums[b]! - sums[a]! || a - b);
 }
 
-/** Centroids of the clusters that have members; empty ones are left out. */
-export function compact(speakers: LocalSpeakers, clusterOf: Int32Array, clusters: number): Clusters {
-  const used = new Array<boolean>(clusters).fill(false);
-  for (const cluster of clusterOf) used[cluster] = true;
-  return centroidsOf(speakers, clusterOf, used);
-}
-
-/** Merges the two clusters with the most similar centroids until `max` are left. */
-export function mergeClosest(clusters: Clusters, max: number): Clusters {
-  const { dimension } = clusters;
-  let rows = Array.from({ length: clusters.count }, (_, cluster) => ({
-    centroid: clusters.centroids.slice(cluster * dimension, (cluster + 1) * dimension),
-    weight: clusters.weights[cluster]!,
-  }));
-  while (rows.length > max) {
-    let best = { i: 0, j: 1, similarity: Number.NEGATIVE_INFINITY };
-    for (let i = 0; i < rows.length; i++) {
-      for (let j = i + 1; j < rows.length; j++) {
-        const similarity = dot(rows[i]!.centroid, 0, rows[j]!.centroid, 0, dimension);
-        if (similarity > best.similarity) best = { i, j, similarity };
-      }
-    }
-    const [a, b] = [rows[best.i]!, rows[best.j]!];
-    const centroid = a.centroid.map((value, d) => a.weight * value + b.weight * b.centroid[d]!);
-    normalise(centroid, 0, dimension);
-    rows[best.i] = { centroid, weight: a.weight + b.weight };
-    rows = rows.filter((_, index) => index !== best.j);
-  }
-  const centroids = new Float32Array(rows.length * dimension);
-  rows.forEach(({ centroid }, index) => {
-    centroids.set(centroid, index * dimension);
-  });
-  return { count: rows.length, dimension, centroids, weights: Float64Array.from(rows, ({ weight }) => weight) };
+/** [count] position of each local speaker's cluster in `chosen`, −1 where it was not chosen. */
+export function renumber(clusterOf: Int32Array, chosen: readonly number[]): Int32Array {
+  const position = new Map(chosen.map((cluster, index) => [cluster, index]));
+  return clusterOf.map((cluster) => position.get(cluster) ?? -1);
 }

@@ -1,19 +1,26 @@
 import { type LocalSpeakers, select } from '../local-speakers.ts';
 import { assignWindows } from './assign.ts';
-import { type Clusters, centroidsOf, clusterSeconds, compact, mergeClosest } from './centroids.ts';
-import { condensedIndex, cutAtHeight, cutIntoClusters, linkage, type Merge } from './linkage.ts';
+import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
+import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
+import { condensedIndex, cutIntoClusters, linkage } from './linkage.ts';
+import { ClusterSums, type MergeTestParameters } from './merge-test.ts';
+import { clustersWanted } from './wanted.ts';
 
-export interface ClusteringParameters {
-  /** Average cosine distance up to which clusters are merged. */
+export interface ClusteringParameters extends SizeLimits {
+  /** Share of the recording's mean embedding that is taken from every embedding. */
+  readonly meanShare: number;
+  /** Average cosine distance beyond which nothing is merged, whatever the merge test says. */
   readonly threshold: number;
+  /** Whether two clusters are one person. */
+  readonly mergeTest: MergeTestParameters;
   /** Local speakers with less speech alone take no part in finding the clusters; they are assigned afterwards. */
   readonly minCleanSeconds: number;
+  /** A local speaker's weight in means grows with its speech alone up to this. */
+  readonly maxWeightSeconds: number;
   /** Distance, at least, between two local speakers of one window: the segmentation says that they are different people. */
   readonly sameWindowDistance: number;
-  /** Clusters with less speech than this are absorbed by the others… */
-  readonly minClusterSeconds: number;
-  /** …and those with less than this share of the largest. */
-  readonly minClusterShare: number;
+  /** Where a wanted number of speakers is not found, clusters further apart than this are not split before small ones are taken. */
+  readonly coarseDistance: number;
   /** Rounds of assignment and new centroids after the first clusters. */
   readonly refinements: number;
   /** Recordings with more local speakers are reduced to so many representatives first. */
@@ -32,7 +39,9 @@ export interface SpeakerBounds {
 export interface ClusterModel {
   readonly clusters: number;
   readonly dimension: number;
-  /** [clusters, dimension], unit length */
+  /** [dimension] taken from every embedding before it is compared */
+  readonly shift: Float32Array;
+  /** [clusters, dimension], unit length, of shifted embeddings */
   readonly centroids: Float32Array;
   readonly temperature: number;
 }
@@ -45,62 +54,99 @@ export interface Assignment {
   readonly posterior: Float32Array;
 }
 
+type Pause = () => Promise<void>;
+
+/** Local speakers with what clustering needs of them; embeddings are shifted. */
+interface Weighted {
+  readonly speakers: LocalSpeakers;
+  /** [count] */
+  readonly weights: Float64Array;
+  /** [count] speech that each adds to the recording */
+  readonly seconds: Float64Array;
+}
+
 /**
  * Finds the speakers of a recording.
  *
- * Average-linkage clustering of the local speakers with enough clean speech, cut at a tuned distance; small clusters are
- * absorbed; centroids are refined under the rule that two local speakers of one window are two people. A wanted number of
- * speakers is reached by merging the closest clusters, or by undoing the highest merges.
+ * Average-linkage clustering of the local speakers with enough clean speech, in which two clusters are merged only when a
+ * calibrated test takes them for one person; small clusters are absorbed by the others; centroids are refined under the rule
+ * that two local speakers of one window are two people. A wanted number of speakers is read off the tree without the test.
+ * The same as `training/calibration/clustering.py`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
- * @param secondsPerWindow how much new audio a window brings, to turn sums over overlapping windows into time
  */
 export async function findSpeakers(
   speakers: LocalSpeakers,
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
-  secondsPerWindow: { readonly step: number; readonly window: number },
-  pause: () => Promise<void> = async () => undefined,
+  windowSeconds: WindowSeconds,
+  pause: Pause = async () => undefined,
 ): Promise<ClusterModel> {
-  const training = trainingSet(speakers, parameters.minCleanSeconds, bounds.min);
-  const merges = await linkage(await distances(training, parameters, pause), training.count, 'average', { pause });
-  const toSeconds = secondsPerWindow.step / secondsPerWindow.window;
-  let clusters = startingClusters(training, merges, parameters, bounds, toSeconds);
-  for (let round = 0; round < parameters.refinements && clusters.count > 1; round++) {
-    const { clusterOf } = assignWindows(training, clusters.centroids, clusters.count, parameters.temperature);
-    const refined = compact(training, clusterOf, clusters.count);
-    // A round that empties a cluster would change the number of speakers behind the bounds' back.
-    if (refined.count < clusters.count) break;
-    clusters = refined;
+  const weights = embeddingWeights(speakers, parameters.maxWeightSeconds);
+  const shift = meanShift(speakers, weights, parameters.meanShare);
+  const all = { speakers: shifted(speakers, shift), weights, seconds: distinctSeconds(speakers, windowSeconds) };
+  const training = trainingSet(all, parameters.minCleanSeconds, bounds.min);
+  const clusterOf = await startingClusters(training, parameters, bounds, pause);
+  const clusters = clusterOf.reduce((largest, cluster) => Math.max(largest, cluster), 0) + 1;
+  let centroids = centroidsOf(training.speakers, training.weights, clusterOf, clusters);
+  let previous: Int32Array | undefined;
+  for (let round = 0; round < parameters.refinements && clusters > 1; round++) {
+    const found = assignWindows(all.speakers, centroids, clusters, parameters.temperature).clusterOf;
+    // Without a change this was the last round; with an empty cluster the number of speakers would not stay.
+    if (equal(found, previous) || new Set(found).size < clusters) break;
+    centroids = centroidsOf(all.speakers, weights, found, clusters);
+    previous = found;
     await pause();
   }
-  const { count, centroids } = clusters;
-  return { clusters: count, dimension: training.dimension, centroids, temperature: parameters.temperature };
+  return { clusters, dimension: speakers.dimension, shift, centroids, temperature: parameters.temperature };
 }
 
 /** Assigns local speakers, window by window, to the speakers found. */
 export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): Assignment {
-  return assignWindows(speakers, model.centroids, model.clusters, model.temperature);
+  return assignWindows(shifted(speakers, model.shift), model.centroids, model.clusters, model.temperature);
 }
 
 /** Those with enough clean speech; where they are fewer than the speakers wanted, the cleanest, and at least one. */
-function trainingSet(speakers: LocalSpeakers, minCleanSeconds: number, wanted: number): LocalSpeakers {
+function trainingSet({ speakers, weights, seconds }: Weighted, minCleanSeconds: number, wanted: number): Weighted {
   const byQuality = Array.from({ length: speakers.count }, (_, row) => row).sort(
     (a, b) => speakers.cleanSeconds[b]! - speakers.cleanSeconds[a]! || a - b,
   );
   const good = byQuality.filter((row) => speakers.cleanSeconds[row]! >= minCleanSeconds);
-  const chosen = good.length >= wanted ? good : byQuality.slice(0, Math.max(1, wanted));
-  return select(
-    speakers,
-    chosen.sort((a, b) => a - b),
-  );
+  const rows = good.length >= wanted && good.length > 0 ? good : byQuality.slice(0, Math.max(1, wanted));
+  rows.sort((a, b) => a - b);
+  const pick = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]!);
+  return { speakers: select(speakers, rows), weights: pick(weights), seconds: pick(seconds) };
 }
 
-async function distances(
-  speakers: LocalSpeakers,
+/** [count] cluster of each item, −1 for those of clusters that were dropped. */
+async function startingClusters(
+  { speakers, weights, seconds }: Weighted,
   parameters: ClusteringParameters,
-  pause: () => Promise<void>,
-): Promise<Float32Array> {
+  bounds: SpeakerBounds,
+  pause: Pause,
+): Promise<Int32Array> {
+  const { count, dimension, embeddings, windows } = speakers;
+  const sums = new ClusterSums(embeddings, dimension, weights, seconds, windows);
+  const merges = await linkage(await distances(speakers, parameters.sameWindowDistance, pause), count, 'average', {
+    sizes: weights,
+    maxDistance: parameters.threshold,
+    guard: {
+      mayMerge: (a, b) => sums.mayMerge(a, b, parameters.mergeTest),
+      merged: (into, from) => sums.merge(into, from),
+    },
+    pause,
+  });
+  const found = cutIntoClusters(merges, count, count - merges.length);
+  const chosen = largeClusters(found, seconds, parameters);
+  if (chosen.length >= bounds.min && chosen.length <= bounds.max) return renumber(found, chosen);
+  const tree = await linkage(await distances(speakers, parameters.sameWindowDistance, pause), count, 'average', {
+    sizes: weights,
+    pause,
+  });
+  return clustersWanted(tree, seconds, parameters, chosen.length < bounds.min ? bounds.min : bounds.max);
+}
+
+async function distances(speakers: LocalSpeakers, sameWindowDistance: number, pause: Pause): Promise<Float32Array> {
   const { count, dimension, embeddings, windows } = speakers;
   const out = new Float32Array((count * (count - 1)) / 2);
   for (let i = 0; i < count; i++) {
@@ -109,46 +155,12 @@ async function distances(
       let product = 0;
       for (let d = 0; d < dimension; d++) product += embeddings[i * dimension + d]! * embeddings[j * dimension + d]!;
       const distance = Math.max(0, 1 - product);
-      out[condensedIndex(i, j, count)] =
-        windows[i] === windows[j] ? Math.max(distance, parameters.sameWindowDistance) : distance;
+      out[condensedIndex(i, j, count)] = windows[i] === windows[j] ? Math.max(distance, sameWindowDistance) : distance;
     }
   }
   return out;
 }
 
-function startingClusters(
-  training: LocalSpeakers,
-  merges: readonly Merge[],
-  parameters: ClusteringParameters,
-  bounds: SpeakerBounds,
-  toSeconds: number,
-): Clusters {
-  const cut = cutAtHeight(merges, training.count, parameters.threshold);
-  const found = absorbSmall(training, cut, parameters, toSeconds, 1);
-  if (found.count > bounds.max) return mergeClosest(found, bounds.max);
-  if (found.count >= bounds.min) return found;
-  // Too few: undo merges from the top, first for clusters of the usual size, then for ever smaller ones.
-  for (const scale of [1, 0.5, 0.25, 0]) {
-    for (let clusters = bounds.min; clusters <= training.count; clusters++) {
-      const finer = cutIntoClusters(merges, training.count, clusters);
-      const split = absorbSmall(training, finer, parameters, toSeconds, scale);
-      if (split.count >= bounds.min) return split.count > bounds.max ? mergeClosest(split, bounds.max) : split;
-    }
-  }
-  return absorbSmall(training, cutIntoClusters(merges, training.count, training.count), parameters, toSeconds, 0);
-}
-
-/** Clusters with enough speech; the items of the others will go to the closest of these. The largest always stays. */
-function absorbSmall(
-  training: LocalSpeakers,
-  clusterOf: Int32Array,
-  parameters: ClusteringParameters,
-  toSeconds: number,
-  scale: number,
-): Clusters {
-  const seconds = clusterSeconds(training, clusterOf).map((sum) => sum * toSeconds);
-  const largest = Math.max(...seconds);
-  const needed = scale * Math.max(parameters.minClusterSeconds, parameters.minClusterShare * largest);
-  const keep = seconds.map((sum) => sum >= needed || sum === largest);
-  return centroidsOf(training, clusterOf, keep);
+function equal(a: Int32Array, b: Int32Array | undefined): boolean {
+  return b !== undefined && a.every((value, index) => value === b[index]);
 }

@@ -27,6 +27,7 @@ export async function createEmbedding(
     dimension: entry.facts.dimension,
     frameStride: entry.facts.frameStride,
     stretchSamples: entry.facts.stretchSamples,
+    featureFloorNats: entry.facts.featureFloorNats,
     tuned: entry.tuned,
   };
   if (model.form === 'whole') {

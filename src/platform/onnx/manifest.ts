@@ -45,6 +45,8 @@ export interface EmbeddingFacts {
   /** Filterbank frames per trunk frame. */
   readonly frameStride: number;
   readonly stretchSamples: number;
+  /** Depth below a stretch's loud end to which its features are cut off; absent for a model that takes them as they are. */
+  readonly featureFloorNats?: number;
 }
 
 export type EmbeddingEntry = SlotEntry & { readonly facts: EmbeddingFacts } & (
@@ -144,6 +146,7 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       melBands: fact('melBands'),
       frameStride: fact('frameStride'),
       stretchSamples: fact('stretchSamples'),
+      ...(raw['featureFloorNats'] === undefined ? {} : { featureFloorNats: fact('featureFloorNats') }),
     },
   };
   if (entry.form === 'whole') {

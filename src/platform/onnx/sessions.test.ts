@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { plainPooling } from '../../../test/helpers/fake-models.ts';
-import { subtractMean } from '../../diarization/embedder.ts';
+import { subtractMean } from '../../diarization/features.ts';
 import { createEmbedding } from './embedding.ts';
 import { type EmbeddingEntry, parseManifest } from './manifest.ts';
 import { createOnnxRuntime } from './runtime.ts';
