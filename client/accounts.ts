@@ -1,7 +1,8 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Scope } from '../src/jobs/app-services.ts';
 import { signApiKey } from '../src/platform/keys.ts';
 import { formatScopes } from '../src/platform/scopes.ts';
+import { deriveWebhookSecret } from '../src/platform/webhook-secret.ts';
 import type { RunSql } from './local/database.ts';
 
 export interface AccountChange {
@@ -27,13 +28,7 @@ export interface KeyRow {
  * @returns its id
  */
 export async function ensureAccount(run: RunSql, change: AccountChange, now: number): Promise<string> {
-  await run(
-    'INSERT OR IGNORE INTO accounts (id, name, webhook_secret, created_at) VALUES (?, ?, ?, ?)',
-    randomUUID(),
-    change.name,
-    randomBytes(32).toString('hex'),
-    now,
-  );
+  await run('INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, ?, ?)', randomUUID(), change.name, now);
   if (change.subscribe) await run('UPDATE accounts SET subscribed = 1 WHERE name = ?', change.name);
   if (change.creditSeconds !== undefined) {
     await run('UPDATE accounts SET credit_seconds = ? WHERE name = ?', change.creditSeconds, change.name);
@@ -65,6 +60,12 @@ export async function createKey(run: RunSql, key: NewKey, now: number): Promise<
   const { signingKey, accountId, scopes, expiresAt } = key;
   const token = await signApiKey({ signingKey, accountId, keyId, scopes, issuedAt: now, expiresAt });
   return { keyId, token };
+}
+
+/** @returns what verifies the webhooks of an account, undefined when there is no account of that name */
+export async function webhookSecretOf(run: RunSql, account: string, signingKey: string): Promise<string | undefined> {
+  const [row] = await run('SELECT id, webhook_secret_version AS version FROM accounts WHERE name = ?', account);
+  return row && deriveWebhookSecret(signingKey, String(row.id), Number(row.version));
 }
 
 /** @returns false when there is no such key; revoking twice is fine */

@@ -4,7 +4,8 @@ CREATE TABLE accounts (
   name TEXT NOT NULL UNIQUE,
   subscribed INTEGER NOT NULL DEFAULT 0,
   credit_seconds REAL NOT NULL DEFAULT 0,
-  webhook_secret TEXT NOT NULL,
+  -- The secret itself is derived from the service's signing key and never stored.
+  webhook_secret_version INTEGER NOT NULL DEFAULT 1,
   created_at INTEGER NOT NULL
 );
 

@@ -17,6 +17,7 @@ import { createSources } from './platform/sources/index.ts';
 import { createDecoders } from './platform/wasm/codecs.ts';
 import { createDsp } from './platform/wasm/dsp.ts';
 import { createWebhookClient } from './platform/webhook-client.ts';
+import { deriveWebhookSecret } from './platform/webhook-secret.ts';
 
 let config: Config | undefined;
 let codecs: Codecs | undefined;
@@ -43,6 +44,7 @@ export function jobPorts(env: Env): JobPorts {
     media,
     progress: createProgress(env.JOB_PROGRESS),
     webhook: createWebhookClient({ allowLoopback }),
+    webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
     codecs: () => {
       dsp ??= sharedDsp();
       codecs ??= { decoder: createDecoders(codecsModule), resampler: dsp.resampler };

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
-import { createKey, ensureAccount, listKeys, revokeKey } from '../accounts.ts';
+import { createKey, ensureAccount, listKeys, revokeKey, webhookSecretOf } from '../accounts.ts';
 import { openRemote } from '../deploy/remote.ts';
 import { openDatabase, type RunSql } from '../local/database.ts';
 import { defaultStateDir, projectDir } from '../local/paths.ts';
@@ -15,21 +15,25 @@ interface Options {
   readonly expires?: number;
   readonly revoke?: string;
   readonly list?: boolean;
+  readonly webhookSecret?: boolean;
   readonly remote?: boolean;
 }
 
 async function key(options: Options): Promise<void> {
-  const wanted = [options.revoke !== undefined, options.list, options.account !== undefined && !options.list];
-  if (wanted.filter(Boolean).length !== 1) {
+  const isForNewKey = options.account !== undefined && !options.list && !options.webhookSecret;
+  const wanted = [options.revoke !== undefined, options.list, options.webhookSecret, isForNewKey];
+  if (wanted.filter(Boolean).length !== 1 || (options.webhookSecret && options.account === undefined)) {
     throw new CliError(
       EXIT.usage,
-      'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME].',
+      'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME], or --webhook-secret --account NAME.',
     );
   }
   const database = options.remote ? openRemote(projectDir) : await openDatabase(defaultStateDir(), projectDir);
   try {
     if (options.list) await list(database.run, options.account);
     else if (options.revoke !== undefined) await revoke(database.run, options.revoke);
+    else if (options.webhookSecret)
+      await showWebhookSecret(database.run, options.account ?? '', signingKey(options.remote));
     else await create(database.run, options, () => signingKey(options.remote));
   } finally {
     await database.close();
@@ -51,6 +55,12 @@ async function create(run: RunSql, options: Options, signingKey: () => string): 
 async function revoke(run: RunSql, keyId: string): Promise<void> {
   if (!(await revokeKey(run, keyId, Date.now()))) throw new CliError(EXIT.failed, `There is no key ${keyId}.`);
   note(`key ${keyId} is revoked`);
+}
+
+async function showWebhookSecret(run: RunSql, account: string, signingKey: string): Promise<void> {
+  const secret = await webhookSecretOf(run, account, signingKey);
+  if (secret === undefined) throw new CliError(EXIT.failed, `There is no account ${account}.`);
+  process.stdout.write(`${secret}\n`);
 }
 
 async function list(run: RunSql, account: string | undefined): Promise<void> {
@@ -122,6 +132,7 @@ const command = new Command('key')
   .option('--expires <time>', 'end of the key from now on: 45s, 30m, 12h, 30d, 4w; never by default', duration)
   .option('--revoke <key-id>', 'make a key useless from now on')
   .option('--list', 'show the keys: id, account, state, made, expires, scopes')
+  .option('--webhook-secret', 'print what verifies the webhooks of the account, instead of a key')
   .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')
   .action(key);
 await runCommand(command);

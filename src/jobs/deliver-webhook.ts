@@ -20,11 +20,12 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   // Settled, or a later attempt has taken this one's place: this message is a leftover copy.
   if (row?.message.step !== 'webhook' || row.message.attempt !== message.attempt) return;
   const job = await ports.store.find(message.jobId);
-  const secret = job && (await ports.store.webhookSecret(job.accountId));
-  if (!job?.webhookUrl || !secret || !isTerminal(job.status)) {
+  const version = job && (await ports.store.webhookSecretVersion(job.accountId));
+  if (!job?.webhookUrl || version === undefined || !isTerminal(job.status)) {
     await ports.store.settle(id);
     return;
   }
+  const secret = await ports.webhookSecret(job.accountId, version);
   const body = await webhookBody(ports, job);
   const timestampSeconds = Math.floor(ports.now() / 1000);
   const headers: Record<string, string> = {

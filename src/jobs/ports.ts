@@ -65,7 +65,8 @@ export interface JobStore {
   markCleaned(jobIds: readonly string[], now: number): Promise<void>;
   /** Of the given ids, those of jobs that still work. */
   unfinished(jobIds: readonly string[]): Promise<Set<string>>;
-  webhookSecret(accountId: string): Promise<string | undefined>;
+  /** undefined for an account that is gone. */
+  webhookSecretVersion(accountId: string): Promise<number | undefined>;
   /** Object keys of media past their time. */
   expiredMedia(now: number, limit: number): Promise<string[]>;
   /** Forgets media whose objects are gone. */
@@ -163,6 +164,7 @@ export interface JobPorts {
   readonly media: { resolve(accountId: string, name: string): Promise<{ key: string; sizeBytes: number } | undefined> };
   readonly progress: ProgressPort;
   readonly webhook: WebhookPort;
+  readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
   readonly codecs: () => Codecs;
   readonly engine: () => Promise<Engine>;
   readonly log: Log;

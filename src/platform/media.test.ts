@@ -7,10 +7,7 @@ let now = 1_760_000_000_000;
 beforeAll(async () => {
   storage = await startStorage();
   for (const id of ['a', 'b']) {
-    await storage.db
-      .prepare('INSERT INTO accounts (id, name, webhook_secret, created_at) VALUES (?1, ?1, ?1, 0)')
-      .bind(id)
-      .run();
+    await storage.db.prepare('INSERT INTO accounts (id, name, created_at) VALUES (?1, ?1, 0)').bind(id).run();
   }
 });
 afterAll(() => storage?.stop());

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { webhookSecretOf } from '../../client/accounts.ts';
 import { startServer, type TestServer } from '../helpers/http-server.ts';
 import { type ContractService, startContractService } from './service.ts';
 
@@ -81,10 +82,8 @@ describe('contract §8: webhooks', () => {
     expect(delivery!.headers['content-type']).toBe('application/json');
     const timestamp = delivery!.headers['x-request-timestamp'] as string;
     expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(30);
-    const [account] = await service.run('SELECT webhook_secret FROM accounts WHERE id = ?', service.main.accountId);
-    const signature = createHmac('sha256', String(account!.webhook_secret))
-      .update(`v0:${timestamp}:${delivery!.raw}`)
-      .digest('hex');
+    const secret = await webhookSecretOf(service.run, 'main', service.signingKey);
+    const signature = createHmac('sha256', String(secret)).update(`v0:${timestamp}:${delivery!.raw}`).digest('hex');
     expect(delivery!.headers['x-signature']).toBe(signature);
     expect(delivery!.headers['x-retry-num']).toBeUndefined();
     await settled(jobId);

@@ -78,7 +78,12 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
       async head(pooled, batch) {
         const out = new Float32Array(batch * CHANNELS);
         for (let row = 0; row < batch; row++) {
-          out.set(pooled.subarray(row * 2 * CHANNELS, row * 2 * CHANNELS + CHANNELS), row * CHANNELS);
+          // Below zero is what the mean subtraction left of others: a voice depends on who else speaks, but little.
+          const means = pooled.subarray(row * 2 * CHANNELS, row * 2 * CHANNELS + CHANNELS);
+          out.set(
+            means.map((mean) => (mean < 0 ? 0.1 * mean : mean)),
+            row * CHANNELS,
+          );
         }
         return out;
       },

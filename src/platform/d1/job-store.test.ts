@@ -19,8 +19,8 @@ let accountId: string;
 beforeEach(async () => {
   accountId = `account-${made++}`;
   await storage.db
-    .prepare('INSERT INTO accounts (id, name, credit_seconds, webhook_secret, created_at) VALUES (?, ?, 100, ?, 0)')
-    .bind(accountId, accountId, 'secret')
+    .prepare('INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES (?, ?, 100, 0)')
+    .bind(accountId, accountId)
     .run();
 });
 

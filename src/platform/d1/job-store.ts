@@ -142,12 +142,12 @@ export function createJobStore(db: D1Database): JobStore {
       return new Set(results.map((row) => row.id));
     },
 
-    async webhookSecret(accountId) {
+    async webhookSecretVersion(accountId) {
       const row = await db
-        .prepare('SELECT webhook_secret FROM accounts WHERE id = ?1')
+        .prepare('SELECT webhook_secret_version AS version FROM accounts WHERE id = ?1')
         .bind(accountId)
-        .first<{ webhook_secret: string }>();
-      return row?.webhook_secret;
+        .first<{ version: number }>();
+      return row?.version;
     },
 
     async expiredMedia(now, limit) {
