@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { localKey } from '../client/cli/local-key.ts';
@@ -62,7 +63,11 @@ export class BenchService {
   async diarize(path: string, options: Omit<DiarizeOptions, 'url'>): Promise<FinishedJob> {
     const files = await serveFile(path);
     try {
-      const created = await this.client.diarize({ ...options, url: files.url });
+      const request = { ...options, url: files.url };
+      const once = randomUUID();
+      let created = await this.client.diarize(request, once);
+      // While this process computed, the service may have closed the idle connection that the client wants to use again.
+      if (!created.ok && created.error.kind === 'unreachable') created = await this.client.diarize(request, once);
       if (!created.ok) throw new Error(created.error.message);
       const { jobId } = created.value;
       const waited = await this.client.wait(jobId, { pollMs: 500 });
