@@ -61,10 +61,12 @@ function derRows(recordings: readonly LabelledRecording[], pack: PackResult): st
     pack.label,
     what,
     ...ratesOf(recordings, errors),
+    countsRight(errors),
   ];
   const rows = pack.settings.flatMap(({ setting, errors, oracleErrors }) => [
     row(`**${setting}**`, errors),
-    row(`${setting}, oracle clustering`, oracleErrors),
+    // The oracle is told the speakers: how many it finds says nothing.
+    [pack.label, `${setting}, oracle clustering`, ...ratesOf(recordings, oracleErrors), '–'],
   ]);
   if (!pack.sherpa) return rows;
   const forAll = bestRow(pack.sherpa, () => true);
@@ -82,9 +84,12 @@ function ratesOf(recordings: readonly LabelledRecording[], errors: readonly Diar
   const perSet = RECORDING_SETS.map((set) =>
     number(rate(pool(errors.filter((_, index) => recordings[index]!.set === set))).der),
   );
+  return [...perSet, `**${number(all.der)}**`, ...[all.miss, all.falseAlarm, all.confusion].map(number)];
+}
+
+function countsRight(errors: readonly DiarizationError[]): string {
   const right = errors.filter((error) => error.referenceSpeakers === error.hypothesisSpeakers).length;
-  const parts = [all.miss, all.falseAlarm, all.confusion].map(number);
-  return [...perSet, `**${number(all.der)}**`, ...parts, `${right} of ${errors.length}`];
+  return `${right} of ${errors.length}`;
 }
 
 function recordingTable(recordings: readonly LabelledRecording[], packs: readonly PackResult[]): string {

@@ -15,11 +15,11 @@ import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
 import { type SweepRow, sweepSherpa } from './sherpa-sweep.ts';
-import { SETTINGS } from './speed.ts';
+import { SETTINGS, type Setting } from './speed.ts';
 
 /** One setting with one pack over all recordings, in their order. */
 export interface SettingResult {
-  readonly setting: (typeof SETTINGS)[number];
+  readonly setting: Setting;
   readonly errors: readonly DiarizationError[];
   /** The same with the true speakers in place of the clustering. */
   readonly oracleErrors: readonly DiarizationError[];
@@ -58,7 +58,7 @@ async function measurePack(pack: MeasuredPack, recordings: readonly LabelledReco
 async function measureSetting(
   engine: Engine,
   label: string,
-  setting: (typeof SETTINGS)[number],
+  setting: Setting,
   recordings: readonly LabelledRecording[],
 ): Promise<SettingResult> {
   const errors: DiarizationError[] = [];

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpus, loadavg, totalmem } from 'node:os';
+import { cpus, totalmem } from 'node:os';
 import { projectDir } from '../client/local/paths.ts';
 
 /** One line about this machine. */
@@ -10,9 +10,25 @@ export function describeMachine(): string {
   return `${model}, ${cores.length} cores, ${memoryGiB} GiB, ${process.platform} ${process.arch}, Node ${process.version.slice(1)}`;
 }
 
-/** Work of others on this machine, in cores: figures of speed count only when it is near 0 before the run. */
-export function loadNow(): number {
-  return loadavg()[0]!;
+const WATCH_MS = 2000;
+
+/** Work of others on this machine, in cores, watched for two idle seconds: times count only where it is near 0. */
+export async function coresInUse(): Promise<number> {
+  const before = cpuTimes();
+  await new Promise((wake) => setTimeout(wake, WATCH_MS));
+  const after = cpuTimes();
+  const all = after.all - before.all;
+  return all === 0 ? 0 : (cpus().length * (all - (after.idle - before.idle))) / all;
+}
+
+function cpuTimes(): { idle: number; all: number } {
+  let idle = 0;
+  let all = 0;
+  for (const { times } of cpus()) {
+    idle += times.idle;
+    all += times.user + times.nice + times.sys + times.idle + times.irq;
+  }
+  return { idle, all };
 }
 
 /** The commit that is measured, with a remark when the tree differs from it. */

@@ -6,7 +6,7 @@ import { decoderBytes, nodeAudio } from './node-engine.ts';
 import { decodeFile, type LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
-import { LONG_SECONDS, SETTINGS } from './speed.ts';
+import { LONG_SECONDS, SETTINGS, type Setting } from './speed.ts';
 import { jobTimes } from './stages.ts';
 
 const SAMPLE_EVERY_MS = 100;
@@ -40,7 +40,7 @@ export async function measureMemory(recordings: readonly LabelledRecording[] | u
   return render(peaks, decoderBytes());
 }
 
-async function measureOne(path: string, model: (typeof SETTINGS)[number]): Promise<Peak> {
+async function measureOne(path: string, model: Setting): Promise<Peak> {
   const inspectorPort = await freePort();
   const service = await BenchService.start({ inspectorPort });
   try {

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Provenance, table, writeReport } from './report.ts';
 
-const provenance = (date: string, loadBefore = 0): Provenance => ({
+const provenance = (date: string, coresInUse = 0): Provenance => ({
   date,
   commit: 'abc',
   machine: 'a machine',
   command: 'npm run bench',
-  loadBefore,
+  coresInUse,
 });
 
 describe('writeReport', () => {
@@ -35,7 +35,7 @@ describe('writeReport', () => {
 
   it('says when the machine was busy', () => {
     writeReport(path, new Map([['start', { body: 'x', provenance: provenance('2001-01-01', 2.25) }]]));
-    expect(readFileSync(path, 'utf8')).toContain('load 2.3');
+    expect(readFileSync(path, 'utf8')).toContain('2.3 cores');
   });
 });
 

@@ -23,8 +23,8 @@ export interface Provenance {
   readonly commit: string;
   readonly machine: string;
   readonly command: string;
-  /** Load of the machine just before the run, in cores. */
-  readonly loadBefore: number;
+  /** What others did on the machine just before the run, in cores. */
+  readonly coresInUse: number;
 }
 
 const startOf = (section: Section): string => `<!-- ${section} -->`;
@@ -48,10 +48,10 @@ export function writeReport(
 function renderPart(
   section: Section,
   body: string,
-  { date, commit, machine, command, loadBefore }: Provenance,
+  { date, commit, machine, command, coresInUse }: Provenance,
 ): string {
   const busy =
-    loadBefore > 0.5 ? ` The machine was doing other work (load ${loadBefore.toFixed(1)}): times are too long.` : '';
+    coresInUse > 0.2 ? ` **The machine was busy otherwise (${coresInUse.toFixed(1)} cores): times are too long.**` : '';
   const head = `Measured ${date} at commit ${commit} with \`${command}\` on ${machine}.${busy}`;
   return `${startOf(section)}\n## ${TITLES[section]}\n\n${head}\n\n${body.trim()}\n${endOf(section)}\n`;
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy } from './accuracy.ts';
-import { describeCommit, describeMachine, loadNow } from './machine.ts';
+import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { nodeAudio } from './node-engine.ts';
 import { type LabelledRecording, loadRecordings } from './recordings.ts';
@@ -24,13 +24,12 @@ async function bench(wanted: readonly string[], output: string): Promise<void> {
   if (!recordings) say('../shared/audio is not here: what needs it is left out.');
   const parts = new Map<Section, { body: string; provenance: Provenance }>();
   for (const section of sections) {
-    const loadBefore = loadNow();
     const provenance: Provenance = {
       date: new Date().toISOString().slice(0, 10),
       commit: describeCommit(),
       machine: describeMachine(),
       command: `npm run bench -- ${section}`,
-      loadBefore,
+      coresInUse: await coresInUse(),
     };
     say(`${section} …`);
     const body = await measure[section](recordings);
@@ -47,7 +46,8 @@ const command = new Command('bench')
   .option('--output <file>', 'the report', join(projectDir, 'bench', 'RESULTS.md'))
   .action((sections: string[], { output }: { output: string }) => {
     const unknown = sections.filter((section) => !SECTIONS.some((known) => known === section));
-    if (unknown.length > 0) command.error(`there is no part ${unknown.join(', ')}: ${SECTIONS.join(', ')}`);
+    if (unknown.length > 0)
+      command.error(`there is no part ${unknown.join(', ')}: ${SECTIONS.join(', ')}`, { exitCode: 2 });
     return bench(sections, output);
   })
   .exitOverride();

@@ -37,19 +37,8 @@ const PRECISION_2: DiarizationSettings = {
   localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
   clustering: {
     meanShare: 0.25,
-    threshold: 1.1,
-    // Fitted by training/calibration for embedder-v0; another embedder brings its own in its manifest.
-    mergeTest: {
-      cross: 9.716,
-      withinSmaller: 1.086,
-      withinLarger: 0.631,
-      logSmallerSeconds: -0.631,
-      logLargerSeconds: 0.31,
-      sharedWindows: -0.571,
-      offset: -4.367,
-      minLogOdds: -0.5,
-      minTestedSeconds: 0.3,
-    },
+    threshold: 0.63,
+    representativeThreshold: 0.55,
     minCleanSeconds: 1,
     maxWeightSeconds: 6,
     sameWindowDistance: 1.2,
@@ -61,7 +50,7 @@ const PRECISION_2: DiarizationSettings = {
     temperature: 0.15,
   },
   reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
-  confidence: { slope: 0.25, offset: 0.45 },
+  confidence: { slope: 0.28, offset: 0.43 },
 };
 
 const COMMUNITY_1: DiarizationSettings = {

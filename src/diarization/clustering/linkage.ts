@@ -9,23 +9,6 @@ export interface Merge {
 
 export type LinkageMethod = 'average' | 'centroid' | 'complete';
 
-/** Watches a linkage, and may forbid merges. Clusters are named by slots: a cluster keeps the slot that it was merged into. */
-export interface LinkageGuard {
-  /** Asked for the closest pair before it is merged. A refused pair is asked again once either has grown. */
-  mayMerge(a: number, b: number): boolean;
-  merged(into: number, from: number): void;
-}
-
-export interface LinkageOptions {
-  /** [n] weight of each item in `average` and `centroid` (default 1 each), for items that stand for several */
-  readonly sizes?: ArrayLike<number>;
-  /** Pairs further apart than this are not merged. */
-  readonly maxDistance?: number;
-  readonly guard?: LinkageGuard;
-  /** Called now and then, so that a long clustering does not block an isolate. */
-  readonly pause?: () => Promise<void>;
-}
-
 /** Some 50 ms of work. */
 const VISITS_BETWEEN_PAUSES = 2e7;
 
@@ -36,26 +19,26 @@ export function condensedIndex(i: number, j: number, n: number): number {
 
 /**
  * Agglomerative hierarchical clustering with an array of nearest neighbours (Anderberg, 1973; Müllner, 2011): O(n²) memory for
- * the condensed distances (and a byte a pair for a guard) and nothing else of that size, about O(n²) time.
+ * the condensed distances and nothing else of that size, about O(n²) time.
  *
  * @param distances condensed [n (n−1) / 2]; overwritten. Euclidean distances for `centroid`.
- * @returns merges in the order in which they were made, n − 1 unless `maxDistance` or the guard forbids some; equal distances are
- * merged by lowest index first
+ * @param options.sizes weight of each item in `average` and `centroid` (default 1 each), for items that stand for several
+ * @param options.pause called now and then, so that a long clustering does not block an isolate
+ * @returns n − 1 merges in the order in which they were made; equal distances are merged by lowest index first
  */
 export async function linkage(
   distances: Float32Array,
   n: number,
   method: LinkageMethod,
-  options: LinkageOptions = {},
+  options: { readonly sizes?: ArrayLike<number>; readonly pause?: () => Promise<void> } = {},
 ): Promise<Merge[]> {
-  const { sizes, maxDistance = Number.POSITIVE_INFINITY, guard, pause } = options;
+  const { sizes, pause } = options;
   let visits = 0;
   if (method === 'centroid') for (let pair = 0; pair < distances.length; pair++) distances[pair]! **= 2;
   const weight = sizes === undefined ? new Float64Array(n).fill(1) : Float64Array.from(sizes);
   const items = new Float64Array(n).fill(1);
   const id = Int32Array.from({ length: n }, (_, item) => item);
   const alive = new Uint8Array(n).fill(1);
-  const refused = guard === undefined ? undefined : new Uint8Array(distances.length);
   // neighbour[i] is the closest living j > i.
   const neighbour = new Int32Array(n).fill(-1);
   const nearest = new Float64Array(n).fill(Number.POSITIVE_INFINITY);
@@ -66,7 +49,7 @@ export async function linkage(
     let smallest = Number.POSITIVE_INFINITY;
     let pair = condensedIndex(i, i + 1, n);
     for (let j = i + 1; j < n; j++, pair++) {
-      if (alive[j] === 1 && distances[pair]! < smallest && (refused === undefined || refused[pair] === 0)) {
+      if (alive[j] === 1 && distances[pair]! < smallest) {
         smallest = distances[pair]!;
         best = j;
       }
@@ -75,31 +58,16 @@ export async function linkage(
     nearest[i] = smallest;
   }
 
-  // Distances of `centroid` are kept squared.
-  const limit = method === 'centroid' ? maxDistance ** 2 : maxDistance;
   for (let i = 0; i < n - 1; i++) findNeighbour(i);
   await pause?.();
   const merges: Merge[] = [];
-  while (merges.length < n - 1) {
-    if (visits > VISITS_BETWEEN_PAUSES && pause !== undefined) {
-      visits = 0;
-      await pause();
-    }
-    visits += n;
+  for (let step = 0; step < n - 1; step++) {
     let first = -1;
     for (let i = 0; i < n - 1; i++) {
       if (alive[i] === 1 && neighbour[i]! >= 0 && (first < 0 || nearest[i]! < nearest[first]!)) first = i;
     }
-    if (first < 0) break;
     const second = neighbour[first]!;
     const height = nearest[first]!;
-    if (height > limit) break;
-    if (guard !== undefined && !guard.mayMerge(first, second)) {
-      refused![condensedIndex(first, second, n)] = 1;
-      findNeighbour(first);
-      continue;
-    }
-    guard?.merged(second, first);
     merges.push({
       left: Math.min(id[first]!, id[second]!),
       right: Math.max(id[first]!, id[second]!),
@@ -114,11 +82,10 @@ export async function linkage(
       const toFirst = distances[k < first ? condensedIndex(k, first, n) : condensedIndex(first, k, n)]!;
       const pair = k < second ? condensedIndex(k, second, n) : condensedIndex(second, k, n);
       distances[pair] = update(method, toFirst, distances[pair]!, height, a, b);
-      if (refused !== undefined) refused[pair] = 0;
     }
     weight[second] = a + b;
     items[second]! += items[first]!;
-    id[second] = n + merges.length - 1;
+    id[second] = n + step;
     for (let k = 0; k < second; k++) {
       if (alive[k] === 0) continue;
       if (neighbour[k] === first || neighbour[k] === second) findNeighbour(k);
@@ -131,7 +98,11 @@ export async function linkage(
       }
     }
     if (second < n - 1) findNeighbour(second);
-    visits += n;
+    visits += 2 * n;
+    if (visits > VISITS_BETWEEN_PAUSES && pause !== undefined) {
+      visits = 0;
+      await pause();
+    }
   }
   return merges;
 }

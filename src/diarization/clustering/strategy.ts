@@ -2,17 +2,16 @@ import { type LocalSpeakers, select } from '../local-speakers.ts';
 import { assignWindows } from './assign.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
 import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
-import { condensedIndex, cutIntoClusters, linkage } from './linkage.ts';
-import { ClusterSums, type MergeTestParameters } from './merge-test.ts';
+import { condensedIndex, cutAtHeight, linkage } from './linkage.ts';
 import { clustersWanted } from './wanted.ts';
 
 export interface ClusteringParameters extends SizeLimits {
   /** Share of the recording's mean embedding that is taken from every embedding. */
   readonly meanShare: number;
-  /** Average cosine distance beyond which nothing is merged, whatever the merge test says. */
+  /** Average cosine distance up to which clusters are merged. */
   readonly threshold: number;
-  /** Whether two clusters are one person. */
-  readonly mergeTest: MergeTestParameters;
+  /** The same between representatives of a long recording, which are means and so lie closer together. */
+  readonly representativeThreshold: number;
   /** Local speakers with less speech alone take no part in finding the clusters; they are assigned afterwards. */
   readonly minCleanSeconds: number;
   /** A local speaker's weight in means grows with its speech alone up to this. */
@@ -54,6 +53,9 @@ export interface Assignment {
   readonly posterior: Float32Array;
 }
 
+/** Ways to reach a wanted number of speakers that are tried before the best of them is taken. */
+const MAX_TRIES = 50;
+
 type Pause = () => Promise<void>;
 
 /** Local speakers with what clustering needs of them; embeddings are shifted. */
@@ -68,10 +70,9 @@ interface Weighted {
 /**
  * Finds the speakers of a recording.
  *
- * Average-linkage clustering of the local speakers with enough clean speech, in which two clusters are merged only when a
- * calibrated test takes them for one person; small clusters are absorbed by the others; centroids are refined under the rule
- * that two local speakers of one window are two people. A wanted number of speakers is read off the tree without the test.
- * The same as `training/calibration/clustering.py`.
+ * Average-linkage clustering of the local speakers with enough clean speech, cut at a tuned distance; small clusters are
+ * absorbed by the others; centroids are refined under the rule that two local speakers of one window are two people. A wanted
+ * number of speakers is read off the same tree. The same as `training/calibration/clustering.py`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
  */
@@ -86,9 +87,8 @@ export async function findSpeakers(
   const shift = meanShift(speakers, weights, parameters.meanShare);
   const all = { speakers: shifted(speakers, shift), weights, seconds: distinctSeconds(speakers, windowSeconds) };
   const training = trainingSet(all, parameters.minCleanSeconds, bounds.min);
-  const clusterOf = await startingClusters(training, parameters, bounds, pause);
-  const clusters = clusterOf.reduce((largest, cluster) => Math.max(largest, cluster), 0) + 1;
-  let centroids = centroidsOf(training.speakers, training.weights, clusterOf, clusters);
+  let centroids = await startingCentroids(all, training, parameters, bounds, pause);
+  const clusters = centroids.length / speakers.dimension;
   let previous: Int32Array | undefined;
   for (let round = 0; round < parameters.refinements && clusters > 1; round++) {
     const found = assignWindows(all.speakers, centroids, clusters, parameters.temperature).clusterOf;
@@ -118,32 +118,44 @@ function trainingSet({ speakers, weights, seconds }: Weighted, minCleanSeconds: 
   return { speakers: select(speakers, rows), weights: pick(weights), seconds: pick(seconds) };
 }
 
-/** [count] cluster of each item, −1 for those of clusters that were dropped. */
-async function startingClusters(
-  { speakers, weights, seconds }: Weighted,
+/** [clusters, dimension] from the tree of the training set. */
+async function startingCentroids(
+  all: Weighted,
+  training: Weighted,
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
   pause: Pause,
-): Promise<Int32Array> {
-  const { count, dimension, embeddings, windows } = speakers;
-  const sums = new ClusterSums(embeddings, dimension, weights, seconds, windows);
-  const merges = await linkage(await distances(speakers, parameters.sameWindowDistance, pause), count, 'average', {
-    sizes: weights,
-    maxDistance: parameters.threshold,
-    guard: {
-      mayMerge: (a, b) => sums.mayMerge(a, b, parameters.mergeTest),
-      merged: (into, from) => sums.merge(into, from),
+): Promise<Float32Array> {
+  const { speakers, weights, seconds } = training;
+  const tree = await linkage(
+    await distances(speakers, parameters.sameWindowDistance, pause),
+    speakers.count,
+    'average',
+    {
+      sizes: weights,
+      pause,
     },
-    pause,
-  });
-  const found = cutIntoClusters(merges, count, count - merges.length);
-  const chosen = largeClusters(found, seconds, parameters);
-  if (chosen.length >= bounds.min && chosen.length <= bounds.max) return renumber(found, chosen);
-  const tree = await linkage(await distances(speakers, parameters.sameWindowDistance, pause), count, 'average', {
-    sizes: weights,
-    pause,
-  });
-  return clustersWanted(tree, seconds, parameters, chosen.length < bounds.min ? bounds.min : bounds.max);
+  );
+  const isReduced = speakers.windows.some((window) => window < 0);
+  const threshold = isReduced ? parameters.representativeThreshold : parameters.threshold;
+  const cut = cutAtHeight(tree, speakers.count, threshold);
+  const chosen = largeClusters(cut, seconds, parameters);
+  if (chosen.length >= bounds.min && chosen.length <= bounds.max) {
+    return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
+  }
+  const wanted = chosen.length < bounds.min ? bounds.min : bounds.max;
+  let best: { centroids: Float32Array; used: number } | undefined;
+  let tries = 0;
+  for (const clusterOf of clustersWanted(tree, seconds, parameters, wanted)) {
+    const clusters = clusterOf.reduce((largest, cluster) => Math.max(largest, cluster), 0) + 1;
+    const centroids = centroidsOf(speakers, weights, clusterOf, clusters);
+    // Clusters may be so alike that the assignment leaves one of them empty.
+    const used = new Set(assignWindows(all.speakers, centroids, clusters, parameters.temperature).clusterOf).size;
+    if (best === undefined || used > best.used) best = { centroids, used };
+    if (used >= Math.min(wanted, all.speakers.count) || ++tries >= MAX_TRIES) break;
+    await pause();
+  }
+  return best!.centroids;
 }
 
 async function distances(speakers: LocalSpeakers, sameWindowDistance: number, pause: Pause): Promise<Float32Array> {

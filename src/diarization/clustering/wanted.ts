@@ -5,20 +5,22 @@ import { cutIntoClusters, type Merge } from './linkage.ts';
 const MAX_LEVELS = 400;
 
 /**
- * As many clusters as are wanted: from the coarsest level of the tree with enough of them that are large enough, the largest.
- * Small clusters are taken before large ones are split further: at the usual coarseness the size asked for falls, and only then
- * the levels become finer. A short remark of one more person is likelier than a voice that is two.
+ * Ways to have as many clusters as are wanted, best first: from a level of the tree with enough of them that are large enough,
+ * the largest. Coarse levels come before fine ones, and small clusters are taken before large ones are split further: at the
+ * usual coarseness the size asked for falls, and only then the levels become finer. A short remark of one more person is
+ * likelier than a voice that is two.
  *
  * @param merges the whole tree of `seconds.length` items
  * @param seconds [items] speech that each adds
- * @returns [items] cluster of each, the largest first, −1 for dropped ones; fewer clusters only where there are fewer items
+ * @yields [items] cluster of each, the largest first, −1 for dropped ones; in the end one with fewer clusters where there are
+ * fewer items
  */
-export function clustersWanted(
+export function* clustersWanted(
   merges: readonly Merge[],
   seconds: Float64Array,
   parameters: SizeLimits & { readonly coarseDistance: number },
   wanted: number,
-): Int32Array {
+): Generator<Int32Array> {
   const items = seconds.length;
   const most = Math.min(items, wanted + MAX_LEVELS);
   const mergedWhenCoarse = merges.filter(({ height }) => height <= parameters.coarseDistance).length;
@@ -33,9 +35,9 @@ export function clustersWanted(
       for (let clusters = from; clusters <= to; clusters++) {
         const clusterOf = cutIntoClusters(merges, items, clusters);
         const chosen = largeClusters(clusterOf, seconds, parameters, scale);
-        if (chosen.length >= wanted) return renumber(clusterOf, chosen.slice(0, wanted));
+        if (chosen.length >= wanted) yield renumber(clusterOf, chosen.slice(0, wanted));
       }
     }
   }
-  return cutIntoClusters(merges, items, Math.min(items, wanted));
+  yield cutIntoClusters(merges, items, Math.min(items, wanted));
 }

@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { assignSpeakers, findSpeakers } from '../../src/diarization/clustering/strategy.ts';
+import type { LocalSpeakers } from '../../src/diarization/local-speakers.ts';
+import { settingsOf } from '../../src/diarization/parameters.ts';
+import { readNpy } from '../helpers/npy.ts';
+
+interface Expected {
+  readonly recordings: Record<string, { windows: number[]; cleanSeconds: number[]; stepSeconds: number }>;
+  readonly runs: { recording: string; min: number; max: number | null; count: number; labels: number[] }[];
+}
+
+const data = new URL('./data/', import.meta.url);
+const expected: Expected = JSON.parse(readFileSync(new URL('clustering.json', data), 'utf8'));
+
+function recording(name: string): LocalSpeakers {
+  const { windows, cleanSeconds } = expected.recordings[name];
+  const { shape, data: embeddings } = readNpy(new URL(`clustering_${name}_embeddings.npy`, data).pathname);
+  return {
+    count: windows.length,
+    dimension: shape[1],
+    embeddings: Float32Array.from(embeddings),
+    windows: Int32Array.from(windows),
+    locals: new Uint8Array(windows.length),
+    cleanSeconds: Float32Array.from(cleanSeconds),
+    activeSeconds: Float32Array.from(cleanSeconds),
+  };
+}
+
+describe('clustering against training/calibration/clustering.py (write_golden.py)', () => {
+  it.each(expected.runs)('$recording windows, $min to $max speakers: $count', async (run) => {
+    const speakers = recording(run.recording);
+    const { stepSeconds } = expected.recordings[run.recording];
+    const model = await findSpeakers(
+      speakers,
+      settingsOf('precision-2').clustering,
+      { min: run.min, max: run.max ?? Number.POSITIVE_INFINITY },
+      { step: stepSeconds, window: 10 },
+    );
+    expect(model.clusters).toBe(run.count);
+    expect(Array.from(assignSpeakers(model, speakers).clusterOf)).toEqual(run.labels);
+  });
+});

@@ -1,0 +1,319 @@
+"""Generated conversations with exact labels, for choosing the parameters of clustering and confidence.
+
+    python conversations.py VOICES NOISE OUT
+
+VOICES holds index.csv (file, speaker, set, seconds, split) and segments.csv (file, start, end) beside one Ogg Opus file a voice;
+NOISE holds index.csv (file, kind noise|rir, seconds) beside its recordings. Writes OUT/fit and OUT/check: FLAC and RTTM pairs.
+`fit` is drawn from voices of the train split in the sets that embedder-v0 never saw, `check` from voices of the dev split. Seeds are
+fixed: the same corpora give the same conversations.
+
+Built to look like recordings that services get: meetings near and far, telephone calls, dialogues, of half a minute to eight
+minutes; turns after one another, backchannels, interruptions, shares of talk from even to lopsided. Voices of one conversation are
+mostly from one set and share a channel: their long-term spectra are drawn together, or the microphone would give the speaker away.
+"""
+import csv
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+from scipy.signal import fftconvolve, firwin2, lfilter, resample_poly
+
+RATE = 16000
+FRAME = RATE // 100  # labels and plans are in frames of 10 ms
+UNSEEN_SETS = {"cv61", "cvx", "msc-malayalam", "alnum-accents"}
+CHECK_SETS = UNSEEN_SETS | {"librispeech", "speechocean762"}
+SEEDS = {"check": 7, "fit": 11}
+LENGTHS = ((30, 28), (60, 20), (180, 14), (480, 6))  # seconds, conversations
+KINDS = {
+    "meeting": dict(share=0.55, speakers=range(1, 7), weights=(0.08, 0.25, 0.27, 0.25, 0.1, 0.05), snr=(16, 42)),
+    "phone": dict(share=0.2, speakers=range(1, 4), weights=(0.05, 0.85, 0.1), snr=(18, 40)),
+    "dialogue": dict(share=0.25, speakers=range(2, 6), weights=(0.3, 0.35, 0.25, 0.1), snr=(20, 50)),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str
+    side: str
+    seconds: int
+    speakers: int
+    kind: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Corpora:
+    voices: Path
+    noise: Path
+
+
+def rows(path):
+    with open(path, encoding="utf8") as file:
+        return list(csv.DictReader(file))
+
+
+def read(path):
+    samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    return resample_poly(samples.mean(1), RATE, rate) if rate != RATE else samples.mean(1)
+
+
+def runs_of(flags, bridge=0):
+    """[start, end) of the runs of true, those less than `bridge` apart joined."""
+    edges = np.flatnonzero(np.diff(np.r_[0, flags.astype(int), 0]))
+    joined = []
+    for start, end in edges.reshape(-1, 2):
+        if joined and start - joined[-1][1] < bridge:
+            joined[-1][1] = end
+        else:
+            joined.append([start, end])
+    return joined
+
+
+def speech_runs(samples):
+    """Runs of speech in frames: within 30 dB of the clip's loud end, pauses under 0.3 s bridged, 0.2 s at least."""
+    count = len(samples) // FRAME
+    level = 10 * np.log10((samples[: count * FRAME].reshape(count, FRAME) ** 2).mean(1) + 1e-10)
+    level = np.convolve(level, np.ones(3) / 3, "same")
+    return [run for run in runs_of(level > np.percentile(level, 90) - 30, 30) if run[1] - run[0] >= 20]
+
+
+class Voice:
+    """One speaker's recordings as runs of speech, the least used first, and the long-term spectrum in dB at 257 bins."""
+
+    def __init__(self, corpora, row, segments):
+        self.name = row["speaker"]
+        self.samples = read(corpora.voices / row["file"])
+        self.runs = []
+        for segment in segments:
+            start, end = (int(float(segment[key]) * 100) for key in ("start", "end"))
+            self.runs += [(start + a, start + b) for a, b in speech_runs(self.samples[start * FRAME : end * FRAME])]
+        windows = np.lib.stride_tricks.sliding_window_view(self.samples, 512)[::256] * np.hanning(512)
+        power = np.abs(np.fft.rfft(windows, axis=1)) ** 2
+        energy = power.sum(1)
+        spectrum = 10 * np.log10(power[energy > np.percentile(energy, 50)].mean(0) + 1e-8)
+        self.spectrum = np.convolve(np.pad(spectrum, 6, "edge"), np.ones(13) / 13, "valid")
+        self.used = [0] * len(self.runs)
+
+    def turn(self, frames, rng):
+        """Runs of about so many frames together."""
+        order = sorted(range(len(self.runs)), key=lambda run: (self.used[run], rng.random()))
+        first = order[0]
+        if frames < 100:
+            first = next((run for run in order[:6] if np.diff(self.runs[run])[0] < frames * 1.6), first)
+        start, end = self.runs[first]
+        self.used[first] += 1
+        parts = [(start, min(end, start + int(frames * 1.3)))]
+        if parts[0][1] < end and frames < 150 and rng.random() < 0.5:
+            offset = int(rng.integers(0, end - start - int(frames) + 1))
+            parts = [(start + offset, min(end, start + offset + int(frames)))]
+        length, last = parts[0][1] - parts[0][0], first
+        while length < frames * 0.8 and len(parts) < 12:
+            last = min(range(len(self.runs)), key=lambda run: (self.used[run], abs(run - last - 1)))
+            start, end = self.runs[last]
+            self.used[last] += 1
+            end = min(end, start + int(max(30, frames * 1.2 - length)))
+            parts.append((start, end))
+            length += end - start
+        return parts
+
+
+class Channel:
+    """What lies between a speaker and the recording: equaliser, room, level."""
+
+    def __init__(self, voice, target, pull, response, tail, level, rng):
+        curve = pull * (target - voice.spectrum) + rng.normal(0, 1) * np.linspace(-3, 3, 257)
+        gain = 10 ** (np.clip(curve - np.median(curve[20:200]), -25, 25) / 20)
+        self.equaliser = firwin2(255, np.linspace(0, 1, 257), gain)
+        self.level = level
+        self.response = None
+        if response is not None:
+            self.peak = int(np.argmax(np.abs(response)))
+            shaped = response.astype(float).copy()
+            shaped[self.peak + 48 :] *= tail  # close-talk recordings hear less of the room than the measured responses
+            self.response = shaped / np.sqrt((shaped**2).sum())
+
+    def apply(self, samples, gain):
+        samples = np.convolve(samples, self.equaliser, "same")
+        fade = np.ones(len(samples))
+        length = min(240, len(samples) // 2)
+        fade[:length] = np.linspace(0, 1, length)
+        fade[len(fade) - length :] = np.linspace(1, 0, length)
+        samples = samples * fade
+        if self.response is not None:
+            samples = fftconvolve(samples, self.response)[self.peak :]
+        return samples * 10 ** ((self.level + gain) / 20)
+
+
+class Recording:
+    """The mixture so far, and who speaks in which frame."""
+
+    def __init__(self, seconds, voices, channels):
+        self.voices, self.channels = voices, channels
+        self.mix = np.zeros(seconds * RATE)
+        self.active = np.zeros((len(voices), seconds * 100), bool)
+
+    def put(self, speaker, frame, parts, gain, rng):
+        """Adds a turn; returns the frame at which it ends."""
+        position = int(frame)
+        for start, end in parts:
+            lead = min(480, start * FRAME)
+            sound = self.channels[speaker].apply(self.voices[speaker].samples[start * FRAME - lead : end * FRAME + 800], gain)
+            at = position * FRAME - lead
+            first, last = max(0, at), min(len(self.mix), at + len(sound))
+            if last > first:
+                self.mix[first:last] += sound[first - at : last - at]
+            self.active[speaker, max(0, position) : max(0, position + end - start)] = True
+            position += end - start + int(rng.exponential(25)) + 3
+        return position
+
+
+def talk(recording, kind, rng):
+    """Fills the recording with turns, interruptions, backchannels and pauses."""
+    count, frames = recording.active.shape
+    share = rng.dirichlet(np.ones(count) * 1.5) + 0.03
+    share /= share.sum()
+    interrupts = rng.uniform(0, 0.25) if kind == "dialogue" else rng.uniform(0.15, 0.7)
+    backchannels = 0.05 if kind == "dialogue" else rng.uniform(0.1, 0.5)
+    pause = rng.choice([0.2, 0.5, 1.0])
+    mean_turn = rng.choice([3.0, 5.0, 7.0] if kind == "dialogue" else [1.5, 3.0, 5.0])
+    now = rng.uniform(0, 400) if rng.random() < 0.6 else 0.0
+    previous, last = None, -1
+    while now < frames:
+        weights = share.copy()
+        if last >= 0 and count > 1:
+            weights[last] *= 0.25
+        speaker = int(rng.choice(count, p=weights / weights.sum()))
+        is_backchannel = rng.random() < backchannels
+        length = rng.uniform(25, 90) if is_backchannel else np.clip(rng.exponential(mean_turn * 100), 60, 2500)
+        parts = recording.voices[speaker].turn(length, rng)
+        length = sum(end - start for start, end in parts)
+        if previous is None:
+            start = now
+        elif speaker == last:
+            start = now + 30 + rng.exponential(pause * 100)
+        elif is_backchannel and previous[1] - previous[0] > 200 and length < 120:
+            start = previous[0] + rng.uniform(50, max(51, previous[1] - previous[0] - length))
+        elif rng.random() < interrupts:
+            start = previous[1] - min(rng.uniform(10, 300), 0.8 * length, 0.8 * (previous[1] - previous[0]))
+        else:
+            start = previous[1] + rng.exponential(pause * 100)
+        own = np.flatnonzero(recording.active[speaker, int(max(0, start)) :])
+        if len(own):
+            start = max(start, 0) + own[-1] + 20
+        if start >= frames:
+            break
+        end = recording.put(speaker, start, parts, rng.normal(0, 1.5), rng)
+        if previous is None or end > previous[1]:
+            previous, last = (start, end), speaker
+        now = previous[1]
+
+
+def looped(samples, length, offset=0):
+    return np.take(samples, np.arange(offset, offset + length) % len(samples))
+
+
+def background(corpora, kind, length, babble_voices, rng):
+    """Noise of unit power: coloured, at times with a recorded one, in meetings at times with far talkers."""
+    tilt = rng.uniform(0.5, 0.97)
+    noise = lfilter([1 - tilt], [1, -tilt], rng.standard_normal(length))
+    noise /= noise.std()
+    if rng.random() < 0.5:
+        files = [row for row in rows(corpora.noise / "index.csv") if row["kind"] == "noise"]
+        recorded = read(corpora.noise / files[int(rng.integers(len(files)))]["file"])
+        recorded = looped(recorded, length, int(rng.integers(len(recorded))))
+        noise += rng.random() * recorded / (recorded.std() + 1e-9)
+    if kind == "meeting" and rng.random() < 0.3:
+        chosen = rng.permutation(len(babble_voices))[:5]
+        babble = sum(
+            looped(read(corpora.voices / babble_voices[i]["file"]), length) * 10 ** (rng.normal(0, 3) / 20) for i in chosen
+        )
+        noise += 0.4 * babble / babble.std()
+    return noise / noise.std()
+
+
+def telephone(samples):
+    """Band of a telephone, 8 kHz, 8 bits µ-law."""
+    edges = np.array([0, 250, 350, 3300, 3600, 8000]) / 8000
+    narrow = resample_poly(fftconvolve(samples, firwin2(301, edges, [0, 0, 1, 1, 0, 0]), "same"), 1, 2)
+    narrow *= 0.8 / np.abs(narrow).max()
+    code = np.round(np.sign(narrow) * np.log1p(255 * np.abs(narrow)) / np.log1p(255) * 127) / 127
+    return resample_poly(np.sign(code) * np.expm1(np.abs(code) * np.log1p(255)) / 255, 2, 1)
+
+
+def make(corpora, plan, out):
+    rng = np.random.default_rng(plan.seed)
+    index = rows(corpora.voices / "index.csv")
+    segments = {}
+    for row in rows(corpora.voices / "segments.csv"):
+        segments.setdefault(row["file"], []).append(row)
+    split, sets, least = ("train", UNSEEN_SETS, 10) if plan.side == "fit" else ("dev", CHECK_SETS, 8)
+    pool = [r for r in index if r["split"] == split and r["set"] in sets and float(r["seconds"]) >= least]
+    babble = [r for r in index if r["split"] == "train" and r["set"] in UNSEEN_SETS and float(r["seconds"]) >= 10]
+    if rng.random() < 0.6:
+        large = [name for name in sorted(sets) if sum(r["set"] == name for r in pool) >= 10]
+        sizes = np.array([sum(r["set"] == name for r in pool) for name in large], float)
+        chosen = large[int(rng.choice(len(large), p=sizes / sizes.sum()))]
+        pool = [r for r in pool if r["set"] == chosen]
+    voices = [Voice(corpora, pool[i], segments[pool[i]["file"]]) for i in rng.permutation(len(pool))[: plan.speakers]]
+    voices = [voice for voice in voices if voice.runs]
+    target = np.mean([voice.spectrum for voice in voices], 0) + np.cumsum(rng.normal(0, 0.15, 257))
+    pull = rng.uniform(0.6, 1.0) if plan.kind != "phone" and rng.random() < 0.75 else rng.uniform(0, 0.4)
+    is_far = plan.kind == "meeting" and rng.random() < 0.5
+    responses = [row for row in rows(corpora.noise / "index.csv") if row["kind"] == "rir"]
+    base = float(responses[int(rng.integers(len(responses)))]["seconds"])
+    alike = sorted(responses, key=lambda row: abs(float(row["seconds"]) - base))[: max(12, 2 * len(voices))]
+    channels = []
+    for voice in voices:
+        in_room = plan.kind == "meeting" and (is_far or rng.random() < 0.35)
+        response = read(corpora.noise / alike[int(rng.integers(len(alike)))]["file"]) if in_room else None
+        tail = rng.uniform(0.1, 0.7) * (1 if is_far else 0.6)
+        level = np.clip(rng.normal(0, 4 if plan.kind == "meeting" else 2.5), -12, 8)
+        channels.append(Channel(voice, target, pull, response, tail, level, rng))
+    recording = Recording(plan.seconds, voices, channels)
+    talk(recording, plan.kind, rng)
+    mix, active = recording.mix, recording.active
+    power = (mix[np.repeat(active.any(0), FRAME)] ** 2).mean() + 1e-9
+    snr = rng.uniform(*KINDS[plan.kind]["snr"])
+    mix = mix + background(corpora, plan.kind, len(mix), babble, rng) * np.sqrt(power * 10 ** (-snr / 10))
+    if plan.kind == "phone":
+        mix = telephone(mix)
+    mix *= rng.uniform(0.1, 0.9) / np.abs(mix).max()
+    soundfile.write(out / f"{plan.name}.flac", mix[: plan.seconds * RATE].astype(np.float32), RATE)
+    lines = [
+        f"SPEAKER {plan.name} 1 {start / 100:.3f} {(end - start) / 100:.3f} <NA> <NA> {voice.name} <NA> <NA>\n"
+        for voice, frames in zip(voices, active)
+        for start, end in runs_of(frames, 30)
+    ]
+    (out / f"{plan.name}.rttm").write_text("".join(lines))
+
+
+def plans(side):
+    rng = np.random.default_rng(SEEDS[side])
+    found = []
+    for seconds, count in LENGTHS:
+        for _ in range(count):
+            kind = str(rng.choice(list(KINDS), p=[k["share"] for k in KINDS.values()]))
+            speakers = int(rng.choice(list(KINDS[kind]["speakers"]), p=KINDS[kind]["weights"]))
+            speakers = min(speakers, 4) if seconds == 30 else speakers
+            name = f"{len(found):03d}_{kind}_{seconds}s_{speakers}spk"
+            found.append(Plan(name, side, seconds, speakers, kind, SEEDS[side] * 1000 + len(found)))
+    return found
+
+
+def main(voices, noise, out):
+    corpora = Corpora(Path(voices), Path(noise))
+    with ProcessPoolExecutor() as pool:
+        jobs = []
+        for side in SEEDS:
+            folder = Path(out) / side
+            folder.mkdir(parents=True, exist_ok=True)
+            jobs += [pool.submit(make, corpora, plan, folder) for plan in plans(side)]
+        for job in jobs:
+            job.result()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

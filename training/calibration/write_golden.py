@@ -1,0 +1,46 @@
+"""Makes test/golden/data/clustering_*: a drawn recording and what `clustering.py` makes of it.
+
+    pip install -r training/calibration/requirements.txt && python training/calibration/write_golden.py
+
+Five voices, two local speakers in most windows, a voice that says little and embeddings that are noisier the shorter the speech.
+Drawn with a fixed seed; nothing here is speech.
+"""
+import json
+from pathlib import Path
+
+import numpy as np
+
+from clustering import Items, cluster, unit
+
+DATA = Path(__file__).parents[2] / "test" / "golden" / "data"
+DIMENSION = 24
+SEED = 5
+
+
+def draw(step_seconds, windows, rng):
+    voices = unit(rng.normal(size=(5, DIMENSION)) + 0.5)
+    rows = []
+    for window in range(windows):
+        for voice in rng.choice(5, int(rng.integers(1, 4)), replace=False, p=[0.35, 0.3, 0.2, 0.12, 0.03]):
+            clean = float(np.float32(rng.uniform(0, 6) ** 1.2 / 6**0.2))
+            noise = rng.normal(size=DIMENSION) * 0.16 * np.sqrt(1 + 1 / (clean + 0.2))
+            rows.append((window, clean, unit(voices[voice] + noise)))
+    embeddings = np.array([row[2] for row in rows], np.float32)
+    return Items(embeddings.astype(float), np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), step_seconds)
+
+
+def main():
+    rng = np.random.default_rng(SEED)
+    recordings, runs = {}, []
+    for name, step, windows in (("fine", 1.0, 50), ("coarse", 5.0, 30), ("short", 1.0, 4)):
+        items = draw(step, windows, rng)
+        np.save(DATA / f"clustering_{name}_embeddings.npy", items.embeddings.astype(np.float32))
+        recordings[name] = {"windows": items.windows.tolist(), "cleanSeconds": items.clean_seconds.tolist(), "stepSeconds": step}
+        for minimum, maximum in ((1, None), (2, 2), (3, 3), (4, 4), (5, 5), (7, 7), (1, 2), (6, None)):
+            labels, count = cluster(items, minimum=minimum, maximum=np.inf if maximum is None else maximum)
+            runs.append({"recording": name, "min": minimum, "max": maximum, "count": count, "labels": labels.tolist()})
+    (DATA / "clustering.json").write_text(json.dumps({"recordings": recordings, "runs": runs}))
+
+
+if __name__ == "__main__":
+    main()
