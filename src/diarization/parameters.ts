@@ -37,10 +37,9 @@ const PRECISION_2: DiarizationSettings = {
   localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
   clustering: {
     meanShare: 0.25,
-    threshold: 0.63,
+    threshold: 0.6,
     representativeThreshold: 0.55,
     minCleanSeconds: 1,
-    maxWeightSeconds: 6,
     sameWindowDistance: 1.2,
     coarseDistance: 0.5,
     minClusterSeconds: 1,

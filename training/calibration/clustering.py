@@ -29,9 +29,8 @@ class Parameters:
     """Named as in `ClusteringParameters` of the TypeScript, where they are explained."""
 
     mean_share: float = 0.25
-    threshold: float = 0.63
+    threshold: float = 0.6
     min_clean_seconds: float = 1.0
-    max_weight_seconds: float = 6.0
     same_window_distance: float = 1.2
     coarse_distance: float = 0.5
     min_cluster_seconds: float = 1.0
@@ -121,7 +120,7 @@ def centroids_of(embeddings, weights, members):
 
 def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf):
     """Speaker of every item [n] and the number of speakers."""
-    weights = np.minimum(items.clean_seconds, parameters.max_weight_seconds) + LEAST_WEIGHT
+    weights = items.clean_seconds + LEAST_WEIGHT
     shift = parameters.mean_share * (items.embeddings * weights[:, None]).sum(0) / weights.sum()
     embeddings = unit(items.embeddings - shift)
     seconds = distinct_seconds(items)

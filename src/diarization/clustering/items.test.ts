@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LocalSpeakers } from '../local-speakers.ts';
-import { distinctSeconds, embeddingWeights, meanShift, shifted } from './items.ts';
+import { distinctSeconds, meanShift, shifted } from './items.ts';
 
 function items(windows: number[], cleanSeconds: number[], embeddings: number[][]): LocalSpeakers {
   return {
@@ -33,13 +33,6 @@ describe('distinctSeconds', () => {
 
   it('takes a representative as the middle of a long recording', () => {
     expect(distinctSeconds(items([-3], [50], [[1, 0]]), { step: 1, window: 10 })[0]).toBeCloseTo(5, 6);
-  });
-});
-
-describe('embeddingWeights', () => {
-  it('are capped, except for representatives', () => {
-    const weights = embeddingWeights(items([0, 1, -1], [2, 9, 90], [[1], [1], [1]]), 6);
-    expect(Array.from(weights)).toEqual([2.01, 6.01, 90.01]);
   });
 });
 

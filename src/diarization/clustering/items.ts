@@ -10,11 +10,9 @@ export interface WindowSeconds {
 /** Keeps an item without any speech alone from weighing nothing. */
 const LEAST_WEIGHT = 0.01;
 
-/** [count] how much each local speaker counts in means. Representatives (negative windows) stand for many, and count in full. */
-export function embeddingWeights(speakers: LocalSpeakers, maxSeconds: number): Float64Array {
-  return Float64Array.from(speakers.cleanSeconds, (seconds, row) => {
-    return (speakers.windows[row]! < 0 ? seconds : Math.min(seconds, maxSeconds)) + LEAST_WEIGHT;
-  });
+/** [count] how much each local speaker counts in means: by its speech alone. */
+export function embeddingWeights({ cleanSeconds }: LocalSpeakers): Float64Array {
+  return Float64Array.from(cleanSeconds, (seconds) => seconds + LEAST_WEIGHT);
 }
 
 /**

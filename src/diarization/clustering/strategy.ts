@@ -14,8 +14,6 @@ export interface ClusteringParameters extends SizeLimits {
   readonly representativeThreshold: number;
   /** Local speakers with less speech alone take no part in finding the clusters; they are assigned afterwards. */
   readonly minCleanSeconds: number;
-  /** A local speaker's weight in means grows with its speech alone up to this. */
-  readonly maxWeightSeconds: number;
   /** Distance, at least, between two local speakers of one window: the segmentation says that they are different people. */
   readonly sameWindowDistance: number;
   /** Where a wanted number of speakers is not found, clusters further apart than this are not split before small ones are taken. */
@@ -83,7 +81,7 @@ export async function findSpeakers(
   windowSeconds: WindowSeconds,
   pause: Pause = async () => undefined,
 ): Promise<ClusterModel> {
-  const weights = embeddingWeights(speakers, parameters.maxWeightSeconds);
+  const weights = embeddingWeights(speakers);
   const shift = meanShift(speakers, weights, parameters.meanShare);
   const all = { speakers: shifted(speakers, shift), weights, seconds: distinctSeconds(speakers, windowSeconds) };
   const training = trainingSet(all, parameters.minCleanSeconds, bounds.min);
