@@ -50,6 +50,15 @@ describe('RollcallClient', () => {
     expect(JSON.parse(seen[0].body)).toEqual({ url: 'https://example.com/a.wav', numSpeakers: 2 });
   });
 
+  it('makes one job when the connection breaks: the same call again, under the same key', async () => {
+    answers = [(r) => r.destroy(), json(200, { jobId: 'j', status: 'created' })];
+    const created = await new RollcallClient({ url, key: 'k' }).diarize({ url: 'https://example.com/a.wav' });
+    expect(created.ok).toBe(true);
+    const keys = seen.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual([keys[0], keys[0]]);
+    expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
   it('takes an address with /v1 too', async () => {
     answers = [json(200, { status: 'OK', message: 'good key' })];
     expect((await new RollcallClient({ url: `${url}/v1/`, key: 'k' }).test()).ok).toBe(true);

@@ -63,9 +63,9 @@ export class RollcallClient {
     return { ok: true, value: url };
   }
 
-  /** Creates a job. With an idempotency key the same call can be repeated safely. */
-  diarize(options: DiarizeOptions, idempotencyKey?: string): Promise<Outcome<JobCreated>> {
-    return this.call('POST', '/diarize', options, idempotencyKey ? { 'Idempotency-Key': idempotencyKey } : {});
+  /** Creates a job: one, also when the call or its answer is lost on the way and repeated with the same key. */
+  diarize(options: DiarizeOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
+    return this.call('POST', '/diarize', options, { 'Idempotency-Key': idempotencyKey });
   }
 
   retrieve(jobId: string): Promise<Outcome<JobState>> {
@@ -100,7 +100,10 @@ export class RollcallClient {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.key}`, ...extra };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
-    const response = await request(this.base + path, { ...init, signal: AbortSignal.timeout(this.timeoutMs) });
+    const send = () => request(this.base + path, { ...init, signal: AbortSignal.timeout(this.timeoutMs) });
+    let response = await send();
+    // A kept connection that the service has closed meanwhile fails only when it is used; every call here may be repeated.
+    if (!response.ok && response.error.kind === 'unreachable' && response.error.broken) response = await send();
     if (!response.ok) return response;
     try {
       return { ok: true, value: complete((await response.value.json()) as T, response.value.headers) };
@@ -129,9 +132,17 @@ async function request(url: string, init: RequestInit): Promise<Outcome<Response
   try {
     response = await fetch(url, init);
   } catch (error) {
-    return { ok: false, error: { kind: 'unreachable', message: `${new URL(url).origin} ${reasonOf(error)}` } };
+    const message = `${new URL(url).origin} ${reasonOf(error)}`;
+    return { ok: false, error: { kind: 'unreachable', message, ...(isBroken(error) && { broken: true }) } };
   }
   return response.ok ? { ok: true, value: response } : { ok: false, error: await readError(response) };
+}
+
+const BROKEN_CODES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+function isBroken(error: unknown): boolean {
+  const cause = error instanceof Error ? (error.cause as { code?: string } | undefined) : undefined;
+  return BROKEN_CODES.has(cause?.code ?? '');
 }
 
 function reasonOf(error: unknown): string {

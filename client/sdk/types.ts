@@ -28,7 +28,12 @@ export interface DiarizeOptions {
 /** Why a call did not give what was asked for. `message` is one sentence. */
 export type ClientError =
   /** No answer: nothing listens there, the name is unknown, the connection broke or took too long. */
-  | { readonly kind: 'unreachable'; readonly message: string }
+  | {
+      readonly kind: 'unreachable';
+      readonly message: string;
+      /** The connection stood and broke: the service may have got the call. */
+      readonly broken?: boolean;
+    }
   /** The service answered with an error; `fields` are the faulty ones of a 400. */
   | {
       readonly kind: 'refused';
