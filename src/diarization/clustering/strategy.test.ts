@@ -95,6 +95,24 @@ describe('findSpeakers', () => {
     expect(Array.from(assignSpeakers(model, faint).clusterOf)).toEqual([0]);
   });
 
+  it('asks more likeness of representatives, which are means, than of single windows', async () => {
+    const angle = Math.acos(0.42); // a cosine distance of 0.58
+    const two = (windows: readonly number[]): LocalSpeakers => ({
+      ...localSpeakers([
+        [0, 0, 5],
+        [1, 0, 5],
+      ]),
+      dimension: 2,
+      embeddings: Float32Array.of(1, 0, Math.cos(angle), Math.sin(angle)),
+      windows: Int32Array.from(windows),
+    });
+    const plain = { ...clustering, meanShare: 0 };
+    expect((await findSpeakers(two([0, 1]), plain, ANYBODY, SECONDS)).clusters).toBe(1);
+    const reduced = two([-1, -2]);
+    const long = { ...reduced, cleanSeconds: Float32Array.of(50, 50) };
+    expect((await findSpeakers(long, plain, ANYBODY, SECONDS)).clusters).toBe(2);
+  });
+
   it('gives the same model for the same input', async () => {
     const [a, b] = [
       await findSpeakers(THREE, clustering, ANYBODY, SECONDS),
