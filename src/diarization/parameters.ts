@@ -40,6 +40,7 @@ const PRECISION_2: DiarizationSettings = {
     threshold: 0.6,
     representativeThreshold: 0.55,
     minCleanSeconds: 1,
+    minCleanSecondsWanted: 0.3,
     sameWindowDistance: 1.2,
     coarseDistance: 0.5,
     minClusterSeconds: 1,

@@ -31,6 +31,7 @@ class Parameters:
     mean_share: float = 0.25
     threshold: float = 0.6
     min_clean_seconds: float = 1.0
+    min_clean_seconds_wanted: float = 0.3
     same_window_distance: float = 1.2
     coarse_distance: float = 0.5
     min_cluster_seconds: float = 1.0
@@ -92,7 +93,7 @@ def wanted_clusters(n, merges, seconds, parameters, wanted):
     """Ways to have `wanted` clusters, best first: small clusters are taken before large ones are split further."""
     most = min(n, wanted + MAX_LEVELS)
     coarse = min(most, max(wanted, n - sum(height <= parameters.coarse_distance for height, _, _ in merges)))
-    for first, last, scales in ((wanted, coarse, (1, 0.5, 0.25)), (coarse + 1, most, (1, 0.5, 0.25, 0)), (wanted, most, (0,))):
+    for first, last, scales in ((wanted, coarse, (1, 0.5, 0.25, 0.1)), (coarse + 1, most, (1, 0.5, 0.25, 0)), (wanted, most, (0,))):
         for scale in scales:
             for clusters in range(first, last + 1):
                 kept = large(at_level(n, merges, clusters), seconds, parameters, scale)
@@ -118,23 +119,29 @@ def centroids_of(embeddings, weights, members):
     return np.stack([unit((embeddings[m] * weights[m, None]).sum(0)) for m in members])
 
 
+def training_rows(items, min_clean_seconds, wanted):
+    """Those with enough speech alone; where they are too few, the cleanest."""
+    rows = np.where(items.clean_seconds >= min_clean_seconds)[0]
+    return rows if len(rows) >= wanted else np.sort(np.argsort(-items.clean_seconds, kind="stable")[:wanted])
+
+
 def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf):
     """Speaker of every item [n] and the number of speakers."""
     weights = items.clean_seconds + LEAST_WEIGHT
     shift = parameters.mean_share * (items.embeddings * weights[:, None]).sum(0) / weights.sum()
     embeddings = unit(items.embeddings - shift)
     seconds = distinct_seconds(items)
-    rows = np.where(items.clean_seconds >= parameters.min_clean_seconds)[0]
-    if len(rows) < max(1, minimum):
-        rows = np.sort(np.argsort(-items.clean_seconds, kind="stable")[: max(1, int(minimum))])
-    n = len(rows)
+    rows = training_rows(items, parameters.min_clean_seconds, 1)
     merges = tree_of(embeddings[rows], weights[rows], items.windows[rows], parameters)
     merged = sum(height <= parameters.threshold for height, _, _ in merges)
-    kept = large(at_level(n, merges, n - merged), seconds[rows], parameters)
+    kept = large(at_level(len(rows), merges, len(rows) - merged), seconds[rows], parameters)
     centroids = centroids_of(embeddings[rows], weights[rows], kept)
     if not minimum <= len(kept) <= maximum:
         wanted, most = int(minimum if len(kept) < minimum else maximum), 0
-        for tried, candidate in enumerate(wanted_clusters(n, merges, seconds[rows], parameters, wanted), 1):
+        if len(kept) < minimum:
+            rows = training_rows(items, parameters.min_clean_seconds_wanted, wanted)
+            merges = tree_of(embeddings[rows], weights[rows], items.windows[rows], parameters)
+        for tried, candidate in enumerate(wanted_clusters(len(rows), merges, seconds[rows], parameters, wanted), 1):
             tentative = centroids_of(embeddings[rows], weights[rows], candidate)
             used = len(np.unique(assign(items.windows, embeddings @ tentative.T)))
             if used > most:

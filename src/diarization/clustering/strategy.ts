@@ -2,7 +2,7 @@ import { type LocalSpeakers, select } from '../local-speakers.ts';
 import { assignWindows } from './assign.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
 import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
-import { condensedIndex, cutAtHeight, linkage } from './linkage.ts';
+import { condensedIndex, cutAtHeight, linkage, type Merge } from './linkage.ts';
 import { clustersWanted } from './wanted.ts';
 
 export interface ClusteringParameters extends SizeLimits {
@@ -14,6 +14,8 @@ export interface ClusteringParameters extends SizeLimits {
   readonly representativeThreshold: number;
   /** Local speakers with less speech alone take no part in finding the clusters; they are assigned afterwards. */
   readonly minCleanSeconds: number;
+  /** The same once more speakers are wanted than were found: who says little must be found too. */
+  readonly minCleanSecondsWanted: number;
   /** Distance, at least, between two local speakers of one window: the segmentation says that they are different people. */
   readonly sameWindowDistance: number;
   /** Where a wanted number of speakers is not found, clusters further apart than this are not split before small ones are taken. */
@@ -84,8 +86,7 @@ export async function findSpeakers(
   const weights = embeddingWeights(speakers);
   const shift = meanShift(speakers, weights, parameters.meanShare);
   const all = { speakers: shifted(speakers, shift), weights, seconds: distinctSeconds(speakers, windowSeconds) };
-  const training = trainingSet(all, parameters.minCleanSeconds, bounds.min);
-  let centroids = await startingCentroids(all, training, parameters, bounds, pause);
+  let centroids = await startingCentroids(all, parameters, bounds, pause);
   const clusters = centroids.length / speakers.dimension;
   let previous: Int32Array | undefined;
   for (let round = 0; round < parameters.refinements && clusters > 1; round++) {
@@ -116,32 +117,41 @@ function trainingSet({ speakers, weights, seconds }: Weighted, minCleanSeconds: 
   return { speakers: select(speakers, rows), weights: pick(weights), seconds: pick(seconds) };
 }
 
-/** [clusters, dimension] from the tree of the training set. */
+/** [clusters, dimension] from the tree of the local speakers with enough clean speech. */
 async function startingCentroids(
   all: Weighted,
-  training: Weighted,
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
   pause: Pause,
 ): Promise<Float32Array> {
+  const training = trainingSet(all, parameters.minCleanSeconds, 1);
   const { speakers, weights, seconds } = training;
-  const tree = await linkage(
-    await distances(speakers, parameters.sameWindowDistance, pause),
-    speakers.count,
-    'average',
-    {
-      sizes: weights,
-      pause,
-    },
-  );
+  const tree = await treeOf(training, parameters.sameWindowDistance, pause);
   const isReduced = speakers.windows.some((window) => window < 0);
   const threshold = isReduced ? parameters.representativeThreshold : parameters.threshold;
   const cut = cutAtHeight(tree, speakers.count, threshold);
   const chosen = largeClusters(cut, seconds, parameters);
-  if (chosen.length >= bounds.min && chosen.length <= bounds.max) {
-    return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
-  }
-  const wanted = chosen.length < bounds.min ? bounds.min : bounds.max;
+  if (chosen.length > bounds.max) return centroidsWanted(all, training, tree, bounds.max, parameters, pause);
+  if (chosen.length >= bounds.min) return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
+  const larger = trainingSet(all, parameters.minCleanSecondsWanted, bounds.min);
+  const largerTree = await treeOf(larger, parameters.sameWindowDistance, pause);
+  return centroidsWanted(all, larger, largerTree, bounds.min, parameters, pause);
+}
+
+async function treeOf({ speakers, weights }: Weighted, sameWindowDistance: number, pause: Pause): Promise<Merge[]> {
+  const condensed = await distances(speakers, sameWindowDistance, pause);
+  return linkage(condensed, speakers.count, 'average', { sizes: weights, pause });
+}
+
+/** Of the ways to have as many clusters as are wanted, the first that leaves none of them empty, or as few as possible. */
+async function centroidsWanted(
+  all: Weighted,
+  { speakers, weights, seconds }: Weighted,
+  tree: readonly Merge[],
+  wanted: number,
+  parameters: ClusteringParameters,
+  pause: Pause,
+): Promise<Float32Array> {
   let best: { centroids: Float32Array; used: number } | undefined;
   let tries = 0;
   for (const clusterOf of clustersWanted(tree, seconds, parameters, wanted)) {

@@ -26,7 +26,7 @@ export function* clustersWanted(
   const mergedWhenCoarse = merges.filter(({ height }) => height <= parameters.coarseDistance).length;
   const coarse = Math.min(most, Math.max(wanted, items - mergedWhenCoarse));
   const searches = [
-    { from: wanted, to: coarse, scales: [1, 0.5, 0.25] },
+    { from: wanted, to: coarse, scales: [1, 0.5, 0.25, 0.1] },
     { from: coarse + 1, to: most, scales: [1, 0.5, 0.25, 0] },
     { from: wanted, to: most, scales: [0] },
   ];
