@@ -1,5 +1,5 @@
 import type { PackResult, SettingResult } from './accuracy.ts';
-import { type LabelledRecording, RECORDING_SETS } from './recordings.ts';
+import { type LabelledRecording, setsOf } from './recordings.ts';
 import { table } from './report.ts';
 import { type Agreement, agreement, type Judged } from './score/agreement.ts';
 import { type DiarizationError, pool, rate } from './score/der.ts';
@@ -8,11 +8,12 @@ import { bestRow } from './sherpa-sweep.ts';
 
 const number = (value: number): string => value.toFixed(1);
 
-/** The accuracy part of the report. */
+/** The accuracy part of the report, or that of the generated meetings. */
 export function renderAccuracy(
   recordings: readonly LabelledRecording[],
   packs: readonly PackResult[],
   hasReferenceSegmentation: boolean,
+  origin: string,
 ): string {
   const minutes = recordings.reduce((total, { samples }) => total + samples.length, 0) / 16000 / 60;
   const proven = packs
@@ -21,14 +22,16 @@ export function renderAccuracy(
   const missing = hasReferenceSegmentation
     ? ''
     : '\n\n**segmentation-3.0 int8 was not measured:** `../shared/models` is not here.';
-  return `${recordings.length} labelled recordings, ${minutes.toFixed(0)} minutes (\`../shared/audio\`). DER in per cent, no collar, overlap scored, pooled over a folder;
+  const sets = setsOf(recordings);
+  const columns = sets.length > 1 ? [...sets, 'all'] : ['DER'];
+  return `${recordings.length} labelled recordings, ${minutes.toFixed(0)} minutes (${origin}). DER in per cent, no collar, overlap scored, pooled over a folder;
 miss, false alarm and confusion over all. "Oracle" puts the reference's speakers in the place of the clustering and keeps everything else: what the segmentation costs.
-sherpa-onnx ${sherpaVersion()} has the same weights and its defaults; its clustering threshold was chosen on these very recordings, once for all and once for each
-folder, which is the most favourable way to look at it. The figures were made in Node with the Worker's code and WebAssembly; through the
+sherpa-onnx ${sherpaVersion()} has the same weights and its defaults; its clustering threshold was chosen on these very recordings,${sets.length > 1 ? ' once for all and once for each\nfolder,' : ''}
+which is the most favourable way to look at it. The figures were made in Node with the Worker's code and WebAssembly; through the
 real service the whole answers were equal for ${proven} (both settings).${missing}
 
 ${table(
-  ['segmentation', 'what', ...RECORDING_SETS, 'all', 'miss', 'false alarm', 'confusion', 'speaker counts right'],
+  ['segmentation', 'what', ...columns, 'miss', 'false alarm', 'confusion', 'speaker counts right'],
   packs.flatMap((pack) => derRows(recordings, pack)),
   2,
 )}
@@ -72,8 +75,10 @@ function derRows(recordings: readonly LabelledRecording[], pack: PackResult): st
   const forAll = bestRow(pack.sherpa, () => true);
   rows.push(row(`sherpa-onnx, best threshold for all (${forAll.threshold})`, forAll.errors));
   const { sherpa } = pack;
-  const best = RECORDING_SETS.map((set) => bestRow(sherpa, (index) => recordings[index]!.set === set));
-  const perFolder = recordings.map(({ set }, index) => best[RECORDING_SETS.indexOf(set)]!.errors[index]!);
+  const sets = setsOf(recordings);
+  if (sets.length === 1) return rows;
+  const best = sets.map((set) => bestRow(sherpa, (index) => recordings[index]!.set === set));
+  const perFolder = recordings.map(({ set }, index) => best[sets.indexOf(set)]!.errors[index]!);
   const thresholds = best.map(({ threshold }) => threshold).join(', ');
   rows.push(row(`sherpa-onnx, best threshold for each folder (${thresholds})`, perFolder));
   return rows;
@@ -81,10 +86,13 @@ function derRows(recordings: readonly LabelledRecording[], pack: PackResult): st
 
 function ratesOf(recordings: readonly LabelledRecording[], errors: readonly DiarizationError[]): string[] {
   const all = rate(pool(errors));
-  const perSet = RECORDING_SETS.map((set) =>
-    number(rate(pool(errors.filter((_, index) => recordings[index]!.set === set))).der),
-  );
-  return [...perSet, `**${number(all.der)}**`, ...[all.miss, all.falseAlarm, all.confusion].map(number)];
+  const sets = setsOf(recordings);
+  const perSet = sets.map((set) => number(rate(pool(errors.filter((_, index) => recordings[index]!.set === set))).der));
+  return [
+    ...(sets.length > 1 ? perSet : []),
+    `**${number(all.der)}**`,
+    ...[all.miss, all.falseAlarm, all.confusion].map(number),
+  ];
 }
 
 function countsRight(errors: readonly DiarizationError[]): string {

@@ -5,16 +5,16 @@ import type { Engine } from '../src/jobs/ports.ts';
 import { renderAccuracy } from './accuracy-tables.ts';
 import { BenchService } from './bench-service.ts';
 import { checkoutWithPack } from './checkout.ts';
-import { nodeEngine } from './node-engine.ts';
+import { nodeAudio, nodeEngine } from './node-engine.ts';
 import { finishWithOracle } from './oracle.ts';
-import { type MeasuredPack, packOfService, packWithReferenceSegmentation } from './packs.ts';
+import { type MeasuredPack, packOfService, packWithReferenceSegmentation, pldaOf } from './packs.ts';
 import { ALL_FIELDS, analyse, finish } from './pipeline.ts';
-import type { LabelledRecording } from './recordings.ts';
+import { type LabelledRecording, loadGeneratedMeetings } from './recordings.ts';
 import { type Judged, judgeFrames, judgeTurns } from './score/agreement.ts';
 import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
-import { type SweepRow, sweepSherpa } from './sherpa-sweep.ts';
+import { FEW_THRESHOLDS, type SweepRow, sweepSherpa, THRESHOLDS } from './sherpa-sweep.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 /** One setting with one pack over all recordings, in their order. */
@@ -38,26 +38,45 @@ export interface PackResult {
 /** DER, speaker counts and confidences on the labelled recordings, beside sherpa-onnx with the same weights. */
 export async function measureAccuracy(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   if (!recordings) return '**Not measured:** the labelled recordings of `../shared/audio` are not here.';
+  return await measureAll(recordings, '`../shared/audio`', THRESHOLDS);
+}
+
+/** The same on the generated meetings. */
+export async function measureMeetings(): Promise<string> {
+  const recordings = await loadGeneratedMeetings(nodeAudio());
+  if (!recordings) return '**Not measured:** `ROLLCALL_MEETINGS` names no folder of generated meetings.';
+  return await measureAll(recordings, 'made by `training/meetings`', FEW_THRESHOLDS);
+}
+
+async function measureAll(
+  recordings: readonly LabelledRecording[],
+  origin: string,
+  thresholds: readonly number[],
+): Promise<string> {
   const reference = packWithReferenceSegmentation();
   const results: PackResult[] = [];
   for (const pack of reference ? [packOfService(), reference] : [packOfService()]) {
-    results.push(await measurePack(pack, recordings));
+    results.push(await measurePack(pack, recordings, thresholds));
   }
-  return renderAccuracy(recordings, results, reference !== undefined);
+  return renderAccuracy(recordings, results, reference !== undefined, origin);
 }
 
-async function measurePack(pack: MeasuredPack, recordings: readonly LabelledRecording[]): Promise<PackResult> {
+async function measurePack(
+  pack: MeasuredPack,
+  recordings: readonly LabelledRecording[],
+  thresholds: readonly number[],
+): Promise<PackResult> {
   const engine = await nodeEngine(pack);
   // First what can fail.
   const provenThroughService = await compareWithService(engine, pack, recordings);
   const settings: SettingResult[] = [];
-  for (const setting of SETTINGS) settings.push(await measureSetting(engine, pack.label, setting, recordings));
-  return { label: pack.label, settings, provenThroughService, sherpa: sweepSherpa(pack, recordings) };
+  for (const setting of SETTINGS) settings.push(await measureSetting(engine, pack, setting, recordings));
+  return { label: pack.label, settings, provenThroughService, sherpa: sweepSherpa(pack, recordings, thresholds) };
 }
 
 async function measureSetting(
   engine: Engine,
-  label: string,
+  pack: MeasuredPack,
   setting: Setting,
   recordings: readonly LabelledRecording[],
 ): Promise<SettingResult> {
@@ -65,10 +84,11 @@ async function measureSetting(
   const oracleErrors: DiarizationError[] = [];
   const frames: Judged[] = [];
   const turns: Judged[] = [];
+  const plda = pldaOf(pack);
   for (const { name, reference, samples } of recordings) {
-    say(`${setting} with ${label}: ${name}`);
+    say(`${setting} with ${pack.label}: ${name}`);
     const part = await analyse(samples, engine, settingsOf(setting));
-    const output = await finish(part, samples.length, settingsOf(setting));
+    const output = await finish(part, samples.length, settingsOf(setting), plda);
     const found = segmentsFromTurns(output?.diarization ?? []);
     errors.push(diarizationError(reference, found));
     const oracle = await finishWithOracle(part, samples.length, settingsOf(setting), reference);
@@ -101,12 +121,14 @@ async function compareWithService(
 ): Promise<string[]> {
   const samples = recordings.filter(({ set }, index) => recordings.findIndex((one) => one.set === set) === index);
   const checkout = pack.label === packOfService().label ? undefined : checkoutWithPack(pack);
+  const plda = pldaOf(pack);
   const service = await BenchService.start({ root: checkout?.folder });
   try {
     for (const { name, path, samples: audio } of samples) {
       for (const model of SETTINGS) {
         say(`${model} with ${pack.label} through the service: ${name}`);
-        const here = await finish(await analyse(audio, engine, settingsOf(model)), audio.length, settingsOf(model));
+        const part = await analyse(audio, engine, settingsOf(model));
+        const here = await finish(part, audio.length, settingsOf(model), plda);
         const there: DiarizeOutput = (await service.diarize(path, { model, ...ALL_FIELDS })).output;
         if (!isDeepStrictEqual(here, there)) {
           throw new Error(`${model} with ${pack.label} gives another result through the service for ${name}`);

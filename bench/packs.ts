@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath, readManifest } from '../client/models/store.ts';
+import { type Plda, parsePlda } from '../src/diarization/index.ts';
 import { type ModelFile, type ModelPack, packInUse } from '../src/platform/onnx/manifest.ts';
 import { readOnnxMetadata } from '../src/platform/onnx/metadata.ts';
 import { withOnnxMetadata } from './onnx-metadata.ts';
@@ -43,6 +44,12 @@ export function readModel(file: ModelFile): Uint8Array {
     throw new Error(`${path} is not the file that the manifest names`);
   }
   return bytes;
+}
+
+/** The PLDA of the pack's embedder, if it has one. */
+export function pldaOf({ pack }: MeasuredPack): Plda | undefined {
+  const { plda } = pack.embedding.files;
+  return plda && parsePlda(JSON.parse(new TextDecoder().decode(readModel(plda))));
 }
 
 /** Paths of the pack's weights in the form that sherpa-onnx loads; undefined when it has no whole embedder. */

@@ -7,6 +7,7 @@ import {
   encodePart,
   openPart,
   type PartReader,
+  type Plda,
   writeOutput,
 } from '../src/diarization/index.ts';
 import type { Engine } from '../src/jobs/ports.ts';
@@ -45,9 +46,10 @@ export async function finish(
   part: PartReader,
   totalSamples: number,
   settings: DiarizationSettings,
+  plda: Plda | undefined,
 ): Promise<DiarizeOutput | undefined> {
   const parts = { count: 1, readEmbeddings: () => part.readEmbeddings(), readFrames: () => part.readFrames() };
-  const result = await assemble(parts, { totalSamples }, settings, {});
+  const result = await assemble(parts, { totalSamples }, settings, {}, { pldaOf: async () => plda });
   return result.ok ? toOutput(result.value) : undefined;
 }
 

@@ -4,8 +4,11 @@ import { type AudioPorts, type ByteSource, outputSampleCount, probeAudio, readSa
 import { type LabelledSegment, parseSingleFileRttm } from './score/rttm.ts';
 import { sharedPath } from './shared.ts';
 
-export const RECORDING_SETS = ['meetings', 'simulated', 'dialogues'] as const;
-export type RecordingSet = (typeof RECORDING_SETS)[number];
+/** Folders of short labelled recordings. */
+export const LABELLED_SETS = ['meetings', 'simulated', 'dialogues'] as const;
+/** The meetings of 5 to 20 minutes that `training/meetings` generates. */
+export const GENERATED_SET = 'generated';
+export type RecordingSet = (typeof LABELLED_SETS)[number] | typeof GENERATED_SET;
 
 export interface LabelledRecording {
   readonly set: RecordingSet;
@@ -45,16 +48,33 @@ export async function decodeFile(path: string, ports: AudioPorts): Promise<Float
 /** All labelled recordings, in the order of sets and names; undefined where `../shared/audio` is missing. */
 export async function loadRecordings(ports: AudioPorts): Promise<LabelledRecording[] | undefined> {
   const recordings: LabelledRecording[] = [];
-  for (const set of RECORDING_SETS) {
+  for (const set of LABELLED_SETS) {
     const folder = sharedPath('audio', set);
     if (!folder) return undefined;
-    for (const file of readdirSync(folder).sort()) {
-      if (!file.endsWith('.flac')) continue;
-      const name = basename(file, '.flac');
-      const path = join(folder, file);
-      const reference = parseSingleFileRttm(readFileSync(join(folder, `${name}.rttm`), 'utf8'));
-      recordings.push({ set, name, path, samples: await decodeFile(path, ports), reference });
-    }
+    recordings.push(...(await loadFolder(folder, set, ports)));
+  }
+  return recordings;
+}
+
+/** The generated meetings, from the folder that `ROLLCALL_MEETINGS` names; undefined without it. */
+export async function loadGeneratedMeetings(ports: AudioPorts): Promise<LabelledRecording[] | undefined> {
+  const folder = process.env.ROLLCALL_MEETINGS;
+  return folder ? await loadFolder(folder, GENERATED_SET, ports) : undefined;
+}
+
+/** The sets that occur, in their order. */
+export function setsOf(recordings: readonly LabelledRecording[]): RecordingSet[] {
+  return [...new Set(recordings.map(({ set }) => set))];
+}
+
+async function loadFolder(folder: string, set: RecordingSet, ports: AudioPorts): Promise<LabelledRecording[]> {
+  const recordings: LabelledRecording[] = [];
+  for (const file of readdirSync(folder).sort()) {
+    if (!file.endsWith('.flac')) continue;
+    const name = basename(file, '.flac');
+    const path = join(folder, file);
+    const reference = parseSingleFileRttm(readFileSync(join(folder, `${name}.rttm`), 'utf8'));
+    recordings.push({ set, name, path, samples: await decodeFile(path, ports), reference });
   }
   return recordings;
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { projectDir } from '../client/local/paths.ts';
-import { measureAccuracy } from './accuracy.ts';
+import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { nodeAudio } from './node-engine.ts';
@@ -13,6 +13,7 @@ import { measureStart } from './start.ts';
 
 const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undefined) => Promise<string> | string>> = {
   accuracy: measureAccuracy,
+  meetings: measureMeetings,
   speed: measureSpeed,
   memory: measureMemory,
   start: measureStart,

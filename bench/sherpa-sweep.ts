@@ -8,7 +8,10 @@ import { segmentsFromTurns } from './score/rttm.ts';
 import { cacheDir, say } from './shared.ts';
 import { SherpaDiarizer, sherpaVersion } from './sherpa.ts';
 
-const THRESHOLDS = [0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1];
+/** For short recordings. */
+export const THRESHOLDS = [0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1];
+/** For long ones, where every threshold costs the engine the whole analysis again. */
+export const FEW_THRESHOLDS = [0.6, 0.7, 0.8, 0.9, 1];
 
 /** Errors of every recording, in their order, at one threshold. */
 export interface SweepRow {
@@ -22,7 +25,11 @@ export interface SweepRow {
  *
  * @returns undefined where the pack has no form that the engine can load
  */
-export function sweepSherpa(measured: MeasuredPack, recordings: readonly LabelledRecording[]): SweepRow[] | undefined {
+export function sweepSherpa(
+  measured: MeasuredPack,
+  recordings: readonly LabelledRecording[],
+  thresholds: readonly number[],
+): SweepRow[] | undefined {
   const models = sherpaModels(measured);
   if (!models) return undefined;
   const hash = createHash('sha256').update(sherpaVersion());
@@ -32,7 +39,7 @@ export function sweepSherpa(measured: MeasuredPack, recordings: readonly Labelle
   const file = join(cacheDir(), `sherpa-${hash.digest('hex').slice(0, 16)}.json`);
   const known = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as KeptRow[]) : [];
   let engine: SherpaDiarizer | undefined;
-  return THRESHOLDS.map((threshold) => {
+  return thresholds.map((threshold) => {
     let kept = known.find((row) => row.threshold === threshold);
     if (!kept) {
       say(`sherpa-onnx with ${measured.label} at threshold ${threshold}`);

@@ -6,7 +6,7 @@ import { createJob } from './jobs/create.ts';
 import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
 import { now, pause, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
-import { loadEngine } from './platform/engine.ts';
+import { loadEngine, loadPlda } from './platform/engine.ts';
 import { createKeyService } from './platform/keys.ts';
 import { log } from './platform/log.ts';
 import { createMediaService } from './platform/media.ts';
@@ -54,6 +54,7 @@ export function jobPorts(env: Env): JobPorts {
       dsp ??= sharedDsp();
       return loadEngine(env.BUCKET, dsp);
     },
+    plda: (embeddingId) => loadPlda(env.BUCKET, embeddingId),
     log,
     now,
     pause,

@@ -1,4 +1,5 @@
 import type { Result } from '../audio/types.ts';
+import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
@@ -27,6 +28,8 @@ export interface AssembleOptions {
   readonly pause?: () => Promise<void>;
   /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
   readonly speakerTracks?: boolean;
+  /** The PLDA of an embedder, by its id; undefined where it has none. */
+  readonly pldaOf?: (embeddingId: string) => Promise<Plda | undefined>;
 }
 
 export interface NoSpeech {
@@ -52,7 +55,7 @@ export async function assemble(
   request: SpeakerRequest,
   options: AssembleOptions = {},
 ): Promise<Result<Diarization, NoSpeech>> {
-  const { pause = async () => undefined, speakerTracks = true } = options;
+  const { pause = async () => undefined, speakerTracks = true, pldaOf = async () => undefined } = options;
   const bounds = boundsOf(request);
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
   if (gathered === undefined || gathered.speakers.count === 0) return noSpeech();
@@ -62,7 +65,7 @@ export async function assemble(
     tuned.clustering,
     bounds,
     { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
-    pause,
+    { pause, plda: await pldaOf(facts.embeddingId) },
   );
   const diarization = await reconstructAll(parts, bounds, model, pause, {
     facts,

@@ -55,7 +55,7 @@ async function writeResult(
     { totalSamples: plan.totalSamples },
     settingsOf(request.model),
     { numSpeakers: request.numSpeakers, minSpeakers: request.minSpeakers, maxSpeakers: request.maxSpeakers },
-    { pause: pulse, speakerTracks: request.speakerProbability },
+    { pause: pulse, speakerTracks: request.speakerProbability, pldaOf: ports.plda },
   );
   if (!result.ok) return { code: result.error.kind, message: result.error.message };
   const warnings = [plan.index.warning, result.value.warning].filter((text) => text !== undefined);

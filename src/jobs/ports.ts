@@ -1,5 +1,6 @@
 import type { AudioIndex } from '../audio/index.ts';
 import type { ByteSource, DecoderPort, ResamplerPort, Result } from '../audio/types.ts';
+import type { Plda } from '../diarization/index.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from '../diarization/types.ts';
 import type { CreateJob, JobKind, JobStatus } from './app-services.ts';
 import type { Message } from './messages.ts';
@@ -167,6 +168,8 @@ export interface JobPorts {
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
   readonly codecs: () => Codecs;
   readonly engine: () => Promise<Engine>;
+  /** The PLDA of an embedder; undefined where it has none. */
+  readonly plda: (embeddingId: string) => Promise<Plda | undefined>;
   readonly log: Log;
   readonly now: () => number;
   /** Lets other requests of the isolate run; the platform's clock moves on only here. */

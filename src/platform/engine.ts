@@ -1,4 +1,5 @@
 import manifestJson from '../../models/manifest.json';
+import { type Plda, parsePlda } from '../diarization/index.ts';
 import type { Engine } from '../jobs/ports.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
 import { type EmbeddingEntry, type ModelFile, packInUse, parseManifest } from './onnx/manifest.ts';
@@ -40,6 +41,29 @@ async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
     pooling: dsp.pooling,
     memoryBytes: () => runtime.memoryBytes() + dsp.memoryBytes(),
   };
+}
+
+let plda: Promise<Plda | undefined> | undefined;
+
+/**
+ * The PLDA of the embedder in use, loaded once per isolate; undefined where the pack has none, or for another embedder: parts
+ * of a job may have been made before the models changed.
+ *
+ * @throws when the file is missing in R2 or damaged
+ */
+export async function loadPlda(bucket: R2Bucket, embeddingId: string): Promise<Plda | undefined> {
+  plda ??= readPlda(bucket).catch((error) => {
+    plda = undefined;
+    throw error;
+  });
+  const loaded = await plda;
+  return loaded?.embedding === embeddingId ? loaded : undefined;
+}
+
+async function readPlda(bucket: R2Bucket): Promise<Plda | undefined> {
+  const { files } = packInUse(parseManifest(manifestJson)).embedding;
+  if (files.plda === undefined) return undefined;
+  return parsePlda(JSON.parse(new TextDecoder().decode(await readModel(bucket, files.plda))));
 }
 
 async function readEmbedder(bucket: R2Bucket, entry: EmbeddingEntry): Promise<EmbeddingModel> {

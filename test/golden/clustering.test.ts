@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { parsePlda } from '../../src/diarization/clustering/plda.ts';
 import { assignSpeakers, findSpeakers } from '../../src/diarization/clustering/strategy.ts';
 import type { LocalSpeakers } from '../../src/diarization/local-speakers.ts';
 import { settingsOf } from '../../src/diarization/parameters.ts';
@@ -7,7 +8,18 @@ import { readNpy } from '../helpers/npy.ts';
 
 interface Expected {
   readonly recordings: Record<string, { windows: number[]; cleanSeconds: number[]; stepSeconds: number }>;
-  readonly runs: { recording: string; min: number; max: number | null; count: number; labels: number[] }[];
+  readonly runs: Run[];
+  readonly plda: unknown;
+}
+
+interface Run {
+  readonly recording: string;
+  /** VBx on the drawn PLDA. */
+  readonly bayesian?: boolean;
+  readonly min: number;
+  readonly max: number | null;
+  readonly count: number;
+  readonly labels: number[];
 }
 
 const data = new URL('./data/', import.meta.url);
@@ -28,14 +40,18 @@ function recording(name: string): LocalSpeakers {
 }
 
 describe('clustering against training/calibration/clustering.py (write_golden.py)', () => {
-  it.each(expected.runs)('$recording windows, $min to $max speakers: $count', async (run) => {
+  const { clustering } = settingsOf('precision-2');
+  const plda = parsePlda(expected.plda);
+
+  it.each(expected.runs)('$recording windows, $min to $max speakers: $count (VBx: $bayesian)', async (run) => {
     const speakers = recording(run.recording);
     const { stepSeconds } = expected.recordings[run.recording];
     const model = await findSpeakers(
       speakers,
-      settingsOf('precision-2').clustering,
+      { ...clustering, bayesian: { ...clustering.bayesian, minSeconds: 20, speakerRegularisation: 1 } },
       { min: run.min, max: run.max ?? Number.POSITIVE_INFINITY },
       { step: stepSeconds, window: 10 },
+      run.bayesian ? { plda } : {},
     );
     expect(model.clusters).toBe(run.count);
     expect(Array.from(assignSpeakers(model, speakers).clusterOf)).toEqual(run.labels);

@@ -3,10 +3,12 @@
 The reference that the parameters were chosen with. `write_golden.py` stores what it gives on a small example, and a test holds the
 TypeScript to that. Items are local speakers: what segmentation calls one speaker within one window.
 """
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+
+from vbx import vbx
 
 LEAST_WEIGHT = 0.01
 MAX_LEVELS = 400
@@ -25,6 +27,19 @@ class Items:
 
 
 @dataclass(frozen=True)
+class Bayesian:
+    """Named as in `BayesianParameters` of the TypeScript."""
+
+    min_seconds: float = 90.0
+    initial_threshold: float = 0.45
+    max_clusters: int = 30
+    statistics_scale: float = 0.3
+    speaker_regularisation: float = 4.0
+    min_prior_share: float = 0.02
+    min_speaker_seconds: float = 1.0
+
+
+@dataclass(frozen=True)
 class Parameters:
     """Named as in `ClusteringParameters` of the TypeScript, where they are explained."""
 
@@ -37,6 +52,22 @@ class Parameters:
     min_cluster_seconds: float = 1.0
     min_cluster_share: float = 0.06
     refinements: int = 6
+    bayesian: Bayesian = field(default_factory=Bayesian)
+
+
+@dataclass(frozen=True)
+class Plda:
+    """mean [d], offset [d], transform [k, d], phi [k]: see `plda.py`."""
+
+    mean: np.ndarray
+    offset: np.ndarray
+    transform: np.ndarray
+    phi: np.ndarray
+
+    def project(self, embeddings):
+        centred = embeddings - self.mean
+        centred = centred / np.linalg.norm(centred, axis=1, keepdims=True) * np.sqrt(embeddings.shape[1])
+        return (centred - self.offset) @ self.transform.T
 
 
 def unit(rows):
@@ -125,7 +156,22 @@ def training_rows(items, min_clean_seconds, wanted):
     return rows if len(rows) >= wanted else np.sort(np.argsort(-items.clean_seconds, kind="stable")[:wanted])
 
 
-def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf):
+def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, parameters):
+    """Speakers by VBx from a low cut of the tree; unit centroids, most speech first."""
+    n = len(weights)
+    merged = sum(height <= parameters.initial_threshold for height, _, _ in merges)
+    members = at_level(n, merges, n - merged)
+    sums = [seconds[m].sum() for m in members]
+    largest = [members[k] for k in sorted(range(len(members)), key=lambda k: (-sums[k], k))[: parameters.max_clusters]]
+    initial = (embeddings @ centroids_of(embeddings, weights, largest).T).argmax(1)
+    gamma, pi = vbx(features, phi, initial, seconds, parameters.statistics_scale, parameters.speaker_regularisation)
+    order = sorted(range(len(pi)), key=lambda k: (-pi[k], k))
+    least = parameters.min_prior_share * pi[order[0]]
+    kept = [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= parameters.min_speaker_seconds]
+    return np.stack([unit((embeddings * (weights * gamma[:, k])[:, None]).sum(0)) for k in kept or order[:1]])
+
+
+def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf, plda=None):
     """Speaker of every item [n] and the number of speakers."""
     weights = items.clean_seconds + LEAST_WEIGHT
     shift = parameters.mean_share * (items.embeddings * weights[:, None]).sum(0) / weights.sum()
@@ -134,11 +180,17 @@ def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf):
     rows = training_rows(items, parameters.min_clean_seconds, 1)
     merges = tree_of(embeddings[rows], weights[rows], items.windows[rows], parameters)
     merged = sum(height <= parameters.threshold for height, _, _ in merges)
-    kept = large(at_level(len(rows), merges, len(rows) - merged), seconds[rows], parameters)
-    centroids = centroids_of(embeddings[rows], weights[rows], kept)
-    if not minimum <= len(kept) <= maximum:
-        wanted, most = int(minimum if len(kept) < minimum else maximum), 0
-        if len(kept) < minimum:
+    if plda is not None and seconds[rows].sum() >= parameters.bayesian.min_seconds:
+        features = plda.project(items.embeddings[rows])
+        centroids = bayesian_centroids(
+            embeddings[rows], weights[rows], seconds[rows], features, plda.phi, merges, parameters.bayesian
+        )
+    else:
+        kept = large(at_level(len(rows), merges, len(rows) - merged), seconds[rows], parameters)
+        centroids = centroids_of(embeddings[rows], weights[rows], kept)
+    if not minimum <= len(centroids) <= maximum:
+        wanted, most = int(minimum if len(centroids) < minimum else maximum), 0
+        if len(centroids) < minimum:
             rows = training_rows(items, parameters.min_clean_seconds_wanted, wanted)
             merges = tree_of(embeddings[rows], weights[rows], items.windows[rows], parameters)
         for tried, candidate in enumerate(wanted_clusters(len(rows), merges, seconds[rows], parameters, wanted), 1):

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from clustering import Items, cluster, unit
+from clustering import Bayesian, Items, Parameters, Plda, cluster, unit
 
 DATA = Path(__file__).parents[2] / "test" / "golden" / "data"
 DIMENSION = 24
 SEED = 5
+PLDA_DIMENSION = 16
+# Little speech is enough here for VBx to be used, and much penalty for its speakers to be few.
+BAYESIAN = Parameters(bayesian=Bayesian(min_seconds=20, speaker_regularisation=1.0))
 
 
 def draw(step_seconds, windows, rng):
@@ -29,6 +32,17 @@ def draw(step_seconds, windows, rng):
     return Items(embeddings.astype(float), np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), step_seconds)
 
 
+def read(name, recording):
+    embeddings = np.load(DATA / f"clustering_{name}_embeddings.npy").astype(float)
+    return Items(embeddings, np.array(recording["windows"]), np.array(recording["cleanSeconds"]), recording["stepSeconds"])
+
+
+def draw_plda(rng):
+    basis, _ = np.linalg.qr(rng.normal(size=(DIMENSION, DIMENSION)))
+    phi = np.sort(rng.uniform(0.2, 6, PLDA_DIMENSION))[::-1]
+    return Plda(rng.normal(size=DIMENSION) * 0.02, rng.normal(size=DIMENSION) * 0.1, basis[:PLDA_DIMENSION] * 1.4, phi)
+
+
 def main():
     rng = np.random.default_rng(SEED)
     recordings, runs = {}, []
@@ -39,7 +53,14 @@ def main():
         for minimum, maximum in ((1, None), (2, 2), (3, 3), (4, 4), (5, 5), (7, 7), (1, 2), (6, None)):
             labels, count = cluster(items, minimum=minimum, maximum=np.inf if maximum is None else maximum)
             runs.append({"recording": name, "min": minimum, "max": maximum, "count": count, "labels": labels.tolist()})
-    (DATA / "clustering.json").write_text(json.dumps({"recordings": recordings, "runs": runs}))
+    plda = draw_plda(rng)
+    for name in recordings:
+        items = read(name, recordings[name])
+        for minimum, maximum in ((1, None), (4, 4), (1, 2)):
+            labels, count = cluster(items, BAYESIAN, minimum, np.inf if maximum is None else maximum, plda)
+            runs.append({"recording": name, "bayesian": True, "min": minimum, "max": maximum, "count": count, "labels": labels.tolist()})
+    document = {"embedding": "drawn", **{key: np.asarray(value).tolist() for key, value in vars(plda).items()}}
+    (DATA / "clustering.json").write_text(json.dumps({"recordings": recordings, "runs": runs, "plda": document}))
 
 
 if __name__ == "__main__":

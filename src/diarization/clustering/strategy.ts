@@ -1,8 +1,10 @@
 import { type LocalSpeakers, select } from '../local-speakers.ts';
 import { assignWindows } from './assign.ts';
+import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
 import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
 import { condensedIndex, cutAtHeight, linkage, type Merge } from './linkage.ts';
+import { type Plda, project } from './plda.ts';
 import { clustersWanted } from './wanted.ts';
 
 export interface ClusteringParameters extends SizeLimits {
@@ -26,6 +28,8 @@ export interface ClusteringParameters extends SizeLimits {
   readonly maxItems: number;
   /** Sharpness of the assignment probabilities: softmax of cosine similarity over this. */
   readonly temperature: number;
+  /** Used where the embedder comes with a PLDA. */
+  readonly bayesian: BayesianParameters;
 }
 
 /** How many speakers the caller wants. */
@@ -65,14 +69,23 @@ interface Weighted {
   readonly weights: Float64Array;
   /** [count] speech that each adds to the recording */
   readonly seconds: Float64Array;
+  /** Row of each among all local speakers. */
+  readonly rows: Int32Array;
+}
+
+export interface FindOptions {
+  readonly pause?: Pause;
+  /** Of the embedder that made the embeddings. */
+  readonly plda?: Plda;
 }
 
 /**
  * Finds the speakers of a recording.
  *
- * Average-linkage clustering of the local speakers with enough clean speech, cut at a tuned distance; small clusters are
- * absorbed by the others; centroids are refined under the rule that two local speakers of one window are two people. A wanted
- * number of speakers is read off the same tree. The same as `training/calibration/clustering.py`.
+ * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
+ * by the others; or, with a PLDA and enough speech, cut low and left to VBx. Centroids are refined under the rule that two
+ * local speakers of one window are two people. A wanted number of speakers is read off the same tree. The same as
+ * `training/calibration/clustering.py`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
  */
@@ -81,12 +94,15 @@ export async function findSpeakers(
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
   windowSeconds: WindowSeconds,
-  pause: Pause = async () => undefined,
+  options: FindOptions = {},
 ): Promise<ClusterModel> {
+  const { pause = async () => undefined, plda } = options;
   const weights = embeddingWeights(speakers);
   const shift = meanShift(speakers, weights, parameters.meanShare);
-  const all = { speakers: shifted(speakers, shift), weights, seconds: distinctSeconds(speakers, windowSeconds) };
-  let centroids = await startingCentroids(all, parameters, bounds, pause);
+  const rows = Int32Array.from({ length: speakers.count }, (_, row) => row);
+  const all = { speakers: shifted(speakers, shift), weights, seconds: distinctSeconds(speakers, windowSeconds), rows };
+  const evidence = plda === undefined ? undefined : { plda, embeddings: speakers };
+  let centroids = await startingCentroids(all, evidence, parameters, bounds, pause);
   const clusters = centroids.length / speakers.dimension;
   let previous: Int32Array | undefined;
   for (let round = 0; round < parameters.refinements && clusters > 1; round++) {
@@ -114,28 +130,60 @@ function trainingSet({ speakers, weights, seconds }: Weighted, minCleanSeconds: 
   const rows = good.length >= wanted && good.length > 0 ? good : byQuality.slice(0, Math.max(1, wanted));
   rows.sort((a, b) => a - b);
   const pick = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]!);
-  return { speakers: select(speakers, rows), weights: pick(weights), seconds: pick(seconds) };
+  return {
+    speakers: select(speakers, rows),
+    weights: pick(weights),
+    seconds: pick(seconds),
+    rows: Int32Array.from(rows),
+  };
+}
+
+/** A PLDA and the embeddings as the embedder gave them. */
+interface Evidence {
+  readonly plda: Plda;
+  readonly embeddings: LocalSpeakers;
 }
 
 /** [clusters, dimension] from the tree of the local speakers with enough clean speech. */
 async function startingCentroids(
   all: Weighted,
+  evidence: Evidence | undefined,
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
   pause: Pause,
 ): Promise<Float32Array> {
   const training = trainingSet(all, parameters.minCleanSeconds, 1);
-  const { speakers, weights, seconds } = training;
+  const { speakers, seconds } = training;
   const tree = await treeOf(training, parameters.sameWindowDistance, pause);
+  const total = seconds.reduce((sum, value) => sum + value, 0);
+  const found =
+    evidence !== undefined && total >= parameters.bayesian.minSeconds
+      ? bayesianCentroids(withFeatures(training, evidence), tree, parameters.bayesian)
+      : cutCentroids(training, tree, parameters);
+  const count = found.length / speakers.dimension;
+  if (count > bounds.max) return centroidsWanted(all, training, tree, bounds.max, parameters, pause);
+  if (count >= bounds.min) return found;
+  const larger = trainingSet(all, parameters.minCleanSecondsWanted, bounds.min);
+  const largerTree = await treeOf(larger, parameters.sameWindowDistance, pause);
+  return centroidsWanted(all, larger, largerTree, bounds.min, parameters, pause);
+}
+
+/** Speakers by a cut at the tuned distance. */
+function cutCentroids(
+  { speakers, weights, seconds }: Weighted,
+  tree: readonly Merge[],
+  parameters: ClusteringParameters,
+): Float32Array {
   const isReduced = speakers.windows.some((window) => window < 0);
   const threshold = isReduced ? parameters.representativeThreshold : parameters.threshold;
   const cut = cutAtHeight(tree, speakers.count, threshold);
   const chosen = largeClusters(cut, seconds, parameters);
-  if (chosen.length > bounds.max) return centroidsWanted(all, training, tree, bounds.max, parameters, pause);
-  if (chosen.length >= bounds.min) return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
-  const larger = trainingSet(all, parameters.minCleanSecondsWanted, bounds.min);
-  const largerTree = await treeOf(larger, parameters.sameWindowDistance, pause);
-  return centroidsWanted(all, larger, largerTree, bounds.min, parameters, pause);
+  return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
+}
+
+function withFeatures({ speakers, weights, seconds, rows }: Weighted, { plda, embeddings }: Evidence) {
+  const original = select(embeddings, Array.from(rows)).embeddings;
+  return { speakers, weights, seconds, features: project(plda, original, speakers.count), phi: plda.phi };
 }
 
 async function treeOf({ speakers, weights }: Weighted, sameWindowDistance: number, pause: Pause): Promise<Merge[]> {

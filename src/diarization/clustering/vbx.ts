@@ -35,18 +35,21 @@ export interface VbxResult {
  * @param features [items, dimension] in the PLDA space
  * @param phi [dimension] between-speaker variances
  * @param initial [items] clusters to start from, 0…speakers−1
+ * @param weights [items] how often each item counts, once by default
  */
 export function vbx(
   features: Float64Array,
   phi: Float64Array,
   initial: ArrayLike<number>,
   parameters: VbxParameters = VBX_DEFAULTS,
+  weights?: ArrayLike<number>,
 ): VbxResult {
   const dimension = phi.length;
   const items = features.length / dimension;
   let speakers = 0;
   for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item]! + 1);
   const { statisticsScale: fa, speakerRegularisation: fb } = parameters;
+  const weight = weights ?? new Float64Array(items).fill(1);
   const gamma = initialResponsibilities(initial, items, speakers, parameters.initSmoothing);
   let pi = new Float64Array(speakers).fill(1 / speakers);
 
@@ -71,11 +74,13 @@ export function vbx(
     const offset = new Float64Array(speakers); // terms of (23) that do not depend on the item
     for (let s = 0; s < speakers; s++) {
       let total = 0;
-      for (let item = 0; item < items; item++) total += gamma[item * speakers + s]!;
+      for (let item = 0; item < items; item++) total += weight[item]! * gamma[item * speakers + s]!;
       for (let d = 0; d < dimension; d++) {
         const inverse = 1 / (1 + (fa / fb) * total * phi[d]!);
         let sum = 0;
-        for (let item = 0; item < items; item++) sum += gamma[item * speakers + s]! * rho[item * dimension + d]!;
+        for (let item = 0; item < items; item++) {
+          sum += weight[item]! * gamma[item * speakers + s]! * rho[item * dimension + d]!;
+        }
         const mean = (fa / fb) * inverse * sum;
         precision[s * dimension + d] = inverse;
         alpha[s * dimension + d] = mean;
@@ -89,7 +94,7 @@ export function vbx(
       for (let s = 0; s < speakers; s++) {
         let product = 0;
         for (let d = 0; d < dimension; d++) product += rho[item * dimension + d]! * alpha[s * dimension + d]!;
-        score[s] = fa * (product + offset[s]! + constant[item]!) + Math.log(pi[s]! + 1e-8);
+        score[s] = fa * weight[item]! * (product + offset[s]! + constant[item]!) + Math.log(pi[s]! + 1e-8);
         largest = Math.max(largest, score[s]!);
       }
       let sum = 0;
@@ -99,7 +104,7 @@ export function vbx(
       for (let s = 0; s < speakers; s++) {
         const responsibility = Math.exp(score[s]! - evidence);
         gamma[item * speakers + s] = responsibility;
-        nextPi[s]! += responsibility;
+        nextPi[s]! += weight[item]! * responsibility;
       }
     }
     const total = nextPi.reduce((sum, value) => sum + value, 0);

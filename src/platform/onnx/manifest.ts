@@ -53,9 +53,14 @@ export type EmbeddingEntry = SlotEntry & { readonly facts: EmbeddingFacts } & (
     | {
         readonly form: 'split';
         /** `whole` is the same model in one piece, for other engines; the service does not load it. */
-        readonly files: { readonly trunk: ModelFile; readonly head: ModelFile; readonly whole?: ModelFile };
+        readonly files: {
+          readonly trunk: ModelFile;
+          readonly head: ModelFile;
+          readonly whole?: ModelFile;
+          readonly plda?: ModelFile;
+        };
       }
-    | { readonly form: 'whole'; readonly files: { readonly model: ModelFile } }
+    | { readonly form: 'whole'; readonly files: { readonly model: ModelFile; readonly plda?: ModelFile } }
   );
 
 export interface ModelPack {
@@ -103,7 +108,8 @@ export function packInUse(manifest: ModelManifest): ModelPack {
 export function filesToLoad(pack: ModelPack): readonly ModelFile[] {
   const { embedding } = pack;
   const models = embedding.form === 'split' ? [embedding.files.trunk, embedding.files.head] : [embedding.files.model];
-  return [pack.segmentation.files.model, ...models];
+  const { plda } = embedding.files;
+  return [pack.segmentation.files.model, ...models, ...(plda === undefined ? [] : [plda])];
 }
 
 /** All files of the pack. */
@@ -146,11 +152,12 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       melBands: fact('melBands'),
       frameStride: fact('frameStride'),
       stretchSamples: fact('stretchSamples'),
-      ...(raw['featureFloorNats'] === undefined ? {} : { featureFloorNats: fact('featureFloorNats') }),
+      ...(raw.featureFloorNats === undefined ? {} : { featureFloorNats: fact('featureFloorNats') }),
     },
   };
+  const plda = files.plda === undefined ? {} : { plda: file(files.plda, `${at}.files.plda`) };
   if (entry.form === 'whole') {
-    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`) } };
+    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`), ...plda } };
   }
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
   const whole = files.whole === undefined ? undefined : file(files.whole, `${at}.files.whole`);
@@ -161,6 +168,7 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       trunk: file(files.trunk, `${at}.files.trunk`),
       head: file(files.head, `${at}.files.head`),
       ...(whole === undefined ? {} : { whole }),
+      ...plda,
     },
   };
 }

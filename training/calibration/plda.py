@@ -1,0 +1,121 @@
+"""Fits the PLDA of a pack's embedder on degraded pieces of held-out voices.
+
+    python plda.py OBSERVED.npz ID OUT.json [DIMENSIONS]
+
+Two-covariance model (Brümmer and de Villiers, "The speaker partitioning problem", Odyssey 2010): a unit embedding, centred and
+scaled to length sqrt(D), is its speaker's mean plus noise. A linear map turns the covariance within speakers into the identity
+and that between speakers into a diagonal, ``phi``, the form VBx works in (Landini et al., 2022). Covariances are moment estimates
+over pieces of at least a second, shrunk towards their mean eigenvalue. Also prints how well scores tell speakers apart, cosine and PLDA, with the
+logistic calibration that turns each into a log-likelihood ratio, on voices that the fit did not see.
+"""
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+
+SHRINKAGE = 0.05
+MIN_SECONDS = 1.0
+
+
+def length_normalised(embeddings, mean):
+    """[n, d] rows of length sqrt(d) around the mean."""
+    centred = embeddings - mean
+    return centred / np.linalg.norm(centred, axis=1, keepdims=True) * np.sqrt(embeddings.shape[1])
+
+
+def covariances(vectors, voice):
+    """Covariance within and between voices by moments; the spread of the estimated means is taken off the latter."""
+    voices, index = np.unique(voice, return_inverse=True)
+    counts = np.bincount(index)
+    means = np.stack([np.bincount(index, column) for column in vectors.T], 1) / counts[:, None]
+    deviations = vectors - means[index]
+    within = deviations.T @ deviations / (len(vectors) - len(voices))
+    spread = np.cov(means.T)
+    between = spread - within * (1 / counts).mean()
+    return shrunk(within), between
+
+
+def shrunk(covariance):
+    return (1 - SHRINKAGE) * covariance + SHRINKAGE * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
+
+
+def fit(embeddings, voice, dimensions):
+    """mean [d], offset [d], transform [dimensions, d], phi [dimensions], largest first."""
+    mean = embeddings.mean(0)
+    vectors = length_normalised(embeddings, mean)
+    offset = vectors.mean(0)
+    within, between = covariances(vectors, voice)
+    phi, basis = eigh(between, within)
+    order = np.argsort(-phi)[:dimensions]
+    return mean, offset, basis[:, order].T, np.maximum(phi[order], 1e-3)
+
+
+def project(model, embeddings):
+    mean, offset, transform, _ = model
+    return (length_normalised(embeddings, mean) - offset) @ transform.T
+
+
+def log_ratio(a, b, phi):
+    """Log-likelihood ratio of one speaker against two, rows of a and b in the PLDA space."""
+    total, shared = 1 + phi, 1 + 2 * phi
+    together = -0.5 * (np.log(shared) + (a * a + b * b - phi / shared * (a + b) ** 2)).sum(1)
+    apart = -0.5 * (2 * np.log(total) + (a * a + b * b) / total).sum(1)
+    return together - apart
+
+
+def pairs(voice, rng, count=40000):
+    """Indices of as many same-voice as different-voice pairs."""
+    order = np.argsort(voice, kind="stable")
+    blocks = [b for b in np.split(order, np.flatnonzero(np.diff(voice[order])) + 1) if len(b) > 1]
+    same = np.array([rng.choice(blocks[k], 2, replace=False) for k in rng.integers(0, len(blocks), count)])
+    other = rng.integers(0, len(voice), (2 * count, 2))
+    return same, other[voice[other[:, 0]] != voice[other[:, 1]]][:count]
+
+
+def equal_error(same, other):
+    thresholds = np.sort(np.concatenate([same, other]))
+    missed = np.searchsorted(np.sort(same), thresholds) / len(same)
+    accepted = 1 - np.searchsorted(np.sort(other), thresholds) / len(other)
+    at = np.argmin(np.abs(missed - accepted))
+    return (missed[at] + accepted[at]) / 2
+
+
+def logistic(same, other):
+    """Slope and offset of the log-likelihood ratio, and its cost Cllr in bits."""
+    cost = lambda p: 0.5 * (np.logaddexp(0, -(p[0] * same + p[1])).mean() + np.logaddexp(0, p[0] * other + p[1]).mean()) / np.log(2)
+    best = minimize(cost, [1.0, 0.0], method="Nelder-Mead")
+    return *best.x, best.fun
+
+
+def main(observed, identity, out, dimensions="128"):
+    data = np.load(observed)
+    keep = data["seconds"] >= MIN_SECONDS
+    embeddings, voice, seconds = data["embeddings"].astype(float)[keep], data["voice"][keep], data["seconds"][keep]
+    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    rng = np.random.default_rng(3)
+    half = rng.permutation(np.unique(voice))
+    is_fit = np.isin(voice, half[: len(half) // 2])
+    model = fit(embeddings[is_fit], voice[is_fit], int(dimensions))
+    for low, high in ((1, 1.4), (1.4, 2.4), (2.4, 4.4), (4.4, 9)):
+        rows = np.flatnonzero(~is_fit & (seconds >= low) & (seconds < high))
+        same, other = pairs(voice[rows], rng)
+        unit = embeddings[rows]
+        projected = project(model, embeddings[rows])
+        for name, score in (
+            ("cosine", lambda p: (unit[p[:, 0]] * unit[p[:, 1]]).sum(1)),
+            ("PLDA", lambda p: log_ratio(projected[p[:, 0]], projected[p[:, 1]], model[3])),
+        ):
+            slope, shift, cost = logistic(score(same), score(other))
+            print(f"{low}-{high} s {name}: EER {100 * equal_error(score(same), score(other)):.1f} %, slope {slope:.3f} offset {shift:.3f} Cllr {cost:.3f}")
+    mean, offset, transform, phi = fit(embeddings, voice, int(dimensions))
+    document = {"embedding": identity, "mean": mean, "offset": offset, "transform": transform, "phi": phi}
+    rounded = {key: value if isinstance(value, str) else np.round(value, 6).tolist() for key, value in document.items()}
+    Path(out).write_text(json.dumps(rounded, separators=(",", ":")) + "\n")
+    print(f"phi {phi[:5].round(2)} ... {phi[-3:].round(3)}, {Path(out).stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,202 @@
+"""Step 1: log-mels of every training voice, at three speeds, dry, in a room, and in a room over a codec.
+
+    python -m embedder.prepare --voices VOICES --noise NOISE --work WORK [--speeds 1.0 0.88 1.12] [--split train]
+
+Writes, for every speed, ``mels-<speed>-<variant>.f16`` (frames x 80, natural log) and ``units-<speed>.npy``
+[(voice, offset, frames)], and once ``voices.json`` and ``noise.f16``/``noise.npy``. A unit is up to 6 s of one voice, its clips
+joined without the silence between them; a voice at another speed counts as another speaker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import time
+import zlib
+from collections import defaultdict
+from multiprocessing import Pool
+from pathlib import Path
+
+import numpy as np
+import scipy.signal
+import soundfile
+import soxr
+
+from . import features
+
+SPEEDS = (1.0, 0.88, 1.12)
+VARIANTS = ("dry", "room", "codec")
+UNIT_SECONDS = 6.0
+MIN_UNIT_SECONDS = 1.0
+RATE = features.SAMPLE_RATE
+
+_rooms: list[np.ndarray] = []
+
+
+def read_voices(voices: Path, split: str) -> list[dict]:
+    """Rows {speaker, set, file, clips: [[start, end] seconds]} of one split, in file order."""
+    clips: dict[str, list[list[float]]] = defaultdict(list)
+    with open(voices / "segments.csv", newline="") as text:
+        for row in csv.DictReader(text):
+            clips[row["file"]].append([float(row["start"]), float(row["end"])])
+    with open(voices / "index.csv", newline="") as text:
+        rows = [row for row in csv.DictReader(text) if row["split"] == split and float(row["seconds"]) >= 1.2]
+    return [
+        {"speaker": r["speaker"], "set": r["set"], "file": r["file"], "clips": sorted(clips[r["file"]]) or [[0.0, float(r["seconds"])]]}
+        for r in rows
+    ]
+
+
+def cut_units(samples: np.ndarray, clips: list[list[float]]) -> list[np.ndarray]:
+    """Up to 6 s a unit; clips are joined within a unit, long clips are cut into equal parts."""
+    parts: list[np.ndarray] = []
+    for start, end in clips:
+        clip = samples[int(start * RATE) : int(end * RATE)]
+        pieces = max(1, round(len(clip) / (UNIT_SECONDS * RATE)))
+        parts += [p for p in np.array_split(clip, pieces) if len(p) >= 0.25 * RATE]
+    units: list[np.ndarray] = []
+    pending: list[np.ndarray] = []
+    for part in parts:
+        if pending and sum(map(len, pending)) + len(part) > 1.15 * UNIT_SECONDS * RATE:
+            units.append(np.concatenate(pending))
+            pending = []
+        pending.append(part)
+    if pending:
+        units.append(np.concatenate(pending))
+    return [u for u in units if len(u) >= MIN_UNIT_SECONDS * RATE]
+
+
+def change_speed(samples: np.ndarray, speed: float) -> np.ndarray:
+    """Faster and higher for speed > 1, as a tape would; another identity for training."""
+    return samples if speed == 1.0 else soxr.resample(samples, RATE * speed, RATE, quality="MQ").astype(np.float32)
+
+
+def load_rooms(noise: Path) -> list[np.ndarray]:
+    """Impulse responses, from just before the direct sound, at most 0.6 s, unit energy."""
+    rooms = []
+    for folder in ("rir-sim", "rir-real"):
+        for file in sorted((noise / folder).glob("*.flac")):
+            response, _ = soundfile.read(file, dtype="float32", always_2d=True)
+            response = response[:, 0]
+            response = response[max(0, int(np.abs(response).argmax()) - 16) :][: int(0.6 * RATE)]
+            rooms.append(response / np.sqrt((response**2).sum() + 1e-12))
+    return rooms
+
+
+def through_room(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The same number of samples, convolved with a random room."""
+    room = _rooms[rng.integers(len(_rooms))]
+    return scipy.signal.oaconvolve(samples, room)[: len(samples)].astype(np.float32)
+
+
+def _round_trip(samples: np.ndarray, rate: int, container: str, subtype: str, level: float | None = None) -> np.ndarray:
+    buffer = io.BytesIO()
+    narrow = soxr.resample(samples, RATE, rate, quality="MQ") if rate != RATE else samples
+    options = {} if level is None else {"compression_level": level}
+    soundfile.write(buffer, np.clip(narrow, -1, 1), rate, format=container, subtype=subtype, **options)
+    buffer.seek(0)
+    decoded, decoded_rate = soundfile.read(buffer, dtype="float32")
+    wide = soxr.resample(decoded, decoded_rate, RATE, quality="MQ") if decoded_rate != RATE else decoded
+    return np.pad(wide, (0, max(0, len(samples) - len(wide))))[: len(samples)].astype(np.float32)
+
+
+def through_codec(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A real encoder and decoder: telephone (mu-law, GSM, ADPCM at 8 kHz), Opus, Vorbis or MP3 at their worst quality."""
+    scaled = samples * (0.3 / (np.abs(samples).max() + 1e-6))
+    kind = rng.integers(6)
+    if kind == 0:
+        return _round_trip(scaled, 8000, "WAV", "ULAW")
+    if kind == 1:
+        return _round_trip(scaled, 8000, "WAV", "GSM610")
+    if kind == 2:
+        return _round_trip(scaled, 8000, "WAV", "IMA_ADPCM")
+    if kind == 3:
+        return _round_trip(scaled, int(rng.choice([8000, 16000])), "OGG", "OPUS", 1.0)
+    if kind == 4:
+        return _round_trip(scaled, 16000, "OGG", "VORBIS", 1.0)
+    return _round_trip(scaled, 16000, "MP3", "MPEG_LAYER_III", 0.9)
+
+
+def voice_mels(job: tuple[str, list[list[float]], float]) -> list[list[np.ndarray]]:
+    """For every unit of one voice its variants' log-mels, float16 [frames, 80]."""
+    file, clips, speed = job
+    rng = np.random.default_rng(zlib.crc32(f"{file} {speed}".encode()))
+    samples, rate = soundfile.read(file, dtype="float32")
+    if rate != RATE:
+        samples = soxr.resample(samples, rate, RATE).astype(np.float32)
+    out = []
+    for unit in cut_units(samples, clips):
+        dry = change_speed(unit, speed)
+        wet = through_room(dry, rng)
+        coded = through_codec(wet if rng.random() < 0.5 else dry, rng)
+        out.append([features.log_mels(x).astype(np.float16) for x in (dry, wet, coded)])
+    return out
+
+
+def _start(noise: Path) -> None:
+    _rooms.extend(load_rooms(noise))
+
+
+def prepare_speed(voices: list[dict], root: Path, noise: Path, work: Path, speed: float, processes: int) -> None:
+    """Write the feature files of one speed; a finished speed is left alone."""
+    index_file = work / f"units-{speed}.npy"
+    if index_file.exists():
+        return
+    started, offset, index = time.time(), 0, []
+    outputs = [open(work / f"mels-{speed}-{v}.f16", "wb") for v in VARIANTS]
+    jobs = [(str(root / v["file"]), v["clips"], speed) for v in voices]
+    with Pool(processes, _start, (noise,)) as pool:
+        for voice, units in enumerate(pool.imap(voice_mels, jobs, chunksize=8)):
+            for variants in units:
+                frames = min(map(len, variants))
+                for output, mels in zip(outputs, variants):
+                    output.write(mels[:frames].tobytes())
+                index.append((voice, offset, frames))
+                offset += frames
+            if voice % 500 == 0:
+                print(f"speed {speed}: voice {voice} of {len(jobs)}, {offset / 360_000:.2f} h, {time.time() - started:.0f} s", flush=True)
+    for output in outputs:
+        output.close()
+    np.save(index_file, np.array(index, np.int64))
+
+
+def prepare_noise(noise: Path, work: Path) -> None:
+    """Log-mels of every noise recording, one after the other, and [(offset, frames)]."""
+    if (work / "noise.npy").exists():
+        return
+    index, offset = [], 0
+    with open(noise / "index.csv", newline="") as text, open(work / "noise.f16", "wb") as out:
+        for row in csv.DictReader(text):
+            if row["kind"] != "noise":
+                continue
+            samples, _ = soundfile.read(noise / row["file"], dtype="float32", always_2d=True)
+            mels = features.log_mels(samples.mean(1)).astype(np.float16)
+            if len(mels) < 50:
+                continue
+            out.write(mels.tobytes())
+            index.append((offset, len(mels)))
+            offset += len(mels)
+    np.save(work / "noise.npy", np.array(index, np.int64))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--voices", type=Path, required=True)
+    parser.add_argument("--noise", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--speeds", type=float, nargs="+", default=list(SPEEDS))
+    parser.add_argument("--split", choices=("train", "dev"), default="train")
+    parser.add_argument("--processes", type=int, default=2)
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    voices = read_voices(args.voices, args.split)
+    (args.work / "voices.json").write_text(json.dumps(voices))
+    prepare_noise(args.noise, args.work)
+    for speed in args.speeds:
+        prepare_speed(voices, args.voices, args.noise, args.work, speed, args.processes)
+
+
+if __name__ == "__main__":
+    main()
