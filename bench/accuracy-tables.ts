@@ -17,6 +17,7 @@ export function renderAccuracy(
 ): string {
   const minutes = recordings.reduce((total, { samples }) => total + samples.length, 0) / 16000 / 60;
   const proven = packs
+    .filter(({ provenThroughService }) => provenThroughService.length > 0)
     .map(({ label, provenThroughService }) => `${label}: ${provenThroughService.join(', ')}`)
     .join('; ');
   const missing = hasReferenceSegmentation

@@ -7,7 +7,13 @@ import { BenchService } from './bench-service.ts';
 import { checkoutWithPack } from './checkout.ts';
 import { nodeAudio, nodeEngine } from './node-engine.ts';
 import { finishWithOracle } from './oracle.ts';
-import { type MeasuredPack, packOfService, packWithReferenceSegmentation, pldaOf } from './packs.ts';
+import {
+  type MeasuredPack,
+  packOfService,
+  packWithFirstSegmentation,
+  packWithReferenceSegmentation,
+  pldaOf,
+} from './packs.ts';
 import { ALL_FIELDS, analyse, finish } from './pipeline.ts';
 import { type LabelledRecording, loadGeneratedMeetings } from './recordings.ts';
 import { type Judged, judgeFrames, judgeTurns } from './score/agreement.ts';
@@ -58,6 +64,9 @@ async function measureAll(
   for (const pack of reference ? [packOfService(), reference] : [packOfService()]) {
     results.push(await measurePack(pack, recordings, thresholds));
   }
+  // Only for comparison: what the segmentation has gained.
+  const first = packWithFirstSegmentation();
+  if (first) results.push(await measurePack(first, recordings, []));
   return renderAccuracy(recordings, results, reference !== undefined, origin);
 }
 
@@ -67,11 +76,16 @@ async function measurePack(
   thresholds: readonly number[],
 ): Promise<PackResult> {
   const engine = await nodeEngine(pack);
-  // First what can fail.
-  const provenThroughService = await compareWithService(engine, pack, recordings);
+  // First what can fail. A pack that is there only for comparison need not be proven.
+  const provenThroughService = thresholds.length > 0 ? await compareWithService(engine, pack, recordings) : [];
   const settings: SettingResult[] = [];
   for (const setting of SETTINGS) settings.push(await measureSetting(engine, pack, setting, recordings));
-  return { label: pack.label, settings, provenThroughService, sherpa: sweepSherpa(pack, recordings, thresholds) };
+  return {
+    label: pack.label,
+    settings,
+    provenThroughService,
+    sherpa: thresholds.length > 0 ? sweepSherpa(pack, recordings, thresholds) : undefined,
+  };
 }
 
 async function measureSetting(

@@ -29,10 +29,25 @@ export function packWithReferenceSegmentation(): MeasuredPack | undefined {
   return { label: studio.id, pack: { ...pack, segmentation: studio } };
 }
 
+/** The same with the first segmentation model, segmentation-v0, where its file is at hand and it is not the one in use. */
+export function packWithFirstSegmentation(): MeasuredPack | undefined {
+  const { pack } = packOfService();
+  const path = sharedPath('weights', 'segmentation-v0.onnx');
+  if (!path || pack.segmentation.id === 'segmentation-v0') return undefined;
+  const bytes = readFileSync(path);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const files = { model: { path: 'segmentation-v0.onnx', bytes: bytes.length, sha256 } };
+  return {
+    label: 'segmentation-v0',
+    pack: { ...pack, segmentation: { ...pack.segmentation, id: 'segmentation-v0', files } },
+  };
+}
+
 /** Path of a model file: in the repository, pulled, or beside the checkout. */
 export function findModel(file: ModelFile): string | undefined {
   const own = modelPath(projectDir, file);
-  return existsSync(own) ? own : sharedPath('models', basename(file.path));
+  if (existsSync(own)) return own;
+  return sharedPath('models', basename(file.path)) ?? sharedPath('weights', basename(file.path));
 }
 
 /** @throws when the file is missing or not the one of the manifest */

@@ -4,6 +4,7 @@ import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
+import { measureModels } from './models.ts';
 import { nodeAudio } from './node-engine.ts';
 import { type LabelledRecording, loadRecordings } from './recordings.ts';
 import { type Provenance, SECTIONS, type Section, writeReport } from './report.ts';
@@ -14,6 +15,7 @@ import { measureStart } from './start.ts';
 const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undefined) => Promise<string> | string>> = {
   accuracy: measureAccuracy,
   meetings: measureMeetings,
+  models: measureModels,
   speed: measureSpeed,
   memory: measureMemory,
   start: measureStart,

@@ -7,6 +7,7 @@ import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
 import { type AssignedPart, type ReconstructionContext, reconstruct } from './reconstruct.ts';
+import { joinSubsegments, SUBSEGMENT_SHIFT_SAMPLES, type Subsegments, thinned } from './subsegments.ts';
 import { windowCount } from './windows.ts';
 
 /** Stored parts of a recording, in order. */
@@ -59,13 +60,13 @@ export async function assemble(
   const bounds = boundsOf(request);
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
   if (gathered === undefined || gathered.speakers.count === 0) return noSpeech();
-  const { facts, tuned, speakers } = gathered;
+  const { facts, tuned, speakers, subsegments } = gathered;
   const model = await findSpeakers(
     speakers,
     tuned.clustering,
     bounds,
     { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
-    { pause, plda: await pldaOf(facts.embeddingId) },
+    { pause, plda: await pldaOf(facts.embeddingId), subsegments },
   );
   const diarization = await reconstructAll(parts, bounds, model, pause, {
     facts,
@@ -83,27 +84,44 @@ function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): Sp
   return { min: minSpeakers ?? 1, max: maxSpeakers ?? Number.POSITIVE_INFINITY };
 }
 
+/** What the clustering sees of a recording. */
+interface Gathered {
+  readonly facts: ModelFacts;
+  readonly tuned: DiarizationSettings;
+  readonly speakers: LocalSpeakers;
+  readonly subsegments: Subsegments & { readonly every: number };
+}
+
 async function gather(
   parts: Parts,
   totalSamples: number,
   settings: DiarizationSettings,
   pause: () => Promise<void>,
-): Promise<{ facts: ModelFacts; tuned: DiarizationSettings; speakers: LocalSpeakers } | undefined> {
+): Promise<Gathered | undefined> {
   if (parts.count === 0) return undefined;
   const first = await parts.readEmbeddings(0);
   const { facts } = first;
   const tuned = facts.tuned.reduce(withTuning, settings);
   const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
   const representatives = new Representatives(facts.dimension, windows, tuned.clustering, pause);
+  const gridSize = Math.ceil(totalSamples / SUBSEGMENT_SHIFT_SAMPLES);
+  const every = Math.max(1, Math.ceil(gridSize / tuned.clustering.bayesian.maxSubsegments));
+  const subsegments: Subsegments[] = [];
   let nextWindow = 0;
   for (let index = 0; index < parts.count; index++) {
     const part = index === 0 ? first : await parts.readEmbeddings(index);
     checkSequence(part, facts, nextWindow);
     nextWindow += part.windowCount;
     await representatives.add(part.speakers);
+    subsegments.push(thinned(part.subsegments, every));
   }
   if (nextWindow !== windows) throw new Error(`the parts hold ${nextWindow} windows, the recording has ${windows}`);
-  return { facts, tuned, speakers: await representatives.finish() };
+  return {
+    facts,
+    tuned,
+    speakers: await representatives.finish(),
+    subsegments: { ...joinSubsegments(subsegments, facts.dimension), every },
+  };
 }
 
 /** @throws when parts were made by different models or leave a gap: they are not of one recording */
@@ -125,20 +143,20 @@ async function reconstructAll(
   bounds: SpeakerBounds,
   model: ClusterModel,
   pause: () => Promise<void>,
-  context: Omit<ReconstructionContext, 'clusters' | 'boost'>,
+  context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
 ): Promise<Diarization> {
   const { clusters } = model;
   const boost = new Float32Array(clusters).fill(1);
   const feed = async (take: (part: AssignedPart) => void) => {
     for (let index = 0; index < parts.count; index++) {
-      const { speakers } = await parts.readEmbeddings(index);
+      const { speakers, subsegments } = await parts.readEmbeddings(index);
       const frames = await parts.readFrames(index);
-      take({ frames, speakers, assignment: assignSpeakers(model, speakers) });
+      take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
       await pause();
     }
   };
   for (let round = 0; ; round++) {
-    const { diarization, heard } = await reconstruct(feed, { ...context, clusters, boost });
+    const { diarization, heard } = await reconstruct(feed, { ...context, clusters, boost, model });
     const wanted = Math.min(bounds.min, clusters);
     if (diarization.speakers >= wanted || round === RESCUE_ROUNDS) return diarization;
     for (let cluster = 0; cluster < clusters; cluster++) if (heard[cluster] === 0) boost[cluster]! *= BOOST;

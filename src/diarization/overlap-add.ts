@@ -16,7 +16,7 @@ export interface WindowFrames {
 /** A frame that no further window will touch. All arrays are reused by the next frame. */
 export interface FinishedFrame {
   readonly frame: number;
-  /** [clusters] sum of activations */
+  /** [clusters] sum of activations, their average where they were adjusted */
   readonly activations: Float32Array;
   /** Clusters by falling activation, as many as there are speakers at once; ties by lower number. */
   readonly active: readonly number[];
@@ -34,6 +34,11 @@ export interface OverlapAddShape {
   readonly weights?: ArrayLike<number>;
   /** [clusters] factor on the activations; all ones by default */
   readonly boost?: ArrayLike<number>;
+  /**
+   * Changes a frame before it is decided, in place: average activations [clusters], expected number of speakers at once,
+   * average tracks [tracks].
+   */
+  readonly adjust?: (frame: number, activations: Float32Array, expected: number, tracks: Float32Array) => void;
 }
 
 /**
@@ -104,7 +109,13 @@ export class OverlapAdd {
       const weight = this.#weights[slot]!;
       if (this.#done < totalFrames) {
         const count = weight > 0 ? Math.min(clusters, rint(this.#counts[slot]! / weight)) : 0;
-        if (weight > 0) for (let track = 0; track < tracks; track++) averages[track]! /= weight;
+        if (weight > 0) {
+          for (let track = 0; track < tracks; track++) averages[track]! /= weight;
+          if (this.shape.adjust !== undefined) {
+            for (let cluster = 0; cluster < clusters; cluster++) activations[cluster]! /= weight;
+            this.shape.adjust(this.#done, activations, this.#counts[slot]! / weight, averages);
+          }
+        }
         order.sort((a, b) => activations[b]! - activations[a]! || a - b);
         const active = order.slice(0, count).filter((cluster) => activations[cluster]! > 0);
         this.emit({ frame: this.#done, activations, active, tracks: averages });

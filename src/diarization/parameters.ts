@@ -17,6 +17,14 @@ export interface DiarizationSettings {
     /** Below this much speech alone, the embedding is taken over all of the speaker's frames, overlapped ones too. */
     readonly minCleanSeconds: number;
   };
+  readonly subsegments: {
+    /** Subsegments with less speech of one person alone have no embedding. */
+    readonly minCleanSeconds: number;
+    /** How much the subsegments have to say about who speaks where one person does: 0 nothing, 1 everything. */
+    readonly weight: number;
+    /** Sharpness of their say: softmax of cosine similarity over this. */
+    readonly temperature: number;
+  };
   readonly clustering: ClusteringParameters;
   readonly reconstruction: {
     /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
@@ -35,6 +43,7 @@ const PRECISION_2: DiarizationSettings = {
   name: 'precision-2',
   windows: { stepSamples: 16000 },
   localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
+  subsegments: { minCleanSeconds: 0.4, weight: 0.85, temperature: 0.1 },
   clustering: {
     meanShare: 0.25,
     threshold: 0.6,
@@ -46,14 +55,17 @@ const PRECISION_2: DiarizationSettings = {
     minClusterSeconds: 1,
     minClusterShare: 0.06,
     refinements: 6,
-    maxItems: 3000,
+    maxItems: 2400,
     temperature: 0.15,
     bayesian: {
-      minSeconds: 90,
-      initialThreshold: 0.45,
+      subsegmentShare: 0.25,
+      maxSubsegments: 800,
+      initialThreshold: 0.6,
       maxClusters: 30,
-      statisticsScale: 0.3,
-      speakerRegularisation: 4,
+      statisticsScale: 0.5,
+      speakerRegularisation: 1.5,
+      regularisationPerSecond: 0.02,
+      maxRegularisation: 8,
       minPriorShare: 0.02,
       minSpeakerSeconds: 1,
     },

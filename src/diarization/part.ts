@@ -1,4 +1,5 @@
 import type { LocalSpeakers } from './local-speakers.ts';
+import type { Subsegments } from './subsegments.ts';
 import type { TuningBySetting } from './types.ts';
 
 /** What the stages after the models must know about them. Equal in all parts of a recording. */
@@ -28,6 +29,7 @@ export interface WindowRange {
 export interface ShardPart extends WindowRange {
   readonly facts: ModelFacts;
   readonly speakers: LocalSpeakers;
+  readonly subsegments: Subsegments;
   /** [windowCount, framesPerWindow, classes] probabilities of the powerset classes, 255 is 1 */
   readonly probabilities: Uint8Array;
 }
@@ -35,6 +37,7 @@ export interface ShardPart extends WindowRange {
 export interface EmbeddingsSection extends WindowRange {
   readonly facts: ModelFacts;
   readonly speakers: LocalSpeakers;
+  readonly subsegments: Subsegments;
 }
 
 export interface FramesSection extends WindowRange {
@@ -50,27 +53,36 @@ export interface PartReader {
 
 /**
  * Layout, little-endian: `RCPT`, u16 version, u16 zero, u32 length of the header, u32 length of the embeddings section, u32
- * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers). The embeddings
- * section holds per speaker u32 window, u8 local speaker, three zeros, f32 clean and f32 active seconds, f32 × dimension. The
- * frames section is `probabilities` as it is.
+ * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers and of subsegments). The
+ * embeddings section holds per speaker u32 window, u8 local speaker, three zeros, f32 clean and f32 active seconds, f32 × dimension;
+ * then per subsegment u32 index, f32 × dimension. The frames section is `probabilities` as it is.
  */
 const MAGIC = 0x54504352;
-const VERSION = 1;
+const VERSION = 2;
 const PREFIX_BYTES = 20;
 const SPEAKER_BYTES = 16;
+const SUBSEGMENT_BYTES = 4;
 
 interface Header extends WindowRange {
   readonly facts: ModelFacts;
   readonly speakerCount: number;
+  readonly subsegmentCount: number;
 }
 
 /** The part as bytes, the same for the same part. */
 export function encodePart(part: ShardPart): Uint8Array {
-  const { facts, firstWindow, windowCount, speakers, probabilities } = part;
-  const header: Header = { facts, firstWindow, windowCount, speakerCount: speakers.count };
+  const { facts, firstWindow, windowCount, speakers, subsegments, probabilities } = part;
+  const header: Header = {
+    facts,
+    firstWindow,
+    windowCount,
+    speakerCount: speakers.count,
+    subsegmentCount: subsegments.count,
+  };
   const headerBytes = encodeAscii(JSON.stringify(header));
   const stride = SPEAKER_BYTES + 4 * facts.dimension;
-  const embeddingBytes = stride * speakers.count;
+  const subsegmentStride = SUBSEGMENT_BYTES + 4 * facts.dimension;
+  const embeddingBytes = stride * speakers.count + subsegmentStride * subsegments.count;
   const bytes = new Uint8Array(PREFIX_BYTES + headerBytes.length + embeddingBytes + probabilities.length);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC, true);
@@ -90,6 +102,14 @@ export function encodePart(part: ShardPart): Uint8Array {
       view.setFloat32(at + SPEAKER_BYTES + 4 * index, speakers.embeddings[row * facts.dimension + index]!, true);
     }
   }
+  const subsegmentStart = start + stride * speakers.count;
+  for (let row = 0; row < subsegments.count; row++) {
+    const at = subsegmentStart + row * subsegmentStride;
+    view.setUint32(at, subsegments.indices[row]!, true);
+    for (let index = 0; index < facts.dimension; index++) {
+      view.setFloat32(at + SUBSEGMENT_BYTES + 4 * index, subsegments.embeddings[row * facts.dimension + index]!, true);
+    }
+  }
   bytes.set(probabilities, start + embeddingBytes);
   return bytes;
 }
@@ -107,17 +127,23 @@ export async function openPart(read: (offset: number, length: number) => Promise
   const embeddingsLength = view.getUint32(12, true);
   const framesLength = view.getUint32(16, true);
   const header = parseHeader(await exactly(read, PREFIX_BYTES, headerLength));
-  const { facts, firstWindow, windowCount, speakerCount } = header;
-  if (embeddingsLength !== speakerCount * (SPEAKER_BYTES + 4 * facts.dimension)) throw damaged('embeddings');
+  const { facts, firstWindow, windowCount, speakerCount, subsegmentCount } = header;
+  const speakersLength = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
+  const subsegmentsLength = subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension);
+  if (embeddingsLength !== speakersLength + subsegmentsLength) throw damaged('embeddings');
   if (framesLength !== windowCount * facts.framesPerWindow * facts.classes) throw damaged('frames');
   const start = PREFIX_BYTES + headerLength;
   return {
-    readEmbeddings: async () => ({
-      facts,
-      firstWindow,
-      windowCount,
-      speakers: decodeSpeakers(await exactly(read, start, embeddingsLength), header),
-    }),
+    readEmbeddings: async () => {
+      const bytes = await exactly(read, start, embeddingsLength);
+      return {
+        facts,
+        firstWindow,
+        windowCount,
+        speakers: decodeSpeakers(bytes.subarray(0, speakersLength), header),
+        subsegments: decodeSubsegments(bytes.subarray(speakersLength), header),
+      };
+    },
     readFrames: async () => ({
       facts,
       firstWindow,
@@ -146,7 +172,8 @@ function parseHeader(bytes: Uint8Array): Header {
     throw damaged('header');
   }
   const { facts } = header;
-  const counts = [header.firstWindow, header.windowCount, header.speakerCount, facts?.dimension, facts?.classes];
+  const { firstWindow, windowCount, speakerCount, subsegmentCount } = header;
+  const counts = [firstWindow, windowCount, speakerCount, subsegmentCount, facts?.dimension, facts?.classes];
   const positive = [facts?.framesPerWindow, facts?.stepSamples, facts?.windowSamples, facts?.frameShiftSamples];
   const isCount = (value: unknown) => typeof value === 'number' && Number.isInteger(value) && value >= 0;
   if (!counts.every(isCount) || !positive.every((value) => isCount(value) && value > 0)) throw damaged('header');
@@ -182,6 +209,24 @@ function decodeSpeakers(bytes: Uint8Array, header: Header): LocalSpeakers {
     }
   }
   return speakers;
+}
+
+function decodeSubsegments(bytes: Uint8Array, header: Header): Subsegments {
+  const { dimension } = header.facts;
+  const count = header.subsegmentCount;
+  const stride = SUBSEGMENT_BYTES + 4 * dimension;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const indices = new Int32Array(count);
+  const embeddings = new Float32Array(count * dimension);
+  for (let row = 0; row < count; row++) {
+    const at = row * stride;
+    indices[row] = view.getUint32(at, true);
+    if (row > 0 && indices[row]! <= indices[row - 1]!) throw damaged('subsegments');
+    for (let index = 0; index < dimension; index++) {
+      embeddings[row * dimension + index] = view.getFloat32(at + SUBSEGMENT_BYTES + 4 * index, true);
+    }
+  }
+  return { count, dimension, indices, embeddings };
 }
 
 /** JSON text as ASCII: the pure code has no text encoder, and JSON can escape all else. */

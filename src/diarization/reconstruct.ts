@@ -1,4 +1,4 @@
-import type { Assignment } from './clustering/strategy.ts';
+import type { Assignment, ClusterModel } from './clustering/strategy.ts';
 import { calibrate, decisionProbability } from './confidence.ts';
 import type { Diarization, ScoredTurn, SpeakerTurn } from './diarization.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
@@ -6,7 +6,9 @@ import { type FinishedFrame, OverlapAdd } from './overlap-add.ts';
 import type { DiarizationSettings } from './parameters.ts';
 import type { FramesSection, ModelFacts } from './part.ts';
 import { buildPowerset, type Powerset } from './powerset.ts';
+import { Resegmenter } from './resegmentation.ts';
 import { toMilliseconds } from './rounding.ts';
+import type { Subsegments } from './subsegments.ts';
 import { FrameTrackWriter } from './tracks.ts';
 import { type FrameTimes, type FrameTurn, TurnBuilder, turnSeconds } from './turns.ts';
 import { CROSSTALK, FIRST_SPEAKER, SPEECH, windowFrames } from './window-frames.ts';
@@ -17,6 +19,7 @@ export interface AssignedPart {
   readonly frames: FramesSection;
   readonly speakers: LocalSpeakers;
   readonly assignment: Assignment;
+  readonly subsegments?: Subsegments;
 }
 
 export interface ReconstructionContext {
@@ -28,6 +31,8 @@ export interface ReconstructionContext {
   readonly totalSamples: number;
   /** Whether to keep the frame-wise probability of each speaker. */
   readonly speakerTracks: boolean;
+  /** The speakers that were found, for the subsegments' say; without it they have none. */
+  readonly model?: ClusterModel;
 }
 
 /**
@@ -43,6 +48,13 @@ export async function reconstruct(
   const { facts, settings, clusters, totalSamples } = context;
   const totalFrames = Math.ceil(totalSamples / facts.frameShiftSamples);
   const collector = new FrameCollector(context, totalFrames);
+  const resegmenter =
+    context.model &&
+    new Resegmenter(
+      context.model,
+      settings.subsegments,
+      (frame) => frame * facts.frameShiftSamples + facts.frameSizeSamples / 2,
+    );
   const overlapAdd = new OverlapAdd(
     {
       framesPerWindow: facts.framesPerWindow,
@@ -51,11 +63,21 @@ export async function reconstruct(
       totalFrames,
       weights: taper(facts.framesPerWindow, settings.reconstruction.edgeTaper),
       boost: context.boost,
+      adjust:
+        resegmenter &&
+        ((frame, activations, expected, tracks) => {
+          resegmenter.blend(frame, expected, activations);
+          resegmenter.blend(frame, expected, tracks.subarray(FIRST_SPEAKER));
+          resegmenter.discardBefore(frame);
+        }),
     },
     (frame) => collector.take(frame),
   );
   const powerset = buildPowerset(facts.maxLocalSpeakers, facts.maxSimultaneous);
-  await feed((part) => pushPart(overlapAdd, part, context, powerset));
+  await feed((part) => {
+    if (part.subsegments) resegmenter?.add(part.subsegments);
+    pushPart(overlapAdd, part, context, powerset);
+  });
   overlapAdd.finish();
   return collector.finish();
 }

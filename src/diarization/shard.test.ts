@@ -41,6 +41,10 @@ describe('analyseShard', () => {
       for (const field of ['windows', 'locals', 'cleanSeconds', 'activeSeconds', 'embeddings'] as const) {
         expect(parts.flatMap(({ speakers }) => Array.from(speakers[field]))).toEqual(Array.from(whole.speakers[field]));
       }
+      for (const field of ['indices', 'embeddings'] as const) {
+        const joined = parts.flatMap(({ subsegments }) => Array.from(subsegments[field]));
+        expect(joined).toEqual(Array.from(whole.subsegments[field]));
+      }
     }
   });
 
@@ -54,6 +58,20 @@ describe('analyseShard', () => {
     expect(rows.map((row) => part.speakers.cleanSeconds[row].toFixed(2))).toEqual(['7.30', '0.00', '1.50']);
     const embedding = part.speakers.embeddings.subarray(rows[0] * 12, rows[0] * 12 + 12);
     expect(embedding.indexOf(Math.max(...embedding))).toBe(2);
+  });
+
+  it('embeds a subsegment every half second, from the frames in which one person speaks', async () => {
+    const { subsegments } = await analyse(0, TALK.length);
+    const indices = Array.from(subsegments.indices);
+    expect(indices).toEqual([...indices].sort((a, b) => a - b));
+    const axis = (index: number) => {
+      const row = indices.indexOf(index);
+      const embedding = subsegments.embeddings.subarray(row * 12, row * 12 + 12);
+      return row < 0 ? undefined : embedding.indexOf(Math.max(...embedding));
+    };
+    // Speaker 1 until 4 s, speaker 2 from 5 to 12.3 s, both until 13.5 s, speaker 3 until 22.5 s, then nobody until 36.5 s.
+    expect([axis(4), axis(16), axis(36), axis(60), axis(84)]).toEqual([1, 2, 3, undefined, 1]);
+    expect(axis(26)).toBeUndefined();
   });
 
   it('holds some tens of seconds: reads no further than it needs, and drops what is behind', async () => {
@@ -156,6 +174,8 @@ describe('stored parts', () => {
     const stored = await reader(bytes);
     const embeddings = await stored.readEmbeddings();
     expect(embeddings.speakers).toEqual(part.speakers);
+    expect(embeddings.subsegments).toEqual(part.subsegments);
+    expect(part.subsegments.count).toBeGreaterThan(10);
     expect(embeddings.facts).toEqual(part.facts);
     expect([embeddings.firstWindow, embeddings.windowCount]).toEqual([20, part.windowCount]);
     expect((await stored.readFrames()).probabilities).toEqual(part.probabilities);

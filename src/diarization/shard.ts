@@ -4,6 +4,7 @@ import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { buildPowerset, decodeHard } from './powerset.ts';
 import { SampleBuffer } from './sample-buffer.ts';
+import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from './types.ts';
 import { windowsOfShard } from './windows.ts';
 
@@ -26,7 +27,7 @@ export interface Shard {
 
 /**
  * Runs the models over one shard: segmentation on every window of the global grid that starts in [startSample, endSample), and
- * an embedding for each local speaker in it. The result is the same, bit for bit, however the recording is cut into shards.
+ * an embedding for each local speaker in it and for each short piece of speech. The result is the same, bit for bit, however the recording is cut into shards.
  * Holds some 30 s of samples at a time.
  *
  * @param samples 16 kHz mono from `startSample` to at least a window past `endSample` (or to the end of the recording), in
@@ -61,6 +62,8 @@ export async function analyseShard(
   const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
   const rows = new SpeakerRows(facts.dimension);
+  const pieces = new SubsegmentRows(facts.dimension);
+  const minSubsegmentFrames = Math.ceil(tuned.subsegments.minCleanSeconds / secondsPerFrame);
   try {
     for (let index = 0; index < count; index++) {
       const window = first + index;
@@ -70,11 +73,20 @@ export async function analyseShard(
       const scores = await ports.segmentation.run(buffer.read(start, end));
       quantise(scores, probabilities, index * framesPerWindow * classes);
       await pause();
-      const masks = speakerMasks(decodeHard(scores, powerset), maxLocalSpeakers, minActiveFrames, minCleanFrames);
+      const active = decodeHard(scores, powerset);
+      const masks = speakerMasks(active, maxLocalSpeakers, minActiveFrames, minCleanFrames);
+      const centreOfFrame = (frame: number) => start + frame * frameShiftSamples + facts.frameSizeSamples / 2;
+      const subsegments: { index: number; mask: Uint8Array }[] = [];
+      // A whole embedder would have to run once for each of them.
+      const { from, to } = ports.embedding.form === 'split' ? subsegmentsOfWindow(window, grid) : { from: 0, to: 0 };
+      for (let piece = from; piece < to; piece++) {
+        const mask = subsegmentMask(piece, active, maxLocalSpeakers, centreOfFrame, minSubsegmentFrames);
+        if (mask !== undefined) subsegments.push({ index: piece, mask });
+      }
       const embeddings = await embedder.embed({
         windowStartSample: start,
         windowSamples,
-        masks: masks.map(({ mask }) => mask),
+        masks: [...masks, ...subsegments].map(({ mask }) => mask),
         frameShiftSamples,
         frameSizeSamples: facts.frameSizeSamples,
       });
@@ -89,6 +101,10 @@ export async function analyseShard(
           embedding,
         );
       });
+      subsegments.forEach(({ index: piece }, row) => {
+        const embedding = embeddings[masks.length + row];
+        if (embedding !== undefined) pieces.add(piece, embedding);
+      });
       const next = start + stepSamples;
       embedder.discardBefore(next);
       // A short last stretch looks back as far as one stretch.
@@ -97,7 +113,14 @@ export async function analyseShard(
   } finally {
     await buffer.close();
   }
-  return { facts, firstWindow: first, windowCount: count, speakers: rows.finish(), probabilities };
+  return {
+    facts,
+    firstWindow: first,
+    windowCount: count,
+    speakers: rows.finish(),
+    subsegments: pieces.finish(),
+    probabilities,
+  };
 }
 
 function modelFacts({ segmentation, embedding }: AnalysisPorts, settings: DiarizationSettings): ModelFacts {
@@ -158,5 +181,27 @@ class SpeakerRows {
       cleanSeconds: Float32Array.from(this.#clean),
       activeSeconds: Float32Array.from(this.#active),
     };
+  }
+}
+
+class SubsegmentRows {
+  readonly #indices: number[] = [];
+  readonly #embeddings: Float32Array[] = [];
+
+  constructor(private readonly dimension: number) {}
+
+  add(index: number, embedding: Float32Array): void {
+    this.#indices.push(index);
+    this.#embeddings.push(embedding);
+  }
+
+  finish(): Subsegments {
+    const { dimension } = this;
+    const count = this.#indices.length;
+    const embeddings = new Float32Array(count * dimension);
+    this.#embeddings.forEach((embedding, row) => {
+      embeddings.set(embedding, row * dimension);
+    });
+    return { count, dimension, indices: Int32Array.from(this.#indices), embeddings };
   }
 }

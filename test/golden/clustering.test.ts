@@ -7,7 +7,15 @@ import { settingsOf } from '../../src/diarization/parameters.ts';
 import { readNpy } from '../helpers/npy.ts';
 
 interface Expected {
-  readonly recordings: Record<string, { windows: number[]; cleanSeconds: number[]; stepSeconds: number }>;
+  readonly recordings: Record<
+    string,
+    {
+      windows: number[];
+      cleanSeconds: number[];
+      stepSeconds: number;
+      subsegments: { indices: number[]; every: number };
+    }
+  >;
   readonly runs: Run[];
   readonly plda: unknown;
 }
@@ -16,6 +24,7 @@ interface Run {
   readonly recording: string;
   /** VBx on the drawn PLDA. */
   readonly bayesian?: boolean;
+  readonly subsegments?: boolean;
   readonly min: number;
   readonly max: number | null;
   readonly count: number;
@@ -39,21 +48,39 @@ function recording(name: string): LocalSpeakers {
   };
 }
 
+function subsegmentsOf(name: string) {
+  const { indices, every } = expected.recordings[name].subsegments;
+  const { shape, data: embeddings } = readNpy(new URL(`clustering_${name}_subsegments.npy`, data).pathname);
+  return {
+    count: indices.length,
+    dimension: shape[1],
+    indices: Int32Array.from(indices),
+    embeddings: Float32Array.from(embeddings),
+    every,
+  };
+}
+
 describe('clustering against training/calibration/clustering.py (write_golden.py)', () => {
   const { clustering } = settingsOf('precision-2');
   const plda = parsePlda(expected.plda);
 
-  it.each(expected.runs)('$recording windows, $min to $max speakers: $count (VBx: $bayesian)', async (run) => {
-    const speakers = recording(run.recording);
-    const { stepSeconds } = expected.recordings[run.recording];
-    const model = await findSpeakers(
-      speakers,
-      { ...clustering, bayesian: { ...clustering.bayesian, minSeconds: 20, speakerRegularisation: 1 } },
-      { min: run.min, max: run.max ?? Number.POSITIVE_INFINITY },
-      { step: stepSeconds, window: 10 },
-      run.bayesian ? { plda } : {},
-    );
-    expect(model.clusters).toBe(run.count);
-    expect(Array.from(assignSpeakers(model, speakers).clusterOf)).toEqual(run.labels);
-  });
+  it.each(expected.runs)(
+    '$recording windows, $min to $max speakers: $count (VBx $bayesian, subsegments $subsegments)',
+    async (run) => {
+      const speakers = recording(run.recording);
+      const { stepSeconds } = expected.recordings[run.recording];
+      const model = await findSpeakers(
+        speakers,
+        { ...clustering, bayesian: { ...clustering.bayesian, speakerRegularisation: 1, initialThreshold: 0.45 } },
+        { min: run.min, max: run.max ?? Number.POSITIVE_INFINITY },
+        { step: stepSeconds, window: 10 },
+        {
+          ...(run.bayesian ? { plda } : {}),
+          ...(run.subsegments ? { subsegments: subsegmentsOf(run.recording) } : {}),
+        },
+      );
+      expect(model.clusters).toBe(run.count);
+      expect(Array.from(assignSpeakers(model, speakers).clusterOf)).toEqual(run.labels);
+    },
+  );
 });

@@ -27,14 +27,25 @@ class Items:
 
 
 @dataclass(frozen=True)
+class Subsegments:
+    """Short pieces of speech: grid indices [m] and unit embeddings [m, d]; one in `every` of the grid, 0.5 s apart, is there."""
+
+    indices: np.ndarray
+    embeddings: np.ndarray
+    every: int = 1
+
+
+@dataclass(frozen=True)
 class Bayesian:
     """Named as in `BayesianParameters` of the TypeScript."""
 
-    min_seconds: float = 90.0
-    initial_threshold: float = 0.45
+    subsegment_share: float = 0.25
+    initial_threshold: float = 0.6
     max_clusters: int = 30
-    statistics_scale: float = 0.3
-    speaker_regularisation: float = 4.0
+    statistics_scale: float = 0.5
+    speaker_regularisation: float = 1.5
+    regularisation_per_second: float = 0.02
+    max_regularisation: float = 8.0
     min_prior_share: float = 0.02
     min_speaker_seconds: float = 1.0
 
@@ -164,46 +175,81 @@ def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, para
     sums = [seconds[m].sum() for m in members]
     largest = [members[k] for k in sorted(range(len(members)), key=lambda k: (-sums[k], k))[: parameters.max_clusters]]
     initial = (embeddings @ centroids_of(embeddings, weights, largest).T).argmax(1)
-    gamma, pi = vbx(features, phi, initial, seconds, parameters.statistics_scale, parameters.speaker_regularisation)
+    wanted = parameters.speaker_regularisation + parameters.regularisation_per_second * seconds.sum()
+    regularisation = min(parameters.max_regularisation, wanted)
+    gamma, pi = vbx(features, phi, initial, seconds, parameters.statistics_scale, regularisation)
     order = sorted(range(len(pi)), key=lambda k: (-pi[k], k))
     least = parameters.min_prior_share * pi[order[0]]
     kept = [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= parameters.min_speaker_seconds]
     return np.stack([unit((embeddings * (weights * gamma[:, k])[:, None]).sum(0)) for k in kept or order[:1]])
 
 
-def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf, plda=None):
+def joined(items, rows, seconds, subsegments, share):
+    """Embeddings, windows and evidence of the rows and the subsegments; each of the latter is a window of its own."""
+    if subsegments is None or len(subsegments.indices) == 0:
+        return items.embeddings[rows], items.windows[rows], seconds[rows]
+    each = 0.5 * subsegments.every
+    evidence = np.concatenate([(1 - share) * seconds[rows], np.full(len(subsegments.indices), share * each)])
+    windows = np.concatenate([items.windows[rows], -1 - subsegments.indices])
+    return np.concatenate([items.embeddings[rows], subsegments.embeddings]), windows, evidence
+
+
+def refined(embeddings, weights, windows, centroids, rounds):
+    """Centroids after rounds of assignment; unchanged once a cluster would be empty."""
+    found = None
+    for _ in range(rounds if len(centroids) > 1 else 0):
+        previous, found = found, assign(windows, embeddings @ centroids.T)
+        if (previous is not None and (found == previous).all()) or len(np.unique(found)) < len(centroids):
+            break
+        centroids = centroids_of(embeddings, weights, [np.where(found == k)[0] for k in range(len(centroids))])
+    return centroids
+
+
+def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf, plda=None, subsegments=None):
     """Speaker of every item [n] and the number of speakers."""
+    labels, centroids, _ = cluster_model(items, parameters, minimum, maximum, plda, subsegments)
+    return labels, len(centroids)
+
+
+def cluster_model(items, parameters=Parameters(), minimum=1, maximum=np.inf, plda=None, subsegments=None):
+    """Speaker of every item [n], unit centroids of the shifted embeddings, and the shift."""
     weights = items.clean_seconds + LEAST_WEIGHT
     shift = parameters.mean_share * (items.embeddings * weights[:, None]).sum(0) / weights.sum()
-    embeddings = unit(items.embeddings - shift)
+    everybody = unit(items.embeddings - shift)
     seconds = distinct_seconds(items)
-    rows = training_rows(items, parameters.min_clean_seconds, 1)
-    merges = tree_of(embeddings[rows], weights[rows], items.windows[rows], parameters)
-    merged = sum(height <= parameters.threshold for height, _, _ in merges)
-    if plda is not None and seconds[rows].sum() >= parameters.bayesian.min_seconds:
-        features = plda.project(items.embeddings[rows])
-        centroids = bayesian_centroids(
-            embeddings[rows], weights[rows], seconds[rows], features, plda.phi, merges, parameters.bayesian
-        )
+
+    def candidates(least, wanted):
+        rows = training_rows(items, least, wanted)
+        if plda is None:
+            return items.embeddings[rows], items.windows[rows], weights[rows], seconds[rows]
+        vectors, windows, evidence = joined(items, rows, seconds, subsegments, parameters.bayesian.subsegment_share)
+        return vectors, windows, evidence, evidence
+
+    vectors, windows, counts, evidence = candidates(parameters.min_clean_seconds, 1)
+    shifted = unit(vectors - shift)
+    merges = tree_of(shifted, counts, windows, parameters)
+    if plda is not None:
+        features = plda.project(vectors)
+        centroids = bayesian_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian)
     else:
-        kept = large(at_level(len(rows), merges, len(rows) - merged), seconds[rows], parameters)
-        centroids = centroids_of(embeddings[rows], weights[rows], kept)
+        merged = sum(height <= parameters.threshold for height, _, _ in merges)
+        kept = large(at_level(len(shifted), merges, len(shifted) - merged), evidence, parameters)
+        centroids = centroids_of(shifted, counts, kept)
+    if minimum <= len(centroids) <= maximum and plda is not None:
+        centroids = refined(shifted, counts, windows, centroids, parameters.refinements)
+        return assign(items.windows, everybody @ centroids.T), centroids, shift
     if not minimum <= len(centroids) <= maximum:
         wanted, most = int(minimum if len(centroids) < minimum else maximum), 0
         if len(centroids) < minimum:
-            rows = training_rows(items, parameters.min_clean_seconds_wanted, wanted)
-            merges = tree_of(embeddings[rows], weights[rows], items.windows[rows], parameters)
-        for tried, candidate in enumerate(wanted_clusters(len(rows), merges, seconds[rows], parameters, wanted), 1):
-            tentative = centroids_of(embeddings[rows], weights[rows], candidate)
-            used = len(np.unique(assign(items.windows, embeddings @ tentative.T)))
+            vectors, windows, counts, evidence = candidates(parameters.min_clean_seconds_wanted, wanted)
+            shifted = unit(vectors - shift)
+            merges = tree_of(shifted, counts, windows, parameters)
+        for tried, candidate in enumerate(wanted_clusters(len(shifted), merges, evidence, parameters, wanted), 1):
+            tentative = centroids_of(shifted, counts, candidate)
+            used = len(np.unique(assign(items.windows, everybody @ tentative.T)))
             if used > most:
                 centroids, most = tentative, used
             if used >= min(wanted, len(items.windows)) or tried >= MAX_TRIES:
                 break
-    found = None
-    for _ in range(parameters.refinements if len(centroids) > 1 else 0):
-        previous, found = found, assign(items.windows, embeddings @ centroids.T)
-        if (previous is not None and (found == previous).all()) or len(np.unique(found)) < len(centroids):
-            break
-        centroids = centroids_of(embeddings, weights, [np.where(found == k)[0] for k in range(len(centroids))])
-    return assign(items.windows, embeddings @ centroids.T), len(centroids)
+    centroids = refined(everybody, weights, items.windows, centroids, parameters.refinements)
+    return assign(items.windows, everybody @ centroids.T), centroids, shift

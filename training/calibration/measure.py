@@ -1,12 +1,13 @@
 """Error rates of clustering parameters, and the calibration of confidences, on stored observations.
 
-    python measure.py grid OBSERVATIONS RTTMS [STEP]          DER by threshold and share of the mean
-    python measure.py counts OBSERVATIONS RTTMS [STEP]        automatic count, true count given, perfect clustering
-    python measure.py confidence FIT FIT_RTTMS CHECK CHECK_RTTMS [STEP]
+    python measure.py grid PLDA OBSERVATIONS RTTMS [STEP]      DER by where VBx starts from and what a speaker costs
+    python measure.py counts PLDA OBSERVATIONS RTTMS [STEP]    automatic count, true count given, perfect clustering
+    python measure.py confidence PLDA FIT FIT_RTTMS CHECK CHECK_RTTMS [STEP] [PLOT.svg]
 
-OBSERVATIONS is a folder that `observe.py` wrote; STEP is the distance of windows in seconds, 1 by default. DER has no collar, scores
-overlap and is pooled over the folder, in percent: total, missed, false alarm, confusion.
+OBSERVATIONS is a folder that `observe.py` wrote, PLDA a file that `plda.py` wrote (or "none"); STEP is the distance of windows in seconds, 1 by
+default. DER has no collar, scores overlap and is pooled over the folder, in percent: total, missed, false alarm, confusion.
 """
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,16 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linear_sum_assignment, minimize
 
-from clustering import LEAST_WEIGHT, Items, Parameters, cluster, unit
+from clustering import Items, Parameters, Plda, Subsegments, cluster_model, unit
 
 FRAME_SECONDS = 0.02
 WINDOW_FRAMES = 500
 COUNT_BIAS = -0.1  # as in parameters.ts
+SUBSEGMENT_FRAMES = 25
+SUBSEGMENT_WEIGHT = 0.85  # as in parameters.ts
+SUBSEGMENT_TEMPERATURE = 0.1
+MAX_SUBSEGMENTS = 800
+TAPERS = {1: 0.0, 2: 0.0, 5: 0.5}
 MARGINALS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], float)
 
 
@@ -36,6 +42,7 @@ class Observation:
         table = stored["items"][chosen]
         self.locals = table[:, 1].astype(int)
         self.items = Items(unit(stored["embeddings"][chosen].astype(float)), table[:, 0].astype(int) // step, table[:, 2], step)
+        self.pieces = Subsegments(stored["subsegments"], unit(stored["subsegment_embeddings"].astype(float)))
         lines = [line.split() for line in Path(rttm).read_text().splitlines() if line.startswith("SPEAKER")]
         names = sorted({line[7] for line in lines})
         self.reference = np.zeros((self.frames, len(names)), bool)
@@ -44,10 +51,29 @@ class Observation:
             first, last = round(start / FRAME_SECONDS), round((start + length) / FRAME_SECONDS)
             self.reference[first:last, names.index(line[7])] = True
 
-    def cluster(self, parameters, minimum=1, maximum=np.inf):
+    def cluster(self, parameters, minimum=1, maximum=np.inf, plda=None):
+        """Labels [items], unit centroids, shift."""
         if len(self.locals) == 0:
-            return np.zeros(0, int), 1
-        return cluster(self.items, parameters, minimum, maximum)
+            return np.zeros(0, int), np.ones((1, 1)), 0
+        every = max(1, int(np.ceil(self.frames / SUBSEGMENT_FRAMES / MAX_SUBSEGMENTS)))
+        kept = self.pieces.indices % every == 0
+        thinned = Subsegments(self.pieces.indices[kept], self.pieces.embeddings[kept], every)
+        return cluster_model(self.items, parameters, minimum, maximum, plda, thinned if plda else None)
+
+    def say(self, centroids, shift, temperature=SUBSEGMENT_TEMPERATURE):
+        """Posterior of the speakers by the subsegments around each frame [frames, count], and where there are any [frames]."""
+        position = (np.arange(self.frames) + 0.5) / SUBSEGMENT_FRAMES
+        before = position.astype(int)
+        size = before.max(initial=0) + 3
+        table, there = np.zeros((size, len(centroids))), np.zeros(size, bool)
+        inside = self.pieces.indices < size
+        scores = unit(self.pieces.embeddings - shift) @ centroids.T / temperature
+        scores = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
+        table[self.pieces.indices[inside]] = (scores / scores.sum(1, keepdims=True))[inside]
+        there[self.pieces.indices[inside]] = True
+        left, right = there[before], there[before + 1]
+        towards = np.where(left & right, position - before, np.where(right, 1.0, 0.0))[:, None]
+        return (1 - towards) * table[before] + towards * table[before + 1], left | right
 
     def perfect(self):
         """Every local speaker to the reference speaker heard most, one to one within a window; the others to one extra."""
@@ -64,8 +90,8 @@ class Observation:
                     labels[mine[item]] = speaker
         return labels, speakers + 1
 
-    def rebuild(self, labels, count, posterior=None, taper=0.0):
-        """Decision and, with a posterior [items, count], probability of each speaker: [frames, count] twice."""
+    def rebuild(self, labels, count, posterior=None, taper=0.0, say=None, share=SUBSEGMENT_WEIGHT):
+        """Decision and, with a posterior [items, count], probability of each speaker: [frames, count] twice. `say`: of the subsegments."""
         size = self.frames + int(self.windows[-1]) * 50 + WINDOW_FRAMES
         sums, tracks = np.zeros((size, count)), np.zeros((size, count))
         expected, weight = np.zeros(size), np.zeros(size)
@@ -83,13 +109,19 @@ class Observation:
                     tracks[there] += (window_weight * mine)[:, None] * posterior[item]
             sums[there] += window_weight[:, None] * largest
         weight = np.maximum(weight, 1e-9)[: self.frames]
-        at_once = np.rint(expected[: self.frames] / weight)
-        order = np.argsort(-sums[: self.frames], 1, kind="stable")
+        activations, tracks = sums[: self.frames] / weight[:, None], tracks[: self.frames] / weight[:, None]
+        expected = expected[: self.frames] / weight
+        if say is not None:
+            certainty = (share * np.clip(1.5 - expected, 0, 1) * say[1])[:, None]
+            for values in (activations, tracks):
+                values[:] = (1 - certainty) * values + certainty * np.minimum(1, values.sum(1, keepdims=True)) * say[0]
+        at_once = np.rint(expected)
+        order = np.argsort(-activations, 1, kind="stable")
         decision = np.zeros((self.frames, count), bool)
         for rank in range(min(2, count)):
-            rows = np.where((at_once > rank) & (sums[np.arange(self.frames), order[:, rank]] > 0))[0]
+            rows = np.where((at_once > rank) & (activations[np.arange(self.frames), order[:, rank]] > 0))[0]
             decision[rows, order[rows, rank]] = True
-        return decision, np.clip(tracks[: self.frames] / weight[:, None], 0, 1)
+        return decision, np.clip(tracks, 0, 1)
 
 
 def mapping(reference, decision):
@@ -110,51 +142,63 @@ def load(folder, rttms, step):
     return [Observation(path, Path(rttms) / f"{path.stem}.rttm", step) for path in paths]
 
 
-def pooled(observations, solve):
-    total, off = np.zeros(4), []
+def read_plda(path):
+    if path == "none":
+        return None
+    stored = json.loads(Path(path).read_text())
+    return Plda(*(np.array(stored[key]) for key in ("mean", "offset", "transform", "phi")))
+
+
+def solution(one, parameters, plda, minimum=1, maximum=np.inf):
+    """Decision [frames, speakers] of the whole pipeline."""
+    labels, centroids, shift = one.cluster(parameters, minimum, maximum, plda)
+    say = one.say(centroids, shift) if len(one.locals) else None
+    return one.rebuild(labels, len(centroids), say=say, taper=TAPERS[one.step])[0]
+
+
+def pooled(observations, decide):
+    total, right = np.zeros(4), 0
     for one in observations:
-        labels, count = solve(one)
-        total += error(one.reference, one.rebuild(labels, count)[0])
-        off.append(abs(len(np.unique(labels)) - one.reference.shape[1]))
+        decision = decide(one)
+        total += error(one.reference, decision)
+        right += int(decision.any(0).sum() == one.reference.shape[1])
     parts = 100 * total[1:] / total[0]
-    return f"{parts.sum():5.1f} ({parts[0]:.1f} / {parts[1]:.1f} / {parts[2]:.1f}), count off by {np.mean(off):.2f}"
+    return f"{parts.sum():5.1f} ({parts[0]:.1f} / {parts[1]:.1f} / {parts[2]:.1f}), count right in {right} of {len(observations)}"
 
 
-def grid(observations):
-    for share in (0.0, 0.1, 0.25, 0.4):
-        for threshold in (0.5, 0.55, 0.6, 0.65, 0.7, 0.8):
-            parameters = replace(Parameters(), mean_share=share, threshold=threshold)
-            print(f"mean share {share:.2f} threshold {threshold:.2f}", pooled(observations, lambda one: one.cluster(parameters)))
+def grid(plda, observations):
+    for threshold in (0.5, 0.6, 0.65, 0.7, 0.8):
+        for regularisation in (1.0, 2.0, 4.0):
+            bayesian = replace(Parameters().bayesian, initial_threshold=threshold, speaker_regularisation=regularisation)
+            parameters = replace(Parameters(), bayesian=bayesian)
+            print(f"start {threshold:.2f} regularisation {regularisation:.0f}", pooled(observations, lambda one: solution(one, parameters, plda)))
 
 
-def counts(observations):
+def counts(plda, observations):
     parameters = Parameters()
     true = lambda one: one.reference.shape[1]
-    print("automatic         ", pooled(observations, lambda one: one.cluster(parameters)))
-    print("true count given  ", pooled(observations, lambda one: one.cluster(parameters, true(one), true(one))))
-    print("one speaker       ", pooled(observations, lambda one: (np.zeros(len(one.locals), int), 1)))
-    print("perfect clustering", pooled(observations, lambda one: one.perfect()))
+    print("automatic         ", pooled(observations, lambda one: solution(one, parameters, plda)))
+    print("true count given  ", pooled(observations, lambda one: solution(one, parameters, plda, true(one), true(one))))
+    print("one speaker       ", pooled(observations, lambda one: one.rebuild(np.zeros(len(one.locals), int), 1)[0]))
+    print("perfect clustering", pooled(observations, lambda one: one.rebuild(*one.perfect())[0]))
 
 
-def posterior_of(one, labels, count, temperature):
+def posterior_of(one, centroids, shift, temperature):
     """Softmax of the cosines to the centroids, as in assign.ts."""
-    weights = one.items.clean_seconds + LEAST_WEIGHT
-    shift = Parameters().mean_share * (one.items.embeddings * weights[:, None]).sum(0) / weights.sum()
-    embeddings = unit(one.items.embeddings - shift)
-    sums = np.stack([(embeddings[labels == k] * weights[labels == k, None]).sum(0) for k in range(count)])
-    scores = embeddings @ unit(sums).T / temperature
+    scores = unit(one.items.embeddings - shift) @ centroids.T / temperature
     scores = np.exp(scores - scores.max(1, keepdims=True))
     return scores / scores.sum(1, keepdims=True)
 
 
-def confidences(observations, temperature, taper):
+def confidences(plda, observations, temperature):
     """Raw probability of each frame's decision, whether it was right, weight: [frames] three times. Every fifth frame."""
     raw, right, weight = [], [], []
     for one in observations:
         if len(one.locals) == 0:
             continue
-        labels, count = one.cluster(Parameters())
-        decision, tracks = one.rebuild(labels, count, posterior_of(one, labels, count, temperature), taper)
+        labels, centroids, shift = one.cluster(Parameters(), plda=plda)
+        posterior = posterior_of(one, centroids, shift, temperature)
+        decision, tracks = one.rebuild(labels, len(centroids), posterior, TAPERS[one.step], one.say(centroids, shift))
         rows, columns = mapping(one.reference, decision)
         truth = np.zeros_like(decision)
         truth[:, columns] = one.reference[:, rows]
@@ -170,31 +214,59 @@ def log_odds(raw):
     return np.log(clipped / (1 - clipped))
 
 
-def fit_confidence(fit, check, taper):
+def bins_of(confidence, right, weight):
+    """Mean confidence, share right and weight of each tenth that holds anything."""
+    tenth = np.minimum((confidence * 10).astype(int), 9)
+    mean = lambda values, b: np.average(values[tenth == b], weights=weight[tenth == b])
+    return [(mean(confidence, b), mean(right, b), weight[tenth == b].sum() / weight.sum()) for b in np.unique(tenth)]
+
+
+def fit_confidence(plda, fit, check, plot):
+    best = None
     for temperature in (0.05, 0.1, 0.15, 0.2, 0.3):
-        raw, right, weight = confidences(fit, temperature, taper)
+        raw, right, weight = confidences(plda, fit, temperature)
         loss = lambda p: np.average(np.logaddexp(0, -(2 * right - 1) * (p[0] * log_odds(raw) + p[1])), weights=weight)
         slope, offset = minimize(loss, [0.5, 0.0], method="Nelder-Mead").x
-        raw, right, weight = confidences(check, temperature, taper)
+        raw, right, weight = confidences(plda, check, temperature)
         calibrated = 1 / (1 + np.exp(-(slope * log_odds(raw) + offset)))
-        bins = np.minimum((calibrated * 10).astype(int), 9)
-        gaps = [
-            weight[bins == b].sum() * abs(np.average(calibrated[bins == b] - right[bins == b], weights=weight[bins == b]))
-            for b in np.unique(bins)
-        ]
+        bins = bins_of(calibrated, right, weight)
+        gap = sum(share * abs(said - was) for said, was, share in bins)
         print(f"temperature {temperature:.2f}: slope {slope:.3f} offset {offset:.3f}; on the other side: right", end=" ")
-        print(f"{np.average(right, weights=weight):.3f} confidence {np.average(calibrated, weights=weight):.3f}", end=" ")
-        print(f"calibration error {sum(gaps) / weight.sum():.3f}")
+        print(f"{np.average(right, weights=weight):.3f} confidence {np.average(calibrated, weights=weight):.3f} calibration error {gap:.3f}")
+        if best is None or gap < best[0]:
+            best = (gap, temperature, bins)
+    if plot:
+        draw(best[2], plot)
 
 
-def main(what, *arguments):
+def draw(bins, path):
+    """Reliability diagram: share of frames that are right against the confidence they were given."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "rollcall"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(4.2, 4))
+    said, was, share = (100 * np.array(column) for column in zip(*bins))
+    axes.plot([0, 100], [0, 100], color="0.7", linewidth=1)
+    axes.bar(said, was, width=6, color="#4c78a8", alpha=0.35)
+    axes.plot(said, was, marker="o", color="#4c78a8")
+    for x, y, part in zip(said, was, share):
+        axes.annotate(f"{part:.0f} %", (x, y), textcoords="offset points", xytext=(0, 6), ha="center", fontsize=7)
+    axes.set(xlabel="confidence of a frame", ylabel="frames that are right, %", xlim=(0, 100), ylim=(0, 105))
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main(what, plda, *arguments):
     folders = 4 if what == "confidence" else 2
     step = int(arguments[folders]) if len(arguments) > folders else 1
     sides = [load(arguments[i], arguments[i + 1], step) for i in range(0, folders, 2)]
     if what == "confidence":
-        fit_confidence(*sides, taper=0.5 if step == 5 else 0.0)
+        fit_confidence(read_plda(plda), *sides, arguments[folders + 1] if len(arguments) > folders + 1 else None)
     else:
-        {"grid": grid, "counts": counts}[what](*sides)
+        {"grid": grid, "counts": counts}[what](read_plda(plda), *sides)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Runs the models over recordings and stores what clustering sees.
 
-    python observe.py SEGMENTATION.onnx TRUNK.onnx HEAD.onnx FOLDER OUT
+    python observe.py SEGMENTATION.onnx TRUNK.onnx HEAD.onnx FOLDER OUT [--from FOLDER]
 
 For every FLAC in FOLDER, with an RTTM of the same name beside it, OUT/<name>.npz holds at a step of one second: the powerset
-probabilities of every window, the local speakers (window, number, seconds alone, seconds active) and their embeddings.
+probabilities of every window, the local speakers (window, number, seconds alone, seconds active) and their embeddings, and the
+subsegments (1.5 s every half second) with theirs. `--from FOLDER` takes the probabilities of an earlier run: then only the embedder is run.
 The same windows, stretches, feature floor and masks as `src/diarization`; ONNX sessions use one thread.
 """
 import sys
@@ -23,6 +24,9 @@ TRUNK_FRAME_SECONDS = 0.02
 FRAMES_PER_STRETCH = 500
 MIN_CLEAN_FRAMES = 20  # of the trunk: below, the embedding takes the overlapped frames too
 MIN_ACTIVE_FRAMES = 5
+SUBSEGMENT_SHIFT = RATE // 2
+SUBSEGMENT_HALF = 12000
+MIN_SUBSEGMENT_FRAMES = 20
 POWERSET = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], bool)
 
 
@@ -97,7 +101,30 @@ def pool(frames, logits):
     return np.concatenate([mean, np.sqrt(np.maximum(variance, 1e-5))])
 
 
-def observe(paths, flac, out):
+def kept_frames(centres, exists, window, shift, size, count):
+    """Trunk frames of a window that exist, and the window's own frame closest to each."""
+    at = np.arange(window * 50, min(window * 50 + FRAMES_PER_STRETCH, len(exists)))
+    at = at[exists[at]]
+    return at, np.round(((centres[at] - window) * RATE - size / 2) / shift).astype(int).clip(0, count - 1)
+
+
+def subsegments(probabilities, frames, logits, exists, shift, size, samples):
+    """Grid indices and pooled statistics: each from the window in which it is most central, frames with one speaker."""
+    centres = np.arange(len(exists)) * TRUNK_FRAME_SECONDS + 0.0125
+    indices, pooled = [], []
+    for index in range(int(np.ceil(samples / SUBSEGMENT_SHIFT))):
+        window = min(len(probabilities) - 1, max(0, int(np.floor((index * SUBSEGMENT_SHIFT - WINDOW / 2) / RATE + 0.5))))
+        active = POWERSET[probabilities[window].astype(np.float32).argmax(1)]
+        at, inside = kept_frames(centres, exists, window, shift, size, len(active))
+        near = np.abs(centres[at] * RATE - index * SUBSEGMENT_SHIFT) <= SUBSEGMENT_HALF
+        mine = at[near & (active[inside].sum(1) == 1)]
+        if len(mine) >= MIN_SUBSEGMENT_FRAMES:
+            indices.append(index)
+            pooled.append(pool(frames[mine], logits[mine]))
+    return indices, pooled
+
+
+def observe(paths, flac, out, earlier):
     segmentation, trunk, head = (session(path) for path in paths)
     meta = segmentation.get_modelmeta().custom_metadata_map
     shift, size = int(meta["receptive_field_shift"]), int(meta["receptive_field_size"])
@@ -105,16 +132,17 @@ def observe(paths, flac, out):
     assert rate == RATE and samples.ndim == 1, flac
     windows = max(0, int(np.ceil((len(samples) - WINDOW) / RATE))) + 1
     padded = np.pad(samples, (0, windows * RATE + WINDOW - len(samples)))
+    if earlier:
+        probabilities = np.load(Path(earlier) / f"{flac.stem}.npz")["probabilities"]
+    else:
+        inputs = (padded[window * RATE : window * RATE + WINDOW][None, None] for window in range(windows))
+        probabilities = np.array([np.exp(segmentation.run(None, {"x": x})[0][0]).astype(np.float16) for x in inputs])
     frames, logits, exists = trunk_frames(trunk, samples)
     centres = np.arange(len(exists)) * TRUNK_FRAME_SECONDS + 0.0125
-    probabilities, items, pooled = [], [], []
+    items, pooled = [], []
     for window in range(windows):
-        scores = segmentation.run(None, {"x": padded[window * RATE : window * RATE + WINDOW][None, None]})[0][0]
-        probabilities.append(np.exp(scores).astype(np.float16))
-        active = POWERSET[scores.argmax(1)]
-        at = np.arange(window * 50, min(window * 50 + FRAMES_PER_STRETCH, len(exists)))
-        at = at[exists[at]]
-        inside = np.round(((centres[at] - window) * RATE - size / 2) / shift).astype(int).clip(0, len(active) - 1)
+        active = POWERSET[probabilities[window].astype(np.float32).argmax(1)]
+        at, inside = kept_frames(centres, exists, window, shift, size, len(active))
         alone = active[inside].sum(1) == 1
         for local in range(3):
             mine = active[inside, local]
@@ -124,23 +152,27 @@ def observe(paths, flac, out):
             used = clean if len(clean) >= MIN_CLEAN_FRAMES else at[mine]
             items.append((window, local, len(clean) * TRUNK_FRAME_SECONDS, mine.sum() * TRUNK_FRAME_SECONDS))
             pooled.append(pool(frames[used], logits[used]))
-    embeddings = head.run(None, {"pooled": np.array(pooled, np.float32)})[0] if pooled else np.zeros((0, 1), np.float32)
+    indices, pieces = subsegments(probabilities, frames, logits, exists, shift, size, len(samples))
+    embed = lambda rows: head.run(None, {"pooled": np.array(rows, np.float32)})[0] if rows else np.zeros((0, 1), np.float32)
     np.savez(
         out,
         seconds=len(samples) / RATE,
         shift=shift,
         size=size,
-        probabilities=np.array(probabilities),
+        probabilities=probabilities,
         items=np.array(items, float).reshape(-1, 4),
-        embeddings=embeddings,
+        embeddings=embed(pooled),
+        subsegments=np.array(indices, int),
+        subsegment_embeddings=embed(pieces),
     )
 
 
-def main(segmentation, trunk, head, folder, out):
+def main(segmentation, trunk, head, folder, out, *options):
+    earlier = options[1] if options[:1] == ("--from",) else None
     Path(out).mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor() as workers:
         jobs = [
-            workers.submit(observe, (segmentation, trunk, head), flac, Path(out) / f"{flac.stem}.npz")
+            workers.submit(observe, (segmentation, trunk, head), flac, Path(out) / f"{flac.stem}.npz", earlier)
             for flac in sorted(Path(folder).glob("*.flac"))
         ]
         for job in jobs:

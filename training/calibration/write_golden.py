@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from clustering import Bayesian, Items, Parameters, Plda, cluster, unit
+from clustering import Bayesian, Items, Parameters, Plda, Subsegments, cluster, unit
 
 DATA = Path(__file__).parents[2] / "test" / "golden" / "data"
 DIMENSION = 24
 SEED = 5
 PLDA_DIMENSION = 16
-# Little speech is enough here for VBx to be used, and much penalty for its speakers to be few.
-BAYESIAN = Parameters(bayesian=Bayesian(min_seconds=20, speaker_regularisation=1.0))
+# Drawn voices are nearer to each other than people's.
+BAYESIAN = Parameters(bayesian=Bayesian(speaker_regularisation=1.0, initial_threshold=0.45))
 
 
 def draw(step_seconds, windows, rng):
@@ -35,6 +35,14 @@ def draw(step_seconds, windows, rng):
 def read(name, recording):
     embeddings = np.load(DATA / f"clustering_{name}_embeddings.npy").astype(float)
     return Items(embeddings, np.array(recording["windows"]), np.array(recording["cleanSeconds"]), recording["stepSeconds"])
+
+
+def draw_subsegments(items, rng):
+    """Noisy copies of local speakers' embeddings, a few a window; float32, as they are stored."""
+    rows = np.sort(rng.choice(len(items.windows), len(items.windows), replace=True))
+    noise = rng.normal(size=(len(rows), DIMENSION)) * 0.2
+    embeddings = unit(items.embeddings[rows] + noise).astype(np.float32).astype(float)
+    return Subsegments(2 * np.arange(len(rows)), embeddings, 2)
 
 
 def draw_plda(rng):
@@ -56,9 +64,14 @@ def main():
     plda = draw_plda(rng)
     for name in recordings:
         items = read(name, recordings[name])
-        for minimum, maximum in ((1, None), (4, 4), (1, 2)):
-            labels, count = cluster(items, BAYESIAN, minimum, np.inf if maximum is None else maximum, plda)
-            runs.append({"recording": name, "bayesian": True, "min": minimum, "max": maximum, "count": count, "labels": labels.tolist()})
+        pieces = draw_subsegments(items, rng)
+        np.save(DATA / f"clustering_{name}_subsegments.npy", pieces.embeddings.astype(np.float32))
+        recordings[name]["subsegments"] = {"indices": pieces.indices.tolist(), "every": pieces.every}
+        for with_pieces, minimum, maximum in ((p, a, b) for p in (False, True) for a, b in ((1, None), (4, 4), (1, 2))):
+            labels, count = cluster(
+                items, BAYESIAN, minimum, np.inf if maximum is None else maximum, plda, pieces if with_pieces else None
+            )
+            runs.append({"recording": name, "bayesian": True, "subsegments": with_pieces, "min": minimum, "max": maximum, "count": count, "labels": labels.tolist()})
     document = {"embedding": "drawn", **{key: np.asarray(value).tolist() for key, value in vars(plda).items()}}
     (DATA / "clustering.json").write_text(json.dumps({"recordings": recordings, "runs": runs, "plda": document}))
 

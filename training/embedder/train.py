@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--initial", type=Path, help="start from these weights, the .npz that export.py writes")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
@@ -73,7 +74,11 @@ def main() -> None:
     augment = Augmenter(args.work, args.seed + 1000 * step + 1)
     lengths = np.random.default_rng(args.seed + 1000 * step + 2)
     device = torch.device(args.device)
-    model = Embedder().to(device, memory_format=torch.channels_last)
+    model = Embedder()
+    if args.initial and not state:
+        stored = np.load(args.initial)
+        model.load_state_dict({k: torch.from_numpy(stored[k]).to(v.dtype) for k, v in model.state_dict().items()})
+    model.to(device, memory_format=torch.channels_last)
     classes = torch.from_numpy(crops.class_targets).to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=0.05, fused=True)
     if state:

@@ -5,23 +5,29 @@ import { cutAtHeight, type Merge } from './linkage.ts';
 import { VBX_DEFAULTS, vbx } from './vbx.ts';
 
 export interface BayesianParameters {
-  /** Recordings with less distinct speech are left to the linkage: there is too little evidence to weigh speakers by. */
-  readonly minSeconds: number;
+  /** Share of the evidence that lies in the subsegments, the rest in the local speakers. */
+  readonly subsegmentShare: number;
+  /** Subsegments that take part, at most. */
+  readonly maxSubsegments: number;
   /** Distance at which the tree is cut for the clusters to start from: low, because VBx merges and never splits. */
   readonly initialThreshold: number;
   /** Clusters to start from, at most. */
   readonly maxClusters: number;
   /** Fa of VBx: how much a second of speech counts. */
   readonly statisticsScale: number;
-  /** Fb of VBx: the larger, the fewer speakers remain. */
+  /** Fb of VBx, the larger, the fewer speakers remain: in a recording without speech… */
   readonly speakerRegularisation: number;
+  /** …plus so much for each second of speech, since nobody sounds the same for an hour… */
+  readonly regularisationPerSecond: number;
+  /** …and at most. */
+  readonly maxRegularisation: number;
   /** Speakers whose prior falls below this share of the largest are dropped. */
   readonly minPriorShare: number;
   /** So are those with less speech. */
   readonly minSpeakerSeconds: number;
 }
 
-/** What the Bayesian clustering looks at: local speakers with enough clean speech. */
+/** Local speakers with enough clean speech, and subsegments. */
 export interface BayesianItems {
   /** Shifted embeddings. */
   readonly speakers: LocalSpeakers;
@@ -29,9 +35,6 @@ export interface BayesianItems {
   readonly weights: Float64Array;
   /** [count] distinct seconds, how much evidence each is */
   readonly seconds: Float64Array;
-  /** [count, phi.length] in the PLDA space */
-  readonly features: Float64Array;
-  readonly phi: Float64Array;
 }
 
 /**
@@ -39,14 +42,16 @@ export interface BayesianItems {
  * their distinct seconds, since overlapping windows hear the same speech; of a long recording it finds the number of speakers
  * better than any distance does. The same as `training/calibration/clustering.py`.
  *
+ * @param features [count, phi.length] in the PLDA space, of the embeddings before the shift
  * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first
  */
 export function bayesianCentroids(
-  items: BayesianItems,
+  { speakers, weights, seconds }: BayesianItems,
+  features: Float64Array,
+  phi: Float64Array,
   tree: readonly Merge[],
   parameters: BayesianParameters,
 ): Float32Array {
-  const { speakers, weights, seconds, features, phi } = items;
   const { count, dimension, embeddings } = speakers;
   const cut = cutAtHeight(tree, count, parameters.initialThreshold);
   const anySize = { minClusterSeconds: 0, minClusterShare: 0 };
@@ -61,7 +66,12 @@ export function bayesianCentroids(
     }
     return best;
   });
-  const { statisticsScale, speakerRegularisation } = parameters;
+  const total = seconds.reduce((sum, value) => sum + value, 0);
+  const speakerRegularisation = Math.min(
+    parameters.maxRegularisation,
+    parameters.speakerRegularisation + parameters.regularisationPerSecond * total,
+  );
+  const { statisticsScale } = parameters;
   const settings = { ...VBX_DEFAULTS, statisticsScale, speakerRegularisation, maxIterations: 40 };
   const { gamma, pi, speakers: found } = vbx(features, phi, initial, settings, seconds);
   const speech = Array.from({ length: found }, (_, k) =>

@@ -1,4 +1,5 @@
-import { type LocalSpeakers, select } from '../local-speakers.ts';
+import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
+import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from '../subsegments.ts';
 import { assignWindows } from './assign.ts';
 import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
@@ -62,30 +63,30 @@ const MAX_TRIES = 50;
 
 type Pause = () => Promise<void>;
 
-/** Local speakers with what clustering needs of them; embeddings are shifted. */
+/** Local speakers with what clustering needs of them. */
 interface Weighted {
   readonly speakers: LocalSpeakers;
   /** [count] */
   readonly weights: Float64Array;
   /** [count] speech that each adds to the recording */
   readonly seconds: Float64Array;
-  /** Row of each among all local speakers. */
-  readonly rows: Int32Array;
 }
 
 export interface FindOptions {
   readonly pause?: Pause;
   /** Of the embedder that made the embeddings. */
   readonly plda?: Plda;
+  /** Short pieces of speech, further evidence where there is a PLDA. In a long recording they are thinned: one in `every` is left. */
+  readonly subsegments?: Subsegments & { readonly every: number };
 }
 
 /**
  * Finds the speakers of a recording.
  *
  * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
- * by the others; or, with a PLDA and enough speech, cut low and left to VBx. Centroids are refined under the rule that two
- * local speakers of one window are two people. A wanted number of speakers is read off the same tree. The same as
- * `training/calibration/clustering.py`.
+ * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. Centroids are refined under the
+ * rule that two local speakers of one window are two people. A wanted number of speakers is read off the same tree. The same
+ * as `training/calibration/clustering.py`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
  */
@@ -96,21 +97,24 @@ export async function findSpeakers(
   windowSeconds: WindowSeconds,
   options: FindOptions = {},
 ): Promise<ClusterModel> {
-  const { pause = async () => undefined, plda } = options;
+  const { pause = async () => undefined, plda, subsegments } = options;
   const weights = embeddingWeights(speakers);
   const shift = meanShift(speakers, weights, parameters.meanShare);
-  const rows = Int32Array.from({ length: speakers.count }, (_, row) => row);
-  const all = { speakers: shifted(speakers, shift), weights, seconds: distinctSeconds(speakers, windowSeconds), rows };
-  const evidence = plda === undefined ? undefined : { plda, embeddings: speakers };
-  let centroids = await startingCentroids(all, evidence, parameters, bounds, pause);
+  const seconds = distinctSeconds(speakers, windowSeconds);
+  const evidence =
+    plda === undefined ? undefined : { plda, pieces: asLocalSpeakers(subsegments, speakers.dimension), shift };
+  const original = { speakers, weights, seconds };
+  const found = await startingCentroids(original, evidence, parameters, bounds, shift, pause);
+  const { items } = found;
+  let { centroids } = found;
   const clusters = centroids.length / speakers.dimension;
   let previous: Int32Array | undefined;
   for (let round = 0; round < parameters.refinements && clusters > 1; round++) {
-    const found = assignWindows(all.speakers, centroids, clusters, parameters.temperature).clusterOf;
+    const assigned = assignWindows(items.speakers, centroids, clusters, parameters.temperature).clusterOf;
     // Without a change this was the last round; with an empty cluster the number of speakers would not stay.
-    if (equal(found, previous) || new Set(found).size < clusters) break;
-    centroids = centroidsOf(all.speakers, weights, found, clusters);
-    previous = found;
+    if (equal(assigned, previous) || new Set(assigned).size < clusters) break;
+    centroids = centroidsOf(items.speakers, items.weights, assigned, clusters);
+    previous = assigned;
     await pause();
   }
   return { clusters, dimension: speakers.dimension, shift, centroids, temperature: parameters.temperature };
@@ -134,38 +138,91 @@ function trainingSet({ speakers, weights, seconds }: Weighted, minCleanSeconds: 
     speakers: select(speakers, rows),
     weights: pick(weights),
     seconds: pick(seconds),
-    rows: Int32Array.from(rows),
   };
 }
 
-/** A PLDA and the embeddings as the embedder gave them. */
+/** What VBx works with besides the local speakers. */
 interface Evidence {
   readonly plda: Plda;
-  readonly embeddings: LocalSpeakers;
+  /** The subsegments, each a window of its own. */
+  readonly pieces: Weighted | undefined;
+  readonly shift: Float32Array;
 }
 
-/** [clusters, dimension] from the tree of the local speakers with enough clean speech. */
+interface Start {
+  /** [clusters, dimension] */
+  readonly centroids: Float32Array;
+  /** What the centroids are refined on: shifted local speakers, and subsegments where they take part. */
+  readonly items: Weighted;
+}
+
+/** Centroids from the tree of the local speakers with enough clean speech, and the subsegments. */
 async function startingCentroids(
-  all: Weighted,
+  original: Weighted,
   evidence: Evidence | undefined,
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
+  shift: Float32Array,
   pause: Pause,
-): Promise<Float32Array> {
-  const training = trainingSet(all, parameters.minCleanSeconds, 1);
-  const { speakers, seconds } = training;
+): Promise<Start> {
+  const all = { ...original, speakers: shifted(original.speakers, shift) };
+  const unshifted = withPieces(trainingSet(original, parameters.minCleanSeconds, 1), evidence, parameters);
+  const training = { ...unshifted, speakers: shifted(unshifted.speakers, shift) };
   const tree = await treeOf(training, parameters.sameWindowDistance, pause);
-  const total = seconds.reduce((sum, value) => sum + value, 0);
-  const found =
-    evidence !== undefined && total >= parameters.bayesian.minSeconds
-      ? bayesianCentroids(withFeatures(training, evidence), tree, parameters.bayesian)
-      : cutCentroids(training, tree, parameters);
-  const count = found.length / speakers.dimension;
-  if (count > bounds.max) return centroidsWanted(all, training, tree, bounds.max, parameters, pause);
-  if (count >= bounds.min) return found;
-  const larger = trainingSet(all, parameters.minCleanSecondsWanted, bounds.min);
-  const largerTree = await treeOf(larger, parameters.sameWindowDistance, pause);
-  return centroidsWanted(all, larger, largerTree, bounds.min, parameters, pause);
+  const centroids =
+    evidence === undefined
+      ? cutCentroids(training, tree, parameters)
+      : bayesianCentroids(
+          training,
+          project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count),
+          evidence.plda.phi,
+          tree,
+          parameters.bayesian,
+        );
+  const items = evidence === undefined ? all : training;
+  const count = centroids.length / all.speakers.dimension;
+  if (count >= bounds.min && count <= bounds.max) return { centroids, items };
+  if (count > bounds.max) {
+    return { centroids: await centroidsWanted(all, training, tree, bounds.max, parameters, pause), items: all };
+  }
+  const fewer = trainingSet(original, parameters.minCleanSecondsWanted, bounds.min);
+  const larger = withPieces(fewer, evidence, parameters);
+  const candidates = { ...larger, speakers: shifted(larger.speakers, shift) };
+  const largerTree = await treeOf(candidates, parameters.sameWindowDistance, pause);
+  return { centroids: await centroidsWanted(all, candidates, largerTree, bounds.min, parameters, pause), items: all };
+}
+
+/** The local speakers and the subsegments, the evidence of the recording's seconds shared out between the two. */
+function withPieces(training: Weighted, evidence: Evidence | undefined, parameters: ClusteringParameters): Weighted {
+  const pieces = evidence?.pieces;
+  if (evidence === undefined) return training;
+  if (pieces === undefined) return { ...training, weights: training.seconds };
+  const share = parameters.bayesian.subsegmentShare;
+  const seconds = Float64Array.from([
+    ...training.seconds.map((value) => (1 - share) * value),
+    ...pieces.seconds.map((value) => share * value),
+  ]);
+  const speakers = concatenate([training.speakers, pieces.speakers], training.speakers.dimension);
+  return { speakers, weights: seconds, seconds };
+}
+
+/** Subsegments as items of clustering: each is a window of its own. */
+function asLocalSpeakers(subsegments: FindOptions['subsegments'], dimension: number): Weighted | undefined {
+  if (subsegments === undefined || subsegments.count === 0) return undefined;
+  const { count, indices, embeddings, every } = subsegments;
+  const secondsEach = every * SUBSEGMENT_SHIFT_SECONDS;
+  const seconds = new Float64Array(count).fill(secondsEach);
+  const clean = new Float32Array(count).fill(secondsEach);
+  const speakers = {
+    count,
+    dimension,
+    embeddings,
+    windows: Int32Array.from(indices, (index) => -1 - index),
+    locals: new Uint8Array(count),
+    cleanSeconds: clean,
+    activeSeconds: clean,
+  };
+  return { speakers, weights: seconds, seconds };
 }
 
 /** Speakers by a cut at the tuned distance. */
@@ -179,11 +236,6 @@ function cutCentroids(
   const cut = cutAtHeight(tree, speakers.count, threshold);
   const chosen = largeClusters(cut, seconds, parameters);
   return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
-}
-
-function withFeatures({ speakers, weights, seconds, rows }: Weighted, { plda, embeddings }: Evidence) {
-  const original = select(embeddings, Array.from(rows)).embeddings;
-  return { speakers, weights, seconds, features: project(plda, original, speakers.count), phi: plda.phi };
 }
 
 async function treeOf({ speakers, weights }: Weighted, sameWindowDistance: number, pause: Pause): Promise<Merge[]> {

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts';
+
+/**
+ * Time and WebAssembly memory of one model on ten seconds of input, in a process of its own: memory never shrinks, so that two
+ * models in one process could not be told apart. Prints JSON.
+ *
+ *     tsx bench/model-cost.ts FILE segmentation|embedding
+ */
+const RUNS = 40;
+const WARM_UP = 5;
+const SEGMENTATION_SAMPLES = 160_000;
+const EMBEDDING_FRAMES = 998;
+const MEL_BANDS = 80;
+
+const [file, kind] = process.argv.slice(2);
+const wasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
+const runtime = createOnnxRuntime(new WebAssembly.Module(readFileSync(wasm)));
+const session = await runtime.createSession(readFileSync(file!));
+
+/** A fixed tone in noise: the time does not depend on what is heard, but denormal numbers would. */
+function signal(length: number): Float32Array {
+  let state = 1;
+  return Float32Array.from({ length }, (_, index) => {
+    state = (state * 48271) % 2147483647;
+    return 0.1 * Math.sin(index / 20) + 0.05 * (state / 2147483647 - 0.5);
+  });
+}
+
+const name = session.inputNames[0]!;
+const input =
+  kind === 'segmentation'
+    ? floatTensor(signal(SEGMENTATION_SAMPLES), [1, 1, SEGMENTATION_SAMPLES])
+    : floatTensor(signal(EMBEDDING_FRAMES * MEL_BANDS), [1, EMBEDDING_FRAMES, MEL_BANDS]);
+const times: number[] = [];
+for (let run = 0; run < WARM_UP + RUNS; run++) {
+  const from = performance.now();
+  await session.run({ [name]: input });
+  if (run >= WARM_UP) times.push(performance.now() - from);
+}
+times.sort((a, b) => a - b);
+const cost = { medianMs: times[RUNS / 2], fastestMs: times[0], memoryBytes: runtime.memoryBytes() };
+process.stdout.write(`${JSON.stringify(cost)}\n`);

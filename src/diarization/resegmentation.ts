@@ -1,0 +1,83 @@
+import type { ClusterModel } from './clustering/strategy.ts';
+import { SUBSEGMENT_SHIFT_SAMPLES, type Subsegments } from './subsegments.ts';
+import { dot, normalise } from './vectors.ts';
+
+export interface ResegmentationParameters {
+  /** 0…1, see `DiarizationSettings.subsegments`. */
+  readonly weight: number;
+  readonly temperature: number;
+}
+
+/** Subsegments that may still be needed: frames are finished a window after they were first seen. */
+const KEPT = 256;
+
+/**
+ * Lets the subsegments have their say about who speaks: a local speaker who is two people cannot be parted by assigning it,
+ * but its subsegments can. Where one person speaks, the activations of the speakers are blended with the subsegments'
+ * posteriors, interpolated between the two around the frame; the surer it is that several do, the more they stay.
+ */
+export class Resegmenter {
+  readonly #posteriors = new Map<number, Float32Array>();
+
+  constructor(
+    private readonly model: ClusterModel,
+    private readonly parameters: ResegmentationParameters,
+    private readonly centreOfFrame: (frame: number) => number,
+  ) {}
+
+  /** Subsegments of the next part; those of the frames that are finished next must be among them or those before. */
+  add({ count, dimension, indices, embeddings }: Subsegments): void {
+    const { clusters, shift, centroids } = this.model;
+    const vector = new Float32Array(dimension);
+    for (let row = 0; row < count; row++) {
+      for (let d = 0; d < dimension; d++) vector[d] = embeddings[row * dimension + d]! - shift[d]!;
+      normalise(vector, 0, dimension);
+      const posterior = new Float32Array(clusters);
+      let largest = Number.NEGATIVE_INFINITY;
+      for (let cluster = 0; cluster < clusters; cluster++) {
+        posterior[cluster] = dot(vector, 0, centroids, cluster * dimension, dimension) / this.parameters.temperature;
+        largest = Math.max(largest, posterior[cluster]!);
+      }
+      let sum = 0;
+      for (let cluster = 0; cluster < clusters; cluster++) {
+        posterior[cluster] = Math.exp(posterior[cluster]! - largest);
+        sum += posterior[cluster]!;
+      }
+      for (let cluster = 0; cluster < clusters; cluster++) posterior[cluster]! /= sum;
+      this.#posteriors.set(indices[row]!, posterior);
+    }
+  }
+
+  /**
+   * Blends in place.
+   * @param expected number of speakers at once
+   * @param values [clusters] activations or probabilities of the speakers
+   */
+  blend(frame: number, expected: number, values: Float32Array): void {
+    const certainty = Math.min(1, Math.max(0, 1.5 - expected));
+    const position = this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES;
+    const before = Math.floor(position);
+    const left = this.#posteriors.get(before);
+    const right = this.#posteriors.get(before + 1);
+    if (certainty === 0 || (left === undefined && right === undefined)) return;
+    const towardsRight = left === undefined ? 1 : right === undefined ? 0 : position - before;
+    const weight = this.parameters.weight * certainty;
+    let total = 0;
+    for (const value of values) total += value;
+    total = Math.min(1, total);
+    for (let cluster = 0; cluster < values.length; cluster++) {
+      const posterior = (1 - towardsRight) * (left?.[cluster] ?? 0) + towardsRight * (right?.[cluster] ?? 0);
+      values[cluster] = (1 - weight) * values[cluster]! + weight * total * posterior;
+    }
+  }
+
+  /** Forgets what lies far before the frame. */
+  discardBefore(frame: number): void {
+    if (this.#posteriors.size <= KEPT) return;
+    const first = Math.floor(this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES) - 1;
+    for (const index of this.#posteriors.keys()) {
+      if (index >= first) break;
+      this.#posteriors.delete(index);
+    }
+  }
+}
