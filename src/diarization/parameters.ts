@@ -56,11 +56,11 @@ const PRECISION_2: DiarizationSettings = {
     minClusterShare: 0.06,
     refinements: 6,
     maxItems: 2400,
-    temperature: 0.15,
+    temperature: 0.1,
     bayesian: {
       subsegmentShare: 0.25,
       maxSubsegments: 800,
-      initialThreshold: 0.6,
+      initialThreshold: 0.65,
       maxClusters: 30,
       statisticsScale: 0.5,
       speakerRegularisation: 1.5,
@@ -71,7 +71,7 @@ const PRECISION_2: DiarizationSettings = {
     },
   },
   reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
-  confidence: { slope: 0.28, offset: 0.43 },
+  confidence: { slope: 0.571, offset: 0.313 },
 };
 
 const COMMUNITY_1: DiarizationSettings = {

@@ -40,7 +40,7 @@ class Bayesian:
     """Named as in `BayesianParameters` of the TypeScript."""
 
     subsegment_share: float = 0.25
-    initial_threshold: float = 0.6
+    initial_threshold: float = 0.65
     max_clusters: int = 30
     statistics_scale: float = 0.5
     speaker_regularisation: float = 1.5

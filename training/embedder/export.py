@@ -4,7 +4,7 @@
 
 Writes ``embedder-v<version>.onnx`` (``feats`` [B, T, 80] -> ``embs`` [B, 192], the signature and metadata that WeSpeaker's
 and sherpa-onnx's runtimes read), ``…-trunk.onnx`` (``feats`` -> ``frames``, ``logits`` [B, ceil(T/2), 512]) and ``…-head.onnx``
-(``pooled`` [B, 1024] -> ``embs``). Batch normalisation is folded into the convolutions. Also writes the weights as ``.npz``
+(``pooled`` [B, 1024] -> ``embs``). Batch normalisation is folded into the convolutions; only the whole model carries the metadata. Also writes the weights as ``.npz``
 in float16, from which training can go on (``--initial``).
 """
 
@@ -62,11 +62,11 @@ def metadata(version: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def write(module: nn.Module, example: torch.Tensor, path: Path, inputs: list[str], outputs: list[str], axes: dict, version: str) -> None:
-    """Export, attach the metadata, check the file and compare its outputs with PyTorch on two more shapes."""
+def write(module: nn.Module, example: torch.Tensor, path: Path, inputs: list[str], outputs: list[str], axes: dict, facts: dict[str, str]) -> None:
+    """Export, attach the facts as metadata, check the file and compare its outputs with PyTorch on two more shapes."""
     torch.onnx.export(module, (example,), str(path), input_names=inputs, output_names=outputs, dynamic_axes=axes, opset_version=OPSET, dynamo=False)
     graph = onnx.load(path)
-    for key, value in metadata(version).items():
+    for key, value in facts.items():
         graph.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(graph)
     onnx.save(graph, path)
@@ -100,10 +100,10 @@ def main() -> None:
     feats, pooled = torch.randn(2, 300, 80), torch.randn(2, 1024)
     stem = args.out / f"embedder-v{args.version}"
     time_axes = {0: "B", 1: "T"}
-    write(model, feats, Path(f"{stem}.onnx"), ["feats"], ["embs"], {"feats": time_axes, "embs": {0: "B"}}, args.version)
+    write(model, feats, Path(f"{stem}.onnx"), ["feats"], ["embs"], {"feats": time_axes, "embs": {0: "B"}}, metadata(args.version))
     write(model.trunk, feats, Path(f"{stem}-trunk.onnx"), ["feats"], ["frames", "logits"],
-          {"feats": time_axes, "frames": time_axes, "logits": time_axes}, args.version)  # fmt: skip
-    write(model.head, pooled, Path(f"{stem}-head.onnx"), ["pooled"], ["embs"], {"pooled": {0: "B"}, "embs": {0: "B"}}, args.version)
+          {"feats": time_axes, "frames": time_axes, "logits": time_axes}, {})  # fmt: skip
+    write(model.head, pooled, Path(f"{stem}-head.onnx"), ["pooled"], ["embs"], {"pooled": {0: "B"}, "embs": {0: "B"}}, {})
 
 
 if __name__ == "__main__":

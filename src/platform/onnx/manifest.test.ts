@@ -39,14 +39,15 @@ describe('models/manifest.json', () => {
 });
 
 describe('parseManifest', () => {
-  it('loads the two halves of a split embedder, not its whole form', () => {
+  it('loads the two halves of a split embedder and its PLDA, not its whole form', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
       'segmentation-v0.onnx',
-      'embedder-v0-trunk.onnx',
-      'embedder-v0-head.onnx',
+      'embedder-v1-trunk.onnx',
+      'embedder-v1-head.onnx',
+      'embedder-v1-plda.json',
     ]);
-    expect(allFiles(pack).length).toBe(4);
+    expect(allFiles(pack).length).toBe(5);
   });
 
   const broken: [string, (manifest: ReturnType<typeof json>) => void][] = [

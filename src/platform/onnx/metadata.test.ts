@@ -9,13 +9,13 @@ describe('readOnnxMetadata', () => {
     const segmentation = readOnnxMetadata(model('segmentation-v0.onnx'));
     expect(segmentation.get('receptive_field_shift')).toBe('320');
     expect(segmentation.get('classes')).toBe('none,1,2,3,1+2,1+3,2+3');
-    expect(readOnnxMetadata(model('embedder-v0.onnx')).get('output_dim')).toBe('192');
-    expect(readOnnxMetadata(model('embedder-v0-trunk.onnx')).size).toBe(0);
+    expect(readOnnxMetadata(model('embedder-v1.onnx')).get('output_dim')).toBe('192');
+    expect(readOnnxMetadata(model('embedder-v1-trunk.onnx')).size).toBe(0);
   });
 
   it('refuses what is no protobuf', () => {
     expect(() => readOnnxMetadata(new TextEncoder().encode('<!doctype html>'))).toThrow(/not an ONNX model/);
-    const bytes = model('embedder-v0-head.onnx');
+    const bytes = model('embedder-v1-head.onnx');
     expect(() => readOnnxMetadata(bytes.subarray(0, bytes.length - 100))).toThrow(/not an ONNX model/);
   });
 });

@@ -52,7 +52,7 @@ describe('segmentation', () => {
     const page = new TextEncoder().encode('<html>not found</html>');
     await expect(createSegmentation(runtime, page, pack.segmentation)).rejects.toThrow(/not an ONNX model/);
     const wrong = { ...pack.segmentation, facts: { ...pack.segmentation.facts, classes: 8 } };
-    await expect(createSegmentation(runtime, bytes('embedder-v0-head.onnx'), wrong)).rejects.toThrow(/powerset/);
+    await expect(createSegmentation(runtime, bytes('embedder-v1-head.onnx'), wrong)).rejects.toThrow(/powerset/);
   });
 
   it.skipIf(!hasReference)('runs segmentation-3.0 by its manifest entry alone', async () => {
@@ -75,10 +75,10 @@ describe('embedding', () => {
   it('gives the same from two halves as from the whole, within 1e-5', async () => {
     const halves = await createEmbedding(
       runtime,
-      { form: 'split', trunk: bytes('embedder-v0-trunk.onnx'), head: bytes('embedder-v0-head.onnx') },
+      { form: 'split', trunk: bytes('embedder-v1-trunk.onnx'), head: bytes('embedder-v1-head.onnx') },
       pack.embedding,
     );
-    const one = await createEmbedding(runtime, { form: 'whole', model: bytes('embedder-v0.onnx') }, whole);
+    const one = await createEmbedding(runtime, { form: 'whole', model: bytes('embedder-v1.onnx') }, whole);
     if (halves.form !== 'split' || one.form !== 'whole') throw new Error('unexpected form');
     const trunk = await halves.trunk(feats, 600);
     expect([trunk.frameCount, trunk.channels, trunk.frames.length]).toEqual([300, 512, 300 * 512]);
@@ -93,7 +93,7 @@ describe('embedding', () => {
 
   it('refuses an entry that contradicts the file', async () => {
     const other = { ...whole, facts: { ...whole.facts, dimension: 256 } } as EmbeddingEntry;
-    const model = { form: 'whole', model: bytes('embedder-v0.onnx') } as const;
+    const model = { form: 'whole', model: bytes('embedder-v1.onnx') } as const;
     await expect(createEmbedding(runtime, model, other)).rejects.toThrow(/output_dim 192/);
     await expect(createEmbedding(runtime, model, pack.embedding)).rejects.toThrow(/split embedder/);
   });

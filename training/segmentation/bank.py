@@ -1,0 +1,185 @@
+"""The prepared voices and noises: drawing speakers, stretches of their speech, and stretches of noise."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .frontend import BANDS, mel_power
+from .labels import runs
+
+SET_WEIGHT = {"gsc": 0.35, "alnum-accents": 0.3, "arabic-sc": 0.4, "msc-malayalam": 0.6, "vctk-vits-tts": 0.6, "speechocean762": 0.8}
+"""Sets of single words, spellings, few texts or synthetic voices are drawn less often."""
+
+MIN_ISLAND_FRAMES = 12
+MIN_VOICE_FRAMES = 60
+ONE_SET_SHARE = 0.55
+WHITE_SECONDS = 60
+
+
+@dataclass
+class Entry:
+    """One voice at one speed. Islands are (start, end, clip) in frames; rows tell where each variant starts in the feature file,
+    sample_offset where the samples lie in `voices.i16` (None at other speeds).
+    """
+
+    speaker: str
+    set: str
+    rows: dict[str, int]
+    labels: np.ndarray
+    frames: int
+    islands: list[tuple[int, int, int]]
+    sample_offset: int | None
+
+
+@dataclass
+class Span:
+    """Frames [start, end) of an entry; `until` is where its tail (reverberation, breath) may be followed to."""
+
+    entry: Entry
+    start: int
+    end: int
+    until: int
+
+
+class VoiceBank:
+    """All voices of one split ("train" or "dev")."""
+
+    def __init__(self, work: Path, split: str, rng: np.random.Generator):
+        self.rng = rng
+        self.mels = np.memmap(work / "mels.f16", "f2", "r").reshape(-1, BANDS)
+        labels = np.fromfile(work / "mels.labels.u8", "u1")
+        self.entries: list[Entry] = []
+        for item in json.loads((work / "mels.json").read_text()):
+            if item["split"] != split:
+                continue
+            own = labels[item["label_row"] : item["label_row"] + item["frames"]]
+            islands = []
+            for start, end in runs(own):
+                for clip, (first, last) in enumerate(item["clips"]):
+                    a, b = max(start, first), min(end, last)
+                    if b - a >= MIN_ISLAND_FRAMES:
+                        islands.append((a, b, clip))
+            if sum(b - a for a, b, _ in islands) >= MIN_VOICE_FRAMES:
+                self.entries.append(Entry(item["speaker"], item["set"], item["rows"], own, item["frames"], islands, item.get("sample_offset")))
+        seconds = np.array([sum(b - a for a, b, _ in e.islands) / 100 for e in self.entries])
+        weight = np.minimum(20, seconds) ** 0.5 * np.array([SET_WEIGHT.get(e.set, 1.0) for e in self.entries])
+        self.cumulative = np.cumsum(weight / weight.sum())
+        self.of_set: dict[str, list[int]] = {}
+        for number, entry in enumerate(self.entries):
+            self.of_set.setdefault(entry.set, []).append(number)
+        self.set_cumulative = {name: np.cumsum(weight[which]) / weight[which].sum() for name, which in self.of_set.items()}
+
+    def draw(self) -> int:
+        return min(int(np.searchsorted(self.cumulative, self.rng.random())), len(self.entries) - 1)
+
+    def draw_speakers(self, count: int) -> list[int]:
+        """Numbers of entries of different speakers, half of the time all of one set (harder to tell apart)."""
+        pool = None
+        if self.rng.random() < ONE_SET_SHARE:
+            name = self.entries[self.draw()].set
+            pool = name if len(self.of_set[name]) >= 40 else None
+        chosen: list[int] = []
+        for _ in range(200):
+            if len(chosen) == count:
+                break
+            if pool is None:
+                number = self.draw()
+            else:
+                at = int(np.searchsorted(self.set_cumulative[pool], self.rng.random()))
+                number = self.of_set[pool][min(at, len(self.of_set[pool]) - 1)]
+            if all(self.entries[number].speaker != self.entries[other].speaker for other in chosen):
+                chosen.append(number)
+        return chosen
+
+    def _quiet_frame(self, entry: Entry, near: int, low: int, high: int) -> int:
+        """The frame of least power within 0.25 s of `near`, inside (low, high): where to cut."""
+        low, high = max(low, near - 25), min(high, near + 25)
+        if high - low < 4:
+            return near
+        row = entry.rows["dry"]
+        power = np.asarray(self.mels[row + low : row + high, 4:40], np.float32).sum(1)
+        power = np.convolve(power, np.ones(3), "same")
+        power[[0, -1]] = np.inf
+        return low + int(np.argmin(power))
+
+    def draw_span(self, number: int, frames: int) -> Span:
+        """About `frames` frames of one clip: an island, a piece of one, or several with short pauses between them."""
+        rng, entry = self.rng, self.entries[number]
+        islands = entry.islands
+        at = int(rng.integers(len(islands)))
+        if frames < 120:
+            for _ in range(6):
+                other = int(rng.integers(len(islands)))
+                if islands[other][1] - islands[other][0] < frames * 1.5:
+                    at = other
+                    break
+        start, end, clip = islands[at]
+        if end - start > frames * 1.6 and rng.random() < 0.5:
+            start = self._quiet_frame(entry, start + int(rng.random() * (end - start - frames)), start, end)
+        while end - start < frames and at + 1 < len(islands) and islands[at + 1][2] == clip and islands[at + 1][0] - end < 90:
+            at += 1
+            end = islands[at][1]
+        if end - start > frames * 1.25:
+            end = self._quiet_frame(entry, start + frames, start + int(0.7 * frames), min(end, start + int(1.4 * frames)))
+        end = min(max(end, start + 10), entry.frames)
+        following = next((first for first, _, _ in islands if first >= end), entry.frames)
+        until = min(end + 30, following - 3, entry.frames) if following > end + 6 else end + 2
+        return Span(entry, start, end, min(max(until, end), entry.frames))
+
+    def power(self, entry: Entry, variant: str, start: int, end: int) -> np.ndarray:
+        """Mel power [end - start, 64] of a variant; an entry that lacks it gives "near" for "far", else "dry"."""
+        rows = entry.rows
+        if variant not in rows:
+            variant = "near" if variant == "far" and "near" in rows else "dry"
+        row = rows[variant]
+        root = np.asarray(self.mels[row + start : row + end], np.float32)
+        return root * root
+
+    def babble(self, talkers: int, frames: int) -> np.ndarray:
+        """Several voices at once in a room, [frames, 64], mean power not normalised."""
+        out = np.zeros((frames, BANDS), np.float32)
+        for number in self.draw_speakers(talkers):
+            entry = self.entries[number]
+            whole = self.power(entry, "near", 0, entry.frames)
+            at = int(self.rng.integers(entry.frames))
+            out += np.take(whole, np.arange(at, at + frames) % entry.frames, axis=0) * 10 ** (self.rng.normal(0, 3) / 10)
+        return out
+
+
+class NoiseBank:
+    """Stored noises and music, and white noise (mean 1 in every band)."""
+
+    def __init__(self, work: Path, rng: np.random.Generator):
+        self.rng = rng
+        self.mels = np.fromfile(work / "noise.f16", "f2").reshape(-1, BANDS)
+        index = json.loads((work / "noise.json").read_text())
+        self.music = [item for item in index if item["kind"] == "music"]
+        self.noises = [item for item in index if item["kind"] == "noise"]
+        power = mel_power(np.random.default_rng(1).standard_normal(16_000 * WHITE_SECONDS).astype(np.float32))
+        self.white_power = (power / power.mean(0)).astype(np.float32)
+
+    def white(self, frames: int) -> np.ndarray:
+        """[frames, 64] of white noise divided by its mean per band: a random flutter around 1."""
+        start = int(self.rng.integers(len(self.white_power) - frames))
+        return self.white_power[start : start + frames]
+
+    def stored(self, frames: int, music: bool = False) -> np.ndarray:
+        """A stretch of a recording, repeated where it is too short; ESC-10 (loud events) half as often as its number of clips says."""
+        rng = self.rng
+        items = self.music if music else self.noises
+        item = items[int(rng.integers(len(items)))]
+        if not music and item["file"].startswith("esc10") and rng.random() < 0.5:
+            for _ in range(5):
+                item = items[int(rng.integers(len(items)))]
+                if not item["file"].startswith("esc10"):
+                    break
+        start, count = int(rng.integers(item["frames"])), item["frames"]
+        root = self.mels[item["row"] : item["row"] + count].astype(np.float32) if count < 4000 else None
+        if root is None:
+            start = int(rng.integers(count - frames))
+            root = self.mels[item["row"] + start : item["row"] + start + frames].astype(np.float32)
+            return root * root
+        root = np.take(root, np.arange(start, start + frames) % count, axis=0)
+        return root * root

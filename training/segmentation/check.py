@@ -1,0 +1,68 @@
+"""Checks that need no data: the C kernels against PyTorch, the classes' permutations, and the scoring on a hand-made case."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from .evaluate import score
+from .kernels import Depthwise, bidirectional_gru
+from .losses import permutation_loss, soft_label_loss
+from .model import CLASS_SPEAKERS
+
+TOLERANCE = 2e-3
+"""Relative; the gradient of the recurrent weights is summed in bfloat16 and gets ten times as much."""
+
+
+def _gradients(module: nn.Module, x: torch.Tensor, weight: torch.Tensor, run) -> dict[str, torch.Tensor]:
+    module.zero_grad()
+    x.grad = None
+    out = run()
+    (out * weight).sum().backward()
+    return {"out": out.detach(), "x": x.grad.clone(), **{name: p.grad.clone() for name, p in module.named_parameters()}}
+
+
+def _compare(name: str, expected: dict[str, torch.Tensor], got: dict[str, torch.Tensor]) -> None:
+    for key, value in expected.items():
+        difference = float((value - got[key]).abs().max() / value.abs().max())
+        if difference > TOLERANCE * (10 if "weight_hh" in key else 1):
+            raise AssertionError(f"{name}, {key}: {difference:.1e}")
+    print(f"{name}: equal")
+
+
+def check_kernels() -> None:
+    torch.manual_seed(0)
+    x, weight = torch.randn(6, 50, 128, requires_grad=True), torch.randn(6, 50, 128)
+    gru = nn.GRU(128, 64, batch_first=True, bidirectional=True)
+    _compare("GRU", _gradients(gru, x, weight, lambda: gru(x)[0]), _gradients(gru, x, weight, lambda: bidirectional_gru(gru, x)))
+    conv = nn.Conv1d(128, 128, 15, padding=7, groups=128)
+    plain = _gradients(conv, x, weight, lambda: conv(x.transpose(1, 2)).transpose(1, 2))
+    _compare("depthwise convolution", plain, _gradients(conv, x, weight, lambda: Depthwise.apply(x, conv.weight, conv.bias)))
+
+
+def check_losses() -> None:
+    """Both losses are the same for hard labels, whatever the order of the speakers."""
+    rng = torch.Generator().manual_seed(1)
+    classes = torch.randint(7, (4, 100), generator=rng)
+    logs = torch.randn(4, 100, 7, generator=rng).log_softmax(-1)
+    hard = permutation_loss(logs, CLASS_SPEAKERS[classes].permute(0, 2, 1), torch.ones(4, 100))
+    for order in ([0, 1, 2], [2, 0, 1], [1, 0, 2]):
+        labels = CLASS_SPEAKERS[classes][:, :, order].permute(0, 2, 1)
+        assert torch.allclose(permutation_loss(logs, labels, torch.ones(4, 100)), hard, atol=1e-5)
+    assert torch.allclose(soft_label_loss(logs, torch.eye(7)[classes]), hard, atol=1e-5)
+    print("losses: equal")
+
+
+def check_scoring() -> None:
+    reference, guess = np.zeros((2, 100), np.uint8), np.zeros((3, 100), np.uint8)
+    reference[0, :50], reference[1, 40:80] = 1, 1
+    guess[2, :45], guess[0, 45:90] = 1, 1
+    counts = score(reference, guess)
+    expected = dict(total=90, missed=10, false_alarm=10, confusion=0, overlap=10, overlap_found=0, speech_missed=0, speech_invented=10)
+    assert dict(counts) == expected, counts
+    print("scoring: as expected")
+
+
+if __name__ == "__main__":
+    check_kernels()
+    check_losses()
+    check_scoring()

@@ -1,0 +1,133 @@
+"""The network: log-mel features [N,64,frames at 100 Hz] -> log-probabilities of seven powerset classes at 50 Hz.
+
+Convolutions to 25 Hz, then twice an attention block and a bidirectional GRU, then back to 50 Hz with a skip connection. Two heads (speaker
+embeddings of frames) exist for training only and are dropped at export.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .frontend import BANDS
+from .kernels import Depthwise, bidirectional_gru
+
+CLASSES = "none,1,2,3,1+2,1+3,2+3"
+CLASS_SPEAKERS = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
+"""Which of the three local speakers each class holds, [7,3]."""
+
+WIDTH, HEADS, FEED_FORWARD, GRU_UNITS, TAPS, SKIP = 128, 4, 192, 64, 15, 96
+IDENTITY_SIZE, PAIR_SIZE = 64, 48
+TRAINING_ONLY = ("identity_head", "pair_head", "pair_scale")
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention without a position code, [B,T,128] -> [B,T,128]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, time, _ = x.shape
+        size = WIDTH // HEADS
+        query, key, value = self.qkv(x).reshape(batch, -1, 3, HEADS, size).permute(2, 0, 3, 1, 4).unbind(0)
+        weights = torch.matmul(query * size**-0.5, key.transpose(2, 3)).softmax(-1)
+        return self.out(torch.matmul(weights, value).transpose(1, 2).reshape(batch, -1, WIDTH))
+
+
+class AttentionBlock(nn.Module):
+    """Pre-norm residual block: depthwise convolution + pointwise, self-attention, feed-forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm_conv, self.norm_attention, self.norm_forward = (nn.LayerNorm(WIDTH) for _ in range(3))
+        self.depthwise = nn.Conv1d(WIDTH, WIDTH, TAPS, padding=TAPS // 2, groups=WIDTH)
+        self.pointwise = nn.Linear(WIDTH, WIDTH)
+        self.attention = SelfAttention()
+        self.widen, self.narrow = nn.Linear(WIDTH, FEED_FORWARD), nn.Linear(FEED_FORWARD, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm_conv(x)
+        if self.training:
+            y = Depthwise.apply(y, self.depthwise.weight, self.depthwise.bias)
+        else:
+            y = self.depthwise(y.transpose(1, 2)).transpose(1, 2)
+        x = x + self.pointwise(torch.relu(y))
+        x = x + self.attention(self.norm_attention(x))
+        return x + self.narrow(torch.relu(self.widen(self.norm_forward(x))))
+
+
+class GruBlock(nn.Module):
+    """Residual bidirectional GRU of 64 units a side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+        self.gru = nn.GRU(WIDTH, GRU_UNITS, batch_first=True, bidirectional=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm(x)
+        return x + (bidirectional_gru(self.gru, y) if self.training else self.gru(y)[0])
+
+
+class Segmentation(nn.Module):
+    """See the module's docstring; `identities` is the number of training voices of the identity loss (0: none)."""
+
+    def __init__(self, identities: int = 0) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv1d(BANDS, WIDTH, 6, stride=2, padding=2, bias=False), nn.BatchNorm1d(WIDTH)
+        self.conv2, self.norm2 = nn.Conv1d(WIDTH, WIDTH, 3, padding=1, bias=False), nn.BatchNorm1d(WIDTH)
+        self.down = nn.Conv1d(WIDTH, WIDTH, 2, stride=2)
+        self.blocks = nn.ModuleList([AttentionBlock(), GruBlock(), AttentionBlock(), GruBlock()])
+        self.norm = nn.LayerNorm(WIDTH)
+        self.up, self.skip = nn.Linear(WIDTH, 2 * SKIP), nn.Conv1d(WIDTH, SKIP, 1)
+        self.conv3, self.out = nn.Conv1d(SKIP, 64, 3, padding=1), nn.Linear(64, 7)
+        self.identity_head, self.pair_head = nn.Linear(WIDTH, IDENTITY_SIZE), nn.Linear(WIDTH, PAIR_SIZE)
+        self.pair_scale = nn.Parameter(torch.tensor([5.0, -2.0]))
+        self.identity_centres = nn.Parameter(torch.randn(identities, IDENTITY_SIZE) * 0.1) if identities else None
+
+    def forward(self, x: Tensor, heads: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        """x [N,64,F100] -> [N,F50,7]; with `heads` also identity embeddings [N,F25,64] and pair embeddings [N,F25,48]."""
+        fine = torch.relu(self.norm1(self.conv1(x)))
+        fine = fine + torch.relu(self.norm2(self.conv2(fine)))
+        z = self.down(fine).transpose(1, 2).float()
+        first = z
+        for number, block in enumerate(self.blocks):
+            z = block(z)
+            if number == 0:
+                first = z
+        z = self.norm(z)
+        batch = z.shape[0]
+        wide = self.up(z).reshape(batch, -1, SKIP).transpose(1, 2)
+        wide = torch.relu(wide + self.skip(fine)[:, :, : wide.shape[2]])
+        wide = torch.relu(self.conv3(wide)).transpose(1, 2)
+        logs = F.log_softmax(self.out(wide).float(), -1)
+        if not heads:
+            return logs
+        return logs, self.identity_head(first).float(), self.pair_head(z).float()
+
+
+_OLD_NAMES = {
+    "c1": "conv1", "b1": "norm1", "c2": "conv2", "b2": "norm2", "dn": "down", "nf": "norm", "sk": "skip", "c3": "conv3",
+    "e1": "identity_head", "e2": "pair_head", "ab": "pair_scale", "L": "blocks", "n1": "norm_conv", "n2": "norm_attention",
+    "n3": "norm_forward", "c": "depthwise", "p": "pointwise", "a": "attention", "o": "out", "f1": "widen", "f2": "narrow", "n": "norm",
+    "g": "gru",
+}  # fmt: skip
+
+
+def load_weights(path: str, identities: int = 0) -> Segmentation:
+    """A model with the averaged weights of a checkpoint ("average" in it), of a plain state_dict, or of version 0 (short names)."""
+    state = torch.load(path, map_location="cpu")
+    state = state.get("average", state)
+    if "c1.weight" in state:
+        state = {".".join(_OLD_NAMES.get(part, part) for part in name.split(".")): value for name, value in state.items()}
+    model = Segmentation(identities)
+    wanted = model.state_dict()
+    kept = {name: value.to(wanted[name].dtype) for name, value in state.items() if name in wanted and value.shape == wanted[name].shape}
+    model.load_state_dict(kept, strict=False)
+    missing = [name for name in wanted if name not in kept and not name.endswith("num_batches_tracked")]
+    missing = [name for name in missing if not name.startswith((*TRAINING_ONLY, "identity_centres"))]
+    if missing:
+        raise ValueError(f"{path} lacks {missing}")
+    return model

@@ -1,0 +1,132 @@
+"""Where and how a simulated conversation takes place: levels, rooms and lines of the speakers, noise and the channel of the recording."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import expit
+
+from .frontend import BAND_HZ, BANDS
+from .sounds import OCTAVES, random_curve, to_power
+
+KINDS = ("separate", "meeting", "call")
+
+
+@dataclass
+class Track:
+    """How one speaker is recorded. A tail gain of None means no added reverberation (the variant may hold a room of its own)."""
+
+    level_db: float
+    variant: str
+    equaliser: np.ndarray
+    warp: float
+    turn_spread_db: float
+    tail_gain: np.ndarray | None = None
+
+
+@dataclass
+class Scene:
+    """One window's surroundings; levels in dB relative to a speaker at 0 dB."""
+
+    kind: str
+    tracks: list[Track] = field(default_factory=list)
+    tail_decay: np.ndarray | None = None
+    snr_db: float = 40.0
+
+
+def telephone_db(rng: np.random.Generator) -> np.ndarray:
+    """The band of a telephone line in dB, [64]."""
+    depth = rng.uniform(30, 70)
+    low = depth * expit((rng.uniform(180, 330) - BAND_HZ) / 30)
+    return -low - depth * expit((BAND_HZ - rng.uniform(3200, 3700)) / 60)
+
+
+def band_limit_db(rng: np.random.Generator) -> np.ndarray:
+    """Sampled at 8 kHz, or cut somewhere between 5 and 7.5 kHz by a codec, [64]."""
+    depth = rng.uniform(30, 70)
+    if rng.random() < 0.55:
+        return -1.3 * depth * expit((BAND_HZ - rng.uniform(3800, 4000)) / 30)
+    return -depth * expit((BAND_HZ - rng.uniform(5000, 7500)) / 100)
+
+
+def draw_snr_db(rng: np.random.Generator, kind: str) -> float:
+    u = rng.random()
+    if kind == "meeting":
+        return rng.uniform(28, 50) if u < 0.3 else rng.uniform(14, 28) if u < 0.85 else rng.uniform(4, 14)
+    return rng.uniform(30, 55) if u < 0.3 else rng.uniform(12, 30) if u < 0.8 else rng.uniform(0, 12)
+
+
+def _own_curve(rng: np.random.Generator) -> np.ndarray:
+    return random_curve(rng, 2.5) if rng.random() < 0.6 else np.zeros(BANDS)
+
+
+def _warp(rng: np.random.Generator) -> float:
+    return rng.normal(0, 0.03) if rng.random() < 0.35 else 0.0
+
+
+def _dry_variant(rng: np.random.Generator, codec_share: float) -> str:
+    return "codec" if rng.random() < codec_share else "dry"
+
+
+def separate(rng: np.random.Generator, speakers: int) -> Scene:
+    """Everybody with an own microphone, room and equaliser: mixed recordings, conference calls."""
+    scene = Scene("separate", snr_db=draw_snr_db(rng, "separate"))
+    far = rng.random() < 0.35
+    for _ in range(speakers):
+        variant = _dry_variant(rng, 0.2) if not far and rng.random() < 0.75 else str(rng.choice(["near", "far"], p=[0.65, 0.35]))
+        level_db = float(np.clip(rng.normal(0, 5), -14, 10))
+        scene.tracks.append(Track(level_db, variant, _own_curve(rng), _warp(rng), 1.5))
+    return scene
+
+
+def meeting(rng: np.random.Generator, speakers: int) -> Scene:
+    """One room, one microphone or a mix of microphones: distances set both level and reverberation, noise and tail are common.
+
+    Levels differ by up to 20 dB. A third of the meetings are far-field as a whole; a quarter are close-talk mixes with little tail. In nearly half of
+    them the voices come from the recordings convolved with a room response, and the added tail is weaker.
+    """
+    scene = Scene("meeting", snr_db=draw_snr_db(rng, "meeting"))
+    t60_seconds = rng.uniform(0.2, 0.9) * np.exp(-0.15 * np.maximum(OCTAVES, -2))
+    scene.tail_decay = (10.0 ** (-0.06 / t60_seconds)).astype(np.float32)
+    u = rng.random()
+    ratio_db = rng.uniform(-8, 2) if u < 0.33 else rng.uniform(8, 20) if u < 0.58 else rng.uniform(0, 10)
+    spread_db, room_curve = rng.uniform(1, 8), random_curve(rng, 3)
+    convolved, far_share = rng.random() < 0.45, 0.7 if ratio_db < 3 else 0.25
+    if convolved:
+        ratio_db += 9
+    for _ in range(speakers):
+        level_db = float(np.clip(rng.normal(0, spread_db), -14, 6))
+        if convolved:
+            variant = "far" if rng.random() < far_share else "near"
+        else:
+            variant = _dry_variant(rng, 0.1)
+        direct_db = ratio_db + 0.6 * level_db + rng.normal(0, 2)
+        track = Track(level_db, variant, _own_curve(rng) + rng.uniform(-1.5, 0.5) * OCTAVES, _warp(rng), rng.uniform(1, 3.5))
+        track.tail_gain = to_power(room_curve - direct_db)
+        scene.tracks.append(track)
+    return scene
+
+
+def call(rng: np.random.Generator, speakers: int) -> Scene:
+    """A telephone call: codec recordings preferred, a line of its own for everybody, one of them possibly wide-band and near."""
+    scene = Scene("call", snr_db=draw_snr_db(rng, "call") + 5)
+    local = int(rng.integers(speakers)) if rng.random() < 0.2 else -1
+    common = telephone_db(rng)
+    for number in range(speakers):
+        line = np.zeros(BANDS) if number == local else common if rng.random() < 0.4 else telephone_db(rng)
+        variant = str(rng.choice(["codec", "dry", "near"], p=[0.6, 0.25, 0.15]))
+        level_db = float(np.clip(rng.normal(0, 4), -12, 8))
+        scene.tracks.append(Track(level_db, variant, _own_curve(rng) + 0.5 * random_curve(rng, 3) + line, _warp(rng), 2.0))
+    return scene
+
+
+def draw_channel(rng: np.random.Generator, kind: str) -> np.ndarray:
+    """The recording's own colour as a power gain, [64]: curve, tilt of -7 to 2.5 dB per octave, sometimes a band limit."""
+    decibels = (random_curve(rng, 3) if rng.random() < 0.7 else np.zeros(BANDS)) + rng.uniform(-7, 2.5) * OCTAVES
+    u = rng.random()
+    if kind == "call":
+        decibels = decibels + (telephone_db(rng) if u < 0.5 else 0)
+    elif u < 0.1:
+        decibels = decibels + telephone_db(rng)
+    elif u < 0.32:
+        decibels = decibels + band_limit_db(rng)
+    return to_power(decibels)

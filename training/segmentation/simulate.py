@@ -1,0 +1,165 @@
+"""Conversations of 10 s drawn on the fly in the mel-power domain: features, labels, loss mask and identities of the speakers.
+
+Powers of the sources add up, with a cross term 2 sqrt(A B) cos(phase) of random phase where two people speak at once (its spread shrinks with the number
+of DFT bins in a band). A window takes about 2 ms.
+"""
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from . import scenes, sounds
+from .bank import NoiseBank, Span, VoiceBank
+from .frontend import BANDS, BINS_PER_BAND, log_features
+from .kernels import library
+from .sounds import to_power
+from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
+
+PHASE_ROWS = 40_000
+EDGE_IN, EDGE_OUT = np.array([[0.3], [0.7]], np.float32), np.array([[0.8], [0.5], [0.2]], np.float32)
+LEAD_FRAMES = 4
+
+
+def _pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def warp_bands(power: np.ndarray, amount: float) -> np.ndarray:
+    """Stretch the band axis by 1 + amount: another vocal tract."""
+    where = np.clip(np.arange(BANDS) * (1 + amount), 0, BANDS - 1.001)
+    low = where.astype(int)
+    weight = (where - low).astype(np.float32)
+    return power[:, low] * (1 - weight) + power[:, low + 1] * weight
+
+
+class Simulator:
+    """Draws windows from the voices of one split; the same seed gives the same windows."""
+
+    def __init__(self, work: Path, split: str, seed: int):
+        self.rng = np.random.default_rng(seed)
+        self.voices, self.noises = VoiceBank(work, split, self.rng), NoiseBank(work, self.rng)
+        phases = np.cos(2 * np.pi * np.random.default_rng(2).random((PHASE_ROWS, BANDS), dtype=np.float32))
+        self.cross = (2 * phases / np.sqrt(BINS_PER_BAND)).astype(np.float32)
+
+    @property
+    def identities(self) -> int:
+        return len(self.voices.entries)
+
+    def _place(self, power: np.ndarray, active: np.ndarray, span: Span, at: int, track: scenes.Track) -> None:
+        """Add a span to one speaker's power [1000,64] and activity [1000], its speech starting at frame `at`."""
+        begin = max(0, span.start - LEAD_FRAMES)
+        first = at - (span.start - begin)
+        cut, last = max(0, -first), min(span.until - begin, WINDOW_FRAMES - first)
+        if last <= cut:
+            return
+        x = self.voices.power(span.entry, track.variant, begin + cut, begin + last)
+        gain_db = track.equaliser + self.rng.normal(0, track.turn_spread_db)
+        if self.rng.random() < 0.2:  # towards or away from the microphone while speaking
+            x *= to_power(np.linspace(0, self.rng.normal(0, 3), len(x)))[:, None]
+        x *= to_power(gain_db)
+        if abs(track.warp) > 1e-3:
+            x = warp_bands(x, track.warp)
+        if cut == 0:
+            x[:2] *= EDGE_IN[: len(x)]
+        if last == span.until - begin and len(x) > 3:
+            x[-3:] *= EDGE_OUT
+        start = first + cut
+        power[start : start + len(x)] += x
+        labels = span.entry.labels[span.start : span.end]
+        low, high = max(0, at), min(WINDOW_FRAMES, at + len(labels))
+        if high > low:
+            active[low:high] |= labels[low - at : high - at]
+
+    def _speak(self, scene: scenes.Scene, numbers: list[int], sparse: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The speakers' mixed power [1000,64] and activities [speakers,1000]."""
+        count = len(numbers)
+        lively = scene.kind != "separate" or self.rng.random() < 0.35
+        powers = np.zeros((count, WINDOW_FRAMES, BANDS), np.float32)
+        activity = np.zeros((count, WINDOW_FRAMES), np.uint8)
+        free_from = np.full(count, -10_000)
+        for turn in draw_turns(self.rng, count, lively, sparse, lambda speaker, frames: self.voices.draw_span(numbers[speaker], frames)):
+            span = turn.span
+            at = max(turn.start, int(free_from[turn.speaker]) + 15)
+            if at >= WINDOW_FRAMES:
+                continue
+            self._place(powers[turn.speaker], activity[turn.speaker], span, at, scene.tracks[turn.speaker])
+            free_from[turn.speaker] = max(free_from[turn.speaker], at + span.end - span.start)
+        mixed = np.zeros((WINDOW_FRAMES, BANDS), np.float32)
+        so_far = np.zeros(WINDOW_FRAMES, bool)
+        for number, track in enumerate(scene.tracks):
+            power = powers[number]
+            power *= to_power(track.level_db)
+            if track.tail_gain is not None:
+                flutter = np.ascontiguousarray(self.noises.white(WINDOW_FRAMES))
+                pointers = [_pointer(a) for a in (power, flutter, scene.tail_decay, track.tail_gain)]
+                library().reverberate(*pointers, WINDOW_FRAMES, BANDS)
+            both = np.where(so_far & (activity[number] > 0))[0]
+            if len(both):
+                low, high = both[0], both[-1] + 1
+                a, b = mixed[low:high], power[low:high]
+                row = int(self.rng.integers(PHASE_ROWS - WINDOW_FRAMES))
+                total = a + b
+                crossed = np.maximum(total + np.sqrt(a * b) * self.cross[row : row + high - low], 0.03 * total)
+                mixed += power
+                mixed[low:high] = crossed
+            else:
+                mixed += power
+            so_far |= activity[number] > 0
+        return mixed, activity
+
+    def _add_noise(self, power: np.ndarray, scene: scenes.Scene, speakers: int, quiet: bool) -> None:
+        """Background, faint unlabelled talkers, short events and rumble, in place."""
+        rng = self.rng
+        if speakers and rng.random() < 0.08:
+            for _ in range(int(rng.integers(1, 3))):
+                bleed = self.voices.babble(1, WINDOW_FRAMES)
+                power += bleed / (bleed.sum(1).mean() + 1e-9) * to_power(rng.uniform(-42, -27))
+        snr_db = scene.snr_db if speakers else float(rng.choice([0.0, 20.0]))
+        if speakers or rng.random() < 0.85:
+            kind = "white" if speakers and snr_db > 30 else None
+            if not speakers:
+                kind = str(rng.choice(["stored", "white", "music"], p=[0.6, 0.24, 0.16]))
+            elif snr_db < 8:
+                kind = "stored" if rng.random() < 0.6 else "white"
+            power += sounds.background(self.noises, self.voices, WINDOW_FRAMES, kind) * to_power(-snr_db)
+        rate = 2.5 if quiet else 0.9 if scene.kind == "meeting" else 0.6
+        for _ in range(int(rng.poisson(rate)) if rng.random() < 0.65 else 0):
+            sound = sounds.event(self.noises, self.voices)
+            level_db = rng.uniform(-30, 3) if not quiet else rng.uniform(-28, 10) if speakers else -snr_db + rng.uniform(0, 25)
+            at = int(rng.integers(-len(sound) // 2, WINDOW_FRAMES - len(sound) // 2))
+            low, high = max(0, at), min(WINDOW_FRAMES, at + len(sound))
+            power[low:high] += sound[low - at : high - at] * to_power(level_db)
+        if rng.random() < 0.2:
+            power += sounds.rumble(self.noises, WINDOW_FRAMES)
+
+    def window(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Features float16 [1000,64], activities uint8 [3,500] at 50 Hz, loss mask uint8 [500], identities int32 [3] (-1: unknown)."""
+        rng = self.rng
+        kind = str(rng.choice(scenes.KINDS, p=[0.35, 0.5, 0.15]))
+        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0, 0.15, 0.32, 0.31, 0.15, 0.07] if kind == "meeting" else [0.12, 0.2, 0.38, 0.23, 0.07]
+        speakers = int(rng.choice(len(odds), p=odds))
+        sparse = speakers > 0 and rng.random() < 0.1
+        scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)
+        numbers = self.voices.draw_speakers(speakers)
+        if speakers:
+            scene.tracks = scene.tracks[: len(numbers)]
+            for track in scene.tracks:  # nobody is labelled who is far below the noise
+                track.level_db = max(track.level_db, -scene.snr_db - 3)
+            power, activity = self._speak(scene, numbers, sparse)
+            bridge_pauses(activity)
+        else:
+            power, activity = np.zeros((WINDOW_FRAMES, BANDS), np.float32), np.zeros((1, WINDOW_FRAMES), np.uint8)
+        self._add_noise(power, scene, speakers, quiet=sparse or not speakers)
+        power *= scenes.draw_channel(rng, kind)
+        power += self.noises.white(WINDOW_FRAMES) * (10 ** -rng.uniform(4.5, 9) * (power.mean() if speakers else 1e-3))
+        if rng.random() < 0.05:
+            edge = int(rng.integers(100, 800))
+            silent = slice(edge, None) if rng.random() < 0.8 else slice(None, edge)
+            power[silent], activity[:, silent] = 0, 0
+        identities = [n if abs(t.warp) < 0.02 else -1 for n, t in zip(numbers, scene.tracks)]
+        return (log_features(power).astype(np.float16), *targets(activity, identities))
+
+    def batch(self, size: int) -> list[np.ndarray]:
+        """`size` windows, stacked."""
+        return [np.stack(part) for part in zip(*(self.window() for _ in range(size)))]
