@@ -23,6 +23,7 @@ COUNT_BIAS = -0.1  # as in parameters.ts
 SUBSEGMENT_FRAMES = 25
 SUBSEGMENT_WEIGHT = 0.85  # as in parameters.ts
 SUBSEGMENT_TEMPERATURE = 0.1
+ASSIGNMENT_TEMPERATURE = 0.1
 MAX_SUBSEGMENTS = 800
 TAPERS = {1: 0.0, 2: 0.0, 5: 0.5}
 MARGINALS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], float)
@@ -222,7 +223,6 @@ def bins_of(confidence, right, weight):
 
 
 def fit_confidence(plda, fit, check, plot):
-    best = None
     for temperature in (0.05, 0.1, 0.15, 0.2, 0.3):
         raw, right, weight = confidences(plda, fit, temperature)
         loss = lambda p: np.average(np.logaddexp(0, -(2 * right - 1) * (p[0] * log_odds(raw) + p[1])), weights=weight)
@@ -233,10 +233,8 @@ def fit_confidence(plda, fit, check, plot):
         gap = sum(share * abs(said - was) for said, was, share in bins)
         print(f"temperature {temperature:.2f}: slope {slope:.3f} offset {offset:.3f}; on the other side: right", end=" ")
         print(f"{np.average(right, weights=weight):.3f} confidence {np.average(calibrated, weights=weight):.3f} calibration error {gap:.3f}")
-        if best is None or gap < best[0]:
-            best = (gap, temperature, bins)
-    if plot:
-        draw(best[2], plot)
+        if plot and temperature == ASSIGNMENT_TEMPERATURE:
+            draw(bins, plot)
 
 
 def draw(bins, path):
