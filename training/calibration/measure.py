@@ -254,7 +254,7 @@ def draw(bins, path):
         axes.annotate(f"{part:.0f} %", (x, y), textcoords="offset points", xytext=(0, 6), ha="center", fontsize=7)
     axes.set(xlabel="confidence of a frame", ylabel="frames that are right, %", xlim=(0, 100), ylim=(0, 105))
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None, "Title": "Reliability of the confidence of frames"})
 
 
 def main(what, plda, *arguments):
