@@ -134,3 +134,45 @@ describe('assignSpeakers', () => {
     expect(clusterOf[0]).not.toBe(clusterOf[1]);
   });
 });
+
+describe('findSpeakers with a PLDA', () => {
+  /** Embeddings as they are, scaled; the first axes tell speakers apart. */
+  const plda = {
+    embedding: 'axes',
+    inputs: DIMENSION,
+    outputs: DIMENSION,
+    mean: new Float64Array(DIMENSION),
+    offset: new Float64Array(DIMENSION),
+    transform: Float64Array.from({ length: DIMENSION ** 2 }, (_, at) => (at % (DIMENSION + 1) === 0 ? 1 : 0)),
+    phi: Float64Array.from({ length: DIMENSION }, (_, axis) => (axis < 4 ? 6 : 0.05)),
+  };
+  const pieces = (voices: readonly number[]) => {
+    const { embeddings } = localSpeakers(voices.map((voice, index) => [voice, index, 1]));
+    const indices = Int32Array.from(voices, (_, index) => index);
+    return { count: voices.length, dimension: DIMENSION, indices, embeddings, every: 1 };
+  };
+
+  it('finds the voices, with subsegments and without', async () => {
+    const voices = Array.from({ length: 120 }, (_, index) => Math.floor(index / 4) % 3);
+    for (const subsegments of [undefined, pieces(voices)]) {
+      const model = await findSpeakers(THREE, clustering, ANYBODY, SECONDS, { plda, subsegments });
+      expect(model.clusters).toBe(3);
+      expect(new Set(assignSpeakers(model, THREE).clusterOf).size).toBe(3);
+    }
+  });
+
+  it('takes a recording with one local speaker', async () => {
+    const model = await findSpeakers(localSpeakers([[0, 0, 0.2]]), clustering, ANYBODY, SECONDS, { plda });
+    expect(model.clusters).toBe(1);
+  });
+
+  it('keeps to the number of speakers asked for', async () => {
+    for (const wanted of [1, 2, 4]) {
+      const model = await findSpeakers(THREE, clustering, { min: wanted, max: wanted }, SECONDS, {
+        plda,
+        subsegments: pieces([0, 0, 1, 1, 2, 2]),
+      });
+      expect(model.clusters).toBe(wanted);
+    }
+  });
+});
