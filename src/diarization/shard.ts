@@ -167,15 +167,10 @@ class SpeakerRows {
   }
 
   finish(): LocalSpeakers {
-    const count = this.#windows.length;
-    const embeddings = new Float32Array(count * this.dimension);
-    this.#embeddings.forEach((embedding, row) => {
-      embeddings.set(embedding, row * this.dimension);
-    });
     return {
-      count,
+      count: this.#windows.length,
       dimension: this.dimension,
-      embeddings,
+      embeddings: stacked(this.#embeddings, this.dimension),
       windows: Int32Array.from(this.#windows),
       locals: Uint8Array.from(this.#locals),
       cleanSeconds: Float32Array.from(this.#clean),
@@ -196,12 +191,20 @@ class SubsegmentRows {
   }
 
   finish(): Subsegments {
-    const { dimension } = this;
-    const count = this.#indices.length;
-    const embeddings = new Float32Array(count * dimension);
-    this.#embeddings.forEach((embedding, row) => {
-      embeddings.set(embedding, row * dimension);
-    });
-    return { count, dimension, indices: Int32Array.from(this.#indices), embeddings };
+    return {
+      count: this.#indices.length,
+      dimension: this.dimension,
+      indices: Int32Array.from(this.#indices),
+      embeddings: stacked(this.#embeddings, this.dimension),
+    };
   }
+}
+
+/** Vectors as rows of one array. */
+function stacked(vectors: readonly Float32Array[], dimension: number): Float32Array {
+  const rows = new Float32Array(vectors.length * dimension);
+  vectors.forEach((vector, row) => {
+    rows.set(vector, row * dimension);
+  });
+  return rows;
 }

@@ -49,7 +49,7 @@ let plda: Promise<Plda | undefined> | undefined;
  * The PLDA of the embedder in use, loaded once per isolate; undefined where the pack has none, or for another embedder: parts
  * of a job may have been made before the models changed.
  *
- * @throws when the file is missing in R2 or damaged
+ * @throws when the file is missing in R2, damaged, or of another embedder than the pack's
  */
 export async function loadPlda(bucket: R2Bucket, embeddingId: string): Promise<Plda | undefined> {
   plda ??= readPlda(bucket).catch((error) => {
@@ -61,9 +61,11 @@ export async function loadPlda(bucket: R2Bucket, embeddingId: string): Promise<P
 }
 
 async function readPlda(bucket: R2Bucket): Promise<Plda | undefined> {
-  const { files } = packInUse(parseManifest(manifestJson)).embedding;
+  const { id, files } = packInUse(parseManifest(manifestJson)).embedding;
   if (files.plda === undefined) return undefined;
-  return parsePlda(JSON.parse(new TextDecoder().decode(await readModel(bucket, files.plda))));
+  const read = parsePlda(JSON.parse(new TextDecoder().decode(await readModel(bucket, files.plda))));
+  if (read.embedding !== id) throw new Error(`model ${files.plda.path} is for ${read.embedding}, not for ${id}`);
+  return read;
 }
 
 async function readEmbedder(bucket: R2Bucket, entry: EmbeddingEntry): Promise<EmbeddingModel> {

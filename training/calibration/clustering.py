@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from vbx import vbx
+from .vbx import vbx
 
 LEAST_WEIGHT = 0.01
 MAX_LEVELS = 400

@@ -1,6 +1,6 @@
 """Generated conversations with exact labels, for choosing the parameters of clustering and confidence.
 
-    python conversations.py VOICES NOISE OUT
+    python -m calibration.conversations VOICES NOISE OUT
 
 VOICES holds index.csv (file, speaker, set, seconds, split) and segments.csv (file, start, end) beside one Ogg Opus file a voice;
 NOISE holds index.csv (file, kind noise|rir, seconds) beside its recordings. Writes OUT/fit and OUT/check: FLAC and RTTM pairs.

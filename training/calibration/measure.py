@@ -1,8 +1,8 @@
 """Error rates of clustering parameters, and the calibration of confidences, on stored observations.
 
-    python measure.py grid PLDA OBSERVATIONS RTTMS [STEP]      DER by where VBx starts from and what a speaker costs
-    python measure.py counts PLDA OBSERVATIONS RTTMS [STEP]    automatic count, true count given, perfect clustering
-    python measure.py confidence PLDA FIT FIT_RTTMS CHECK CHECK_RTTMS [STEP] [PLOT.svg]
+    python -m calibration.measure grid PLDA OBSERVATIONS RTTMS [STEP]      DER by where VBx starts from and what a speaker costs
+    python -m calibration.measure counts PLDA OBSERVATIONS RTTMS [STEP]    automatic count, true count given, perfect clustering
+    python -m calibration.measure confidence PLDA FIT FIT_RTTMS CHECK CHECK_RTTMS [STEP] [PLOT.svg]
 
 OBSERVATIONS is a folder that `observe.py` wrote, PLDA a file that `plda.py` wrote (or "none"); STEP is the distance of windows in seconds, 1 by
 default. DER has no collar, scores overlap and is pooled over the folder, in percent: total, missed, false alarm, confusion.
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linear_sum_assignment, minimize
 
-from clustering import Items, Parameters, Plda, Subsegments, cluster_model, unit
+from .clustering import Items, Parameters, Plda, Subsegments, cluster_model, unit
 
 FRAME_SECONDS = 0.02
 WINDOW_FRAMES = 500

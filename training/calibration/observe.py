@@ -1,6 +1,6 @@
 """Runs the models over recordings and stores what clustering sees.
 
-    python observe.py SEGMENTATION.onnx TRUNK.onnx HEAD.onnx FOLDER OUT [--from FOLDER]
+    python -m calibration.observe SEGMENTATION.onnx TRUNK.onnx HEAD.onnx FOLDER OUT [--from FOLDER]
 
 For every FLAC in FOLDER, with an RTTM of the same name beside it, OUT/<name>.npz holds at a step of one second: the powerset
 probabilities of every window, the local speakers (window, number, seconds alone, seconds active) and their embeddings, and the
@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import soundfile
-from scipy.fft import rfft
+
+from embedder.features import log_mels, raise_floor
 
 RATE = 16000
 WINDOW = 10 * RATE
-BANDS = 80
-FLOOR_NATS = 10.0
 TRUNK_FRAME_SECONDS = 0.02
 FRAMES_PER_STRETCH = 500
 MIN_CLEAN_FRAMES = 20  # of the trunk: below, the embedding takes the overlapped frames too
@@ -28,39 +27,6 @@ SUBSEGMENT_SHIFT = RATE // 2
 SUBSEGMENT_HALF = 12000
 MIN_SUBSEGMENT_FRAMES = 20
 POWERSET = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], bool)
-
-
-def mel(hertz):
-    return 1127 * np.log1p(np.asarray(hertz, float) / 700)
-
-
-def mel_bank():
-    """Kaldi's triangles between 20 Hz and 8 kHz on the mel scale; [257, 80]."""
-    low, high = mel(20), mel(RATE / 2)
-    width = (high - low) / (BANDS + 1)
-    bins = mel(np.arange(256) * RATE / 512)
-    left = low + np.arange(BANDS)[:, None] * width
-    bank = np.maximum(0, np.minimum((bins - left) / width, (left + 2 * width - bins) / width))
-    return np.concatenate([bank, np.zeros((BANDS, 1))], 1).astype(np.float32).T.copy()
-
-
-MEL_BANK = mel_bank()
-HAMMING = (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(400) / 399)).astype(np.float32)
-
-
-def filterbank(samples):
-    """Kaldi log-mel energies [frames, 80] of samples in −1…1: 25 ms / 10 ms, pre-emphasis 0.97, DC removed, no dither."""
-    frames = np.lib.stride_tricks.sliding_window_view(samples.astype(np.float32) * 32768, 400)[::160].copy()
-    frames -= frames.mean(1, keepdims=True)
-    frames[:, 1:] -= 0.97 * frames[:, :-1]
-    frames[:, 0] *= 0.03
-    spectrum = rfft(frames * HAMMING, 512, axis=1)
-    return np.log(np.maximum((spectrum.real**2 + spectrum.imag**2) @ MEL_BANK, 1.1920929e-7)).astype(np.float32)
-
-
-def raise_floor(feats):
-    peaks = np.sort(feats.max(1))
-    return np.maximum(feats, peaks[int(0.95 * (len(peaks) - 1))] - FLOOR_NATS)
 
 
 def session(path):
@@ -80,7 +46,7 @@ def trunk_frames(trunk, samples):
         first = max(0, end - WINDOW) if end - start < WINDOW // 2 else start
         if end - first < 400:
             continue
-        feats = raise_floor(filterbank(samples[first:end]))
+        feats = raise_floor(log_mels(samples[first:end]))
         out = [part[0] for part in trunk.run(None, {"feats": (feats - feats.mean(0))[None]})]
         if frames is None:
             frames, logits = (np.zeros((len(exists), part.shape[1]), np.float32) for part in out)

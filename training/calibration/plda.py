@@ -1,6 +1,6 @@
 """Fits the PLDA of a pack's embedder on degraded pieces of held-out voices.
 
-    python plda.py OBSERVED.npz ID OUT.json [DIMENSIONS]
+    python -m calibration.plda OBSERVED.npz ID OUT.json [DIMENSIONS]
 
 Two-covariance model (Brümmer and de Villiers, "The speaker partitioning problem", Odyssey 2010): a unit embedding, centred and
 scaled to length sqrt(D), is its speaker's mean plus noise. A linear map turns the covariance within speakers into the identity

@@ -1,6 +1,6 @@
 """Makes test/golden/data/clustering_*: a drawn recording and what `clustering.py` makes of it.
 
-    pip install -r training/calibration/requirements.txt && python training/calibration/write_golden.py
+    python -m calibration.write_golden     # in training/
 
 Five voices, two local speakers in most windows, a voice that says little and embeddings that are noisier the shorter the speech.
 Drawn with a fixed seed; nothing here is speech.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from clustering import Bayesian, Items, Parameters, Plda, Subsegments, cluster, unit
+from .clustering import Bayesian, Items, Parameters, Plda, Subsegments, cluster, unit
 
 DATA = Path(__file__).parents[2] / "test" / "golden" / "data"
 DIMENSION = 24

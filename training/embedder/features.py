@@ -59,12 +59,7 @@ def log_mels(samples: np.ndarray) -> np.ndarray:
 
 
 def raise_floor(mels: np.ndarray) -> np.ndarray:
-    """Clamp [T, 80] log-mels from below at the loud frames' level minus 10 nats (see docs/decisions, feature floor)."""
-    loud = np.percentile(mels.max(1), FEATURE_FLOOR_PERCENTILE)
+    """Clamp [T, 80] log-mels from below, 10 nats under their loud end: the rule of `src/diarization/features.ts`."""
+    peaks = np.sort(mels.max(1))
+    loud = peaks[int(FEATURE_FLOOR_PERCENTILE / 100 * (len(peaks) - 1))]
     return np.maximum(mels, loud - FEATURE_FLOOR_NATS)
-
-
-def model_input(samples: np.ndarray) -> np.ndarray:
-    """What the embedder sees in the service for one stretch: floored log-mels, mean over time subtracted, [T, 80]."""
-    mels = raise_floor(log_mels(samples))
-    return (mels - mels.mean(0)).astype(np.float32)

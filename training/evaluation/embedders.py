@@ -12,11 +12,9 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from embedder.features import log_mels
+from embedder.features import log_mels, raise_floor
 
 RATE = 16000
-FLOOR_NATS = 10.0
-FLOOR_QUANTILE = 0.95
 BATCH = 16
 
 Samples = list[np.ndarray]
@@ -25,12 +23,6 @@ Embedder = Callable[[Samples], np.ndarray]
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-12)
-
-
-def raise_floor(mels: np.ndarray) -> np.ndarray:
-    """[T, 80] log-mels, none further than 10 nats below the loud end, as in `src/diarization/features.ts`."""
-    peaks = np.sort(mels.max(1))
-    return np.maximum(mels, peaks[int(FLOOR_QUANTILE * (len(peaks) - 1))] - FLOOR_NATS)
 
 
 def filterbank(samples: np.ndarray, has_floor: bool) -> np.ndarray:
