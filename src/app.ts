@@ -11,12 +11,14 @@ import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { diarize } from './routes/diarize.ts';
 import { register } from './routes/endpoint.ts';
+import { identify } from './routes/identify.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
 import { createUpload, upload } from './routes/media.ts';
+import { voiceprint } from './routes/voiceprint.ts';
 
 /** All endpoints, in the order of the API document. */
-export const ENDPOINTS = [keyTest, diarize, readJob, createUpload, upload];
+export const ENDPOINTS = [keyTest, diarize, voiceprint, identify, readJob, createUpload, upload];
 
 /**
  * The HTTP face of the service.

@@ -14,6 +14,7 @@ import { createProgress } from './platform/progress.ts';
 import { createQueues } from './platform/queues.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 import { createSources } from './platform/sources/index.ts';
+import { identificationOf, voiceprintFault } from './platform/voiceprints.ts';
 import { createDecoders } from './platform/wasm/codecs.ts';
 import { createDsp } from './platform/wasm/dsp.ts';
 import { createWebhookClient } from './platform/webhook-client.ts';
@@ -55,6 +56,7 @@ export function jobPorts(env: Env): JobPorts {
       return loadEngine(env.BUCKET, dsp);
     },
     plda: (embeddingId) => loadPlda(env.BUCKET, embeddingId),
+    identification: identificationOf,
     log,
     now,
     pause,
@@ -71,6 +73,7 @@ export function appServices(env: Env): AppServices {
     keys: createKeyService({ db: env.DB, signingKey }),
     jobs: jobService(ports),
     media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, now }),
+    voiceprintFault,
     policy: { allowLoopback, transcription: false },
     log,
   };

@@ -1,26 +1,23 @@
 import { z } from '@hono/zod-openapi';
-import { type FieldError, onePerField, type Parsed, toFieldErrors } from './errors.ts';
+import type { FieldError, Parsed } from './errors.ts';
+import { asObject, optionalFlag, optionalText } from './fields.ts';
 import {
-  asObject,
-  optionalChoice,
-  optionalFlag,
-  optionalMetadata,
-  optionalSpeakerCount,
-  optionalText,
-  optionalWebhook,
-  renameAliases,
-  sourceUrl,
-} from './fields.ts';
+  type DiarizationFields,
+  diarizationFields,
+  diarizationFieldsOf,
+  type JobFields,
+  jobFields,
+  jobFieldsOf,
+  speakerCountErrors,
+} from './job-fields.ts';
 import {
   languageCode,
   TRANSCRIPTION_MODEL_ALIASES,
   TRANSCRIPTION_MODELS,
   type TranscriptionModel,
 } from './languages.ts';
+import { parseBody } from './parse-body.ts';
 
-export const MODELS = ['precision-2', 'community-1'] as const;
-export type ModelName = (typeof MODELS)[number];
-export const DEFAULT_MODEL: ModelName = 'precision-2';
 export const DEFAULT_TRANSCRIPTION_MODEL: TranscriptionModel = 'asr-tdt-0.6b-v3';
 
 const transcriptionConfigSchema = z
@@ -44,84 +41,43 @@ const transcriptionConfigSchema = z
 /** Body of POST /v1/diarize as a caller may send it: unknown fields are ignored, null means absent. */
 export const diarizeBodySchema = z
   .object({
-    url: sourceUrl(),
-    webhook: optionalWebhook(),
-    webhookStatusOnly: optionalFlag(),
-    model: optionalChoice(MODELS).openapi({ default: DEFAULT_MODEL }),
-    numSpeakers: optionalSpeakerCount(),
-    minSpeakers: optionalSpeakerCount(),
-    maxSpeakers: optionalSpeakerCount(),
-    turnLevelConfidence: optionalFlag(),
-    exclusive: optionalFlag(),
-    confidence: optionalFlag(),
+    ...jobFields(),
+    ...diarizationFields(),
     speechProbability: optionalFlag(),
     crosstalkProbability: optionalFlag(),
     speakerProbability: optionalFlag(),
     transcription: optionalFlag(),
     transcriptionConfig: transcriptionConfigSchema.nullish(),
-    metadata: optionalMetadata(),
   })
   .openapi('DiarizeRequest');
 
 /** A validated request with its defaults filled in; what a job stores. */
-export interface DiarizeRequest {
-  readonly url: string;
-  readonly webhook?: string;
-  readonly webhookStatusOnly: boolean;
-  readonly model: ModelName;
-  readonly numSpeakers?: number;
-  readonly minSpeakers?: number;
-  readonly maxSpeakers?: number;
-  readonly turnLevelConfidence: boolean;
-  readonly exclusive: boolean;
-  readonly confidence: boolean;
+export interface DiarizeRequest extends JobFields, DiarizationFields {
   readonly speechProbability: boolean;
   readonly crosstalkProbability: boolean;
   readonly speakerProbability: boolean;
   readonly transcription: boolean;
   /** Set only together with `transcription`. `language` is an ISO 639 code. */
   readonly transcriptionConfig?: { readonly model: TranscriptionModel; readonly language?: string };
-  readonly metadata?: Readonly<Record<string, string>>;
 }
-
-/** Spellings that clients in the wild send. */
-const ALIASES = { transcription_config: 'transcriptionConfig', turn_level_confidence: 'turnLevelConfidence' } as const;
 
 /**
  * Reads the body of POST /v1/diarize. Finds every faulty field at once; says nothing about where `url` and `webhook` point.
  * @param options.transcription whether a transcription engine is configured
  */
 export function parseDiarizeBody(body: unknown, options: { readonly transcription: boolean }): Parsed<DiarizeRequest> {
-  const object = asObject(body);
-  if (!object) return { ok: false, errors: [{ field: 'body', message: 'must be a JSON object' }] };
-  const { body: named, sentAs } = renameAliases(object, ALIASES);
-  const parsed = diarizeBodySchema.safeParse(named);
-  const faults = parsed.success ? [] : toFieldErrors(parsed.error);
-  const errors = onePerField([...faults, ...crossFieldErrors(without(named, faults), options)]);
-  if (!parsed.success || errors.length > 0) return { ok: false, errors: errors.map((error) => asSent(error, sentAs)) };
-  return { ok: true, value: withDefaults(parsed.data) };
+  const parsed = parseBody(body, diarizeBodySchema, (fields) => [
+    ...speakerCountErrors(fields),
+    ...transcriptionErrors(fields, options),
+  ]);
+  return parsed.ok ? { ok: true, value: withDefaults(parsed.value) } : parsed;
 }
 
-/** The body's fields that are right by themselves. */
-function without(body: Record<string, unknown>, faults: readonly FieldError[]): Record<string, unknown> {
-  const faulty = new Set(faults.map(({ field }) => field.split('.')[0]));
-  return Object.fromEntries(Object.entries(body).filter(([name]) => !faulty.has(name)));
-}
-
-/** Faults between fields. */
-function crossFieldErrors(body: Record<string, unknown>, options: { readonly transcription: boolean }): FieldError[] {
+function transcriptionErrors(
+  body: Record<string, unknown>,
+  options: { readonly transcription: boolean },
+): FieldError[] {
   const errors: FieldError[] = [];
-  const { numSpeakers: count, minSpeakers: min, maxSpeakers: max } = body;
-  if (typeof min === 'number' && typeof max === 'number' && min > max) {
-    errors.push({ field: 'minSpeakers', message: 'must be less than or equal to maxSpeakers' });
-    errors.push({ field: 'maxSpeakers', message: 'must be greater than or equal to minSpeakers' });
-  }
-  if (typeof count === 'number') {
-    if (typeof min === 'number' && count < min)
-      errors.push({ field: 'numSpeakers', message: 'contradicts minSpeakers' });
-    if (typeof max === 'number' && count > max)
-      errors.push({ field: 'numSpeakers', message: 'contradicts maxSpeakers' });
-  }
   if (body.transcription === true) {
     if (body.model === 'community-1') {
       errors.push({ field: 'transcription', message: 'is available with model precision-2 only' });
@@ -145,31 +101,16 @@ function transcriptionModel(name: unknown): TranscriptionModel {
   return known ?? DEFAULT_TRANSCRIPTION_MODEL;
 }
 
-/** An error names the field as the caller spelled it. */
-function asSent(error: FieldError, sentAs: ReadonlyMap<string, string>): FieldError {
-  const [head, ...rest] = error.field.split('.');
-  return { ...error, field: [sentAs.get(head) ?? head, ...rest].join('.') };
-}
-
 function withDefaults(body: z.infer<typeof diarizeBodySchema>): DiarizeRequest {
   const transcription = body.transcription ?? false;
   return {
-    url: body.url,
-    webhook: body.webhook ?? undefined,
-    webhookStatusOnly: body.webhookStatusOnly ?? false,
-    model: body.model ?? DEFAULT_MODEL,
-    numSpeakers: body.numSpeakers ?? undefined,
-    minSpeakers: body.minSpeakers ?? undefined,
-    maxSpeakers: body.maxSpeakers ?? undefined,
-    turnLevelConfidence: body.turnLevelConfidence ?? false,
-    exclusive: body.exclusive ?? false,
-    confidence: body.confidence ?? false,
+    ...jobFieldsOf(body),
+    ...diarizationFieldsOf(body),
     speechProbability: body.speechProbability ?? false,
     crosstalkProbability: body.crosstalkProbability ?? false,
     speakerProbability: body.speakerProbability ?? false,
     transcription,
     transcriptionConfig: transcription ? transcriptionSettings(body.transcriptionConfig ?? {}) : undefined,
-    metadata: body.metadata ?? undefined,
   };
 }
 

@@ -23,6 +23,11 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly errors: readonly FieldError[] };
 
+/** A parsed value as something else; errors stay as they are. */
+export function mapParsed<T, U>(parsed: Parsed<T>, map: (value: T) => U): Parsed<U> {
+  return parsed.ok ? { ok: true, value: map(parsed.value) } : parsed;
+}
+
 /** Zod's issues as the wire tells them: one entry per field, the first fault found in it. */
 export function toFieldErrors(error: z.ZodError): FieldError[] {
   return onePerField(

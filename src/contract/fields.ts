@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 
 /** `is required` for an absent value, `must be …` for one of the wrong type. */
-function expected(what: string): { error: (issue: { input: unknown }) => string } {
+export function expected(what: string): { error: (issue: { input: unknown }) => string } {
   return { error: ({ input }) => (input === undefined ? 'is required' : `must be ${what}`) };
 }
 

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { diarizeOutputSchema, errorOutputSchema } from './outputs.ts';
+import { diarizeOutputSchema, errorOutputSchema, identifyOutputSchema, voiceprintOutputSchema } from './outputs.ts';
 
 export const jobStatusSchema = z
   .enum(['created', 'pending', 'running', 'succeeded', 'failed', 'canceled'])
@@ -18,7 +18,7 @@ export const jobResultSchema = z
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     metadata: z.record(z.string(), z.string()).optional(),
-    output: z.union([diarizeOutputSchema, errorOutputSchema]).optional(),
+    output: z.union([identifyOutputSchema, diarizeOutputSchema, voiceprintOutputSchema, errorOutputSchema]).optional(),
   })
   .openapi('JobResult');
 export type JobResult = z.infer<typeof jobResultSchema>;

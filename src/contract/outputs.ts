@@ -31,6 +31,39 @@ export const diarizeOutputSchema = z
   .openapi('DiarizeOutput');
 export type DiarizeOutput = z.infer<typeof diarizeOutputSchema>;
 
+/** How sure it is that a speaker, or a turn, is each of the submitted voices, 0…100. */
+const confidenceByLabelSchema = z
+  .record(z.string(), z.number().min(0).max(100))
+  .openapi({ example: { Alice: 87, Bob: 21 } });
+
+export const identifyOutputSchema = z
+  .object({
+    diarization: z.array(turnSchema.extend({ confidence: confidenceBySpeakerSchema.optional() })),
+    exclusiveDiarization: z.array(turnSchema).optional(),
+    confidence: framesOf(z.array(z.number())).optional(),
+    identification: z.array(
+      turnSchema.extend({
+        diarizationSpeaker: z.string().openapi({ example: 'SPEAKER_00' }),
+        match: z.string().nullable(),
+        confidence: confidenceByLabelSchema.optional(),
+      }),
+    ),
+    voiceprints: z.array(
+      z.object({ speaker: z.string(), match: z.string().nullable(), confidence: confidenceByLabelSchema }),
+    ),
+    warning: z.string().optional(),
+  })
+  .openapi('IdentifyOutput');
+export type IdentifyOutput = z.infer<typeof identifyOutputSchema>;
+
+export const voiceprintOutputSchema = z
+  .object({
+    voiceprint: z.string().openapi({ description: 'To be sent to POST /v1/identify; the service keeps no copy.' }),
+    warning: z.string().optional(),
+  })
+  .openapi('VoiceprintOutput');
+export type VoiceprintOutput = z.infer<typeof voiceprintOutputSchema>;
+
 /** Output of a failed or canceled job. */
 export const errorOutputSchema = z
   .object({

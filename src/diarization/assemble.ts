@@ -6,8 +6,9 @@ import type { Diarization } from './diarization.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
-import { type AssignedPart, type ReconstructionContext, reconstruct } from './reconstruct.ts';
+import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
 import { joinSubsegments, SUBSEGMENT_SHIFT_SAMPLES, type Subsegments, thinned } from './subsegments.ts';
+import { speakerVoices } from './voices.ts';
 import { windowCount } from './windows.ts';
 
 /** Stored parts of a recording, in order. */
@@ -29,6 +30,8 @@ export interface AssembleOptions {
   readonly pause?: () => Promise<void>;
   /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
   readonly speakerTracks?: boolean;
+  /** Whether to tell how each speaker sounds. */
+  readonly voices?: boolean;
   /** The PLDA of an embedder, by its id; undefined where it has none. */
   readonly pldaOf?: (embeddingId: string) => Promise<Plda | undefined>;
 }
@@ -68,7 +71,7 @@ export async function assemble(
     { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
     { pause, plda: await pldaOf(facts.embeddingId), subsegments },
   );
-  const diarization = await reconstructAll(parts, bounds, model, pause, {
+  const { diarization, clusterOf } = await reconstructAll(parts, bounds, model, pause, {
     facts,
     settings: tuned,
     totalSamples: audio.totalSamples,
@@ -76,7 +79,10 @@ export async function assemble(
   });
   if (diarization.turns.length === 0) return noSpeech();
   const warning = warningFor(diarization.speakers, request);
-  return { ok: true, value: warning === undefined ? diarization : { ...diarization, warning } };
+  const voices = options.voices
+    ? await speakerVoices(parts, model, clusterOf, facts.embeddingId, diarization, pause)
+    : undefined;
+  return { ok: true, value: { ...diarization, ...(voices && { voices }), ...(warning !== undefined && { warning }) } };
 }
 
 function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {
@@ -144,7 +150,7 @@ async function reconstructAll(
   model: ClusterModel,
   pause: () => Promise<void>,
   context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
-): Promise<Diarization> {
+): Promise<Reconstruction> {
   const { clusters } = model;
   const boost = new Float32Array(clusters).fill(1);
   const feed = async (take: (part: AssignedPart) => void) => {
@@ -156,10 +162,11 @@ async function reconstructAll(
     }
   };
   for (let round = 0; ; round++) {
-    const { diarization, heard } = await reconstruct(feed, { ...context, clusters, boost, model });
+    const reconstruction = await reconstruct(feed, { ...context, clusters, boost, model });
     const wanted = Math.min(bounds.min, clusters);
-    if (diarization.speakers >= wanted || round === RESCUE_ROUNDS) return diarization;
-    for (let cluster = 0; cluster < clusters; cluster++) if (heard[cluster] === 0) boost[cluster]! *= BOOST;
+    if (reconstruction.diarization.speakers >= wanted || round === RESCUE_ROUNDS) return reconstruction;
+    const heard = new Set(reconstruction.clusterOf);
+    for (let cluster = 0; cluster < clusters; cluster++) if (!heard.has(cluster)) boost[cluster]! *= BOOST;
   }
 }
 

@@ -33,7 +33,19 @@ export interface Diarization {
   /** The same with one speaker at a time. */
   readonly exclusiveTurns: readonly SpeakerTurn[];
   readonly tracks: FrameTracks;
+  /** [speakers] how each sounds, where it was asked for. */
+  readonly voices?: readonly SpeakerVoice[];
   readonly warning?: string;
+}
+
+/** How a speaker of a recording sounds. */
+export interface SpeakerVoice {
+  /** Id of the embedder: voices of different ones cannot be compared. */
+  readonly embeddingId: string;
+  /** [dimension] unit length; empty where no speech of the speaker alone could be embedded */
+  readonly embedding: Float32Array;
+  /** Speech in which nobody else talks. */
+  readonly secondsAlone: number;
 }
 
 /** `SPEAKER_00`, `SPEAKER_01`, … */

@@ -17,8 +17,14 @@ const CHUNK = 4096;
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,
  * confidence, speechProbability, crosstalkProbability, speakerProbability, warning. `speakerProbability` needs a diarization that
  * was assembled with its speaker tracks.
+ *
+ * @param further members of the document, each with the comma before it; they come before the warning
  */
-export function* writeOutput(diarization: Diarization, flags: OutputFlags): Generator<string> {
+export function* writeOutput(
+  diarization: Diarization,
+  flags: OutputFlags,
+  further: Iterable<string> = [],
+): Generator<string> {
   const { tracks } = diarization;
   const labels = Array.from({ length: diarization.speakers }, (_, speaker) => speakerLabel(speaker));
   const resolution = JSON.stringify(tracks.resolutionSeconds);
@@ -56,6 +62,7 @@ export function* writeOutput(diarization: Diarization, flags: OutputFlags): Gene
     }
     yield `},"resolution":${resolution}}`;
   }
+  yield* further;
   if (diarization.warning !== undefined) yield `,"warning":${JSON.stringify(diarization.warning)}`;
   yield '}';
 }
@@ -66,7 +73,8 @@ function* probability(name: string, track: Uint8Array, resolution: string): Gene
   yield `],"resolution":${resolution}}`;
 }
 
-function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
+/** The texts of all values with commas between them, in chunks of thousands. */
+export function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
   for (let start = 0; start < values.length; start += CHUNK) {
     const texts: string[] = [];
     for (let index = start; index < Math.min(values.length, start + CHUNK); index++) texts.push(write(values[index]!));

@@ -35,16 +35,21 @@ export interface ReconstructionContext {
   readonly model?: ClusterModel;
 }
 
+export interface Reconstruction {
+  readonly diarization: Diarization;
+  readonly clusterOf: readonly number[];
+}
+
 /**
  * Turns and tracks from assigned parts.
  *
  * @param feed calls its argument with each part, in order
- * @returns `heard` [clusters]: 1 for clusters that have a turn
+ * @returns `clusterOf` [speakers]: the cluster that each speaker is; those without a turn are missing
  */
 export async function reconstruct(
   feed: (take: (part: AssignedPart) => void) => Promise<void>,
   context: ReconstructionContext,
-): Promise<{ diarization: Diarization; heard: Uint8Array }> {
+): Promise<Reconstruction> {
   const { facts, settings, clusters, totalSamples } = context;
   const totalFrames = Math.ceil(totalSamples / facts.frameShiftSamples);
   const collector = new FrameCollector(context, totalFrames);
@@ -170,7 +175,7 @@ class FrameCollector {
     this.#tracks.write(frame, confidence, tracks[SPEECH]!, tracks[CROSSTALK]!, speakers);
   }
 
-  finish(): { diarization: Diarization; heard: Uint8Array } {
+  finish(): Reconstruction {
     const turns = this.#turns.finish(() => this.#sums.slice());
     const speakerOf = new Map<number, number>();
     const scored: ScoredTurn[] = [];
@@ -193,8 +198,6 @@ class FrameCollector {
       const speaker = speakerOf.get(turn.cluster);
       if (times !== undefined && speaker !== undefined) exclusiveTurns.push({ speaker, ...times });
     }
-    const heard = new Uint8Array(this.context.clusters);
-    for (const cluster of clusterOrder) heard[cluster] = 1;
     const diarization: Diarization = {
       durationSeconds: this.context.totalSamples / 16000,
       speakers: clusterOrder.length,
@@ -202,7 +205,7 @@ class FrameCollector {
       exclusiveTurns: exclusiveTurns.sort(byStart),
       tracks: this.#tracks.finish(clusterOrder),
     };
-    return { diarization, heard };
+    return { diarization, clusterOf: clusterOrder };
   }
 
   /** undefined where nothing is left of the turn inside the recording. */

@@ -1,7 +1,14 @@
 import type { Result } from '../audio/types.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
+import type { IdentifyRequest } from '../contract/identify.ts';
+import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 
-export type JobKind = 'diarize' | 'voiceprint' | 'identify';
+/** What a job is asked to do. */
+export type JobSpec =
+  | { readonly kind: 'diarize'; readonly request: DiarizeRequest }
+  | { readonly kind: 'voiceprint'; readonly request: VoiceprintRequest }
+  | { readonly kind: 'identify'; readonly request: IdentifyRequest };
+export type JobKind = JobSpec['kind'];
 export type JobStatus = 'created' | 'pending' | 'running' | 'succeeded' | 'failed' | 'canceled';
 
 export const SCOPES = ['jobs:read', 'jobs:write', 'media:read', 'media:write', 'stream:read', 'stream:write'] as const;
@@ -35,13 +42,10 @@ export interface JobView {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-export interface CreateJob {
+export type CreateJob = JobSpec & {
   readonly accountId: string;
-  readonly kind: JobKind;
-  /** The validated request, as it will be stored. */
-  readonly request: DiarizeRequest;
   readonly idempotency?: { readonly key: string; readonly bodyHash: string };
-}
+};
 
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' }>>;
@@ -72,6 +76,8 @@ export interface AppServices {
   readonly keys: KeyService;
   readonly jobs: JobService;
   readonly media: MediaService;
+  /** What is wrong with a voiceprint, as a sentence's end; undefined for one that this service can use. */
+  voiceprintFault(voiceprint: string): string | undefined;
   readonly policy: {
     /** Opens loopback sources and webhooks; local development only. */
     readonly allowLoopback: boolean;

@@ -1,7 +1,7 @@
 import type { Result } from '../audio/types.ts';
 import type { CreateJob } from './app-services.ts';
+import { detach } from './attachments.ts';
 import { dispatch } from './dispatch.ts';
-import { INLINE_URL, inlineUrlKey } from './keys.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 
 /**
@@ -12,13 +12,13 @@ export async function createJob(
   input: CreateJob,
   id: string,
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>> {
-  const { url } = input.request;
-  const isInline = url.startsWith(INLINE_URL);
-  // Megabytes of audio do not fit into a row of D1, and would outlive the job there.
-  if (isInline) await ports.objects.put(inlineUrlKey(id), new TextEncoder().encode(url));
-  const request = isInline ? { ...input.request, url: INLINE_URL } : input.request;
-  const created = await ports.store.create({ ...input, request, id, now: ports.now() });
-  if (isInline && !(created.ok && created.value.id === id)) await ports.objects.deleteMany([inlineUrlKey(id)]);
-  if (created.ok && created.value.id === id) await dispatch(ports, { step: 'plan', jobId: id });
+  const { stored, attachments } = detach(input, id);
+  const { accountId, idempotency } = input;
+  // Before the row: a job that exists has all that it needs.
+  for (const { key, text } of attachments) await ports.objects.put(key, new TextEncoder().encode(text));
+  const created = await ports.store.create({ ...stored, accountId, idempotency, id, now: ports.now() });
+  const isNew = created.ok && created.value.id === id;
+  if (!isNew) await ports.objects.deleteMany(attachments.map(({ key }) => key));
+  if (isNew) await dispatch(ports, { step: 'plan', jobId: id });
   return created;
 }

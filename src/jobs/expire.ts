@@ -1,5 +1,5 @@
 import { removeWork } from './fail.ts';
-import { inlineUrlKey, outputKey, WORK_PREFIX } from './keys.ts';
+import { inlineUrlKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
 import { IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
 
 const BATCH = 100;
@@ -50,9 +50,11 @@ async function sweepWork(ports: JobPorts): Promise<number> {
   const leftovers = ids.filter((id) => !unfinished.has(id));
   let removed = 0;
   for (const id of leftovers) {
-    // The audio of a data: URL is stored a moment before its job's row is written.
-    const uploadedAt = await ports.objects.uploadedAt(inlineUrlKey(id));
-    if (uploadedAt !== undefined && ports.now() - uploadedAt < NEW_JOB_MS) continue;
+    // What a request carries along is stored a moment before its job's row is written.
+    const uploads = await Promise.all(
+      [inlineUrlKey(id), voiceprintsKey(id)].map((key) => ports.objects.uploadedAt(key)),
+    );
+    if (uploads.some((uploadedAt) => uploadedAt !== undefined && ports.now() - uploadedAt < NEW_JOB_MS)) continue;
     await removeWork(ports, id);
     removed++;
   }

@@ -9,3 +9,5 @@ export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
 /** Stands in a stored request for a `data:` URL, whose text is an object of its own until the job ends. */
 export const INLINE_URL = 'data:';
 export const inlineUrlKey = (jobId: string) => `${workPrefix(jobId)}url`;
+/** The voiceprints of an identify request, until the job ends. */
+export const voiceprintsKey = (jobId: string) => `${workPrefix(jobId)}voiceprints.json`;

@@ -6,8 +6,19 @@ import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
 import type { JobPlan, JobPorts, JobRecord, SourceError, SourceRef } from './ports.ts';
 
-export const MAX_SOURCE_BYTES = 1024 ** 3;
-export const MAX_DURATION_SECONDS = 24 * 3600;
+/** How large and how long a recording may be (contract §7). */
+const LIMITS = {
+  recording: {
+    maxBytes: 1024 ** 3,
+    maxSeconds: 24 * 3600,
+    tooLong: 'The recording is longer than 24 hours; cut it into pieces.',
+  },
+  voice: {
+    maxBytes: 100 * 1024 ** 2,
+    maxSeconds: 30,
+    tooLong: 'The recording is longer than 30 seconds, the most for a voiceprint; cut out a part of it.',
+  },
+} as const;
 /** Audio of one shard; a multiple of the embedder's stretch, so that shards never change a result. */
 export const SHARD_SECONDS = 300;
 const SAMPLE_RATE_HZ = 16000;
@@ -39,7 +50,8 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
     await ports.store.settle(outboxId(message));
     return;
   }
-  const source = await findSource(ports, job);
+  const limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
+  const source = await findSource(ports, job, limits);
   if (!source.ok) {
     if (TRANSIENT.has(source.error.kind) && attempt < MAX_FETCH_TRIES) {
       throw new RetryStep(source.error.message, attempt);
@@ -53,11 +65,8 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
     return;
   }
   const index = probed.value;
-  if (index.durationSeconds > MAX_DURATION_SECONDS) {
-    await failJob(ports, job.id, {
-      code: 'audio_too_long',
-      message: 'The recording is longer than 24 hours; cut it into pieces.',
-    });
+  if (index.durationSeconds > limits.maxSeconds) {
+    await failJob(ports, job.id, { code: 'audio_too_long', message: limits.tooLong });
     return;
   }
   const totalSamples = outputSampleCount(index);
@@ -88,12 +97,20 @@ export function cutShards(totalSamples: number): { startSample: number; endSampl
   return shards;
 }
 
-async function findSource(ports: JobPorts, job: JobRecord): Promise<Result<SourceRef, SourceError>> {
+async function findSource(
+  ports: JobPorts,
+  job: JobRecord,
+  limits: { readonly maxBytes: number },
+): Promise<Result<SourceRef, SourceError>> {
   const { url } = job.request;
   if (url.startsWith('media://')) {
     const media = await ports.media.resolve(job.accountId, url.slice('media://'.length));
     if (!media) {
       return { ok: false, error: { kind: 'not_found', message: `No media named ${url} has been uploaded.` } };
+    }
+    if (media.sizeBytes > limits.maxBytes) {
+      const message = `The recording is larger than the limit of ${limits.maxBytes / 1024 ** 2} MiB.`;
+      return { ok: false, error: { kind: 'too_large', message } };
     }
     return { ok: true, value: { kind: 'object', key: media.key, sizeBytes: media.sizeBytes } };
   }
@@ -104,7 +121,7 @@ async function findSource(ports: JobPorts, job: JobRecord): Promise<Result<Sourc
       return { ok: false, error: { kind: 'gone', message: 'The audio of this request is no longer stored.' } };
     address = new TextDecoder().decode(inline);
   }
-  return ports.sources.resolve(address, spoolKey(job.id), { maxBytes: MAX_SOURCE_BYTES });
+  return ports.sources.resolve(address, spoolKey(job.id), limits);
 }
 
 /** @throws when the plan is gone: the job has ended and its work was removed */

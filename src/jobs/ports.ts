@@ -2,16 +2,16 @@ import type { AudioIndex } from '../audio/index.ts';
 import type { ByteSource, DecoderPort, ResamplerPort, Result } from '../audio/types.ts';
 import type { Plda } from '../diarization/index.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from '../diarization/types.ts';
-import type { CreateJob, JobKind, JobStatus } from './app-services.ts';
+import type { IdentificationParameters } from '../voiceprint/index.ts';
+import type { CreateJob, JobStatus } from './app-services.ts';
+import type { StoredSpec } from './attachments.ts';
 import type { Message } from './messages.ts';
 
 /** A job as it is stored. Times are milliseconds since the Unix epoch. */
-export interface JobRecord {
+export type JobRecord = StoredSpec & {
   readonly id: string;
   readonly accountId: string;
-  readonly kind: JobKind;
   readonly status: JobStatus;
-  readonly request: CreateJob['request'];
   readonly webhookUrl?: string;
   readonly webhookStatusOnly: boolean;
   readonly createdAt: number;
@@ -21,10 +21,23 @@ export interface JobRecord {
   readonly durationSeconds?: number;
   readonly outputKey?: string;
   readonly error?: { readonly code: string; readonly message: string };
-}
+};
+
+/** A job to be stored. */
+export type NewJob = StoredSpec &
+  Pick<CreateJob, 'accountId' | 'idempotency'> & { readonly id: string; readonly now: number };
 
 /** How long an idempotency key stands for its job (contract §2). */
 export const IDEMPOTENCY_TTL_MS = 24 * 3600 * 1000;
+
+/** What a successful job leaves behind. */
+export interface JobOutcome {
+  readonly outputKey: string;
+  /** Audio that is billed, for the usage record. */
+  readonly billedSeconds: number;
+  /** What an account without subscription pays, in seconds of credit. */
+  readonly creditSeconds: number;
+}
 
 /** A message that must still be handled. */
 export interface OutboxRow {
@@ -40,7 +53,7 @@ export interface OutboxRow {
  * together, so that a process that dies between the two leaves no job without its next step.
  */
 export interface JobStore {
-  create(input: CreateJob & { id: string; now: number }): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>>;
+  create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>>;
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
   /** created → running, with one `shard` message each. False when the job is terminal or gone. */
@@ -48,7 +61,7 @@ export interface JobStore {
   /** Writes the `assemble` message while the job runs; harmless when it is there already. */
   requestAssemble(jobId: string, now: number): Promise<boolean>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
-  succeed(jobId: string, outcome: { outputKey: string; billedSeconds: number }, now: number): Promise<boolean>;
+  succeed(jobId: string, outcome: JobOutcome, now: number): Promise<boolean>;
   /** any non-terminal state → failed, with the webhook message. */
   fail(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
   /** The message has been handled. */
@@ -170,6 +183,8 @@ export interface JobPorts {
   readonly engine: () => Promise<Engine>;
   /** The PLDA of an embedder; undefined where it has none. */
   readonly plda: (embeddingId: string) => Promise<Plda | undefined>;
+  /** How scores of an embedder become probabilities. */
+  readonly identification: (embeddingId: string) => IdentificationParameters;
   readonly log: Log;
   readonly now: () => number;
   /** Lets other requests of the isolate run; the platform's clock moves on only here. */

@@ -21,6 +21,8 @@ class Track:
     warp: float
     turn_spread_db: float
     tail_gain: np.ndarray | None = None
+    without_floor: bool = False
+    wander_db: float = 0.0
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import scenes, sounds
+from . import scenes, sounds, voicing
 from .bank import NoiseBank, Span, VoiceBank
 from .frontend import BANDS, BINS_PER_BAND, log_features
 from .kernels import library
@@ -19,6 +19,8 @@ from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
 PHASE_ROWS = 40_000
 EDGE_IN, EDGE_OUT = np.array([[0.3], [0.7]], np.float32), np.array([[0.8], [0.5], [0.2]], np.float32)
 LEAD_FRAMES = 4
+ALIKE_SHARE = {"meeting": 0.75, "separate": 0.3, "call": 0.3}
+"""How often noise floors, colours and even loudness of the voices' recordings are taken out (voicing.py)."""
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
@@ -39,6 +41,7 @@ class Simulator:
     def __init__(self, work: Path, split: str, seed: int):
         self.rng = np.random.default_rng(seed)
         self.voices, self.noises = VoiceBank(work, split, self.rng), NoiseBank(work, self.rng)
+        self.profiles = voicing.Profiles(self.voices)
         phases = np.cos(2 * np.pi * np.random.default_rng(2).random((PHASE_ROWS, BANDS), dtype=np.float32))
         self.cross = (2 * phases / np.sqrt(BINS_PER_BAND)).astype(np.float32)
 
@@ -54,7 +57,11 @@ class Simulator:
         if last <= cut:
             return
         x = self.voices.power(span.entry, track.variant, begin + cut, begin + last)
+        if track.without_floor:
+            x = voicing.without_floor(x, self.profiles.of(span.entry, track.variant))
         gain_db = track.equaliser + self.rng.normal(0, track.turn_spread_db)
+        if track.wander_db:
+            x = x * voicing.loudness(self.rng, len(x), track.wander_db)[:, None]
         if self.rng.random() < 0.2:  # towards or away from the microphone while speaking
             x *= to_power(np.linspace(0, self.rng.normal(0, 3), len(x)))[:, None]
         x *= to_power(gain_db)
@@ -70,6 +77,22 @@ class Simulator:
         low, high = max(0, at), min(WINDOW_FRAMES, at + len(labels))
         if high > low:
             active[low:high] |= labels[low - at : high - at]
+
+    def _alike(self, scene: scenes.Scene, numbers: list[int]) -> None:
+        """Take from the speakers what only tells their microphones apart, in place; more often in meetings than elsewhere."""
+        rng, share = self.rng, ALIKE_SHARE[scene.kind]
+        if rng.random() < share:
+            for track in scene.tracks:
+                track.without_floor = True
+        if rng.random() < share and len(numbers) > 1:
+            colours = [self.profiles.of(self.voices.entries[n], t.variant).colour_db for n, t in zip(numbers, scene.tracks)]
+            equalisers = voicing.common_colour_db(colours, rng.uniform(0.4, 1.0))
+            for track, equaliser in zip(scene.tracks, equalisers):
+                track.equaliser = (0.4 if scene.kind == "meeting" else 1.0) * track.equaliser + equaliser
+        if rng.random() < share:
+            wander_db = rng.uniform(0.5, 4.5)
+            for track in scene.tracks:
+                track.wander_db = wander_db
 
     def _speak(self, scene: scenes.Scene, numbers: list[int], sparse: bool) -> tuple[np.ndarray, np.ndarray]:
         """The speakers' mixed power [1000,64] and activities [speakers,1000]."""
@@ -146,6 +169,7 @@ class Simulator:
             scene.tracks = scene.tracks[: len(numbers)]
             for track in scene.tracks:  # nobody is labelled who is far below the noise
                 track.level_db = max(track.level_db, -scene.snr_db - 3)
+            self._alike(scene, numbers)
             power, activity = self._speak(scene, numbers, sparse)
             bridge_pauses(activity)
         else:

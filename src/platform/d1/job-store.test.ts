@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
-import type { CreateJob } from '../../jobs/app-services.ts';
+import type { DiarizeRequest } from '../../contract/diarize.ts';
+import { billOf } from '../../jobs/bill.ts';
 import type { JobStore } from '../../jobs/ports.ts';
 import { createJobStore } from './job-store.ts';
 
@@ -24,12 +25,12 @@ beforeEach(async () => {
     .run();
 });
 
-function request(extra: Partial<CreateJob['request']> = {}): CreateJob {
-  const base = { url: 'https://example.com/a.wav', model: 'precision-2' } as CreateJob['request'];
-  return { accountId, kind: 'diarize', request: { ...base, ...extra } };
+function request(extra: Partial<DiarizeRequest> = {}) {
+  const base = { url: 'https://example.com/a.wav', model: 'precision-2' } as DiarizeRequest;
+  return { accountId, kind: 'diarize' as const, request: { ...base, ...extra } };
 }
 
-async function runningJob(shardCount = 2, extra: Partial<CreateJob['request']> = {}): Promise<string> {
+async function runningJob(shardCount = 2, extra: Partial<DiarizeRequest> = {}): Promise<string> {
   const id = `job-${made++}`;
   await store.create({ ...request(extra), id, now: NOW });
   await store.start(id, { shardCount, durationSeconds: 61.5 }, NOW + 1);
@@ -92,7 +93,7 @@ describe('job store', () => {
     await store.start(id, { shardCount: 2, durationSeconds: 61.5 }, NOW + 2);
     // A settled shard that is written again is harmless (its part exists), but it must end in the same way.
     await store.requestAssemble(id, NOW + 3);
-    await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5 }, NOW + 4);
+    await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + 4);
     expect(await outboxIds(id)).toEqual([]);
   });
 
@@ -100,7 +101,9 @@ describe('job store', () => {
     const id = await runningJob(1, { webhook: 'https://example.com/hook' });
     await store.requestAssemble(id, NOW + 2);
     const outcomes = await Promise.all(
-      [10, 10, 11, 12].map((later) => store.succeed(id, { outputKey: 'o', billedSeconds: 61.5 }, NOW + later)),
+      [10, 10, 11, 12].map((later) =>
+        store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + later),
+      ),
     );
     expect(outcomes.filter(Boolean)).toHaveLength(1);
     expect(await rowOf('SELECT COUNT(*) AS rows FROM usage_records WHERE job_id = ?', id)).toEqual({ rows: 1 });
@@ -114,18 +117,31 @@ describe('job store', () => {
     await storage.db.prepare('UPDATE accounts SET subscribed = 1 WHERE id = ?').bind(accountId).run();
     const id = await runningJob();
     await store.requestAssemble(id, NOW + 2);
-    await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5 }, NOW + 3);
+    await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + 3);
     expect(await rowOf('SELECT credit_seconds FROM accounts WHERE id = ?', accountId)).toEqual({ credit_seconds: 100 });
     expect(await rowOf('SELECT billed_seconds FROM usage_records WHERE job_id = ?', id)).toEqual({
       billed_seconds: 61.5,
     });
   });
 
+  it('bills a voiceprint as one, at its price in credit', async () => {
+    const id = `job-${made++}`;
+    await store.create({ ...request(), kind: 'voiceprint', id, now: NOW });
+    await store.start(id, { shardCount: 1, durationSeconds: 12 }, NOW + 1);
+    await store.requestAssemble(id, NOW + 2);
+    await store.succeed(id, { outputKey: 'o', ...billOf('voiceprint', 12) }, NOW + 3);
+    expect(await rowOf('SELECT kind, billed_seconds FROM usage_records WHERE job_id = ?', id)).toEqual({
+      kind: 'voiceprint',
+      billed_seconds: 0,
+    });
+    expect(await rowOf('SELECT credit_seconds FROM accounts WHERE id = ?', accountId)).toEqual({ credit_seconds: 80 });
+  });
+
   it('never changes a terminal state and never bills a failed job', async () => {
     const id = await runningJob(1, { webhook: 'https://example.com/hook' });
     expect(await store.fail(id, { code: 'no_speech', message: 'No speech.' }, NOW + 2)).toBe(true);
     expect(await store.fail(id, { code: 'other', message: 'Other.' }, NOW + 3)).toBe(false);
-    expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20 }, NOW + 4)).toBe(false);
+    expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 4)).toBe(false);
     expect(await store.requestAssemble(id, NOW + 5)).toBe(false);
     expect(await store.find(id)).toMatchObject({
       status: 'failed',
@@ -154,7 +170,7 @@ describe('job store', () => {
 
   it('hands out expired outputs until they are noted as cleaned', async () => {
     const id = await runningJob(1);
-    await store.succeed(id, { outputKey: `outputs/${id}`, billedSeconds: 20 }, 1000);
+    await store.succeed(id, { outputKey: `outputs/${id}`, billedSeconds: 20, creditSeconds: 20 }, 1000);
     expect(await store.expired(999, 10)).toEqual([]);
     expect(await store.expired(1000, 10)).toEqual([{ id, outputKey: `outputs/${id}` }]);
     await store.markCleaned([id], NOW);

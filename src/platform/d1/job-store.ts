@@ -1,8 +1,7 @@
 import type { Result } from '../../audio/types.ts';
-import type { CreateJob } from '../../jobs/app-services.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { Message } from '../../jobs/messages.ts';
-import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type OutboxRow } from '../../jobs/ports.ts';
+import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob, type OutboxRow } from '../../jobs/ports.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
 import {
   deleteJobOutbox,
@@ -59,10 +58,10 @@ export function createJobStore(db: D1Database): JobStore {
           .bind(jobId, outcome.outputKey, now),
         db
           .prepare(
-            `INSERT OR IGNORE INTO usage_records (job_id, account_id, kind, billed_seconds, created_at)
-             SELECT id, account_id, kind, ?2, ?3 FROM jobs WHERE id = ?1 AND changes() = 1`,
+            `INSERT OR IGNORE INTO usage_records (job_id, account_id, kind, billed_seconds, credit_seconds, created_at)
+             SELECT id, account_id, kind, ?2, ?3, ?4 FROM jobs WHERE id = ?1 AND changes() = 1`,
           )
-          .bind(jobId, outcome.billedSeconds, now),
+          .bind(jobId, outcome.billedSeconds, outcome.creditSeconds, now),
         insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
         chargeCredit(db, jobId, now),
         deleteJobOutbox(db, jobId),
@@ -174,7 +173,7 @@ export function createJobStore(db: D1Database): JobStore {
 async function create(
   db: D1Database,
   find: (jobId: string) => Promise<JobRecord | undefined>,
-  input: CreateJob & { id: string; now: number },
+  input: NewJob,
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>> {
   const { id, accountId, kind, request, idempotency, now } = input;
   const message: Message = { step: 'plan', jobId: id };
@@ -244,12 +243,12 @@ async function overdue(db: D1Database, before: number, limit: number, jobId?: st
   return results.map(outboxFromRow);
 }
 
-/** Takes a job's billed seconds from the credit of an account without subscription, in the transaction that wrote the usage. */
+/** Takes what a job costs from the credit of an account without subscription, in the transaction that wrote the usage. */
 function chargeCredit(db: D1Database, jobId: string, now: number): D1PreparedStatement {
   return db
     .prepare(
       `UPDATE accounts SET credit_seconds = credit_seconds -
-         (SELECT billed_seconds FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
+         (SELECT credit_seconds FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
        WHERE subscribed = 0
          AND id = (SELECT account_id FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
          AND EXISTS (SELECT 1 FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks')`,

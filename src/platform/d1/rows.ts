@@ -1,4 +1,5 @@
 import type { JobKind, JobStatus } from '../../jobs/app-services.ts';
+import type { StoredSpec } from '../../jobs/attachments.ts';
 import { messageSchema } from '../../jobs/messages.ts';
 import type { JobRecord, OutboxRow } from '../../jobs/ports.ts';
 
@@ -25,9 +26,8 @@ export function jobFromRow(row: JobRow): JobRecord {
   return {
     id: row.id,
     accountId: row.account_id,
-    kind: row.kind,
+    ...({ kind: row.kind, request: JSON.parse(row.request) } as StoredSpec),
     status: row.status,
-    request: JSON.parse(row.request) as JobRecord['request'],
     webhookUrl: row.webhook_url ?? undefined,
     webhookStatusOnly: row.webhook_status_only === 1,
     createdAt: row.created_at,

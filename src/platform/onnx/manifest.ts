@@ -1,4 +1,5 @@
 import type { Tuning, TuningBySetting } from '../../diarization/types.ts';
+import type { IdentificationParameters } from '../../voiceprint/index.ts';
 
 /** One model file. `path` is relative to `models/`; the service loads it from storage under its hash. */
 export interface ModelFile {
@@ -49,7 +50,11 @@ export interface EmbeddingFacts {
   readonly featureFloorNats?: number;
 }
 
-export type EmbeddingEntry = SlotEntry & { readonly facts: EmbeddingFacts } & (
+export type EmbeddingEntry = SlotEntry & {
+  readonly facts: EmbeddingFacts;
+  /** How its scores become probabilities; absent for an embedder that nothing was fitted for. */
+  readonly identification?: IdentificationParameters;
+} & (
     | {
         readonly form: 'split';
         /** `whole` is the same model in one piece, for other engines; the service does not load it. */
@@ -155,14 +160,19 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       ...(raw.featureFloorNats === undefined ? {} : { featureFloorNats: fact('featureFloorNats') }),
     },
   };
+  const fitted =
+    entry.identification === undefined
+      ? {}
+      : { identification: identification(entry.identification, `${at}.identification`) };
   const plda = files.plda === undefined ? {} : { plda: file(files.plda, `${at}.files.plda`) };
   if (entry.form === 'whole') {
-    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`), ...plda } };
+    return { ...shared, ...fitted, form: 'whole', files: { model: file(files.model, `${at}.files.model`), ...plda } };
   }
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
   const whole = files.whole === undefined ? undefined : file(files.whole, `${at}.files.whole`);
   return {
     ...shared,
+    ...fitted,
     form: 'split',
     files: {
       trunk: file(files.trunk, `${at}.files.trunk`),
@@ -170,6 +180,21 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       ...(whole === undefined ? {} : { whole }),
       ...plda,
     },
+  };
+}
+
+function identification(value: unknown, at: string): IdentificationParameters {
+  const entry = object(value, at);
+  const number = (name: string): number => {
+    const found = entry[name];
+    if (typeof found !== 'number' || !Number.isFinite(found)) throw fault(`${at}.${name}`, 'must be a number');
+    return found;
+  };
+  return {
+    slope: number('slope'),
+    offset: number('offset'),
+    secondsPerObservation: number('secondsPerObservation'),
+    maxObservations: number('maxObservations'),
   };
 }
 

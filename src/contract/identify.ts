@@ -1,0 +1,123 @@
+import { z } from '@hono/zod-openapi';
+import type { FieldError, Parsed } from './errors.ts';
+import { asObject, expected, optionalFlag, requiredText } from './fields.ts';
+import {
+  type DiarizationFields,
+  diarizationFields,
+  diarizationFieldsOf,
+  type JobFields,
+  jobFields,
+  jobFieldsOf,
+  speakerCountErrors,
+} from './job-fields.ts';
+import { parseBody } from './parse-body.ts';
+import { VOICEPRINT_MAX_CHARS } from './voiceprint.ts';
+
+export const MAX_VOICEPRINTS = 50;
+export const LABEL_MAX_CHARS = 100;
+export const DEFAULT_THRESHOLD = 0;
+
+const submittedVoiceprintSchema = z
+  .object(
+    {
+      label: requiredText()
+        .max(LABEL_MAX_CHARS, `must be at most ${LABEL_MAX_CHARS} characters`)
+        .refine(
+          (label) => !/^speaker_/i.test(label),
+          'must not start with SPEAKER_: these are the labels of diarization',
+        )
+        .openapi({ example: 'Alice', description: 'Name given to the speaker; unique within the request.' }),
+      voiceprint: requiredText()
+        .max(VOICEPRINT_MAX_CHARS, `must be at most ${VOICEPRINT_MAX_CHARS} characters`)
+        .openapi({ description: 'Output of a voiceprint job.' }),
+    },
+    expected('an object with label and voiceprint'),
+  )
+  .openapi('SubmittedVoiceprint');
+
+const matchingSchema = z
+  .object(
+    {
+      threshold: z
+        .number(expected('a number'))
+        .min(0, 'must be at least 0')
+        .max(100, 'must be at most 100')
+        .nullish()
+        .openapi({ default: DEFAULT_THRESHOLD, description: 'Least confidence of a match.' }),
+      exclusive: optionalFlag().openapi({
+        default: true,
+        description: 'Whether a voiceprint may match one speaker only.',
+      }),
+    },
+    expected('an object'),
+  )
+  .openapi('Matching');
+
+/** Body of POST /v1/identify as a caller may send it: unknown fields are ignored, null means absent. */
+export const identifyBodySchema = z
+  .object({
+    ...jobFields(),
+    ...diarizationFields(),
+    voiceprints: z
+      .array(submittedVoiceprintSchema, expected('a list'))
+      .min(1, 'must hold at least one voiceprint')
+      .max(MAX_VOICEPRINTS, `must hold at most ${MAX_VOICEPRINTS} voiceprints`),
+    matching: matchingSchema.nullish(),
+  })
+  .openapi('IdentifyRequest');
+
+export interface SubmittedVoiceprint {
+  readonly label: string;
+  readonly voiceprint: string;
+}
+
+/** A validated request with its defaults filled in. */
+export interface IdentifyRequest extends JobFields, DiarizationFields {
+  readonly voiceprints: readonly SubmittedVoiceprint[];
+  readonly matching: { readonly threshold: number; readonly exclusive: boolean };
+}
+
+/**
+ * Reads the body of POST /v1/identify. Finds every faulty field at once.
+ *
+ * @param voiceprintFault what is wrong with a voiceprint that has the right form, undefined for a good one
+ */
+export function parseIdentifyBody(
+  body: unknown,
+  voiceprintFault: (voiceprint: string) => string | undefined,
+): Parsed<IdentifyRequest> {
+  const parsed = parseBody(body, identifyBodySchema, (fields, raw) => [
+    ...speakerCountErrors(fields),
+    ...voiceprintErrors(raw.voiceprints, voiceprintFault),
+  ]);
+  if (!parsed.ok) return parsed;
+  const { voiceprints, matching } = parsed.value;
+  return {
+    ok: true,
+    value: {
+      ...jobFieldsOf(parsed.value),
+      ...diarizationFieldsOf(parsed.value),
+      voiceprints: voiceprints.map(({ label, voiceprint }) => ({ label, voiceprint })),
+      matching: { threshold: matching?.threshold ?? DEFAULT_THRESHOLD, exclusive: matching?.exclusive ?? true },
+    },
+  };
+}
+
+/** Repeated labels and bad voiceprints, as far as the list has the right form. */
+function voiceprintErrors(voiceprints: unknown, fault: (voiceprint: string) => string | undefined): FieldError[] {
+  if (!Array.isArray(voiceprints)) return [];
+  const seen = new Set<string>();
+  return voiceprints.slice(0, MAX_VOICEPRINTS).flatMap((item: unknown, index): FieldError[] => {
+    const { label, voiceprint } = asObject(item) ?? {};
+    const errors: FieldError[] = [];
+    if (typeof label === 'string') {
+      if (seen.has(label))
+        errors.push({ field: `voiceprints.${index}.label`, message: 'must be unique in the request' });
+      seen.add(label);
+    }
+    if (typeof voiceprint !== 'string' || voiceprint === '' || voiceprint.length > VOICEPRINT_MAX_CHARS) return errors;
+    const message = fault(voiceprint);
+    if (message !== undefined) errors.push({ field: `voiceprints.${index}.voiceprint`, message });
+    return errors;
+  });
+}

@@ -1,0 +1,16 @@
+import type { JobKind } from './app-services.ts';
+
+/** Every successful job on a recording is billed at least this much (contract §7). */
+export const MIN_BILLED_SECONDS = 20;
+/** What a voiceprint takes from the credit of an account, which is counted in seconds of audio. */
+export const VOICEPRINT_CREDIT_SECONDS = 20;
+
+/** What a successful job is billed: the length of its recording, or, for a voiceprint, one voiceprint. */
+export function billOf(
+  kind: JobKind,
+  durationSeconds: number,
+): { readonly billedSeconds: number; readonly creditSeconds: number } {
+  if (kind === 'voiceprint') return { billedSeconds: 0, creditSeconds: VOICEPRINT_CREDIT_SECONDS };
+  const billedSeconds = Math.max(MIN_BILLED_SECONDS, durationSeconds);
+  return { billedSeconds, creditSeconds: billedSeconds };
+}

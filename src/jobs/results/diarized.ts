@@ -1,0 +1,51 @@
+import type { Result } from '../../audio/types.ts';
+import { assemble, type Diarization, openPart, settingsOf } from '../../diarization/index.ts';
+import { partKey } from '../keys.ts';
+import type { JobPlan, JobPorts, JobRecord } from '../ports.ts';
+
+/** Why a job has no result, in a sentence for the caller. */
+export interface JobFault {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** A job whose parts are all there, about to be assembled. */
+export interface Assembly {
+  readonly ports: JobPorts;
+  readonly job: JobRecord;
+  readonly plan: JobPlan;
+  readonly pulse: () => Promise<void>;
+}
+
+/** Who spoke when in the job's recording, from the stored parts. Warnings of the audio come before those of the diarization. */
+export async function diarizeParts(
+  { ports, job, plan, pulse }: Assembly,
+  options: { readonly voices: boolean },
+): Promise<Result<Diarization, JobFault>> {
+  const parts = await Promise.all(
+    plan.shards.map((_, shard) => {
+      const key = partKey(job.id, shard);
+      return openPart((offset, length) => ports.objects.getRange(key, offset, length));
+    }),
+  );
+  const result = await assemble(
+    {
+      count: parts.length,
+      readEmbeddings: (shard) => parts[shard]!.readEmbeddings(),
+      readFrames: (shard) => parts[shard]!.readFrames(),
+    },
+    { totalSamples: plan.totalSamples },
+    settingsOf(job.request.model),
+    job.kind === 'voiceprint' ? {} : job.request,
+    {
+      pause: pulse,
+      speakerTracks: job.kind === 'diarize' && job.request.speakerProbability,
+      voices: options.voices,
+      pldaOf: ports.plda,
+    },
+  );
+  if (!result.ok) return { ok: false, error: { code: result.error.kind, message: result.error.message } };
+  const warnings = [plan.index.warning, result.value.warning].filter((text) => text !== undefined);
+  const { warning: _, ...diarization } = result.value;
+  return { ok: true, value: { ...diarization, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
+}

@@ -1,0 +1,25 @@
+import type { Result } from '../../audio/types.ts';
+import type { VoiceprintOutput } from '../../contract/outputs.ts';
+import { encodeVoiceprint, enrol, logOddsOf } from '../../voiceprint/index.ts';
+import { type Assembly, diarizeParts, type JobFault } from './diarized.ts';
+
+/** The output of a voiceprint job. */
+export async function voiceprint(assembly: Assembly): Promise<Result<Iterable<string>, JobFault>> {
+  const { ports } = assembly;
+  const diarized = await diarizeParts(assembly, { voices: true });
+  if (!diarized.ok) return diarized;
+  const [first] = diarized.value.voices ?? [];
+  const plda = first && (await ports.plda(first.embeddingId));
+  const enrolled = enrol(
+    diarized.value,
+    (a, b) => logOddsOf([a], [b], ports.identification(a.embeddingId), plda).at(0)!,
+  );
+  if (!enrolled.ok) return { ok: false, error: { code: enrolled.error.kind, message: enrolled.error.message } };
+  const { voice, warning } = enrolled.value;
+  const warnings = [diarized.value.warning, warning].filter((text) => text !== undefined);
+  const output: VoiceprintOutput = {
+    voiceprint: encodeVoiceprint(voice),
+    ...(warnings.length > 0 && { warning: warnings.join(' ') }),
+  };
+  return { ok: true, value: [JSON.stringify(output)] };
+}

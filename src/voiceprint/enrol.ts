@@ -1,0 +1,58 @@
+import type { Diarization, SpeakerVoice } from '../diarization/index.ts';
+
+/** Less speech of one person than this makes no voiceprint. */
+export const MIN_SPEECH_SECONDS = 1;
+/** Less than this makes one with a warning. */
+export const GOOD_SPEECH_SECONDS = 5;
+/** Speech of others below both bounds counts as a mistake of the diarization, and is left out with a warning. */
+const MAX_OTHER_SECONDS = 2;
+const MAX_OTHER_SHARE = 0.2;
+/** Voices that are at least so likely the same person's are taken for one: log-odds. */
+const SAME_PERSON_LOG_ODDS = 0;
+
+export type EnrolmentFault =
+  | { readonly kind: 'too_little_speech'; readonly message: string }
+  | { readonly kind: 'several_speakers'; readonly message: string };
+
+export type Enrolment =
+  | { readonly ok: true; readonly value: { readonly voice: SpeakerVoice; readonly warning?: string } }
+  | { readonly ok: false; readonly error: EnrolmentFault };
+
+/**
+ * The voice of a recording of one person: that of the speaker who talks most. Refused where others talk too, or hardly anybody.
+ *
+ * @param diarization with voices
+ * @param sameLogOdds log-odds that two voices are one person's
+ */
+export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b: SpeakerVoice) => number): Enrolment {
+  const voices = diarization.voices ?? [];
+  const seconds = secondsBySpeaker(diarization);
+  const main = seconds.indexOf(Math.max(...seconds));
+  const voice = voices[main];
+  if (voice === undefined || voice.embedding.length === 0 || voice.secondsAlone < MIN_SPEECH_SECONDS) {
+    const found = (voice?.secondsAlone ?? 0).toFixed(1);
+    const message = `The recording holds ${found} s of speech of one person; a voiceprint needs at least ${MIN_SPEECH_SECONDS} s.`;
+    return { ok: false, error: { kind: 'too_little_speech', message } };
+  }
+  const others = voices.filter((other, index) => index !== main && sameLogOdds(voice, other) < SAME_PERSON_LOG_ODDS);
+  const otherSeconds = others.reduce((sum, other) => sum + seconds[voices.indexOf(other)]!, 0);
+  const total = seconds.reduce((sum, value) => sum + value, 0);
+  if (otherSeconds >= MAX_OTHER_SECONDS && otherSeconds >= MAX_OTHER_SHARE * total) {
+    const message = `The recording holds more than one voice (${otherSeconds.toFixed(1)} s of others); send one person's voice alone.`;
+    return { ok: false, error: { kind: 'several_speakers', message } };
+  }
+  const warnings = [];
+  if (others.length > 0) {
+    warnings.push(`${otherSeconds.toFixed(1)} s sound like somebody else and were left out.`);
+  }
+  if (voice.secondsAlone < GOOD_SPEECH_SECONDS) {
+    warnings.push(`Made from ${voice.secondsAlone.toFixed(1)} s of speech; 10 to 30 s match more surely.`);
+  }
+  return { ok: true, value: { voice, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
+}
+
+function secondsBySpeaker({ speakers, turns }: Diarization): number[] {
+  const seconds = new Array<number>(speakers).fill(0);
+  for (const turn of turns) seconds[turn.speaker]! += turn.endSeconds - turn.startSeconds;
+  return seconds;
+}

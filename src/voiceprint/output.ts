@@ -1,0 +1,53 @@
+import { type Diarization, joined, type OutputFlags, speakerLabel, writeOutput } from '../diarization/index.ts';
+import { type SpeakerMatch, turnConfidence } from './match.ts';
+
+/**
+ * The output of an identify job as JSON text, in chunks: that of the diarization with `identification`, a line a turn, and
+ * `voiceprints`, a line a diarized speaker.
+ *
+ * @param matches [speakers]
+ * @param labels [voiceprints] the caller's names
+ */
+export function writeIdentification(
+  diarization: Diarization,
+  matches: readonly SpeakerMatch[],
+  labels: readonly string[],
+  flags: OutputFlags,
+): Generator<string> {
+  return writeOutput(diarization, flags, members(diarization, matches, labels, flags));
+}
+
+function* members(
+  { turns }: Diarization,
+  matches: readonly SpeakerMatch[],
+  labels: readonly string[],
+  flags: OutputFlags,
+): Generator<string> {
+  const names = matches.map(({ match }) => (match === undefined ? null : labels[match]!));
+  yield ',"identification":[';
+  yield* joined(turns, ({ speaker, startSeconds, endSeconds, confidence }) =>
+    JSON.stringify({
+      speaker: names[speaker] ?? speakerLabel(speaker),
+      start: startSeconds,
+      end: endSeconds,
+      diarizationSpeaker: speakerLabel(speaker),
+      match: names[speaker],
+      ...(flags.turnLevelConfidence ? { confidence: byLabel(labels, turnConfidence(confidence, matches)) } : {}),
+    }),
+  );
+  yield '],"voiceprints":[';
+  yield* joined(matches, (match) => {
+    const speaker = matches.indexOf(match);
+    return JSON.stringify({
+      speaker: speakerLabel(speaker),
+      match: names[speaker],
+      confidence: byLabel(labels, match.confidence),
+    });
+  });
+  yield ']';
+}
+
+/** A label may be `__proto__`: only an own property keeps it. */
+function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
+  return Object.fromEntries(labels.map((label, index) => [label, values[index]!]));
+}

@@ -1,0 +1,95 @@
+import { type Plda, project, type SpeakerVoice } from '../diarization/index.ts';
+
+/** How scores of an embedder become probabilities; fitted by `training/calibration/identification.py`. */
+export interface IdentificationParameters {
+  /** Log-odds of being the same speaker: `slope · score + offset`. */
+  readonly slope: number;
+  readonly offset: number;
+  /** With a PLDA: seconds of speech that count as one observation more… */
+  readonly secondsPerObservation: number;
+  /** …and how many observations a voice is, at most: speech of one recording shares its channel. */
+  readonly maxObservations: number;
+}
+
+/** For embedders without values of their own: cosine similarities around 0.45 are as likely the same speaker as not. */
+export const DEFAULT_IDENTIFICATION: IdentificationParameters = {
+  slope: 16,
+  offset: -7.2,
+  secondsPerObservation: 4,
+  maxObservations: 3,
+};
+
+/** Log-odds beyond this are not told apart. */
+const MAX_LOG_ODDS = 12;
+
+/**
+ * Calibrated log-odds that two voices are one person's. With a PLDA the score is its log-likelihood ratio of means of several
+ * observations (Prince and Elder, 2007), else the cosine similarity; then a logistic map (Platt scaling).
+ *
+ * @param probes and `references` voices of one embedder; an empty embedding, which nothing is known about, scores lowest
+ * @returns [probes, references]
+ */
+export function logOddsOf(
+  probes: readonly SpeakerVoice[],
+  references: readonly SpeakerVoice[],
+  parameters: IdentificationParameters,
+  plda: Plda | undefined,
+): Float64Array {
+  const score =
+    plda === undefined ? cosineScores(probes, references) : pldaScores(probes, references, parameters, plda);
+  return Float64Array.from({ length: probes.length * references.length }, (_, index) => {
+    const [row, column] = [Math.floor(index / references.length), index % references.length];
+    if (probes[row]!.embedding.length === 0 || references[column]!.embedding.length === 0) return -MAX_LOG_ODDS;
+    const logOdds = parameters.slope * score(row, column) + parameters.offset;
+    return Math.min(MAX_LOG_ODDS, Math.max(-MAX_LOG_ODDS, logOdds));
+  });
+}
+
+/** Log-odds → probability. */
+export const probabilityOf = (logOdds: number): number => 1 / (1 + Math.exp(-logOdds));
+
+type Score = (row: number, column: number) => number;
+
+function cosineScores(probes: readonly SpeakerVoice[], references: readonly SpeakerVoice[]): Score {
+  return (row, column) => {
+    const [a, b] = [probes[row]!.embedding, references[column]!.embedding];
+    return a.reduce((sum, value, d) => sum + value * b[d]!, 0);
+  };
+}
+
+function pldaScores(
+  probes: readonly SpeakerVoice[],
+  references: readonly SpeakerVoice[],
+  parameters: IdentificationParameters,
+  plda: Plda,
+): Score {
+  const projected = (voice: SpeakerVoice) =>
+    voice.embedding.length === 0 ? new Float64Array(plda.outputs) : project(plda, voice.embedding, 1);
+  const observations = ({ secondsAlone }: SpeakerVoice) =>
+    Math.min(parameters.maxObservations, 1 + secondsAlone / parameters.secondsPerObservation);
+  const a = probes.map((voice) => ({ at: projected(voice), within: 1 / observations(voice) }));
+  const b = references.map((voice) => ({ at: projected(voice), within: 1 / observations(voice) }));
+  return (row, column) => likelihoodRatio(a[row]!, b[column]!, plda.phi) / plda.outputs;
+}
+
+/**
+ * Log-likelihood ratio of two means x, y with variances v, w within a speaker and φ between: as one speaker they are jointly
+ * normal with covariance φ, as two independent.
+ */
+function likelihoodRatio(
+  x: { readonly at: Float64Array; readonly within: number },
+  y: { readonly at: Float64Array; readonly within: number },
+  phi: Float64Array,
+): number {
+  let sum = 0;
+  for (let d = 0; d < phi.length; d++) {
+    const between = phi[d]!;
+    const [a, b] = [between + x.within, between + y.within];
+    const determinant = a * b - between * between;
+    const [p, q] = [x.at[d]!, y.at[d]!];
+    const joint = (b * p * p - 2 * between * p * q + a * q * q) / determinant;
+    const apart = (p * p) / a + (q * q) / b;
+    sum += 0.5 * (apart - joint + Math.log((a * b) / determinant));
+  }
+  return sum;
+}

@@ -1,0 +1,80 @@
+"""What tells recordings apart and should not tell speakers apart: noise floor, colour of the microphone, evenness of loudness.
+
+Voices come from many microphones. In one window each keeps its own colour, and its noise comes and goes with its speech; a network that learns to
+separate speakers by these finds nothing to go by in a meeting, where everybody shares a microphone. Floors are subtracted (power spectral
+subtraction: Boll, 1979), colours are moved towards a common one (cepstral mean normalisation: Atal, 1974), and loudness is made to wander as in
+spontaneous speech.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bank import Entry, VoiceBank
+from .frontend import BANDS
+from .sounds import to_power
+
+FLOOR_PERCENTILE = 8
+FLOOR_SHARE = 0.9
+MIN_SHARE_LEFT = 0.05
+SILENCE = 1e-6
+"""Frames this far below the loudest are the digital silence between clips."""
+KNOTS = 7
+KNOT_FRAMES = 45
+FADE_SHARE = 0.3
+
+
+@dataclass
+class Profile:
+    """Of one variant of a voice: power of its noise floor [64], and smooth colour in dB with mean 0 [64]."""
+
+    floor: np.ndarray
+    colour_db: np.ndarray
+
+
+class Profiles:
+    """Profiles of the voices of a bank, measured when first asked for."""
+
+    def __init__(self, voices: VoiceBank):
+        self.voices = voices
+        self._known: dict[tuple[int, str], Profile] = {}
+
+    def of(self, entry: Entry, variant: str) -> Profile:
+        key = (entry.rows["dry"], variant)
+        if key not in self._known:
+            self._known[key] = measure(self.voices.power(entry, variant, 0, entry.frames), entry.labels[: entry.frames] > 0)
+        return self._known[key]
+
+
+def measure(power: np.ndarray, speech: np.ndarray) -> Profile:
+    """Profile of a recording: power [frames, 64], speech [frames] of booleans."""
+    level = power.sum(1)
+    heard = power[level > SILENCE * level.max()]
+    floor = np.percentile(heard, FLOOR_PERCENTILE, axis=0) if len(heard) else np.zeros(BANDS)
+    spoken = power[speech[: len(power)]] if speech.any() else power
+    mean_db = 10 * np.log10(spoken.mean(0) + 1e-6 * spoken.mean() + 1e-12)
+    centres = np.linspace(0, BANDS - 1, KNOTS)
+    halves = BANDS / (KNOTS - 1)
+    near = np.maximum(0, 1 - np.abs(np.arange(BANDS)[None] - centres[:, None]) / halves)
+    smooth = np.interp(np.arange(BANDS), centres, near @ mean_db / near.sum(1))
+    return Profile((FLOOR_SHARE * floor).astype(np.float32), smooth - smooth.mean())
+
+
+def without_floor(power: np.ndarray, profile: Profile) -> np.ndarray:
+    return np.maximum(power - profile.floor, MIN_SHARE_LEFT * power)
+
+
+def common_colour_db(colours_db: list[np.ndarray], strength: float) -> list[np.ndarray]:
+    """Equalisers in dB that move every colour towards the mean of all by a share `strength`."""
+    middle = np.mean(colours_db, 0)
+    return [strength * (middle - colour) for colour in colours_db]
+
+
+def loudness(rng: np.random.Generator, frames: int, spread_db: float) -> np.ndarray:
+    """A power gain that wanders by `spread_db` every 0.45 s and sometimes fades away at the end, [frames]."""
+    knots = max(2, frames // KNOT_FRAMES + 2)
+    decibels = np.interp(np.arange(frames), np.linspace(0, frames - 1, knots), rng.normal(0, spread_db, knots))
+    if rng.random() < FADE_SHARE and frames > 60:
+        last = int(rng.uniform(25, min(90, frames - 20)))
+        decibels[-last:] -= np.linspace(0, rng.uniform(3, 12), last)
+    return to_power(decibels)
