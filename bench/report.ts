@@ -1,13 +1,14 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** The parts of the report, in their order. */
-export const SECTIONS = ['accuracy', 'meetings', 'models', 'speed', 'memory', 'start'] as const;
+export const SECTIONS = ['accuracy', 'meetings', 'models', 'identification', 'speed', 'memory', 'start'] as const;
 export type Section = (typeof SECTIONS)[number];
 
 const TITLES: Readonly<Record<Section, string>> = {
   accuracy: 'Accuracy',
   meetings: 'Generated meetings',
   models: 'Models',
+  identification: 'Identification',
   speed: 'Speed',
   memory: 'Memory',
   start: 'From installed to the first result',

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
+import { measureIdentification } from './identification/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { measureModels } from './models.ts';
@@ -16,6 +17,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   accuracy: measureAccuracy,
   meetings: measureMeetings,
   models: measureModels,
+  identification: measureIdentification,
   speed: measureSpeed,
   memory: measureMemory,
   start: measureStart,

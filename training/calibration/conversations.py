@@ -259,35 +259,46 @@ def make(corpora, plan, out):
         pool = [r for r in pool if r["set"] == chosen]
     voices = [Voice(corpora, pool[i], segments[pool[i]["file"]]) for i in rng.permutation(len(pool))[: plan.speakers]]
     voices = [voice for voice in voices if voice.runs]
+    mix, active = render(corpora, plan.kind, plan.seconds, voices, babble, rng)
+    write(out, plan.name, mix, active, voices)
+
+
+def render(corpora, kind, seconds, voices, babble, rng):
+    """One conversation of the voices: samples, and in which frames each of them speaks."""
     target = np.mean([voice.spectrum for voice in voices], 0) + np.cumsum(rng.normal(0, 0.15, 257))
-    pull = rng.uniform(0.6, 1.0) if plan.kind != "phone" and rng.random() < 0.75 else rng.uniform(0, 0.4)
-    is_far = plan.kind == "meeting" and rng.random() < 0.5
+    pull = rng.uniform(0.6, 1.0) if kind != "phone" and rng.random() < 0.75 else rng.uniform(0, 0.4)
+    is_far = kind == "meeting" and rng.random() < 0.5
     responses = [row for row in rows(corpora.noise / "index.csv") if row["kind"] == "rir"]
     base = float(responses[int(rng.integers(len(responses)))]["seconds"])
     alike = sorted(responses, key=lambda row: abs(float(row["seconds"]) - base))[: max(12, 2 * len(voices))]
     channels = []
     for voice in voices:
-        in_room = plan.kind == "meeting" and (is_far or rng.random() < 0.35)
+        in_room = kind == "meeting" and (is_far or rng.random() < 0.35)
         response = read(corpora.noise / alike[int(rng.integers(len(alike)))]["file"]) if in_room else None
         tail = rng.uniform(0.1, 0.7) * (1 if is_far else 0.6)
-        level = np.clip(rng.normal(0, 4 if plan.kind == "meeting" else 2.5), -12, 8)
+        level = np.clip(rng.normal(0, 4 if kind == "meeting" else 2.5), -12, 8)
         channels.append(Channel(voice, target, pull, response, tail, level, rng))
-    recording = Recording(plan.seconds, voices, channels)
-    talk(recording, plan.kind, rng)
+    recording = Recording(seconds, voices, channels)
+    talk(recording, kind, rng)
     mix, active = recording.mix, recording.active
     power = (mix[np.repeat(active.any(0), FRAME)] ** 2).mean() + 1e-9
-    snr = rng.uniform(*KINDS[plan.kind]["snr"])
-    mix = mix + background(corpora, plan.kind, len(mix), babble, rng) * np.sqrt(power * 10 ** (-snr / 10))
-    if plan.kind == "phone":
+    snr = rng.uniform(*KINDS[kind]["snr"])
+    mix = mix + background(corpora, kind, len(mix), babble, rng) * np.sqrt(power * 10 ** (-snr / 10))
+    if kind == "phone":
         mix = telephone(mix)
     mix *= rng.uniform(0.1, 0.9) / np.abs(mix).max()
-    soundfile.write(out / f"{plan.name}.flac", mix[: plan.seconds * RATE].astype(np.float32), RATE)
+    return mix[: seconds * RATE].astype(np.float32), active
+
+
+def write(out, name, mix, active, voices):
+    """The recording as FLAC, its turns as RTTM."""
+    soundfile.write(out / f"{name}.flac", mix, RATE)
     lines = [
-        f"SPEAKER {plan.name} 1 {start / 100:.3f} {(end - start) / 100:.3f} <NA> <NA> {voice.name} <NA> <NA>\n"
+        f"SPEAKER {name} 1 {start / 100:.3f} {(end - start) / 100:.3f} <NA> <NA> {voice.name} <NA> <NA>\n"
         for voice, frames in zip(voices, active)
         for start, end in runs_of(frames, 30)
     ]
-    (out / f"{plan.name}.rttm").write_text("".join(lines))
+    (out / f"{name}.rttm").write_text("".join(lines))
 
 
 def plans(side):

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { matchSpeakers, turnConfidence } from './match.ts';
+
+const logOdds = (...percents: number[]) => Float64Array.from(percents, (p) => Math.log(p / (100 - p)));
+const matchesOf = (values: Float64Array, rows: number, columns: number, threshold: number, exclusive: boolean) =>
+  matchSpeakers(values, rows, columns, { threshold, exclusive }).map(({ match }) => match);
+
+describe('matching', () => {
+  it('shows confidences as whole percents', () => {
+    const [speaker] = matchSpeakers(logOdds(87.4, 20.6), 1, 2, { threshold: 0, exclusive: true });
+    expect(speaker!.confidence).toEqual([87, 21]);
+  });
+
+  it('gives each speaker the best voiceprint where one may match several', () => {
+    expect(matchesOf(logOdds(90, 10, 80, 70), 2, 2, 0, false)).toEqual([0, 0]);
+  });
+
+  it('finds the likeliest assignment where one may match one speaker only', () => {
+    // One by one the first would take column 0 and leave the second with 1 %.
+    expect(matchesOf(logOdds(90, 80, 85, 1), 2, 2, 0, true)).toEqual([1, 0]);
+  });
+
+  it('matches everybody it can without a threshold', () => {
+    expect(matchesOf(logOdds(1, 2, 0.1, 0.2), 2, 2, 0, true).sort()).toEqual([0, 1]);
+    expect(matchesOf(logOdds(30, 20, 10), 3, 1, 0, true)).toEqual([0, undefined, undefined]);
+    expect(matchesOf(Float64Array.of(-12), 1, 1, 0, true)).toEqual([0]);
+  });
+
+  it('matches nobody below the threshold, and who reaches it exactly', () => {
+    expect(matchesOf(logOdds(49.4, 10), 1, 2, 50, true)).toEqual([undefined]);
+    expect(matchesOf(logOdds(49.6, 10), 1, 2, 50, true)).toEqual([0]);
+    expect(matchesOf(logOdds(99.4, 10), 1, 2, 100, false)).toEqual([undefined]);
+    expect(matchesOf(logOdds(99.9, 10), 1, 2, 100, false)).toEqual([0]);
+  });
+
+  it('does not sacrifice a good match to a pair below the threshold', () => {
+    expect(matchesOf(logOdds(95, 40, 60, 30), 2, 2, 50, true)).toEqual([0, undefined]);
+  });
+
+  it('is the optimum of all assignments', () => {
+    let seed = 7;
+    const random = () => {
+      seed = (seed * 16807) % 2147483647;
+      return seed / 2147483647;
+    };
+    for (let round = 0; round < 200; round++) {
+      const values = Float64Array.from({ length: 9 }, () => 12 * (random() - 0.5));
+      const chosen = matchesOf(values, 3, 3, 0, true);
+      const total = (columns: readonly (number | undefined)[]) =>
+        columns.reduce<number>((sum, column, row) => sum + values[3 * row + column!]!, 0);
+      const all = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]; // biome-ignore format: a table
+      expect(total(chosen)).toBeCloseTo(Math.max(...all.map(total)), 6);
+    }
+  });
+});
+
+describe('the confidence of a turn', () => {
+  const speakers = [{ match: 0, confidence: [90, 0] }, { match: undefined, confidence: [0, 50] }]; // biome-ignore format: a table
+
+  it('is that of the speaker who certainly talks', () => {
+    expect(turnConfidence([100, 0], speakers)).toEqual([90, 0]);
+  });
+  it('takes everybody into account who may talk', () => {
+    expect(turnConfidence([80, 40], speakers)).toEqual([72, 20]);
+    expect(turnConfidence([50, 50], [speakers[0]!, speakers[0]!])).toEqual([70, 0]);
+  });
+});
