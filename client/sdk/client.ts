@@ -1,4 +1,13 @@
-import type { ClientError, DiarizeOptions, JobCreated, JobResult, JobState, Outcome } from './types.ts';
+import type {
+  ClientError,
+  DiarizeOptions,
+  IdentifyOptions,
+  JobCreated,
+  JobResult,
+  JobState,
+  Outcome,
+  VoiceprintOptions,
+} from './types.ts';
 
 export interface ClientOptions {
   /** Address of the service, without `/v1`. */
@@ -66,6 +75,16 @@ export class RollcallClient {
   /** Creates a job: one, also when the call or its answer is lost on the way and repeated with the same key. */
   diarize(options: DiarizeOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
     return this.call('POST', '/diarize', options, { 'Idempotency-Key': idempotencyKey });
+  }
+
+  /** As `diarize`, for a voiceprint of one person's recording. */
+  voiceprint(options: VoiceprintOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
+    return this.call('POST', '/voiceprint', options, { 'Idempotency-Key': idempotencyKey });
+  }
+
+  /** As `diarize`, with names for the speakers whose voiceprints are given. */
+  identify(options: IdentifyOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
+    return this.call('POST', '/identify', options, { 'Idempotency-Key': idempotencyKey });
   }
 
   retrieve(jobId: string): Promise<Outcome<JobState>> {

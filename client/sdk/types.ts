@@ -1,7 +1,7 @@
 import type { JobCreated, JobResult } from '../../src/contract/jobs.ts';
-import type { DiarizeOutput, ErrorOutput, Turn } from '../../src/contract/outputs.ts';
+import type { DiarizeOutput, ErrorOutput, IdentifyOutput, Turn, VoiceprintOutput } from '../../src/contract/outputs.ts';
 
-export type { DiarizeOutput, ErrorOutput, JobCreated, JobResult, Turn };
+export type { DiarizeOutput, ErrorOutput, IdentifyOutput, JobCreated, JobResult, Turn, VoiceprintOutput };
 /** A job as it is now; `progress` (0…1) is known while it runs. */
 export type JobState = JobResult & { readonly progress?: number };
 export type JobStatus = JobResult['status'];
@@ -23,6 +23,21 @@ export interface DiarizeOptions {
   readonly speakerProbability?: boolean;
   readonly transcription?: boolean;
   readonly metadata?: Record<string, string>;
+}
+
+/** Body of POST /v1/voiceprint. */
+export type VoiceprintOptions = Pick<DiarizeOptions, 'url' | 'webhook' | 'webhookStatusOnly' | 'model' | 'metadata'>;
+
+/** Body of POST /v1/identify. */
+export interface IdentifyOptions extends VoiceprintOptions {
+  readonly voiceprints: readonly { readonly label: string; readonly voiceprint: string }[];
+  readonly matching?: { readonly threshold?: number; readonly exclusive?: boolean };
+  readonly numSpeakers?: number;
+  readonly minSpeakers?: number;
+  readonly maxSpeakers?: number;
+  readonly turnLevelConfidence?: boolean;
+  readonly exclusive?: boolean;
+  readonly confidence?: boolean;
 }
 
 /** Why a call did not give what was asked for. `message` is one sentence. */

@@ -1,0 +1,73 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { conversationVoices } from '../../test/helpers/conversation.ts';
+import { conversation, type RunningService, root, runCli, startService } from '../../test/helpers/local-process.ts';
+import { errorRate, readRttm } from '../../test/helpers/score.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
+
+let scratch: string;
+let service: RunningService;
+const file = (name: string) => join(scratch, name);
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'rollcall-cli-identify-'));
+  const voices = await conversationVoices();
+  for (const name of ['adam', 'beth', 'carl']) writeFileSync(file(`${name}.wav`), voices.clip(name, 12));
+  service = await startService(file('state'));
+});
+afterAll(async () => {
+  await service?.interrupt();
+  rmSync(scratch, { recursive: true, force: true, maxRetries: 5 });
+});
+
+const run = (command: string, ...args: string[]) =>
+  runCli(command, args, { ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
+
+describe('npm run identify', () => {
+  it('names the people of recordings and of voiceprints that were made before', async () => {
+    const made = await run('voiceprint', file('beth.wav'), '--output', file('beth.print'));
+    expect(made).toMatchObject({ code: 0, stdout: '' });
+    const voices = ['adam=adam.wav', 'beth=beth.print', 'carl=carl.wav'].flatMap((voice) => [
+      '--voiceprint',
+      voice.replace('=', `=${scratch}/`),
+    ]);
+    const found = await run('identify', conversation, ...voices, '--format', 'rttm');
+    expect(found.stderr).toMatch(/SPEAKER_00: adam \(adam \d+, beth \d+, carl \d+\)/);
+    expect(found.code).toBe(0);
+    const truth = readRttm(readFileSync(join(root, 'test/fixtures/conversation.rttm'), 'utf8'));
+    const turns = readRttm(found.stdout);
+    expect([...new Set(turns.map(({ speaker }) => speaker))].sort()).toEqual(['adam', 'beth', 'carl']);
+    expect(errorRate(truth, turns)).toBeLessThan(0.2);
+  });
+
+  it('is also an option of diarize', async () => {
+    const found = await run('diarize', conversation, '--voiceprint', `Adam=${file('adam.wav')}`);
+    expect(found.code).toBe(0);
+    expect(found.stdout).toMatch(/^\d+\.\d{3} {2}\d+\.\d{3} {2}Adam$/m);
+    expect(found.stdout).toMatch(/SPEAKER_01$/m);
+    const both = await run('diarize', conversation, '--voiceprint', `Adam=${file('adam.wav')}`, '--transcribe');
+    expect(both.code).toBe(2);
+  });
+
+  it.each([
+    [['identify', 'a.wav'], /--voiceprint/],
+    [['identify', 'FILE', '--voiceprint', 'adam'], /NAME=FILE/],
+    [['identify', 'FILE', '--voiceprint', 'adam=nowhere.wav'], /no such file/],
+    [['identify', 'FILE', '--voiceprint', 'a=FILE', '--voiceprint', 'a=FILE'], /twice/],
+    [['identify', 'FILE', '--voiceprint', 'a=FILE', '--threshold', '101'], /0 to 100/],
+  ])('%j is wrong usage', async ([command, ...args], message) => {
+    const filled = args.map((arg) => arg.replace('FILE', file('adam.wav')));
+    const result = await run(command!, ...filled);
+    expect([result.code, result.stdout]).toEqual([2, '']);
+    expect(result.stderr).toMatch(message);
+  });
+
+  it('fails with the reason for a recording of several people', async () => {
+    const result = await run('voiceprint', conversation);
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toMatch(/longer than 30 seconds/);
+  });
+});

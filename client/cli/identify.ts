@@ -1,0 +1,56 @@
+import { resolve } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { fileIdOf, formatOutput } from '../format/turns.ts';
+import type { IdentifyOutput } from '../sdk/types.ts';
+import { callersDir, deliver, withService } from './job.ts';
+import { openRecording } from './recording.ts';
+import { note, runCommand } from './run.ts';
+import {
+  addSpeakerOptions,
+  checkCounts,
+  JOB_HELP,
+  type ResultOptions,
+  type SpeakerOptions,
+} from './speaker-options.ts';
+import { collectVoice, identify, openVoices } from './voices.ts';
+
+interface Options extends SpeakerOptions, ResultOptions {
+  readonly voiceprint: readonly [string, string][];
+  readonly threshold?: number;
+  readonly several?: boolean;
+}
+
+async function run(fileOrUrl: string, options: Options): Promise<void> {
+  const { format, output, voiceprint, threshold, several, ...request } = options;
+  checkCounts(request);
+  const baseDir = callersDir('identify');
+  const recording = openRecording(fileOrUrl, baseDir);
+  const voices = openVoices(voiceprint, baseDir);
+  const matching = { threshold, exclusive: !several };
+  const result = await withService((session) =>
+    identify<IdentifyOutput>(session, recording, voices, { ...request, matching }),
+  );
+  for (const { speaker, match, confidence } of result.voiceprints) {
+    const scores = Object.entries(confidence).map(([label, value]) => `${label} ${value}`);
+    note(`${speaker}: ${match ?? 'nobody of these'} (${scores.join(', ')})`);
+  }
+  deliver(formatOutput(result, format, fileIdOf(fileOrUrl)), output && resolve(baseDir, output));
+}
+
+function percent(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0 && value <= 100)) throw new InvalidArgumentError('It must be 0 to 100.');
+  return value;
+}
+
+const command = addSpeakerOptions(
+  new Command('identify')
+    .description('Tells who of the people you know spoke when in a recording.')
+    .argument('<file-or-url>', 'recording, a file or an http(s) address'),
+)
+  .requiredOption('--voiceprint <name=file>', 'a recording or voiceprint of somebody; may be repeated', collectVoice)
+  .option('--threshold <n>', 'least confidence of a match, 0 to 100', percent)
+  .option('--several', 'let several speakers match the same person')
+  .addHelpText('after', JOB_HELP)
+  .action(run);
+await runCommand(command);

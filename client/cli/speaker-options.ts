@@ -1,0 +1,58 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { FORMATS, type Format } from '../format/turns.ts';
+import { CliError, EXIT } from './run.ts';
+
+/** Options that `diarize` and `identify` share. */
+export interface SpeakerOptions {
+  readonly model?: 'precision-2' | 'community-1';
+  readonly numSpeakers?: number;
+  readonly minSpeakers?: number;
+  readonly maxSpeakers?: number;
+  readonly exclusive?: boolean;
+  readonly turnLevelConfidence?: boolean;
+  readonly confidence?: boolean;
+}
+
+export interface ResultOptions {
+  readonly format: Format;
+  readonly output?: string;
+}
+
+export function addSpeakerOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--model <name>', 'precision-2: most accurate; community-1: fastest')
+        .choices(['precision-2', 'community-1'])
+        .default('precision-2'),
+    )
+    .option('--num-speakers <n>', 'how many speakers there are, if that is known', speakerCount)
+    .option('--min-speakers <n>', 'at least so many', speakerCount)
+    .option('--max-speakers <n>', 'at most so many', speakerCount)
+    .addOption(new Option('--format <format>', 'form of the result').choices(FORMATS).default('text'))
+    .option('--output <file>', 'write the result there instead of to the standard output')
+    .option('--exclusive', 'turns without overlap: one speaker at a time')
+    .option('--turn-level-confidence', 'confidence of each turn (json)')
+    .option('--confidence', 'confidence of each frame (json)');
+}
+
+/** The same on every command that runs jobs. */
+export const JOB_HELP =
+  '\nUses the service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else starts one.\n' +
+  'Exit code: 0 done, 1 the job failed, 2 wrong usage, 3 the service cannot be reached.';
+
+/** @throws CliError when counts contradict each other */
+export function checkCounts({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerOptions): void {
+  const least = numSpeakers ?? minSpeakers ?? 1;
+  const most = numSpeakers ?? maxSpeakers ?? Number.POSITIVE_INFINITY;
+  if ((minSpeakers ?? 1) > (maxSpeakers ?? Number.POSITIVE_INFINITY)) {
+    throw new CliError(EXIT.usage, '--min-speakers is greater than --max-speakers.');
+  }
+  if (least < (minSpeakers ?? least) || most > (maxSpeakers ?? most)) {
+    throw new CliError(EXIT.usage, '--num-speakers contradicts --min-speakers or --max-speakers.');
+  }
+}
+
+function speakerCount(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');
+  return Number(text);
+}

@@ -1,0 +1,22 @@
+import { resolve } from 'node:path';
+import { Command } from 'commander';
+import { callersDir, deliver, withService } from './job.ts';
+import { openRecording } from './recording.ts';
+import { runCommand } from './run.ts';
+import { JOB_HELP } from './speaker-options.ts';
+import { makeVoiceprint } from './voices.ts';
+
+async function run(fileOrUrl: string, { output }: { output?: string }): Promise<void> {
+  const baseDir = callersDir('voiceprint');
+  const recording = openRecording(fileOrUrl, baseDir);
+  const text = await withService((session) => makeVoiceprint(session, recording, fileOrUrl));
+  deliver(`${text}\n`, output && resolve(baseDir, output));
+}
+
+const command = new Command('voiceprint')
+  .description('Makes a voiceprint of a recording of one person, at most 30 s, and prints it.')
+  .argument('<file-or-url>', 'recording, a file or an http(s) address')
+  .option('--output <file>', 'write it there instead of to the standard output')
+  .addHelpText('after', JOB_HELP)
+  .action(run);
+await runCommand(command);
