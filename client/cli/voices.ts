@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
+import type { VoiceprintOutput } from '../sdk/types.ts';
 import { must, runJob, type Session, succeeded } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { CliError, EXIT } from './run.ts';
@@ -57,7 +58,7 @@ export async function voiceprintsOf(
 /** Makes a voiceprint of a recording of one person. */
 export async function makeVoiceprint(session: Session, recording: Recording, name: string): Promise<string> {
   const job = await runJob(session, recording, `voice of ${name}`, (url) => session.client.voiceprint({ url }));
-  return succeeded<{ voiceprint: string }>(job).voiceprint;
+  return succeeded<VoiceprintOutput>(job).voiceprint;
 }
 
 /** Runs an identify job, after the voiceprint jobs it needs. */
