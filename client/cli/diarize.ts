@@ -27,7 +27,8 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
   const progress = new Progress();
   let job: JobResult | undefined;
   try {
-    const client = new RollcallClient(target);
+    const onRateLimit = (waitSeconds: number) => note(`rate limit reached, going on in ${waitSeconds} s`);
+    const client = new RollcallClient({ url: target.url, key: target.key, onRateLimit });
     job = await untilInterrupted(runJob(client, recording, request, progress, interrupt.signal), interrupt.signal);
   } finally {
     progress.end();

@@ -1,5 +1,7 @@
 import type { Result } from '../audio/types.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
+import type { UsageQuery, UsageRow } from '../contract/usage.ts';
+import type { RateLimits } from './rate-limits.ts';
 
 export type JobKind = 'diarize' | 'voiceprint' | 'identify';
 export type JobStatus = 'created' | 'pending' | 'running' | 'succeeded' | 'failed' | 'canceled';
@@ -12,6 +14,7 @@ export interface Account {
   readonly name: string;
   readonly subscribed: boolean;
   readonly creditSeconds: number;
+  readonly rateLimits: RateLimits;
 }
 
 /** What a verified key stands for. */
@@ -67,11 +70,23 @@ export interface KeyService {
   verify(token: string): Promise<Principal | undefined>;
 }
 
+export interface QuotaService {
+  /** Counts a request. Exact: no two requests get the same number. */
+  count(accountId: string, endpoint: string): Promise<{ readonly count: number; readonly resetMs: number }>;
+}
+
+export interface UsageService {
+  /** What was billed, by UTC day and kind. */
+  perDay(accountId: string, range: UsageQuery): Promise<UsageRow[]>;
+}
+
 /** All that the HTTP layer may call. Built in `src/services.ts`, injected by `src/app.ts`. */
 export interface AppServices {
   readonly keys: KeyService;
   readonly jobs: JobService;
   readonly media: MediaService;
+  readonly quota: QuotaService;
+  readonly usage: UsageService;
   readonly policy: {
     /** Opens loopback sources and webhooks; local development only. */
     readonly allowLoopback: boolean;

@@ -4,7 +4,6 @@ import { onePerField } from '../contract/errors.ts';
 import { IDEMPOTENCY_KEY_HEADER, type JobCreated, jobCreatedSchema } from '../contract/jobs.ts';
 import { canPay } from '../middleware/credit.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
-import { refuse } from '../middleware/refusals.ts';
 import { addressErrors } from './addresses.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 import { idempotency, idempotencyKeyErrors } from './idempotency.ts';
@@ -29,7 +28,7 @@ export const diarize = endpoint(
     const { jobs, policy } = c.get('services');
     const { account } = c.get('principal');
     const body = await readJsonBody(c);
-    if (!body.ok) return refuse(c, body.error);
+    if (!body.ok) return body.error;
 
     const parsed = parseDiarizeBody(body.value, policy);
     const errors = onePerField([
@@ -37,18 +36,20 @@ export const diarize = endpoint(
       ...addressErrors(body.value, policy),
       ...idempotencyKeyErrors(c),
     ]);
-    if (!parsed.ok || errors.length > 0) return refuse(c, { kind: 'invalid', errors });
-    if (!canPay(account)) return refuse(c, { kind: 'payment_required' });
+    if (!parsed.ok || errors.length > 0) return { kind: 'invalid', errors };
+    if (!canPay(account)) return { kind: 'payment_required' };
 
     const request = parsed.value;
-    const created = await jobs.create({
-      accountId: account.id,
-      kind: 'diarize',
-      request,
-      idempotency: await idempotency(c, 'diarize', request),
-    });
-    if (!created.ok) return refuse(c, created.error);
-    const answer: JobCreated = { jobId: created.value.id, status: created.value.status };
-    return c.json(answer);
+    return async () => {
+      const created = await jobs.create({
+        accountId: account.id,
+        kind: 'diarize',
+        request,
+        idempotency: await idempotency(c, 'diarize', request),
+      });
+      if (!created.ok) return created.error;
+      const answer: JobCreated = { jobId: created.value.id, status: created.value.status };
+      return c.json(answer);
+    };
   },
 );
