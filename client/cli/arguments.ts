@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { openRemote } from '../deploy/remote.ts';
-import { openDatabase, type RunSql } from '../local/database.ts';
+import type { RunSql } from '../local/database.ts';
 import { defaultStateDir, projectDir } from '../local/paths.ts';
 import { loadSecrets } from '../local/secrets.ts';
 import { CliError, EXIT } from './run.ts';
@@ -35,12 +34,19 @@ export function accountName(text: string): string {
 
 /** Lets `work` use the database of the local or of the deployed service. */
 export async function withDatabase(remote: boolean | undefined, work: (run: RunSql) => Promise<void>): Promise<void> {
-  const database = remote ? openRemote(projectDir) : await openDatabase(defaultStateDir(), projectDir);
+  const database = await openAccounts(remote);
   try {
     await work(database.run);
   } finally {
     await database.close();
   }
+}
+
+/** Loads what it needs only now: wrong usage is told without waiting for wrangler's libraries. */
+async function openAccounts(remote: boolean | undefined): Promise<{ run: RunSql; close(): Promise<void> }> {
+  if (remote) return (await import('../deploy/remote.ts')).openRemote(projectDir);
+  const { openDatabase } = await import('../local/database.ts');
+  return openDatabase(defaultStateDir(), projectDir);
 }
 
 /** The signing key of the local or of the deployed service. */

@@ -79,6 +79,7 @@ export async function startContractService(vars: Record<string, string> = {}) {
 
   return {
     url: service.url,
+    stateDir,
     db: service.db,
     bucket: service.bucket,
     signingKey: service.signingKey,
