@@ -16,5 +16,7 @@ it('describes every endpoint as OpenAPI 3.1', () => {
   expect(schemas.DiarizeRequest).toMatchObject({ required: ['url'] });
   expect(securitySchemes.bearer).toMatchObject({ type: 'http', scheme: 'bearer', bearerFormat: 'JWT' });
   expect(document.paths?.['/v1/media/upload/{ticket}']?.put?.security).toEqual([]);
+  expect(document.paths?.['/v1/media/upload/{ticket}']?.put?.responses).not.toHaveProperty('429');
+  expect(document.paths?.['/v1/test']?.get?.responses).toHaveProperty('429');
   expect(document.paths?.['/v1/diarize']?.post?.security).toEqual([{ bearer: [] }]);
 });

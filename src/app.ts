@@ -6,6 +6,7 @@ import { authenticate } from './middleware/auth.ts';
 import type { AppEnv } from './middleware/context.ts';
 import { cors } from './middleware/cors.ts';
 import { drain } from './middleware/drain.ts';
+import { countRequest } from './middleware/rate-limit.ts';
 import { refuse } from './middleware/refusals.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
@@ -15,10 +16,11 @@ import { identify } from './routes/identify.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
 import { createUpload, upload } from './routes/media.ts';
+import { readUsage } from './routes/usage.ts';
 import { voiceprint } from './routes/voiceprint.ts';
 
 /** All endpoints, in the order of the API document. */
-export const ENDPOINTS = [keyTest, diarize, voiceprint, identify, readJob, createUpload, upload];
+export const ENDPOINTS = [keyTest, diarize, voiceprint, identify, readJob, createUpload, upload, readUsage];
 
 /**
  * The HTTP face of the service.
@@ -45,7 +47,7 @@ export function createApp<Bindings extends object>(
   register(app, ENDPOINTS);
 
   // Whoever holds no key learns nothing about which addresses exist.
-  app.all('/v1/*', authenticate);
+  app.all('/v1/*', authenticate, countRequest());
   app.notFound((c) => refuse(c, { kind: 'not_found' }));
   app.onError((error, c) => {
     const fields = { requestId: c.get('requestId'), error: error.message, stack: error.stack };

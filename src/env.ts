@@ -8,6 +8,7 @@ export interface Env {
   readonly JOBS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
+  readonly ACCOUNT_QUOTA: DurableObjectNamespace;
   readonly SIGNING_KEY: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;

@@ -6,12 +6,14 @@ import { createJob } from './jobs/create.ts';
 import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
 import { now, pause, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
+import { createUsage } from './platform/d1/usage.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
 import { createKeyService } from './platform/keys.ts';
 import { log } from './platform/log.ts';
 import { createMediaService } from './platform/media.ts';
 import { createProgress } from './platform/progress.ts';
 import { createQueues } from './platform/queues.ts';
+import { createQuota } from './platform/quota.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 import { createSources } from './platform/sources/index.ts';
 import { identificationOf, voiceprintFault } from './platform/voiceprints.ts';
@@ -74,6 +76,8 @@ export function appServices(env: Env): AppServices {
     jobs: jobService(ports),
     media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, now }),
     voiceprintFault,
+    quota: createQuota(env.ACCOUNT_QUOTA),
+    usage: createUsage(env.DB),
     policy: { allowLoopback, transcription: false },
     log,
   };

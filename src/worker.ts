@@ -9,6 +9,7 @@ import { resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
 import { appServices, jobPorts } from './services.ts';
 
+export { AccountQuota } from '../durable-objects/account-quota.ts';
 export { JobProgress } from '../durable-objects/job-progress.ts';
 
 const DEAD_LETTER_QUEUE = 'rollcall-dead';

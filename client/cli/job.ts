@@ -22,9 +22,14 @@ export async function withService<T>(work: (session: Session) => Promise<T>): Pr
   onInterrupt(() => interrupt.abort());
   const target = await openTarget(interrupt.signal);
   const progress = new Progress();
+  const onRateLimit = (waitSeconds: number) => note(`rate limit reached, going on in ${waitSeconds} s`);
   let result: { readonly value: T } | undefined;
   try {
-    const session = { client: new RollcallClient(target), progress, signal: interrupt.signal };
+    const session = {
+      client: new RollcallClient({ url: target.url, key: target.key, onRateLimit }),
+      progress,
+      signal: interrupt.signal,
+    };
     result = await untilInterrupted(
       work(session).then((value) => ({ value })),
       interrupt.signal,

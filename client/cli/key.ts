@@ -1,10 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
 import { createKey, ensureAccount, listKeys, revokeKey, webhookSecretOf } from '../accounts.ts';
-import { openRemote } from '../deploy/remote.ts';
-import { openDatabase, type RunSql } from '../local/database.ts';
-import { defaultStateDir, projectDir } from '../local/paths.ts';
-import { loadSecrets } from '../local/secrets.ts';
+import type { RunSql } from '../local/database.ts';
+import { accountName, seconds, signingKey, withDatabase } from './arguments.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
 
 interface Options {
@@ -28,16 +26,12 @@ async function key(options: Options): Promise<void> {
       'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME], or --webhook-secret --account NAME.',
     );
   }
-  const database = options.remote ? openRemote(projectDir) : await openDatabase(defaultStateDir(), projectDir);
-  try {
-    if (options.list) await list(database.run, options.account);
-    else if (options.revoke !== undefined) await revoke(database.run, options.revoke);
-    else if (options.webhookSecret)
-      await showWebhookSecret(database.run, options.account ?? '', signingKey(options.remote));
-    else await create(database.run, options, () => signingKey(options.remote));
-  } finally {
-    await database.close();
-  }
+  await withDatabase(options.remote, async (run) => {
+    if (options.list) await list(run, options.account);
+    else if (options.revoke !== undefined) await revoke(run, options.revoke);
+    else if (options.webhookSecret) await showWebhookSecret(run, options.account ?? '', signingKey(options.remote));
+    else await create(run, options, () => signingKey(options.remote));
+  });
 }
 
 async function create(run: RunSql, options: Options, signingKey: () => string): Promise<void> {
@@ -81,17 +75,6 @@ async function list(run: RunSql, account: string | undefined): Promise<void> {
   }
 }
 
-function signingKey(remote: boolean | undefined): string {
-  if (!remote) return loadSecrets(defaultStateDir()).signingKey;
-  const key = process.env.ROLLCALL_SIGNING_KEY;
-  if (!key)
-    throw new CliError(
-      EXIT.usage,
-      '--remote needs ROLLCALL_SIGNING_KEY, the secret that the service was deployed with.',
-    );
-  return key;
-}
-
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 function duration(text: string): number {
@@ -107,20 +90,6 @@ function scopeList(text: string): readonly Scope[] {
     throw new InvalidArgumentError(`Unknown: ${unknown.join(', ')}. There are: ${SCOPES.join(', ')}.`);
   }
   return SCOPES.filter((scope) => names.includes(scope));
-}
-
-function seconds(text: string): number {
-  const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value) || value < 0) {
-    throw new InvalidArgumentError('It must be a number of seconds of at least 0.');
-  }
-  return value;
-}
-
-function accountName(text: string): string {
-  const name = text.trim();
-  if (name === '' || name.length > 100) throw new InvalidArgumentError('It must have 1 to 100 characters.');
-  return name;
 }
 
 const command = new Command('key')

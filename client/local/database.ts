@@ -2,7 +2,6 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import type { D1Database } from '@cloudflare/workers-types';
-import { Log, LogLevel, Miniflare } from 'miniflare';
 import { readBindings } from './bundle.ts';
 import { claimState } from './claim.ts';
 import { applyMigrations } from './migrations.ts';
@@ -33,6 +32,7 @@ export async function openDatabase(stateDir: string, root: string): Promise<{ ru
   const owner = livingOwner(stateDir);
   if (owner && !owner.brief) return { run: await throughOwner(stateDir), close: async () => {} };
 
+  const { Log, LogLevel, Miniflare } = await import('miniflare'); // takes a second, and a running service needs none
   const port = await claimState(stateDir, 0, { brief: true });
   const { d1Databases } = await readBindings(root);
   const options = {

@@ -100,6 +100,36 @@ describe('RollcallClient', () => {
     expect(seen).toHaveLength(6);
   });
 
+  it('waits as long as the rate limit says, then repeats the call', async () => {
+    const limited = (seconds: number) => (response: ServerResponse) => {
+      response.setHeader('Retry-After', String(seconds));
+      json(429, { requestId: 'r', message: 'too many' })(response);
+    };
+    const waits: number[] = [];
+    const client = new RollcallClient({ url, key: 'k', onRateLimit: (seconds) => waits.push(seconds) });
+    answers = [limited(1), json(200, { jobId: 'j', status: 'created' })];
+    const startedAt = Date.now();
+    expect((await client.diarize({ url: 'https://example.com/a.wav' })).ok).toBe(true);
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(990);
+    const keys = seen.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual([keys[0], keys[0]]);
+
+    answers = [limited(0), job('running'), limited(0), job('succeeded')];
+    expect(await client.wait('j', { pollMs: 1 })).toMatchObject({ ok: true, value: { status: 'succeeded' } });
+    expect(waits).toEqual([1, 0, 0]);
+
+    answers = Array.from({ length: 7 }, () => limited(0));
+    expect(await client.test()).toMatchObject({ ok: false, error: { status: 429, retryAfterSeconds: 0 } });
+    expect(answers).toHaveLength(1);
+    answers = [limited(3600)];
+    expect(await client.test()).toMatchObject({ ok: false, error: { status: 429, retryAfterSeconds: 3600 } });
+
+    answers = [limited(100)];
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 50);
+    expect(await client.wait('j', { signal: stop.signal })).toMatchObject({ ok: false, error: { status: 429 } });
+  });
+
   it('stops waiting when told to', async () => {
     answers = [job('running'), job('running')];
     const stop = new AbortController();

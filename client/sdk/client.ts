@@ -1,3 +1,4 @@
+import { notTheService, request } from './request.ts';
 import type {
   ClientError,
   DiarizeOptions,
@@ -16,6 +17,8 @@ export interface ClientOptions {
   readonly key: string;
   /** Longest wait for one answer, uploads excepted. */
   readonly timeoutMs?: number;
+  /** Called when the account's rate limit is reached, before the client waits and repeats the call. */
+  readonly onRateLimit?: (waitSeconds: number) => void;
 }
 
 export interface WaitOptions {
@@ -30,17 +33,23 @@ const FIRST_POLL_MS = 200;
 const SLOWEST_POLL_MS = 2000;
 /** How many polls in a row may fail before `wait` gives up: a service may be restarted meanwhile. */
 const POLL_TRIES = 5;
+/** How often a call is repeated that the rate limit refused: other clients of the account may use up window after window. */
+const RATE_LIMIT_TRIES = 5;
+/** The service's windows are shorter; whoever asks for a longer wait is told to the caller instead. */
+const LONGEST_WAIT_SECONDS = 120;
 
 /** Typed client of the service over fetch. No method throws for what the network or the service does. */
 export class RollcallClient {
   private readonly base: string;
   private readonly key: string;
   private readonly timeoutMs: number;
+  private readonly onRateLimit: ClientOptions['onRateLimit'];
 
-  constructor({ url, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions) {
+  constructor({ url, key, timeoutMs = DEFAULT_TIMEOUT_MS, onRateLimit }: ClientOptions) {
     this.base = `${url.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1`;
     this.key = key;
     this.timeoutMs = timeoutMs;
+    this.onRateLimit = onRateLimit;
   }
 
   /** Whether the service is there and takes the key. */
@@ -87,8 +96,9 @@ export class RollcallClient {
     return this.call('POST', '/identify', options, { 'Idempotency-Key': idempotencyKey });
   }
 
-  retrieve(jobId: string): Promise<Outcome<JobState>> {
-    return this.call('GET', `/jobs/${encodeURIComponent(jobId)}`, undefined, {}, withProgress);
+  /** @param signal ends a wait for the rate limit */
+  retrieve(jobId: string, signal?: AbortSignal): Promise<Outcome<JobState>> {
+    return this.call('GET', `/jobs/${encodeURIComponent(jobId)}`, undefined, {}, withProgress, signal);
   }
 
   /** Polls until the job has succeeded, failed or was canceled; or until the signal, then with the last state seen. */
@@ -96,7 +106,7 @@ export class RollcallClient {
     let pauseMs = pollMs ?? FIRST_POLL_MS;
     let failures = 0;
     for (;;) {
-      const job = await this.retrieve(jobId);
+      const job = await this.retrieve(jobId, signal);
       if (job.ok) {
         failures = 0;
         onUpdate?.(job.value);
@@ -115,14 +125,17 @@ export class RollcallClient {
     body?: unknown,
     extra: Record<string, string> = {},
     complete: (body: T, headers: Headers) => T = (body) => body,
+    signal?: AbortSignal,
   ): Promise<Outcome<T>> {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.key}`, ...extra };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
     const send = () => request(this.base + path, { ...init, signal: AbortSignal.timeout(this.timeoutMs) });
-    let response = await send();
-    // A kept connection that the service has closed meanwhile fails only when it is used; every call here may be repeated.
-    if (!response.ok && response.error.kind === 'unreachable' && response.error.broken) response = await send();
+    const response = await this.paced(async () => {
+      const first = await send();
+      // A kept connection that the service has closed meanwhile fails only when it is used; every call here may be repeated.
+      return !first.ok && first.error.kind === 'unreachable' && first.error.broken ? send() : first;
+    }, signal);
     if (!response.ok) return response;
     try {
       return { ok: true, value: complete((await response.value.json()) as T, response.value.headers) };
@@ -130,6 +143,24 @@ export class RollcallClient {
       return { ok: false, error: notTheService(response.value) };
     }
   }
+
+  /** Repeats a call that the rate limit refused as soon as the service says that it may be. */
+  private async paced(send: () => Promise<Outcome<Response>>, signal?: AbortSignal): Promise<Outcome<Response>> {
+    for (let tries = 0; ; tries++) {
+      const response = await send();
+      const waitSeconds = response.ok ? undefined : rateLimitWait(response.error);
+      if (waitSeconds === undefined || tries === RATE_LIMIT_TRIES || signal?.aborted) return response;
+      this.onRateLimit?.(waitSeconds);
+      await pause(waitSeconds * 1000, signal);
+      if (signal?.aborted) return response;
+    }
+  }
+}
+
+/** How long to wait before a refused call may succeed; undefined where waiting is not the remedy. */
+function rateLimitWait(error: ClientError): number | undefined {
+  if (error.kind !== 'refused' || error.status !== 429 || error.retryAfterSeconds === undefined) return undefined;
+  return error.retryAfterSeconds <= LONGEST_WAIT_SECONDS ? error.retryAfterSeconds : undefined;
 }
 
 function withProgress(job: JobState, headers: Headers): JobState {
@@ -144,53 +175,6 @@ export function isTerminal(status: JobResult['status']): boolean {
 /** Errors that may be gone at the next poll. */
 function isPassing(error: ClientError): boolean {
   return error.kind === 'unreachable' || error.status === 429 || error.status >= 500;
-}
-
-async function request(url: string, init: RequestInit): Promise<Outcome<Response>> {
-  let response: Response;
-  try {
-    response = await fetch(url, init);
-  } catch (error) {
-    const message = `${new URL(url).origin} ${reasonOf(error)}`;
-    return { ok: false, error: { kind: 'unreachable', message, ...(isBroken(error) && { broken: true }) } };
-  }
-  return response.ok ? { ok: true, value: response } : { ok: false, error: await readError(response) };
-}
-
-const BROKEN_CODES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
-
-function isBroken(error: unknown): boolean {
-  const cause = error instanceof Error ? (error.cause as { code?: string } | undefined) : undefined;
-  return BROKEN_CODES.has(cause?.code ?? '');
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof Error && error.name === 'TimeoutError') return 'does not answer in time';
-  const cause =
-    error instanceof Error && error.cause instanceof Error ? (error.cause as Error & { code?: string }) : undefined;
-  if (cause?.code === 'ECONNREFUSED') return 'cannot be reached: nothing listens there';
-  if (cause?.code === 'ENOTFOUND') return 'cannot be reached: the name is unknown';
-  return `cannot be reached: ${cause?.message || (error instanceof Error ? error.message : String(error))}`;
-}
-
-async function readError(response: Response): Promise<ClientError> {
-  try {
-    const body = (await response.json()) as {
-      message: string;
-      requestId?: string;
-      errors?: { field: string; message: string }[];
-    };
-    if (typeof body.message !== 'string') return notTheService(response);
-    const { message, requestId, errors } = body;
-    return { kind: 'refused', status: response.status, message, requestId, fields: errors };
-  } catch {
-    return notTheService(response);
-  }
-}
-
-function notTheService(response: Response): ClientError {
-  const message = `${new URL(response.url).origin} answered ${response.status} with something that is not rollcall's`;
-  return { kind: 'unexpected', status: response.status, message };
 }
 
 function pause(ms: number, signal?: AbortSignal): Promise<void> {

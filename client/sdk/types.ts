@@ -55,6 +55,8 @@ export type ClientError =
       readonly status: number;
       readonly message: string;
       readonly requestId?: string;
+      /** With 429: when to call again. */
+      readonly retryAfterSeconds?: number;
       readonly fields?: readonly { readonly field: string; readonly message: string }[];
     }
   /** Something answered that is not this service. */

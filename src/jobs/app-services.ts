@@ -1,7 +1,9 @@
 import type { Result } from '../audio/types.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { IdentifyRequest } from '../contract/identify.ts';
+import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
+import type { RateLimits } from './rate-limits.ts';
 
 /** What a job is asked to do. */
 export type JobSpec =
@@ -19,6 +21,7 @@ export interface Account {
   readonly name: string;
   readonly subscribed: boolean;
   readonly creditSeconds: number;
+  readonly rateLimits: RateLimits;
 }
 
 /** What a verified key stands for. */
@@ -71,6 +74,16 @@ export interface KeyService {
   verify(token: string): Promise<Principal | undefined>;
 }
 
+export interface QuotaService {
+  /** Counts a request. Exact: no two requests get the same number. */
+  count(accountId: string, endpoint: string): Promise<{ readonly count: number; readonly resetMs: number }>;
+}
+
+export interface UsageService {
+  /** What was billed, by UTC day and kind. */
+  perDay(accountId: string, range: UsageQuery): Promise<UsageRow[]>;
+}
+
 /** All that the HTTP layer may call. Built in `src/services.ts`, injected by `src/app.ts`. */
 export interface AppServices {
   readonly keys: KeyService;
@@ -78,6 +91,8 @@ export interface AppServices {
   readonly media: MediaService;
   /** What is wrong with a voiceprint, as a sentence's end; undefined for one that this service can use. */
   voiceprintFault(voiceprint: string): string | undefined;
+  readonly quota: QuotaService;
+  readonly usage: UsageService;
   readonly policy: {
     /** Opens loopback sources and webhooks; local development only. */
     readonly allowLoopback: boolean;

@@ -20,19 +20,25 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   // Settled, or a later attempt has taken this one's place: this message is a leftover copy.
   if (row?.message.step !== 'webhook' || row.message.attempt !== message.attempt) return;
   const job = await ports.store.find(message.jobId);
-  const version = job && (await ports.store.webhookSecretVersion(job.accountId));
-  if (!job?.webhookUrl || version === undefined || !isTerminal(job.status)) {
+  const versions = job ? await ports.store.webhookSecretVersions(job.accountId, ports.now()) : [];
+  if (!job?.webhookUrl || versions.length === 0 || !isTerminal(job.status)) {
     await ports.store.settle(id);
     return;
   }
-  const secret = await ports.webhookSecret(job.accountId, version);
   const body = await webhookBody(ports, job);
   const timestampSeconds = Math.floor(ports.now() / 1000);
+  const [signature, previousSignature] = await Promise.all(
+    versions.map(async (version) => {
+      const secret = await ports.webhookSecret(job.accountId, version);
+      return signWebhook(secret, timestampSeconds, body);
+    }),
+  );
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
     'X-Request-Timestamp': String(timestampSeconds),
-    'X-Signature': await signWebhook(secret, timestampSeconds, body),
+    'X-Signature': signature,
   };
+  if (previousSignature !== undefined) headers['X-Signature-Previous'] = previousSignature;
   if (message.attempt > 0) {
     headers['x-retry-num'] = String(message.attempt);
     headers['x-retry-reason'] = message.reason ?? 'unknown_error';

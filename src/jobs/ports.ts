@@ -79,8 +79,8 @@ export interface JobStore {
   markCleaned(jobIds: readonly string[], now: number): Promise<void>;
   /** Of the given ids, those of jobs that still work. */
   unfinished(jobIds: readonly string[]): Promise<Set<string>>;
-  /** undefined for an account that is gone. */
-  webhookSecretVersion(accountId: string): Promise<number | undefined>;
+  /** The versions of the secret to sign with, the current one first; none for an account that is gone. */
+  webhookSecretVersions(accountId: string, now: number): Promise<number[]>;
   /** Object keys of media past their time. */
   expiredMedia(now: number, limit: number): Promise<string[]>;
   /** Forgets media whose objects are gone. */

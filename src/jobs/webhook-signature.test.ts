@@ -1,10 +1,17 @@
 import { createHmac } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { signWebhook } from './webhook-signature.ts';
+import { signingVersions, signWebhook, WEBHOOK_SECRET_GRACE_MS } from './webhook-signature.ts';
 
 it('signs version, timestamp and raw body with the secret', async () => {
   const body = new TextEncoder().encode('{"jobId":"a","status":"succeeded"}');
   const expected = createHmac('sha256', 'whs_é').update('v0:1700000000:').update(body).digest('hex');
   expect(await signWebhook('whs_é', 1_700_000_000, body)).toBe(expected);
   expect(await signWebhook('whs_é', 1_700_000_001, body)).not.toBe(expected);
+});
+
+it('signs with the secret from before a rotation too, for a day', () => {
+  expect(signingVersions(1, null, 5)).toEqual([1]);
+  expect(signingVersions(2, 1000, 1000)).toEqual([2, 1]);
+  expect(signingVersions(2, 1000, 1000 + WEBHOOK_SECRET_GRACE_MS - 1)).toEqual([2, 1]);
+  expect(signingVersions(2, 1000, 1000 + WEBHOOK_SECRET_GRACE_MS)).toEqual([2]);
 });

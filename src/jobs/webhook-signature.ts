@@ -1,3 +1,16 @@
+/** How long the secret from before a rotation still signs beside the new one. */
+export const WEBHOOK_SECRET_GRACE_MS = 24 * 3600 * 1000;
+
+/**
+ * Versions of an account's webhook secret that sign at a moment: the current one and, for a day after a rotation, the one
+ * before it. Receivers change over within that day without refusing a delivery.
+ *
+ * @param rotatedAt when the version was last raised, null if never; milliseconds since the Unix epoch, as `now`
+ */
+export function signingVersions(version: number, rotatedAt: number | null, now: number): number[] {
+  return rotatedAt !== null && now < rotatedAt + WEBHOOK_SECRET_GRACE_MS ? [version, version - 1] : [version];
+}
+
 /**
  * Signature of a webhook: hex HMAC-SHA256 over `v0:{timestamp}:{raw body}` with the account's secret (contract §8).
  *

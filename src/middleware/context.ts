@@ -7,6 +7,8 @@ export interface AppVariables {
   services: AppServices;
   /** Set behind `authenticate` only. */
   principal: Principal;
+  /** Where the account stands in its rate window; unset for requests without a key. */
+  rate?: { readonly exceeded: boolean; readonly resetSeconds: number };
 }
 
 export interface AppEnv {

@@ -14,6 +14,7 @@ export type Refusal =
   | { readonly kind: 'idempotency_conflict' }
   | { readonly kind: 'body_too_large'; readonly maxBytes: number }
   | { readonly kind: 'media_type' }
+  | { readonly kind: 'too_many_requests'; readonly retryAfterSeconds: number }
   | { readonly kind: 'internal' };
 
 /** The answer to a refused request, in the error format of the contract. */
@@ -53,12 +54,15 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(c, 413, `The body is larger than ${refusal.maxBytes} bytes.`);
     case 'media_type':
       return apiError(c, 415, 'The body must be JSON (Content-Type: application/json).');
+    case 'too_many_requests':
+      c.header('Retry-After', String(refusal.retryAfterSeconds));
+      return apiError(c, 429, `Too many requests; try again in ${refusal.retryAfterSeconds} s.`);
     case 'internal':
       return apiError(c, 500, 'Something went wrong on our side; it has been logged under this request id.');
   }
 }
 
-type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 500;
+type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 429 | 500;
 
 function apiError(c: AppContext, status: ApiErrorStatus, message: string): Response {
   const body: ApiError = { requestId: c.get('requestId'), message };

@@ -1,4 +1,5 @@
 import type { Account, Scope } from '../jobs/app-services.ts';
+import { DEFAULT_RATE_LIMITS } from '../jobs/rate-limits.ts';
 import { parseScopes } from './scopes.ts';
 
 interface KeyAccountRow {
@@ -7,6 +8,8 @@ interface KeyAccountRow {
   readonly name: string;
   readonly subscribed: number;
   readonly credit_seconds: number;
+  readonly post_limit: number | null;
+  readonly get_limit: number | null;
 }
 
 /**
@@ -22,7 +25,7 @@ export async function findKeyAccount(
 ): Promise<{ readonly account: Account; readonly scopes: readonly Scope[] } | undefined> {
   const row = await db
     .prepare(
-      `SELECT k.scopes, a.id, a.name, a.subscribed, a.credit_seconds
+      `SELECT k.scopes, a.id, a.name, a.subscribed, a.credit_seconds, a.post_limit, a.get_limit
        FROM api_keys k JOIN accounts a ON a.id = k.account_id
        WHERE k.id = ?1 AND k.account_id = ?2 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?3)`,
     )
@@ -30,5 +33,10 @@ export async function findKeyAccount(
     .first<KeyAccountRow>();
   if (!row) return undefined;
   const { id, name, subscribed, credit_seconds: creditSeconds } = row;
-  return { account: { id, name, subscribed: subscribed === 1, creditSeconds }, scopes: parseScopes(row.scopes) };
+  const rateLimits = {
+    post: row.post_limit ?? DEFAULT_RATE_LIMITS.post,
+    get: row.get_limit ?? DEFAULT_RATE_LIMITS.get,
+  };
+  const account = { id, name, subscribed: subscribed === 1, creditSeconds, rateLimits };
+  return { account, scopes: parseScopes(row.scopes) };
 }

@@ -4,7 +4,6 @@ import { IDEMPOTENCY_KEY_HEADER, type JobCreated, jobCreatedSchema } from '../co
 import type { AppServices, JobSpec } from '../jobs/app-services.ts';
 import { canPay } from '../middleware/credit.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
-import { refuse } from '../middleware/refusals.ts';
 import { addressErrors } from './addresses.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 import { idempotency, idempotencyKeyErrors } from './idempotency.ts';
@@ -39,7 +38,7 @@ export function createJobEndpoint({ path, summary, bodySchema, parse }: JobEndpo
       const services = c.get('services');
       const { account } = c.get('principal');
       const body = await readJsonBody(c);
-      if (!body.ok) return refuse(c, body.error);
+      if (!body.ok) return body.error;
 
       const parsed = parse(body.value, services);
       const errors: FieldError[] = onePerField([
@@ -47,18 +46,20 @@ export function createJobEndpoint({ path, summary, bodySchema, parse }: JobEndpo
         ...addressErrors(body.value, services.policy),
         ...idempotencyKeyErrors(c),
       ]);
-      if (!parsed.ok || errors.length > 0) return refuse(c, { kind: 'invalid', errors });
-      if (!canPay(account)) return refuse(c, { kind: 'payment_required' });
+      if (!parsed.ok || errors.length > 0) return { kind: 'invalid', errors };
+      if (!canPay(account)) return { kind: 'payment_required' };
 
       const spec = parsed.value;
-      const created = await services.jobs.create({
-        ...spec,
-        accountId: account.id,
-        idempotency: await idempotency(c, spec.kind, spec.request),
-      });
-      if (!created.ok) return refuse(c, created.error);
-      const answer: JobCreated = { jobId: created.value.id, status: created.value.status };
-      return c.json(answer);
+      return async () => {
+        const created = await services.jobs.create({
+          ...spec,
+          accountId: account.id,
+          idempotency: await idempotency(c, spec.kind, spec.request),
+        });
+        if (!created.ok) return created.error;
+        const answer: JobCreated = { jobId: created.value.id, status: created.value.status };
+        return c.json(answer);
+      };
     },
   );
 }

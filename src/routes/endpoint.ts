@@ -3,17 +3,27 @@ import type { Handler } from 'hono';
 import { apiErrorSchema, validationErrorSchema } from '../contract/errors.ts';
 import type { Scope } from '../jobs/app-services.ts';
 import { authenticate, requireScope } from '../middleware/auth.ts';
-import type { AppEnv, AppMiddleware } from '../middleware/context.ts';
-import { refuse } from '../middleware/refusals.ts';
+import type { AppContext, AppEnv, AppMiddleware } from '../middleware/context.ts';
+import { countRequest } from '../middleware/rate-limit.ts';
+import { type Refusal, refuse } from '../middleware/refusals.ts';
 
 /** Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the credential). */
 export type Access = Scope | 'any key' | 'public';
+
+/** The half of an endpoint that does something and answers. */
+export type Work = () => Response | Refusal | Promise<Response | Refusal>;
+
+/**
+ * The half of an endpoint that looks at the request: gives what it is refused for, or the work. Between the two halves
+ * the rate limit is applied, so that a client hears first what else is wrong with its request.
+ */
+export type Check = (c: AppContext) => Refusal | Work | Promise<Refusal | Work>;
 
 /** One endpoint: what the API document says about it, who may call it, and what it does. */
 export interface Endpoint {
   readonly route: RouteConfig & { getRoutingPath(): string };
   readonly access: Access;
-  readonly handle: Handler<AppEnv>;
+  readonly check: Check;
 }
 
 const ERROR_DESCRIPTIONS = {
@@ -24,6 +34,7 @@ const ERROR_DESCRIPTIONS = {
   409: 'The Idempotency-Key was used with another request',
   413: 'Body too large',
   415: 'The body is not JSON',
+  429: 'Too many requests: see Retry-After',
 } as const;
 type ErrorStatus = keyof typeof ERROR_DESCRIPTIONS;
 
@@ -39,10 +50,11 @@ export function errorResponses(...statuses: readonly (400 | ErrorStatus)[]): Rou
   );
 }
 
-/** Declares an endpoint; every one that is not public wants a bearer key in the API document too. */
-export function endpoint<R extends RouteConfig>(route: R, access: Access, handle: Handler<AppEnv>): Endpoint {
-  const security = access === 'public' ? [] : [{ bearer: [] }];
-  return { route: createRoute({ security, ...route }), access, handle };
+/** Declares an endpoint; every one that is not public wants a bearer key and has a rate limit, in the API document too. */
+export function endpoint(route: RouteConfig, access: Access, check: Check): Endpoint {
+  const isPublic = access === 'public';
+  const responses = { ...route.responses, ...(isPublic ? {} : errorResponses(429)) };
+  return { route: createRoute({ security: isPublic ? [] : [{ bearer: [] }], ...route, responses }), access, check };
 }
 
 /**
@@ -54,17 +66,17 @@ export function endpoint<R extends RouteConfig>(route: R, access: Access, handle
  */
 export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
   const methodsByPath = new Map<string, { methods: string[]; access: Access }>();
-  for (const { route, access, handle } of endpoints) {
+  for (const { route, access, check } of endpoints) {
     app.openAPIRegistry.registerPath(route);
     const path = route.getRoutingPath();
-    app.on([route.method.toUpperCase()], [path], ...guards(access), handle);
+    app.on([route.method.toUpperCase()], [path], ...guards(access, path), answer(check));
     const known = methodsByPath.get(path) ?? { methods: [], access };
     known.methods.push(...(route.method === 'get' ? ['GET', 'HEAD'] : [route.method.toUpperCase()]));
     methodsByPath.set(path, known);
   }
   for (const [path, { methods, access }] of methodsByPath) {
     const allow = [...methods, 'OPTIONS'].join(', ');
-    if (access !== 'public') app.use(path, authenticate);
+    if (access !== 'public') app.use(path, authenticate, countRequest());
     app.all(path, (c) => {
       if (c.req.method !== 'OPTIONS') return refuse(c, { kind: 'method_not_allowed', allow });
       c.header('Allow', allow);
@@ -73,7 +85,19 @@ export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[
   }
 }
 
-function guards(access: Access): AppMiddleware[] {
+function guards(access: Access, path: string): AppMiddleware[] {
   if (access === 'public') return [];
-  return access === 'any key' ? [authenticate] : [authenticate, requireScope(access)];
+  const known = [authenticate, countRequest(path)];
+  return access === 'any key' ? known : [...known, requireScope(access)];
+}
+
+function answer(check: Check): Handler<AppEnv> {
+  return async (c) => {
+    const work = await check(c);
+    if (typeof work !== 'function') return refuse(c, work);
+    const rate = c.get('rate');
+    if (rate?.exceeded) return refuse(c, { kind: 'too_many_requests', retryAfterSeconds: rate.resetSeconds });
+    const done = await work();
+    return done instanceof Response ? done : refuse(c, done);
+  };
 }

@@ -13,5 +13,5 @@ export const keyTest = endpoint(
     },
   },
   'any key',
-  (c) => c.json(KEY_TEST_ANSWER),
+  (c) => () => c.json(KEY_TEST_ANSWER),
 );

@@ -1,7 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { mediaAddressSchema, mediaBodySchema, parseMediaBody } from '../contract/media.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
-import { refuse } from '../middleware/refusals.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 
 export const UPLOAD_MAX_BYTES = 1024 ** 3;
@@ -22,11 +21,11 @@ export const createUpload = endpoint(
   async (c) => {
     const { media } = c.get('services');
     const body = await readJsonBody(c);
-    if (!body.ok) return refuse(c, body.error);
+    if (!body.ok) return body.error;
     const parsed = parseMediaBody(body.value);
-    if (!parsed.ok) return refuse(c, { kind: 'invalid', errors: parsed.errors });
+    if (!parsed.ok) return { kind: 'invalid', errors: parsed.errors };
     const { account } = c.get('principal');
-    return c.json(await media.createUpload(account.id, parsed.value.name, new URL(c.req.url).origin), 201);
+    return async () => c.json(await media.createUpload(account.id, parsed.value.name, new URL(c.req.url).origin), 201);
   },
 );
 
@@ -43,7 +42,7 @@ export const upload = endpoint(
     responses: { 200: { description: 'Stored' }, ...errorResponses(400, 401, 413) },
   },
   'public',
-  async (c) => {
+  (c) => async () => {
     const { media } = c.get('services');
     const declared = c.req.header('Content-Length');
     const contentLength = declared !== undefined && /^\d+$/.test(declared) ? Number(declared) : undefined;
@@ -51,11 +50,11 @@ export const upload = endpoint(
     if (stored.ok) return c.body(null, 200);
     switch (stored.error.kind) {
       case 'too_large':
-        return refuse(c, { kind: 'body_too_large', maxBytes: UPLOAD_MAX_BYTES });
+        return { kind: 'body_too_large', maxBytes: UPLOAD_MAX_BYTES };
       case 'empty':
-        return refuse(c, { kind: 'invalid', errors: [{ field: 'body', message: 'is empty' }] });
+        return { kind: 'invalid', errors: [{ field: 'body', message: 'is empty' }] };
       default:
-        return refuse(c, { kind: stored.error.kind });
+        return { kind: stored.error.kind };
     }
   },
 );

@@ -63,6 +63,7 @@ describe('error bodies', () => {
     try {
       const answer = await service.call('GET', '/v1/jobs/some-job');
       expectApiError(answer, 500);
+      expect(answer.headers.get('X-RateLimit-Remaining')).toMatch(/^\d+$/);
       // Without the id, which is random and now and then has a "d1" in it.
       const { requestId, ...rest } = answer.body;
       expect(requestId).toEqual(expect.any(String));

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { changeAccount } from '../../client/account-settings.ts';
 import { createKey, ensureAccount } from '../../client/accounts.ts';
 import { runSqlOn } from '../../client/local/database.ts';
 import { startLocalService } from '../../client/local/service.ts';
@@ -26,9 +27,14 @@ export interface NewKey {
   readonly account?: string;
   readonly creditSeconds?: number;
   readonly subscribe?: boolean;
+  /** Leaves the account at the service's default rate limits; most tests send more than those allow. */
+  readonly defaultLimits?: boolean;
   readonly scopes?: readonly Scope[];
   readonly expiresAt?: number;
 }
+
+/** Requests a minute: far more than any test sends. */
+const RAISED_LIMIT = 100_000;
 
 /**
  * A real local service of its own: the Worker in workerd with D1, R2, queues and Durable Objects, and an account with
@@ -44,6 +50,8 @@ export async function startContractService(vars: Record<string, string> = {}) {
     const { account: name = 'main', creditSeconds = 3600, subscribe, scopes = SCOPES, expiresAt } = options;
     const now = Date.now();
     const accountId = await ensureAccount(run, { name, creditSeconds, subscribe }, now);
+    const limit = options.defaultLimits ? null : RAISED_LIMIT;
+    await changeAccount(run, name, { postLimit: limit, getLimit: limit });
     const { keyId, token } = await createKey(
       run,
       { accountId, scopes, expiresAt, signingKey: service.signingKey },
@@ -71,6 +79,7 @@ export async function startContractService(vars: Record<string, string> = {}) {
 
   return {
     url: service.url,
+    stateDir,
     db: service.db,
     bucket: service.bucket,
     signingKey: service.signingKey,

@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rotateWebhookSecret } from '../../client/account-settings.ts';
 import { webhookSecretOf } from '../../client/accounts.ts';
+import { WEBHOOK_SECRET_GRACE_MS } from '../../src/jobs/webhook-signature.ts';
 import { startServer, type TestServer } from '../helpers/http-server.ts';
 import { type ContractService, startContractService } from './service.ts';
 
@@ -44,6 +46,9 @@ afterAll(async () => {
 
 const NOT_AUDIO = 'data:,this%20is%20not%20audio';
 
+const signatureOf = (secret: string | undefined, { headers, raw }: Delivery): string =>
+  createHmac('sha256', String(secret)).update(`v0:${headers['x-request-timestamp']}:${raw}`).digest('hex');
+
 /** A job that fails at once: every terminal state is delivered, and this one needs no inference. */
 async function failingJob(path: string, extra: object = {}): Promise<string> {
   const body = { url: NOT_AUDIO, webhook: `${receiver.origin}${path}`, ...extra };
@@ -83,8 +88,8 @@ describe('contract §8: webhooks', () => {
     const timestamp = delivery!.headers['x-request-timestamp'] as string;
     expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(30);
     const secret = await webhookSecretOf(service.run, 'main', service.signingKey);
-    const signature = createHmac('sha256', String(secret)).update(`v0:${timestamp}:${delivery!.raw}`).digest('hex');
-    expect(delivery!.headers['x-signature']).toBe(signature);
+    expect(delivery!.headers['x-signature']).toBe(signatureOf(secret, delivery!));
+    expect(delivery!.headers['x-signature-previous']).toBeUndefined();
     expect(delivery!.headers['x-retry-num']).toBeUndefined();
     await settled(jobId);
     expect(deliveries.filter(({ path }) => path === '/ok/signed')).toHaveLength(1);
@@ -94,6 +99,26 @@ describe('contract §8: webhooks', () => {
     const jobId = await failingJob('/ok/status-only', { webhookStatusOnly: true });
     const [delivery] = await delivered('/ok/status-only', 1);
     expect(JSON.parse(delivery!.raw)).toEqual({ jobId, status: 'failed' });
+  });
+
+  it('signs with the new and with the old secret for a day after a rotation, then with the new alone', async () => {
+    const secret = () => webhookSecretOf(service.run, 'main', service.signingKey);
+    const old = await secret();
+    const rotation = await rotateWebhookSecret(service.run, 'main', Date.now());
+    expect(rotation.kind).toBe('rotated');
+    const current = await secret();
+    expect(current).not.toBe(old);
+    await failingJob('/ok/rotated');
+    const [during] = await delivered('/ok/rotated', 1);
+    expect(during!.headers['x-signature']).toBe(signatureOf(current, during!));
+    expect(during!.headers['x-signature-previous']).toBe(signatureOf(old, during!));
+
+    const dayAgo = Date.now() - WEBHOOK_SECRET_GRACE_MS;
+    await service.run('UPDATE accounts SET webhook_secret_rotated_at = ?', dayAgo);
+    await failingJob('/ok/day-after');
+    const [after] = await delivered('/ok/day-after', 1);
+    expect(after!.headers['x-signature']).toBe(signatureOf(current, after!));
+    expect(after!.headers['x-signature-previous']).toBeUndefined();
   });
 
   it('follows a redirect with method and body', async () => {

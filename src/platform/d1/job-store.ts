@@ -2,6 +2,7 @@ import type { Result } from '../../audio/types.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { Message } from '../../jobs/messages.ts';
 import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob, type OutboxRow } from '../../jobs/ports.ts';
+import { signingVersions } from '../../jobs/webhook-signature.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
 import {
   deleteJobOutbox,
@@ -141,12 +142,12 @@ export function createJobStore(db: D1Database): JobStore {
       return new Set(results.map((row) => row.id));
     },
 
-    async webhookSecretVersion(accountId) {
+    async webhookSecretVersions(accountId, now) {
       const row = await db
-        .prepare('SELECT webhook_secret_version AS version FROM accounts WHERE id = ?1')
+        .prepare('SELECT webhook_secret_version, webhook_secret_rotated_at FROM accounts WHERE id = ?1')
         .bind(accountId)
-        .first<{ version: number }>();
-      return row?.version;
+        .first<{ webhook_secret_version: number; webhook_secret_rotated_at: number | null }>();
+      return row ? signingVersions(row.webhook_secret_version, row.webhook_secret_rotated_at, now) : [];
     },
 
     async expiredMedia(now, limit) {

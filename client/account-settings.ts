@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto';
+import type { UsageQuery, UsageRow } from '../src/contract/usage.ts';
+import { WEBHOOK_SECRET_GRACE_MS } from '../src/jobs/webhook-signature.ts';
+import { USAGE_SQL, type UsageSqlRow, usageFromRow } from '../src/platform/d1/usage.ts';
+import type { RunSql, SqlValue } from './local/database.ts';
+
+/** An account as it is stored; times are milliseconds since the Unix epoch, limits null for the service's defaults. */
+export interface AccountRow {
+  readonly id: string;
+  readonly name: string;
+  readonly subscribed: number;
+  readonly creditSeconds: number;
+  readonly postLimit: number | null;
+  readonly getLimit: number | null;
+  readonly webhookSecretVersion: number;
+  readonly webhookSecretRotatedAt: number | null;
+  readonly createdAt: number;
+}
+
+const SELECT_ACCOUNTS = `
+  SELECT id, name, subscribed, credit_seconds AS creditSeconds, post_limit AS postLimit, get_limit AS getLimit,
+         webhook_secret_version AS webhookSecretVersion, webhook_secret_rotated_at AS webhookSecretRotatedAt,
+         created_at AS createdAt
+  FROM accounts`;
+
+/** All accounts, by name. */
+export async function listAccounts(run: RunSql): Promise<AccountRow[]> {
+  return (await run(`${SELECT_ACCOUNTS} ORDER BY name`)) as unknown as AccountRow[];
+}
+
+export async function findAccount(run: RunSql, name: string): Promise<AccountRow | undefined> {
+  const [row] = await run(`${SELECT_ACCOUNTS} WHERE name = ?`, name);
+  return row as unknown as AccountRow | undefined;
+}
+
+/** @returns the id of the new account, undefined when there is one of that name */
+export async function createAccount(run: RunSql, name: string, now: number): Promise<string | undefined> {
+  const [row] = await run(
+    'INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id',
+    randomUUID(),
+    name,
+    now,
+  );
+  return row && String(row.id);
+}
+
+/** What is to be changed; what is absent stays. */
+export interface AccountSettings {
+  readonly subscribed?: boolean;
+  readonly creditSeconds?: number;
+  readonly addCreditSeconds?: number;
+  /** Requests in a rate window to one endpoint; null goes back to the service's default. */
+  readonly postLimit?: number | null;
+  readonly getLimit?: number | null;
+}
+
+/**
+ * Changes an account in one statement, so that jobs which are billed meanwhile lose nothing.
+ *
+ * @returns false when there is no account of that name
+ */
+export async function changeAccount(run: RunSql, name: string, settings: AccountSettings): Promise<boolean> {
+  const { subscribed, creditSeconds, addCreditSeconds, postLimit, getLimit } = settings;
+  const changes: [assignment: string, value: SqlValue | undefined][] = [
+    ['subscribed = ?', subscribed === undefined ? undefined : Number(subscribed)],
+    ['credit_seconds = ?', creditSeconds],
+    ['credit_seconds = credit_seconds + ?', addCreditSeconds],
+    ['post_limit = ?', postLimit],
+    ['get_limit = ?', getLimit],
+  ];
+  const wanted = changes.flatMap(([assignment, value]) => (value === undefined ? [] : [{ assignment, value }]));
+  if (wanted.length === 0) return (await findAccount(run, name)) !== undefined;
+  const assignments = wanted.map(({ assignment }) => assignment).join(', ');
+  const values = wanted.map(({ value }) => value);
+  return (await run(`UPDATE accounts SET ${assignments} WHERE name = ? RETURNING id`, ...values, name)).length === 1;
+}
+
+export type Rotation =
+  | { readonly kind: 'rotated'; readonly previousUntil: number }
+  /** The secret from before the last rotation still signs: one more rotation would end it early. */
+  | { readonly kind: 'too_early'; readonly until: number }
+  | { readonly kind: 'no_account' };
+
+/**
+ * Gives an account a new webhook secret. The one before signs beside it for a day.
+ *
+ * @param force also within the day after a rotation, where that ends the secret from before it at once
+ */
+export async function rotateWebhookSecret(run: RunSql, name: string, now: number, force = false): Promise<Rotation> {
+  const [rotated] = await run(
+    `UPDATE accounts SET webhook_secret_version = webhook_secret_version + 1, webhook_secret_rotated_at = ?
+     WHERE name = ? AND COALESCE(webhook_secret_rotated_at, 0) <= ? RETURNING id`,
+    now,
+    name,
+    force ? now : now - WEBHOOK_SECRET_GRACE_MS,
+  );
+  if (rotated) return { kind: 'rotated', previousUntil: now + WEBHOOK_SECRET_GRACE_MS };
+  const account = await findAccount(run, name);
+  if (!account) return { kind: 'no_account' };
+  return { kind: 'too_early', until: (account.webhookSecretRotatedAt ?? now) + WEBHOOK_SECRET_GRACE_MS };
+}
+
+/** What an account was billed, by UTC day and kind. */
+export async function accountUsage(run: RunSql, accountId: string, { from, to }: UsageQuery): Promise<UsageRow[]> {
+  const rows = await run(USAGE_SQL, accountId, from, to);
+  return rows.map((row) => usageFromRow(row as unknown as UsageSqlRow));
+}

@@ -1,0 +1,53 @@
+import { roundSeconds, type Usage } from '../../src/contract/usage.ts';
+import { DEFAULT_RATE_LIMITS } from '../../src/jobs/rate-limits.ts';
+import { signingVersions, WEBHOOK_SECRET_GRACE_MS } from '../../src/jobs/webhook-signature.ts';
+import type { AccountRow } from '../account-settings.ts';
+
+const moment = (time: number): string => new Date(time).toISOString();
+
+/** One line for `account list`: name, credit in seconds, subscription, limits, when it was made. */
+export function accountLine(account: AccountRow): string {
+  const columns = [
+    account.name,
+    `${roundSeconds(account.creditSeconds)} s`,
+    account.subscribed === 1 ? 'subscribed' : '-',
+    `post ${account.postLimit ?? DEFAULT_RATE_LIMITS.post}`,
+    `get ${account.getLimit ?? DEFAULT_RATE_LIMITS.get}`,
+    moment(account.createdAt),
+  ];
+  return columns.join('  ');
+}
+
+/** Everything about one account, a line each. */
+export function accountDetails(account: AccountRow, now: number): string[] {
+  const limit = (own: number | null, usual: number): string =>
+    `${own ?? usual} requests a minute to each endpoint${own === null ? ' (default)' : ''}`;
+  const { webhookSecretVersion: version, webhookSecretRotatedAt: rotatedAt } = account;
+  const inGrace = rotatedAt !== null && signingVersions(version, rotatedAt, now).length > 1;
+  const grace = inGrace
+    ? `, version ${version - 1} signs too until ${moment(rotatedAt + WEBHOOK_SECRET_GRACE_MS)}`
+    : '';
+  return [
+    `name: ${account.name}`,
+    `id: ${account.id}`,
+    `made: ${moment(account.createdAt)}`,
+    `subscribed: ${account.subscribed === 1 ? 'yes' : 'no'}`,
+    `credit: ${roundSeconds(account.creditSeconds)} s`,
+    `post limit: ${limit(account.postLimit, DEFAULT_RATE_LIMITS.post)}`,
+    `get limit: ${limit(account.getLimit, DEFAULT_RATE_LIMITS.get)}`,
+    `webhook secret: version ${version}${grace}`,
+  ];
+}
+
+/** The table of `account usage`: a line for each day and kind, the totals last. */
+export function usageLines({ days, totals }: Usage): string[] {
+  const line = (first: string, kind: string, row: Usage['totals']): string =>
+    [
+      first.padEnd(10),
+      kind.padEnd(10),
+      `${row.billedSeconds} s`.padStart(14),
+      `${row.jobs} jobs`.padStart(10),
+      `${row.voiceprints} voiceprints`.padStart(16),
+    ].join('  ');
+  return [...days.map((row) => line(row.date, row.kind, row)), line('total', '', totals)];
+}

@@ -1,0 +1,172 @@
+import { Command, Option } from 'commander';
+import { parseUsageQuery, usageReport } from '../../src/contract/usage.ts';
+import {
+  type AccountRow,
+  type AccountSettings,
+  accountUsage,
+  changeAccount,
+  createAccount,
+  findAccount,
+  listAccounts,
+  rotateWebhookSecret,
+} from '../account-settings.ts';
+import { webhookSecretOf } from '../accounts.ts';
+import type { RunSql } from '../local/database.ts';
+import { accountDetails, accountLine, usageLines } from './account-report.ts';
+import { accountName, requestCount, seconds, signingKey, withDatabase } from './arguments.ts';
+import { CliError, EXIT, note, runCommand } from './run.ts';
+
+interface Remote {
+  readonly remote?: boolean;
+}
+
+const list = ({ remote }: Remote) =>
+  withDatabase(remote, async (run) => {
+    for (const account of await listAccounts(run)) print(accountLine(account));
+  });
+
+const show = (name: string, { remote }: Remote) =>
+  withDatabase(remote, async (run) => {
+    for (const line of accountDetails(await mustFind(run, name), Date.now())) print(line);
+  });
+
+const create = (name: string, { remote }: Remote) =>
+  withDatabase(remote, async (run) => {
+    const id = await createAccount(run, name, Date.now());
+    if (id === undefined) throw new CliError(EXIT.failed, `There is an account ${name} already.`);
+    note(
+      `account ${name} is made; give it credit with: npm run account -- set ${JSON.stringify(name)} --credit SECONDS`,
+    );
+    print(id);
+  });
+
+interface SetOptions extends Remote {
+  readonly subscribe?: boolean;
+  readonly unsubscribe?: boolean;
+  readonly credit?: number;
+  readonly addCredit?: number;
+  readonly postLimit?: number;
+  readonly getLimit?: number;
+  readonly defaultLimits?: boolean;
+}
+
+function settingsOf(options: SetOptions): AccountSettings {
+  const { subscribe, unsubscribe, credit, addCredit, defaultLimits } = options;
+  return {
+    subscribed: subscribe ? true : unsubscribe ? false : undefined,
+    creditSeconds: credit,
+    addCreditSeconds: addCredit,
+    postLimit: defaultLimits ? null : options.postLimit,
+    getLimit: defaultLimits ? null : options.getLimit,
+  };
+}
+
+async function set(name: string, options: SetOptions): Promise<void> {
+  const settings = settingsOf(options);
+  if (Object.values(settings).every((value) => value === undefined)) {
+    throw new CliError(EXIT.usage, 'Give at least one thing to set; --help shows what there is.');
+  }
+  await withDatabase(options.remote, async (run) => {
+    if (!(await changeAccount(run, name, settings))) throw noAccount(name);
+    for (const line of accountDetails(await mustFind(run, name), Date.now())) note(line);
+  });
+}
+
+async function rotate(name: string, { remote, force }: Remote & { readonly force?: boolean }): Promise<void> {
+  await withDatabase(remote, async (run) => {
+    // First, so that nothing is rotated whose new secret could not be shown.
+    const key = signingKey(remote);
+    const rotation = await rotateWebhookSecret(run, name, Date.now(), force);
+    if (rotation.kind === 'no_account') throw noAccount(name);
+    if (rotation.kind === 'too_early') {
+      const until = new Date(rotation.until).toISOString();
+      throw new CliError(
+        EXIT.failed,
+        `The secret before the present one signs until ${until}; --force ends it now and rotates again.`,
+      );
+    }
+    note(
+      `the secret before signs too, as X-Signature-Previous, until ${new Date(rotation.previousUntil).toISOString()}`,
+    );
+    print(String(await webhookSecretOf(run, name, key)));
+  });
+}
+
+async function webhookSecret(name: string, { remote }: Remote): Promise<void> {
+  await withDatabase(remote, async (run) => {
+    const secret = await webhookSecretOf(run, name, signingKey(remote));
+    if (secret === undefined) throw noAccount(name);
+    print(secret);
+  });
+}
+
+async function usage(name: string, { remote, ...query }: Remote & { from?: string; to?: string }): Promise<void> {
+  const range = parseUsageQuery(query, Date.now());
+  if (!range.ok) {
+    throw new CliError(EXIT.usage, range.errors.map(({ field, message }) => `--${field} ${message}.`).join(' '));
+  }
+  await withDatabase(remote, async (run) => {
+    const { id } = await mustFind(run, name);
+    for (const line of usageLines(usageReport(range.value, await accountUsage(run, id, range.value)))) print(line);
+  });
+}
+
+async function mustFind(run: RunSql, name: string): Promise<AccountRow> {
+  const account = await findAccount(run, name);
+  if (!account) throw noAccount(name);
+  return account;
+}
+
+function noAccount(name: string): CliError {
+  return new CliError(EXIT.failed, `There is no account ${name}.`);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+const command = new Command('account').description(
+  'Accounts: credit, subscription, rate limits, webhook secrets, usage.',
+);
+
+/** A subcommand that works on the local service, or with --remote on the deployed one. */
+function subcommand(name: string, description: string): Command {
+  return command
+    .command(name)
+    .description(description)
+    .option('--remote', 'on the deployed service, through wrangler; secrets need ROLLCALL_SIGNING_KEY');
+}
+const ofAccount = (name: string, description: string): Command =>
+  subcommand(name, description).argument('<name>', 'the account', accountName);
+
+subcommand('list', 'show the accounts: name, credit, subscription, limits, made').action(list);
+ofAccount('show', 'show one account').action(show);
+ofAccount('create', 'make an account and print its id').action(create);
+ofAccount('set', 'change an account; works within seconds on a running service')
+  .addOption(new Option('--subscribe', 'give it a subscription').conflicts('unsubscribe'))
+  .option('--unsubscribe', 'end its subscription')
+  .addOption(
+    new Option('--credit <seconds>', 'set its credit, in seconds of audio').argParser(seconds).conflicts('addCredit'),
+  )
+  .option('--add-credit <seconds>', 'add to its credit', seconds)
+  .addOption(
+    new Option('--post-limit <n>', 'requests a minute to each endpoint that changes something')
+      .argParser(requestCount)
+      .conflicts('defaultLimits'),
+  )
+  .addOption(
+    new Option('--get-limit <n>', 'requests a minute to each endpoint that reads')
+      .argParser(requestCount)
+      .conflicts('defaultLimits'),
+  )
+  .option('--default-limits', 'go back to the limits of the service')
+  .action(set);
+ofAccount('rotate-webhook-secret', 'make a new webhook secret and print it; the one before signs too for 24 hours')
+  .option('--force', 'also within 24 hours of the last rotation')
+  .action(rotate);
+ofAccount('webhook-secret', 'print what verifies its webhooks').action(webhookSecret);
+ofAccount('usage', 'show what it was billed, by UTC day and kind; the last 30 days by default')
+  .option('--from <time>', 'date or datetime')
+  .option('--to <time>', 'date (all of it) or datetime')
+  .action(usage);
+await runCommand(command);

@@ -1,0 +1,63 @@
+import { InvalidArgumentError } from 'commander';
+import type { RunSql } from '../local/database.ts';
+import { defaultStateDir, projectDir } from '../local/paths.ts';
+import { loadSecrets } from '../local/secrets.ts';
+import { CliError, EXIT } from './run.ts';
+
+/** Largest limit that can be given; more than an account's counter can be asked in a window. */
+const MAX_RATE_LIMIT = 1_000_000;
+
+/** A number of seconds, for commander. */
+export function seconds(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value) || value < 0) {
+    throw new InvalidArgumentError('It must be a number of seconds of at least 0.');
+  }
+  return value;
+}
+
+/** A number of requests, for commander. */
+export function requestCount(text: string): number {
+  const value = Number(text);
+  if (!/^\d{1,7}$/.test(text) || value < 1 || value > MAX_RATE_LIMIT) {
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_RATE_LIMIT}.`);
+  }
+  return value;
+}
+
+/** The name of an account, for commander. */
+export function accountName(text: string): string {
+  const name = text.trim();
+  if (name === '' || name.length > 100) throw new InvalidArgumentError('It must have 1 to 100 characters.');
+  return name;
+}
+
+/** Lets `work` use the database of the local or of the deployed service. */
+export async function withDatabase(remote: boolean | undefined, work: (run: RunSql) => Promise<void>): Promise<void> {
+  const database = await openAccounts(remote);
+  try {
+    await work(database.run);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Loads what it needs only now: wrong usage is told without waiting for wrangler's libraries. */
+async function openAccounts(remote: boolean | undefined): Promise<{ run: RunSql; close(): Promise<void> }> {
+  if (remote) return (await import('../deploy/remote.ts')).openRemote(projectDir);
+  const { openDatabase } = await import('../local/database.ts');
+  return openDatabase(defaultStateDir(), projectDir);
+}
+
+/** The signing key of the local or of the deployed service. */
+export function signingKey(remote: boolean | undefined): string {
+  if (!remote) return loadSecrets(defaultStateDir()).signingKey;
+  const key = process.env.ROLLCALL_SIGNING_KEY;
+  if (!key) {
+    throw new CliError(
+      EXIT.usage,
+      '--remote needs ROLLCALL_SIGNING_KEY, the secret that the service was deployed with.',
+    );
+  }
+  return key;
+}

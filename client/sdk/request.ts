@@ -1,0 +1,63 @@
+import type { ClientError, Outcome } from './types.ts';
+
+/** One HTTP request; whatever is not a success becomes a `ClientError`. */
+export async function request(url: string, init: RequestInit): Promise<Outcome<Response>> {
+  let response: Response;
+  try {
+    response = await fetch(url, init);
+  } catch (error) {
+    const message = `${new URL(url).origin} ${reasonOf(error)}`;
+    return { ok: false, error: { kind: 'unreachable', message, ...(isBroken(error) && { broken: true }) } };
+  }
+  return response.ok ? { ok: true, value: response } : { ok: false, error: await readError(response) };
+}
+
+const BROKEN_CODES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+function isBroken(error: unknown): boolean {
+  const cause = error instanceof Error ? (error.cause as { code?: string } | undefined) : undefined;
+  return BROKEN_CODES.has(cause?.code ?? '');
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError') return 'does not answer in time';
+  const cause =
+    error instanceof Error && error.cause instanceof Error ? (error.cause as Error & { code?: string }) : undefined;
+  if (cause?.code === 'ECONNREFUSED') return 'cannot be reached: nothing listens there';
+  if (cause?.code === 'ENOTFOUND') return 'cannot be reached: the name is unknown';
+  return `cannot be reached: ${cause?.message || (error instanceof Error ? error.message : String(error))}`;
+}
+
+async function readError(response: Response): Promise<ClientError> {
+  try {
+    const body = (await response.json()) as {
+      message: string;
+      requestId?: string;
+      errors?: { field: string; message: string }[];
+    };
+    if (typeof body.message !== 'string') return notTheService(response);
+    const { message, requestId, errors } = body;
+    const retryAfterSeconds = retryAfterOf(response);
+    return {
+      kind: 'refused',
+      status: response.status,
+      message,
+      requestId,
+      fields: errors,
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    };
+  } catch {
+    return notTheService(response);
+  }
+}
+
+/** The header in seconds; a date, which it may hold too, is not what the service sends. */
+function retryAfterOf(response: Response): number | undefined {
+  const text = response.headers.get('Retry-After');
+  return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+}
+
+export function notTheService(response: Response): ClientError {
+  const message = `${new URL(response.url).origin} answered ${response.status} with something that is not rollcall's`;
+  return { kind: 'unexpected', status: response.status, message };
+}

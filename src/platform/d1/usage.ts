@@ -1,0 +1,40 @@
+import { roundSeconds, type UsageQuery, type UsageRow, usageRowSchema } from '../../contract/usage.ts';
+import type { UsageService } from '../../jobs/app-services.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** Parameters: account id, first moment, first moment after. Walks the index `usage_account` over that range alone. */
+export const USAGE_SQL = `
+  SELECT created_at / ${DAY_MS} AS day, kind, SUM(billed_seconds) AS billedSeconds, COUNT(*) AS jobs
+  FROM usage_records WHERE account_id = ? AND created_at >= ? AND created_at < ?
+  GROUP BY day, kind ORDER BY day, kind`;
+
+/** A row of `USAGE_SQL`. */
+export interface UsageSqlRow {
+  /** Days since the Unix epoch. */
+  readonly day: number;
+  readonly kind: string;
+  readonly billedSeconds: number;
+  readonly jobs: number;
+}
+
+/** @throws when the database names a kind that the contract does not know */
+export function usageFromRow({ day, kind, billedSeconds, jobs }: UsageSqlRow): UsageRow {
+  return usageRowSchema.parse({
+    date: new Date(day * DAY_MS).toISOString().slice(0, 10),
+    kind,
+    billedSeconds: roundSeconds(billedSeconds),
+    jobs,
+    voiceprints: kind === 'voiceprint' ? jobs : 0,
+  });
+}
+
+/** `UsageService` over D1. */
+export function createUsage(db: D1Database): UsageService {
+  return {
+    async perDay(accountId, { from, to }: UsageQuery) {
+      const { results } = await db.prepare(USAGE_SQL).bind(accountId, from, to).all<UsageSqlRow>();
+      return results.map(usageFromRow);
+    },
+  };
+}

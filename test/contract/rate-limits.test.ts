@@ -1,0 +1,198 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { changeAccount } from '../../client/account-settings.ts';
+import { localKey } from '../../client/cli/local-key.ts';
+import { startLocalService } from '../../client/local/service.ts';
+import { RollcallClient } from '../../client/sdk/client.ts';
+import { type Answer, type ContractService, startContractService, text, UUID } from './service.ts';
+
+let service: ContractService;
+beforeAll(async () => {
+  service = await startContractService();
+});
+afterAll(() => service?.stop());
+
+const SOURCE = 'http://127.0.0.1:9/recording.wav';
+let accounts = 0;
+
+/** A new account at the default limits, or at the given ones, and calls with its key. */
+async function newAccount(limits: { postLimit?: number; getLimit?: number } = {}) {
+  const name = `limited-${accounts++}`;
+  const { token, accountId } = await service.newKey({ account: name, defaultLimits: true });
+  await changeAccount(service.run, name, limits);
+  const call = (method: string, path: string, body?: object, headers?: Record<string, string>) =>
+    service.call(method, path, { key: token, body, headers });
+  return { name, token, accountId, call };
+}
+
+const limitOf = ({ headers }: Answer) => ({
+  limit: Number(headers.get('X-RateLimit-Limit')),
+  remaining: Number(headers.get('X-RateLimit-Remaining')),
+});
+
+function expectRefused(answer: Answer): void {
+  expect(answer.status).toBe(429);
+  expect(answer.body).toEqual({ requestId: expect.stringMatching(UUID), message: expect.stringMatching(/\w/) });
+  const retryAfter = Number(answer.headers.get('Retry-After'));
+  expect(retryAfter).toBeGreaterThan(0);
+  expect(retryAfter).toBeLessThanOrEqual(60);
+  expect(answer.headers.get('X-RateLimit-Reset')).toBe(String(retryAfter));
+  expect(answer.headers.get('X-RateLimit-Remaining')).toBe('0');
+}
+
+describe('200 calls at once with one Idempotency-Key', () => {
+  const burst = async (account: Awaited<ReturnType<typeof newAccount>>) => {
+    // A connection each: of 200 kept ones the service would close some just when they are used again.
+    const headers = { 'Idempotency-Key': 'one', Connection: 'close' };
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () => account.call('POST', '/v1/diarize', { url: SOURCE }, headers)),
+    );
+    const [{ jobs }] = await service.run('SELECT COUNT(*) AS jobs FROM jobs WHERE account_id = ?', account.accountId);
+    return { answers, jobs };
+  };
+  const jobIds = (answers: Answer[]) => new Set(answers.map(({ body }) => body.jobId));
+
+  it('make one job, and exactly 100 are refused, at the default limits', async () => {
+    const { answers, jobs } = await burst(await newAccount());
+    const served = answers.filter(({ status }) => status === 200);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect([served.length, refused.length]).toEqual([100, 100]);
+    for (const answer of refused) expectRefused(answer);
+    expect(jobIds(served).size).toBe(1);
+    expect(jobs).toBe(1);
+    const remaining = served.map((answer) => limitOf(answer).remaining).sort((a, b) => a - b);
+    expect(remaining).toEqual(Array.from({ length: 100 }, (_, index) => index));
+  });
+
+  it('all get the one job at a raised limit', async () => {
+    const { answers, jobs } = await burst(await newAccount({ postLimit: 200 }));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(200);
+    expect(jobIds(answers).size).toBe(1);
+    expect(jobs).toBe(1);
+  });
+});
+
+describe('every answer to a good key', () => {
+  it('tells the limit, what is left of it and when the window ends', async () => {
+    const { call, token } = await newAccount();
+    const first = await call('GET', '/v1/test');
+    expect(limitOf(first)).toEqual({ limit: 300, remaining: 299 });
+    const reset = Number(first.headers.get('X-RateLimit-Reset'));
+    expect(reset).toBeGreaterThan(55);
+    expect(reset).toBeLessThanOrEqual(60);
+    expect(first.headers.get('Retry-After')).toBeNull();
+
+    expect(limitOf(await call('POST', '/v1/diarize', { url: SOURCE }))).toEqual({ limit: 100, remaining: 99 });
+    expect(limitOf(await call('POST', '/v1/diarize', {}))).toEqual({ limit: 100, remaining: 98 });
+    const headers = { 'Content-Type': 'audio/wav' };
+    const notJson = await service.call('POST', '/v1/diarize', { key: token, body: text('{'), headers });
+    expect([notJson.status, limitOf(notJson).remaining]).toEqual([415, 97]);
+    expect(limitOf(await call('GET', '/v1/jobs/unknown'))).toEqual({ limit: 300, remaining: 299 });
+    for (const [method, path] of [
+      ['GET', '/v1/nothing-here'],
+      ['PUT', '/v1/diarize'],
+      ['OPTIONS', '/v1/test'],
+    ]) {
+      const answer = await call(method, path);
+      expect(limitOf(answer).limit).toBeGreaterThan(0);
+      expect(Number(answer.headers.get('X-RateLimit-Reset'))).toBeGreaterThan(0);
+    }
+    const stranger = await service.call('GET', '/v1/test', { key: 'bad' });
+    expect([stranger.status, stranger.headers.get('X-RateLimit-Limit')]).toEqual([401, null]);
+  });
+
+  it('with a key that lacks the scope too: such calls count', async () => {
+    const { name, call } = await newAccount({ postLimit: 2 });
+    const { token } = await service.newKey({ account: name, defaultLimits: true, scopes: [] });
+    await changeAccount(service.run, name, { postLimit: 2 });
+    const refused = await service.call('POST', '/v1/diarize', { key: token, body: { url: SOURCE } });
+    expect([refused.status, limitOf(refused).remaining]).toEqual([403, 1]);
+    expect((await call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(200);
+    expectRefused(await call('POST', '/v1/diarize', { url: SOURCE }));
+  });
+});
+
+describe('the windows', () => {
+  it('are one an endpoint and an account; addresses of one pattern, HEAD and trailing slashes share it', async () => {
+    const { call } = await newAccount({ postLimit: 1, getLimit: 3 });
+    expect((await call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(200);
+    expectRefused(await call('POST', '/v1/diarize', { url: SOURCE }));
+    expect((await call('POST', '/v1/media/input', { url: 'media://x' })).status).toBe(201);
+    expectRefused(await call('POST', '/v1/media/input/', { url: 'media://x' }));
+    expect(limitOf(await call('GET', '/v1/jobs/one')).remaining).toBe(2);
+    expect(limitOf(await call('HEAD', '/v1/jobs/two')).remaining).toBe(1);
+    expect(limitOf(await call('GET', '/v1/jobs/three/')).remaining).toBe(0);
+    expect(limitOf(await call('GET', '/v1/test')).remaining).toBe(2);
+    const other = await newAccount({ postLimit: 1 });
+    expect((await other.call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(200);
+  });
+
+  it('refuse last: whatever else is wrong with the request is told first', async () => {
+    const { name, call, token } = await newAccount({ postLimit: 1, getLimit: 2 });
+    const { body: job } = await call('POST', '/v1/diarize', { url: SOURCE });
+    expectRefused(await call('POST', '/v1/diarize', { url: SOURCE }));
+    expect((await call('POST', '/v1/diarize', { url: '' })).status).toBe(400);
+    const headers = { 'Content-Type': 'audio/wav' };
+    expect((await service.call('POST', '/v1/diarize', { key: token, body: text('{'), headers })).status).toBe(415);
+    const large = new Uint8Array(13 * 1024 * 1024).fill(0x20);
+    expect((await service.call('POST', '/v1/diarize', { key: token, body: large })).status).toBe(413);
+    await changeAccount(service.run, name, { creditSeconds: 0 });
+    expect((await call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(402);
+
+    const path = `/v1/jobs/${job.jobId}`;
+    expect([(await call('GET', path)).status, (await call('GET', path)).status]).toEqual([200, 200]);
+    expectRefused(await call('GET', path));
+    expect((await call('GET', '/v1/jobs/unknown')).status).toBe(404);
+  });
+
+  it('do no work for what they refuse', async () => {
+    const { call, accountId } = await newAccount({ postLimit: 1 });
+    for (const status of [200, 429, 429]) {
+      expect((await call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(status);
+    }
+    const [{ jobs }] = await service.run('SELECT COUNT(*) AS jobs FROM jobs WHERE account_id = ?', accountId);
+    expect(jobs).toBe(1);
+  });
+
+  it('take a new limit at once', async () => {
+    const { name, call } = await newAccount({ postLimit: 1 });
+    await call('POST', '/v1/diarize', { url: SOURCE });
+    expectRefused(await call('POST', '/v1/diarize', { url: SOURCE }));
+    await changeAccount(service.run, name, { postLimit: 3 });
+    expect((await call('POST', '/v1/diarize', { url: SOURCE })).status).toBe(200);
+    await changeAccount(service.run, name, { postLimit: null });
+    expect(limitOf(await call('POST', '/v1/diarize', { url: SOURCE }))).toEqual({ limit: 100, remaining: 96 });
+  });
+
+  it('end after a minute, which a client waits for by itself', { timeout: 90_000 }, async () => {
+    const { token } = await newAccount({ getLimit: 1 });
+    const waits: number[] = [];
+    const client = new RollcallClient({ url: service.url, key: token, onRateLimit: (seconds) => waits.push(seconds) });
+    const startedAt = Date.now();
+    expect((await client.test()).ok).toBe(true);
+    expect((await client.test()).ok).toBe(true);
+    expect(waits).toHaveLength(1);
+    expect(Date.now() - startedAt).toBeGreaterThan(55_000);
+  });
+
+  it('outlive a restart of the service', async () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-limits-'));
+    const probe = async () => {
+      const local = await startLocalService({ stateDir });
+      try {
+        const key = await localKey(local, stateDir);
+        const answer = await fetch(`${local.url}/v1/usage`, { headers: { Authorization: `Bearer ${key}` } });
+        return answer.headers.get('X-RateLimit-Remaining');
+      } finally {
+        await local.stop();
+      }
+    };
+    try {
+      expect([await probe(), await probe()]).toEqual(['299', '298']);
+    } finally {
+      rmSync(stateDir, { recursive: true, force: true });
+    }
+  });
+});
