@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { FORMATS, type Format, fileIdOf, formatOutput } from '../format/turns.ts';
+import { FORMATS, type Format, fileIdOf, formatOutput } from '../format/output.ts';
 import { RollcallClient } from '../sdk/client.ts';
 import type { ClientError, DiarizeOptions, DiarizeOutput, ErrorOutput, JobResult, Outcome } from '../sdk/types.ts';
 import { Progress } from './progress.ts';

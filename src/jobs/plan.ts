@@ -1,10 +1,11 @@
 import { outputSampleCount, probeAudio } from '../audio/index.ts';
 import type { Result } from '../audio/types.ts';
 import { dispatch } from './dispatch.ts';
-import { failJob } from './fail.ts';
+import { failJob, removeWork } from './fail.ts';
 import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
 import type { JobPlan, JobPorts, JobRecord, SourceError, SourceRef } from './ports.ts';
+import { isTerminal } from './state.ts';
 
 export const MAX_SOURCE_BYTES = 1024 ** 3;
 export const MAX_DURATION_SECONDS = 24 * 3600;
@@ -67,7 +68,10 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
   // The counter exists before the first part can be counted.
   await ports.progress.begin(job.id, shardCount);
   const started = await ports.store.start(job.id, { shardCount, durationSeconds: index.durationSeconds }, ports.now());
-  if (!started) return;
+  if (!started) {
+    await dropIfEnded(ports, job.id);
+    return;
+  }
   ports.log('info', 'job_planned', {
     jobId: job.id,
     shards: shardCount,
@@ -76,6 +80,12 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
     sourceBytes: source.value.sizeBytes,
   });
   for (let shard = 0; shard < shardCount; shard++) await dispatch(ports, { step: 'shard', jobId: job.id, shard });
+}
+
+/** A job that was canceled or deleted meanwhile needs no plan; one that another run has started does. */
+async function dropIfEnded(ports: JobPorts, jobId: string): Promise<void> {
+  const job = await ports.store.find(jobId);
+  if (!job || isTerminal(job.status)) await removeWork(ports, jobId);
 }
 
 /** Shards `[start, end)` at 16 kHz that cover the recording without overlap; a short one is a single shard. */
@@ -95,7 +105,11 @@ async function findSource(ports: JobPorts, job: JobRecord): Promise<Result<Sourc
     if (!media) {
       return { ok: false, error: { kind: 'not_found', message: `No media named ${url} has been uploaded.` } };
     }
-    return { ok: true, value: { kind: 'object', key: media.key, sizeBytes: media.sizeBytes } };
+    // An upload that went to the bucket directly is measured here for the first time.
+    if (media.sizeBytes > MAX_SOURCE_BYTES) {
+      return { ok: false, error: { kind: 'too_large', message: 'The recording is larger than the limit of 1 GiB.' } };
+    }
+    return { ok: true, value: { kind: 'object', ...media } };
   }
   let address = url;
   if (url === INLINE_URL) {

@@ -8,7 +8,12 @@ import { sleep } from './http-client.ts';
  * @param backoffMs pauses before the second, third … try of a read
  * @throws from `read`: SourceReadError when the object is gone; whatever R2 failed with last, after the retries
  */
-export function openObject(bucket: R2Bucket, key: string, sizeBytes: number, backoffMs: readonly number[]): ByteSource {
+export function openObject(
+  bucket: R2Bucket,
+  { key, sizeBytes, etag }: { readonly key: string; readonly sizeBytes: number; readonly etag?: string },
+  backoffMs: readonly number[],
+): ByteSource {
+  const onlyIf = etag === undefined ? undefined : { etagMatches: etag };
   return {
     sizeBytes,
     async read(offset, length) {
@@ -16,8 +21,9 @@ export function openObject(bucket: R2Bucket, key: string, sizeBytes: number, bac
       if (wanted <= 0) return new Uint8Array(0);
       for (let attempt = 0; ; attempt++) {
         try {
-          const object = await bucket.get(key, { range: { offset, length: wanted } });
-          if (!object || object.size !== sizeBytes) {
+          const object = await bucket.get(key, { range: { offset, length: wanted }, onlyIf });
+          // Without a body when it is no longer the object that the plan was made for.
+          if (!object || !('body' in object) || object.size !== sizeBytes) {
             throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
           }
           return new Uint8Array(await object.arrayBuffer());

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DiarizeOutput } from '../sdk/types.ts';
-import { fileIdOf, formatOutput } from './turns.ts';
+import { fileIdOf, formatOutput } from './output.ts';
 
 const output: DiarizeOutput = {
   diarization: [
