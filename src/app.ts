@@ -11,12 +11,28 @@ import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { diarize } from './routes/diarize.ts';
 import { register } from './routes/endpoint.ts';
+import { cancelJob, deleteJob } from './routes/job-endings.ts';
+import { jobEvents } from './routes/job-events.ts';
+import { listJobs, listJobsV1 } from './routes/job-list.ts';
+import { jobOutput } from './routes/job-output.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
 import { createUpload, upload } from './routes/media.ts';
 
 /** All endpoints, in the order of the API document. */
-export const ENDPOINTS = [keyTest, diarize, readJob, createUpload, upload];
+export const ENDPOINTS = [
+  keyTest,
+  diarize,
+  readJob,
+  cancelJob,
+  deleteJob,
+  jobEvents,
+  jobOutput,
+  listJobs,
+  listJobsV1,
+  createUpload,
+  upload,
+];
 
 /**
  * The HTTP face of the service.
@@ -44,6 +60,7 @@ export function createApp<Bindings extends object>(
 
   // Whoever holds no key learns nothing about which addresses exist.
   app.all('/v1/*', authenticate);
+  app.all('/v2/*', authenticate);
   app.notFound((c) => refuse(c, { kind: 'not_found' }));
   app.onError((error, c) => {
     const fields = { requestId: c.get('requestId'), error: error.message, stack: error.stack };

@@ -1,5 +1,6 @@
 import type { Result } from '../audio/types.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
+import type { TurnFormat } from '../formats/index.ts';
 
 export type JobKind = 'diarize' | 'voiceprint' | 'identify';
 export type JobStatus = 'created' | 'pending' | 'running' | 'succeeded' | 'failed' | 'canceled';
@@ -43,12 +44,37 @@ export interface CreateJob {
   readonly idempotency?: { readonly key: string; readonly bodyHash: string };
 }
 
+export interface JobPage {
+  readonly items: readonly { readonly id: string; readonly status: JobStatus; readonly createdAt: number }[];
+  /** Where the next page begins; undefined on the last one. */
+  readonly nextCursor?: string;
+}
+
+/** What a watcher of a job is told. Ids rise; `heartbeat` only shows that the connection lives. */
+export type JobWatchItem =
+  | { readonly kind: 'status'; readonly id: number; readonly job: JobView }
+  | { readonly kind: 'progress'; readonly id: number; readonly jobId: string; readonly progress: number }
+  | { readonly kind: 'heartbeat' };
+
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' }>>;
   /** undefined for unknown, deleted and other accounts' jobs alike */
   find(accountId: string, jobId: string): Promise<JobView | undefined>;
   /** The stored output document (UTF-8 JSON), undefined when there is none or it is past its time to live. */
   openOutput(jobId: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** The turns of the stored output in a text format; undefined as for `openOutput`. */
+  openTurns(jobId: string, format: TurnFormat): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** The account's jobs, newest first. */
+  list(
+    accountId: string,
+    query: { readonly limit: number; readonly status?: JobStatus; readonly cursor?: string },
+  ): Promise<Result<JobPage, { kind: 'bad_cursor' }>>;
+  /** Ends the job as `canceled` unless it has ended; undefined as for `find`. */
+  cancel(accountId: string, jobId: string): Promise<JobView | undefined>;
+  /** Deletes the job, stopping it where it still works; false where `find` finds nothing. */
+  remove(accountId: string, jobId: string): Promise<boolean>;
+  /** What becomes of the job from the event of that id on; -1 for all of it. Ends when `isOpen` says no. */
+  watch(accountId: string, jobId: string, afterId: number, isOpen: () => boolean): AsyncGenerator<JobWatchItem>;
 }
 
 export interface MediaService {
