@@ -18,6 +18,7 @@ import { jobOutput } from './routes/job-output.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
 import { createUpload, upload } from './routes/media.ts';
+import { createDownload, download } from './routes/media-output.ts';
 
 /** All endpoints, in the order of the API document. */
 export const ENDPOINTS = [
@@ -32,6 +33,8 @@ export const ENDPOINTS = [
   listJobsV1,
   createUpload,
   upload,
+  createDownload,
+  download,
 ];
 
 /**

@@ -40,8 +40,8 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
 
 /** The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first use. */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, outputTtlMs, signingKey } = configOf(env);
-  const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, now });
+  const { allowLoopback, outputTtlMs, signingKey, s3 } = configOf(env);
+  const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
   return {
     store: createJobStore(env.DB),
     queue: createQueues({ plans: env.PLANS, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
@@ -71,7 +71,7 @@ export function jobPorts(env: Env): JobPorts {
 
 /** What the HTTP layer calls. */
 export function appServices(env: Env): AppServices {
-  const { allowLoopback, signingKey } = configOf(env);
+  const { allowLoopback, signingKey, s3 } = configOf(env);
   const ports = jobPorts(env);
   return {
     keys: createKeyService({ db: env.DB, signingKey }),
@@ -79,7 +79,7 @@ export function appServices(env: Env): AppServices {
       sign: (scope, position) => signCursor(signingKey, scope, position),
       read: (scope, cursor) => readCursor(signingKey, scope, cursor),
     }),
-    media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, now }),
+    media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now }),
     policy: { allowLoopback, transcription: false },
     log,
   };

@@ -86,6 +86,20 @@ export interface MediaService {
     body: ReadableStream<Uint8Array> | null,
     contentLength: number | undefined,
   ): Promise<Result<{ readonly sizeBytes: number }, { kind: 'bad_ticket' | 'expired_ticket' | 'too_large' | 'empty' }>>;
+  /** Signed address to read the named media from, valid for two hours; undefined when there is none. */
+  createDownload(accountId: string, name: string, origin: string): Promise<{ readonly url: string } | undefined>;
+  findDownload(ticket: string): Promise<Result<MediaDownload, { kind: 'bad_ticket' | 'expired_ticket' | 'not_found' }>>;
+}
+
+/** A recording that a download ticket stands for. */
+export interface MediaDownload {
+  /** That after `media://`. */
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** As the header has it, quotes and all. */
+  readonly etag: string;
+  /** undefined when it has gone meanwhile */
+  open(range: { offset: number; length: number }): Promise<ReadableStream<Uint8Array> | undefined>;
 }
 
 export interface KeyService {

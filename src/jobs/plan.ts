@@ -109,7 +109,8 @@ async function findSource(ports: JobPorts, job: JobRecord): Promise<Result<Sourc
     if (media.sizeBytes > MAX_SOURCE_BYTES) {
       return { ok: false, error: { kind: 'too_large', message: 'The recording is larger than the limit of 1 GiB.' } };
     }
-    return { ok: true, value: { kind: 'object', ...media } };
+    const { key, sizeBytes, etag } = media;
+    return { ok: true, value: { kind: 'object', key, sizeBytes, etag } };
   }
   let address = url;
   if (url === INLINE_URL) {

@@ -52,7 +52,8 @@ describe('GET /v2/jobs', () => {
   it('pages by the position of a job: neither new jobs nor jobs of the same moment shift it', async () => {
     const { token, accountId } = await service.newKey({ account: 'stable' });
     const createdAt = 1_750_000_000_000;
-    for (const id of ['a', 'b', 'c', 'd']) await storeJob(service, { id: `s-${id}`, status: 'failed', accountId, createdAt });
+    for (const id of ['a', 'b', 'c', 'd'])
+      await storeJob(service, { id: `s-${id}`, status: 'failed', accountId, createdAt });
     const first = (await list('?limit=2', token)).body;
     await storeJob(service, { id: 's-new', status: 'created', accountId, createdAt: createdAt + 1 });
     await service.call('DELETE', '/v1/jobs/s-c', { key: token });
