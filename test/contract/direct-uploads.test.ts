@@ -47,7 +47,7 @@ describe('with the credentials of the bucket', () => {
   it('a job reads what was uploaded to the bucket, the latest of it', async () => {
     await put('talk', new TextEncoder().encode('not audio'));
     expect((await run('talk')).status).toBe('failed');
-    await put('talk', readFileSync(conversation));
+    await put('talk', new Uint8Array(readFileSync(conversation)));
     const job = await run('talk');
     expect([job.status, job.output.diarization.length > 2]).toEqual(['succeeded', true]);
   }, 120_000);

@@ -112,19 +112,24 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     }
   }, 60_000);
 
-  it('keeps a quiet connection alive with comments and ends its work when the client goes', async () => {
+  it('keeps a quiet connection alive with comments and works no more for a client that has gone', async () => {
     await storeJob(service, { id: 'quiet', status: 'pending' });
     const leave = new AbortController();
-    const response = await open('quiet', { signal: leave.signal });
+    const left = await open('quiet', { signal: leave.signal });
+    const stays = eventsOf(await open('quiet'));
     let text = '';
     const reading = (async () => {
-      for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
-        text += Buffer.from(chunk).toString();
+      const body = left.body as unknown as AsyncIterable<Uint8Array>;
+      for await (const chunk of body) text += Buffer.from(chunk).toString();
     })().catch(() => undefined);
     await expect.poll(() => text, { timeout: 25_000 }).toMatch(/^: /m);
     leave.abort();
     await reading;
-    await expect.poll(() => service.log(), { timeout: 30_000 }).toMatch(/"watch_ended".*"quiet".*"aborted":true/);
+    // Long before the job ends or its time is over.
+    const ended = () => service.log().match(/"watch_ended","jobId":"quiet","aborted":\w+/g);
+    await expect.poll(ended, { timeout: 10_000 }).toEqual([expect.stringContaining('true')]);
+    await setStatus('quiet', 'failed');
+    expect((await stays).at(-1)?.data.status).toBe('failed');
   }, 70_000);
 
   it('is 404 for unknown jobs and those of others, and wants jobs:read', async () => {
