@@ -41,7 +41,6 @@ export const jobEvents = endpoint(
     c.header('X-Accel-Buffering', 'no');
     return streamSSE(c, async (stream) => {
       const startedAt = Date.now();
-      c.req.raw.signal.addEventListener('abort', () => stream.abort(), { once: true });
       try {
         await stream.write(`retry: ${RECONNECT_MS}\n\n`);
         for await (const item of jobs.watch(accountId, jobId, afterId, () => !stream.aborted)) {
