@@ -13,7 +13,6 @@ export function openObject(
   { key, sizeBytes, etag }: { readonly key: string; readonly sizeBytes: number; readonly etag?: string },
   backoffMs: readonly number[],
 ): ByteSource {
-  const onlyIf = etag === undefined ? undefined : { etagMatches: etag };
   return {
     sizeBytes,
     async read(offset, length) {
@@ -21,9 +20,8 @@ export function openObject(
       if (wanted <= 0) return new Uint8Array(0);
       for (let attempt = 0; ; attempt++) {
         try {
-          const object = await bucket.get(key, { range: { offset, length: wanted }, onlyIf });
-          // Without a body when it is no longer the object that the plan was made for.
-          if (!object || !('body' in object) || object.size !== sizeBytes) {
+          const object = await bucket.get(key, { range: { offset, length: wanted } });
+          if (!object || object.size !== sizeBytes || (etag !== undefined && object.etag !== etag)) {
             throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
           }
           return new Uint8Array(await object.arrayBuffer());
