@@ -13,14 +13,36 @@ import { requestLog } from './middleware/request-log.ts';
 import { diarize } from './routes/diarize.ts';
 import { register } from './routes/endpoint.ts';
 import { identify } from './routes/identify.ts';
+import { cancelJob, deleteJob } from './routes/job-endings.ts';
+import { jobEvents } from './routes/job-events.ts';
+import { listJobs, listJobsV1 } from './routes/job-list.ts';
+import { jobOutput } from './routes/job-output.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
 import { createUpload, upload } from './routes/media.ts';
+import { createDownload, download } from './routes/media-output.ts';
 import { readUsage } from './routes/usage.ts';
 import { voiceprint } from './routes/voiceprint.ts';
 
 /** All endpoints, in the order of the API document. */
-export const ENDPOINTS = [keyTest, diarize, voiceprint, identify, readJob, createUpload, upload, readUsage];
+export const ENDPOINTS = [
+  keyTest,
+  diarize,
+  voiceprint,
+  identify,
+  readJob,
+  cancelJob,
+  deleteJob,
+  jobEvents,
+  jobOutput,
+  listJobs,
+  listJobsV1,
+  createUpload,
+  upload,
+  createDownload,
+  download,
+  readUsage,
+];
 
 /**
  * The HTTP face of the service.
@@ -48,6 +70,7 @@ export function createApp<Bindings extends object>(
 
   // Whoever holds no key learns nothing about which addresses exist.
   app.all('/v1/*', authenticate, countRequest());
+  app.all('/v2/*', authenticate, countRequest());
   app.notFound((c) => refuse(c, { kind: 'not_found' }));
   app.onError((error, c) => {
     const fields = { requestId: c.get('requestId'), error: error.message, stack: error.stack };

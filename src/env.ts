@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { S3Credentials } from './platform/s3-presign.ts';
 
 /** Bindings and variables of the Worker, as `wrangler.toml` names them. */
 export interface Env {
@@ -12,9 +13,23 @@ export interface Env {
   readonly SIGNING_KEY: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
+  readonly R2_ACCOUNT_ID?: string;
+  readonly R2_ACCESS_KEY_ID?: string;
+  readonly R2_SECRET_ACCESS_KEY?: string;
+  readonly R2_BUCKET_NAME?: string;
 }
 
-const configSchema = z.object({
+/** An empty variable counts as none. */
+const optionalVariable = (pattern: RegExp, rule: string) =>
+  z
+    .string()
+    .optional()
+    .transform((text) => text || undefined)
+    .refine((text) => text === undefined || pattern.test(text), rule);
+
+const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY', 'R2_BUCKET_NAME'] as const;
+
+const variablesSchema = z.object({
   SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
   OUTPUT_TTL_SECONDS: z.coerce
     .number()
@@ -23,6 +38,17 @@ const configSchema = z.object({
     .max(24 * 3600)
     .default(24 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
+  R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
+  R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
+  R2_SECRET_ACCESS_KEY: optionalVariable(/^\S+$/, 'without white space'),
+  R2_BUCKET_NAME: optionalVariable(/^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/, 'the name of a bucket'),
+});
+
+const configSchema = variablesSchema.superRefine((variables, context) => {
+  const missing = R2_VARIABLES.filter((name) => variables[name] === undefined);
+  if (missing.length === 0 || missing.length === R2_VARIABLES.length) return;
+  for (const name of missing)
+    context.addIssue({ code: 'custom', path: [name], message: 'missing; set all R2_ or none' });
 });
 
 /** The Worker's settings, checked once per isolate. */
@@ -30,15 +56,13 @@ export interface Config {
   readonly signingKey: string;
   readonly outputTtlMs: number;
   readonly allowLoopback: boolean;
+  /** The bucket's S3 interface; undefined where uploads go through the Worker. */
+  readonly s3?: S3Credentials;
 }
 
 /** @throws when a variable is missing or malformed: the deployment is broken and says which one it is. */
 export function readConfig(env: Env): Config {
-  const parsed = configSchema.safeParse({
-    SIGNING_KEY: env.SIGNING_KEY,
-    OUTPUT_TTL_SECONDS: env.OUTPUT_TTL_SECONDS,
-    ALLOW_LOOPBACK: env.ALLOW_LOOPBACK,
-  });
+  const parsed = configSchema.safeParse(env);
   if (!parsed.success) {
     const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
     throw new Error(`misconfigured Worker: ${faults}`);
@@ -47,5 +71,17 @@ export function readConfig(env: Env): Config {
     signingKey: parsed.data.SIGNING_KEY,
     outputTtlMs: parsed.data.OUTPUT_TTL_SECONDS * 1000,
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
+    s3: s3Credentials(parsed.data),
+  };
+}
+
+function s3Credentials(variables: z.infer<typeof configSchema>): S3Credentials | undefined {
+  const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME } = variables;
+  if (!R2_ACCOUNT_ID || !R2_ACCESS_KEY_ID || !R2_SECRET_ACCESS_KEY || !R2_BUCKET_NAME) return undefined;
+  return {
+    bucketUrl: `https://${R2_ACCOUNT_ID}.r2.cloudflarestorage.com/${R2_BUCKET_NAME}`,
+    accessKeyId: R2_ACCESS_KEY_ID,
+    secretAccessKey: R2_SECRET_ACCESS_KEY,
+    region: 'auto',
   };
 }

@@ -2,8 +2,13 @@ import codecsModule from '../wasm/codecs/codecs.wasm';
 import dspModule from '../wasm/dsp/dsp.wasm';
 import { type Config, type Env, readConfig } from './env.ts';
 import type { AppServices, JobService, JobView } from './jobs/app-services.ts';
+import { cancelJob, deleteJob } from './jobs/cancel.ts';
 import { createJob } from './jobs/create.ts';
+import { openOutput, openTurns } from './jobs/job-output.ts';
+import { type CursorPort, listJobs } from './jobs/list.ts';
 import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
+import { SharedReads } from './jobs/shared-reads.ts';
+import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
 import { now, pause, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
 import { createUsage } from './platform/d1/usage.ts';
@@ -11,6 +16,7 @@ import { loadEngine, loadPlda } from './platform/engine.ts';
 import { createKeyService } from './platform/keys.ts';
 import { log } from './platform/log.ts';
 import { createMediaService } from './platform/media.ts';
+import { readCursor, signCursor } from './platform/page-cursor.ts';
 import { createProgress } from './platform/progress.ts';
 import { createQueues } from './platform/queues.ts';
 import { createQuota } from './platform/quota.ts';
@@ -37,8 +43,8 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
 
 /** The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first use. */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, outputTtlMs, signingKey } = configOf(env);
-  const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, now });
+  const { allowLoopback, outputTtlMs, signingKey, s3 } = configOf(env);
+  const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
   return {
     store: createJobStore(env.DB),
     queue: createQueues({ plans: env.PLANS, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
@@ -69,12 +75,15 @@ export function jobPorts(env: Env): JobPorts {
 
 /** What the HTTP layer calls. */
 export function appServices(env: Env): AppServices {
-  const { allowLoopback, signingKey } = configOf(env);
+  const { allowLoopback, signingKey, s3 } = configOf(env);
   const ports = jobPorts(env);
   return {
     keys: createKeyService({ db: env.DB, signingKey }),
-    jobs: jobService(ports),
-    media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, now }),
+    jobs: jobService(ports, {
+      sign: (scope, position) => signCursor(signingKey, scope, position),
+      read: (scope, cursor) => readCursor(signingKey, scope, cursor),
+    }),
+    media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now }),
     voiceprintFault,
     quota: createQuota(env.ACCOUNT_QUOTA),
     usage: createUsage(env.DB),
@@ -83,24 +92,36 @@ export function appServices(env: Env): AppServices {
   };
 }
 
-function jobService(ports: JobPorts): JobService {
+/** However many watch a job, an isolate reads it about once a second. */
+const watchedJobs = new SharedReads<JobView | undefined>(0.9 * MIN_POLL_MS, now);
+
+function jobService(ports: JobPorts, cursors: CursorPort): JobService {
+  const find: JobService['find'] = async (accountId, jobId) => {
+    const job = await ports.store.findOwned(accountId, jobId);
+    if (!job) return undefined;
+    const progress = job.status === 'running' ? await ports.progress.fraction(jobId) : undefined;
+    return { ...jobView(job), progress };
+  };
   return {
+    find,
     async create(input) {
       const created = await createJob(ports, input, crypto.randomUUID());
       return created.ok ? { ok: true, value: jobView(created.value) } : created;
     },
-    async find(accountId, jobId) {
-      const job = await ports.store.findOwned(accountId, jobId);
-      if (!job) return undefined;
-      const progress = job.status === 'running' ? await ports.progress.fraction(jobId) : undefined;
-      return { ...jobView(job), progress };
-    },
-    async openOutput(jobId) {
+    openOutput: async (jobId) => openOutput(ports, await ports.store.find(jobId)),
+    async openTurns(jobId, format) {
       const job = await ports.store.find(jobId);
-      if (!job?.outputKey || job.completedAt === undefined) return undefined;
-      // The sweep may be minutes late; a read never is.
-      if (job.completedAt + ports.outputTtlMs <= ports.now()) return undefined;
-      return ports.objects.openStream(job.outputKey);
+      return job && openTurns(ports, job, format);
+    },
+    list: (accountId, query) => listJobs(ports.store, cursors, accountId, query),
+    async cancel(accountId, jobId) {
+      const job = await cancelJob(ports, accountId, jobId);
+      return job && jobView(job);
+    },
+    remove: (accountId, jobId) => deleteJob(ports, accountId, jobId),
+    watch: (accountId, jobId, afterId, isOpen) => {
+      const read = () => watchedJobs.get(`${accountId}/${jobId}`, () => find(accountId, jobId));
+      return watchJob({ read, now: ports.now, sleep: ports.sleep }, afterId, isOpen);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { fileIdOf, formatOutput } from '../format/turns.ts';
+import { fileIdOf, formatOutput } from '../format/output.ts';
 import type { DiarizeOptions, DiarizeOutput } from '../sdk/types.ts';
 import { callersDir, deliver, runJob, succeeded, withService } from './job.ts';
 import { openRecording } from './recording.ts';

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { FORMATS, type Format } from '../format/turns.ts';
+import { FORMATS, type Format } from '../format/output.ts';
 import { CliError, EXIT } from './run.ts';
 
 /** Options that `diarize` and `identify` share. */

@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi';
 import { diarizeOutputSchema, errorOutputSchema, identifyOutputSchema, voiceprintOutputSchema } from './outputs.ts';
 
+export const CURSOR_RULE = 'must be the nextCursor of the page before, with the same status';
+
 export const jobStatusSchema = z
   .enum(['created', 'pending', 'running', 'succeeded', 'failed', 'canceled'])
   .openapi('JobStatus');
@@ -22,6 +24,27 @@ export const jobResultSchema = z
   })
   .openapi('JobResult');
 export type JobResult = z.infer<typeof jobResultSchema>;
+
+export const jobListSchema = z
+  .object({
+    items: z.array(z.object({ id: z.string(), status: jobStatusSchema, createdAt: z.iso.datetime() })),
+    nextCursor: z.string().nullable().openapi({ description: 'For the next page; null on the last one.' }),
+  })
+  .openapi('JobList');
+export type JobList = z.infer<typeof jobListSchema>;
+
+/** Query of the list. Every value of a query is a text. */
+export const jobListQuerySchema = z.object({
+  limit: z
+    .string()
+    .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
+    .optional()
+    .openapi({ example: '10', description: '1 to 100, 10 if not given.' }),
+  cursor: z.string().max(1024, CURSOR_RULE).optional(),
+  status: z
+    .enum(jobStatusSchema.options, { error: () => `must be one of: ${jobStatusSchema.options.join(', ')}` })
+    .optional(),
+});
 
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;

@@ -30,7 +30,7 @@ export const mediaAddressSchema = z
   .object({ url: z.url().openapi({ description: 'Signed address; needs no Authorization header.' }) })
   .openapi('MediaAddress');
 
-/** Reads the body of POST /v1/media/input. */
+/** Reads the body of POST /v1/media/input and /v1/media/output. */
 export function parseMediaBody(body: unknown): Parsed<{ readonly name: string }> {
   const object = asObject(body);
   if (!object) return { ok: false, errors: [{ field: 'body', message: 'must be a JSON object' }] };

@@ -3,6 +3,7 @@ import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { IdentifyRequest } from '../contract/identify.ts';
 import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
+import type { TurnFormat } from '../formats/index.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /** What a job is asked to do. */
@@ -50,12 +51,37 @@ export type CreateJob = JobSpec & {
   readonly idempotency?: { readonly key: string; readonly bodyHash: string };
 };
 
+export interface JobPage {
+  readonly items: readonly { readonly id: string; readonly status: JobStatus; readonly createdAt: number }[];
+  /** Where the next page begins; undefined on the last one. */
+  readonly nextCursor?: string;
+}
+
+/** What a watcher of a job is told. Ids rise; `heartbeat` only shows that the connection lives. */
+export type JobWatchItem =
+  | { readonly kind: 'status'; readonly id: number; readonly job: JobView }
+  | { readonly kind: 'progress'; readonly id: number; readonly jobId: string; readonly progress: number }
+  | { readonly kind: 'heartbeat' };
+
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' }>>;
   /** undefined for unknown, deleted and other accounts' jobs alike */
   find(accountId: string, jobId: string): Promise<JobView | undefined>;
   /** The stored output document (UTF-8 JSON), undefined when there is none or it is past its time to live. */
   openOutput(jobId: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** The turns of the stored output in a text format; undefined as for `openOutput`. */
+  openTurns(jobId: string, format: TurnFormat): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** The account's jobs, newest first. */
+  list(
+    accountId: string,
+    query: { readonly limit: number; readonly status?: JobStatus; readonly cursor?: string },
+  ): Promise<Result<JobPage, { kind: 'bad_cursor' }>>;
+  /** Ends the job as `canceled` unless it has ended; undefined as for `find`. */
+  cancel(accountId: string, jobId: string): Promise<JobView | undefined>;
+  /** Deletes the job, stopping it where it still works; false where `find` finds nothing. */
+  remove(accountId: string, jobId: string): Promise<boolean>;
+  /** What becomes of the job from the event of that id on; -1 for all of it. Ends when `isOpen` says no. */
+  watch(accountId: string, jobId: string, afterId: number, isOpen: () => boolean): AsyncGenerator<JobWatchItem>;
 }
 
 export interface MediaService {
@@ -67,6 +93,20 @@ export interface MediaService {
     body: ReadableStream<Uint8Array> | null,
     contentLength: number | undefined,
   ): Promise<Result<{ readonly sizeBytes: number }, { kind: 'bad_ticket' | 'expired_ticket' | 'too_large' | 'empty' }>>;
+  /** Signed address to read the named media from, valid for two hours; undefined when there is none. */
+  createDownload(accountId: string, name: string, origin: string): Promise<{ readonly url: string } | undefined>;
+  findDownload(ticket: string): Promise<Result<MediaDownload, { kind: 'bad_ticket' | 'expired_ticket' | 'not_found' }>>;
+}
+
+/** A recording that a download ticket stands for. */
+export interface MediaDownload {
+  /** That after `media://`. */
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** As the header has it, quotes and all. */
+  readonly etag: string;
+  /** undefined when it has gone meanwhile */
+  open(range: { offset: number; length: number }): Promise<ReadableStream<Uint8Array> | undefined>;
 }
 
 export interface KeyService {

@@ -30,9 +30,18 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     ports.log('info', 'job_assembled', { jobId: job.id, shards: plan.shards.length, totalMs: ports.now() - startedAt });
     const bill = billOf(job.kind, plan.index.durationSeconds);
     const won = await ports.store.succeed(job.id, { outputKey: outputKey(job.id), ...bill }, ports.now());
-    if (!won) return;
+    if (!won) {
+      await dropOrphan(ports, job.id);
+      return;
+    }
     ports.log('info', 'job_succeeded', { jobId: job.id, billedSeconds: bill.billedSeconds });
     await notify(ports, job.id);
     await removeWork(ports, job.id);
   });
+}
+
+/** An output that was written while its job was canceled or deleted belongs to nobody. */
+async function dropOrphan(ports: JobPorts, jobId: string): Promise<void> {
+  const job = await ports.store.find(jobId);
+  if (job?.status !== 'succeeded') await ports.objects.deleteMany([outputKey(jobId)]);
 }

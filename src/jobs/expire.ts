@@ -5,15 +5,19 @@ import { IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
 const BATCH = 100;
 const MAX_BATCHES = 50;
 const NEW_JOB_MS = 60_000;
+/** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
+const LAST_WRITE_MS = 20 * 60_000;
+const DELETED_BATCH = 1000;
 
 /** Deletes outputs and media past their time and what ended jobs left in work. Safe to run at any time, also twice at once. */
 export async function expire(ports: JobPorts): Promise<void> {
   const now = ports.now();
   const outputs = await expireOutputs(ports, now);
+  const deleted = await sweepDeleted(ports, now);
   const media = await expireMedia(ports, now);
   await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
   const folders = await sweepWork(ports);
-  if (outputs + media + folders > 0) ports.log('info', 'swept', { outputs, media, folders });
+  if (outputs + deleted + media + folders > 0) ports.log('info', 'swept', { outputs, deleted, media, folders });
 }
 
 async function expireOutputs(ports: JobPorts, now: number): Promise<number> {
@@ -30,6 +34,20 @@ async function expireOutputs(ports: JobPorts, now: number): Promise<number> {
     total += jobs.length;
   }
   return total;
+}
+
+/**
+ * What a crash, or a step that was at its last line, left of deleted jobs. They are looked at in every sweep until no step can
+ * write for them any more.
+ *
+ * @returns how many will not be looked at again
+ */
+async function sweepDeleted(ports: JobPorts, now: number): Promise<number> {
+  const jobs = await ports.store.deleted(DELETED_BATCH);
+  await ports.objects.deleteMany(jobs.map((job) => outputKey(job.id)));
+  const done = jobs.filter((job) => job.deletedAt <= now - LAST_WRITE_MS).map((job) => job.id);
+  if (done.length > 0) await ports.store.markCleaned(done, now);
+  return done.length;
 }
 
 async function expireMedia(ports: JobPorts, now: number): Promise<number> {

@@ -39,7 +39,7 @@ export async function handleMessage(
     }
     switch (message.step) {
       case 'plan':
-        await keepLease(ports, outboxId(message), () => planJob(ports, job, attempt));
+        await keepLease(ports, job.id, outboxId(message), () => planJob(ports, job, attempt));
         break;
       case 'shard':
         await runShard(ports, mutex, job, message.shard);

@@ -30,16 +30,32 @@ export function createPulse(ports: JobPorts, jobId: string, outboxRowId: string)
   };
 }
 
-/** Keeps a message's lease alive while `work` mostly waits for the network. */
-export async function keepLease<T>(ports: JobPorts, outboxRowId: string, work: () => Promise<T>): Promise<T> {
-  const renew = () => {
-    ports.store
-      .renewLease(outboxRowId, ports.now() + LEASE_MS)
-      .catch((error) => ports.log('warn', 'lease_not_renewed', { outboxId: outboxRowId, error: String(error) }));
-  };
-  const timer = setInterval(renew, RENEW_AFTER_MS);
+/**
+ * Keeps a message's lease alive while `work` mostly waits for the network.
+ *
+ * @throws JobGone within ten seconds of the job's being canceled or deleted, without waiting for `work`
+ */
+export async function keepLease<T>(
+  ports: JobPorts,
+  jobId: string,
+  outboxRowId: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  let timer: ReturnType<typeof setInterval> | null = null;
+  const gone = new Promise<never>((_done, giveUp) => {
+    const renew = async () => {
+      const job = await ports.store.find(jobId);
+      if (!job || job.status === 'canceled') giveUp(new JobGone(jobId));
+      else await ports.store.renewLease(outboxRowId, ports.now() + LEASE_MS);
+    };
+    timer = setInterval(() => {
+      renew().catch((error) => {
+        ports.log('warn', 'lease_not_renewed', { outboxId: outboxRowId, error: String(error) });
+      });
+    }, RENEW_AFTER_MS);
+  });
   try {
-    return await work();
+    return await Promise.race([work(), gone]);
   } finally {
     clearInterval(timer);
   }

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { cutShards, SHARD_SECONDS } from './plan.ts';
+import { cutShards, planJob, SHARD_SECONDS } from './plan.ts';
+import type { JobPorts, JobRecord } from './ports.ts';
 
 const RATE = 16000;
 
@@ -20,4 +21,21 @@ it('covers the recording without hole or overlap, on the grid of the stretches',
 
 it('has no shard for a recording without samples', () => {
   expect(cutShards(0)).toEqual([]);
+});
+
+it('refuses a recording whose size was unknown when it was uploaded, once it is found to be above 1 GiB', async () => {
+  const failed: object[] = [];
+  const ports = {
+    media: { resolve: async () => ({ key: 'media/a/b', sizeBytes: 1024 ** 3 + 1 }) },
+    store: {
+      fail: async (_jobId: string, error: object) => {
+        failed.push(error);
+        return false;
+      },
+    },
+    now: () => 0,
+  } as unknown as JobPorts;
+  const job = { id: 'job', accountId: 'a', status: 'created', request: { url: 'media://b' } } as unknown as JobRecord;
+  await planJob(ports, job, 1);
+  expect(failed).toEqual([{ code: 'source_too_large', message: 'The recording is larger than the limit of 1 GiB.' }]);
 });

@@ -1,10 +1,11 @@
 import { outputSampleCount, probeAudio } from '../audio/index.ts';
 import type { Result } from '../audio/types.ts';
 import { dispatch } from './dispatch.ts';
-import { failJob } from './fail.ts';
+import { failJob, removeWork } from './fail.ts';
 import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
 import type { JobPlan, JobPorts, JobRecord, SourceError, SourceRef } from './ports.ts';
+import { isTerminal } from './state.ts';
 
 /** How large and how long a recording may be (contract §7). */
 const LIMITS = {
@@ -76,7 +77,10 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
   // The counter exists before the first part can be counted.
   await ports.progress.begin(job.id, shardCount);
   const started = await ports.store.start(job.id, { shardCount, durationSeconds: index.durationSeconds }, ports.now());
-  if (!started) return;
+  if (!started) {
+    await dropIfEnded(ports, job.id);
+    return;
+  }
   ports.log('info', 'job_planned', {
     jobId: job.id,
     shards: shardCount,
@@ -85,6 +89,12 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
     sourceBytes: source.value.sizeBytes,
   });
   for (let shard = 0; shard < shardCount; shard++) await dispatch(ports, { step: 'shard', jobId: job.id, shard });
+}
+
+/** A job that was canceled or deleted meanwhile needs no plan; one that another run has started does. */
+async function dropIfEnded(ports: JobPorts, jobId: string): Promise<void> {
+  const job = await ports.store.find(jobId);
+  if (!job || isTerminal(job.status)) await removeWork(ports, jobId);
 }
 
 /** Shards `[start, end)` at 16 kHz that cover the recording without overlap; a short one is a single shard. */
@@ -108,11 +118,13 @@ async function findSource(
     if (!media) {
       return { ok: false, error: { kind: 'not_found', message: `No media named ${url} has been uploaded.` } };
     }
+    // An upload that went to the bucket directly is measured here for the first time.
     if (media.sizeBytes > limits.maxBytes) {
       const message = `The recording is larger than the limit of ${limits.maxBytes / 1024 ** 2} MiB.`;
       return { ok: false, error: { kind: 'too_large', message } };
     }
-    return { ok: true, value: { kind: 'object', key: media.key, sizeBytes: media.sizeBytes } };
+    const { key, sizeBytes, etag } = media;
+    return { ok: true, value: { kind: 'object', key, sizeBytes, etag } };
   }
   let address = url;
   if (url === INLINE_URL) {

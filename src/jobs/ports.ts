@@ -27,6 +27,19 @@ export type JobRecord = StoredSpec & {
 export type NewJob = StoredSpec &
   Pick<CreateJob, 'accountId' | 'idempotency'> & { readonly id: string; readonly now: number };
 
+/** A job as the list shows it. */
+export interface ListedJob {
+  readonly id: string;
+  readonly status: JobStatus;
+  readonly createdAt: number;
+}
+
+/** A place in the list of an account's jobs: behind this one. */
+export interface ListPosition {
+  readonly createdAt: number;
+  readonly id: string;
+}
+
 /** How long an idempotency key stands for its job (contract §2). */
 export const IDEMPOTENCY_TTL_MS = 24 * 3600 * 1000;
 
@@ -64,6 +77,17 @@ export interface JobStore {
   succeed(jobId: string, outcome: JobOutcome, now: number): Promise<boolean>;
   /** any non-terminal state → failed, with the webhook message. */
   fail(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
+  /** any non-terminal state → canceled, with the webhook message. */
+  cancel(jobId: string, error: { code: string; message: string }, now: number): Promise<boolean>;
+  /** Leaves a tombstone without content; messages and idempotency key go. False when the account has no such job. */
+  remove(accountId: string, jobId: string, now: number): Promise<boolean>;
+  /** Deleted jobs whose objects may still be there, oldest deletion first. */
+  deleted(limit: number): Promise<{ id: string; deletedAt: number }[]>;
+  /** An account's jobs behind a position, newest first, deleted ones left out. */
+  list(
+    accountId: string,
+    query: { readonly status?: JobStatus; readonly after?: ListPosition; readonly limit: number },
+  ): Promise<ListedJob[]>;
   /** The message has been handled. */
   settle(outboxId: string): Promise<void>;
   /** Puts a later message in the place of a handled one (webhook retries). */
@@ -100,6 +124,8 @@ export interface ObjectStore {
   get(key: string): Promise<Uint8Array | undefined>;
   getRange(key: string, offset: number, length: number): Promise<Uint8Array>;
   openStream(key: string): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** A stretch of an object; undefined when it is gone. */
+  openRange(key: string, offset: number, length: number): Promise<ReadableStream<Uint8Array> | undefined>;
   exists(key: string): Promise<boolean>;
   /** When the object was written, in milliseconds since the Unix epoch. */
   uploadedAt(key: string): Promise<number | undefined>;
@@ -113,7 +139,7 @@ export interface ObjectStore {
 /** Where a recording's bytes are, in a form that fits into the plan. */
 export type SourceRef =
   | { readonly kind: 'http'; readonly url: string; readonly validator?: string; readonly sizeBytes: number }
-  | { readonly kind: 'object'; readonly key: string; readonly sizeBytes: number };
+  | { readonly kind: 'object'; readonly key: string; readonly sizeBytes: number; readonly etag?: string };
 
 export interface SourceError {
   readonly kind: string;
@@ -175,7 +201,9 @@ export interface JobPorts {
   readonly queue: QueuePort;
   readonly objects: ObjectStore;
   readonly sources: SourcesPort;
-  readonly media: { resolve(accountId: string, name: string): Promise<{ key: string; sizeBytes: number } | undefined> };
+  readonly media: {
+    resolve(accountId: string, name: string): Promise<{ key: string; sizeBytes: number; etag?: string } | undefined>;
+  };
   readonly progress: ProgressPort;
   readonly webhook: WebhookPort;
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;

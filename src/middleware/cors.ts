@@ -9,6 +9,7 @@ const shared = honoCors({
   exposeHeaders: [
     REQUEST_ID_HEADER,
     'Allow',
+    'Content-Disposition',
     'Retry-After',
     'X-Job-Progress',
     'X-RateLimit-Limit',

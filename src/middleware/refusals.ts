@@ -15,6 +15,7 @@ export type Refusal =
   | { readonly kind: 'body_too_large'; readonly maxBytes: number }
   | { readonly kind: 'media_type' }
   | { readonly kind: 'too_many_requests'; readonly retryAfterSeconds: number }
+  | { readonly kind: 'range_not_satisfiable'; readonly sizeBytes: number }
   | { readonly kind: 'internal' };
 
 /** The answer to a refused request, in the error format of the contract. */
@@ -36,9 +37,9 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
         refusal.reason === 'missing' ? 'Send an API key: Authorization: Bearer <key>.' : 'The API key is not valid.',
       );
     case 'bad_ticket':
-      return apiError(c, 401, 'The upload address is not valid.');
+      return apiError(c, 401, 'The address is not valid.');
     case 'expired_ticket':
-      return apiError(c, 401, 'The upload address has expired; ask for a new one.');
+      return apiError(c, 401, 'The address has expired; ask for a new one.');
     case 'payment_required':
       return apiError(c, 402, 'The account has neither an active subscription nor enough credit.');
     case 'missing_scope':
@@ -57,12 +58,15 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'too_many_requests':
       c.header('Retry-After', String(refusal.retryAfterSeconds));
       return apiError(c, 429, `Too many requests; try again in ${refusal.retryAfterSeconds} s.`);
+    case 'range_not_satisfiable':
+      c.header('Content-Range', `bytes */${refusal.sizeBytes}`);
+      return apiError(c, 416, `The file has ${refusal.sizeBytes} bytes.`);
     case 'internal':
       return apiError(c, 500, 'Something went wrong on our side; it has been logged under this request id.');
   }
 }
 
-type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 429 | 500;
+type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 429 | 500;
 
 function apiError(c: AppContext, status: ApiErrorStatus, message: string): Response {
   const body: ApiError = { requestId: c.get('requestId'), message };

@@ -4,18 +4,25 @@ import type { Result } from '../audio/types.ts';
 const ALGORITHM = 'HS256';
 const ISSUER = 'rollcall';
 const AUDIENCE = 'rollcall:media';
-const TYPE = 'upload+jwt';
+/** What a ticket is good for; one kind never passes for the other. */
+const TYPES = { upload: 'upload+jwt', download: 'download+jwt' } as const;
+export type TicketKind = keyof typeof TYPES;
 
-/** What an upload ticket allows: one account to store one named recording. */
-export interface UploadTicket {
+/** What a ticket allows: to store, or to read, one named recording of one account. */
+export interface MediaTicket {
   readonly accountId: string;
   readonly name: string;
 }
 
 /** @param expiresAt milliseconds since the Unix epoch */
-export function signUploadTicket(ticket: UploadTicket, expiresAt: number, secret: CryptoKey): Promise<string> {
+export function signTicket(
+  kind: TicketKind,
+  ticket: MediaTicket,
+  expiresAt: number,
+  secret: CryptoKey,
+): Promise<string> {
   return new SignJWT({ name: ticket.name })
-    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
+    .setProtectedHeader({ alg: ALGORITHM, typ: TYPES[kind] })
     .setIssuer(ISSUER)
     .setAudience(AUDIENCE)
     .setSubject(ticket.accountId)
@@ -24,17 +31,18 @@ export function signUploadTicket(ticket: UploadTicket, expiresAt: number, secret
 }
 
 /** Verifies a ticket; an API key is none, nor is a ticket an API key. */
-export async function verifyUploadTicket(
+export async function verifyTicket(
+  kind: TicketKind,
   ticket: string,
   now: number,
   secret: CryptoKey,
-): Promise<Result<UploadTicket, { kind: 'bad_ticket' | 'expired_ticket' }>> {
+): Promise<Result<MediaTicket, { kind: 'bad_ticket' | 'expired_ticket' }>> {
   try {
     const { payload } = await jwtVerify(ticket, secret, {
       algorithms: [ALGORITHM],
       issuer: ISSUER,
       audience: AUDIENCE,
-      typ: TYPE,
+      typ: TYPES[kind],
       requiredClaims: ['sub', 'exp'],
       currentDate: new Date(now),
     });

@@ -1,7 +1,9 @@
 import type { MediaService } from '../jobs/app-services.ts';
 import { createMediaRows } from './d1/media-rows.ts';
-import { signUploadTicket, verifyUploadTicket } from './media-ticket.ts';
+import { createDirectUploads } from './direct-uploads.ts';
+import { signTicket, verifyTicket } from './media-ticket.ts';
 import { storeBody } from './r2-upload.ts';
+import type { S3Credentials } from './s3-presign.ts';
 import { importSigningKey } from './signing-key.ts';
 
 export const UPLOAD_MAX_BYTES = 1024 ** 3;
@@ -15,31 +17,55 @@ export interface MediaDependencies {
   readonly bucket: R2Bucket;
   /** base64 of at least 32 bytes */
   readonly signingKey: string;
+  /** With these, bytes go to and from the bucket directly instead of through the Worker. */
+  readonly s3?: S3Credentials;
   /** Milliseconds since the Unix epoch. */
   readonly now: () => number;
+}
+
+/** A recording's object; the ETag pins it where others can write to its key. */
+interface Recording {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly etag?: string;
+  readonly expiresAt: number;
 }
 
 /** Uploaded recordings, each private to its account. Names are those after `media://`. */
 export interface MediaStore extends MediaService {
   /** The stored object of a recording; undefined when there is none or it is past its 48 hours. */
-  resolve(accountId: string, name: string): Promise<{ readonly key: string; readonly sizeBytes: number } | undefined>;
+  resolve(accountId: string, name: string): Promise<Recording | undefined>;
 }
 
 /**
  * Recordings in R2, their names in D1. Every upload gets an object of its own under a key that nobody can guess; the name
  * moves to it once it is whole, so that an upload that breaks off leaves the recording of before in place.
  */
-export function createMediaService({ db, bucket, signingKey, now }: MediaDependencies): MediaStore {
+export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDependencies): MediaStore {
   const rows = createMediaRows(db);
+  const direct = s3 && createDirectUploads(bucket, rows, s3);
+  const ticketFor = async (kind: 'upload' | 'download', accountId: string, name: string) =>
+    signTicket(kind, { accountId, name }, now() + TICKET_TTL_MS, await importSigningKey(signingKey));
+
+  const resolve = async (accountId: string, name: string): Promise<Recording | undefined> => {
+    const named = await rows.find(accountId, name, now());
+    const latest = await direct?.latest(accountId, name, now() - MEDIA_TTL_MS);
+    if (!latest || (named && named.uploadedAt > latest.uploadedAt)) {
+      return named;
+    }
+    return { ...latest, expiresAt: latest.uploadedAt + MEDIA_TTL_MS };
+  };
+
   return {
+    resolve,
+
     async createUpload(accountId, name, origin) {
-      const secret = await importSigningKey(signingKey);
-      const ticket = await signUploadTicket({ accountId, name }, now() + TICKET_TTL_MS, secret);
-      return { url: `${origin}/v1/media/upload/${ticket}` };
+      if (direct) return { url: await direct.createAddress(accountId, name, now(), TICKET_TTL_MS, MEDIA_TTL_MS) };
+      return { url: `${origin}/v1/media/upload/${await ticketFor('upload', accountId, name)}` };
     },
 
     async acceptUpload(ticket, body, contentLength) {
-      const verified = await verifyUploadTicket(ticket, now(), await importSigningKey(signingKey));
+      const verified = await verifyTicket('upload', ticket, now(), await importSigningKey(signingKey));
       if (!verified.ok) return verified;
       if (contentLength !== undefined && contentLength > UPLOAD_MAX_BYTES) return refused('too_large');
       if (!body || contentLength === 0) return refused('empty');
@@ -57,7 +83,26 @@ export function createMediaService({ db, bucket, signingKey, now }: MediaDepende
       return stored;
     },
 
-    resolve: (accountId, name) => rows.find(accountId, name, now()),
+    async createDownload(accountId, name, origin) {
+      const recording = await resolve(accountId, name);
+      if (!recording) return undefined;
+      // The bucket knows nothing of the 48 hours: the address must not outlive them.
+      const ttlMs = Math.min(TICKET_TTL_MS, recording.expiresAt - now());
+      if (direct) return { url: await direct.downloadAddress(recording.key, now(), ttlMs) };
+      return { url: `${origin}/v1/media/download/${await ticketFor('download', accountId, name)}` };
+    },
+
+    async findDownload(ticket) {
+      const verified = await verifyTicket('download', ticket, now(), await importSigningKey(signingKey));
+      if (!verified.ok) return verified;
+      const { accountId, name } = verified.value;
+      const recording = await resolve(accountId, name);
+      const object = recording && (await bucket.head(recording.key));
+      if (!object) return refused('not_found');
+      const open = async (range: { offset: number; length: number }) =>
+        (await bucket.get(object.key, { range }))?.body as ReadableStream<Uint8Array> | undefined;
+      return { ok: true, value: { name, sizeBytes: object.size, etag: object.httpEtag, open } };
+    },
   };
 }
 

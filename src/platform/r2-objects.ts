@@ -29,6 +29,11 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       return object?.body;
     },
 
+    async openRange(key, offset, length) {
+      const object = await bucket.get(key, { range: { offset, length } });
+      return object?.body;
+    },
+
     async exists(key) {
       return (await bucket.head(key)) !== null;
     },

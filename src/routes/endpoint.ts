@@ -34,6 +34,7 @@ const ERROR_DESCRIPTIONS = {
   409: 'The Idempotency-Key was used with another request',
   413: 'Body too large',
   415: 'The body is not JSON',
+  416: 'The file has no such part',
   429: 'Too many requests: see Retry-After',
 } as const;
 type ErrorStatus = keyof typeof ERROR_DESCRIPTIONS;

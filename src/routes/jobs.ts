@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi';
 import { type JobResult, jobResultSchema } from '../contract/jobs.ts';
 import type { ErrorOutput } from '../contract/outputs.ts';
 import type { JobView } from '../jobs/app-services.ts';
+import type { AppContext } from '../middleware/context.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 import { wrapStream } from './wrap-stream.ts';
 
@@ -21,22 +22,25 @@ export const readJob = endpoint(
   async (c) => {
     const { jobs } = c.get('services');
     const job = await jobs.find(c.get('principal').account.id, c.req.param('jobId') ?? '');
-    if (!job) return { kind: 'not_found' };
-    return async () => {
-      const head = describe(job);
-      // In a header, since the contract's body has no place for it.
-      if (job.progress !== undefined) c.header('X-Job-Progress', job.progress.toFixed(3));
-      // The stored output can hold hundreds of thousands of values: it passes through as bytes, never parsed.
-      const output = job.status === 'succeeded' && c.req.method !== 'HEAD' ? await jobs.openOutput(job.id) : undefined;
-      if (!output) return c.json(head);
-      const body = wrapStream(`${JSON.stringify(head).slice(0, -1)},"output":`, output, '}');
-      return c.body(body, 200, { 'Content-Type': 'application/json' });
-    };
+    return job ? () => answerJob(c, job) : { kind: 'not_found' };
   },
 );
 
+/** A job with its output, if that is still there. */
+export async function answerJob(c: AppContext, job: JobView): Promise<Response> {
+  const head = describeJob(job);
+  // In a header, since the contract's body has no place for it.
+  if (job.progress !== undefined) c.header('X-Job-Progress', job.progress.toFixed(3));
+  // The stored output can hold hundreds of thousands of values: it passes through as bytes, never parsed.
+  const { jobs } = c.get('services');
+  const output = job.status === 'succeeded' && c.req.method !== 'HEAD' ? await jobs.openOutput(job.id) : undefined;
+  if (!output) return c.json(head);
+  const body = wrapStream(`${JSON.stringify(head).slice(0, -1)},"output":`, output, '}');
+  return c.body(body, 200, { 'Content-Type': 'application/json' });
+}
+
 /** The job without the output document of a success. */
-function describe(job: JobView): JobResult {
+export function describeJob(job: JobView): JobResult {
   const output: ErrorOutput | undefined = job.error && { error: job.error.message, code: job.error.code };
   return {
     jobId: job.id,

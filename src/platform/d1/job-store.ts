@@ -3,6 +3,8 @@ import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { Message } from '../../jobs/messages.ts';
 import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob, type OutboxRow } from '../../jobs/ports.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
+import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
+import { listJobs } from './job-list.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
 import {
   deleteJobOutbox,
@@ -70,19 +72,11 @@ export function createJobStore(db: D1Database): JobStore {
       return updated!.meta.changes === 1;
     },
 
-    async fail(jobId, error, now) {
-      const [updated] = await db.batch([
-        db
-          .prepare(
-            `UPDATE jobs SET status = 'failed', error_code = ?2, error_message = ?3, completed_at = ?4, updated_at = ?4
-             WHERE id = ?1 AND status IN ('created', 'pending', 'running')`,
-          )
-          .bind(jobId, error.code, error.message, now),
-        insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
-        deleteJobOutbox(db, jobId),
-      ]);
-      return updated!.meta.changes === 1;
-    },
+    fail: (jobId, error, now) => endWithoutResult(db, jobId, 'failed', error, now),
+    cancel: (jobId, error, now) => endWithoutResult(db, jobId, 'canceled', error, now),
+    remove: (accountId, jobId, now) => removeJob(db, accountId, jobId, now),
+    deleted: (limit) => deletedJobs(db, limit),
+    list: (accountId, query) => listJobs(db, accountId, query),
 
     async settle(outboxId) {
       await db.prepare('DELETE FROM outbox WHERE id = ?1').bind(outboxId).run();
@@ -171,6 +165,8 @@ export function createJobStore(db: D1Database): JobStore {
   };
 }
 
+const MAX_CREATE_TRIES = 3;
+
 async function create(
   db: D1Database,
   find: (jobId: string) => Promise<JobRecord | undefined>,
@@ -210,15 +206,20 @@ async function create(
         .bind(accountId, idempotency.key, idempotency.bodyHash, id, now),
     );
   }
-  try {
-    await db.batch(statements);
-  } catch (error) {
-    const earlier = idempotency && (await findReplay(db, accountId, idempotency.key));
-    if (!earlier) throw error;
-    if (earlier.body_hash !== idempotency.bodyHash) return { ok: false, error: { kind: 'idempotency_conflict' } };
-    const job = await find(earlier.job_id);
-    if (!job) throw error;
-    return { ok: true, value: job };
+  for (let tries = 1; ; tries++) {
+    try {
+      await db.batch(statements);
+      break;
+    } catch (error) {
+      const earlier = idempotency && (await findReplay(db, accountId, idempotency.key));
+      if (earlier && earlier.body_hash !== idempotency.bodyHash) {
+        return { ok: false, error: { kind: 'idempotency_conflict' } };
+      }
+      const job = earlier && (await find(earlier.job_id));
+      if (job) return { ok: true, value: job };
+      // Another call's key was in the way, and its job has been deleted since: the key is free now.
+      if (!idempotency || tries === MAX_CREATE_TRIES) throw error;
+    }
   }
   const job = await find(id);
   if (!job) throw new Error(`job ${id} vanished while it was made`);

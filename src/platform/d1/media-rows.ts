@@ -1,6 +1,14 @@
 /** `#` cannot be in a recording's name, so no request can reach a row of this form. */
 const unnamed = (objectKey: string) => `#${objectKey}`;
 
+/** A whole recording; times are milliseconds since the Unix epoch. */
+export interface MediaRow {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly uploadedAt: number;
+  readonly expiresAt: number;
+}
+
 /**
  * The table `media`: which object a recording's name stands for. Rows without a name of their own hold objects that are
  * still being written or have been replaced; the sweep removes them, like all others, when they expire. A job that began
@@ -45,15 +53,16 @@ export function createMediaRows(db: D1Database) {
       ]);
     },
 
-    async find(accountId: string, name: string, now: number): Promise<{ key: string; sizeBytes: number } | undefined> {
+    async find(accountId: string, name: string, now: number): Promise<MediaRow | undefined> {
       const row = await db
         .prepare(
-          `SELECT object_key AS key, size_bytes AS sizeBytes FROM media
+          `SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt FROM media
            WHERE account_id = ?1 AND name = ?2 AND expires_at > ?3 AND size_bytes IS NOT NULL`,
         )
         .bind(accountId, name, now)
-        .first<{ key: string; sizeBytes: number }>();
+        .first<MediaRow>();
       return row ?? undefined;
     },
   };
 }
+export type MediaRows = ReturnType<typeof createMediaRows>;

@@ -36,9 +36,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
     },
 
     open(ref: SourceRef) {
-      return ref.kind === 'http'
-        ? new HttpSource(client, ref)
-        : openObject(bucket, ref.key, ref.sizeBytes, client.backoffMs);
+      return ref.kind === 'http' ? new HttpSource(client, ref) : openObject(bucket, ref, client.backoffMs);
     },
   };
 }

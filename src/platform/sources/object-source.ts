@@ -8,7 +8,11 @@ import { sleep } from './http-client.ts';
  * @param backoffMs pauses before the second, third … try of a read
  * @throws from `read`: SourceReadError when the object is gone; whatever R2 failed with last, after the retries
  */
-export function openObject(bucket: R2Bucket, key: string, sizeBytes: number, backoffMs: readonly number[]): ByteSource {
+export function openObject(
+  bucket: R2Bucket,
+  { key, sizeBytes, etag }: { readonly key: string; readonly sizeBytes: number; readonly etag?: string },
+  backoffMs: readonly number[],
+): ByteSource {
   return {
     sizeBytes,
     async read(offset, length) {
@@ -17,7 +21,7 @@ export function openObject(bucket: R2Bucket, key: string, sizeBytes: number, bac
       for (let attempt = 0; ; attempt++) {
         try {
           const object = await bucket.get(key, { range: { offset, length: wanted } });
-          if (!object || object.size !== sizeBytes) {
+          if (!object || object.size !== sizeBytes || (etag !== undefined && object.etag !== etag)) {
             throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
           }
           return new Uint8Array(await object.arrayBuffer());

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DiarizeOutput } from '../sdk/types.ts';
-import { fileIdOf, formatOutput } from './turns.ts';
+import { formatOutput } from './output.ts';
 
 const output: DiarizeOutput = {
   diarization: [
@@ -75,22 +75,5 @@ describe('formatOutput', () => {
     expect(JSON.parse(text)).toEqual(full);
     expect(text.split('\n').filter((line) => line.includes('"speaker"'))).toHaveLength(2);
     expect(text).toContain('"exclusiveDiarization": []');
-  });
-});
-
-describe('fileIdOf', () => {
-  it.each([
-    ['test/fixtures/conversation.mp3', 'conversation'],
-    ['C:\\talks\\monday talk.wav', 'monday_talk'],
-    ['a.b.flac', 'a.b'],
-    ['noending', 'noending'],
-    ['.hidden', '.hidden'],
-    ['https://example.com/x/Board%20meeting.mp3?v=1#t', 'Board_meeting'],
-    ['https://example.com', 'example'],
-    ['https://example.com/%zz.wav', '%zz'],
-    ['media://cli/abc', 'abc'],
-    ['data:audio/wav;base64,AAAA', 'audio'],
-  ])('%s → %s', (name, id) => {
-    expect(fileIdOf(name)).toBe(id);
   });
 });

@@ -1,0 +1,36 @@
+import { createTurnWriter, type Line, listToShow, TURN_FORMATS } from '../../src/formats/index.ts';
+import type { DiarizeOutput } from '../sdk/types.ts';
+
+export { fileIdOf } from '../../src/formats/index.ts';
+
+/** `text` is what the service calls `txt`. */
+export const FORMATS = ['text', 'json', ...TURN_FORMATS.filter((name) => name !== 'txt')] as const;
+export type Format = (typeof FORMATS)[number];
+
+/**
+ * Writes a job's output in one of the formats; every format but `json` shows the turns alone, without overlap when the
+ * output has `exclusiveDiarization`.
+ *
+ * @param fileId what RTTM calls the recording
+ * @returns text that ends with a line break, or nothing when there are no turns to write
+ */
+export function formatOutput(output: DiarizeOutput, format: Format, fileId: string): string {
+  if (format === 'json') return formatJson(output);
+  const name = format === 'text' ? 'txt' : format;
+  const members: Readonly<Record<string, unknown>> = output;
+  const list = listToShow(name, (member) => members[member] !== undefined) ?? 'diarization';
+  const writer = createTurnWriter(name, list, fileId);
+  return writer.head + (members[list] as readonly Line[]).map((line, index) => writer.line(line, index)).join('');
+}
+
+/** The output as JSON, a turn a line: readable and yet not a line per number for the frame-wise lists. */
+function formatJson(output: DiarizeOutput): string {
+  const members = Object.entries(output).map(([key, value]) => {
+    const isList = Array.isArray(value) && value.length > 0;
+    const text = isList
+      ? `[\n${value.map((item) => `    ${JSON.stringify(item)}`).join(',\n')}\n  ]`
+      : JSON.stringify(value);
+    return `  ${JSON.stringify(key)}: ${text}`;
+  });
+  return `{\n${members.join(',\n')}\n}\n`;
+}

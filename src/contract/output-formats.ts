@@ -1,0 +1,17 @@
+/** Forms of a job's output, with what they are called on the wire. */
+export const OUTPUT_FORMATS = {
+  json: 'application/json',
+  rttm: 'text/plain; charset=utf-8',
+  srt: 'application/x-subrip; charset=utf-8',
+  vtt: 'text/vtt; charset=utf-8',
+  csv: 'text/csv; charset=utf-8',
+  txt: 'text/plain; charset=utf-8',
+} as const;
+export type OutputFormat = keyof typeof OUTPUT_FORMATS;
+
+export const OUTPUT_FORMAT_NAMES = Object.keys(OUTPUT_FORMATS) as OutputFormat[];
+
+/** @returns undefined for a name that is none of the formats */
+export function outputFormat(name: string): OutputFormat | undefined {
+  return OUTPUT_FORMAT_NAMES.find((known) => known === name);
+}

@@ -1,0 +1,19 @@
+import { oneWord } from './text.ts';
+
+/** What RTTM calls a recording: the name in its path or address, without the ending and without white space. */
+export function fileIdOf(fileOrUrl: string): string {
+  const name = fileOrUrl.startsWith('data:') ? '' : lastSegment(fileOrUrl);
+  const stem = name.replace(/(?!^)\.[^.]*$/, '');
+  return oneWord(stem) || 'audio';
+}
+
+function lastSegment(fileOrUrl: string): string {
+  const isUrl = /^[a-z]+:\/\//i.test(fileOrUrl);
+  const path = isUrl ? fileOrUrl.replace(/[?#].*$/, '').replace(/^[a-z]+:\/\//i, '') : fileOrUrl;
+  const segment = path.split(/[/\\]/).filter(Boolean).at(-1) ?? '';
+  try {
+    return isUrl ? decodeURIComponent(segment) : segment;
+  } catch {
+    return segment;
+  }
+}

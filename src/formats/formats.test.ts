@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { createTurnWriter, fileIdOf, type Line, listToShow, type TurnFormat } from './index.ts';
+
+const write = (format: TurnFormat, lines: readonly Line[], list = 'identification', fileId = 'talk') => {
+  const writer = createTurnWriter(format, list, fileId);
+  return writer.head + lines.map((line, index) => writer.line(line, index)).join('');
+};
+/** Labels are free text. */
+const turn = (speaker: string, text?: string): Line => ({ speaker, start: 0, end: 1, text });
+
+describe('listToShow', () => {
+  const show = (format: TurnFormat, ...members: string[]) => listToShow(format, (name) => members.includes(name));
+  it('prefers names, then turns without overlap, then what was said where the format has room for it', () => {
+    expect(show('rttm', 'diarization')).toBe('diarization');
+    expect(show('rttm', 'diarization', 'exclusiveDiarization')).toBe('exclusiveDiarization');
+    expect(show('rttm', 'diarization', 'exclusiveDiarization', 'identification')).toBe('identification');
+    expect(show('rttm', 'diarization', 'turnLevelTranscription')).toBe('diarization');
+    for (const format of ['srt', 'vtt', 'csv', 'txt'] as const) {
+      expect(show(format, 'diarization', 'turnLevelTranscription')).toBe('turnLevelTranscription');
+    }
+    expect(show('srt', 'voiceprint')).toBeUndefined();
+  });
+});
+
+describe('labels of free text', () => {
+  it('keep RTTM at ten columns', () => {
+    const labels = [
+      'Dr. Al Smith',
+      'a\nb\r\nc',
+      'tab\there',
+      ' lead',
+      'no\u00a0break',
+      '\u2028',
+      'nul\u0000',
+      'Zoë 🎤',
+    ];
+    for (const label of labels) {
+      const rows = write('rttm', [turn(label)], 'identification', 'my talk\n1').split('\n');
+      expect(rows).toHaveLength(2);
+      const columns = rows[0]?.split(/\s/) ?? [];
+      expect([label, columns.length, columns[1]]).toEqual([label, 10, 'my_talk_1']);
+      expect(columns[7]).toMatch(/^\S+$/);
+    }
+    expect(write('rttm', [turn('Dr. Al Smith')])).toContain(' Dr._Al_Smith ');
+  });
+
+  it('never end a cue or fake a line of times in SubRip', () => {
+    const text = write('srt', [turn('a\n\n2\n00:00:01,000 --> 00:00:02,000\nb', 'x --> y\n\nz')]);
+    expect(text).toBe('1\n00:00:00,000 --> 00:00:01,000\n[a 2 00:00:01,000 -> 00:00:02,000 b] x -> y z\n');
+  });
+
+  it('are escaped in WebVTT, line breaks and arrows too', () => {
+    expect(write('vtt', [turn('a\n\n<b>&', 'x --> y')])).toBe(
+      'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n<v a &lt;b&gt;&amp;>x --&gt; y</v>\n',
+    );
+  });
+
+  it('are quoted in CSV and come back whole', () => {
+    expect(write('csv', [turn('a,b\n"c"')])).toBe('start,end,speaker\n0.000,1.000,"a,b\n""c"""\n');
+  });
+
+  it('take one line of text, in columns of two spaces', () => {
+    expect(write('txt', [turn('a  b\nc', 'x\ny')])).toBe('0.000  1.000  a b c  x y\n');
+  });
+});
+
+it('writes the head alone where there are no turns', () => {
+  expect(write('rttm', [])).toBe('');
+  expect(write('srt', [])).toBe('');
+  expect(write('vtt', [])).toBe('WEBVTT\n');
+  expect(write('csv', [])).toBe('start,end,speaker\n');
+  expect(write('csv', [], 'turnLevelTranscription')).toBe('start,end,speaker,text\n');
+});
+
+describe('fileIdOf', () => {
+  it.each([
+    ['test/fixtures/conversation.mp3', 'conversation'],
+    ['C:\\talks\\monday talk.wav', 'monday_talk'],
+    ['a.b.flac', 'a.b'],
+    ['noending', 'noending'],
+    ['.hidden', '.hidden'],
+    ['https://example.com/x/Board%20meeting.mp3?v=1#t', 'Board_meeting'],
+    ['https://example.com', 'example'],
+    ['https://example.com/%zz.wav', '%zz'],
+    ['https://example.com/a%0Ab%00.wav', 'a_b_'],
+    ['media://cli/abc', 'abc'],
+    ['data:audio/wav;base64,AAAA', 'audio'],
+  ])('%s → %s', (name, id) => {
+    expect(fileIdOf(name)).toBe(id);
+  });
+});

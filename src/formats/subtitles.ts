@@ -1,0 +1,37 @@
+import { oneLine } from './text.ts';
+import type { TurnWriter } from './types.ts';
+
+/** SubRip: numbered cues; `[SPEAKER_00]`, followed by what was said. */
+export const SRT: TurnWriter = {
+  head: '',
+  line({ start, end, speaker, text }, index) {
+    const cue = `[${srtText(speaker)}]${text === undefined ? '' : ` ${srtText(text)}`}`;
+    return `${index > 0 ? '\n' : ''}${index + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cue}\n`;
+  },
+};
+
+/** WebVTT with voice spans; the speaker's name is shown where nothing else is to be. */
+export const VTT: TurnWriter = {
+  head: 'WEBVTT\n',
+  line({ start, end, speaker, text }) {
+    const said = escapeMarkup(text ?? speaker);
+    return `\n${clock(start, '.')} --> ${clock(end, '.')}\n<v ${escapeMarkup(speaker)}>${said}</v>\n`;
+  },
+};
+
+/** HH:MM:SS and milliseconds after the given mark. */
+function clock(seconds: number, mark: ',' | '.'): string {
+  const totalMs = Math.round(seconds * 1000);
+  const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  const whole = `${two(totalMs / 3_600_000)}:${two((totalMs / 60_000) % 60)}:${two((totalMs / 1000) % 60)}`;
+  return `${whole}${mark}${String(totalMs % 1000).padStart(3, '0')}`;
+}
+
+/** SubRip knows no escapes: an arrow in a text would be taken for a line of times. */
+function srtText(text: string): string {
+  return oneLine(text).replace(/-->/g, '->');
+}
+
+function escapeMarkup(text: string): string {
+  return oneLine(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+}

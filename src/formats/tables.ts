@@ -1,0 +1,45 @@
+import { oneLine, oneWord } from './text.ts';
+import type { TurnWriter } from './types.ts';
+
+/** NIST Rich Transcription Time Marked: type, file, channel, start, duration, then the speaker among `<NA>` columns. */
+export function rttm(fileId: string): TurnWriter {
+  const file = oneWord(fileId);
+  return {
+    head: '',
+    line({ start, end, speaker }) {
+      // From whole milliseconds: the difference of two doubles may round the other way.
+      const durationMs = Math.round(end * 1000) - Math.round(start * 1000);
+      const duration = (durationMs / 1000).toFixed(3);
+      return `SPEAKER ${file} 1 ${start.toFixed(3)} ${duration} <NA> <NA> ${oneWord(speaker)} <NA> <NA>\n`;
+    },
+  };
+}
+
+/** `start  end  speaker`, seconds with three decimals, two spaces between; what was said comes last. */
+export const TXT: TurnWriter = {
+  head: '',
+  line({ start, end, speaker, text }) {
+    const columns = [
+      start.toFixed(3),
+      end.toFixed(3),
+      oneLine(speaker),
+      ...(text === undefined ? [] : [oneLine(text)]),
+    ];
+    return `${columns.join('  ')}\n`;
+  },
+};
+
+/** Comma-separated with a header, quoted as RFC 4180 says. */
+export function csv(withText: boolean): TurnWriter {
+  return {
+    head: `start,end,speaker${withText ? ',text' : ''}\n`,
+    line({ start, end, speaker, text }) {
+      const row = [start.toFixed(3), end.toFixed(3), csvField(speaker), ...(withText ? [csvField(text ?? '')] : [])];
+      return `${row.join(',')}\n`;
+    },
+  };
+}
+
+function csvField(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,12 @@
+/**
+ * One line of a text, whatever it holds: labels are free text, and a line break would end a row or a cue. Runs of white
+ * space and control characters become one space.
+ */
+export function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}
+
+/** RTTM separates its columns by white space, so that a name can hold none. */
+export function oneWord(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, '_');
+}

@@ -1,0 +1,94 @@
+import {
+  createTurnWriter,
+  fileIdOf,
+  ItemScanner,
+  type Line,
+  listToShow,
+  MemberScanner,
+  type TurnFormat,
+  type TurnWriter,
+} from '../formats/index.ts';
+import type { JobPorts, JobRecord } from './ports.ts';
+
+type Ports = Pick<JobPorts, 'objects' | 'now' | 'outputTtlMs'>;
+
+/** Text that is sent on at once; smaller pieces would cost more than they carry. */
+const CHUNK_CHARS = 64 * 1024;
+
+/** Key of a job's stored output; undefined when there is none or it is past its time. */
+function liveOutputKey(ports: Ports, job: JobRecord | undefined): string | undefined {
+  if (!job?.outputKey || job.completedAt === undefined) return undefined;
+  // The sweep may be minutes late; a read never is.
+  return job.completedAt + ports.outputTtlMs <= ports.now() ? undefined : job.outputKey;
+}
+
+/** The stored output document as it is. */
+export async function openOutput(
+  ports: Ports,
+  job: JobRecord | undefined,
+): Promise<ReadableStream<Uint8Array> | undefined> {
+  const key = liveOutputKey(ports, job);
+  return key === undefined ? undefined : ports.objects.openStream(key);
+}
+
+/**
+ * The turns of a job's output in a text format. The document is read twice, once to find its lists and once only where the
+ * wanted one stands, and never held: memory holds one chunk and one turn.
+ */
+export async function openTurns(
+  ports: Ports,
+  job: JobRecord,
+  format: TurnFormat,
+): Promise<ReadableStream<Uint8Array> | undefined> {
+  const key = liveOutputKey(ports, job);
+  const document = key === undefined ? undefined : await ports.objects.openStream(key);
+  if (key === undefined || !document) return undefined;
+  const scanner = new MemberScanner();
+  for await (const chunk of chunksOf(document)) scanner.push(chunk);
+  const list = listToShow(format, (member) => scanner.members.has(member));
+  const range = list === undefined ? undefined : scanner.members.get(list);
+  if (list === undefined || range === undefined) throw new Error(`the output of job ${job.id} has no turns`);
+  const body = await ports.objects.openRange(key, range.offset, range.length);
+  if (!body) return undefined;
+  const pieces = writePieces(body, createTurnWriter(format, list, fileIdOf(job.request.url)));
+  return toStream(pieces);
+}
+
+async function* writePieces(body: ReadableStream<Uint8Array>, writer: TurnWriter): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const scanner = new ItemScanner();
+  let text = writer.head;
+  let count = 0;
+  for await (const chunk of chunksOf(body)) {
+    for (const item of scanner.push(chunk)) {
+      text += writer.line(JSON.parse(decoder.decode(item)) as Line, count++);
+      if (text.length < CHUNK_CHARS) continue;
+      yield text;
+      text = '';
+    }
+  }
+  if (text !== '') yield text;
+}
+
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  } finally {
+    await reader.cancel().catch(() => undefined); // whoever asked has gone
+  }
+}
+
+function toStream(pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const next = await pieces.next();
+      if (next.done) controller.close();
+      else controller.enqueue(encoder.encode(next.value));
+    },
+    async cancel() {
+      await pieces.return(undefined);
+    },
+  });
+}

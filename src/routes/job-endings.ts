@@ -1,0 +1,50 @@
+import { z } from '@hono/zod-openapi';
+import { jobResultSchema } from '../contract/jobs.ts';
+import { endpoint, errorResponses } from './endpoint.ts';
+import { answerJob } from './jobs.ts';
+
+const params = z.object({ jobId: z.string() });
+
+/** POST /v1/jobs/{jobId}/cancel: ends a job that still works; one that has ended stays as it is. */
+export const cancelJob = endpoint(
+  {
+    method: 'post',
+    path: '/v1/jobs/{jobId}/cancel',
+    summary: 'Cancel a job',
+    request: { params },
+    responses: {
+      200: { description: 'The job as it is now', content: { 'application/json': { schema: jobResultSchema } } },
+      ...errorResponses(401, 403, 404),
+    },
+  },
+  'jobs:write',
+  async (c) => {
+    const { jobs } = c.get('services');
+    const accountId = c.get('principal').account.id;
+    const found = await jobs.find(accountId, c.req.param('jobId') ?? '');
+    if (!found) return { kind: 'not_found' };
+    return async () => {
+      const job = await jobs.cancel(accountId, found.id);
+      return job ? answerJob(c, job) : { kind: 'not_found' };
+    };
+  },
+);
+
+/** DELETE /v1/jobs/{jobId}: removes a job with all that it holds. */
+export const deleteJob = endpoint(
+  {
+    method: 'delete',
+    path: '/v1/jobs/{jobId}',
+    summary: 'Delete a job',
+    request: { params },
+    responses: { 204: { description: 'The job is gone' }, ...errorResponses(401, 403, 404) },
+  },
+  'jobs:write',
+  async (c) => {
+    const { jobs } = c.get('services');
+    const accountId = c.get('principal').account.id;
+    const found = await jobs.find(accountId, c.req.param('jobId') ?? '');
+    if (!found) return { kind: 'not_found' };
+    return async () => ((await jobs.remove(accountId, found.id)) ? c.body(null, 204) : { kind: 'not_found' });
+  },
+);

@@ -1,0 +1,71 @@
+import { z } from '@hono/zod-openapi';
+import { streamSSE } from 'hono/streaming';
+import type { JobWatchItem } from '../jobs/app-services.ts';
+import { FINAL_EVENT_ID } from '../jobs/watch.ts';
+import type { AppContext } from '../middleware/context.ts';
+import { endpoint, errorResponses } from './endpoint.ts';
+import { describeJob } from './jobs.ts';
+
+const LAST_EVENT_ID_HEADER = 'Last-Event-ID';
+/** How long a client waits before it connects again. */
+const RECONNECT_MS = 2000;
+const EVENT_STREAM = 'text/event-stream';
+
+/** GET /v1/jobs/{jobId}/events: what becomes of a job, as server-sent events. */
+export const jobEvents = endpoint(
+  {
+    method: 'get',
+    path: '/v1/jobs/{jobId}/events',
+    summary: 'Watch a job',
+    request: {
+      params: z.object({ jobId: z.string() }),
+      headers: z.object({ [LAST_EVENT_ID_HEADER]: z.string().optional() }),
+      query: z.object({ lastEventId: z.string().optional() }),
+    },
+    responses: {
+      200: { description: 'Events `status` and `progress`', content: { [EVENT_STREAM]: { schema: z.string() } } },
+      204: { description: 'The last event has been sent before: do not connect again' },
+      ...errorResponses(401, 403, 404),
+    },
+  },
+  'jobs:read',
+  async (c) => {
+    const { jobs } = c.get('services');
+    const accountId = c.get('principal').account.id;
+    const jobId = c.req.param('jobId') ?? '';
+    if (!(await jobs.find(accountId, jobId))) return { kind: 'not_found' };
+    return () => watch(c, accountId, jobId);
+  },
+);
+
+function watch(c: AppContext, accountId: string, jobId: string): Response {
+  const { jobs, log } = c.get('services');
+  const afterId = eventId(c.req.header(LAST_EVENT_ID_HEADER) || c.req.query('lastEventId'));
+  // Browsers connect again after every end of a stream; 204 is how the standard says that this was the last.
+  if (afterId >= FINAL_EVENT_ID) return c.body(null, 204);
+  if (c.req.method === 'HEAD') return c.body(null, 200, { 'Content-Type': EVENT_STREAM });
+  c.header('X-Accel-Buffering', 'no');
+  return streamSSE(c, async (stream) => {
+    const startedAt = Date.now();
+    try {
+      await stream.write(`retry: ${RECONNECT_MS}\n\n`);
+      for await (const item of jobs.watch(accountId, jobId, afterId, () => !stream.aborted)) {
+        if (item.kind === 'heartbeat') await stream.write(': still here\n\n');
+        else await stream.writeSSE(toEvent(item));
+      }
+    } catch (error) {
+      log('error', 'watch_failed', { requestId: c.get('requestId'), jobId, error: String(error) });
+    }
+    log('info', 'watch_ended', { jobId, aborted: stream.aborted, milliseconds: Date.now() - startedAt });
+  });
+}
+
+/** An id that is none of ours begins the stream anew: its events tell a state, so nothing is lost and little is repeated. */
+function eventId(text: string | undefined): number {
+  return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) : -1;
+}
+
+function toEvent(item: Exclude<JobWatchItem, { kind: 'heartbeat' }>): { id: string; event: string; data: string } {
+  const data = item.kind === 'status' ? describeJob(item.job) : { jobId: item.jobId, progress: item.progress };
+  return { id: String(item.id), event: item.kind, data: JSON.stringify(data) };
+}

@@ -1,0 +1,74 @@
+import { z } from '@hono/zod-openapi';
+import { mediaAddressSchema, mediaBodySchema, parseMediaBody } from '../contract/media.ts';
+import { readJsonBody } from '../middleware/json-body.ts';
+import { wantedRange } from './byte-range.ts';
+import { endpoint, errorResponses } from './endpoint.ts';
+
+/** POST /v1/media/output: an address to download a recording from. */
+export const createDownload = endpoint(
+  {
+    method: 'post',
+    path: '/v1/media/output',
+    summary: 'Get a download address for a recording',
+    request: { body: { required: true, content: { 'application/json': { schema: mediaBodySchema } } } },
+    responses: {
+      201: { description: 'Where to GET the bytes', content: { 'application/json': { schema: mediaAddressSchema } } },
+      ...errorResponses(400, 401, 403, 404, 413, 415),
+    },
+  },
+  'media:read',
+  async (c) => {
+    const { media } = c.get('services');
+    const body = await readJsonBody(c);
+    if (!body.ok) return body.error;
+    const parsed = parseMediaBody(body.value);
+    if (!parsed.ok) return { kind: 'invalid', errors: parsed.errors };
+    const { account } = c.get('principal');
+    const address = await media.createDownload(account.id, parsed.value.name, new URL(c.req.url).origin);
+    return address ? () => c.json(address, 201) : { kind: 'not_found' };
+  },
+);
+
+/** GET of the address of `createDownload`: the recording's bytes, or a part of them. The ticket in the path is the credential. */
+export const download = endpoint(
+  {
+    method: 'get',
+    path: '/v1/media/download/{ticket}',
+    summary: 'Download a recording',
+    request: {
+      params: z.object({ ticket: z.string() }),
+      headers: z.object({ Range: z.string().optional(), 'If-Range': z.string().optional() }),
+    },
+    responses: {
+      200: { description: 'The recording', content: { 'application/octet-stream': { schema: z.string() } } },
+      206: { description: 'A part of it', content: { 'application/octet-stream': { schema: z.string() } } },
+      ...errorResponses(401, 404, 416),
+    },
+  },
+  'public',
+  async (c) => {
+    const { media } = c.get('services');
+    const found = await media.findDownload(c.req.param('ticket') ?? '');
+    if (!found.ok) return { kind: found.error.kind };
+    const { name, sizeBytes, etag, open } = found.value;
+    const pin = c.req.header('If-Range');
+    // The recording was replaced since the client began: a part of the new one would not fit what it has.
+    const wanted = wantedRange(pin === undefined || pin === etag ? c.req.header('Range') : undefined, sizeBytes);
+    if (wanted.kind === 'unsatisfiable') return { kind: 'range_not_satisfiable', sizeBytes };
+    const { offset, length } = wanted.kind === 'part' ? wanted : { offset: 0, length: sizeBytes };
+    const headers: Record<string, string> = {
+      'Content-Type': 'application/octet-stream',
+      'Content-Length': String(length),
+      'Content-Disposition': `attachment; filename="${name.split('/').findLast((part) => part !== '') ?? 'recording'}"`,
+      'Accept-Ranges': 'bytes',
+      ETag: etag,
+    };
+    if (wanted.kind === 'part') headers['Content-Range'] = `bytes ${offset}-${offset + length - 1}/${sizeBytes}`;
+    const status = wanted.kind === 'part' ? 206 : 200;
+    return async () => {
+      if (c.req.method === 'HEAD') return c.body(null, status, headers);
+      const body = await open({ offset, length });
+      return body ? c.body(body, status, headers) : { kind: 'not_found' };
+    };
+  },
+);

@@ -1,0 +1,221 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, type TestServer } from '../helpers/http-server.ts';
+import { conversation } from '../helpers/local-process.ts';
+import { loopMp3 } from '../helpers/mp3.ts';
+import { startReceiver } from '../helpers/webhook-receiver.ts';
+import { type Answer, type ContractService, startContractService } from './service.ts';
+import { storeJob } from './stored-job.ts';
+
+let service: ContractService;
+let receiver: Awaited<ReturnType<typeof startReceiver>>;
+/** A source that never answers: its jobs stay in their first step. */
+let silent: TestServer;
+beforeAll(async () => {
+  [service, receiver, silent] = await Promise.all([startContractService(), startReceiver(), startServer(() => {})]);
+});
+afterAll(async () => {
+  await service?.stop();
+  await receiver?.close();
+  await silent?.close();
+});
+
+const read = (id: string, key?: string) => service.call('GET', `/v1/jobs/${id}`, { key });
+const cancel = (id: string, key?: string) => service.call('POST', `/v1/jobs/${id}/cancel`, { key });
+const remove = (id: string, key?: string) => service.call('DELETE', `/v1/jobs/${id}`, { key });
+const CANCELED = { error: 'The job was canceled.', code: 'canceled' };
+
+async function createJob(body: object, headers?: Record<string, string>): Promise<string> {
+  const answer = await service.call('POST', '/v1/diarize', { body, headers });
+  expect(answer.status).toBe(200);
+  return answer.body.jobId;
+}
+const count = async (table: string, id: string) =>
+  Number((await service.run(`SELECT COUNT(*) AS n FROM ${table} WHERE job_id = ?`, id))[0]?.n);
+const workKeys = async (id: string) =>
+  (await service.bucket.list({ prefix: `work/${id}/` })).objects.map(({ key }) => key);
+const webhooksOf = (id: string) => receiver.received.filter(({ body }) => body.jobId === id);
+const pause = (ms: number) => new Promise((wake) => setTimeout(wake, ms));
+
+/** A job of eleven minutes of audio that is in the middle of its analysis. */
+async function workingJob(webhook?: string): Promise<string> {
+  const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://long' } });
+  await service.call('PUT', body.url, { key: null, body: new Uint8Array(loopMp3(readFileSync(conversation), 12)) });
+  const id = await createJob({ url: 'media://long', webhook });
+  await expect
+    .poll(async () => Number((await read(id)).headers.get('X-Job-Progress') ?? 0), { timeout: 60_000 })
+    .toBeGreaterThan(0.02);
+  return id;
+}
+const logged = (event: string, id: string) =>
+  service
+    .log()
+    .split('\n')
+    .filter((line) => line.includes(`"${event}"`) && line.includes(id)).length;
+/** Steps that the service still has in its hands for a job finish or stop; then nothing more is done for it. */
+async function expectStopped(id: string): Promise<void> {
+  await pause(13_000);
+  const done = logged('shard_done', id);
+  await pause(5000);
+  expect(logged('shard_done', id)).toBe(done);
+  expect(done).toBeLessThan(3);
+  expect(logged('job_assembled', id)).toBe(0);
+}
+
+describe('POST /v1/jobs/{jobId}/cancel', () => {
+  it('stops a job at work: canceled, with error and code, told to its webhook, not billed', async () => {
+    const id = await workingJob(receiver.url);
+    const answer = await cancel(id);
+    expect(answer.status).toBe(200);
+    expect(answer.body).toMatchObject({ jobId: id, status: 'canceled', output: CANCELED });
+    expect((await read(id)).body).toEqual(answer.body);
+    await expect.poll(() => webhooksOf(id), { timeout: 10_000 }).toHaveLength(1);
+    expect(webhooksOf(id)[0]?.body).toEqual(answer.body);
+    await expectStopped(id);
+    expect([await count('usage_records', id), await count('outbox', id)]).toEqual([0, 0]);
+    expect((await read(id)).body).toEqual(answer.body);
+  }, 120_000);
+
+  it('ends a job that waits for its source', async () => {
+    const id = await createJob({ url: `${silent.origin}/recording.wav`, webhook: receiver.url });
+    expect((await cancel(id)).body).toMatchObject({ status: 'canceled', output: CANCELED });
+    await expect.poll(() => webhooksOf(id)).toHaveLength(1);
+    await expect.poll(() => count('outbox', id)).toBe(0);
+    expect(await workKeys(id)).toEqual([]);
+  });
+
+  it.each(['created', 'pending', 'running'])('ends a %s job', async (status) => {
+    await storeJob(service, { id: `cancel-${status}`, status });
+    const answer = await cancel(`cancel-${status}`);
+    expect([answer.status, answer.body.status, answer.body.output]).toEqual([200, 'canceled', CANCELED]);
+    expect(Date.parse(answer.body.updatedAt)).toBeGreaterThan(Date.parse(answer.body.createdAt));
+  });
+
+  it('leaves a job that has ended as it is, with its output', async () => {
+    await storeJob(service, { id: 'done', status: 'succeeded', output: '{"diarization":[]}', webhook: receiver.url });
+    await storeJob(service, { id: 'broken', status: 'failed', error: { code: 'no_speech', message: 'No speech.' } });
+    for (const id of ['done', 'broken']) {
+      const before = (await read(id)).body;
+      const answer = await cancel(id);
+      expect([answer.status, answer.body]).toEqual([200, before]);
+    }
+    expect((await cancel('done')).body.output).toEqual({ diarization: [] });
+    const twice = [await cancel('cancel-created'), await cancel('cancel-created')];
+    expect(twice[1]?.body).toEqual(twice[0]?.body);
+    expect(webhooksOf('done')).toEqual([]);
+  });
+
+  it('cancels once when many call at once, and tells the webhook once', async () => {
+    const id = await createJob({ url: `${silent.origin}/race.wav`, webhook: receiver.url });
+    const answers = await Promise.all(Array.from({ length: 10 }, () => cancel(id)));
+    for (const { status, body } of answers) expect([status, body]).toEqual([200, answers[0]?.body]);
+    await expect.poll(() => webhooksOf(id)).toHaveLength(1);
+    await pause(500);
+    expect(webhooksOf(id)).toHaveLength(1);
+  });
+});
+
+describe('DELETE /v1/jobs/{jobId}', () => {
+  const gone = async (id: string, key?: string): Promise<void> => {
+    const unknown = await read('job-nowhere', key);
+    const answers: [string, Answer][] = [
+      ['read', await read(id, key)],
+      ['cancel', await cancel(id, key)],
+      ['delete', await remove(id, key)],
+      ['events', await service.call('GET', `/v1/jobs/${id}/events`, { key })],
+      ['output', await service.call('GET', `/v1/jobs/${id}/output`, { key })],
+    ];
+    for (const [name, { status, body }] of answers) {
+      expect([name, status, Object.keys(body), body.message]).toEqual([
+        name,
+        404,
+        Object.keys(unknown.body),
+        unknown.body.message,
+      ]);
+    }
+  };
+
+  it('removes output, working data and the content of the record, and keeps the usage', async () => {
+    const output = '{"diarization":[]}';
+    const metadata = { person: 'somebody' };
+    await storeJob(service, {
+      id: 'full',
+      status: 'succeeded',
+      output,
+      metadata,
+      url: 'https://example.com/private.mp3',
+    });
+    await service.bucket.put('work/full/source', 'audio');
+    await service.run(
+      "INSERT INTO usage_records (job_id, account_id, kind, billed_seconds, created_at) VALUES ('full', ?, 'diarize', 20, 0)",
+      service.main.accountId,
+    );
+    const answer = await remove('full');
+    expect([answer.status, answer.body]).toEqual([204, undefined]);
+    await gone('full');
+    expect(await service.bucket.head('outputs/full.json')).toBeNull();
+    expect(await workKeys('full')).toEqual([]);
+    const [row] = await service.run("SELECT * FROM jobs WHERE id = 'full'");
+    expect(JSON.stringify(row)).not.toMatch(/somebody|private/);
+    expect(await count('usage_records', 'full')).toBe(1);
+  });
+
+  it('stops a job at work without a webhook, removes its recording of a data: URL and leaves uploads alone', async () => {
+    const id = await workingJob(receiver.url);
+    expect((await remove(id)).status).toBe(204);
+    await gone(id);
+    await expectStopped(id);
+    expect([webhooksOf(id).length, await count('usage_records', id), await count('outbox', id)]).toEqual([0, 0, 0]);
+    expect(await service.bucket.head(`outputs/${id}.json`)).toBeNull();
+    const upload = await service.call('POST', '/v1/media/output', { body: { url: 'media://long' } });
+    expect(upload.status).toBe(201);
+
+    await storeJob(service, { id: 'inline', status: 'running', url: 'data:' });
+    await service.bucket.put('work/inline/url', 'data:audio/wav;base64,AAAA');
+    await remove('inline');
+    expect(await workKeys('inline')).toEqual([]);
+  }, 120_000);
+
+  it('lets its Idempotency-Key make a new job', async () => {
+    const headers = { 'Idempotency-Key': 'deleted-job' };
+    const body = { url: `${silent.origin}/idempotent.wav` };
+    const first = await createJob(body, headers);
+    expect(await createJob(body, headers)).toBe(first);
+    await remove(first);
+    const second = await createJob(body, headers);
+    expect(second).not.toBe(first);
+    expect(await createJob(body, headers)).toBe(second);
+    const other = await service.call('POST', '/v1/diarize', { body: { ...body, exclusive: true }, headers });
+    expect(other.status).toBe(409);
+  });
+});
+
+describe('both', () => {
+  it('are 404 for jobs of another account, and change nothing', async () => {
+    const other = await service.newKey({ account: 'other' });
+    await storeJob(service, { id: 'foreign', status: 'running', accountId: other.accountId });
+    for (const answer of [
+      await cancel('foreign'),
+      await remove('foreign'),
+      await cancel('nowhere'),
+      await remove('x'),
+    ]) {
+      expect([answer.status, answer.body.message]).toEqual([404, 'Not found.']);
+    }
+    expect((await read('foreign', other.token)).body.status).toBe('running');
+    expect((await remove('foreign', other.token)).status).toBe(204);
+  });
+
+  it('want jobs:write', async () => {
+    const { token } = await service.newKey({ scopes: ['jobs:read', 'media:write'] });
+    await storeJob(service, { id: 'guarded', status: 'running' });
+    expect([(await cancel('guarded', token)).status, (await remove('guarded', token)).status]).toEqual([403, 403]);
+    expect((await read('guarded', token)).body.status).toBe('running');
+    const bare = await service.call('POST', '/v1/jobs/guarded/cancel', { key: null });
+    expect(bare.status).toBe(401);
+    const wrong = await service.call('GET', '/v1/jobs/guarded/cancel');
+    expect([wrong.status, wrong.headers.get('Allow')]).toEqual([405, 'POST, OPTIONS']);
+    const allowed = await service.call('OPTIONS', '/v1/jobs/guarded');
+    expect(allowed.headers.get('Allow')).toMatch(/GET.*DELETE/);
+  });
+});

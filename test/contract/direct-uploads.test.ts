@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { conversation } from '../helpers/local-process.ts';
+import { type Answer, type ContractService, startContractService } from './service.ts';
+
+const BUCKET_URL = 'https://0123456789abcdef0123456789abcdef.r2.cloudflarestorage.com/rollcall';
+const SECRET = 'a-secret-access-key';
+
+let service: ContractService;
+beforeAll(async () => {
+  service = await startContractService({
+    R2_ACCOUNT_ID: '0123456789abcdef0123456789abcdef',
+    R2_ACCESS_KEY_ID: 'access-key',
+    R2_SECRET_ACCESS_KEY: SECRET,
+    R2_BUCKET_NAME: 'rollcall',
+  });
+});
+afterAll(() => service?.stop());
+
+const ask = (way: 'input' | 'output', name: string, key?: string) =>
+  service.call('POST', `/v1/media/${way}`, { body: { url: `media://${name}` }, key });
+const keyOf = (url: string) => decodeURIComponent(url.slice(BUCKET_URL.length + 1).split('?')[0] ?? '');
+/** Writes to the bucket what a PUT to the address would write; the Worker does not hear of it. */
+async function put(name: string, bytes: Uint8Array, key?: string): Promise<string> {
+  const { status, body } = await ask('input', name, key);
+  expect(status).toBe(201);
+  expect(body.url.startsWith(`${BUCKET_URL}/media/`)).toBe(true);
+  await service.bucket.put(keyOf(body.url), bytes);
+  return body.url;
+}
+async function run(name: string, key?: string): Promise<Answer['body']> {
+  const { body } = await service.call('POST', '/v1/diarize', { body: { url: `media://${name}` }, key });
+  let job: Answer['body'];
+  await expect
+    .poll(
+      async () => {
+        job = (await service.call('GET', `/v1/jobs/${body.jobId}`, { key })).body;
+        return job.status;
+      },
+      { timeout: 90_000 },
+    )
+    .toMatch(/succeeded|failed/);
+  return job;
+}
+
+describe('with the credentials of the bucket', () => {
+  it('a job reads what was uploaded to the bucket, the latest of it', async () => {
+    await put('talk', new TextEncoder().encode('not audio'));
+    expect((await run('talk')).status).toBe('failed');
+    await put('talk', new Uint8Array(readFileSync(conversation)));
+    const job = await run('talk');
+    expect([job.status, job.output.diarization.length > 2]).toEqual(['succeeded', true]);
+  }, 120_000);
+
+  it('gives download addresses of the bucket for what is there', async () => {
+    expect((await ask('output', 'nothing')).status).toBe(404);
+    const url = await put('read-back', new Uint8Array([1, 2, 3]));
+    const { status, body } = await ask('output', 'read-back');
+    expect([status, keyOf(body.url)]).toEqual([201, keyOf(url)]);
+    expect(new URL(body.url).searchParams.get('X-Amz-Signature')).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  it('keeps accounts apart', async () => {
+    const other = await service.newKey({ account: 'other' });
+    await put('private', new Uint8Array([1]));
+    expect((await ask('output', 'private', other.token)).status).toBe(404);
+    const job = await run('private', other.token);
+    expect(job.output.code).toBe('source_not_found');
+  });
+
+  it('never shows the secret', async () => {
+    const { body } = await ask('input', 'secret');
+    expect(JSON.stringify(body) + service.log()).not.toContain(SECRET);
+  });
+});

@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type ContractService, faultyFields, startContractService } from './service.ts';
+import { storeJob } from './stored-job.ts';
+
+let service: ContractService;
+beforeAll(async () => {
+  service = await startContractService();
+});
+afterAll(() => service?.stop());
+
+const FORMATS = ['json', 'rttm', 'srt', 'vtt', 'csv', 'txt'];
+const TYPES: Record<string, string> = {
+  json: 'application/json',
+  rttm: 'text/plain; charset=utf-8',
+  srt: 'application/x-subrip; charset=utf-8',
+  vtt: 'text/vtt; charset=utf-8',
+  csv: 'text/csv; charset=utf-8',
+  txt: 'text/plain; charset=utf-8',
+};
+
+const path = (id: string, format: string) => `/v1/jobs/${id}/output?format=${format}`;
+const download = (id: string, format: string) =>
+  fetch(service.url + path(id, format), { headers: { Authorization: `Bearer ${service.main.token}` } });
+const textOf = async (id: string, format: string): Promise<string> => (await download(id, format)).text();
+const store = (id: string, output: object, extra: object = {}) =>
+  storeJob(service, { id, status: 'succeeded', output: JSON.stringify(output), ...extra });
+
+const diarization = [
+  { speaker: 'SPEAKER_00', start: 0.5, end: 3.38 },
+  { speaker: 'SPEAKER_01', start: 3.1, end: 3726 },
+];
+
+describe('GET /v1/jobs/{jobId}/output', () => {
+  it('gives the stored output as JSON, byte for byte, also when no format is named', async () => {
+    const output = '{"diarization":[],"warning":"\\u00fc"}';
+    await storeJob(service, { id: 'bytes', status: 'succeeded', output });
+    expect(await textOf('bytes', 'json')).toBe(output);
+    const plain = await service.call('GET', '/v1/jobs/bytes/output');
+    expect([plain.status, plain.body]).toEqual([200, JSON.parse(output)]);
+  });
+
+  it('writes the turns in every format, as a file with its type', async () => {
+    await store('turns', { diarization, confidence: { score: [1, 2], resolution: 0.02 } });
+    const expected: Record<string, string> = {
+      rttm:
+        'SPEAKER talk 1 0.500 2.880 <NA> <NA> SPEAKER_00 <NA> <NA>\n' +
+        'SPEAKER talk 1 3.100 3722.900 <NA> <NA> SPEAKER_01 <NA> <NA>\n',
+      srt: '1\n00:00:00,500 --> 00:00:03,380\n[SPEAKER_00]\n\n2\n00:00:03,100 --> 01:02:06,000\n[SPEAKER_01]\n',
+      vtt:
+        'WEBVTT\n\n00:00:00.500 --> 00:00:03.380\n<v SPEAKER_00>SPEAKER_00</v>\n' +
+        '\n00:00:03.100 --> 01:02:06.000\n<v SPEAKER_01>SPEAKER_01</v>\n',
+      csv: 'start,end,speaker\n0.500,3.380,SPEAKER_00\n3.100,3726.000,SPEAKER_01\n',
+      txt: '0.500  3.380  SPEAKER_00\n3.100  3726.000  SPEAKER_01\n',
+    };
+    for (const format of FORMATS) {
+      const answer = await download('turns', format);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get('Content-Type')).toBe(TYPES[format]);
+      expect(answer.headers.get('Content-Disposition')).toBe(`attachment; filename="turns.${format}"`);
+      const text = await answer.text();
+      if (format !== 'json') expect(text).toBe(expected[format]);
+      const head = await service.call('HEAD', path('turns', format));
+      expect([head.status, head.body, head.headers.get('Content-Type')]).toEqual([200, undefined, TYPES[format]]);
+    }
+  });
+
+  it('shows what was said where that is known, and turns without overlap where they were asked for', async () => {
+    const exclusiveDiarization = [{ speaker: 'SPEAKER_00', start: 0.5, end: 3.1 }];
+    const turnLevelTranscription = [{ speaker: 'SPEAKER_00', start: 1, end: 2, text: 'Well,\n\n"yes" --> Zoë' }];
+    await store('spoken', { diarization, exclusiveDiarization, turnLevelTranscription });
+    expect(await textOf('spoken', 'rttm')).toBe('SPEAKER talk 1 0.500 2.600 <NA> <NA> SPEAKER_00 <NA> <NA>\n');
+    expect(await textOf('spoken', 'srt')).toBe('1\n00:00:01,000 --> 00:00:02,000\n[SPEAKER_00] Well, "yes" -> Zoë\n');
+    expect(await textOf('spoken', 'vtt')).toContain('<v SPEAKER_00>Well, "yes" --&gt; Zoë</v>');
+    expect(await textOf('spoken', 'csv')).toBe(
+      'start,end,speaker,text\n1.000,2.000,SPEAKER_00,"Well,\n\n""yes"" --> Zoë"\n',
+    );
+    expect(await textOf('spoken', 'txt')).toBe('1.000  2.000  SPEAKER_00  Well, "yes" --> Zoë\n');
+  });
+
+  it('shows the names of an identification, whatever is in them', async () => {
+    const name = 'Zoë "Z",\n<Al>';
+    const identification = [
+      {
+        speaker: name,
+        start: 0.5,
+        end: 3.38,
+        diarizationSpeaker: 'SPEAKER_00',
+        match: name,
+        confidence: { [name]: 87 },
+      },
+      { speaker: 'SPEAKER_01', start: 3.1, end: 3726, diarizationSpeaker: 'SPEAKER_01', match: null },
+    ];
+    const voiceprints = [{ speaker: 'SPEAKER_00', match: name, confidence: { [name]: 87 } }];
+    await store('named', { diarization, identification, voiceprints }, { kind: 'identify', url: 'media://a/b.c' });
+    expect(await textOf('named', 'rttm')).toBe(
+      'SPEAKER b 1 0.500 2.880 <NA> <NA> Zoë_"Z",_<Al> <NA> <NA>\n' +
+        'SPEAKER b 1 3.100 3722.900 <NA> <NA> SPEAKER_01 <NA> <NA>\n',
+    );
+    expect(await textOf('named', 'srt')).toContain('\n[Zoë "Z", <Al>]\n');
+    expect(await textOf('named', 'vtt')).toContain('<v Zoë "Z", &lt;Al&gt;>');
+    expect(await textOf('named', 'csv')).toContain('0.500,3.380,"Zoë ""Z"",\n<Al>"\n');
+    expect(await textOf('named', 'txt')).toContain('0.500  3.380  Zoë "Z", <Al>\n');
+  });
+
+  it('gives a voiceprint as JSON alone: 400 on format for the others', async () => {
+    await store('print', { voiceprint: 'AAAA' }, { kind: 'voiceprint' });
+    expect(JSON.parse(await textOf('print', 'json'))).toEqual({ voiceprint: 'AAAA' });
+    for (const format of FORMATS.slice(1)) {
+      const answer = await service.call('GET', path('print', format));
+      expect([answer.status, faultyFields(answer)]).toEqual([400, ['format']]);
+    }
+  });
+
+  it.each(['text', '', 'RTTM', 'constructor', 'x'.repeat(3000)])(
+    'refuses the format %j and lists those there are',
+    async (format) => {
+      await store(`known-${format.slice(0, 20)}`, { diarization });
+      const answer = await service.call('GET', path(`known-${format.slice(0, 20)}`, format));
+      expect([answer.status, faultyFields(answer)]).toEqual([400, ['format']]);
+      for (const name of FORMATS) expect(answer.body.errors[0].message).toContain(name);
+    },
+  );
+
+  it('is the same 404 for whatever has no output, before it looks at the format', async () => {
+    const other = await service.newKey({ account: 'other' });
+    const error = { code: 'no_speech', message: 'No speech.' };
+    for (const status of ['created', 'pending', 'running']) await storeJob(service, { id: `no-${status}`, status });
+    for (const status of ['failed', 'canceled']) await storeJob(service, { id: `no-${status}`, status, error });
+    await store('past', { diarization }, { completedAt: Date.now() - 24 * 3600_000 });
+    await store('foreign', { diarization }, { accountId: other.accountId });
+    await store('vanished', { diarization });
+    await service.bucket.delete('outputs/vanished.json');
+    const ids = [
+      'no-created',
+      'no-pending',
+      'no-running',
+      'no-failed',
+      'no-canceled',
+      'past',
+      'foreign',
+      'vanished',
+      'nowhere',
+    ];
+    for (const id of ids) {
+      for (const format of ['json', 'rttm', 'nonsense']) {
+        const { status, body }: Answer = await service.call('GET', path(id, format));
+        expect([id, format, status, Object.keys(body), body.message]).toEqual([
+          id,
+          format,
+          404,
+          ['requestId', 'message'],
+          'Not found.',
+        ]);
+      }
+    }
+    expect((await service.call('GET', path('foreign', 'json'), { key: other.token })).status).toBe(200);
+  });
+
+  it('wants jobs:read', async () => {
+    const { token } = await service.newKey({ scopes: ['jobs:write', 'media:read'] });
+    expect((await service.call('GET', path('turns', 'rttm'), { key: token })).status).toBe(403);
+    expect((await service.call('GET', path('turns', 'rttm'), { key: null })).status).toBe(401);
+  });
+
+  it('finds the turns of a day in an output of 140 MB', async () => {
+    const turns = Array.from({ length: 50_000 }, (_, i) => ({
+      speaker: `SPEAKER_0${i % 8}`,
+      start: i * 1.7,
+      end: i * 1.7 + 1.5,
+      confidence: Object.fromEntries(Array.from({ length: 8 }, (_, speaker) => [`SPEAKER_0${speaker}`, 50])),
+    }));
+    const track = `[${Array.from({ length: 4_320_000 }, () => '0.25').join(',')}]`;
+    const tracks = [0, 1, 2, 3, 4].map((speaker) => `"SPEAKER_0${speaker}":${track}`);
+    const output = `{"diarization":${JSON.stringify(turns)},"speakerProbability":{"score":{${tracks.join(',')}},"resolution":0.02},"warning":"x"}`;
+    expect(output.length).toBeGreaterThan(110_000_000);
+    await storeJob(service, { id: 'day', status: 'succeeded', output });
+    const rows = (await textOf('day', 'rttm')).split('\n');
+    expect(rows).toHaveLength(50_001);
+    expect(rows[49_999]).toBe('SPEAKER talk 1 84998.300 1.500 <NA> <NA> SPEAKER_07 <NA> <NA>');
+  }, 120_000);
+});
