@@ -1,5 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { getPath } from 'hono/utils/url';
+import { version } from '../package.json';
+import { registerShared } from './contract/api-document.ts';
 import type { AppServices } from './jobs/app-services.ts';
 import { answerHeaders } from './middleware/answer-headers.ts';
 import { authenticate } from './middleware/auth.ts';
@@ -10,6 +12,7 @@ import { refuse } from './middleware/refusals.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { diarize } from './routes/diarize.ts';
+import { type DocsAssets, documentation } from './routes/documentation.ts';
 import { register } from './routes/endpoint.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
@@ -21,9 +24,11 @@ export const ENDPOINTS = [keyTest, diarize, readJob, createUpload, upload];
 /**
  * The HTTP face of the service.
  * @param services builds what the routes call, once a request, from the request's bindings
+ * @param assets files of the reference page
  */
 export function createApp<Bindings extends object>(
   services: (env: Bindings, ctx: ExecutionContext) => AppServices,
+  assets: DocsAssets,
 ): OpenAPIHono<AppEnv> {
   // `/v1/test/` and `/v1/test` are one address.
   const app = new OpenAPIHono<AppEnv>({ getPath: (request) => getPath(request).replace(/(?<=.)\/+$/, '') });
@@ -35,12 +40,8 @@ export function createApp<Bindings extends object>(
   });
   app.use(requestLog);
 
-  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
-    type: 'http',
-    scheme: 'bearer',
-    bearerFormat: 'JWT',
-  });
-  register(app, ENDPOINTS);
+  registerShared(app.openAPIRegistry);
+  register(app, [...ENDPOINTS, ...documentation(app, version, assets)]);
 
   // Whoever holds no key learns nothing about which addresses exist.
   app.all('/v1/*', authenticate);

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { diarizeBodySchema, parseDiarizeBody } from '../contract/diarize.ts';
 import { onePerField } from '../contract/errors.ts';
-import { IDEMPOTENCY_KEY_HEADER, type JobCreated, jobCreatedSchema } from '../contract/jobs.ts';
+import { IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_HEADER, type JobCreated, jobCreatedSchema } from '../contract/jobs.ts';
 import { canPay } from '../middleware/credit.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
 import { refuse } from '../middleware/refusals.ts';
@@ -14,9 +14,16 @@ export const diarize = endpoint(
   {
     method: 'post',
     path: '/v1/diarize',
+    operationId: 'diarize',
     summary: 'Who spoke when',
     request: {
-      headers: z.object({ [IDEMPOTENCY_KEY_HEADER]: z.string().min(1).max(255).optional() }),
+      headers: z.object({
+        [IDEMPOTENCY_KEY_HEADER]: z
+          .string()
+          .regex(IDEMPOTENCY_KEY)
+          .optional()
+          .openapi({ description: 'The same key with the same request gives the same job for 24 hours.' }),
+      }),
       body: { required: true, content: { 'application/json': { schema: diarizeBodySchema } } },
     },
     responses: {

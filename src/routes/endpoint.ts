@@ -5,13 +5,14 @@ import type { Scope } from '../jobs/app-services.ts';
 import { authenticate, requireScope } from '../middleware/auth.ts';
 import type { AppEnv, AppMiddleware } from '../middleware/context.ts';
 import { refuse } from '../middleware/refusals.ts';
+import { described } from './describe.ts';
 
 /** Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the credential). */
 export type Access = Scope | 'any key' | 'public';
 
 /** One endpoint: what the API document says about it, who may call it, and what it does. */
 export interface Endpoint {
-  readonly route: RouteConfig & { getRoutingPath(): string };
+  readonly route: RouteConfig & { getRoutingPath(): string; readonly hide?: boolean };
   readonly access: Access;
   readonly handle: Handler<AppEnv>;
 }
@@ -55,7 +56,7 @@ export function endpoint<R extends RouteConfig>(route: R, access: Access, handle
 export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
   const methodsByPath = new Map<string, { methods: string[]; access: Access }>();
   for (const { route, access, handle } of endpoints) {
-    app.openAPIRegistry.registerPath(route);
+    if (!route.hide) app.openAPIRegistry.registerPath(described(route, access === 'public'));
     const path = route.getRoutingPath();
     app.on([route.method.toUpperCase()], [path], ...guards(access), handle);
     const known = methodsByPath.get(path) ?? { methods: [], access };
