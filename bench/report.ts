@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** The parts of the report, in their order. */
-export const SECTIONS = ['accuracy', 'meetings', 'models', 'speed', 'memory', 'start'] as const;
+export const SECTIONS = ['accuracy', 'meetings', 'models', 'speed', 'memory', 'api', 'start'] as const;
 export type Section = (typeof SECTIONS)[number];
 
 const TITLES: Readonly<Record<Section, string>> = {
@@ -10,6 +10,7 @@ const TITLES: Readonly<Record<Section, string>> = {
   models: 'Models',
   speed: 'Speed',
   memory: 'Memory',
+  api: 'API',
   start: 'From installed to the first result',
 };
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
+import { measureApi } from './api.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { measureModels } from './models.ts';
@@ -18,6 +19,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   models: measureModels,
   speed: measureSpeed,
   memory: measureMemory,
+  api: measureApi,
   start: measureStart,
 };
 

@@ -1,5 +1,6 @@
 import { createRoute } from '@hono/zod-openapi';
 import { expect, it } from 'vitest';
+import { jobCreatedSchema } from '../contract/jobs.ts';
 import { described, operationId } from './describe.ts';
 
 it('names operations after their method and address', () => {
@@ -30,6 +31,14 @@ it('keeps what the endpoint says itself', () => {
     'Retry-After',
     'X-Own',
   ]);
+});
+
+it('leads from a created job to where it is read', () => {
+  const created = { description: 'The job', content: { 'application/json': { schema: jobCreatedSchema } } };
+  const route = createRoute({ method: 'post', path: '/v1/diarize', responses: { 200: created } });
+  const links = { job: { operationId: 'getJob', parameters: { jobId: '$response.body#/jobId' } } };
+  expect(described(route, false).responses).toMatchObject({ 200: { links } });
+  expect(described(route, false).responses[500]).not.toHaveProperty('links');
 });
 
 it('promises no rate limits where there is no account', () => {

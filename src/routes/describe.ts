@@ -1,6 +1,7 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import { type DocumentedHeader, headerRefs, TAGS, type Tag } from '../contract/api-document.ts';
 import { apiErrorSchema } from '../contract/errors.ts';
+import { jobCreatedSchema } from '../contract/jobs.ts';
 
 const RATE_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
 
@@ -35,7 +36,8 @@ export function described<R extends RouteConfig>(route: R, isPublic: boolean): R
         if ('$ref' in response) return [status, response];
         const { headers: own } = response;
         if (own !== undefined && isZodObject(own)) return [status, response];
-        return [status, { ...response, headers: { ...headerRefs(...headersOf(status, isPublic)), ...own } }];
+        const headers = { ...headerRefs(...headersOf(status, isPublic)), ...own };
+        return [status, { ...linksOf(response), ...response, headers }];
       }),
     ),
   };
@@ -43,6 +45,14 @@ export function described<R extends RouteConfig>(route: R, isPublic: boolean): R
 
 function apiError(description: string) {
   return { description, content: { 'application/json': { schema: apiErrorSchema } } };
+}
+
+/** Where a created job is read. */
+const JOB_LINK = { links: { job: { operationId: 'getJob', parameters: { jobId: '$response.body#/jobId' } } } };
+
+function linksOf({ content }: { readonly content?: object }): object {
+  const json = (content as Record<string, { schema?: unknown }> | undefined)?.['application/json'];
+  return json?.schema === jobCreatedSchema ? JOB_LINK : {};
 }
 
 /** Headers given as a schema are left alone: they cannot be added to by name. */

@@ -1,4 +1,4 @@
-import { type OpenAPIHono, z } from '@hono/zod-openapi';
+import { type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi';
 import { documentHead } from '../contract/api-document.ts';
 import type { AppContext, AppEnv } from '../middleware/context.ts';
 import { refuse } from '../middleware/refusals.ts';
@@ -13,6 +13,8 @@ export interface DocsAssets {
   readonly styles: ArrayBuffer;
   readonly licences: ArrayBuffer;
 }
+
+type Answer = (c: AppContext) => Response;
 
 const FOR_GOOD = 'public, max-age=31536000, immutable';
 const FOR_MINUTES = 'public, max-age=300';
@@ -43,7 +45,7 @@ export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets:
   };
   const document = cachedDocument(app, version);
   return [
-    endpoint(
+    open(
       {
         method: 'get',
         path: '/openapi.json',
@@ -56,7 +58,6 @@ export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets:
           },
         },
       },
-      'public',
       (c) => {
         c.header('Cache-Control', FOR_MINUTES);
         return c.body(document(new URL(c.req.url).origin), 200, { 'Content-Type': 'application/json' });
@@ -96,8 +97,13 @@ function cachedDocument(app: OpenAPIHono<AppEnv>, version: string): (origin: str
   };
 }
 
+/** An endpoint for everyone, which answers from memory. */
+function open(route: RouteConfig, answer: Answer): Endpoint {
+  return endpoint(route, 'public', answer);
+}
+
 function page(path: string, operationId: string, summary: string, html: string): Endpoint {
-  return endpoint(
+  return open(
     {
       method: 'get',
       path,
@@ -105,7 +111,6 @@ function page(path: string, operationId: string, summary: string, html: string):
       summary,
       responses: { 200: { description: 'A page', content: { 'text/html': { schema: z.string() } } } },
     },
-    'public',
     (c) => {
       c.header('Content-Security-Policy', PAGE_POLICY);
       c.header('Referrer-Policy', 'no-referrer');
@@ -115,8 +120,8 @@ function page(path: string, operationId: string, summary: string, html: string):
 }
 
 /** A file of a page; the API document leaves it out. */
-function file(path: string, handle: Endpoint['handle']): Endpoint {
-  return endpoint({ method: 'get', path, hide: true, responses: { 200: { description: 'A file' } } }, 'public', handle);
+function file(path: string, answer: Answer): Endpoint {
+  return open({ method: 'get', path, hide: true, responses: { 200: { description: 'A file' } } }, answer);
 }
 
 function send(c: AppContext, type: string, body: ArrayBuffer | string, cacheControl: string): Response {
