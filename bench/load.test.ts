@@ -53,6 +53,24 @@ it('keeps as many requests in flight as there are clients, and times each to the
   });
 });
 
+it('sends a request anew, in the same time, where the connection was closed', async () => {
+  let count = 0;
+  const closing: RequestListener = (request, response) => {
+    if (++count % 10 === 5) request.socket.destroy();
+    else response.end('ok');
+  };
+  await withServer(closing, async (origin) => {
+    const { latenciesMs } = await load(origin, { method: 'GET', path: '/' }, { clients: 40, seconds: 0.01 });
+    expect(count).toBeGreaterThan(latenciesMs.length);
+  });
+  await withServer(
+    (request) => request.socket.destroy(),
+    async (origin) => {
+      await expect(load(origin, { method: 'GET', path: '/' }, { clients: 2, seconds: 1 })).rejects.toThrow();
+    },
+  );
+});
+
 it('fails for an answer that is not a success', async () => {
   const refusing: RequestListener = (_request, response) => response.writeHead(429).end('slower');
   await withServer(refusing, async (origin) => {

@@ -14,6 +14,9 @@ export interface LoadResult {
   readonly seconds: number;
 }
 
+/** How undici says that the other side closed the connection. */
+const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
 /**
  * Sends one request again and again from clients that each wait for their answer, body included, before they send the next.
  * @param origin service that is asked
@@ -28,10 +31,20 @@ export async function load(
   const latenciesMs: number[] = [];
   const begun = performance.now();
   const end = begun + seconds * 1000;
+  let reconnects = 0;
+  /** A server may close a kept connection just when it is used again (on a busy machine it does): the request goes out anew. */
+  const ask = async (): Promise<{ statusCode: number; text: string }> => {
+    try {
+      const { statusCode, body } = await pool.request(request);
+      return { statusCode, text: await body.text() };
+    } catch (error) {
+      if (!CLOSED.has((error as { code?: string }).code ?? '') || ++reconnects > clients) throw error;
+      return ask();
+    }
+  };
   const client = async (): Promise<void> => {
     for (let from = performance.now(); from < end; from = performance.now()) {
-      const { statusCode, body } = await pool.request(request);
-      const text = await body.text();
+      const { statusCode, text } = await ask();
       if (statusCode < 200 || statusCode > 299) {
         throw new Error(`${request.method} ${request.path} answered ${statusCode}: ${text.slice(0, 200)}`);
       }
