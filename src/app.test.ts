@@ -65,7 +65,7 @@ describe('the API document', () => {
         expect(headers.includes('Retry-After'), where).toBe(status === '429');
         if (Number(status) < 400) continue;
         const schema = status === '400' ? 'ValidationError' : 'ApiError';
-        expect(response.content, where).toEqual({
+        expect(response.content, where).toMatchObject({
           'application/json': { schema: { $ref: `#/components/schemas/${schema}` } },
         });
       }

@@ -16,9 +16,7 @@ export const validationErrorSchema = z
 export type ValidationError = z.infer<typeof validationErrorSchema>;
 
 /** Body of every other error. */
-export const apiErrorSchema = z
-  .object({ requestId: z.uuid(), message: z.string() })
-  .openapi('ApiError', { example: { requestId: '5e7ff389-8a0d-4c6f-9a5e-0d6f3c1b2a47', message: 'Not found.' } });
+export const apiErrorSchema = z.object({ requestId: z.uuid(), message: z.string() }).openapi('ApiError');
 export type ApiError = z.infer<typeof apiErrorSchema>;
 
 export type Parsed<T> =

@@ -1,6 +1,6 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import { type DocumentedHeader, headerRefs, TAGS, type Tag } from '../contract/api-document.ts';
-import { apiErrorSchema } from '../contract/errors.ts';
+import { type ApiError, apiErrorSchema } from '../contract/errors.ts';
 import { jobCreatedSchema } from '../contract/jobs.ts';
 
 const RATE_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
@@ -37,7 +37,7 @@ export function described<R extends RouteConfig>(route: R, isPublic: boolean): R
         const { headers: own } = response;
         if (own !== undefined && isZodObject(own)) return [status, response];
         const headers = { ...headerRefs(...headersOf(status, isPublic)), ...own };
-        return [status, { ...linksOf(response), ...response, headers }];
+        return [status, { ...linksOf(response), ...response, ...exampleOf(response), headers }];
       }),
     ),
   };
@@ -51,8 +51,18 @@ function apiError(description: string) {
 const JOB_LINK = { links: { job: { operationId: 'getJob', parameters: { jobId: '$response.body#/jobId' } } } };
 
 function linksOf({ content }: { readonly content?: object }): object {
-  const json = (content as Record<string, { schema?: unknown }> | undefined)?.['application/json'];
-  return json?.schema === jobCreatedSchema ? JOB_LINK : {};
+  return jsonSchemaOf(content) === jobCreatedSchema ? JOB_LINK : {};
+}
+
+/** An error that says what its status means: one example for all of them would fit one. */
+function exampleOf({ content, description }: { readonly content?: object; readonly description?: string }): object {
+  if (jsonSchemaOf(content) !== apiErrorSchema) return {};
+  const example: ApiError = { requestId: '5e7ff389-8a0d-4c6f-9a5e-0d6f3c1b2a47', message: `${description}.` };
+  return { content: { 'application/json': { schema: apiErrorSchema, example } } };
+}
+
+function jsonSchemaOf(content: object | undefined): unknown {
+  return (content as Record<string, { schema?: unknown }> | undefined)?.['application/json']?.schema;
 }
 
 /** Headers given as a schema are left alone: they cannot be added to by name. */
