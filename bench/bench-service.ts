@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { localKey } from '../client/cli/local-key.ts';
+import { runSqlOn } from '../client/local/database.ts';
 import { listProcesses } from '../client/local/processes.ts';
-import { startLocalService } from '../client/local/service.ts';
+import { type LocalServiceOptions, startLocalService } from '../client/local/service.ts';
 import { RollcallClient } from '../client/sdk/client.ts';
 import type { DiarizeOptions, DiarizeOutput, ErrorOutput, JobResult } from '../client/sdk/types.ts';
 import { serveFile } from './file-server.ts';
 import { cacheDir } from './shared.ts';
+
+/** Requests a minute that no measurement reaches. */
+const UNLIMITED = 1_000_000_000;
 
 /** One structured line of the Worker's log. */
 export interface LogEntry {
@@ -29,11 +33,15 @@ export class BenchService {
     private readonly stateDir: string,
     private readonly service: Awaited<ReturnType<typeof startLocalService>>,
     private readonly client: RollcallClient,
+    /** API key of the account `local`. */
+    readonly key: string,
     private readonly entries: LogEntry[],
   ) {}
 
   /** @param root the checkout to run; this one by default */
-  static async start(options: { root?: string; inspectorPort?: number } = {}): Promise<BenchService> {
+  static async start(
+    options: Pick<LocalServiceOptions, 'root' | 'inspectorPort' | 'beside'> = {},
+  ): Promise<BenchService> {
     const stateDir = mkdtempSync(join(cacheDir(), 'state-'));
     const entries: LogEntry[] = [];
     let rest = '';
@@ -42,17 +50,41 @@ export class BenchService {
       rest = lines.pop()!;
       for (const line of lines) {
         const entry = parseLogLine(line);
-        if (entry) entries.push(entry);
+        if (entry?.jobId) entries.push(entry);
       }
     };
     try {
       const service = await startLocalService({ stateDir, onLog, ...options });
       const key = await localKey(service, stateDir);
-      return new BenchService(stateDir, service, new RollcallClient({ url: service.url, key }), entries);
+      return new BenchService(stateDir, service, new RollcallClient({ url: service.url, key }), key, entries);
     } catch (error) {
       rmSync(stateDir, { recursive: true, force: true });
       throw error;
     }
+  }
+
+  /** Address without a trailing slash. */
+  get url(): string {
+    return this.service.url;
+  }
+
+  /** Lets the account `local` send as much as it can, where the service counts requests. */
+  async raiseLimits(): Promise<void> {
+    const run = runSqlOn(this.service.db);
+    const columns = await run("SELECT name FROM pragma_table_info('accounts')");
+    if (!columns.some(({ name }) => name === 'post_limit')) return;
+    await run("UPDATE accounts SET post_limit = ?, get_limit = ? WHERE name = 'local'", UNLIMITED, UNLIMITED);
+  }
+
+  /**
+   * Stores a recording.
+   *
+   * @returns its `media://` address
+   */
+  async upload(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+    const uploaded = await this.client.upload(name, bytes);
+    if (!uploaded.ok) throw new Error(uploaded.error.message);
+    return uploaded.value;
   }
 
   /**
@@ -63,27 +95,35 @@ export class BenchService {
   async diarize(path: string, options: Omit<DiarizeOptions, 'url'>): Promise<FinishedJob> {
     const files = await serveFile(path);
     try {
-      const request = { ...options, url: files.url };
-      const once = randomUUID();
-      let created = await this.client.diarize(request, once);
-      // While this process computed, the service may have closed the idle connection that the client wants to use again.
-      if (!created.ok && created.error.kind === 'unreachable') created = await this.client.diarize(request, once);
-      if (!created.ok) throw new Error(created.error.message);
-      const { jobId } = created.value;
-      const waited = await this.client.wait(jobId, { pollMs: 500 });
-      if (!waited.ok) throw new Error(waited.error.message);
-      const job: JobResult = waited.value;
-      if (job.status !== 'succeeded' || !job.output) {
-        throw new Error(`the job ${job.status}: ${(job.output as ErrorOutput | undefined)?.error ?? 'no output'}`);
-      }
+      const job = await this.run({ ...options, url: files.url }, randomUUID());
       return {
         output: job.output as DiarizeOutput,
         wallMs: Date.parse(job.updatedAt) - Date.parse(job.createdAt),
-        log: this.entries.filter((entry) => entry.jobId === jobId),
+        log: this.entries.filter((entry) => entry.jobId === job.jobId),
       };
     } finally {
       await files.close();
     }
+  }
+
+  /**
+   * Runs a diarization job to its end.
+   *
+   * @throws Error when the job does not succeed
+   */
+  async run(request: DiarizeOptions, idempotencyKey: string): Promise<JobResult> {
+    let created = await this.client.diarize(request, idempotencyKey);
+    // While this process computed, the service may have closed the idle connection that the client wants to use again.
+    if (!created.ok && created.error.kind === 'unreachable')
+      created = await this.client.diarize(request, idempotencyKey);
+    if (!created.ok) throw new Error(created.error.message);
+    const waited = await this.client.wait(created.value.jobId, { pollMs: 500 });
+    if (!waited.ok) throw new Error(waited.error.message);
+    const job: JobResult = waited.value;
+    if (job.status !== 'succeeded' || !job.output) {
+      throw new Error(`the job ${job.status}: ${(job.output as ErrorOutput | undefined)?.error ?? 'no output'}`);
+    }
+    return job;
   }
 
   /** Process id of the workerd that runs the Worker. */

@@ -1,7 +1,16 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** The parts of the report, in their order. */
-export const SECTIONS = ['accuracy', 'meetings', 'models', 'identification', 'speed', 'memory', 'start'] as const;
+export const SECTIONS = [
+  'accuracy',
+  'meetings',
+  'models',
+  'identification',
+  'speed',
+  'memory',
+  'api',
+  'start',
+] as const;
 export type Section = (typeof SECTIONS)[number];
 
 const TITLES: Readonly<Record<Section, string>> = {
@@ -11,6 +20,7 @@ const TITLES: Readonly<Record<Section, string>> = {
   identification: 'Identification',
   speed: 'Speed',
   memory: 'Memory',
+  api: 'API',
   start: 'From installed to the first result',
 };
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
+import { measureApi } from './api.ts';
 import { measureIdentification } from './identification/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
@@ -20,6 +21,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   identification: measureIdentification,
   speed: measureSpeed,
   memory: measureMemory,
+  api: measureApi,
   start: measureStart,
 };
 

@@ -1,22 +1,92 @@
-import { expect, it } from 'vitest';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { describe, expect, it } from 'vitest';
 import { createApp, ENDPOINTS } from './app.ts';
+import { apiDocument } from './routes/documentation.ts';
 
-const app = createApp(() => {
-  throw new Error('no service is called for the document');
-});
+const noBytes = new ArrayBuffer(0);
+const app = createApp(
+  () => {
+    throw new Error('no service is called for the document');
+  },
+  { version: '1', script: noBytes, styles: noBytes, licences: noBytes },
+);
+const document = apiDocument(app, '1.2.3');
+type Webhooks = Record<string, { post: { parameters: { name: string; in: string }[] } }>;
+/** Every operation, `method path` first. */
+const operations = Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })),
+);
 
-it('describes every endpoint as OpenAPI 3.1', () => {
-  const document = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'rollcall', version: '1' } });
-  const described = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
-    Object.keys(methods ?? {}).map((method) => `${method} ${path}`),
-  );
-  expect(described.sort()).toEqual(ENDPOINTS.map(({ route }) => `${route.method} ${route.path}`).sort());
-  const { schemas = {}, securitySchemes = {} } = document.components ?? {};
-  expect(Object.keys(schemas)).toEqual(expect.arrayContaining(['DiarizeRequest', 'JobResult', 'ApiError']));
-  expect(schemas.DiarizeRequest).toMatchObject({ required: ['url'] });
-  expect(securitySchemes.bearer).toMatchObject({ type: 'http', scheme: 'bearer', bearerFormat: 'JWT' });
-  expect(document.paths?.['/v1/media/upload/{ticket}']?.put?.security).toEqual([]);
-  expect(document.paths?.['/v1/media/upload/{ticket}']?.put?.responses).not.toHaveProperty('429');
-  expect(document.paths?.['/v1/test']?.get?.responses).toHaveProperty('429');
-  expect(document.paths?.['/v1/diarize']?.post?.security).toEqual([{ bearer: [] }]);
+describe('the API document', () => {
+  it('is valid OpenAPI 3.1', async () => {
+    const result = await new Validator().validate(structuredClone(document) as unknown as Record<string, unknown>);
+    expect(result).toEqual({ valid: true });
+  });
+
+  it('describes every endpoint', () => {
+    const names = ENDPOINTS.map(({ route }) => `${route.method} ${route.path}`);
+    const pages = ['get /', 'get /docs', 'get /openapi.json'];
+    expect(operations.map(({ name }) => name).sort()).toEqual([...names, ...pages].sort());
+  });
+
+  it('gives each operation an id of its own, a tag that is described, a summary and its security', () => {
+    const ids = operations.map(({ operationId }) => operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    const tags = document.tags?.map(({ name }) => name) ?? [];
+    expect(tags).toEqual(expect.arrayContaining(['Jobs', 'Media', 'Account', 'Documentation']));
+    for (const tag of tags)
+      expect(
+        operations.some((operation) => operation.tags?.includes(tag)),
+        tag,
+      ).toBe(true);
+    for (const { name, operationId, tags: own, summary, security } of operations) {
+      expect({ name, operationId, own, summary, security }).toEqual({
+        name,
+        operationId: expect.stringMatching(/^[a-z][a-zA-Z0-9]+$/),
+        own: [expect.toBeOneOf(tags)],
+        summary: expect.stringMatching(/\w/),
+        security: expect.toBeOneOf([[], [{ bearer: [] }]]),
+      });
+    }
+    expect(document.paths?.['/v1/media/upload/{ticket}']?.put?.security).toEqual([]);
+    expect(document.paths?.['/v1/diarize']?.post?.security).toEqual([{ bearer: [] }]);
+    expect(document.components?.securitySchemes?.bearer).toMatchObject({ type: 'http', scheme: 'bearer' });
+  });
+
+  it('describes every answer: its headers and, for errors, its body', () => {
+    for (const { name, security, responses } of operations) {
+      const isPublic = security?.length === 0;
+      expect('429' in responses, name).toBe(!isPublic);
+      for (const [status, response] of Object.entries(responses as Record<string, Record<string, object>>)) {
+        const where = `${name} ${status}`;
+        const headers = Object.keys(response.headers);
+        expect(headers, where).toContain('X-Request-Id');
+        expect(headers.includes('X-RateLimit-Remaining'), where).toBe(!isPublic && status !== '401');
+        expect(headers.includes('Retry-After'), where).toBe(status === '429');
+        if (Number(status) < 400) continue;
+        const schema = status === '400' ? 'ValidationError' : 'ApiError';
+        expect(response.content, where).toMatchObject({
+          'application/json': { schema: { $ref: `#/components/schemas/${schema}` } },
+        });
+      }
+    }
+  });
+
+  it('writes nullable fields as OpenAPI 3.1 has them', () => {
+    expect(JSON.stringify(document)).not.toContain('"nullable"');
+    expect(document.components?.schemas?.DiarizeRequest).toMatchObject({
+      required: ['url'],
+      properties: { numSpeakers: { type: ['integer', 'null'], minimum: 1 }, exclusive: { type: ['boolean', 'null'] } },
+    });
+  });
+
+  it('has the job callback as a webhook with its headers', () => {
+    const { parameters } = (document.webhooks as unknown as Webhooks).jobEnded.post;
+    const headers = parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name);
+    expect(headers).toEqual(['X-Request-Timestamp', 'X-Signature', 'x-retry-num', 'x-retry-reason']);
+  });
+
+  it('takes its version from its caller', () => {
+    expect(document.info.version).toBe('1.2.3');
+  });
 });

@@ -1,5 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { getPath } from 'hono/utils/url';
+import { version } from '../package.json';
+import { registerShared } from './contract/api-document.ts';
 import type { AppServices } from './jobs/app-services.ts';
 import { answerHeaders } from './middleware/answer-headers.ts';
 import { authenticate } from './middleware/auth.ts';
@@ -11,6 +13,7 @@ import { refuse } from './middleware/refusals.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
 import { diarize } from './routes/diarize.ts';
+import { type DocsAssets, documentation } from './routes/documentation.ts';
 import { register } from './routes/endpoint.ts';
 import { identify } from './routes/identify.ts';
 import { cancelJob, deleteJob } from './routes/job-endings.ts';
@@ -47,9 +50,11 @@ export const ENDPOINTS = [
 /**
  * The HTTP face of the service.
  * @param services builds what the routes call, once a request, from the request's bindings
+ * @param assets files of the reference page
  */
 export function createApp<Bindings extends object>(
   services: (env: Bindings, ctx: ExecutionContext) => AppServices,
+  assets: DocsAssets,
 ): OpenAPIHono<AppEnv> {
   // `/v1/test/` and `/v1/test` are one address.
   const app = new OpenAPIHono<AppEnv>({ getPath: (request) => getPath(request).replace(/(?<=.)\/+$/, '') });
@@ -61,12 +66,8 @@ export function createApp<Bindings extends object>(
   });
   app.use(requestLog);
 
-  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
-    type: 'http',
-    scheme: 'bearer',
-    bearerFormat: 'JWT',
-  });
-  register(app, ENDPOINTS);
+  registerShared(app.openAPIRegistry);
+  register(app, [...ENDPOINTS, ...documentation(app, version, assets)]);
 
   // Whoever holds no key learns nothing about which addresses exist.
   app.all('/v1/*', authenticate, countRequest());

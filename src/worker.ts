@@ -1,4 +1,5 @@
 import { createApp } from './app.ts';
+import { docsAssets } from './docs-assets.ts';
 import type { Env } from './env.ts';
 import { expire } from './jobs/expire.ts';
 import { handleDeadLetter, handleMessage } from './jobs/handle.ts';
@@ -16,7 +17,7 @@ const DEAD_LETTER_QUEUE = 'rollcall-dead';
 /** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
 const BOOT_CRON = '@boot';
 
-const app = createApp(appServices);
+const app = createApp(appServices, docsAssets);
 const mutex = new Mutex();
 
 export default {

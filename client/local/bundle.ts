@@ -114,6 +114,8 @@ type Module = { type: 'ESModule' | 'CompiledWasm' | 'Data' | 'Text'; path: strin
 function listModules(bundleDir: string): Module[] {
   const typeOf = (name: string): Module['type'] | undefined => {
     if (name.endsWith('.wasm')) return 'CompiledWasm';
+    // Files that the Worker serves as they are.
+    if (name.includes('swagger-ui')) return 'Data';
     if (name.endsWith('.onnx') || name.endsWith('.bin')) return 'Data';
     if (/\.(txt|html|sql|css)$/.test(name)) return 'Text';
     return undefined;

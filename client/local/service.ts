@@ -30,6 +30,8 @@ export interface LocalServiceOptions {
   readonly root?: string;
   /** Opens workerd's inspector there, for measurements. */
   readonly inspectorPort?: number;
+  /** Another Worker in the same workerd, for measurements: an ES module, and the route (`*` + path) under which it answers. */
+  readonly beside?: { readonly script: string; readonly route: string };
   /** Gets what the Worker writes to its log, line by line as workerd prints it. */
   readonly onLog?: (text: string) => void;
   /** workerd ended by itself (crashed or was killed); the service is gone and can be started again. */
@@ -75,7 +77,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     const bindings = { ...worker.bindings, ALLOW_LOOPBACK: '1', SIGNING_KEY: signingKey, ...options.vars };
     const workerOptions = { ...worker, bindings } as WorkerOptions;
     const shared = { inspectorPort: options.inspectorPort, ...sharedOptions(stateDir, port, log, died) };
-    miniflare = await leavingSignalsAlone(() => new Miniflare({ ...shared, ...workerOptions }));
+    const workers = [workerOptions, ...besides(options)];
+    miniflare = await leavingSignalsAlone(() => new Miniflare({ ...shared, workers }));
     await miniflare.ready;
     const service = await prepare(miniflare, { root, stateDir, port, signingKey, log });
     const stop = async (): Promise<void> => {
@@ -90,6 +93,10 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     forgetOwner(stateDir);
     throw error;
   }
+}
+
+function besides({ beside }: LocalServiceOptions): WorkerOptions[] {
+  return beside ? [{ name: 'beside', modules: true, script: beside.script, routes: [beside.route] }] : [];
 }
 
 interface Prepared {

@@ -28,7 +28,7 @@ const transcriptionConfigSchema = z
           error: () => `must be one of: ${TRANSCRIPTION_MODELS.join(', ')}`,
         })
         .nullish()
-        .openapi({ enum: [...TRANSCRIPTION_MODELS], default: DEFAULT_TRANSCRIPTION_MODEL }),
+        .openapi({ enum: [...TRANSCRIPTION_MODELS, null], default: DEFAULT_TRANSCRIPTION_MODEL }),
       language: optionalText().openapi({
         example: 'de',
         description: 'Name or ISO 639 code; told from the audio if absent.',
@@ -49,7 +49,7 @@ export const diarizeBodySchema = z
     transcription: optionalFlag(),
     transcriptionConfig: transcriptionConfigSchema.nullish(),
   })
-  .openapi('DiarizeRequest');
+  .openapi('DiarizeRequest', { example: { url: 'https://example.com/meeting.mp3', exclusive: true } });
 
 /** A validated request with its defaults filled in; what a job stores. */
 export interface DiarizeRequest extends JobFields, DiarizationFields {

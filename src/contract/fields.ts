@@ -15,10 +15,18 @@ const URL_TOO_LONG = `must be at most ${URL_MAX_CHARS} characters`;
 export const sourceUrl = () =>
   requiredText()
     .refine((url) => url.length <= URL_MAX_CHARS || /^data:/i.test(url), URL_TOO_LONG)
-    .openapi({ example: 'https://example.com/meeting.mp3' });
+    .openapi({
+      example: 'https://example.com/meeting.mp3',
+      description: 'Address of the recording: http, https, media, or data with at most 8 MiB of audio.',
+      pattern: '^(https?://|media://|data:)',
+    });
 
 export const optionalWebhook = () =>
-  requiredText().max(URL_MAX_CHARS, URL_TOO_LONG).nullish().openapi({ example: 'https://example.com/done' });
+  requiredText().max(URL_MAX_CHARS, URL_TOO_LONG).nullish().openapi({
+    example: 'https://example.com/done',
+    description: 'Gets the result when the job has ended; https.',
+    pattern: '^https?://',
+  });
 
 export const optionalText = () => requiredText().nullish();
 
@@ -54,7 +62,11 @@ export const optionalMetadata = () =>
       }
     })
     .nullish()
-    .openapi({ example: { call: '4711' } });
+    .openapi({
+      example: { call: '4711' },
+      maxProperties: METADATA_MAX_ENTRIES,
+      description: `Strings of your own, returned with the job; keys of 1 to ${METADATA_MAX_KEY_CHARS} characters.`,
+    });
 
 /** The body as an object, or undefined where it is anything else (an array, a string, null). */
 export function asObject(body: unknown): Record<string, unknown> | undefined {

@@ -9,7 +9,7 @@ export const jobStatusSchema = z
 
 export const jobCreatedSchema = z
   .object({ jobId: z.string(), status: jobStatusSchema, warning: z.string().optional() })
-  .openapi('JobCreated');
+  .openapi('JobCreated', { example: { jobId: '89266a74-7538-4e62-aed4-602f160c518f', status: 'created' } });
 export type JobCreated = z.infer<typeof jobCreatedSchema>;
 
 /** `output` is an object or absent, never null: clients look into it without asking. */
@@ -22,7 +22,15 @@ export const jobResultSchema = z
     metadata: z.record(z.string(), z.string()).optional(),
     output: z.union([identifyOutputSchema, diarizeOutputSchema, voiceprintOutputSchema, errorOutputSchema]).optional(),
   })
-  .openapi('JobResult');
+  .openapi('JobResult', {
+    example: {
+      jobId: '89266a74-7538-4e62-aed4-602f160c518f',
+      status: 'succeeded',
+      createdAt: '2026-01-05T09:30:00.123Z',
+      updatedAt: '2026-01-05T09:30:07.456Z',
+      output: { diarization: [{ speaker: 'SPEAKER_00', start: 0.8, end: 4.62 }] },
+    },
+  });
 export type JobResult = z.infer<typeof jobResultSchema>;
 
 export const jobListSchema = z
@@ -47,7 +55,7 @@ export const jobListQuerySchema = z.object({
 });
 
 export const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
-const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
+export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
 /** Whether a header's value may be used as an idempotency key: 1 to 255 printable ASCII characters. */
 export function isIdempotencyKey(value: string): boolean {

@@ -22,7 +22,12 @@ export const mediaBodySchema = z
   .object({
     url: requiredText()
       .refine((url) => mediaName(url) !== undefined, MEDIA_NAME_RULE)
-      .openapi({ example: 'media://meetings/monday' }),
+      .openapi({
+        example: 'media://meetings/monday',
+        description: 'A name of your own, without two dots in a row.',
+        maxLength: MEDIA_URL_MAX_CHARS,
+        pattern: '^media://(?!.*\\.\\.)[a-zA-Z0-9\\-_./]+$',
+      }),
   })
   .openapi('MediaRequest');
 

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { type FieldError, onePerField, type Parsed } from '../contract/errors.ts';
-import { IDEMPOTENCY_KEY_HEADER, type JobCreated, jobCreatedSchema } from '../contract/jobs.ts';
+import { IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_HEADER, type JobCreated, jobCreatedSchema } from '../contract/jobs.ts';
 import type { AppServices, JobSpec } from '../jobs/app-services.ts';
 import { canPay } from '../middleware/credit.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
@@ -11,6 +11,7 @@ import { idempotency, idempotencyKeyErrors } from './idempotency.ts';
 /** What makes the three endpoints that start jobs different from each other. */
 export interface JobEndpoint {
   readonly path: string;
+  readonly operationId: string;
   readonly summary: string;
   readonly bodySchema: z.ZodType;
   /** Reads the body; finds every faulty field at once. */
@@ -18,14 +19,21 @@ export interface JobEndpoint {
 }
 
 /** POST to an endpoint that starts a job. The order of the checks is the contract's (§5). */
-export function createJobEndpoint({ path, summary, bodySchema, parse }: JobEndpoint): Endpoint {
+export function createJobEndpoint({ path, operationId, summary, bodySchema, parse }: JobEndpoint): Endpoint {
   return endpoint(
     {
       method: 'post',
       path,
+      operationId,
       summary,
       request: {
-        headers: z.object({ [IDEMPOTENCY_KEY_HEADER]: z.string().min(1).max(255).optional() }),
+        headers: z.object({
+          [IDEMPOTENCY_KEY_HEADER]: z
+            .string()
+            .regex(IDEMPOTENCY_KEY)
+            .optional()
+            .openapi({ description: 'The same key with the same request gives the same job for 24 hours.' }),
+        }),
         body: { required: true, content: { 'application/json': { schema: bodySchema } } },
       },
       responses: {

@@ -6,6 +6,7 @@ import { authenticate, requireScope } from '../middleware/auth.ts';
 import type { AppContext, AppEnv, AppMiddleware } from '../middleware/context.ts';
 import { countRequest } from '../middleware/rate-limit.ts';
 import { type Refusal, refuse } from '../middleware/refusals.ts';
+import { described } from './describe.ts';
 
 /** Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the credential). */
 export type Access = Scope | 'any key' | 'public';
@@ -21,7 +22,7 @@ export type Check = (c: AppContext) => Refusal | Work | Promise<Refusal | Work>;
 
 /** One endpoint: what the API document says about it, who may call it, and what it does. */
 export interface Endpoint {
-  readonly route: RouteConfig & { getRoutingPath(): string };
+  readonly route: RouteConfig & { getRoutingPath(): string; readonly hide?: boolean };
   readonly access: Access;
   readonly check: Check;
 }
@@ -35,7 +36,6 @@ const ERROR_DESCRIPTIONS = {
   413: 'Body too large',
   415: 'The body is not JSON',
   416: 'The file has no such part',
-  429: 'Too many requests: see Retry-After',
 } as const;
 type ErrorStatus = keyof typeof ERROR_DESCRIPTIONS;
 
@@ -51,11 +51,10 @@ export function errorResponses(...statuses: readonly (400 | ErrorStatus)[]): Rou
   );
 }
 
-/** Declares an endpoint; every one that is not public wants a bearer key and has a rate limit, in the API document too. */
+/** Declares an endpoint; every one that is not public wants a bearer key, in the API document too. */
 export function endpoint(route: RouteConfig, access: Access, check: Check): Endpoint {
-  const isPublic = access === 'public';
-  const responses = { ...route.responses, ...(isPublic ? {} : errorResponses(429)) };
-  return { route: createRoute({ security: isPublic ? [] : [{ bearer: [] }], ...route, responses }), access, check };
+  const security = access === 'public' ? [] : [{ bearer: [] }];
+  return { route: createRoute({ security, ...route }), access, check };
 }
 
 /**
@@ -68,7 +67,7 @@ export function endpoint(route: RouteConfig, access: Access, check: Check): Endp
 export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
   const methodsByPath = new Map<string, { methods: string[]; access: Access }>();
   for (const { route, access, check } of endpoints) {
-    app.openAPIRegistry.registerPath(route);
+    if (!route.hide) app.openAPIRegistry.registerPath(described(route, access === 'public'));
     const path = route.getRoutingPath();
     app.on([route.method.toUpperCase()], [path], ...guards(access, path), answer(check));
     const known = methodsByPath.get(path) ?? { methods: [], access };

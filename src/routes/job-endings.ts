@@ -10,6 +10,7 @@ export const cancelJob = endpoint(
   {
     method: 'post',
     path: '/v1/jobs/{jobId}/cancel',
+    operationId: 'cancelJob',
     summary: 'Cancel a job',
     request: { params },
     responses: {
@@ -35,6 +36,7 @@ export const deleteJob = endpoint(
   {
     method: 'delete',
     path: '/v1/jobs/{jobId}',
+    operationId: 'deleteJob',
     summary: 'Delete a job',
     request: { params },
     responses: { 204: { description: 'The job is gone' }, ...errorResponses(401, 403, 404) },

@@ -16,6 +16,7 @@ export const jobEvents = endpoint(
   {
     method: 'get',
     path: '/v1/jobs/{jobId}/events',
+    operationId: 'watchJob',
     summary: 'Watch a job',
     request: {
       params: z.object({ jobId: z.string() }),

@@ -5,11 +5,12 @@ import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 const DEFAULT_LIMIT = 10;
 
 /** The account's jobs, newest first, a page at a time. */
-function listAt(path: string): Endpoint {
+function listAt(path: string, operationId: string): Endpoint {
   return endpoint(
     {
       method: 'get',
       path,
+      operationId,
       summary: 'List jobs',
       request: { query: jobListQuerySchema },
       responses: {
@@ -39,6 +40,6 @@ function listAt(path: string): Endpoint {
 }
 
 /** GET /v2/jobs */
-export const listJobs = listAt('/v2/jobs');
+export const listJobs = listAt('/v2/jobs', 'listJobs');
 /** GET /v1/jobs: the same list under the prefix of all other addresses. */
-export const listJobsV1 = listAt('/v1/jobs');
+export const listJobsV1 = listAt('/v1/jobs', 'listJobsV1');

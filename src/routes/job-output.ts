@@ -7,6 +7,7 @@ export const jobOutput = endpoint(
   {
     method: 'get',
     path: '/v1/jobs/{jobId}/output',
+    operationId: 'getJobOutput',
     summary: 'Download the output of a job',
     request: {
       params: z.object({ jobId: z.string() }),

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { headerRefs } from '../contract/api-document.ts';
 import { type JobResult, jobResultSchema } from '../contract/jobs.ts';
 import type { ErrorOutput } from '../contract/outputs.ts';
 import type { JobView } from '../jobs/app-services.ts';
@@ -11,10 +12,15 @@ export const readJob = endpoint(
   {
     method: 'get',
     path: '/v1/jobs/{jobId}',
+    operationId: 'getJob',
     summary: 'Read a job',
     request: { params: z.object({ jobId: z.string() }) },
     responses: {
-      200: { description: 'The job', content: { 'application/json': { schema: jobResultSchema } } },
+      200: {
+        description: 'The job',
+        headers: headerRefs('X-Job-Progress'),
+        content: { 'application/json': { schema: jobResultSchema } },
+      },
       ...errorResponses(401, 403, 404),
     },
   },

@@ -6,6 +6,7 @@ export const keyTest = endpoint(
   {
     method: 'get',
     path: '/v1/test',
+    operationId: 'testKey',
     summary: 'Test a key',
     responses: {
       200: { description: 'The key works', content: { 'application/json': { schema: keyTestSchema } } },

@@ -9,6 +9,7 @@ export const createDownload = endpoint(
   {
     method: 'post',
     path: '/v1/media/output',
+    operationId: 'createDownload',
     summary: 'Get a download address for a recording',
     request: { body: { required: true, content: { 'application/json': { schema: mediaBodySchema } } } },
     responses: {
@@ -34,6 +35,7 @@ export const download = endpoint(
   {
     method: 'get',
     path: '/v1/media/download/{ticket}',
+    operationId: 'download',
     summary: 'Download a recording',
     request: {
       params: z.object({ ticket: z.string() }),

@@ -10,6 +10,7 @@ export const createUpload = endpoint(
   {
     method: 'post',
     path: '/v1/media/input',
+    operationId: 'createUpload',
     summary: 'Get an upload address for a recording',
     request: { body: { required: true, content: { 'application/json': { schema: mediaBodySchema } } } },
     responses: {
@@ -34,10 +35,15 @@ export const upload = endpoint(
   {
     method: 'put',
     path: '/v1/media/upload/{ticket}',
+    operationId: 'upload',
     summary: 'Upload a recording',
     request: {
       params: z.object({ ticket: z.string() }),
-      body: { required: true, content: { '*/*': { schema: z.string().openapi({ format: 'binary' }) } } },
+      body: {
+        required: true,
+        description: 'The raw bytes, with any Content-Type or none',
+        content: { 'application/octet-stream': {} },
+      },
     },
     responses: { 200: { description: 'Stored' }, ...errorResponses(400, 401, 413) },
   },

@@ -7,6 +7,7 @@ export const readUsage = endpoint(
   {
     method: 'get',
     path: '/v1/usage',
+    operationId: 'getUsage',
     summary: 'What was billed',
     request: {
       query: z.object({

@@ -26,7 +26,7 @@ describe('error bodies', () => {
   it('404 for an address that does not exist, with a key', async () => {
     expectApiError(await service.call('GET', '/v1/nothing-here'), 404);
     expectApiError(await service.call('GET', '/nothing-here'), 404);
-    expectApiError(await service.call('GET', '/', { key: null }), 404);
+    expectApiError(await service.call('GET', '/nothing-here', { key: null }), 404);
   });
 
   it('405 with Allow for another method', async () => {

@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs';
+import { decodeFile } from '../../bench/recordings.ts';
+import type { Turn } from '../../client/sdk/types.ts';
+import { audioPorts } from './audio.ts';
+import { conversation } from './local-process.ts';
+import { readRttm } from './score.ts';
+import { wav16 } from './wav.ts';
+
+const SAMPLE_RATE_HZ = 16_000;
+
+/** Who really speaks when in the conversation fixture. */
+export const conversationTurns = (): Turn[] => readRttm(readFileSync(conversation.replace(/mp3$/, 'rttm'), 'utf8'));
+
+/** The conversation fixture as samples at 16 kHz. */
+export const conversationSamples = (): Promise<Float32Array> => decodeFile(conversation, audioPorts());
+
+/** What one speaker of the conversation says by himself, one turn after another, as a WAV file of at most `maxSeconds`. */
+export async function voiceSample(speaker: string, maxSeconds = 12): Promise<Uint8Array> {
+  const samples = await conversationSamples();
+  const turns = conversationTurns();
+  const alone = turns.filter(
+    (turn) =>
+      turn.speaker === speaker &&
+      turns.every((other) => other.speaker === speaker || other.end <= turn.start || other.start >= turn.end),
+  );
+  const parts = alone.flatMap(({ start, end }) => [
+    ...samples.subarray(Math.round(start * SAMPLE_RATE_HZ), Math.round(end * SAMPLE_RATE_HZ)),
+  ]);
+  return wav16(parts.slice(0, maxSeconds * SAMPLE_RATE_HZ), SAMPLE_RATE_HZ);
+}
