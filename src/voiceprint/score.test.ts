@@ -11,7 +11,7 @@ const voice = (embedding: Float32Array, secondsAlone = 10): SpeakerVoice => ({
   embedding,
   secondsAlone,
 });
-const parameters = { slope: 2, offset: -0.5, secondsPerObservation: 5, maxObservations: 3 };
+const parameters = { score: 'plda' as const, slope: 2, offset: -0.5, secondsPerObservation: 5, maxObservations: 3 };
 
 /** The identity: features are the embeddings times √2, the variance between speakers 4 and 1. */
 const plda: Plda = {
@@ -27,7 +27,8 @@ const plda: Plda = {
 describe('without a PLDA', () => {
   it('is a logistic map of the cosine similarity', () => {
     const [a, b] = [voice(unit(1, 0)), voice(unit(1, 1))];
-    const odds = logOddsOf([a], [a, b], parameters, undefined);
+    const odds = logOddsOf([a], [a, b], { ...parameters, score: 'cosine' }, undefined);
+    expect(() => logOddsOf([a], [b], parameters, undefined)).toThrow(/PLDA/);
     expect(odds[0]).toBeCloseTo(2 - 0.5, 6);
     expect(odds[1]).toBeCloseTo(2 * Math.SQRT1_2 - 0.5, 6);
   });

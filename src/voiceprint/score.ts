@@ -2,6 +2,8 @@ import { type Plda, project, type SpeakerVoice } from '../diarization/index.ts';
 
 /** How scores of an embedder become probabilities; fitted by `training/calibration/identification.py`. */
 export interface IdentificationParameters {
+  /** What voices are compared by; `plda` needs that of the embedder. */
+  readonly score: 'plda' | 'cosine';
   /** Log-odds of being the same speaker: `slope · score + offset`. */
   readonly slope: number;
   readonly offset: number;
@@ -13,6 +15,7 @@ export interface IdentificationParameters {
 
 /** For embedders without values of their own: cosine similarities around 0.45 are as likely the same speaker as not. */
 export const DEFAULT_IDENTIFICATION: IdentificationParameters = {
+  score: 'cosine',
   slope: 16,
   offset: -7.2,
   secondsPerObservation: 4,
@@ -23,8 +26,8 @@ export const DEFAULT_IDENTIFICATION: IdentificationParameters = {
 const MAX_LOG_ODDS = 12;
 
 /**
- * Calibrated log-odds that two voices are one person's. With a PLDA the score is its log-likelihood ratio of means of several
- * observations (Prince and Elder, 2007), else the cosine similarity; then a logistic map (Platt scaling).
+ * Calibrated log-odds that two voices are one person's. The score of a PLDA is the log-likelihood ratio of means of several
+ * observations (Prince and Elder, 2007). A logistic map (Platt scaling) makes log-odds of it, or of the cosine similarity.
  *
  * @param probes and `references` voices of one embedder; an empty embedding, which nothing is known about, scores lowest
  * @returns [probes, references]
@@ -35,8 +38,9 @@ export function logOddsOf(
   parameters: IdentificationParameters,
   plda: Plda | undefined,
 ): Float64Array {
+  if (parameters.score === 'plda' && plda === undefined) throw new Error('the PLDA of the embedder is missing');
   const score =
-    plda === undefined ? cosineScores(probes, references) : pldaScores(probes, references, parameters, plda);
+    parameters.score === 'plda' ? pldaScores(probes, references, parameters, plda!) : cosineScores(probes, references);
   return Float64Array.from({ length: probes.length * references.length }, (_, index) => {
     const [row, column] = [Math.floor(index / references.length), index % references.length];
     if (probes[row]!.embedding.length === 0 || references[column]!.embedding.length === 0) return -MAX_LOG_ODDS;

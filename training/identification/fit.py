@@ -144,7 +144,7 @@ def main() -> None:
     for count, confidence, share in bins_of(values, check):
         print(f"  {count:5d} pairs, confidence {confidence:5.1f}, same person {share:5.1f} %")
     parameters = dict(slope=slope, offset=offset, secondsPerObservation=per_observation, maxObservations=most)
-    print(json.dumps({key: round(value, 4) for key, value in parameters.items()}))
+    print(json.dumps({"score": "plda", **{key: round(value, 4) for key, value in parameters.items()}}))
     if options.svg:
         draw(bins_of(values, check), options.svg)
 

@@ -165,6 +165,9 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       ? {}
       : { identification: identification(entry.identification, `${at}.identification`) };
   const plda = files.plda === undefined ? {} : { plda: file(files.plda, `${at}.files.plda`) };
+  if (fitted.identification?.score === 'plda' && files.plda === undefined) {
+    throw fault(`${at}.identification.score`, 'needs a PLDA');
+  }
   if (entry.form === 'whole') {
     return { ...shared, ...fitted, form: 'whole', files: { model: file(files.model, `${at}.files.model`), ...plda } };
   }
@@ -190,7 +193,9 @@ function identification(value: unknown, at: string): IdentificationParameters {
     if (typeof found !== 'number' || !Number.isFinite(found)) throw fault(`${at}.${name}`, 'must be a number');
     return found;
   };
+  if (entry.score !== 'plda' && entry.score !== 'cosine') throw fault(`${at}.score`, 'must be "plda" or "cosine"');
   return {
+    score: entry.score,
     slope: number('slope'),
     offset: number('offset'),
     secondsPerObservation: number('secondsPerObservation'),
