@@ -83,7 +83,13 @@ describe('the API document', () => {
   it('has the job callback as a webhook with its headers', () => {
     const { parameters } = (document.webhooks as unknown as Webhooks).jobEnded.post;
     const headers = parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name);
-    expect(headers).toEqual(['X-Request-Timestamp', 'X-Signature', 'x-retry-num', 'x-retry-reason']);
+    expect(headers).toEqual([
+      'X-Request-Timestamp',
+      'X-Signature',
+      'X-Signature-Previous',
+      'x-retry-num',
+      'x-retry-reason',
+    ]);
   });
 
   it('takes its version from its caller', () => {

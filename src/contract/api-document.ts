@@ -100,6 +100,11 @@ const callbackHeaders = z.object({
     .openapi({
       description: "Hex HMAC-SHA256 of `v0:{X-Request-Timestamp}:{raw body}` with the account's webhook secret.",
     }),
+  'X-Signature-Previous': z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional()
+    .openapi({ description: 'The same with the secret of before, for 24 hours after the secret was changed.' }),
   'x-retry-num': z
     .string()
     .regex(/^[1-3]$/)

@@ -1,21 +1,22 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type IdentifyOutput, identifyOutputSchema, voiceprintOutputSchema } from '../../src/contract/outputs.ts';
 import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
-import { conversationMp3, conversationTurns, conversationVoices } from '../helpers/conversation.ts';
+import { conversation } from '../helpers/local-process.ts';
+import { conversationTurns, voiceSample } from '../helpers/voices.ts';
 import { wav16 } from '../helpers/wav.ts';
 import { type Answer, type ContractService, faultyFields, startContractService } from './service.ts';
 
 const PEOPLE = ['adam', 'beth', 'carl'];
 
 let service: ContractService;
-let voices: Awaited<ReturnType<typeof conversationVoices>>;
 const prints: Record<string, string> = {};
 
 beforeAll(async () => {
-  [service, voices] = await Promise.all([startContractService(), conversationVoices()]);
-  await upload('conversation', conversationMp3());
+  service = await startContractService();
+  await upload('conversation', new Uint8Array(readFileSync(conversation)));
   for (const name of PEOPLE) {
-    await upload(name, voices.clip(name, 12));
+    await upload(name, await voiceSample(name));
     const job = await run('/v1/voiceprint', { url: `media://${name}` });
     expect(job).toMatchObject({ status: 'succeeded' });
     prints[name] = job.output.voiceprint;
@@ -47,7 +48,7 @@ const identify = (extra: object): Promise<Answer['body']> =>
 function rightShare({ identification }: IdentifyOutput): number {
   let right = 0;
   let total = 0;
-  for (const { name, start, end } of conversationTurns()) {
+  for (const { speaker: name, start, end } of conversationTurns()) {
     total += end - start;
     for (const turn of identification) {
       if (turn.speaker === `${name} ☺`) right += Math.max(0, Math.min(end, turn.end) - Math.max(start, turn.start));
@@ -79,10 +80,10 @@ describe('a voiceprint job', () => {
     await upload('silence', new Uint8Array(wav16(new Float32Array(16000 * 3), 16000)));
     const silent = await run('/v1/voiceprint', { url: 'media://silence' });
     expect(silent).toMatchObject({ status: 'failed', output: { code: 'no_speech' } });
-    await upload('short', voices.clip('beth', 0.7));
+    await upload('short', await voiceSample('beth', 0.7));
     const short = await run('/v1/voiceprint', { url: 'media://short' });
     expect(short).toMatchObject({ status: 'failed', output: { code: 'too_little_speech' } });
-    await upload('little', voices.clip('beth', 2.5));
+    await upload('little', await voiceSample('beth', 2.5));
     const little = await run('/v1/voiceprint', { url: 'media://little' });
     expect(little).toMatchObject({ status: 'succeeded', output: { warning: expect.stringMatching(/10 to 30 s/) } });
   });
@@ -96,7 +97,7 @@ describe('a voiceprint job', () => {
   it('is billed as one voiceprint', async () => {
     const { accountId, token } = await service.newKey({ account: 'prints', creditSeconds: 100 });
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://v' }, key: token });
-    await service.call('PUT', body.url, { key: null, body: voices.clip('carl', 8) });
+    await service.call('PUT', body.url, { key: null, body: await voiceSample('carl', 8) });
     expect(await run('/v1/voiceprint', { url: 'media://v' }, token)).toMatchObject({ status: 'succeeded' });
     const usage = 'SELECT kind, billed_seconds FROM usage_records WHERE account_id = ?';
     expect(await service.run(usage, accountId)).toEqual([{ kind: 'voiceprint', billed_seconds: 0 }]);
@@ -107,7 +108,7 @@ describe('a voiceprint job', () => {
 
 /** Two voices after one another, under 30 s. */
 async function twoPeople(): Promise<Uint8Array> {
-  const [adam, beth] = [voices.clip('adam', 8), voices.clip('beth', 8)];
+  const [adam, beth] = await Promise.all([voiceSample('adam', 8), voiceSample('beth', 8)]);
   const samples = [adam, beth].flatMap((file) => Array.from(new Int16Array(file.slice(44).buffer), (v) => v / 32768));
   return wav16(samples, 16000);
 }

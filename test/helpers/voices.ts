@@ -15,7 +15,7 @@ export const conversationTurns = (): Turn[] => readRttm(readFileSync(conversatio
 export const conversationSamples = (): Promise<Float32Array> => decodeFile(conversation, audioPorts());
 
 /** What one speaker of the conversation says by himself, one turn after another, as a WAV file of at most `maxSeconds`. */
-export async function voiceSample(speaker: string, maxSeconds = 12): Promise<Uint8Array> {
+export async function voiceSample(speaker: string, maxSeconds = 12): Promise<Uint8Array<ArrayBuffer>> {
   const samples = await conversationSamples();
   const turns = conversationTurns();
   const alone = turns.filter(
@@ -26,5 +26,5 @@ export async function voiceSample(speaker: string, maxSeconds = 12): Promise<Uin
   const parts = alone.flatMap(({ start, end }) => [
     ...samples.subarray(Math.round(start * SAMPLE_RATE_HZ), Math.round(end * SAMPLE_RATE_HZ)),
   ]);
-  return wav16(parts.slice(0, maxSeconds * SAMPLE_RATE_HZ), SAMPLE_RATE_HZ);
+  return new Uint8Array(wav16(parts.slice(0, maxSeconds * SAMPLE_RATE_HZ), SAMPLE_RATE_HZ));
 }
