@@ -1,0 +1,67 @@
+import type { Plda, SpeakerVoice } from '../diarization/index.ts';
+import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from '../diarization/types.ts';
+import type { IdentificationParameters } from '../voiceprint/index.ts';
+
+/** Most speakers that a stream tells apart (contract §7). */
+export const MAX_LIVE_SPEAKERS = 8;
+
+/** A known voice whose label is reported when it is heard. */
+export interface KnownVoice {
+  readonly label: string;
+  readonly voice: SpeakerVoice;
+}
+
+/** What a stream was asked for; kept with it, also through hibernation. */
+export interface LiveSettings {
+  /** Time between a moment and what is said about it, processing excepted; 300…5000. */
+  readonly latencyMs: number;
+  /** 1…8 */
+  readonly maxSpeakers: number;
+  readonly voices: readonly KnownVoice[];
+}
+
+/** A speaker begins or ends a turn. Times are seconds from the start of the stream, in whole milliseconds. */
+export interface LiveEvent {
+  readonly kind: 'start' | 'end';
+  /** 0…maxSpeakers − 1, numbered by first appearance; stable within the stream. */
+  readonly speaker: number;
+  readonly timestampSeconds: number;
+  /** On starts, where voices were given: whose voice it is, null for nobody's or not known yet. */
+  readonly match?: string | null;
+}
+
+/** Models and signal processing, shared by all streams of an isolate. */
+export interface LiveEngine {
+  readonly segmentation: SegmentationPort;
+  readonly embedding: EmbeddingPort;
+  readonly filterbank: FilterbankPort;
+  readonly pooling: PoolingPort;
+  readonly plda: Plda | undefined;
+  readonly identification: IdentificationParameters;
+}
+
+/**
+ * Diarization of a stream: samples in, events out. Every end has one earlier start of the same speaker, times never go back within
+ * a speaker, and nothing is open after `finish`. Calls must not overlap.
+ */
+export interface LiveSession {
+  /** Samples received so far. */
+  readonly receivedSamples: number;
+  /**
+   * Takes the next samples, mono at 16 kHz in −1…1, any number, and tells what is known by now.
+   * @param samples finite; the caller replaces what is not
+   */
+  push(samples: Float32Array): Promise<LiveEvent[]>;
+  /** The stream has ended: tells the rest and closes open turns. */
+  finish(): Promise<LiveEvent[]>;
+  /** All that is needed to go on in another isolate: `restore` continues with the same events, to the bit. */
+  snapshot(): Uint8Array;
+}
+
+/** Implemented in `src/live/index.ts` as `createLiveSession`, and `restoreLiveSession(engine, snapshot, pause?)`. */
+export type CreateLiveSession = (
+  engine: LiveEngine,
+  settings: LiveSettings,
+  /** Called between units of work, so that an isolate can answer others. */
+  pause?: () => Promise<void>,
+) => LiveSession;
