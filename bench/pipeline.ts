@@ -1,5 +1,6 @@
 import type { DiarizeOutput } from '../client/sdk/types.ts';
 import {
+  type AnalysisPorts,
   analyseShard,
   assemble,
   type Diarization,
@@ -10,7 +11,6 @@ import {
   type Plda,
   writeOutput,
 } from '../src/diarization/index.ts';
-import type { Engine } from '../src/jobs/ports.ts';
 
 /** Every optional field of the output. */
 export const ALL_FIELDS = {
@@ -33,7 +33,7 @@ const noPause = async (): Promise<void> => undefined;
 /** Runs the models over a whole recording as one shard, and stores the part as the service does. */
 export async function analyse(
   samples: Float32Array,
-  engine: Engine,
+  engine: AnalysisPorts,
   settings: DiarizationSettings,
 ): Promise<PartReader> {
   const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };

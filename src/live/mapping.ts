@@ -59,7 +59,7 @@ export function mapLocals(locals: readonly Local[], speakers: Speakers): Int32Ar
   });
   return assignOptimally(scores, locals.length, columns).map((column) => {
     if (column < labels.length) return labels[column]!;
-    return column < labels.length + locals.length ? speakers.add() : -1;
+    return column < labels.length + locals.length && !speakers.isFull ? speakers.add() : -1;
   });
 }
 

@@ -51,13 +51,13 @@ export const LIVE = {
   reclusterEverySeconds: 10,
 
   /** How much having been somebody a moment ago counts beside sounding like them. */
-  continuityWeight: 0.5,
+  continuityWeight: 0.25,
   /** Somebody who is less like everybody known is new… */
   newSpeakerSimilarity: 0.3,
   /** …once so much speech was heard. */
-  minNewSpeakerSeconds: 1,
+  minNewSpeakerSeconds: 1.5,
   /** Without an embedding a speaker is held back for so long at most. */
-  maxPendingSeconds: 0.8,
+  maxPendingSeconds: 1.2,
 
   /** Pauses up to this long become part of a turn where they can be seen. */
   minOffSeconds: 0.24,

@@ -1,0 +1,150 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { analyse } from '../../bench/pipeline.ts';
+import { decodeFile } from '../../bench/recordings.ts';
+import { audioPorts, random } from '../../test/helpers/audio.ts';
+import { liveEngine, turnsOf } from '../../test/helpers/live-engine.ts';
+import { errorRate } from '../../test/helpers/score.ts';
+import { conversationSamples, conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
+import { assemble, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
+import { createLiveSession, type LiveEngine, type LiveEvent, type LiveSession, restoreLiveSession } from './index.ts';
+
+const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [] };
+const FRAME = 1600;
+
+let engine: LiveEngine;
+let samples: Float32Array;
+let events: LiveEvent[];
+beforeAll(async () => {
+  [engine, samples] = await Promise.all([liveEngine(), conversationSamples()]);
+  events = await stream(createLiveSession(engine, SETTINGS), () => FRAME);
+}, 120_000);
+
+/** Sends the samples in pieces of the given sizes, the session being exchanged by `swap` after each. */
+async function stream(
+  first: LiveSession,
+  size: () => number,
+  swap: (session: LiveSession) => LiveSession = (session) => session,
+): Promise<LiveEvent[]> {
+  let session = first;
+  const told: LiveEvent[] = [];
+  for (let at = 0; at < samples.length; ) {
+    const count = Math.min(size(), samples.length - at);
+    told.push(...(await session.push(samples.subarray(at, at + count))));
+    at += count;
+    expect(session.receivedSamples).toBe(at);
+    session = swap(session);
+  }
+  return [...told, ...(await session.finish())];
+}
+
+describe('a live session on a conversation of three', () => {
+  it('tells who speaks when', () => {
+    const turns = turnsOf(events);
+    expect(new Set(turns.map(({ speaker }) => speaker)).size).toBe(3);
+    expect(errorRate(conversationTurns(), turns)).toBeLessThan(0.25);
+    for (const { end } of turns) expect(end).toBeLessThanOrEqual(samples.length / 16000);
+  });
+
+  it('numbers speakers by their first appearance', () => {
+    const order = [...new Set(events.map(({ speaker }) => speaker))];
+    expect(order).toEqual(order.map((_, index) => index));
+  });
+
+  it('tells the same, however the samples are cut', async () => {
+    const next = random(5);
+    expect(await stream(createLiveSession(engine, SETTINGS), () => 1 + Math.floor(next() * 20_000))).toEqual(events);
+  }, 60_000);
+
+  it('goes on in another isolate as if nothing had been', async () => {
+    const next = random(9);
+    const swap = (session: LiveSession) =>
+      next() < 0.05 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
+    expect(await stream(createLiveSession(engine, SETTINGS), () => FRAME, swap)).toEqual(events);
+  }, 60_000);
+
+  it('names known voices when they start to speak', async () => {
+    const voices = await Promise.all(['adam', 'beth'].map(async (label) => ({ label, voice: await voiceOf(label) })));
+    const told = await stream(createLiveSession(engine, { ...SETTINGS, voices }), () => FRAME);
+    const turns = turnsOf(told);
+    expect(turns).toEqual(turnsOf(events));
+    const starts = told.filter(({ kind }) => kind === 'start');
+    for (const { match } of starts) expect(['adam', 'beth', null]).toContain(match);
+    const late = starts.filter(({ timestampSeconds }) => timestampSeconds > 15);
+    const truth = conversationTurns();
+    const named = late.filter(({ match, timestampSeconds: t }) =>
+      truth.some(({ speaker, start, end }) => speaker === match && start - 1 <= t && t <= end),
+    );
+    const known = late.filter(({ timestampSeconds: t }) =>
+      truth.some(({ speaker, start, end }) => speaker !== 'carl' && start - 1 <= t && t <= end),
+    );
+    expect(named.length).toBeGreaterThan(0.5 * known.length);
+  }, 60_000);
+
+  it('says nothing of voices where none were given', () => {
+    for (const event of events) expect(event).not.toHaveProperty('match');
+  });
+});
+
+async function voiceOf(name: string): Promise<SpeakerVoice> {
+  const path = join(mkdtempSync(join(tmpdir(), 'rollcall-voice-')), 'voice.wav');
+  writeFileSync(path, await voiceSample(name));
+  const speech = await decodeFile(path, audioPorts());
+  const settings = settingsOf('precision-2');
+  const part = await analyse(speech, engine, settings);
+  const parts = { count: 1, readEmbeddings: () => part.readEmbeddings(), readFrames: () => part.readFrames() };
+  const options = { voices: true, pldaOf: async () => engine.plda };
+  const result = await assemble(parts, { totalSamples: speech.length }, settings, {}, options);
+  if (!result.ok) throw new Error(result.error.message);
+  return result.value.voices![0]!;
+}
+
+it('has nothing to say about silence, and nothing about no samples', async () => {
+  const session = createLiveSession(engine, SETTINGS);
+  expect(await session.push(new Float32Array(80_000))).toEqual([]);
+  expect(await session.finish()).toEqual([]);
+  expect(await createLiveSession(engine, SETTINGS).finish()).toEqual([]);
+});
+
+it('refuses the snapshot of other models', () => {
+  const snapshot = createLiveSession(engine, SETTINGS).snapshot();
+  const info = { ...engine.segmentation.info, id: 'another' };
+  const other = { ...engine, segmentation: { ...engine.segmentation, info } };
+  expect(() => restoreLiveSession(other, snapshot)).toThrow(/not of another/);
+});
+
+describe('whatever the models say', () => {
+  it.each(Array.from({ length: 30 }, (_, seed) => [seed]))('every end has a start, seed %d', async (seed) => {
+    const next = random(seed + 1);
+    const classes = engine.segmentation.info.classes;
+    /** Classes that last some frames each, as if three people talked at random. */
+    const segmentation = {
+      info: engine.segmentation.info,
+      run: async (window: Float32Array) => {
+        const frames = Math.round(window.length / engine.segmentation.info.frameShiftSamples);
+        const scores = new Float32Array(frames * classes).fill(-9);
+        for (let frame = 0; frame < frames; ) {
+          const [index, length] = [Math.floor(next() * classes), 1 + Math.floor(next() * 60)];
+          for (let f = frame; f < Math.min(frames, frame + length); f++) scores[f * classes + index] = 0;
+          frame += length;
+        }
+        return scores;
+      },
+    };
+    const latencyMs = [300, 500, 1000, 2000, 5000][seed % 5]!;
+    const session = createLiveSession(
+      { ...engine, segmentation },
+      { ...SETTINGS, latencyMs, maxSpeakers: 1 + (seed % 8) },
+    );
+    const told: LiveEvent[] = [];
+    for (let at = 0; at < 20 * 16_000; at += FRAME) {
+      told.push(...(await session.push(Float32Array.from({ length: FRAME }, () => next() - 0.5))));
+    }
+    told.push(...(await session.finish()));
+    const turns = turnsOf(told);
+    expect(turns.length).toBeGreaterThan(0);
+    expect(new Set(turns.map(({ speaker }) => speaker)).size).toBeLessThanOrEqual(1 + (seed % 8));
+  });
+});

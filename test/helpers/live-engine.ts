@@ -1,0 +1,34 @@
+import { nodeEngine } from '../../bench/node-engine.ts';
+import { packOfService, pldaOf } from '../../bench/packs.ts';
+import type { LiveEngine, LiveEvent } from '../../src/live/index.ts';
+import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
+
+/** The service's models in this process. */
+export async function liveEngine(): Promise<LiveEngine> {
+  const pack = packOfService();
+  const identification = pack.pack.embedding.identification ?? DEFAULT_IDENTIFICATION;
+  return { ...(await nodeEngine(pack)), plda: pldaOf(pack), identification };
+}
+
+/** Turns of a stream's events; what is wrong with the events is thrown. */
+export function turnsOf(events: readonly LiveEvent[]): { speaker: string; start: number; end: number }[] {
+  const open = new Map<number, number>();
+  const lastTime = new Map<number, number>();
+  const turns: { speaker: string; start: number; end: number }[] = [];
+  for (const { kind, speaker, timestampSeconds } of events) {
+    if (timestampSeconds < (lastTime.get(speaker) ?? 0)) throw new Error(`speaker ${speaker} goes back in time`);
+    lastTime.set(speaker, timestampSeconds);
+    const start = open.get(speaker);
+    if (kind === 'start') {
+      if (start !== undefined) throw new Error(`speaker ${speaker} starts twice`);
+      open.set(speaker, timestampSeconds);
+    } else {
+      if (start === undefined) throw new Error(`speaker ${speaker} ends without a start`);
+      if (timestampSeconds <= start) throw new Error(`speaker ${speaker} ends before the start`);
+      turns.push({ speaker: `SPEAKER_${speaker}`, start, end: timestampSeconds });
+      open.delete(speaker);
+    }
+  }
+  if (open.size > 0) throw new Error(`left open: ${[...open.keys()].join(', ')}`);
+  return turns;
+}
