@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { nodeAudio } from '../client/audio/ports.ts';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { measureApi } from './api.ts';
@@ -7,7 +8,6 @@ import { measureIdentification } from './identification/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { measureModels } from './models.ts';
-import { nodeAudio } from './node-engine.ts';
 import { type LabelledRecording, loadRecordings } from './recordings.ts';
 import { type Provenance, SECTIONS, type Section, writeReport } from './report.ts';
 import { say } from './shared.ts';
