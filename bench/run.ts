@@ -5,6 +5,7 @@ import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { measureApi } from './api.ts';
 import { measureIdentification } from './identification/index.ts';
+import { measureLive } from './live/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { measureModels } from './models.ts';
@@ -19,6 +20,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   meetings: measureMeetings,
   models: measureModels,
   identification: measureIdentification,
+  live: measureLive,
   speed: measureSpeed,
   memory: measureMemory,
   api: measureApi,
