@@ -25,7 +25,7 @@ export interface ServiceUse {
 export async function withService<T>(work: (session: Session) => Promise<T>, use: ServiceUse = {}): Promise<T> {
   const interrupt = new AbortController();
   onInterrupt(() => interrupt.abort());
-  const target = await openTarget(interrupt.signal);
+  const target = await openTarget(interrupt.signal, use.finishesAfterInterrupt);
   const progress = new Progress();
   const onRateLimit = (waitSeconds: number) => note(`rate limit reached, going on in ${waitSeconds} s`);
   let result: { readonly value: T } | undefined;

@@ -6,7 +6,7 @@ import { RollcallClient } from '../sdk/client.ts';
 import { FRAME_BYTES } from './framer.ts';
 import { type Heard, type LiveServer, startLiveServer } from './live-server.fixture.ts';
 import { nodeWebSocket } from './node.ts';
-import { type OpenOptions, openLiveStream } from './open.ts';
+import { connectLiveStream, type OpenOptions, openLiveStream } from './open.ts';
 import type { LiveStream } from './stream.ts';
 import type { LiveEvent, WebSocketConstructor } from './types.ts';
 
@@ -115,16 +115,16 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
     expect(await read(stream)).toEqual([]);
   });
 
-  it('says when the address is refused', async () => {
-    server = await startLiveServer(() => {});
-    const client = new RollcallClient({ url: server.url, key: 'k' });
-    const { url } = server;
-    client.createLive = async () => ({
-      ok: true,
-      value: { id: 's', url: `${url.replace('http', 'ws')}/v1/live/s?token=used` },
-    });
-    const opened = await openLiveStream(client, { webSocket });
-    expect(opened).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+  it('uses an address once, and says when it is refused', async () => {
+    server = await startLiveServer((socket, text) => text === END && socket.close(1000));
+    const created = await new RollcallClient({ url: server.url, key: 'k' }).createLive();
+    if (!created.ok) throw new Error(created.error.message);
+    const first = await connectLiveStream(created.value, { webSocket });
+    expect(first.ok && (await first.value.end())).toEqual({ kind: 'done' });
+    const second = await connectLiveStream(created.value, { webSocket });
+    expect(second).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+    const nowhere = await connectLiveStream({ id: 's', url: 'no address' }, { webSocket });
+    expect(nowhere).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
   });
 });
 

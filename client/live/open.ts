@@ -1,10 +1,10 @@
 import type { RollcallClient } from '../sdk/client.ts';
-import type { LiveOptions, Outcome } from '../sdk/types.ts';
+import type { LiveCreated, LiveOptions, Outcome } from '../sdk/types.ts';
 import { FRAME_BYTES } from './framer.ts';
 import { LiveStream } from './stream.ts';
 import type { WebSocketConstructor, WebSocketLike } from './types.ts';
 
-export interface OpenOptions extends LiveOptions {
+export interface ConnectionOptions {
   /** Where there is no global WebSocket (Node 20): `nodeWebSocket` of `client/live/node.ts`. */
   readonly webSocket?: WebSocketConstructor;
   /** Audio that may wait in the connection's buffer before `write` waits; at least 0.1, 2 by default. */
@@ -12,6 +12,8 @@ export interface OpenOptions extends LiveOptions {
   /** Longest wait for the connection. */
   readonly timeoutMs?: number;
 }
+
+export type OpenOptions = LiveOptions & ConnectionOptions;
 
 const DEFAULT_BUFFERED_SECONDS = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -24,25 +26,43 @@ const FRAMES_PER_SECOND = 10;
  */
 export async function openLiveStream(
   client: RollcallClient,
-  { webSocket = globalThis.WebSocket, maxBufferedSeconds, timeoutMs, ...request }: OpenOptions = {},
+  { webSocket, maxBufferedSeconds, timeoutMs, ...request }: OpenOptions = {},
 ): Promise<Outcome<LiveStream>> {
-  if (!webSocket) throw new Error('this platform has no WebSocket: pass one as webSocket');
-  const frames = Math.max(1, Math.round((maxBufferedSeconds ?? DEFAULT_BUFFERED_SECONDS) * FRAMES_PER_SECOND));
+  const connection = { webSocket: webSocketOf(webSocket), maxBufferedSeconds, timeoutMs };
   const created = await client.createLive(request);
-  if (!created.ok) return created;
-  const { id, url } = created.value;
+  return created.ok ? connectLiveStream(created.value, connection) : created;
+}
+
+/**
+ * Connects to a stream that was created elsewhere, as by a server that gives a page the address and keeps the key. Never throws
+ * for what the network or the service does.
+ *
+ * @throws Error without any WebSocket in the platform
+ */
+export async function connectLiveStream(
+  { id, url }: LiveCreated,
+  { webSocket, maxBufferedSeconds = DEFAULT_BUFFERED_SECONDS, timeoutMs = DEFAULT_TIMEOUT_MS }: ConnectionOptions = {},
+): Promise<Outcome<LiveStream>> {
+  const frames = Math.max(1, Math.round(maxBufferedSeconds * FRAMES_PER_SECOND));
+  const constructor = webSocketOf(webSocket);
   let socket: WebSocketLike;
   try {
-    socket = new webSocket(url);
+    socket = new constructor(url);
   } catch {
     return unreachable('The service gave an address that is none.');
   }
   // Before it opens: an event may follow at once.
   const stream = new LiveStream(id, socket, frames * FRAME_BYTES);
-  const failure = await opening(socket, timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const failure = await opening(socket, timeoutMs);
   if (failure === undefined) return { ok: true, value: stream };
   stream.abort();
   return unreachable(failure);
+}
+
+function webSocketOf(given: WebSocketConstructor | undefined): WebSocketConstructor {
+  const constructor = given ?? globalThis.WebSocket;
+  if (!constructor) throw new Error('this platform has no WebSocket: pass one as webSocket');
+  return constructor;
 }
 
 /** @returns why it did not open; browsers do not tell the cause */
