@@ -44,10 +44,10 @@ export async function connectLiveStream(
   { webSocket, maxBufferedSeconds = DEFAULT_BUFFERED_SECONDS, timeoutMs = DEFAULT_TIMEOUT_MS }: ConnectionOptions = {},
 ): Promise<Outcome<LiveStream>> {
   const frames = Math.max(1, Math.round(maxBufferedSeconds * FRAMES_PER_SECOND));
-  const constructor = webSocketOf(webSocket);
+  const WebSocketClass = webSocketOf(webSocket);
   let socket: WebSocketLike;
   try {
-    socket = new constructor(url);
+    socket = new WebSocketClass(url);
   } catch {
     return unreachable('The service gave an address that is none.');
   }
@@ -60,9 +60,9 @@ export async function connectLiveStream(
 }
 
 function webSocketOf(given: WebSocketConstructor | undefined): WebSocketConstructor {
-  const constructor = given ?? globalThis.WebSocket;
-  if (!constructor) throw new Error('this platform has no WebSocket: pass one as webSocket');
-  return constructor;
+  const found = given ?? globalThis.WebSocket;
+  if (!found) throw new Error('this platform has no WebSocket: pass one as webSocket');
+  return found;
 }
 
 /** @returns why it did not open; browsers do not tell the cause */
