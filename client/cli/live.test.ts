@@ -70,7 +70,7 @@ describe('npm run live', () => {
     writeFileSync(voice, await voiceSample('adam'));
     const output = join(scratch, 'turns.txt');
     const wishes = ['--voiceprint', `Adam=${voice}`, '--latency', '1500', '--max-speakers', '3'];
-    const run = await live(conversation, '--speed', '2', ...wishes, '--format', 'json');
+    const run = await live(conversation, '--fast', ...wishes, '--format', 'json');
     expect(run).toMatchObject({ code: 0 });
     const { diarization, identification } = JSON.parse(run.stdout);
     expect(identification).toHaveLength(diarization.length);
