@@ -1,5 +1,7 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { nodeWebSocket } from '../../client/live/node.ts';
 import { openLiveStream } from '../../client/live/open.ts';
+import type { LiveClose } from '../../client/live/types.ts';
 import { RollcallClient } from '../../client/sdk/client.ts';
 import { BenchService } from '../bench-service.ts';
 import { percentile } from '../load.ts';
@@ -8,7 +10,7 @@ import { say } from '../shared.ts';
 import { FRAME_SAMPLES, SAMPLE_RATE_HZ } from './observe.ts';
 
 /** An account may have ten streams at once. */
-const STREAMS = [1, 2, 4, 8] as const;
+const STREAMS = [1, 2, 4, 6, 8] as const;
 const SECONDS = 40;
 const FRAME_MS = 100;
 
@@ -19,7 +21,9 @@ export interface ServiceResult {
   /** From an event's own time in the audio, sent in real time, until the client has it. */
   readonly medianMs: number;
   readonly p95Ms: number;
-  /** Streams that did not end as asked, and why. */
+  /** What workerd computed for a second of audio of one stream; undefined where the system does not tell. */
+  readonly cpuMs: number | undefined;
+  /** Why streams did not end as asked, one entry each. */
   readonly failures: readonly string[];
 }
 
@@ -47,6 +51,7 @@ export async function measureService(
     const results: ServiceResult[] = [];
     for (const streams of STREAMS) {
       say(`${streams} streams through the service for ${seconds} s`);
+      const cpuBefore = cpuMsOf(service.workerdPid());
       const runs = await Promise.all(
         Array.from({ length: streams }, (_, index) => {
           const { samples } = long[index % long.length]!;
@@ -54,12 +59,15 @@ export async function measureService(
           return stream(client, piece, latencyMs, (index * FRAME_MS) / streams);
         }),
       );
+      const cpuAfter = cpuMsOf(service.workerdPid());
+      const sentSeconds = runs.reduce((total, run) => total + run.sentSeconds, 0);
       const delays = runs.flatMap((run) => run.delaysMs);
       results.push({
         streams,
         events: delays.length,
         medianMs: delays.length > 0 ? percentile(delays, 0.5) : Number.NaN,
         p95Ms: delays.length > 0 ? percentile(delays, 0.95) : Number.NaN,
+        cpuMs: cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / sentSeconds,
         failures: runs.flatMap(({ failure }) => failure ?? []),
       });
     }
@@ -71,13 +79,14 @@ export async function measureService(
 
 interface Run {
   readonly delaysMs: readonly number[];
+  readonly sentSeconds: number;
   readonly failure: string | undefined;
 }
 
 /** @param afterMs when it begins, so that the frames of several streams are spread evenly */
 async function stream(client: RollcallClient, samples: Float32Array, latencyMs: number, afterMs: number): Promise<Run> {
   const opened = await openLiveStream(client, { latency: latencyMs, webSocket: nodeWebSocket });
-  if (!opened.ok) return { delaysMs: [], failure: opened.error.message };
+  if (!opened.ok) return { delaysMs: [], sentSeconds: 0, failure: opened.error.message };
   const live = opened.value;
   const startedAt = performance.now() + afterMs;
   let ending = false;
@@ -99,5 +108,23 @@ async function stream(client: RollcallClient, samples: Float32Array, latencyMs: 
   ending = true;
   const close = await live.end();
   await listening;
-  return { delaysMs, failure: close.kind === 'done' ? undefined : JSON.stringify(close) };
+  return { delaysMs, sentSeconds: live.sentSeconds, failure: failureOf(close) };
+}
+
+function failureOf(close: LiveClose): string | undefined {
+  if (close.kind === 'done') return undefined;
+  return 'message' in close ? `${close.kind}: ${close.message}` : close.kind;
+}
+
+/** Ticks of /proc are hundredths of a second on every Linux that Node runs on. */
+const TICK_MS = 10;
+
+/** CPU time that a process has used, where /proc tells. */
+function cpuMsOf(pid: number | undefined): number | undefined {
+  const path = `/proc/${pid}/stat`;
+  if (pid === undefined || !existsSync(path)) return undefined;
+  const fields = readFileSync(path, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return TICK_MS * (Number(fields[11]) + Number(fields[12]));
 }

@@ -93,17 +93,20 @@ ${table(['', ''], rows)}`;
 export function serviceTable(results: readonly ServiceResult[] | undefined, latencyMs: number): string {
   if (!results)
     return '**The service itself was not measured:** it has no `POST /v1/live`, or no recording is long enough.';
-  const rows = results.map(({ streams, events, medianMs, p95Ms, failures }) => [
+  const rows = results.map(({ streams, events, medianMs, p95Ms, cpuMs, failures }) => [
     String(streams),
     String(events),
     ms(medianMs),
     ms(p95Ms),
-    failures.length === 0 ? 'none' : failures.join('; '),
+    cpuMs === undefined ? '–' : `${cpuMs.toFixed(0)} ms`,
+    String(failures.length),
   ]);
+  const reasons = [...new Set(results.flatMap(({ failures }) => failures))];
+  const why = reasons.length === 0 ? '' : `\n\nFailed streams: ${reasons.join('; ')}.`;
   return `The real service in workerd (one thread), WebSocket streams at once in real time, latency ${ms(latencyMs)}; from the time that an event names until the client has
 the event. The clients run on the same machine.
 
-${table(['streams', 'events', 'median', 'p95', 'failed streams'], rows)}`;
+${table(['streams', 'events', 'median', 'p95', 'CPU a second of audio', 'failed streams'], rows)}${why}`;
 }
 
 const totalMs = ({ audioMs, computeMs }: EventDelay): number => audioMs + computeMs;
