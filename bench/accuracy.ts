@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
+import { nodeAudio } from '../client/audio/ports.ts';
 import type { DiarizeOutput } from '../client/sdk/types.ts';
 import { settingsOf } from '../src/diarization/index.ts';
 import type { Engine } from '../src/jobs/ports.ts';
 import { renderAccuracy } from './accuracy-tables.ts';
 import { BenchService } from './bench-service.ts';
 import { checkoutWithPack } from './checkout.ts';
-import { nodeAudio, nodeEngine } from './node-engine.ts';
+import { nodeEngine } from './node-engine.ts';
 import { finishWithOracle } from './oracle.ts';
 import {
   type MeasuredPack,

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { decodeFile } from '../client/audio/file.ts';
+import { decoderBytes, nodeAudio } from '../client/audio/ports.ts';
 import { BenchService } from './bench-service.ts';
 import { freePort, HeapProbe, type HeapUsage } from './inspector.ts';
 import { longMp3 } from './long-recording.ts';
-import { decoderBytes, nodeAudio } from './node-engine.ts';
-import { decodeFile, type LabelledRecording } from './recordings.ts';
+import type { LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
 import { LONG_SECONDS, SETTINGS, type Setting } from './speed.ts';

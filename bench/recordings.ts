@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type AudioPorts, type ByteSource, outputSampleCount, probeAudio, readSamples } from '../src/audio/index.ts';
+import { decodeFile } from '../client/audio/file.ts';
+import type { AudioPorts } from '../src/audio/index.ts';
 import { type LabelledSegment, parseSingleFileRttm } from './score/rttm.ts';
 import { sharedPath } from './shared.ts';
 
@@ -17,32 +18,6 @@ export interface LabelledRecording {
   /** 16 kHz mono, decoded by the service's own code */
   readonly samples: Float32Array;
   readonly reference: readonly LabelledSegment[];
-}
-
-/** A file that lies in memory. */
-export function memorySource(bytes: Uint8Array): ByteSource {
-  return {
-    sizeBytes: bytes.length,
-    read: async (offset, length) => bytes.subarray(offset, offset + length),
-  };
-}
-
-/**
- * Decodes a whole file to 16 kHz mono.
- *
- * @throws Error when it is not a recording that the service reads
- */
-export async function decodeFile(path: string, ports: AudioPorts): Promise<Float32Array> {
-  const source = memorySource(readFileSync(path));
-  const probed = await probeAudio(source);
-  if (!probed.ok) throw new Error(`${path}: ${probed.error.message}`);
-  const samples = new Float32Array(outputSampleCount(probed.value));
-  let filled = 0;
-  for await (const block of readSamples(source, probed.value, ports, { startSample: 0, endSample: samples.length })) {
-    samples.set(block, filled);
-    filled += block.length;
-  }
-  return samples;
 }
 
 /** All labelled recordings, in the order of sets and names; undefined where `../shared/audio` is missing. */

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { nodeAudio } from '../client/audio/ports.ts';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { measureApi } from './api.ts';
 import { measureIdentification } from './identification/index.ts';
+import { measureLive } from './live/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { measureModels } from './models.ts';
-import { nodeAudio } from './node-engine.ts';
 import { type LabelledRecording, loadRecordings } from './recordings.ts';
 import { type Provenance, SECTIONS, type Section, writeReport } from './report.ts';
 import { say } from './shared.ts';
@@ -19,6 +20,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   meetings: measureMeetings,
   models: measureModels,
   identification: measureIdentification,
+  live: measureLive,
   speed: measureSpeed,
   memory: measureMemory,
   api: measureApi,

@@ -1,10 +1,11 @@
+import { decodeFile } from '../client/audio/file.ts';
+import { nodeAudio } from '../client/audio/ports.ts';
 import { settingsOf } from '../src/diarization/index.ts';
 import { withTuning } from '../src/diarization/parameters.ts';
 import { BenchService } from './bench-service.ts';
 import { longMp3 } from './long-recording.ts';
-import { nodeAudio } from './node-engine.ts';
 import { packOfService, sherpaModels } from './packs.ts';
-import { decodeFile, type LabelledRecording } from './recordings.ts';
+import type { LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
 import { SherpaDiarizer, sherpaVersion } from './sherpa.ts';

@@ -1,8 +1,9 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
+  abandonedOneShots,
   collect,
   conversation,
   type RunningService,
@@ -16,10 +17,6 @@ import { errorRate, readRttm } from '../../test/helpers/score.ts';
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
 const truth = readRttm(readFileSync(join(root, 'test/fixtures/conversation.rttm'), 'utf8'));
-const oneShots = (): string[] => {
-  const local = join(root, '.wrangler', 'rollcall');
-  return existsSync(local) ? readdirSync(local).filter((name) => name.startsWith('oneshot-')) : [];
-};
 
 let scratch: string;
 let stateDir: string;
@@ -50,7 +47,7 @@ describe('npm run diarize', () => {
     expect(new Set(turns.map(({ speaker }) => speaker)).size).toBe(3);
     expect(turns[0].speaker).toBe('SPEAKER_00');
     expect(errorRate(truth, turns)).toBeLessThan(0.2);
-    expect(oneShots()).toEqual([]);
+    expect(abandonedOneShots()).toEqual([]);
   });
 
   it('uses the service that npm start announced', async () => {
@@ -134,7 +131,7 @@ describe('npm run diarize', () => {
     });
     const { code, stdout } = await collect(child);
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-    expect(oneShots()).toEqual([]);
+    expect(abandonedOneShots()).toEqual([]);
   });
 });
 

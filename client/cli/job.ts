@@ -13,14 +13,19 @@ export interface Session {
   readonly signal: AbortSignal;
 }
 
+export interface ServiceUse {
+  /** The work watches the signal itself and has a result after Ctrl-C, too. */
+  readonly finishesAfterInterrupt?: boolean;
+}
+
 /**
  * Opens the service that a command works with, and closes it however the work ends. After Ctrl-C the process exits, since an
  * upload may still hold a connection.
  */
-export async function withService<T>(work: (session: Session) => Promise<T>): Promise<T> {
+export async function withService<T>(work: (session: Session) => Promise<T>, use: ServiceUse = {}): Promise<T> {
   const interrupt = new AbortController();
   onInterrupt(() => interrupt.abort());
-  const target = await openTarget(interrupt.signal);
+  const target = await openTarget(interrupt.signal, use.finishesAfterInterrupt);
   const progress = new Progress();
   const onRateLimit = (waitSeconds: number) => note(`rate limit reached, going on in ${waitSeconds} s`);
   let result: { readonly value: T } | undefined;
@@ -30,10 +35,8 @@ export async function withService<T>(work: (session: Session) => Promise<T>): Pr
       progress,
       signal: interrupt.signal,
     };
-    result = await untilInterrupted(
-      work(session).then((value) => ({ value })),
-      interrupt.signal,
-    );
+    const working = work(session).then((value) => ({ value }));
+    result = use.finishesAfterInterrupt ? await working : await untilInterrupted(working, interrupt.signal);
   } finally {
     progress.end();
     await target.close();
@@ -71,7 +74,8 @@ async function upload(
   return must(await uploadRecording(client, recording, (sentBytes) => progress.update(sentBytes)));
 }
 
-function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+/** What comes of the work, or undefined when Ctrl-C comes first. */
+export function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const interrupted = new Promise<undefined>((done) => {
     if (signal.aborted) done(undefined);
     signal.addEventListener('abort', () => done(undefined), { once: true });

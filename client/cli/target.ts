@@ -2,6 +2,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { killOrphans, livingOwner } from '../local/owner.ts';
 import { defaultStateDir, localDir } from '../local/paths.ts';
+import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { findAnnounced } from './announcement.ts';
 import { localKey } from './local-key.ts';
 import { CliError, EXIT, note } from './run.ts';
@@ -16,8 +17,12 @@ export interface Target {
 
 const PREFIX = 'oneshot-';
 
-/** The service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else one for the time of the command. */
-export async function openTarget(signal: AbortSignal): Promise<Target> {
+/**
+ * The service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else one for the time of the command.
+ *
+ * @param outlivesInterrupt the command goes on after Ctrl-C, so a service that is started for it does, too
+ */
+export async function openTarget(signal: AbortSignal, outlivesInterrupt = false): Promise<Target> {
   const { ROLLCALL_URL: url, ROLLCALL_KEY: key } = process.env;
   if (url) {
     if (!URL.canParse(url) || !/^https?:/.test(url))
@@ -27,6 +32,7 @@ export async function openTarget(signal: AbortSignal): Promise<Target> {
   }
   const announced = await findAnnounced(defaultStateDir());
   if (announced) return { ...announced, close: async () => {} };
+  if (outlivesInterrupt) keepServiceFromInterrupts();
   return startOneShot(signal);
 }
 

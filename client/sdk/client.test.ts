@@ -59,6 +59,18 @@ describe('RollcallClient', () => {
     expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
   });
 
+  it('creates and reads live streams', async () => {
+    const state = { id: 's/1', status: 'created', startedAt: null, completedAt: null, input: {} };
+    answers = [json(200, { id: 's/1', url: 'ws://x/' }), json(200, state)];
+    const client = new RollcallClient({ url, key: 'k' });
+    expect(await client.createLive({ latency: 500 })).toEqual({ ok: true, value: { id: 's/1', url: 'ws://x/' } });
+    expect(await client.readLive('s/1')).toEqual({ ok: true, value: state });
+    expect(seen.map(({ method, path, body }) => [method, path, body])).toEqual([
+      ['POST', '/v1/live', '{"latency":500}'],
+      ['GET', '/v1/live/s%2F1', ''],
+    ]);
+  });
+
   it('takes an address with /v1 too', async () => {
     answers = [json(200, { status: 'OK', message: 'good key' })];
     expect((await new RollcallClient({ url: `${url}/v1/`, key: 'k' }).test()).ok).toBe(true);

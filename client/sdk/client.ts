@@ -6,6 +6,9 @@ import type {
   JobCreated,
   JobResult,
   JobState,
+  LiveCreated,
+  LiveOptions,
+  LiveState,
   Outcome,
   VoiceprintOptions,
 } from './types.ts';
@@ -94,6 +97,19 @@ export class RollcallClient {
   /** As `diarize`, with names for the speakers whose voiceprints are given. */
   identify(options: IdentifyOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
     return this.call('POST', '/identify', options, { 'Idempotency-Key': idempotencyKey });
+  }
+
+  /**
+   * Creates a live stream; `openLiveStream` (client/live) connects to it. Where the answer is lost on the way and the call repeated,
+   * a stream is left over that ends by itself, unbilled, when its address expires.
+   */
+  createLive(options: LiveOptions = {}): Promise<Outcome<LiveCreated>> {
+    return this.call('POST', '/live', options);
+  }
+
+  /** How a live stream of the account stands. */
+  readLive(id: string): Promise<Outcome<LiveState>> {
+    return this.call('GET', `/live/${encodeURIComponent(id)}`);
   }
 
   /** @param signal ends a wait for the rate limit */

@@ -40,6 +40,29 @@ export interface IdentifyOptions extends VoiceprintOptions {
   readonly confidence?: boolean;
 }
 
+/** Body of POST /v1/live; all optional. */
+export interface LiveOptions {
+  /** Known people; a start event tells whose voice it is. */
+  readonly voiceprints?: readonly { readonly label: string; readonly voiceprint: string }[];
+  readonly maxSpeakers?: number;
+  /** Wanted time between a moment and what is said about it, milliseconds. */
+  readonly latency?: number;
+}
+
+/** A stream that waits for its connection; the address can be used once, within ten minutes. */
+export interface LiveCreated {
+  readonly id: string;
+  readonly url: string;
+}
+
+export interface LiveState {
+  readonly id: string;
+  readonly status: 'created' | 'running' | 'done' | 'error';
+  readonly startedAt: string | null;
+  readonly completedAt: string | null;
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
 /** Why a call did not give what was asked for. `message` is one sentence. */
 export type ClientError =
   /** No answer: nothing listens there, the name is unknown, the connection broke or took too long. */

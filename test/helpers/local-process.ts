@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { findProcess, listProcesses } from '../../client/local/processes.ts';
 
@@ -15,12 +16,19 @@ export function runCli(name: string, args: readonly string[], env: Record<string
   return collect(spawnCli(name, args, env));
 }
 
-export function spawnCli(name: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+/** @param ownGroup in a process group of its own, as a terminal runs a command: `process.kill(-pid)` reaches all of it */
+export function spawnCli(
+  name: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  ownGroup = false,
+): ChildProcess {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ROLLCALL_|npm_|INIT_CWD|PORT$)/.test(key));
   return spawn(process.execPath, ['--import', 'tsx', join('client', 'cli', `${name}.ts`), ...args], {
     cwd: root,
     env: { ...Object.fromEntries(inherited), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: ownGroup,
   });
 }
 
@@ -101,6 +109,14 @@ export async function startService(stateDir: string, port = 0): Promise<RunningS
     },
     workerdPids,
   };
+}
+
+/** State folders of services that were started for one command which is over; other tests may run theirs. */
+export function abandonedOneShots(): string[] {
+  const local = join(root, '.wrangler', 'rollcall');
+  if (!existsSync(local)) return [];
+  const pidOf = (name: string): number => Number(name.slice('oneshot-'.length));
+  return readdirSync(local).filter((name) => name.startsWith('oneshot-') && !findProcess(pidOf(name)));
 }
 
 export const conversation = join(root, 'test', 'fixtures', 'conversation.mp3');

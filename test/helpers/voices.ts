@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { decodeFile } from '../../bench/recordings.ts';
+import { decodeFile } from '../../client/audio/file.ts';
 import type { Turn } from '../../client/sdk/types.ts';
 import { audioPorts } from './audio.ts';
 import { conversation } from './local-process.ts';

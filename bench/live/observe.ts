@@ -1,0 +1,60 @@
+import { collectTurns } from '../../client/live/turns.ts';
+import type { LiveEvent, LiveSession } from '../../src/live/types.ts';
+import { type LabelledSegment, segmentsFromTurns } from '../score/rttm.ts';
+
+export const SAMPLE_RATE_HZ = 16_000;
+/** As on the wire: 100 ms. */
+export const FRAME_SAMPLES = 1600;
+const FRAMES_PER_MINUTE = 600;
+
+/** An event, and when it was told if frames arrive in real time. */
+export interface ToldEvent extends LiveEvent {
+  /** Index of the push that returned it. */
+  readonly push: number;
+  /** Audio that had arrived by then. */
+  readonly streamSeconds: number;
+  /** Computing time of that push. */
+  readonly computeMs: number;
+}
+
+/** What came of a stream that was run as fast as this process can. */
+export interface ObservedStream {
+  readonly audioSeconds: number;
+  readonly found: readonly LabelledSegment[];
+  /** Without those of the end of the stream: that they come at once says nothing about a stream that goes on. */
+  readonly told: readonly ToldEvent[];
+  /** Computing time of every push. */
+  readonly pushMs: readonly number[];
+  /** Size of a snapshot after every minute, and at the end. */
+  readonly snapshotBytes: readonly number[];
+}
+
+/** Feeds samples to a session in frames of 100 ms. */
+export async function observeStream(session: LiveSession, samples: Float32Array): Promise<ObservedStream> {
+  const events: LiveEvent[] = [];
+  const told: ToldEvent[] = [];
+  const pushMs: number[] = [];
+  const snapshotBytes: number[] = [];
+  for (let at = 0; at < samples.length; at += FRAME_SAMPLES) {
+    const frame = new Float32Array(FRAME_SAMPLES); // the last one is padded, as a client does
+    frame.set(samples.subarray(at, at + FRAME_SAMPLES));
+    const from = process.cpuUsage();
+    const returned = await session.push(frame);
+    const { user, system } = process.cpuUsage(from);
+    const computeMs = (user + system) / 1000;
+    const streamSeconds = (at + FRAME_SAMPLES) / SAMPLE_RATE_HZ;
+    told.push(...returned.map((event) => ({ ...event, push: pushMs.length, streamSeconds, computeMs })));
+    events.push(...returned);
+    pushMs.push(computeMs);
+    if (pushMs.length % FRAMES_PER_MINUTE === 0) snapshotBytes.push(session.snapshot().length);
+  }
+  snapshotBytes.push(session.snapshot().length);
+  events.push(...(await session.finish()));
+  return {
+    audioSeconds: samples.length / SAMPLE_RATE_HZ,
+    found: segmentsFromTurns(collectTurns<number>(events)),
+    told,
+    pushMs,
+    snapshotBytes,
+  };
+}

@@ -1,0 +1,20 @@
+import { createLiveSession, type LiveEngine, type LiveSession, MAX_LIVE_SPEAKERS } from '../../src/live/index.ts';
+import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
+import { nodeEngine } from '../node-engine.ts';
+import { type MeasuredPack, pldaOf } from '../packs.ts';
+
+/** Latencies that are measured, milliseconds. */
+export const LATENCIES_MS = [500, 1000, 2000] as const;
+export type LatencyMs = (typeof LATENCIES_MS)[number];
+
+/** The service's engine for live streams, in this process. */
+export async function liveEngine(pack: MeasuredPack): Promise<LiveEngine> {
+  const { segmentation, embedding, filterbank, pooling } = await nodeEngine(pack);
+  const identification = pack.pack.embedding.identification ?? DEFAULT_IDENTIFICATION;
+  return { segmentation, embedding, filterbank, pooling, plda: pldaOf(pack), identification };
+}
+
+/** A stream as a plain client opens it, but for its latency. */
+export function openSession(engine: LiveEngine, latencyMs: number): LiveSession {
+  return createLiveSession(engine, { latencyMs, maxSpeakers: MAX_LIVE_SPEAKERS, voices: [] });
+}

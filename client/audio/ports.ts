@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AudioPorts } from '../../src/audio/index.ts';
+import { createDecoders, type Decoders } from '../../src/platform/wasm/codecs.ts';
+import { createDsp, type Dsp } from '../../src/platform/wasm/dsp.ts';
+import { projectDir } from '../local/paths.ts';
+
+let dsp: Dsp | undefined;
+let decoders: Decoders | undefined;
+
+/** A WebAssembly module of this checkout. */
+export const moduleAt = (path: string): WebAssembly.Module => new WebAssembly.Module(readFileSync(path));
+
+/** The service's signal processing, in this process. */
+export function nodeDsp(): Dsp {
+  dsp ??= createDsp(moduleAt(join(projectDir, 'wasm/dsp/dsp.wasm')));
+  return dsp;
+}
+
+/** The service's decoders and resampler, in this process. */
+export function nodeAudio(): AudioPorts {
+  decoders ??= createDecoders(moduleAt(join(projectDir, 'wasm/codecs/codecs.wasm')));
+  return { decoder: decoders, resampler: nodeDsp().resampler };
+}
+
+/** WebAssembly memory of the decoders of this process after all that they have decoded so far, bytes. */
+export function decoderBytes(): number {
+  return decoders?.memoryBytes() ?? 0;
+}

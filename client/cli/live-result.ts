@@ -1,0 +1,33 @@
+import { collectTurns } from '../live/turns.ts';
+import type { LiveEvent } from '../live/types.ts';
+import type { DiarizeOutput, IdentifyOutput } from '../sdk/types.ts';
+
+/** What a person at the terminal sees of an event. */
+export function describeEvent(event: LiveEvent): string {
+  if (event.kind === 'error') return `warning: ${event.message}`;
+  const { kind, speaker, timestampSeconds } = event;
+  const name = kind === 'start' && typeof event.match === 'string' ? ` (${event.match})` : '';
+  return `${timestampSeconds.toFixed(3)}  ${speaker} ${kind}s${name}`;
+}
+
+/**
+ * The turns of a stream, in the form of a job's output.
+ *
+ * @param withNames voiceprints were sent: the turns of a speaker carry the name that was told of him last
+ * @param untilSeconds where turns end whose end was not told
+ */
+export function outputOf(
+  events: readonly LiveEvent[],
+  withNames: boolean,
+  untilSeconds: number,
+): DiarizeOutput & Partial<Pick<IdentifyOutput, 'identification'>> {
+  const diarization = collectTurns<string>(events, untilSeconds);
+  if (!withNames) return { diarization };
+  const names = new Map<string, string>();
+  for (const event of events) if (event.kind === 'start' && event.match) names.set(event.speaker, event.match);
+  const identification = diarization.map(({ speaker, start, end }) => {
+    const match = names.get(speaker) ?? null;
+    return { speaker: match ?? speaker, start, end, diarizationSpeaker: speaker, match };
+  });
+  return { diarization, identification };
+}

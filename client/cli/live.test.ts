@@ -1,0 +1,137 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  abandonedOneShots,
+  collect,
+  conversation,
+  type Finished,
+  type RunningService,
+  runCli,
+  spawnCli,
+  startService,
+} from '../../test/helpers/local-process.ts';
+import { errorRate, readRttm } from '../../test/helpers/score.ts';
+import { conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
+import { RollcallClient } from '../sdk/client.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
+
+let scratch: string;
+let service: RunningService;
+let hasLive: boolean;
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'rollcall-cli-live-'));
+  service = await startService(join(scratch, 'state'));
+  hasLive = (await new RollcallClient(service).createLive()).ok;
+});
+afterAll(async () => {
+  await service?.interrupt();
+  rmSync(scratch, { recursive: true, force: true, maxRetries: 5 });
+});
+
+const here = () => ({ ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
+const live = (...args: string[]) => runCli('live', args, here());
+const EVENT = /^\d+\.\d{3} {2}SPEAKER_\d\d (starts( \(.*\))?|ends)$/;
+
+/** Ctrl-C at a terminal, which all of its processes get, at the first end of a turn. */
+async function interrupted(env: Record<string, string>): Promise<Finished> {
+  const child = spawnCli('live', [conversation], env, true);
+  let isSent = false;
+  let stderr = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+    if (isSent || !/ ends$/m.test(stderr)) return;
+    isSent = true;
+    process.kill(-child.pid!, 'SIGINT');
+  });
+  return collect(child);
+}
+
+describe('npm run live', () => {
+  it('tells events while it streams, and the turns at the end', async ({ skip }) => {
+    if (!hasLive) skip('the service has no POST /v1/live yet');
+    const run = await live(conversation, '--fast', '--format', 'rttm');
+    expect(run).toMatchObject({ code: 0 });
+    const lines = run.stderr.trim().split('\n');
+    expect(lines.length).toBeGreaterThan(10);
+    for (const line of lines) expect(line).toMatch(EVENT);
+    const turns = readRttm(run.stdout);
+    expect(lines.filter((line) => line.includes('starts'))).toHaveLength(turns.length);
+    expect(run.stdout).toMatch(/^(SPEAKER conversation 1 \d+\.\d{3} \d+\.\d{3} <NA> <NA> SPEAKER_\d\d <NA> <NA>\n)+$/);
+    expect(errorRate(conversationTurns(), turns)).toBeLessThan(0.3);
+  });
+
+  it('names people whose voices are known, and writes into a file', async ({ skip }) => {
+    if (!hasLive) skip('the service has no POST /v1/live yet');
+    const voice = join(scratch, 'adam.wav');
+    writeFileSync(voice, await voiceSample('adam'));
+    const output = join(scratch, 'turns.txt');
+    const wishes = ['--voiceprint', `Adam=${voice}`, '--latency', '1500', '--max-speakers', '3'];
+    const run = await live(conversation, '--fast', ...wishes, '--format', 'json');
+    expect(run).toMatchObject({ code: 0 });
+    const { diarization, identification } = JSON.parse(run.stdout);
+    expect(identification).toHaveLength(diarization.length);
+    expect(identification.map(({ speaker }: { speaker: string }) => speaker)).toContain('Adam');
+    const toFile = await live(voice, '--fast', '--output', output);
+    expect(toFile).toMatchObject({ code: 0, stdout: '' });
+    expect(existsSync(output)).toBe(true);
+  });
+
+  it('tells the turns up to Ctrl-C', async ({ skip }) => {
+    if (!hasLive) skip('the service has no POST /v1/live yet');
+    const run = await interrupted(here());
+    expect(run.code).toBe(130);
+    expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
+    expect(run.stderr).not.toContain('rollcall:');
+  });
+
+  it('does so with a service of its own, and leaves nothing behind', async ({ skip }) => {
+    if (!hasLive) skip('the service has no POST /v1/live yet');
+    const run = await interrupted({ ROLLCALL_STATE: join(scratch, 'nobody') });
+    expect(run.stderr).toContain('Starting a local service');
+    expect(run.code, run.stderr).toBe(130);
+    expect(run.stdout).toMatch(/SPEAKER_00\n/);
+    expect(abandonedOneShots()).toEqual([]);
+  });
+
+  it('passes refusals on', async ({ skip }) => {
+    if (!hasLive) skip('the service has no POST /v1/live yet');
+    expect(await live(conversation, '--latency', '1')).toMatchObject({ code: 2, stdout: '' });
+    expect(await live(conversation, '--max-speakers', '9')).toMatchObject({ code: 2, stdout: '' });
+    const badKey = await runCli('live', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });
+    expect(badKey).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('finds out what is wrong with the source before anything is sent', async () => {
+    const page = join(scratch, 'page.mp3');
+    writeFileSync(page, '<!doctype html><title>Not found</title>'.repeat(50));
+    expect(await live(page)).toMatchObject({ code: 1, stdout: '' });
+    expect(await live('no-such-file.wav')).toMatchObject({ code: 2, stdout: '' });
+    expect(await live('https://example.com/a.wav')).toMatchObject({ code: 2, stdout: '' });
+    const deaf = await runCli('live', ['mic'], { ...here(), PATH: scratch });
+    expect(deaf).toMatchObject({ code: 2, stdout: '' });
+    expect(deaf.stderr).toMatch(/^rollcall: The microphone needs one of these programs/);
+  });
+
+  it.each([
+    [[]],
+    [['FILE', '--speed', '0']],
+    [['FILE', '--speed', '2', '--fast']],
+    [['FILE', '--latency', 'x']],
+    [['FILE', '--max-speakers', '1.5']],
+    [['FILE', '--format', 'srt']],
+    [['FILE', '--voiceprint', 'adam']],
+    [['FILE', '--voiceprint', 'adam=nowhere.wav']],
+  ])('%j is wrong usage', async (args) => {
+    const run = await live(...args.map((arg) => (arg === 'FILE' ? conversation : arg)));
+    expect(run).toMatchObject({ code: 2, stdout: '' });
+  });
+
+  it('says when no service can be reached', async () => {
+    const run = await runCli('live', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' });
+    expect(run).toMatchObject({ code: 3, stdout: '' });
+  });
+});

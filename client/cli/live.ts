@@ -1,0 +1,155 @@
+import { resolve } from 'node:path';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { fileIdOf, formatOutput } from '../format/output.ts';
+import { nodeWebSocket } from '../live/node.ts';
+import { openLiveStream } from '../live/open.ts';
+import type { LiveStream } from '../live/stream.ts';
+import type { LiveClose, LiveEvent } from '../live/types.ts';
+import { callersDir, deliver, must, type Session, untilInterrupted, withService } from './job.ts';
+import { describeEvent, outputOf } from './live-result.ts';
+import { type LiveSource, openLiveSource } from './live-source.ts';
+import { Pacer } from './pace.ts';
+import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
+import { JOB_HELP } from './speaker-options.ts';
+import { collectVoice, type KnownVoice, openVoices, voiceprintsOf } from './voices.ts';
+
+interface Options {
+  readonly speed: number;
+  readonly fast?: boolean;
+  readonly latency?: number;
+  readonly maxSpeakers?: number;
+  readonly voiceprint?: readonly [string, string][];
+  readonly format: 'text' | 'rttm' | 'json';
+  readonly output?: string;
+}
+
+/** What came of a stream. */
+interface Heard {
+  readonly events: readonly LiveEvent[];
+  readonly sentSeconds: number;
+  readonly close: LiveClose;
+}
+
+async function live(name: string, options: Options): Promise<void> {
+  const { voiceprint = [], format, output, latency, maxSpeakers } = options;
+  const speed = options.fast ? Number.POSITIVE_INFINITY : options.speed;
+  const baseDir = callersDir('live');
+  const source = await openLiveSource(name, baseDir);
+  const voices = openVoices(voiceprint, baseDir);
+  let interrupted = false;
+  const heard = await withService(
+    async (session) => {
+      const stream = await untilInterrupted(open(session, voices, { latency, maxSpeakers }), session.signal);
+      const result = stream && (await run(stream, source, speed, session.signal));
+      interrupted = session.signal.aborted;
+      return result;
+    },
+    { finishesAfterInterrupt: true },
+  );
+  await source.close();
+  if (!heard) process.exit(INTERRUPTED); // before the stream was open, maybe in the middle of an upload
+  const { events, sentSeconds, close } = heard;
+  const result = outputOf(events, voices.length > 0, sentSeconds);
+  deliver(formatOutput(result, format, fileIdOf(name)), output && resolve(baseDir, output));
+  failUnlessDone(close);
+  // Ctrl-C is how a recording from the microphone ends; a file has not been heard to its end.
+  if (interrupted && source.kind === 'file') process.exitCode = INTERRUPTED;
+}
+
+async function open(
+  session: Session,
+  voices: readonly KnownVoice[],
+  wishes: Pick<Options, 'latency' | 'maxSpeakers'>,
+): Promise<LiveStream> {
+  const voiceprints = voices.length > 0 ? await voiceprintsOf(session, voices) : undefined;
+  session.progress.end();
+  return must(await openLiveStream(session.client, { ...wishes, voiceprints, webSocket: nodeWebSocket }));
+}
+
+/** Streams the source to its end, to the signal or to the end of the connection, whichever is first. */
+async function run(stream: LiveStream, source: LiveSource, speed: number, signal: AbortSignal): Promise<Heard> {
+  const events: LiveEvent[] = [];
+  const pacer = new Pacer(source.kind === 'microphone' ? Number.POSITIVE_INFINITY : speed);
+  const listening = (async () => {
+    for await (const event of stream) {
+      events.push(event);
+      if (event.kind !== 'error') pacer.heard(event.timestampSeconds);
+      note(describeEvent(event));
+    }
+  })();
+  const closed = new AbortController();
+  void stream.closed.then(() => closed.abort());
+  const stop = AbortSignal.any([signal, closed.signal]);
+  if (source.kind === 'microphone') note('Listening; Ctrl-C ends.');
+  try {
+    for await (const chunk of source.chunks(stop)) {
+      if (source.kind === 'file') await pause(pacer.waitMs(stream.sentSeconds), stop);
+      if (stop.aborted) break;
+      await stream.write(chunk);
+    }
+    const close = await stream.end();
+    await listening;
+    return { events, sentSeconds: stream.sentSeconds, close };
+  } finally {
+    stream.abort();
+  }
+}
+
+/** @throws CliError for a stream that did not end as asked */
+function failUnlessDone(close: LiveClose): void {
+  switch (close.kind) {
+    case 'done':
+      return;
+    case 'aborted':
+      throw new CliError(EXIT.failed, 'the stream was given up');
+    case 'lost':
+      throw new CliError(EXIT.unreachable, close.message);
+    case 'length_limit':
+    case 'policy':
+    case 'too_large':
+    case 'service_failed':
+      throw new CliError(EXIT.failed, `the service ended the stream: ${close.message}`);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms === 0 || signal.aborted) return Promise.resolve();
+  return new Promise((done) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', finish);
+      done();
+    };
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener('abort', finish);
+  });
+}
+
+function speedOf(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0.1 && value <= 100)) throw new InvalidArgumentError('It must be 0.1 to 100.');
+  return value;
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');
+  return Number(text);
+}
+
+const command = new Command('live')
+  .description('Tells who speaks while it is heard: events go to the standard error, the turns to the standard output.')
+  .argument('<file-or-mic>', 'recording: WAV, MP3 or FLAC; or mic for the microphone')
+  .addOption(new Option('--speed <n>', 'send a file n times as fast as it plays').argParser(speedOf).default(1))
+  .addOption(new Option('--fast', 'send a file as fast as the service follows').conflicts('speed'))
+  .option('--latency <ms>', 'wanted time between a moment and what is said about it', wholeNumber)
+  .option('--max-speakers <n>', 'at most so many', wholeNumber)
+  .option(
+    '--voiceprint <name=file>',
+    'a recording or voiceprint of somebody who may speak; may be repeated',
+    collectVoice,
+  )
+  .addOption(new Option('--format <format>', 'form of the turns').choices(['text', 'rttm', 'json']).default('text'))
+  .option('--output <file>', 'write the turns there instead of to the standard output')
+  .addHelpText('after', `\nCtrl-C ends the stream, and the turns up to there are told.${JOB_HELP}`)
+  .action(live);
+await runCommand(command);

@@ -1,0 +1,86 @@
+import type { RollcallClient } from '../sdk/client.ts';
+import type { LiveCreated, LiveOptions, Outcome } from '../sdk/types.ts';
+import { FRAME_BYTES } from './framer.ts';
+import { LiveStream } from './stream.ts';
+import type { WebSocketConstructor, WebSocketLike } from './types.ts';
+
+export interface ConnectionOptions {
+  /** Where there is no global WebSocket (Node 20): `nodeWebSocket` of `client/live/node.ts`. */
+  readonly webSocket?: WebSocketConstructor;
+  /** Audio that may wait in the connection's buffer before `write` waits; at least 0.1, 2 by default. */
+  readonly maxBufferedSeconds?: number;
+  /** Longest wait for the connection. */
+  readonly timeoutMs?: number;
+}
+
+export type OpenOptions = LiveOptions & ConnectionOptions;
+
+const DEFAULT_BUFFERED_SECONDS = 2;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const FRAMES_PER_SECOND = 10;
+
+/**
+ * Creates a live stream and connects to it. Never throws for what the network or the service does.
+ *
+ * @throws Error without any WebSocket in the platform
+ */
+export async function openLiveStream(
+  client: RollcallClient,
+  { webSocket, maxBufferedSeconds, timeoutMs, ...request }: OpenOptions = {},
+): Promise<Outcome<LiveStream>> {
+  const connection = { webSocket: webSocketOf(webSocket), maxBufferedSeconds, timeoutMs };
+  const created = await client.createLive(request);
+  return created.ok ? connectLiveStream(created.value, connection) : created;
+}
+
+/**
+ * Connects to a stream that was created elsewhere, as by a server that gives a page the address and keeps the key. Never throws
+ * for what the network or the service does.
+ *
+ * @throws Error without any WebSocket in the platform
+ */
+export async function connectLiveStream(
+  { id, url }: LiveCreated,
+  { webSocket, maxBufferedSeconds = DEFAULT_BUFFERED_SECONDS, timeoutMs = DEFAULT_TIMEOUT_MS }: ConnectionOptions = {},
+): Promise<Outcome<LiveStream>> {
+  const frames = Math.max(1, Math.round(maxBufferedSeconds * FRAMES_PER_SECOND));
+  const WebSocketClass = webSocketOf(webSocket);
+  let socket: WebSocketLike;
+  try {
+    socket = new WebSocketClass(url);
+  } catch {
+    return unreachable('The service gave an address that is none.');
+  }
+  // Before it opens: an event may follow at once.
+  const stream = new LiveStream(id, socket, frames * FRAME_BYTES);
+  const failure = await opening(socket, timeoutMs);
+  if (failure === undefined) return { ok: true, value: stream };
+  stream.abort();
+  return unreachable(failure);
+}
+
+function webSocketOf(given: WebSocketConstructor | undefined): WebSocketConstructor {
+  const found = given ?? globalThis.WebSocket;
+  if (!found) throw new Error('this platform has no WebSocket: pass one as webSocket');
+  return found;
+}
+
+/** @returns why it did not open; browsers do not tell the cause */
+function opening(socket: WebSocketLike, timeoutMs: number): Promise<string | undefined> {
+  return new Promise((done) => {
+    const timer = setTimeout(() => done('The live channel does not answer in time'), timeoutMs);
+    const settle = (failure?: string): void => {
+      clearTimeout(timer);
+      done(failure);
+    };
+    socket.addEventListener('open', () => settle());
+    socket.addEventListener('error', ({ message }) =>
+      settle(`The live channel cannot be opened${message ? `: ${message}` : ''}`),
+    );
+    socket.addEventListener('close', ({ code }) => settle(`The live channel was closed at once (code ${code})`));
+  });
+}
+
+function unreachable(message: string): Outcome<never> {
+  return { ok: false, error: { kind: 'unreachable', message } };
+}

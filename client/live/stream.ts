@@ -1,0 +1,155 @@
+import { EventQueue } from './event-queue.ts';
+import { FRAME_BYTES, FRAME_SAMPLES, Framer, SAMPLE_RATE_HZ } from './framer.ts';
+import { closeOf, parseMessage } from './messages.ts';
+import type { LiveClose, LiveEvent, WebSocketLike } from './types.ts';
+
+/** How often a full send buffer is looked at: WebSockets tell nobody when theirs empties. */
+const DRAIN_CHECK_MS = 10;
+/** How long the service may take to tell the rest after the end: it has at most 5 s of audio to go through. */
+const END_TIMEOUT_MS = 60_000;
+/** Audio that may wait for its turn when a caller does not wait for `write`. */
+const MAX_PENDING_SAMPLES = 30 * SAMPLE_RATE_HZ;
+/** Events that may wait to be read; a stream makes a few in a second. */
+const MAX_UNREAD_EVENTS = 100_000;
+
+const END_TIMED_OUT: LiveClose = {
+  kind: 'lost',
+  code: 1006,
+  message: 'The service did not close the stream after its end.',
+};
+
+/**
+ * A live stream: audio in, events out. One connection from its opening to its end: the address is good for a single use, so a
+ * stream that was lost is not taken up again.
+ *
+ * ```ts
+ * const opened = await openLiveStream(client, { latency: 1000 });
+ * if (!opened.ok) throw new Error(opened.error.message);
+ * const stream = opened.value;
+ * microphone.ondata = (samples) => stream.write(samples);
+ * for await (const event of stream) console.log(event);
+ * console.log(await stream.closed);
+ * ```
+ */
+export class LiveStream implements AsyncIterable<LiveEvent> {
+  /** Settles when the connection has ended, however it does; never rejects. */
+  readonly closed: Promise<LiveClose>;
+  private readonly events = new EventQueue<LiveEvent>();
+  private readonly framer = new Framer();
+  private settle!: (close: LiveClose) => void;
+  private close: LiveClose | undefined;
+  private lastError: string | undefined;
+  private ended = false;
+  private framesSent = 0;
+  private pendingSamples = 0;
+  /** Writes wait for each other: frames keep their order. */
+  private queue: Promise<void> = Promise.resolve();
+
+  /**
+   * @param id of the stream, for `readLive`
+   * @param socket open
+   * @param maxBufferedBytes how much may wait in the socket before `write` waits
+   */
+  constructor(
+    readonly id: string,
+    private readonly socket: WebSocketLike,
+    private readonly maxBufferedBytes: number,
+  ) {
+    this.closed = new Promise((settle) => {
+      this.settle = settle;
+    });
+    socket.addEventListener('message', ({ data }) => this.receive(data));
+    socket.addEventListener('close', ({ code, reason }) =>
+      this.finish(closeOf(code, reason, this.ended, this.lastError)),
+    );
+    // A close event follows.
+    socket.addEventListener('error', () => undefined);
+  }
+
+  /** Audio that has been handed to the connection, seconds. */
+  get sentSeconds(): number {
+    return (this.framesSent * FRAME_SAMPLES) / SAMPLE_RATE_HZ;
+  }
+
+  /**
+   * Sends audio, in any portions; it goes out in frames of 100 ms. Audio after `end` or after the end of the connection is
+   * dropped.
+   *
+   * @param samples mono at 16 kHz in −1…1; not to be changed before the promise settles
+   * @returns settles when everything is in the connection's buffer and that is not full: wait for it before the next call. Who
+   * cannot wait, as with a microphone, may run 30 s ahead of the connection; then the stream is given up.
+   */
+  write(samples: Float32Array): Promise<void> {
+    this.pendingSamples += samples.length;
+    if (this.pendingSamples > MAX_PENDING_SAMPLES + samples.length) {
+      this.finish({ kind: 'policy', message: 'The connection is too slow for the audio.' });
+    }
+    return this.inOrder(async () => {
+      if (!this.ended) for (const frame of this.framer.push(samples)) await this.send(frame);
+      this.pendingSamples -= samples.length;
+    });
+  }
+
+  /**
+   * Sends what is left, padded with silence, and the end of the stream; then waits until the service has told the rest and
+   * closed the connection.
+   */
+  async end(): Promise<LiveClose> {
+    await this.inOrder(async () => {
+      if (this.ended || this.close) return;
+      const rest = this.framer.flush();
+      if (rest) await this.send(rest);
+      if (this.close) return;
+      this.ended = true;
+      this.socket.send(JSON.stringify({ type: 'end_of_stream' }));
+      const tooLate = setTimeout(() => this.finish(END_TIMED_OUT), END_TIMEOUT_MS);
+      void this.closed.then(() => clearTimeout(tooLate));
+    });
+    return this.closed;
+  }
+
+  /** Gives up: closes the connection without waiting for the rest. */
+  abort(): void {
+    this.finish({ kind: 'aborted' });
+  }
+
+  /** Events as they come, until the stream has ended. One reader at a time. */
+  [Symbol.asyncIterator](): AsyncGenerator<LiveEvent> {
+    return this.events[Symbol.asyncIterator]();
+  }
+
+  private inOrder(work: () => Promise<void>): Promise<void> {
+    this.queue = this.queue.then(work);
+    return this.queue;
+  }
+
+  private async send(frame: Uint8Array<ArrayBuffer>): Promise<void> {
+    if (this.close) return;
+    this.socket.send(frame);
+    this.framesSent++;
+    while (!this.close && this.socket.bufferedAmount > this.maxBufferedBytes - FRAME_BYTES) await pause(DRAIN_CHECK_MS);
+  }
+
+  private receive(data: unknown): void {
+    const event = parseMessage(data);
+    if (!event || this.close) return;
+    if (event.kind === 'error') this.lastError = event.message;
+    this.events.push(event);
+    if (this.events.length > MAX_UNREAD_EVENTS) {
+      this.finish({ kind: 'policy', message: 'Nobody reads the events of this stream.' });
+    }
+  }
+
+  /** The first cause counts. */
+  private finish(close: LiveClose): void {
+    if (this.close) return;
+    this.close = close;
+    this.socket.close();
+    this.events.end();
+    this.settle(close);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((wake) => setTimeout(wake, ms));
+}

@@ -1,0 +1,19 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+/**
+ * Ctrl-C at a terminal goes to every process in the foreground, workerd included. After this call, a local service that this
+ * process starts lives on until it is stopped: for work that ends properly after Ctrl-C. Does nothing on Windows.
+ */
+export function keepServiceFromInterrupts(): void {
+  if (process.platform === 'win32') return;
+  const { env } = process;
+  env.ROLLCALL_WORKERD ??= env.MINIFLARE_WORKERD_PATH ?? workerdPath();
+  env.MINIFLARE_WORKERD_PATH = join(import.meta.dirname, 'uninterrupted.sh');
+}
+
+/** What Miniflare itself would run. */
+function workerdPath(): string {
+  const ofMiniflare = createRequire(createRequire(import.meta.url).resolve('miniflare'));
+  return (ofMiniflare('workerd') as { default: string }).default;
+}
