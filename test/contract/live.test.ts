@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
+import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, Refused, turnFaults } from '../helpers/live-client.ts';
+import { conversationSamples } from '../helpers/voices.ts';
+import { type Answer, type ContractService, startContractService } from './service.ts';
+
+const MIB = 1024 * 1024;
+const IDLE_SECONDS = 20;
+
+let service: ContractService;
+beforeAll(async () => {
+  service = await startContractService({ LIVE_IDLE_SECONDS: String(IDLE_SECONDS) });
+});
+afterAll(() => service?.stop());
+
+interface Stream extends LiveClient {
+  readonly id: string;
+  readonly url: string;
+  readonly key: string;
+}
+
+let accounts = 0;
+/** An account of the test's own, so that its open streams and its bill are its own. */
+const newAccount = (creditSeconds = 3600) => service.newKey({ account: `live-${++accounts}`, creditSeconds });
+
+async function open(body: object = {}, key?: string): Promise<Stream> {
+  const token = key ?? (await newAccount()).token;
+  const created = await service.call('POST', '/v1/live', { key: token, body });
+  expect(created).toMatchObject({ status: 200 });
+  return { ...(await connect(created.body.url)), ...created.body, key: token };
+}
+
+const read = async ({ id, key }: { id: string; key: string }): Promise<Answer['body']> =>
+  (await service.call('GET', `/v1/live/${id}`, { key })).body;
+const totals = async (key: string) => (await service.call('GET', '/v1/usage', { key })).body.totals;
+const errorsOf = ({ received }: LiveClient) =>
+  received.filter(({ type }) => type === 'error').map(({ message }) => message);
+const answered = (client: LiveClient, count: number) =>
+  expect.poll(() => client.received.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count);
+
+/** Ends the stream as a client should; it must have ended well. */
+async function end(stream: Stream): Promise<void> {
+  stream.send(END_OF_STREAM);
+  expect(await stream.closed).toMatchObject({ code: 1000 });
+  expect(turnFaults(stream.received)).toEqual([]);
+  expect(await read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
+}
+
+describe('frames', () => {
+  it('of any other size are told and passed over', async () => {
+    const stream = await open();
+    for (const bytes of [6399, 6401, 0, MIB]) stream.send(new Uint8Array(bytes));
+    await answered(stream, 4);
+    await stream.stream([frameOf(0)]);
+    await end(stream);
+    expect(stream.received).toEqual(Array(4).fill({ type: 'error', message: 'Invalid chunk size' }));
+    expect(await totals(stream.key)).toEqual({ billedSeconds: 20, jobs: 1, voiceprints: 0 });
+  });
+
+  it.each([
+    ['a byte more than 1 MiB', MIB + 1],
+    ['32 MiB', 32 * MIB],
+  ])('of %s end the stream with 1009', async (_, bytes) => {
+    const stream = await open();
+    await stream.stream([frameOf(0)]);
+    stream.send(new Uint8Array(bytes));
+    expect(await stream.closed).toMatchObject({ code: 1009 });
+    expect(turnFaults(stream.received)).toEqual([]);
+    await expect.poll(() => read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
+  });
+
+  it('with a NaN or an infinity are told and count as silence; clipping is none of our business', async () => {
+    const stream = await open();
+    const spoilt = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((value) => {
+      const samples = new Float32Array(1600);
+      samples[1599] = value;
+      return new Uint8Array(samples.buffer);
+    });
+    await stream.stream([...spoilt, frameOf(3e38), frameOf(-4)]);
+    await end(stream);
+    expect(errorsOf(stream)).toEqual(Array(3).fill(expect.stringContaining('not finite')));
+  });
+});
+
+describe('texts', () => {
+  it('that are no message of the contract are told, and the stream goes on', async () => {
+    const stream = await open();
+    const texts = ['', 'end_of_stream', '{"type":"end_of', '{}', '[]', 'null', '1', '{"type":"audio"}', '{"type":null}'];
+    for (const text of [...texts, `{"type":"${'x'.repeat(100_000)}"}`, '['.repeat(500_000)]) stream.send(text);
+    await answered(stream, texts.length + 2);
+    expect(errorsOf(stream)).toEqual(Array(texts.length + 2).fill('Unknown message'));
+    await end(stream);
+  });
+
+  it('of more than 1 MiB end the stream with 1009', async () => {
+    const stream = await open();
+    stream.send('x'.repeat(MIB + 1));
+    expect(await stream.closed).toMatchObject({ code: 1009 });
+  });
+
+  it('end_of_stream ends it, whatever else comes behind', async () => {
+    const stream = await open();
+    await stream.stream([frameOf(0.5), frameOf(0.5)]);
+    stream.send(END_OF_STREAM);
+    for (let i = 0; i < 300; i++) stream.send(frameOf(0.5));
+    stream.send('nonsense');
+    stream.send(END_OF_STREAM);
+    expect(await stream.closed).toMatchObject({ code: 1000 });
+    expect(errorsOf(stream)).toEqual([]);
+    const [row] = await service.run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', stream.id);
+    expect(row).toEqual({ billed_seconds: 20 });
+  });
+});
