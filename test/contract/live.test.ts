@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
-import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, Refused, turnFaults } from '../helpers/live-client.ts';
+import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../helpers/live-client.ts';
 import { conversationSamples } from '../helpers/voices.ts';
 import { type Answer, type ContractService, startContractService } from './service.ts';
 
@@ -86,7 +85,17 @@ describe('frames', () => {
 describe('texts', () => {
   it('that are no message of the contract are told, and the stream goes on', async () => {
     const stream = await open();
-    const texts = ['', 'end_of_stream', '{"type":"end_of', '{}', '[]', 'null', '1', '{"type":"audio"}', '{"type":null}'];
+    const texts = [
+      '',
+      'end_of_stream',
+      '{"type":"end_of',
+      '{}',
+      '[]',
+      'null',
+      '1',
+      '{"type":"audio"}',
+      '{"type":null}',
+    ];
     for (const text of [...texts, `{"type":"${'x'.repeat(100_000)}"}`, '['.repeat(500_000)]) stream.send(text);
     await answered(stream, texts.length + 2);
     expect(errorsOf(stream)).toEqual(Array(texts.length + 2).fill('Unknown message'));
@@ -110,5 +119,78 @@ describe('texts', () => {
     expect(errorsOf(stream)).toEqual([]);
     const [row] = await service.run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', stream.id);
     expect(row).toEqual({ billed_seconds: 20 });
+  });
+});
+
+describe('protection', () => {
+  it('closes a stream whose audio comes faster than it can be processed', async () => {
+    const stream = await open();
+    for (let i = 0; i < 1000; i++) stream.send(frameOf(0.1));
+    expect(await stream.closed).toMatchObject({ code: 1008 });
+    expect(errorsOf(stream)).toEqual([expect.stringContaining('more than 5 s')]);
+    expect(turnFaults(stream.received)).toEqual([]);
+    expect(await read(stream)).toMatchObject({ status: 'done' });
+    expect((await totals(stream.key)).jobs).toBe(1);
+  });
+
+  it('closes the connection of a client that never reads, and drops it', { timeout: 60_000 }, async () => {
+    const stream = await open();
+    await stream.stream([frameOf(0)]);
+    stream.socket.pause();
+    // Each is answered with an error of some fifty bytes.
+    const flood = async () => {
+      for (let i = 0; i < 200_000 && stream.socket.readyState === stream.socket.OPEN; i++) {
+        stream.send('x');
+        if (i % 1000 === 0) await sleep(1);
+      }
+    };
+    await flood();
+    await expect.poll(() => read(stream), { timeout: 20_000 }).toMatchObject({ status: 'done' });
+    await sleep(12_000);
+    stream.socket.resume();
+    expect([1006, 1008]).toContain((await stream.closed).code);
+    const sent = stream.received.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+    expect(sent).toBeLessThan(4.1 * MIB);
+  });
+
+  it('closes an idle stream, which is billed as received; texts and wrong frames are no audio', {
+    timeout: 60_000,
+  }, async () => {
+    const stream = await open();
+    await stream.stream([frameOf(0.5), frameOf(0.5)]);
+    const startedAt = Date.now();
+    const noise = setInterval(() => stream.send('noise'), 5000);
+    expect(await stream.closed).toMatchObject({ code: 1008 });
+    clearInterval(noise);
+    expect(Math.abs(Date.now() - startedAt - IDLE_SECONDS * 1000)).toBeLessThan(3000);
+    expect(errorsOf(stream).at(-1)).toContain(`${IDLE_SECONDS} s`);
+    expect(turnFaults(stream.received)).toEqual([]);
+    expect(await read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
+    expect(await totals(stream.key)).toMatchObject({ billedSeconds: 20, jobs: 1 });
+  });
+});
+
+describe('a stream of speech', () => {
+  it('has turns as the contract wants them, without match, through a silence in which its object leaves memory', {
+    timeout: 120_000,
+  }, async () => {
+    const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 30));
+    const turnsOf = async (stream: Stream, quietMs: number) => {
+      await stream.stream(frames.slice(0, 120), 50);
+      await sleep(quietMs);
+      await stream.stream(frames.slice(120), 50);
+      await end(stream);
+      return stream.received;
+    };
+    const [undisturbed, resumed] = await Promise.all([open(), open()]);
+    const expected = await turnsOf(undisturbed, 0);
+    expect(expected.length).toBeGreaterThan(2);
+    for (const { type, data } of expected) {
+      expect(type).toMatch(/^diarization_speaker_(start|end)$/);
+      expect(data).toEqual({ timestamp: expect.any(Number), speaker: expect.stringMatching(/^SPEAKER_0[0-7]$/) });
+    }
+    // Ten seconds after it was last busy the platform takes it out of memory, if nothing holds it there.
+    expect(await turnsOf(resumed, 16_000)).toEqual(expected);
+    expect(service.log()).toContain('"event":"live_resumed"');
   });
 });
