@@ -22,7 +22,7 @@ export interface SegmentationInfo {
 /** Sliding-window speaker segmentation (one window a call). */
 export interface SegmentationPort {
   readonly info: SegmentationInfo;
-  /** samples [windowSamples] → log-probabilities [framesPerWindow * classes], row-major. The result is the caller's. */
+  /** samples [windowSamples], or fewer → log-probabilities [framesPerWindow * classes], row-major. The result is the caller's. */
   run(window: Float32Array): Promise<Float32Array>;
 }
 

@@ -11,11 +11,13 @@ import { isTerminal } from './state.ts';
 const LIMITS = {
   recording: {
     maxBytes: 1024 ** 3,
+    maxSize: '1 GiB',
     maxSeconds: 24 * 3600,
     tooLong: 'The recording is longer than 24 hours; cut it into pieces.',
   },
   voice: {
     maxBytes: 100 * 1024 ** 2,
+    maxSize: '100 MiB',
     maxSeconds: 30,
     tooLong: 'The recording is longer than 30 seconds, the most for a voiceprint; cut out a part of it.',
   },
@@ -110,7 +112,7 @@ export function cutShards(totalSamples: number): { startSample: number; endSampl
 async function findSource(
   ports: JobPorts,
   job: JobRecord,
-  limits: { readonly maxBytes: number },
+  limits: { readonly maxBytes: number; readonly maxSize: string },
 ): Promise<Result<SourceRef, SourceError>> {
   const { url } = job.request;
   if (url.startsWith('media://')) {
@@ -120,7 +122,7 @@ async function findSource(
     }
     // An upload that went to the bucket directly is measured here for the first time.
     if (media.sizeBytes > limits.maxBytes) {
-      const message = `The recording is larger than the limit of ${limits.maxBytes / 1024 ** 2} MiB.`;
+      const message = `The recording is larger than the limit of ${limits.maxSize}.`;
       return { ok: false, error: { kind: 'too_large', message } };
     }
     const { key, sizeBytes, etag } = media;

@@ -19,7 +19,8 @@ const METADATA_FACTS = {
 } as const;
 
 /**
- * Opens a segmentation model: `x` [1, 1, windowSamples] → `y` [1, framesPerWindow, classes].
+ * Opens a segmentation model: `x` [1, 1, windowSamples] → `y` [1, framesPerWindow, classes]. Shorter windows, as live streams
+ * have them, give fewer frames.
  * What the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
  * manifest has is taken from there.
  *
@@ -36,9 +37,11 @@ export async function createSegmentation(
   return {
     info,
     async run(window) {
-      const outputs = await session.run({ x: floatTensor(window, [1, 1, windowSamples]) });
+      const outputs = await session.run({ x: floatTensor(window, [1, 1, window.length]) });
       const { data, dims } = floatOutput(outputs, 'y');
-      if (data.length !== framesPerWindow * classes) {
+      const isExpected =
+        window.length === windowSamples ? data.length === framesPerWindow * classes : data.length % classes === 0;
+      if (!isExpected) {
         throw new Error(`${info.id} gave [${dims.join(', ')}], not [1, ${framesPerWindow}, ${classes}]`);
       }
       return data;

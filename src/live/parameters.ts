@@ -1,0 +1,69 @@
+import type { LiveSettings } from './types.ts';
+
+export const SAMPLE_RATE_HZ = 16_000;
+
+/** How a stream is cut up in time. All in samples at 16 kHz. */
+export interface LiveTiming {
+  /** Distance of two looks at the stream. */
+  readonly hopSamples: number;
+  /** What is heard after a moment before something is said about it. */
+  readonly lookaheadSamples: number;
+}
+
+/** Looking every half second, a moment is told a quarter of a second after the look-ahead on average; slower streams look less often. */
+const FAST_HOP_SAMPLES = 8000;
+const SLOW_HOP_SAMPLES = 16_000;
+const SLOW_FROM_MS = 1750;
+const LOOKAHEAD_GRID_SAMPLES = 1600;
+
+/**
+ * The latency is the mean time from a moment to what is said about it, computing excepted: look-ahead plus half a hop. At most it
+ * is half a hop more.
+ */
+export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
+  const hopSamples = latencyMs >= SLOW_FROM_MS ? SLOW_HOP_SAMPLES : FAST_HOP_SAMPLES;
+  const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples / 2;
+  const lookaheadSamples = Math.max(0, Math.round(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
+  return { hopSamples, lookaheadSamples };
+}
+
+/** Chosen on generated conversations and meetings; seconds, shares and cosines. */
+export const LIVE = {
+  /** Audio that the segmentation sees at a look. */
+  windowSamples: 8 * SAMPLE_RATE_HZ,
+
+  /** An embedding is taken of so much speech at most… */
+  pieceSeconds: 1.5,
+  /** …and at least, of a speaker who talks alone… */
+  minPieceSeconds: 0.4,
+  /** …or, of one who fell silent before there was that much. */
+  minShortPieceSeconds: 0.2,
+  /** Context of the embedder before and after the stretch whose frames are kept. */
+  trunkLeadFrames: 50,
+  trunkLagFrames: 20,
+  /** The features' mean and floor are taken over so much of the past. */
+  normalisationFrames: 1000,
+
+  /** Speakers are found anew from all pieces after each of these times, then as often as the last of them. */
+  reclusterSeconds: [3, 5, 8, 12, 20, 30, 40, 50, 60, 70],
+  reclusterEverySeconds: 10,
+  /** Pieces that are kept for that; beyond, neighbours of one speaker are joined. */
+  maxItems: 240,
+
+  /** How much having been somebody a moment ago counts beside sounding like them. */
+  continuityWeight: 0.5,
+  /** Somebody who is less like everybody known is new… */
+  newSpeakerSimilarity: 0.3,
+  /** …once so much speech was heard. */
+  minNewSpeakerSeconds: 1,
+  /** Without an embedding a speaker is held back for so long at most. */
+  maxPendingSeconds: 0.8,
+
+  /** Pauses up to this long become part of a turn where they can be seen. */
+  minOffSeconds: 0.24,
+  /** Shorter speech begins no turn. */
+  minOnSeconds: 0.1,
+
+  /** Confidence from which on a known voice is named. */
+  matchConfidence: 50,
+} as const;

@@ -1,0 +1,262 @@
+import { toMilliseconds } from '../diarization/rounding.ts';
+import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
+import { Ear, type EarState } from './ear.ts';
+import { type Look, look } from './look.ts';
+import { continuityOf, type Local, mapLocals } from './mapping.ts';
+import { LIVE, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
+import { owners, type Piece, pieceFrames } from './pieces.ts';
+import { modelsOf, packState } from './snapshot.ts';
+import { Speakers, type SpeakersState } from './speakers.ts';
+import { inOrder, Turns, type TurnsState } from './turns.ts';
+import type { LiveEngine, LiveEvent, LiveSession, LiveSettings } from './types.ts';
+
+/** Everything that a session knows. */
+export interface SessionState {
+  readonly settings: LiveSettings;
+  readonly looks: number;
+  readonly decidedUntil: number;
+  readonly seenUntil: number;
+  readonly toldFrom: number;
+  readonly told: Uint8Array;
+  readonly pieces: readonly Piece[];
+  readonly ear: EarState;
+  readonly speakers: SpeakersState;
+  readonly turns: TurnsState;
+}
+
+/** Rolling windows: every half second or second the segmentation looks at the last seconds, and the look's local speakers are found again. */
+export class RollingSession implements LiveSession {
+  readonly #timing: ReturnType<typeof timingOf>;
+  readonly #ear: Ear;
+  readonly #speakers: Speakers;
+  readonly #turns: Turns;
+  readonly #shift: number;
+  #looks = 0;
+  /** Frames before this one have been told about. */
+  #decidedUntil = 0;
+  /** Frames before this one have been in an earlier look's pieces. */
+  #seenUntil = 0;
+  /** Frame of the first byte of `#told`. */
+  #toldFrom = 0;
+  /** By frame, a bit a label: who was told to talk. */
+  #told: Uint8Array = new Uint8Array(0);
+  #pieces: Piece[] = [];
+
+  constructor(
+    private readonly engine: LiveEngine,
+    private readonly settings: LiveSettings,
+    private readonly pause: () => Promise<void>,
+  ) {
+    this.#timing = timingOf(settings);
+    this.#ear = new Ear(engine);
+    this.#speakers = new Speakers(engine, settings.maxSpeakers, pause);
+    this.#shift = engine.segmentation.info.frameShiftSamples;
+    this.#turns = new Turns(this.#shift / SAMPLE_RATE_HZ);
+  }
+
+  get receivedSamples(): number {
+    return this.#ear.end;
+  }
+
+  async push(samples: Float32Array): Promise<LiveEvent[]> {
+    const events: LiveEvent[] = [];
+    for (let at = 0; at < samples.length; ) {
+      const next = (this.#looks + 1) * this.#timing.hopSamples;
+      const count = Math.min(samples.length - at, next - this.#ear.end);
+      this.#ear.hear(samples.subarray(at, at + count));
+      at += count;
+      if (this.#ear.end === next) {
+        this.#looks++;
+        events.push(...(await this.#look(this.#timing.lookaheadSamples)));
+      }
+    }
+    return events;
+  }
+
+  async finish(): Promise<LiveEvent[]> {
+    const total = this.#ear.end;
+    const events: LiveEvent[] = [];
+    if (total > 0) {
+      this.#looks++;
+      events.push(...(await this.#look(0)));
+    }
+    const lastFrame = Math.ceil(total / this.#shift);
+    for (const label of this.#turns.openLabels()) {
+      events.push(this.#event('end', label, this.#turns.end(label, Math.min(this.#decidedUntil, lastFrame))));
+    }
+    return inOrder(events);
+  }
+
+  #state(): SessionState {
+    return {
+      settings: this.settings,
+      looks: this.#looks,
+      decidedUntil: this.#decidedUntil,
+      seenUntil: this.#seenUntil,
+      toldFrom: this.#toldFrom,
+      told: this.#told,
+      pieces: this.#pieces,
+      ear: this.#ear.save(),
+      speakers: this.#speakers.save(),
+      turns: this.#turns.save(),
+    };
+  }
+
+  restore(state: SessionState): void {
+    this.#looks = state.looks;
+    this.#decidedUntil = state.decidedUntil;
+    this.#seenUntil = state.seenUntil;
+    this.#toldFrom = state.toldFrom;
+    this.#told = state.told;
+    this.#pieces = [...state.pieces];
+    this.#ear.restore(state.ear);
+    this.#speakers.restore(state.speakers);
+    this.#turns.restore(state.turns);
+  }
+
+  snapshot(): Uint8Array {
+    return packState(this.#state(), modelsOf(this.engine));
+  }
+
+  /** Looks at the last seconds, and tells about everything up to the look-ahead before now. */
+  async #look(lookaheadSamples: number): Promise<LiveEvent[]> {
+    const now = this.#ear.end;
+    const start = now - LIVE.windowSamples;
+    const seen = await look(this.engine.segmentation, this.#ear.window(start, now), start);
+    await this.pause();
+    await this.#ear.understand();
+    const fresh = await this.#newPieces(seen);
+    const labels = this.#identify(seen, fresh);
+    const until = Math.min(seen.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
+    const events = this.#decide(seen, labels, until);
+    await this.#speakers.reconsider(now / SAMPLE_RATE_HZ);
+    await this.pause();
+    return inOrder(events);
+  }
+
+  async #newPieces(seen: Look): Promise<Piece[]> {
+    const secondsPerFrame = this.#shift / SAMPLE_RATE_HZ;
+    const until = seen.endFrame - Math.round((LIVE.trunkLagFrames * 160) / this.#shift);
+    const fresh: Piece[] = [];
+    for (let local = 0; local < seen.speakers; local++) {
+      const found = pieceFrames(seen, local, until, this.#seenUntil, secondsPerFrame);
+      if (found === undefined) continue;
+      const frames = new Set(found.frames);
+      const embedding = await this.#ear.embed((sample) => frames.has(Math.floor(sample / this.#shift)));
+      if (embedding !== undefined) fresh.push({ look: this.#looks, embedding, ...found });
+    }
+    this.#seenUntil = Math.max(this.#seenUntil, until);
+    const oldest = seen.firstFrame;
+    this.#pieces = [...this.#pieces.filter(({ frames }) => frames.at(-1)! >= oldest), ...fresh];
+    return fresh;
+  }
+
+  /** [local speakers] the label of each, −1 for those that are silent or not known yet. */
+  #identify(seen: Look, fresh: readonly Piece[]): Int32Array {
+    const ownerOf = owners(this.#pieces, seen);
+    const locals: Local[] = [];
+    for (let local = 0; local < seen.speakers; local++) {
+      if (seen.sum(local, 0, seen.endFrame) === 0) continue;
+      locals.push({
+        local,
+        pieces: this.#pieces.filter((_, index) => ownerOf[index] === local),
+        continuity: continuityOf(seen, local, this.#decidedUntil, this.#speakers.labels, (f, l) => this.#wasTold(f, l)),
+        pendingSeconds: (this.#pendingFrames(seen, local) * this.#shift) / SAMPLE_RATE_HZ,
+      });
+    }
+    const chosen = mapLocals(locals, this.#speakers);
+    const labels = new Int32Array(seen.speakers).fill(-1);
+    locals.forEach(({ local, pieces }, row) => {
+      const label = chosen[row]!;
+      labels[local] = label;
+      if (label < 0) return;
+      const isNew = this.#speakers.similarity(pieces, label) === -1;
+      // Somebody new is known by all that was held back, others by what is new of them.
+      this.#speakers.learn(label, isNew ? pieces : pieces.filter((piece) => fresh.includes(piece)));
+    });
+    return labels;
+  }
+
+  /** Frames at the end of the decided past in which a local speaker talked and nobody was told in its place. */
+  #pendingFrames(seen: Look, local: number): number {
+    let frames = 0;
+    const oldest = this.#decidedUntil - Math.round((2 * LIVE.maxPendingSeconds * SAMPLE_RATE_HZ) / this.#shift);
+    for (let frame = this.#decidedUntil - 1; frame >= Math.max(0, oldest, seen.firstFrame); frame--) {
+      if (!seen.isActive(local, frame)) continue;
+      if (this.#toldCount(frame) >= seen.count(frame)) break;
+      frames++;
+    }
+    return frames;
+  }
+
+  #decide(seen: Look, labels: Int32Array, until: number): LiveEvent[] {
+    const from = this.#decidedUntil;
+    if (until <= from) return [];
+    const events: LiveEvent[] = [];
+    const held = new Map<number, number>();
+    labels.forEach((label, local) => {
+      if (label >= 0) held.set(label, from - this.#pendingFrames(seen, local));
+    });
+    const isActive = (label: number, frame: number) =>
+      labels.some((own, local) => own === label && seen.isActive(local, frame));
+    this.#remember(until);
+    for (let label = 0; label < this.#speakers.labels; label++) {
+      const earliest = held.get(label) ?? from;
+      const decided = this.#turns.decide(label, from, until, seen.endFrame, (f) => isActive(label, f), earliest);
+      for (const { kind, frame } of decided) events.push(this.#event(kind, label, frame));
+      for (let frame = Math.max(earliest, this.#toldFrom); frame < until; frame++) {
+        if (isActive(label, frame) && (frame >= from || this.#turns.isOpen(label))) this.#tell(frame, label);
+      }
+    }
+    this.#decidedUntil = until;
+    return events;
+  }
+
+  #event(kind: 'start' | 'end', label: number, frame: number): LiveEvent {
+    const timestampSeconds = toMilliseconds(Math.min(frame * this.#shift, this.#ear.end) / SAMPLE_RATE_HZ);
+    const event = { kind, speaker: this.#turns.numberOf(label), timestampSeconds };
+    return kind === 'start' && this.settings.voices.length > 0 ? { ...event, match: this.#matchOf(label) } : event;
+  }
+
+  /** The known voice that a label is, each voice being one speaker's at most. */
+  #matchOf(label: number): string | null {
+    const labels = this.#speakers.inUse();
+    const row = labels.indexOf(label);
+    if (row < 0) return null;
+    const logOdds = logOddsOf(
+      labels.map((each) => this.#speakers.voiceOf(each)),
+      this.settings.voices.map(({ voice }) => voice),
+      this.engine.identification,
+      this.engine.plda,
+    );
+    const options = { threshold: LIVE.matchConfidence, exclusive: true };
+    const { match } = matchSpeakers(logOdds, labels.length, this.settings.voices.length, options)[row]!;
+    return match === undefined ? null : this.settings.voices[match]!.label;
+  }
+
+  #wasTold(frame: number, label: number): boolean {
+    return ((this.#told[frame - this.#toldFrom] ?? 0) & (1 << label)) !== 0;
+  }
+
+  #toldCount(frame: number): number {
+    let bits = this.#told[frame - this.#toldFrom] ?? 0;
+    let count = 0;
+    for (; bits !== 0; bits &= bits - 1) count++;
+    return count;
+  }
+
+  #tell(frame: number, label: number): void {
+    this.#told[frame - this.#toldFrom]! |= 1 << label;
+  }
+
+  /** Makes room for the frames up to `until`, and forgets those that no look will see again. */
+  #remember(until: number): void {
+    const kept = Math.ceil(LIVE.windowSamples / this.#shift) + 100;
+    const from = Math.max(0, until - kept);
+    const next = new Uint8Array(until - from);
+    const overlap = this.#told.subarray(Math.max(0, from - this.#toldFrom));
+    next.set(overlap.subarray(0, next.length), Math.max(0, this.#toldFrom - from));
+    this.#told = next;
+    this.#toldFrom = from;
+  }
+}

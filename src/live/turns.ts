@@ -1,0 +1,109 @@
+import { LIVE } from './parameters.ts';
+import type { LiveEvent } from './types.ts';
+
+/** Starts and ends of turns, by label. */
+export interface TurnsState {
+  readonly openSince: readonly number[];
+  readonly lastEnd: readonly number[];
+  readonly numbers: readonly number[];
+}
+
+/** −1: not open. */
+const CLOSED = -1;
+
+/**
+ * Makes events of who talks in which frame. A turn begins with enough speech and ends with enough silence, as far as these can be seen;
+ * labels are numbered when they are first told.
+ */
+export class Turns {
+  /** By label: frame at which the open turn began. */
+  #openSince: number[] = [];
+  /** By label: frame at which the last turn ended. */
+  #lastEnd: number[] = [];
+  /** Labels in the order in which they were told. */
+  #numbers: number[] = [];
+
+  constructor(private readonly secondsPerFrame: number) {}
+
+  /**
+   * Decides about the frames [from, to) of a label.
+   *
+   * @param isActive whether the label talks in a frame; frames up to `seen` can be asked for
+   * @param earliest frame from which on a turn may begin that has been held back until now
+   * @returns events with frames in the place of times
+   */
+  decide(
+    label: number,
+    from: number,
+    to: number,
+    seen: number,
+    isActive: (frame: number) => boolean,
+    earliest: number,
+  ): { readonly kind: 'start' | 'end'; readonly frame: number }[] {
+    const events: { kind: 'start' | 'end'; frame: number }[] = [];
+    const minOn = Math.round(LIVE.minOnSeconds / this.secondsPerFrame);
+    const minOff = Math.round(LIVE.minOffSeconds / this.secondsPerFrame);
+    let isOpen = this.isOpen(label);
+    for (let frame = from; frame < to; frame++) {
+      if (!isOpen && isActive(frame)) {
+        let length = 1;
+        while (length < minOn && frame + length < seen && isActive(frame + length)) length++;
+        if (length < minOn && frame + length < seen) continue;
+        const start = frame === from ? Math.max(earliest, this.#lastEnd[label] ?? 0) : frame;
+        this.#openSince[label] = Math.min(frame, start);
+        events.push({ kind: 'start', frame: this.#openSince[label]! });
+        isOpen = true;
+      } else if (isOpen && !isActive(frame)) {
+        let length = 1;
+        while (length < minOff && frame + length < seen && !isActive(frame + length)) length++;
+        if (length < minOff && frame + length < seen) continue;
+        events.push({ kind: 'end', frame: this.#close(label, frame) });
+        isOpen = false;
+      }
+    }
+    return events;
+  }
+
+  isOpen(label: number): boolean {
+    return (this.#openSince[label] ?? CLOSED) !== CLOSED;
+  }
+
+  /** Closes a turn at a frame, which is moved behind its start where need be. */
+  end(label: number, frame: number): number {
+    return this.#close(label, frame);
+  }
+
+  /** The public number of a label. */
+  numberOf(label: number): number {
+    const known = this.#numbers.indexOf(label);
+    return known >= 0 ? known : this.#numbers.push(label) - 1;
+  }
+
+  openLabels(): number[] {
+    return this.#openSince.flatMap((since, label) => (since !== undefined && since !== CLOSED ? [label] : []));
+  }
+
+  save(): TurnsState {
+    const filled = (values: number[]) => Array.from(values, (value) => value ?? CLOSED);
+    return { openSince: filled(this.#openSince), lastEnd: filled(this.#lastEnd), numbers: this.#numbers };
+  }
+
+  restore({ openSince, lastEnd, numbers }: TurnsState): void {
+    this.#openSince = [...openSince];
+    this.#lastEnd = [...lastEnd];
+    this.#numbers = [...numbers];
+  }
+
+  #close(label: number, frame: number): number {
+    const at = Math.max(frame, this.#openSince[label]! + 1);
+    this.#openSince[label] = CLOSED;
+    this.#lastEnd[label] = at;
+    return at;
+  }
+}
+
+/** Events in the order of their times; an end before a start of the same moment. */
+export function inOrder(events: LiveEvent[]): LiveEvent[] {
+  const rank = (event: LiveEvent) => (event.kind === 'end' ? 0 : 1);
+  return events.sort((a, b) => a.timestampSeconds - b.timestampSeconds || rank(a) - rank(b) || a.speaker - b.speaker);
+}
