@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
@@ -89,13 +91,20 @@ describe('POST /v1/live', () => {
     [{ maxSpeakers: 0 }, 'maxSpeakers'],
     [{ sampleRate: '16000' }, 'sampleRate'],
     [{ voiceprints: [] }, 'voiceprints'],
-    [{ voiceprints: Array(51).fill({ label: 'x', voiceprint: 'x' }) }, 'voiceprints'],
     [{ voiceprints: [{ label: 'x', voiceprint: 'bm9uc2Vuc2U=' }] }, 'voiceprints.0.voiceprint'],
     [[], 'body'],
   ])('refuses %j', async (body, field) => {
     const answer = await create(service.main.token, body);
     expect(answer.status).toBe(400);
     expect(faultyFields(answer)).toContain(field);
+  });
+
+  it('takes fifty voiceprints and no more', async () => {
+    const { token: key } = await newAccount();
+    const people = (count: number) =>
+      Array.from({ length: count }, (_, i) => ({ label: `Person ${i}`, voiceprint: voiceprint() }));
+    expect((await create(key, { voiceprints: people(50) })).status).toBe(200);
+    expect(faultyFields(await create(key, { voiceprints: people(51) }))).toEqual(['voiceprints']);
   });
 
   it('wants stream:write and something to pay with; GET wants stream:read', async () => {
@@ -167,6 +176,25 @@ describe('GET /v1/live/{id}', () => {
   });
 });
 
+describe('the voiceprints of a stream', () => {
+  /** Everything that the Durable Objects of the service have on disk, as one text. */
+  function stored(): string {
+    const folder = join(service.stateDir, 'v3', 'do');
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+    return files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1')).join('\n');
+  }
+
+  it('are with its object while it lasts, and nowhere afterwards', async () => {
+    const { token: key } = await newAccount();
+    const { body } = await create(key, { voiceprints: [{ label: 'Zoe-4711', voiceprint: voiceprint() }] });
+    await expect.poll(stored).toContain('Zoe-4711');
+    const client = await connect(body.url);
+    client.send(END_OF_STREAM);
+    await client.closed;
+    await expect.poll(stored, { timeout: 20_000 }).not.toContain('Zoe-4711');
+  });
+});
+
 describe('the address of a stream', () => {
   it('lets one of a hundred connections in that race for it', async () => {
     const { body } = await create((await newAccount()).token, {});
@@ -228,14 +256,16 @@ describe('billing (contract §7)', () => {
   const run = async (key: string, frames: number, finish: (client: LiveClient) => void) => {
     const { body } = await create(key, {});
     const client = await connect(body.url);
-    await client.stream(Array(frames).fill(frameOf(0)), 8);
+    await client.stream(Array(frames).fill(frameOf(0)), 40);
     finish(client);
     await client.closed;
     await expect.poll(async () => (await read(body.id, key)).body.status).toBe('done');
     return body.id as string;
   };
 
-  it('takes the received audio, at least 20 s, also from one who hangs up, and nothing without a frame', async () => {
+  it('takes the received audio, at least 20 s, also from one who hangs up, and nothing without a frame', {
+    timeout: 60_000,
+  }, async () => {
     const { accountId, token: key } = await newAccount({ creditSeconds: 100 });
     const end = (client: LiveClient) => client.send(END_OF_STREAM);
     expect(await billed(await run(key, 0, end))).toEqual([]);

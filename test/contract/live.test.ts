@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
 import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../helpers/live-client.ts';
 import { conversationSamples } from '../helpers/voices.ts';
 import { type Answer, type ContractService, startContractService } from './service.ts';
@@ -182,15 +183,45 @@ describe('a stream of speech', () => {
       await end(stream);
       return stream.received;
     };
-    const [undisturbed, resumed] = await Promise.all([open(), open()]);
-    const expected = await turnsOf(undisturbed, 0);
+    const expected = await turnsOf(await open(), 0);
     expect(expected.length).toBeGreaterThan(2);
     for (const { type, data } of expected) {
       expect(type).toMatch(/^diarization_speaker_(start|end)$/);
       expect(data).toEqual({ timestamp: expect.any(Number), speaker: expect.stringMatching(/^SPEAKER_0[0-7]$/) });
     }
     // Ten seconds after it was last busy the platform takes it out of memory, if nothing holds it there.
-    expect(await turnsOf(resumed, 16_000)).toEqual(expected);
+    expect(await turnsOf(await open(), 16_000)).toEqual(expected);
     expect(service.log()).toContain('"event":"live_resumed"');
+  });
+
+  it('tells a match on starts where voiceprints were given', { timeout: 60_000 }, async () => {
+    const nobody = encodeVoiceprint({
+      embeddingId: 'embedder-v1',
+      embedding: new Float32Array(192).map((_, i) => (i % 3) - 1),
+      secondsAlone: 10,
+    });
+    const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 8));
+    const stream = await open({ voiceprints: [{ label: 'Nobody', voiceprint: nobody }], latency: 300, maxSpeakers: 2 });
+    await stream.stream(frames, 50);
+    await end(stream);
+    const starts = stream.received.filter(({ type }) => type === 'diarization_speaker_start');
+    expect(starts.length).toBeGreaterThan(0);
+    for (const { type, data } of stream.received) {
+      expect('match' in data!).toBe(type === 'diarization_speaker_start');
+      expect([null, undefined]).toContain(data!.match);
+    }
+  });
+
+  it.each([
+    [8000, 'pcm_s16le', 1600],
+    [44_100, 'pcm_f32le', 17_640],
+  ])('may have %i Hz in %s', { timeout: 60_000 }, async (sampleRate, encoding, bytes) => {
+    const stream = await open({ sampleRate, encoding });
+    stream.send(frameOf(0));
+    await stream.stream(Array(15).fill(new Uint8Array(bytes)), 50);
+    await end(stream);
+    expect(errorsOf(stream)).toEqual(['Invalid chunk size']);
+    const [row] = await service.run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', stream.id);
+    expect(row).toEqual({ billed_seconds: 20 });
   });
 });
