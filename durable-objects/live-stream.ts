@@ -139,31 +139,28 @@ export class LiveStream extends DurableObject<Env> {
     this.#lastFrameAt = Date.now();
     if (!this.#isBehind) this.#storage.markBehind();
     this.#isBehind = true;
-    this.#suspendLater();
+    this.#suspendIn(SUSPEND_AFTER_MS);
   }
 
-  #suspendLater(): void {
+  #suspendIn(delayMs: number): void {
     this.#suspendTimer ??= setTimeout(() => {
       this.#suspendTimer = null;
       // Not stored, not suspended: should the object be lost now, the stream ends as an error.
       this.#suspendWhenQuiet().catch((error) =>
         this.#runtime.log('error', 'live_suspend_failed', { error: String(error) }),
       );
-    }, SUSPEND_AFTER_MS);
+    }, delayMs);
   }
 
   async #suspendWhenQuiet(): Promise<void> {
     const channel = this.#channel;
     if (!channel || this.#storage.stream?.phase.name !== 'running') return;
-    const frames = channel.receivedFrames;
-    const isQuiet = Date.now() - this.#lastFrameAt >= SUSPEND_AFTER_MS;
-    const suspended = isQuiet ? await channel.suspend() : undefined;
-    if (suspended && channel.receivedFrames === frames) {
-      this.#storage.suspend({ ...suspended, lastFrameAt: this.#lastFrameAt });
-      this.#isBehind = false;
-    } else {
-      this.#suspendLater();
-    }
+    const missingMs = this.#lastFrameAt + SUSPEND_AFTER_MS - Date.now();
+    if (missingMs > 0) return this.#suspendIn(missingMs);
+    const suspended = await channel.suspend();
+    if (!suspended) return this.#suspendIn(SUSPEND_AFTER_MS);
+    this.#storage.suspend({ ...suspended, lastFrameAt: this.#lastFrameAt });
+    this.#isBehind = false;
   }
 
   #send(text: string): void {

@@ -6,7 +6,7 @@ import { conversationSamples } from '../helpers/voices.ts';
 import { type Answer, type ContractService, startContractService } from './service.ts';
 
 const MIB = 1024 * 1024;
-const IDLE_SECONDS = 20;
+const IDLE_SECONDS = 25;
 
 let service: ContractService;
 beforeAll(async () => {
@@ -190,7 +190,7 @@ describe('a stream of speech', () => {
       expect(data).toEqual({ timestamp: expect.any(Number), speaker: expect.stringMatching(/^SPEAKER_0[0-7]$/) });
     }
     // Ten seconds after it was last busy the platform takes it out of memory, if nothing holds it there.
-    expect(await turnsOf(await open(), 16_000)).toEqual(expected);
+    expect(await turnsOf(await open(), 19_000)).toEqual(expected);
     expect(service.log()).toContain('"event":"live_resumed"');
   });
 
@@ -223,5 +223,25 @@ describe('a stream of speech', () => {
     expect(errorsOf(stream)).toEqual(['Invalid chunk size']);
     const [row] = await service.run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', stream.id);
     expect(row).toEqual({ billed_seconds: 20 });
+  });
+});
+
+describe('trouble of the service', () => {
+  it('is told, closes with 1011, and ends the stream as an error that is not billed', { timeout: 60_000 }, async () => {
+    const broken = await startContractService();
+    try {
+      const { objects } = await broken.bucket.list({ prefix: 'models/' });
+      await broken.bucket.delete(objects.map(({ key }) => key));
+      const { body } = await broken.call('POST', '/v1/live', { body: {} });
+      const client = await connect(body.url);
+      expect(await client.closed).toMatchObject({ code: 1011 });
+      expect(errorsOf(client)).toEqual([expect.not.stringContaining('model')]);
+      const stream = (await broken.call('GET', `/v1/live/${body.id}`)).body;
+      expect(stream).toMatchObject({ status: 'error', startedAt: expect.any(String), completedAt: expect.any(String) });
+      expect(await broken.run('SELECT * FROM usage_records')).toEqual([]);
+      expect(broken.log()).toContain('"event":"live_failed"');
+    } finally {
+      await broken.stop();
+    }
   });
 });
