@@ -1,38 +1,55 @@
 import { BANDS, raiseFloor, subtractMean } from '../diarization/features.ts';
 import { normalise } from '../diarization/vectors.ts';
-import { LIVE } from './parameters.ts';
+import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
 import { Ring } from './ring.ts';
 import type { LiveEngine } from './types.ts';
 
 const FBANK_SHIFT = 160;
 const FBANK_SIZE = 400;
-/** Embedder frames that are kept: a piece, and some more. */
-const KEPT_SECONDS = 2;
+/** Trunk frames whose statistics are kept together: 0.1 s of a trunk that halves the frame rate. */
+const FRAMES_PER_BLOCK = 5;
+/** Attention logits beyond this are cut, so that their exponentials can be added up. */
+const MAX_LOGIT = 30;
+const VARIANCE_FLOOR = 1e-5;
 
 /** What an `Ear` holds between two calls. */
 export interface EarState {
   readonly samples: { readonly start: number; readonly rows: Float32Array };
   readonly feats: { readonly start: number; readonly rows: Float32Array };
-  readonly frames: { readonly start: number; readonly rows: Float32Array } | undefined;
-  readonly logits: { readonly start: number; readonly rows: Float32Array } | undefined;
+  readonly blocks: { readonly start: number; readonly rows: Float32Array } | undefined;
   readonly channels: number;
 }
 
 /**
- * The last seconds of a stream in the forms that the models need: samples, filterbank, and the embedding trunk's frames, each
- * computed once as the audio comes. Features are normalised over the last ten seconds, as far as they go.
+ * The last seconds of a stream in the forms that the models need: samples, filterbank, and statistics of the embedding trunk's frames in
+ * blocks of a tenth of a second, each computed once as the audio comes. The statistics are those of attentive pooling (Okabe et al.,
+ * 2018): its softmax over any set of blocks is a quotient of sums. Features are normalised over the last ten seconds, as far as
+ * they go.
  */
 export class Ear {
-  readonly #samples = new Ring(1, LIVE.windowSamples + 2 * FBANK_SIZE + 16_000);
+  readonly #samples = new Ring(1, LIVE.windowSamples + 2 * FBANK_SIZE + SAMPLE_RATE_HZ);
   readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
-  #frames: Ring | undefined;
-  #logits: Ring | undefined;
+  /** A row a block: sums of the weights, of the weighted values, and of their squares, [3, channels]. */
+  #blocks: Ring | undefined;
 
-  constructor(private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank' | 'pooling'>) {}
+  constructor(private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>) {}
 
   /** Samples heard so far. */
   get end(): number {
     return this.#samples.end;
+  }
+
+  /** Length of a block. */
+  get blockSamples(): number {
+    const { embedding } = this.engine;
+    return FRAMES_PER_BLOCK * (embedding.form === 'split' ? embedding.info.frameStride : 2) * FBANK_SHIFT;
+  }
+
+  /** Blocks that an embedding can be taken of: [from, to). */
+  get blocks(): { readonly from: number; readonly to: number } {
+    if (this.engine.embedding.form === 'split') return { from: this.#blocks?.start ?? 0, to: this.#blocks?.end ?? 0 };
+    const perBlock = this.blockSamples / FBANK_SHIFT;
+    return { from: Math.ceil(this.#feats.start / perBlock), to: Math.floor(this.#feats.end / perBlock) };
   }
 
   /** @param samples at most a second */
@@ -56,21 +73,19 @@ export class Ear {
     const { embedding } = this.engine;
     if (embedding.form !== 'split') return;
     const stride = embedding.info.frameStride;
-    const done = (this.#frames?.end ?? 0) * stride;
-    const until = Math.floor((this.#feats.end - LIVE.trunkLagFrames) / stride) * stride;
+    const perBlock = FRAMES_PER_BLOCK * stride;
+    const done = (this.#blocks?.end ?? 0) * perBlock;
+    const until = Math.floor((this.#feats.end - LIVE.trunkLagFrames) / perBlock) * perBlock;
     if (until <= done) return;
     const lead = Math.ceil(LIVE.trunkLeadFrames / stride) * stride;
     const first = Math.max(0, Math.ceil(this.#feats.start / stride) * stride, done - lead);
-    const { frames, logits, frameCount, channels } = await embedding.trunk(
-      this.#normalised(first),
-      this.#feats.end - first,
-    );
-    this.#frames ??= new Ring(channels, Math.ceil((KEPT_SECONDS * 100) / stride));
-    this.#logits ??= new Ring(channels, Math.ceil((KEPT_SECONDS * 100) / stride));
-    const from = (done - first) / stride;
-    const to = Math.min(frameCount, (until - first) / stride);
-    this.#frames.push(frames.subarray(from * channels, to * channels));
-    this.#logits.push(logits.subarray(from * channels, to * channels));
+    const output = await embedding.trunk(this.#normalised(first), this.#feats.end - first);
+    const { channels } = output;
+    const capacity = Math.ceil((LIVE.windowSamples + SAMPLE_RATE_HZ) / this.blockSamples);
+    this.#blocks ??= new Ring(3 * channels, capacity);
+    for (let frame = (done - first) / stride; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) {
+      this.#blocks.push(statistics(output.frames, output.logits, frame * channels, channels));
+    }
   }
 
   /** Features [from, end) with the floor and the mean of the last ten seconds. */
@@ -84,68 +99,79 @@ export class Ear {
   }
 
   /**
-   * Embedding of the speech in the last seconds.
-   * @param keeps whether a moment (sample of the stream) belongs to the speaker
-   * @returns [dimension] of unit length; undefined where nothing is kept
+   * Embedding of the speech in some blocks.
+   * @param blocks that are there, see `blocks`
+   * @returns [dimension] of unit length; undefined for no blocks
    */
-  async embed(keeps: (sample: number) => boolean): Promise<Float32Array | undefined> {
+  async embed(blocks: readonly number[]): Promise<Float32Array | undefined> {
+    if (blocks.length === 0) return undefined;
     const { embedding } = this.engine;
-    const vector = embedding.form === 'split' ? await this.#pooled(keeps) : await this.#gathered(keeps);
-    if (vector !== undefined) normalise(vector, 0, vector.length);
+    const vector =
+      embedding.form === 'split'
+        ? (await embedding.head(this.#pooled(blocks), 1)).slice()
+        : (await embedding.embed(...this.#gathered(blocks))).slice();
+    normalise(vector, 0, vector.length);
     return vector;
   }
 
-  async #pooled(keeps: (sample: number) => boolean): Promise<Float32Array | undefined> {
-    const { embedding, pooling } = this.engine;
-    if (embedding.form !== 'split' || !this.#frames || !this.#logits) return undefined;
-    const { start, end, width: channels } = this.#frames;
-    const mask = new Uint8Array(end - start);
-    for (let frame = start; frame < end; frame++) {
-      if (keeps(frame * embedding.info.frameStride * FBANK_SHIFT + FBANK_SIZE / 2)) mask[frame - start] = 1;
+  /** Means, then deviations, [2 · channels]. */
+  #pooled(blocks: readonly number[]): Float32Array {
+    const channels = this.#blocks!.width / 3;
+    const sums = new Float64Array(3 * channels);
+    for (const block of blocks) {
+      const row = this.#blocks!.view(block, block + 1);
+      for (let i = 0; i < sums.length; i++) sums[i]! += row[i]!;
     }
-    const trunk = {
-      frames: this.#frames.view(start, end),
-      logits: this.#logits.view(start, end),
-      frameCount: end - start,
-      channels,
-    };
-    const pooled = pooling.pool([{ trunk, mask }]);
-    return pooled && (await embedding.head(pooled, 1)).slice();
+    const pooled = new Float32Array(2 * channels);
+    for (let c = 0; c < channels; c++) {
+      const mean = sums[channels + c]! / sums[c]!;
+      pooled[c] = mean;
+      pooled[channels + c] = Math.sqrt(Math.max(VARIANCE_FLOOR, sums[2 * channels + c]! / sums[c]! - mean * mean));
+    }
+    return pooled;
   }
 
-  async #gathered(keeps: (sample: number) => boolean): Promise<Float32Array | undefined> {
-    const { embedding } = this.engine;
-    if (embedding.form !== 'whole') return undefined;
-    const first = Math.max(this.#feats.start, this.#feats.end - KEPT_SECONDS * 100);
-    const kept: number[] = [];
-    for (let frame = first; frame < this.#feats.end; frame++) {
-      if (keeps(frame * FBANK_SHIFT + FBANK_SIZE / 2)) kept.push(...this.#feats.view(frame, frame + 1));
-    }
-    if (kept.length === 0) return undefined;
-    const feats = Float32Array.from(kept);
+  #gathered(blocks: readonly number[]): [Float32Array, number] {
+    const perBlock = this.blockSamples / FBANK_SHIFT;
+    const feats = new Float32Array(blocks.length * perBlock * BANDS);
+    blocks.forEach((block, row) => {
+      feats.set(this.#feats.view(block * perBlock, (block + 1) * perBlock), row * perBlock * BANDS);
+    });
     subtractMean(feats);
-    return (await embedding.embed(feats, feats.length / BANDS)).slice();
+    return [feats, feats.length / BANDS];
   }
 
   save(): EarState {
     return {
       samples: this.#samples.save(),
       feats: this.#feats.save(),
-      frames: this.#frames?.save(),
-      logits: this.#logits?.save(),
-      channels: this.#frames?.width ?? 0,
+      blocks: this.#blocks?.save(),
+      channels: (this.#blocks?.width ?? 0) / 3,
     };
   }
 
-  restore({ samples, feats, frames, logits, channels }: EarState): void {
+  restore({ samples, feats, blocks, channels }: EarState): void {
     this.#samples.restore(samples);
     this.#feats.restore(feats);
-    const { embedding } = this.engine;
-    if (!frames || !logits || embedding.form !== 'split') return;
-    const capacity = Math.ceil((KEPT_SECONDS * 100) / embedding.info.frameStride);
-    this.#frames = new Ring(channels, capacity);
-    this.#logits = new Ring(channels, capacity);
-    this.#frames.restore(frames);
-    this.#logits.restore(logits);
+    if (!blocks) return;
+    const capacity = Math.ceil((LIVE.windowSamples + SAMPLE_RATE_HZ) / this.blockSamples);
+    this.#blocks = new Ring(3 * channels, capacity);
+    this.#blocks.restore(blocks);
   }
+}
+
+/** A block's row; values and logits [frames, channels] from `offset` on. */
+function statistics(values: Float32Array, logits: Float32Array, offset: number, channels: number): Float32Array {
+  const row = new Float32Array(3 * channels);
+  for (let frame = 0; frame < FRAMES_PER_BLOCK; frame++) {
+    for (let c = 0; c < channels; c++) {
+      const at = offset + frame * channels + c;
+      const value = values[at]!;
+      const weight = Math.exp(Math.min(MAX_LOGIT, logits[at]!));
+      row[c]! += weight;
+      row[channels + c]! += weight * value;
+      row[2 * channels + c]! += weight * value * value;
+    }
+  }
+  return row;
 }

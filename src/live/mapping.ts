@@ -1,70 +1,89 @@
 import { assignOptimally } from '../diarization/assignment.ts';
 import type { Look } from './look.ts';
 import { LIVE } from './parameters.ts';
-import { type Piece, secondsOf } from './pieces.ts';
 import type { Speakers } from './speakers.ts';
+
+/** How a local speaker of a look sounds. */
+export interface Voice {
+  /** [dimension] of unit length */
+  readonly embedding: Float32Array;
+  /** Speech alone that it was taken of. */
+  readonly seconds: number;
+}
 
 /** What is known about a local speaker of a look. */
 export interface Local {
   readonly local: number;
-  readonly pieces: readonly Piece[];
+  readonly voice: Voice | undefined;
   /** [labels] share of its speech in the decided past that was told as each label's */
   readonly continuity: Float64Array;
   /** Seconds for which it has talked without being told as anybody's. */
   readonly pendingSeconds: number;
 }
 
-/** Below this a pair is no pair. */
-const IMPOSSIBLE = -10;
+/** Score of what cannot be; far below all others, however many are added up. */
+const IMPOSSIBLE = -1000;
+/** Score of leaving somebody unnamed who has been waited for long enough: anybody is better, if hardly. */
+const FORCED = -2;
+/** A voice of so many seconds is known as well as it gets; none at all still counts for something. */
+const CERTAIN_SECONDS = 1.5;
+const LEAST_WEIGHT = 0.2;
 /** Somebody who was told as a label for less than this share of the speech has to sound like it. */
 const MIN_CONTINUITY = 0.3;
 
 /**
- * Which speaker of the stream each local speaker is: the assignment with the most likeness and continuity, each speaker once; somebody who is
- * like nobody is new.
+ * Which speaker of the stream each local speaker is: the assignment with the most likeness and continuity, each speaker once. Somebody
+ * who is like nobody is new, or left unnamed until there is enough speech to tell.
  *
  * @returns [locals] label, or −1 where it is not clear yet
  */
 export function mapLocals(locals: readonly Local[], speakers: Speakers): Int32Array {
   const labels = speakers.inUse();
-  const columns = labels.length + locals.length;
+  // A column for each label, and for each local speaker one to be new and one to be nobody yet.
+  const columns = labels.length + 2 * locals.length;
   const scores = new Float64Array(locals.length * columns).fill(IMPOSSIBLE);
-  locals.forEach(({ pieces, continuity }, row) => {
+  locals.forEach((local, row) => {
+    const { voice, continuity } = local;
+    const likeness = labels.map((label) => (voice === undefined ? 0 : speakers.similarity(voice.embedding, label)));
+    // What is known well decides before what is hardly known.
+    const weight = LEAST_WEIGHT + Math.min(1, (voice?.seconds ?? 0) / CERTAIN_SECONDS);
+    const at = row * columns;
     labels.forEach((label, column) => {
       const share = continuity[label] ?? 0;
-      const known = pieces.length > 0 ? speakers.similarity(pieces, label) : 0;
-      if (pieces.length === 0 && share < MIN_CONTINUITY) return;
-      scores[row * columns + column] = known + LIVE.continuityWeight * share;
+      if (voice === undefined && share < MIN_CONTINUITY) return;
+      scores[at + column] = weight * (likeness[column]! + LIVE.continuityWeight * share);
     });
-    if (mayBeNew(locals[row]!, speakers, labels)) {
-      scores[row * columns + labels.length + row] = LIVE.newSpeakerSimilarity;
-    }
+    const own = at + labels.length;
+    if (mayBeNew(local, speakers, likeness)) scores[own + row] = weight * LIVE.newSpeakerSimilarity;
+    scores[own + locals.length + row] = weight * scoreOfNobody(local);
   });
-  const chosen = assignOptimally(scores, locals.length, columns);
-  return Int32Array.from(locals, (local, row) => {
-    const column = chosen[row]!;
-    const score = column < 0 ? IMPOSSIBLE : scores[row * columns + column]!;
-    if (score <= IMPOSSIBLE) return -1;
-    if (column >= labels.length) return speakers.add();
-    const label = labels[column]!;
-    return isUnlike(local, label, score) ? -1 : label;
+  return assignOptimally(scores, locals.length, columns).map((column) => {
+    if (column < labels.length) return labels[column]!;
+    return column < labels.length + locals.length ? speakers.add() : -1;
   });
 }
 
-/** Whether to wait for more speech: it is hardly like the label, and may turn out to be somebody new. */
-function isUnlike({ pieces, continuity, pendingSeconds }: Local, label: number, score: number): boolean {
-  if ((continuity[label] ?? 0) >= MIN_CONTINUITY || pendingSeconds >= LIVE.maxPendingSeconds) return false;
-  return score < LIVE.newSpeakerSimilarity && secondsOf(pieces) < LIVE.minNewSpeakerSeconds;
+/** What it is worth to leave somebody unnamed: as much as a new speaker while more speech may still tell who it is. */
+function scoreOfNobody({ voice, continuity, pendingSeconds }: Local): number {
+  if (voice === undefined) return 0;
+  const mayWait = pendingSeconds < LIVE.maxPendingSeconds && voice.seconds < LIVE.minNewSpeakerSeconds;
+  return mayWait && !continuity.some((share) => share >= MIN_CONTINUITY) ? LIVE.newSpeakerSimilarity : FORCED;
 }
 
-function mayBeNew({ pieces, continuity }: Local, speakers: Speakers, labels: readonly number[]): boolean {
-  if (speakers.isFull || pieces.length === 0) return false;
-  if (labels.length === 0) return true;
-  if (continuity.some((share) => share >= MIN_CONTINUITY)) return secondsOf(pieces) >= 2 * LIVE.minNewSpeakerSeconds;
-  return secondsOf(pieces) >= LIVE.minNewSpeakerSeconds;
+/** Whether a local speaker may be somebody new: it is like nobody, or there is nobody yet. */
+function mayBeNew({ voice }: Local, speakers: Speakers, likeness: readonly number[]): boolean {
+  if (speakers.isFull || voice === undefined) return false;
+  if (likeness.length === 0) return true;
+  return voice.seconds >= LIVE.minNewSpeakerSeconds && likeness.every((value) => value < LIVE.newSpeakerSimilarity);
 }
 
-/** [labels] shares of a local speaker's speech in frames before `until` that were told as each label's. */
+/** Of less speech than this, in frames, the continuity counts less. */
+const CERTAIN_FRAMES = 25;
+
+/**
+ * [labels] shares of a local speaker's speech in frames before `until` that were told as each label's; smaller where there was hardly
+ * any speech.
+ */
 export function continuityOf(
   look: Look,
   local: number,
@@ -74,12 +93,15 @@ export function continuityOf(
 ): Float64Array {
   const shares = new Float64Array(labels);
   let total = 0;
+  let frames = 0;
   for (let frame = Math.max(0, look.firstFrame); frame < Math.min(until, look.endFrame); frame++) {
     if (!look.isActive(local, frame)) continue;
     // What was said lately says more about who is talking now.
     const weight = 1 + (frame - look.firstFrame) / look.frames;
     total += weight;
+    frames++;
     for (let label = 0; label < labels; label++) if (toldAs(frame, label)) shares[label]! += weight;
   }
-  return total === 0 ? shares : shares.map((share) => share / total);
+  const certainty = Math.min(1, frames / CERTAIN_FRAMES);
+  return total === 0 ? shares : shares.map((share) => (certainty * share) / total);
 }

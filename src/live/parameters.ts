@@ -32,23 +32,23 @@ export const LIVE = {
   /** Audio that the segmentation sees at a look. */
   windowSamples: 8 * SAMPLE_RATE_HZ,
 
-  /** An embedding is taken of so much speech at most… */
-  pieceSeconds: 1.5,
-  /** …and at least, of a speaker who talks alone… */
-  minPieceSeconds: 0.4,
-  /** …or, of one who fell silent before there was that much. */
-  minShortPieceSeconds: 0.2,
+  /** A speaker's embedding is taken of so much speech alone, at least; all of it in the window, at most. */
+  minVoiceSeconds: 0.4,
+  /** Of the frames of a block, so many have to be the speaker's. */
+  minBlockShare: 0.8,
   /** Context of the embedder before and after the stretch whose frames are kept. */
   trunkLeadFrames: 50,
   trunkLagFrames: 20,
   /** The features' mean and floor are taken over so much of the past. */
   normalisationFrames: 1000,
 
-  /** Speakers are found anew from all pieces after each of these times, then as often as the last of them. */
-  reclusterSeconds: [3, 5, 8, 12, 20, 30, 40, 50, 60, 70],
+  /** So often the speakers' voices in the window are kept for finding the speakers anew… */
+  itemEverySeconds: 2,
+  /** …so many of them; beyond, neighbours of one speaker are joined. */
+  maxItems: 200,
+  /** Speakers are found anew after each of these times, then as often as the last of them. */
+  reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],
   reclusterEverySeconds: 10,
-  /** Pieces that are kept for that; beyond, neighbours of one speaker are joined. */
-  maxItems: 240,
 
   /** How much having been somebody a moment ago counts beside sounding like them. */
   continuityWeight: 0.5,

@@ -2,9 +2,8 @@ import { toMilliseconds } from '../diarization/rounding.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
 import { Ear, type EarState } from './ear.ts';
 import { type Look, look } from './look.ts';
-import { continuityOf, type Local, mapLocals } from './mapping.ts';
+import { continuityOf, type Local, mapLocals, type Voice } from './mapping.ts';
 import { LIVE, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
-import { owners, type Piece, pieceFrames } from './pieces.ts';
 import { modelsOf, packState } from './snapshot.ts';
 import { Speakers, type SpeakersState } from './speakers.ts';
 import { inOrder, Turns, type TurnsState } from './turns.ts';
@@ -15,10 +14,9 @@ export interface SessionState {
   readonly settings: LiveSettings;
   readonly looks: number;
   readonly decidedUntil: number;
-  readonly seenUntil: number;
   readonly toldFrom: number;
   readonly told: Uint8Array;
-  readonly pieces: readonly Piece[];
+  readonly kept: number;
   readonly ear: EarState;
   readonly speakers: SpeakersState;
   readonly turns: TurnsState;
@@ -34,13 +32,12 @@ export class RollingSession implements LiveSession {
   #looks = 0;
   /** Frames before this one have been told about. */
   #decidedUntil = 0;
-  /** Frames before this one have been in an earlier look's pieces. */
-  #seenUntil = 0;
   /** Frame of the first byte of `#told`. */
   #toldFrom = 0;
   /** By frame, a bit a label: who was told to talk. */
   #told: Uint8Array = new Uint8Array(0);
-  #pieces: Piece[] = [];
+  /** Looks whose voices were kept. */
+  #kept = 0;
 
   constructor(
     private readonly engine: LiveEngine,
@@ -92,10 +89,9 @@ export class RollingSession implements LiveSession {
       settings: this.settings,
       looks: this.#looks,
       decidedUntil: this.#decidedUntil,
-      seenUntil: this.#seenUntil,
       toldFrom: this.#toldFrom,
       told: this.#told,
-      pieces: this.#pieces,
+      kept: this.#kept,
       ear: this.#ear.save(),
       speakers: this.#speakers.save(),
       turns: this.#turns.save(),
@@ -105,10 +101,9 @@ export class RollingSession implements LiveSession {
   restore(state: SessionState): void {
     this.#looks = state.looks;
     this.#decidedUntil = state.decidedUntil;
-    this.#seenUntil = state.seenUntil;
     this.#toldFrom = state.toldFrom;
     this.#told = state.told;
-    this.#pieces = [...state.pieces];
+    this.#kept = state.kept;
     this.#ear.restore(state.ear);
     this.#speakers.restore(state.speakers);
     this.#turns.restore(state.turns);
@@ -125,8 +120,7 @@ export class RollingSession implements LiveSession {
     const seen = await look(this.engine.segmentation, this.#ear.window(start, now), start);
     await this.pause();
     await this.#ear.understand();
-    const fresh = await this.#newPieces(seen);
-    const labels = this.#identify(seen, fresh);
+    const labels = await this.#identify(seen);
     const until = Math.min(seen.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
     const events = this.#decide(seen, labels, until);
     await this.#speakers.reconsider(now / SAMPLE_RATE_HZ);
@@ -134,46 +128,44 @@ export class RollingSession implements LiveSession {
     return inOrder(events);
   }
 
-  async #newPieces(seen: Look): Promise<Piece[]> {
-    const secondsPerFrame = this.#shift / SAMPLE_RATE_HZ;
-    const until = seen.endFrame - Math.round((LIVE.trunkLagFrames * 160) / this.#shift);
-    const fresh: Piece[] = [];
-    for (let local = 0; local < seen.speakers; local++) {
-      const found = pieceFrames(seen, local, until, this.#seenUntil, secondsPerFrame);
-      if (found === undefined) continue;
-      const frames = new Set(found.frames);
-      const embedding = await this.#ear.embed((sample) => frames.has(Math.floor(sample / this.#shift)));
-      if (embedding !== undefined) fresh.push({ look: this.#looks, embedding, ...found });
+  /** How a local speaker sounds in this look; undefined where it hardly speaks alone. */
+  async #voiceOf(seen: Look, local: number): Promise<Voice | undefined> {
+    const { blockSamples, blocks: there } = this.#ear;
+    const blocks: number[] = [];
+    for (let block = there.from; block < there.to; block++) {
+      const from = Math.ceil((block * blockSamples) / this.#shift);
+      const to = Math.ceil(((block + 1) * blockSamples) / this.#shift);
+      if (seen.sum(local, from, to, true) >= LIVE.minBlockShare * (to - from)) blocks.push(block);
     }
-    this.#seenUntil = Math.max(this.#seenUntil, until);
-    const oldest = seen.firstFrame;
-    this.#pieces = [...this.#pieces.filter(({ frames }) => frames.at(-1)! >= oldest), ...fresh];
-    return fresh;
+    const seconds = (blocks.length * blockSamples) / SAMPLE_RATE_HZ;
+    if (seconds < LIVE.minVoiceSeconds) return undefined;
+    const embedding = await this.#ear.embed(blocks);
+    return embedding && { embedding, seconds };
   }
 
   /** [local speakers] the label of each, −1 for those that are silent or not known yet. */
-  #identify(seen: Look, fresh: readonly Piece[]): Int32Array {
-    const ownerOf = owners(this.#pieces, seen);
+  async #identify(seen: Look): Promise<Int32Array> {
     const locals: Local[] = [];
     for (let local = 0; local < seen.speakers; local++) {
       if (seen.sum(local, 0, seen.endFrame) === 0) continue;
       locals.push({
         local,
-        pieces: this.#pieces.filter((_, index) => ownerOf[index] === local),
+        voice: await this.#voiceOf(seen, local),
         continuity: continuityOf(seen, local, this.#decidedUntil, this.#speakers.labels, (f, l) => this.#wasTold(f, l)),
         pendingSeconds: (this.#pendingFrames(seen, local) * this.#shift) / SAMPLE_RATE_HZ,
       });
     }
     const chosen = mapLocals(locals, this.#speakers);
     const labels = new Int32Array(seen.speakers).fill(-1);
-    locals.forEach(({ local, pieces }, row) => {
+    const isKept = this.#ear.end >= this.#kept * LIVE.itemEverySeconds * SAMPLE_RATE_HZ;
+    locals.forEach(({ local, voice }, row) => {
       const label = chosen[row]!;
       labels[local] = label;
-      if (label < 0) return;
-      const isNew = this.#speakers.similarity(pieces, label) === -1;
-      // Somebody new is known by all that was held back, others by what is new of them.
-      this.#speakers.learn(label, isNew ? pieces : pieces.filter((piece) => fresh.includes(piece)));
+      if (label < 0 || voice === undefined) return;
+      this.#speakers.hear(label, voice);
+      if (isKept) this.#speakers.keep(label, voice, this.#kept);
     });
+    if (isKept) this.#kept++;
     return labels;
   }
 

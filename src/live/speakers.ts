@@ -4,14 +4,13 @@ import type { SpeakerVoice } from '../diarization/index.ts';
 import type { LocalSpeakers } from '../diarization/local-speakers.ts';
 import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { dot, normalise } from '../diarization/vectors.ts';
-import { LIVE } from './parameters.ts';
-import type { Piece } from './pieces.ts';
+import type { Voice } from './mapping.ts';
+import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
 import type { LiveEngine } from './types.ts';
 
-/** A piece that the speakers are found from, or several of one speaker in one. */
-export interface Item {
-  readonly embedding: Float32Array;
-  readonly seconds: number;
+/** A voice in a look that the speakers are found from, or several of one speaker in one. */
+export interface Item extends Voice {
+  /** Looks of items are numbered; −1 − n for items that were joined. */
   readonly look: number;
   /** Index of a speaker. */
   label: number;
@@ -21,13 +20,13 @@ export interface SpeakersState {
   readonly items: readonly Item[];
   readonly labels: number;
   readonly centroids: readonly (Float32Array | undefined)[];
-  readonly young: readonly boolean[];
+  readonly young: readonly (Float32Array | undefined)[];
   readonly shift: Float32Array;
   readonly reclusteredAt: number;
 }
 
 /**
- * The speakers of a stream so far. Between looks a speaker is the direction of its pieces' mean; now and then all pieces are
+ * The speakers of a stream so far. Somebody new is known by the mean of its voice in the looks so far; now and then all voices are
  * clustered anew as a recording's would be, and the clusters found take over the labels that most of their speech had. So a label that
  * was given twice to one person falls out of use, and one that two people shared stays with one of them; what was told is never changed.
  */
@@ -36,8 +35,8 @@ export class Speakers {
   #labels = 0;
   /** By label; undefined for one that fell out of use. */
   #centroids: (Float32Array | undefined)[] = [];
-  /** By label: not yet confirmed by a clustering. */
-  #young: boolean[] = [];
+  /** By label: sum of the voices so far; undefined once a clustering has confirmed the label. */
+  #young: (Float32Array | undefined)[] = [];
   #shift: Float32Array;
   #reclusteredAt = 0;
   readonly #parameters: ClusteringParameters;
@@ -49,8 +48,7 @@ export class Speakers {
   ) {
     this.#shift = new Float32Array(engine.embedding.info.dimension);
     const { clustering } = withTuning(settingsOf('precision-2'), engine.embedding.info.tuned);
-    // Pieces are short by nature; all of them are long enough to take part.
-    this.#parameters = { ...clustering, minCleanSeconds: 0, minCleanSecondsWanted: 0 };
+    this.#parameters = clustering;
   }
 
   get labels(): number {
@@ -66,25 +64,32 @@ export class Speakers {
     return this.#labels >= this.maxSpeakers;
   }
 
-  /** Cosine similarity of pieces of one voice to a speaker in use. */
-  similarity(pieces: readonly Piece[], label: number): number {
+  /** Cosine similarity of a voice to a speaker in use; −1 for one that is not. */
+  similarity(embedding: Float32Array, label: number): number {
     const centroid = this.#centroids[label];
-    return centroid === undefined ? -1 : dot(this.#mean(pieces), 0, centroid, 0, centroid.length);
+    return centroid === undefined ? -1 : dot(this.#shifted(embedding), 0, centroid, 0, centroid.length);
   }
 
   /** Notes somebody who was not known before. */
   add(): number {
     this.#centroids.push(undefined);
-    this.#young.push(true);
+    this.#young.push(new Float32Array(this.#shift.length));
     return this.#labels++;
   }
 
-  /** Takes pieces of a speaker into account. */
-  learn(label: number, pieces: readonly Piece[]): void {
-    for (const { embedding, newSeconds, look } of pieces) {
-      this.#items.push({ embedding, seconds: newSeconds, look, label });
-    }
-    if (this.#young[label]) this.#centroids[label] = this.#mean(this.#items.filter((item) => item.label === label));
+  /** Takes a voice into account that was found to be a speaker's. */
+  hear(label: number, { embedding, seconds }: Voice): void {
+    const sum = this.#young[label];
+    if (sum === undefined) return;
+    for (let d = 0; d < sum.length; d++) sum[d]! += seconds * embedding[d]!;
+    const mean = sum.slice();
+    normalise(mean, 0, mean.length);
+    this.#centroids[label] = this.#shifted(mean);
+  }
+
+  /** Keeps a voice for finding the speakers anew. @param look number among the looks whose voices are kept */
+  keep(label: number, voice: Voice, look: number): void {
+    this.#items.push({ ...voice, look, label });
   }
 
   /** Finds the speakers anew, where it is time. @param nowSeconds of the stream */
@@ -99,14 +104,14 @@ export class Speakers {
       items,
       this.#parameters,
       { min: 1, max: this.maxSpeakers },
-      { step: 1, window: 1 },
+      { step: LIVE.itemEverySeconds, window: LIVE.windowSamples / SAMPLE_RATE_HZ },
       { pause: this.pause, plda: this.engine.plda },
     );
     const { clusterOf } = assignSpeakers(model, items);
     const labelOf = this.#keepLabels(clusterOf, model.clusters);
     this.#shift = model.shift;
     this.#centroids = this.#centroids.map(() => undefined);
-    this.#young = this.#young.map(() => false);
+    this.#young = this.#young.map(() => undefined);
     labelOf.forEach((label, cluster) => {
       if (label >= 0)
         this.#centroids[label] = model.centroids.slice(cluster * model.dimension, (cluster + 1) * model.dimension);
@@ -148,16 +153,10 @@ export class Speakers {
     this.#reclusteredAt = state.reclusteredAt;
   }
 
-  #mean(
-    pieces: readonly { readonly embedding: Float32Array; readonly seconds?: number; readonly newSeconds?: number }[],
-  ) {
-    const sum = new Float32Array(this.#shift.length);
-    for (const piece of pieces) {
-      const weight = piece.seconds ?? piece.newSeconds ?? 1;
-      for (let d = 0; d < sum.length; d++) sum[d]! += weight * (piece.embedding[d]! - this.#shift[d]!);
-    }
-    normalise(sum, 0, sum.length);
-    return sum;
+  #shifted(embedding: Float32Array): Float32Array {
+    const out = embedding.map((value, d) => value - this.#shift[d]!);
+    normalise(out, 0, out.length);
+    return out;
   }
 
   /** Joins neighbours of one speaker, the oldest first, until the items are few enough again. */
@@ -195,11 +194,13 @@ export class Speakers {
   }
 }
 
+/** Seconds of items overlap as the looks do; what is joined counts what it adds up to. */
 function joined(a: Item, b: Item): Item {
   const seconds = a.seconds + b.seconds;
   const embedding = a.embedding.map((value, d) => (a.seconds * value + b.seconds * b.embedding[d]!) / seconds);
   normalise(embedding, 0, embedding.length);
-  return { embedding, seconds, look: a.look, label: a.label };
+  // Of its own window, as representatives are: it no longer excludes others.
+  return { embedding, seconds, look: a.look < 0 ? a.look : -1 - a.look, label: a.label };
 }
 
 function asLocalSpeakers(items: readonly Item[], dimension: number): LocalSpeakers {
@@ -212,7 +213,6 @@ function asLocalSpeakers(items: readonly Item[], dimension: number): LocalSpeake
     count: items.length,
     dimension,
     embeddings,
-    // Pieces of one look are of different people.
     windows: Int32Array.from(items, ({ look }) => look),
     locals: new Uint8Array(items.length),
     cleanSeconds: seconds,
