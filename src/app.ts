@@ -22,6 +22,7 @@ import { listJobs, listJobsV1 } from './routes/job-list.ts';
 import { jobOutput } from './routes/job-output.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
+import { connectLive, createLive, readLive } from './routes/live.ts';
 import { createUpload, upload } from './routes/media.ts';
 import { createDownload, download } from './routes/media-output.ts';
 import { readUsage } from './routes/usage.ts';
@@ -44,6 +45,9 @@ export const ENDPOINTS = [
   upload,
   createDownload,
   download,
+  createLive,
+  readLive,
+  connectLive,
   readUsage,
 ];
 

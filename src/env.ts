@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { LiveTimes } from './jobs/live/limits.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
 
 /** Bindings and variables of the Worker, as `wrangler.toml` names them. */
@@ -10,14 +11,21 @@ export interface Env {
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
+  readonly LIVE_STREAM: DurableObjectNamespace;
   readonly SIGNING_KEY: string;
   readonly OUTPUT_TTL_SECONDS?: string;
+  readonly LIVE_TOKEN_SECONDS?: string;
+  readonly LIVE_IDLE_SECONDS?: string;
+  readonly LIVE_MAX_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
   readonly R2_SECRET_ACCESS_KEY?: string;
   readonly R2_BUCKET_NAME?: string;
 }
+
+/** A time that a deployment can shorten and not lengthen. */
+const secondsUpTo = (max: number) => z.coerce.number().int().positive().max(max).default(max);
 
 /** An empty variable counts as none. */
 const optionalVariable = (pattern: RegExp, rule: string) =>
@@ -31,12 +39,10 @@ const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY
 
 const variablesSchema = z.object({
   SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
-  OUTPUT_TTL_SECONDS: z.coerce
-    .number()
-    .int()
-    .positive()
-    .max(24 * 3600)
-    .default(24 * 3600),
+  OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
+  LIVE_TOKEN_SECONDS: secondsUpTo(600),
+  LIVE_IDLE_SECONDS: secondsUpTo(60),
+  LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
@@ -55,6 +61,7 @@ const configSchema = variablesSchema.superRefine((variables, context) => {
 export interface Config {
   readonly signingKey: string;
   readonly outputTtlMs: number;
+  readonly live: LiveTimes;
   readonly allowLoopback: boolean;
   /** The bucket's S3 interface; undefined where uploads go through the Worker. */
   readonly s3?: S3Credentials;
@@ -70,6 +77,11 @@ export function readConfig(env: Env): Config {
   return {
     signingKey: parsed.data.SIGNING_KEY,
     outputTtlMs: parsed.data.OUTPUT_TTL_SECONDS * 1000,
+    live: {
+      tokenMs: parsed.data.LIVE_TOKEN_SECONDS * 1000,
+      idleMs: parsed.data.LIVE_IDLE_SECONDS * 1000,
+      maxMs: parsed.data.LIVE_MAX_SECONDS * 1000,
+    },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
     s3: s3Credentials(parsed.data),
   };

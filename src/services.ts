@@ -6,14 +6,18 @@ import { cancelJob, deleteJob } from './jobs/cancel.ts';
 import { createJob } from './jobs/create.ts';
 import { openOutput, openTurns } from './jobs/job-output.ts';
 import { type CursorPort, listJobs } from './jobs/list.ts';
+import type { LiveTimes } from './jobs/live/limits.ts';
+import { createLiveService } from './jobs/live/service.ts';
 import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
 import { now, pause, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
+import { createLiveStore } from './platform/d1/live-store.ts';
 import { createUsage } from './platform/d1/usage.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
 import { createKeyService } from './platform/keys.ts';
+import { createLiveObjects } from './platform/live-objects.ts';
 import { log } from './platform/log.ts';
 import { createMediaService } from './platform/media.ts';
 import { readCursor, signCursor } from './platform/page-cursor.ts';
@@ -35,6 +39,9 @@ function configOf(env: Env): Config {
   config ??= readConfig(env);
   return config;
 }
+
+/** How long live streams may wait, rest and last. */
+export const liveTimes = (env: Env): LiveTimes => configOf(env).live;
 
 function sharedDsp() {
   return createDsp(dspModule);
@@ -75,7 +82,7 @@ export function jobPorts(env: Env): JobPorts {
 
 /** What the HTTP layer calls. */
 export function appServices(env: Env): AppServices {
-  const { allowLoopback, signingKey, s3 } = configOf(env);
+  const { allowLoopback, signingKey, s3, live } = configOf(env);
   const ports = jobPorts(env);
   return {
     keys: createKeyService({ db: env.DB, signingKey }),
@@ -84,6 +91,12 @@ export function appServices(env: Env): AppServices {
       read: (scope, cursor) => readCursor(signingKey, scope, cursor),
     }),
     media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now }),
+    live: createLiveService({
+      store: createLiveStore(env.DB),
+      objects: createLiveObjects(env.LIVE_STREAM),
+      now,
+      tokenMs: live.tokenMs,
+    }),
     voiceprintFault,
     quota: createQuota(env.ACCOUNT_QUOTA),
     usage: createUsage(env.DB),

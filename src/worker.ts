@@ -12,6 +12,7 @@ import { appServices, jobPorts } from './services.ts';
 
 export { AccountQuota } from '../durable-objects/account-quota.ts';
 export { JobProgress } from '../durable-objects/job-progress.ts';
+export { LiveStream } from '../durable-objects/live-stream.ts';
 
 const DEAD_LETTER_QUEUE = 'rollcall-dead';
 /** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */

@@ -14,18 +14,15 @@ import {
 } from '../../test/helpers/local-process.ts';
 import { errorRate, readRttm } from '../../test/helpers/score.ts';
 import { conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
-import { RollcallClient } from '../sdk/client.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
 let scratch: string;
 let service: RunningService;
-let hasLive: boolean;
 
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'rollcall-cli-live-'));
   service = await startService(join(scratch, 'state'));
-  hasLive = (await new RollcallClient(service).createLive()).ok;
 });
 afterAll(async () => {
   await service?.interrupt();
@@ -51,8 +48,7 @@ async function interrupted(env: Record<string, string>): Promise<Finished> {
 }
 
 describe('npm run live', () => {
-  it('tells events while it streams, and the turns at the end', async ({ skip }) => {
-    if (!hasLive) skip('the service has no POST /v1/live yet');
+  it('tells events while it streams, and the turns at the end', async () => {
     const run = await live(conversation, '--fast', '--format', 'rttm');
     expect(run).toMatchObject({ code: 0 });
     const lines = run.stderr.trim().split('\n');
@@ -64,8 +60,7 @@ describe('npm run live', () => {
     expect(errorRate(conversationTurns(), turns)).toBeLessThan(0.3);
   });
 
-  it('names people whose voices are known, and writes into a file', async ({ skip }) => {
-    if (!hasLive) skip('the service has no POST /v1/live yet');
+  it('names people whose voices are known, and writes into a file', async () => {
     const voice = join(scratch, 'adam.wav');
     writeFileSync(voice, await voiceSample('adam'));
     const output = join(scratch, 'turns.txt');
@@ -80,16 +75,14 @@ describe('npm run live', () => {
     expect(existsSync(output)).toBe(true);
   });
 
-  it('tells the turns up to Ctrl-C', async ({ skip }) => {
-    if (!hasLive) skip('the service has no POST /v1/live yet');
+  it('tells the turns up to Ctrl-C', async () => {
     const run = await interrupted(here());
     expect(run.code).toBe(130);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
     expect(run.stderr).not.toContain('rollcall:');
   });
 
-  it('does so with a service of its own, and leaves nothing behind', async ({ skip }) => {
-    if (!hasLive) skip('the service has no POST /v1/live yet');
+  it('does so with a service of its own, and leaves nothing behind', async () => {
     const run = await interrupted({ ROLLCALL_STATE: join(scratch, 'nobody') });
     expect(run.stderr).toContain('Starting a local service');
     expect(run.code, run.stderr).toBe(130);
@@ -97,8 +90,7 @@ describe('npm run live', () => {
     expect(abandonedOneShots()).toEqual([]);
   });
 
-  it('passes refusals on', async ({ skip }) => {
-    if (!hasLive) skip('the service has no POST /v1/live yet');
+  it('passes refusals on', async () => {
     expect(await live(conversation, '--latency', '1')).toMatchObject({ code: 2, stdout: '' });
     expect(await live(conversation, '--max-speakers', '9')).toMatchObject({ code: 2, stdout: '' });
     const badKey = await runCli('live', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });

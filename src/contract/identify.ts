@@ -53,15 +53,19 @@ const matchingSchema = z
   )
   .openapi('Matching');
 
+/** A list of voiceprints with labels; `voiceprintErrors` finds what a schema cannot. */
+export const submittedVoiceprints = () =>
+  z
+    .array(submittedVoiceprintSchema, expected('a list'))
+    .min(1, 'must hold at least one voiceprint')
+    .max(MAX_VOICEPRINTS, `must hold at most ${MAX_VOICEPRINTS} voiceprints`);
+
 /** Body of POST /v1/identify as a caller may send it: unknown fields are ignored, null means absent. */
 export const identifyBodySchema = z
   .object({
     ...jobFields(),
     ...diarizationFields(),
-    voiceprints: z
-      .array(submittedVoiceprintSchema, expected('a list'))
-      .min(1, 'must hold at least one voiceprint')
-      .max(MAX_VOICEPRINTS, `must hold at most ${MAX_VOICEPRINTS} voiceprints`),
+    voiceprints: submittedVoiceprints(),
     matching: matchingSchema.nullish(),
   })
   .openapi('IdentifyRequest');
@@ -104,7 +108,10 @@ export function parseIdentifyBody(
 }
 
 /** Repeated labels and bad voiceprints, as far as the list has the right form. */
-function voiceprintErrors(voiceprints: unknown, fault: (voiceprint: string) => string | undefined): FieldError[] {
+export function voiceprintErrors(
+  voiceprints: unknown,
+  fault: (voiceprint: string) => string | undefined,
+): FieldError[] {
   if (!Array.isArray(voiceprints)) return [];
   const seen = new Set<string>();
   return voiceprints.slice(0, MAX_VOICEPRINTS).flatMap((item: unknown, index): FieldError[] => {

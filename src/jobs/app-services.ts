@@ -1,6 +1,7 @@
 import type { Result } from '../audio/types.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { IdentifyRequest } from '../contract/identify.ts';
+import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
 import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 import type { TurnFormat } from '../formats/index.ts';
@@ -109,6 +110,28 @@ export interface MediaDownload {
   open(range: { offset: number; length: number }): Promise<ReadableStream<Uint8Array> | undefined>;
 }
 
+/** A live stream as its owner may see it; times are milliseconds since the Unix epoch. */
+export interface LiveView {
+  readonly id: string;
+  readonly status: LiveStatus;
+  /** What was asked for, without voiceprints. */
+  readonly input: LiveInput;
+  readonly startedAt?: number;
+  readonly completedAt?: number;
+}
+
+export interface LiveService {
+  /** The token is good for one connection and stored nowhere. */
+  create(
+    accountId: string,
+    request: LiveRequest,
+  ): Promise<Result<{ readonly id: string; readonly token: string }, { kind: 'too_many_streams'; maxStreams: number }>>;
+  /** undefined for unknown and other accounts' streams alike */
+  find(accountId: string, streamId: string): Promise<LiveView | undefined>;
+  /** The client's end of the connection; undefined for an unknown stream and an unknown, used or expired token alike. */
+  connect(streamId: string, token: string): Promise<WebSocket | undefined>;
+}
+
 export interface KeyService {
   /** undefined for a bad, expired, revoked or unknown key */
   verify(token: string): Promise<Principal | undefined>;
@@ -129,6 +152,7 @@ export interface AppServices {
   readonly keys: KeyService;
   readonly jobs: JobService;
   readonly media: MediaService;
+  readonly live: LiveService;
   /** What is wrong with a voiceprint, as a sentence's end; undefined for one that this service can use. */
   voiceprintFault(voiceprint: string): string | undefined;
   readonly quota: QuotaService;

@@ -5,9 +5,9 @@ export const MIN_BILLED_SECONDS = 20;
 /** What a voiceprint takes from the credit of an account, which is counted in seconds of audio. */
 export const VOICEPRINT_CREDIT_SECONDS = 20;
 
-/** What a successful job is billed: the length of its recording, or, for a voiceprint, one voiceprint. */
+/** What a successful job or stream is billed: the length of its audio, or, for a voiceprint, one voiceprint. */
 export function billOf(
-  kind: JobKind,
+  kind: JobKind | 'live',
   durationSeconds: number,
 ): { readonly billedSeconds: number; readonly creditSeconds: number } {
   if (kind === 'voiceprint') return { billedSeconds: 0, creditSeconds: VOICEPRINT_CREDIT_SECONDS };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { analyse } from '../../bench/pipeline.ts';
-import { decodeFile } from '../../bench/recordings.ts';
+import { decodeFile } from '../../client/audio/file.ts';
 import { audioPorts, random } from '../../test/helpers/audio.ts';
 import { liveEngine, turnsOf } from '../../test/helpers/live-engine.ts';
 import { errorRate } from '../../test/helpers/score.ts';

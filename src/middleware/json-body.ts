@@ -14,8 +14,10 @@ export type JsonBody = { readonly ok: true; readonly value: unknown } | { readon
 /**
  * Reads a request's JSON body. The order of the checks is the contract's: size (413), Content-Type (415), syntax (400).
  * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too.
+ *
+ * @param whenEmpty what an empty body stands for; without it, an empty body is no JSON
  */
-export async function readJsonBody(c: AppContext): Promise<JsonBody> {
+export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<JsonBody> {
   const declaredBytes = Number(c.req.header('Content-Length') ?? 0);
   const tooLarge: JsonBody = { ok: false, error: { kind: 'body_too_large', maxBytes: JSON_BODY_MAX_BYTES } };
   if (declaredBytes > JSON_BODY_MAX_BYTES) return tooLarge;
@@ -23,7 +25,7 @@ export async function readJsonBody(c: AppContext): Promise<JsonBody> {
   if (bytes === 'too_large') return tooLarge;
   if (bytes === 'broken') return invalid('ended before its time');
   if (!isJsonLike(c.req.header('Content-Type'))) return { ok: false, error: { kind: 'media_type' } };
-  return parseJson(bytes);
+  return bytes.length === 0 && whenEmpty ? { ok: true, value: whenEmpty } : parseJson(bytes);
 }
 
 /** Whether a Content-Type says JSON, or one of the types that careless clients send with JSON, or nothing at all. */

@@ -15,7 +15,9 @@ export type Refusal =
   | { readonly kind: 'body_too_large'; readonly maxBytes: number }
   | { readonly kind: 'media_type' }
   | { readonly kind: 'too_many_requests'; readonly retryAfterSeconds: number }
+  | { readonly kind: 'too_many_streams'; readonly maxStreams: number }
   | { readonly kind: 'range_not_satisfiable'; readonly sizeBytes: number }
+  | { readonly kind: 'upgrade_required' }
   | { readonly kind: 'internal' };
 
 /** The answer to a refused request, in the error format of the contract. */
@@ -58,6 +60,15 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'too_many_requests':
       c.header('Retry-After', String(refusal.retryAfterSeconds));
       return apiError(c, 429, `Too many requests; try again in ${refusal.retryAfterSeconds} s.`);
+    case 'too_many_streams':
+      return apiError(
+        c,
+        429,
+        `The account has ${refusal.maxStreams} live streams open, the most there may be; end one.`,
+      );
+    case 'upgrade_required':
+      c.header('Upgrade', 'websocket');
+      return apiError(c, 426, 'This address is for WebSocket connections (Upgrade: websocket).');
     case 'range_not_satisfiable':
       c.header('Content-Range', `bytes */${refusal.sizeBytes}`);
       return apiError(c, 416, `The file has ${refusal.sizeBytes} bytes.`);
@@ -66,7 +77,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
   }
 }
 
-type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 429 | 500;
+type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500;
 
 function apiError(c: AppContext, status: ApiErrorStatus, message: string): Response {
   const body: ApiError = { requestId: c.get('requestId'), message };

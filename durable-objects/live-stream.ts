@@ -1,0 +1,204 @@
+import { DurableObject } from 'cloudflare:workers';
+import type { Env } from '../src/env.ts';
+import { type ChannelEnd, LiveChannel } from '../src/jobs/live/channel.ts';
+import { LiveInput } from '../src/jobs/live/input.ts';
+import type { LiveOutcome, StreamSetup } from '../src/jobs/live/ports.ts';
+import { tokenDigest } from '../src/jobs/live/token.ts';
+import { TOKEN_HEADER } from '../src/platform/live-objects.ts';
+import { type LiveRuntime, liveRuntime } from '../src/services-live.ts';
+import { type StoredStream, StreamStorage } from './live/storage.ts';
+
+/** Silence on the wire before a connection is stored, so that the platform may take the object out of memory. */
+const SUSPEND_AFTER_MS = 3000;
+/** Until a step that failed is tried again. */
+const RETRY_MS = 15_000;
+/** How long a closed connection may wait for a client that does not read. */
+const LINGER_MS = 10_000;
+
+/**
+ * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol itself is
+ * `LiveChannel`. Memory may vanish whenever nothing happens; the alarm then finds in the storage what became of the stream.
+ */
+export class LiveStream extends DurableObject<Env> {
+  readonly #storage: StreamStorage;
+  readonly #runtime: LiveRuntime;
+  #channel: LiveChannel | undefined;
+  #lastFrameAt = 0;
+  #isBehind = false;
+  #suspendTimer: number | null = null;
+
+  constructor(state: DurableObjectState, env: Env) {
+    super(state, env);
+    this.#storage = new StreamStorage(state.storage);
+    this.#runtime = liveRuntime(env);
+  }
+
+  /** The stream has been created; now its token can be used. */
+  async open({ streamId, expiresAt, ...setup }: StreamSetup): Promise<void> {
+    this.#storage.stream = { id: streamId, ...setup, phase: { name: 'waiting', expiresAt } };
+    await this.ctx.storage.setAlarm(expiresAt);
+  }
+
+  async discard(): Promise<void> {
+    await this.#storage.forget();
+  }
+
+  /** The upgrade, as the Worker passes it on: 101, or 401 where the token is not good for it. */
+  override async fetch(request: Request): Promise<Response> {
+    const digest = await tokenDigest(request.headers.get(TOKEN_HEADER) ?? '');
+    const now = Date.now();
+    const stream = this.#storage.burn(digest, now);
+    if (!stream) return new Response(null, { status: 401 });
+    await this.ctx.storage.setAlarm(now + this.#runtime.times.idleMs);
+    if (!(await this.#runtime.store.start(stream.id, now))) return new Response(null, { status: 401 });
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.ctx.acceptWebSocket(server);
+    const channel = this.#resume();
+    // Before the client may send: else its first seconds would wait for the models.
+    await channel?.open();
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  override async webSocketMessage(_socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    const channel = this.#resume();
+    if (!channel) return;
+    const before = channel.receivedFrames;
+    const processed = channel.receive(message);
+    if (channel.receivedFrames > before) this.#noteFrame();
+    await processed;
+  }
+
+  override async webSocketClose(): Promise<void> {
+    await this.#resume()?.disconnected();
+  }
+
+  override async webSocketError(): Promise<void> {
+    await this.#resume()?.disconnected();
+  }
+
+  override async alarm(): Promise<void> {
+    const { stream } = this.#storage;
+    if (!stream) return;
+    // First the next alarm: whatever fails below is tried again.
+    await this.ctx.storage.setAlarm(Date.now() + RETRY_MS);
+    switch (stream.phase.name) {
+      case 'waiting':
+        return this.#settle(stream, { status: 'error', receivedSeconds: 0 });
+      case 'ending':
+        return this.#settle(stream, stream.phase.outcome);
+      case 'running':
+        return this.#lookAfter(stream);
+    }
+  }
+
+  /** A stream that runs: closed when it is idle, ended when its connection died with the process. */
+  async #lookAfter(stream: StoredStream): Promise<void> {
+    if (this.ctx.getWebSockets().length === 0) {
+      if (this.#channel) return this.#channel.disconnected();
+      this.#runtime.log('warn', 'live_connection_lost', { streamId: stream.id });
+      return this.#settle(stream, { status: 'error', receivedSeconds: 0 });
+    }
+    const channel = this.#resume();
+    const idleAt = this.#lastFrameAt + this.#runtime.times.idleMs;
+    if (Date.now() >= idleAt) await channel?.idle(this.#runtime.times.idleMs);
+    else await this.ctx.storage.setAlarm(idleAt);
+  }
+
+  /** The channel of the running stream, out of the storage where memory was lost; undefined for one that does not run. */
+  #resume(): LiveChannel | undefined {
+    if (this.#channel) return this.#channel;
+    const { stream, isBehind } = this.#storage;
+    if (stream?.phase.name !== 'running') return undefined;
+    const runtime = this.#runtime;
+    const stored = this.#storage.suspended;
+    this.#lastFrameAt = stored?.lastFrameAt ?? stream.phase.startedAt;
+    const openSession = async () => {
+      if (isBehind) throw new Error('the object was lost while audio came');
+      if (!stored) return runtime.sessions.create(stream.settings);
+      runtime.log('info', 'live_resumed', { streamId: stream.id, bytes: stored.session.length });
+      return runtime.sessions.restore(stored.session);
+    };
+    const input = new LiveInput(stream.format.sampleRateHz, runtime.resampler, stored?.state.input);
+    this.#channel = new LiveChannel(
+      {
+        openSession,
+        format: stream.format,
+        maxMs: runtime.times.maxMs,
+        send: (text) => this.#send(text),
+        end: (end) => this.#end(stream, end),
+        onTrouble: (error) =>
+          runtime.log('error', 'live_failed', { streamId: stream.id, error: String(error), stack: stackOf(error) }),
+      },
+      input,
+      stored?.state,
+    );
+    return this.#channel;
+  }
+
+  #noteFrame(): void {
+    this.#lastFrameAt = Date.now();
+    if (!this.#isBehind) this.#storage.markBehind();
+    this.#isBehind = true;
+    this.#suspendIn(SUSPEND_AFTER_MS);
+  }
+
+  #suspendIn(delayMs: number): void {
+    this.#suspendTimer ??= setTimeout(() => {
+      this.#suspendTimer = null;
+      // Not stored, not suspended: should the object be lost now, the stream ends as an error.
+      this.#suspendWhenQuiet().catch((error) =>
+        this.#runtime.log('error', 'live_suspend_failed', { error: String(error) }),
+      );
+    }, delayMs);
+  }
+
+  async #suspendWhenQuiet(): Promise<void> {
+    const channel = this.#channel;
+    if (!channel || this.#storage.stream?.phase.name !== 'running') return;
+    const missingMs = this.#lastFrameAt + SUSPEND_AFTER_MS - Date.now();
+    if (missingMs > 0) return this.#suspendIn(missingMs);
+    const suspended = await channel.suspend();
+    if (!suspended) return this.#suspendIn(SUSPEND_AFTER_MS);
+    this.#storage.suspend({ ...suspended, lastFrameAt: this.#lastFrameAt });
+    this.#isBehind = false;
+  }
+
+  #send(text: string): void {
+    for (const socket of this.ctx.getWebSockets()) {
+      try {
+        socket.send(text);
+      } catch {
+        // The client is gone; the close event will say so.
+      }
+    }
+  }
+
+  /** Decided first, then written to the database, then told: a client that sees the connection close can read the end. */
+  async #end(stream: StoredStream, { status, receivedSeconds, closeCode, closeReason }: ChannelEnd): Promise<void> {
+    clearTimeout(this.#suspendTimer);
+    const outcome: LiveOutcome = { status, receivedSeconds };
+    this.#storage.stream = { ...stream, phase: { name: 'ending', outcome } };
+    await this.ctx.storage.setAlarm(Date.now() + RETRY_MS);
+    try {
+      await this.#settle(stream, outcome);
+    } catch (error) {
+      this.#runtime.log('error', 'live_end_failed', { streamId: stream.id, error: String(error) });
+    }
+    for (const socket of this.ctx.getWebSockets()) socket.close(closeCode, closeReason);
+    setTimeout(() => this.#dropUnread(), LINGER_MS);
+  }
+
+  /** A client that reads nothing never answers the close; what waits for it would stay in memory. */
+  #dropUnread(): void {
+    if (this.ctx.getWebSockets().length > 0) this.ctx.abort('the client did not read its last messages');
+  }
+
+  /** Writes the end of a stream once, however often it is called, and erases what is kept here, voiceprints included. */
+  async #settle(stream: StoredStream, outcome: LiveOutcome): Promise<void> {
+    const ended = await this.#runtime.store.end(stream.id, outcome, Date.now());
+    if (ended) this.#runtime.log('info', 'live_ended', { streamId: stream.id, ...outcome });
+    await this.#storage.forget();
+  }
+}
+
+const stackOf = (error: unknown) => (error instanceof Error ? error.stack : undefined);

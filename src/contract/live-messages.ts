@@ -1,0 +1,36 @@
+import { z } from '@hono/zod-openapi';
+
+/** Longest text that is looked at; the one message there is has 24 characters. */
+const MAX_TEXT_CHARS = 1024;
+
+/** The text messages of a client. */
+const clientMessageSchema = z.object({ type: z.literal('end_of_stream') });
+export type ClientMessage = z.infer<typeof clientMessageSchema>;
+
+/** A speaker begins or ends a turn; `match` only where voiceprints were given. */
+export interface SpeakerMessage {
+  readonly type: 'diarization_speaker_start' | 'diarization_speaker_end';
+  readonly data: {
+    /** Seconds from the start of the stream. */
+    readonly timestamp: number;
+    readonly speaker: string;
+    readonly match?: string | null;
+  };
+}
+
+export interface ErrorMessage {
+  readonly type: 'error';
+  readonly message: string;
+}
+
+export type ServerMessage = SpeakerMessage | ErrorMessage;
+
+/** What a text frame of a client says; undefined for everything that is no message of the contract. */
+export function parseClientMessage(text: string): ClientMessage | undefined {
+  if (text.length > MAX_TEXT_CHARS) return undefined;
+  try {
+    return clientMessageSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}

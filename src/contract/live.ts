@@ -1,0 +1,103 @@
+import { z } from '@hono/zod-openapi';
+import type { Parsed } from './errors.ts';
+import { expected, optionalChoice } from './fields.ts';
+import { type SubmittedVoiceprint, submittedVoiceprints, voiceprintErrors } from './identify.ts';
+import { MODELS } from './job-fields.ts';
+import { parseBody } from './parse-body.ts';
+
+export const SAMPLE_RATES_HZ = [8000, 16_000, 24_000, 44_100, 48_000] as const;
+export type SampleRateHz = (typeof SAMPLE_RATES_HZ)[number];
+export const ENCODINGS = ['pcm_f32le', 'pcm_s16le'] as const;
+export type Encoding = (typeof ENCODINGS)[number];
+
+export const MAX_SPEAKERS = 8;
+export const MIN_LATENCY_MS = 300;
+export const MAX_LATENCY_MS = 5000;
+export const LIVE_DEFAULTS = {
+  maxSpeakers: MAX_SPEAKERS,
+  sampleRate: 16_000,
+  encoding: 'pcm_f32le',
+  latency: 1000,
+} as const;
+
+const wholeNumber = (min: number, max: number) =>
+  z.int(expected('a whole number')).min(min, `must be at least ${min}`).max(max, `must be at most ${max}`).nullish();
+
+/** What a stream can be asked for, voiceprints apart. */
+const options = {
+  maxSpeakers: wholeNumber(1, MAX_SPEAKERS).openapi({ default: LIVE_DEFAULTS.maxSpeakers }),
+  sampleRate: z
+    .literal(SAMPLE_RATES_HZ, { error: () => `must be one of: ${SAMPLE_RATES_HZ.join(', ')}` })
+    .nullish()
+    .openapi({ default: LIVE_DEFAULTS.sampleRate, description: 'Samples a second of the audio that will be sent.' }),
+  encoding: optionalChoice(ENCODINGS).openapi({ default: LIVE_DEFAULTS.encoding }),
+  latency: wholeNumber(MIN_LATENCY_MS, MAX_LATENCY_MS).openapi({
+    default: LIVE_DEFAULTS.latency,
+    description: 'Milliseconds between a moment and what is said about it. More time, fewer mistakes.',
+  }),
+  model: optionalChoice(MODELS),
+};
+
+/** Body of POST /v1/live as a caller may send it. */
+export const liveBodySchema = z
+  .object({
+    ...options,
+    voiceprints: submittedVoiceprints()
+      .nullish()
+      .openapi({ description: 'Known speakers, told in `data.match` of start events. Kept until the stream ends.' }),
+  })
+  .openapi('LiveRequest', { example: {} });
+
+/** What was asked for, voiceprints left out: what is stored with a stream and told when it is read. */
+export const liveInputSchema = z.object(options).openapi('LiveInput', { example: {} });
+export type LiveInput = z.infer<typeof liveInputSchema>;
+
+export interface LiveRequest {
+  readonly input: LiveInput;
+  readonly voiceprints: readonly SubmittedVoiceprint[];
+}
+
+/**
+ * Reads the body of POST /v1/live. Finds every faulty field at once.
+ * @param voiceprintFault what is wrong with a voiceprint that has the right form, undefined for a good one
+ */
+export function parseLiveBody(
+  body: unknown,
+  voiceprintFault: (voiceprint: string) => string | undefined,
+): Parsed<LiveRequest> {
+  const parsed = parseBody(body, liveBodySchema, (_fields, raw) => voiceprintErrors(raw.voiceprints, voiceprintFault));
+  if (!parsed.ok) return parsed;
+  const { voiceprints, ...fields } = parsed.value;
+  const input = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
+  return {
+    ok: true,
+    value: { input, voiceprints: (voiceprints ?? []).map(({ label, voiceprint }) => ({ label, voiceprint })) },
+  };
+}
+
+export const liveStatusSchema = z.enum(['created', 'running', 'done', 'error']).openapi('LiveStatus');
+export type LiveStatus = z.infer<typeof liveStatusSchema>;
+
+export const liveCreatedSchema = z
+  .object({
+    id: z.string(),
+    url: z.string().openapi({ description: 'WebSocket address with a token that is good for one connection.' }),
+  })
+  .openapi('LiveCreated', {
+    example: {
+      id: '89266a74-7538-4e62-aed4-602f160c518f',
+      url: 'wss://example.com/v1/live/89266a74-7538-4e62-aed4-602f160c518f/socket?token=b5bb9d8014a0f9b1',
+    },
+  });
+export type LiveCreated = z.infer<typeof liveCreatedSchema>;
+
+export const liveStreamSchema = z
+  .object({
+    id: z.string(),
+    status: liveStatusSchema,
+    startedAt: z.iso.datetime().nullable(),
+    completedAt: z.iso.datetime().nullable(),
+    input: liveInputSchema,
+  })
+  .openapi('LiveStream');
+export type LiveStreamBody = z.infer<typeof liveStreamSchema>;

@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LevelSession } from '../../../test/helpers/level-session.ts';
+import { frameOf, type Received, turnFaults } from '../../../test/helpers/live-client.ts';
+import type { LiveSession } from '../../live/types.ts';
+import { type ChannelEnd, LiveChannel } from './channel.ts';
+import type { AudioFormat } from './frames.ts';
+import { LiveInput } from './input.ts';
+import { MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
+
+const FORMAT: AudioFormat = { sampleRateHz: 16_000, encoding: 'pcm_f32le' };
+const noResampler = {
+  open() {
+    throw new Error('nothing is resampled');
+  },
+  contextInputSamples: () => 0,
+};
+const END = '{"type":"end_of_stream"}';
+const audio = (value: number) => frameOf(value).buffer as ArrayBuffer;
+const turn = () => new Promise<void>((wake) => setImmediate(wake));
+
+interface Options {
+  readonly openSession?: () => Promise<LiveSession>;
+  readonly maxMs?: number;
+}
+
+function channelOf({ openSession = async () => new LevelSession(turn), maxMs = 3_600_000 }: Options = {}) {
+  const received: Received[] = [];
+  const ends: ChannelEnd[] = [];
+  const troubles: unknown[] = [];
+  const ports = {
+    openSession,
+    format: FORMAT,
+    maxMs,
+    send: (text: string) => received.push(JSON.parse(text)),
+    end: async (end: ChannelEnd) => void ends.push(end),
+    onTrouble: (error: unknown) => troubles.push(error),
+  };
+  const channel = new LiveChannel(ports, new LiveInput(16_000, noResampler));
+  return { channel, ports, received, ends, troubles };
+}
+
+const texts = (received: readonly Received[]) =>
+  received.map(({ type, message, data }) => message ?? `${type.slice(20)} ${data?.speaker} ${data?.timestamp}`);
+
+describe('LiveChannel', () => {
+  it('tells turns while they come, closes what is open at the end, and ends once', async () => {
+    const { channel, received, ends } = channelOf();
+    for (const value of [0, 0.1, 0.1, 0.2]) await channel.receive(audio(value));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0.1', 'end SPEAKER_00 0.3', 'start SPEAKER_01 0.3']);
+    await Promise.all([channel.receive(END), channel.receive(END), channel.disconnected()]);
+    await channel.receive(audio(0.3));
+    expect(texts(received).slice(3)).toEqual(['end SPEAKER_01 0.4']);
+    expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'end of stream', receivedSeconds: 0.4 }]);
+  });
+
+  it('processes frames in order, one at a time, though they come at once', async () => {
+    const { channel, received, ends, troubles } = channelOf();
+    await Promise.all([0.1, 0, 0.2, 0, 0.3].map((value) => channel.receive(audio(value))).concat(channel.receive(END)));
+    expect(troubles).toEqual([]);
+    expect(texts(received).filter((text) => text.startsWith('start'))).toEqual([
+      'start SPEAKER_00 0',
+      'start SPEAKER_01 0.2',
+      'start SPEAKER_02 0.4',
+    ]);
+    expect(ends[0]).toMatchObject({ status: 'done', receivedSeconds: 0.5 });
+  });
+
+  it('says match on starts alone, and only where the session does', async () => {
+    const session = new LevelSession();
+    const push = session.push.bind(session);
+    session.push = async (samples) => (await push(samples)).map((event) => ({ ...event, match: 'Ann' }));
+    const { channel, received } = channelOf({ openSession: async () => session });
+    for (const value of [0.1, 0]) await channel.receive(audio(value));
+    expect(received.map(({ data }) => data)).toEqual([
+      { timestamp: 0, speaker: 'SPEAKER_00', match: 'Ann' },
+      { timestamp: 0.1, speaker: 'SPEAKER_00' },
+    ]);
+  });
+
+  it('holds five seconds of audio that waits, and no more', async () => {
+    const { channel, received, ends } = channelOf();
+    const processed = Array.from({ length: 51 }, () => channel.receive(audio(0.1)));
+    expect(received).toEqual([{ type: 'error', message: expect.stringContaining('more than 5 s') }]);
+    await Promise.all(processed);
+    expect(texts(received).slice(1)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 5']);
+    expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008, receivedSeconds: 5 })]);
+  });
+
+  it('counts what is sent as unread, and ends when that is too much', async () => {
+    const { channel, received, ends } = channelOf();
+    const bytes = JSON.stringify({ type: 'error', message: 'Unknown message' }).length;
+    const limit = Math.floor(MAX_SENT_BYTES / bytes);
+    for (let i = 0; i < limit; i++) void channel.receive('?');
+    await channel.receive(audio(0));
+    expect(ends).toEqual([]);
+    await channel.receive('?');
+    expect(ends).toEqual([expect.objectContaining({ closeCode: 1008 })]);
+    await channel.receive('?');
+    expect(received).toHaveLength(limit + 2);
+  });
+
+  it('flushes and ends with 1000 at the length limit', async () => {
+    const { channel, received, ends } = channelOf({ maxMs: 1000 });
+    for (let i = 0; i < 15; i++) await channel.receive(audio(0.1));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 1']);
+    expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'length limit', receivedSeconds: 1 }]);
+  });
+
+  it('ends as an error when the session fails, with its turns closed', async () => {
+    const session = new LevelSession();
+    const { channel, received, ends, troubles } = channelOf({ openSession: async () => session });
+    await channel.receive(audio(0.1));
+    session.push = () => Promise.reject(new Error('out of luck: secret'));
+    await channel.receive(audio(0.1));
+    expect(received.at(1)).toEqual({ type: 'error', message: expect.not.stringContaining('luck') });
+    expect(turnFaults(received)).toEqual([]);
+    expect(ends).toEqual([expect.objectContaining({ status: 'error', closeCode: 1011 })]);
+    expect(troubles).toHaveLength(1);
+  });
+
+  it('ends as an error when there is no session', async () => {
+    const { channel, ends } = channelOf({ openSession: () => Promise.reject(new Error('no model')) });
+    await channel.open();
+    await channel.receive(audio(0.1));
+    expect(ends).toEqual([expect.objectContaining({ status: 'error', closeCode: 1011, receivedSeconds: 0 })]);
+  });
+
+  it('goes on from what was kept, as if nothing had been', async () => {
+    const values = [0.1, 0.1, 0, 0.2, 0.2, 0.2, 0];
+    const plain = channelOf();
+    for (const value of values) await plain.channel.receive(audio(value));
+    await plain.channel.receive(END);
+    for (let cut = 0; cut <= values.length; cut++) {
+      const { channel, ports, received, ends } = channelOf();
+      for (const value of values.slice(0, cut)) await channel.receive(audio(value));
+      const kept = (await channel.suspend())!;
+      const openSession = async () => new LevelSession(turn, kept.session);
+      const second = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), kept.state);
+      for (const value of values.slice(cut)) await second.receive(audio(value));
+      await second.receive(END);
+      expect(received).toEqual(plain.received);
+      expect(ends).toEqual(plain.ends);
+    }
+  });
+
+  it('cannot be suspended while there is work', async () => {
+    const { channel } = channelOf();
+    const processed = channel.receive(audio(0.1));
+    expect(await channel.suspend()).toBeUndefined();
+    await processed;
+    expect(await channel.suspend()).toBeDefined();
+    await channel.receive(END);
+    expect(await channel.suspend()).toBeUndefined();
+  });
+
+  it('keeps turns whole whatever a client does', async () => {
+    const step = fc.oneof(
+      {
+        weight: 8,
+        arbitrary: fc.constantFrom(0, 0.1, 0.2, 0.3, 9, Number.NaN, -Infinity).map((value) => audio(value)),
+      },
+      { weight: 2, arbitrary: fc.uint8Array({ maxLength: 40 }).map((bytes) => bytes.slice().buffer as ArrayBuffer) },
+      { weight: 2, arbitrary: fc.constantFrom(6399, 6401, MAX_FRAME_BYTES).map((bytes) => new ArrayBuffer(bytes)) },
+      { weight: 2, arbitrary: fc.oneof(fc.string(), fc.json(), fc.constant('{"type":1}')) },
+      { weight: 1, arbitrary: fc.constantFrom(END, new ArrayBuffer(MAX_FRAME_BYTES + 1), 'wait', 'idle', 'gone') },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 120, size: 'max' }), fc.boolean(), async (steps, isFailing) => {
+        const session = new LevelSession(turn);
+        if (isFailing) session.finish = () => Promise.reject(new Error('failed at the end'));
+        const { channel, received, ends } = channelOf({ openSession: async () => session, maxMs: 8000 });
+        for (const message of steps) {
+          if (message === 'wait') await turn();
+          else if (message === 'idle') void channel.idle(60_000);
+          else if (message === 'gone') void channel.disconnected();
+          else void channel.receive(message);
+        }
+        await channel.disconnected();
+        expect(turnFaults(received)).toEqual([]);
+        expect(ends).toHaveLength(1);
+        expect(ends[0]!.receivedSeconds).toBe(channel.receivedFrames / 10);
+        const told = received.length;
+        await channel.receive(audio(0.1));
+        await channel.receive('?');
+        expect(received).toHaveLength(told);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,233 @@
+import { parseClientMessage, type ServerMessage } from '../../contract/live-messages.ts';
+import type { LiveEvent, LiveSession } from '../../live/types.ts';
+import { type AudioFormat, decodeFrame, FRAME_MS } from './frames.ts';
+import type { InputState, LiveInput } from './input.ts';
+import { MAX_BACKLOG_MS, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
+import { speakerMessage } from './messages.ts';
+import type { LiveOutcome } from './ports.ts';
+
+/** WebSocket close codes (RFC 6455 §7.4.1). */
+export const CLOSE = { normal: 1000, policy: 1008, tooBig: 1009, trouble: 1011 } as const;
+
+/** How a connection ends. */
+export interface ChannelEnd extends LiveOutcome {
+  readonly closeCode: (typeof CLOSE)[keyof typeof CLOSE];
+  readonly closeReason: string;
+}
+
+/** All of a channel that must outlive its isolate, the session's own snapshot apart. */
+export interface ChannelState {
+  readonly receivedFrames: number;
+  readonly sentBytes: number;
+  readonly openSpeakers: readonly number[];
+  readonly input: InputState;
+}
+
+export interface ChannelPorts {
+  /** Opens or restores the session; called once. A failure ends the stream as the service's trouble. */
+  readonly openSession: () => Promise<LiveSession>;
+  readonly format: AudioFormat;
+  readonly maxMs: number;
+  /** Never throws: the client may be gone. */
+  readonly send: (text: string) => void;
+  /** The stream has ended, and all has been sent: stores that and closes the connection. Called once. */
+  readonly end: (end: ChannelEnd) => Promise<void>;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/** Where a new stream begins. */
+const BEGINNING: Omit<ChannelState, 'input'> = { receivedFrames: 0, sentBytes: 0, openSpeakers: [] };
+
+/**
+ * The protocol of one connection (contract §9): frames and texts in, events out. Whatever arrives is looked at when it arrives;
+ * accepted frames wait in a queue and are processed in order, one at a time, since handlers of messages run interleaved.
+ */
+export class LiveChannel {
+  readonly #queue: Float32Array[] = [];
+  readonly #openSpeakers: Set<number>;
+  readonly #session: () => Promise<LiveSession>;
+  #receivedFrames: number;
+  #sentBytes: number;
+  /** Set when the stream is going to end: nothing that arrives later counts. */
+  #ending: Omit<ChannelEnd, 'receivedSeconds'> | undefined;
+  #ended = false;
+  #work: Promise<void> | undefined;
+
+  constructor(
+    private readonly ports: ChannelPorts,
+    private readonly input: LiveInput,
+    state: Omit<ChannelState, 'input'> = BEGINNING,
+  ) {
+    this.#receivedFrames = state.receivedFrames;
+    this.#sentBytes = state.sentBytes;
+    this.#openSpeakers = new Set(state.openSpeakers);
+    let session: Promise<LiveSession> | undefined;
+    this.#session = () => {
+      session ??= ports.openSession();
+      return session;
+    };
+  }
+
+  /** Loads the models, so that the first frames need not wait for them. */
+  open(): Promise<void> {
+    return this.#run();
+  }
+
+  /**
+   * Takes a message of the client.
+   * @returns settles when all that has been accepted so far is processed
+   */
+  receive(message: string | ArrayBuffer): Promise<void> {
+    if (this.#ending) return this.#run();
+    if (typeof message === 'string') this.#receiveText(message);
+    else this.#receiveFrame(message);
+    return this.#run();
+  }
+
+  /** The client is gone: what it sent is processed and billed. */
+  disconnected(): Promise<void> {
+    this.#end('done', CLOSE.normal, 'disconnected');
+    return this.#run();
+  }
+
+  /** No frame came for too long. */
+  idle(idleMs: number): Promise<void> {
+    this.#refuse(CLOSE.policy, `No audio for ${idleMs / 1000} s`);
+    return this.#run();
+  }
+
+  /** Frames accepted so far. */
+  get receivedFrames(): number {
+    return this.#receivedFrames;
+  }
+
+  /** What must be kept to go on later, in this isolate or another; undefined while there is work. */
+  async suspend(): Promise<{ state: ChannelState; session: Uint8Array } | undefined> {
+    if (this.#isBusy()) return undefined;
+    const session = await this.#session();
+    if (this.#isBusy()) return undefined;
+    const state = {
+      receivedFrames: this.#receivedFrames,
+      sentBytes: this.#sentBytes,
+      openSpeakers: [...this.#openSpeakers],
+      input: this.input.suspend(),
+    };
+    return { state, session: session.snapshot() };
+  }
+
+  #isBusy(): boolean {
+    return this.#work !== undefined || this.#ending !== undefined;
+  }
+
+  #receiveText(text: string): void {
+    if (text.length > MAX_FRAME_BYTES) this.#refuse(CLOSE.tooBig, 'Message too large');
+    else if (parseClientMessage(text)) this.#end('done', CLOSE.normal, 'end of stream');
+    else this.#sendError('Unknown message');
+  }
+
+  #receiveFrame(frame: ArrayBuffer): void {
+    if (frame.byteLength > MAX_FRAME_BYTES) {
+      this.#refuse(CLOSE.tooBig, 'Message too large');
+      return;
+    }
+    const decoded = decodeFrame(frame, this.ports.format);
+    if (!decoded) {
+      this.#sendError('Invalid chunk size');
+      return;
+    }
+    if ((this.#queue.length + 1) * FRAME_MS > MAX_BACKLOG_MS) {
+      this.#refuse(CLOSE.policy, `Audio comes faster than it is processed: more than ${MAX_BACKLOG_MS / 1000} s wait`);
+      return;
+    }
+    if (decoded.silenced) this.#sendError('Chunk with a value that is not finite, taken as silence');
+    this.#queue.push(decoded.samples);
+    this.#receivedFrames++;
+    if (this.#receivedFrames * FRAME_MS >= this.ports.maxMs) this.#end('done', CLOSE.normal, 'length limit');
+  }
+
+  /** One run at a time; a call during a run waits for it, and the run for what has come meanwhile. */
+  #run(): Promise<void> {
+    if (this.#ended) return Promise.resolve();
+    this.#work ??= this.#drain();
+    return this.#work;
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      await this.#process();
+      if (this.#ending) await this.#close(this.#ending);
+    } finally {
+      // In the same step as the last look at the queue: whatever comes from here on starts a new run.
+      this.#work = undefined;
+    }
+  }
+
+  async #process(): Promise<void> {
+    try {
+      const session = await this.#session();
+      while (this.#queue.length > 0) {
+        // It stays in the queue while it is processed: what is not processed yet counts.
+        const samples = this.input.push(this.#queue[0]!);
+        if (samples.length > 0) this.#tell(await session.push(samples));
+        this.#queue.shift();
+      }
+      if (!this.#ending) return;
+      const rest = this.input.flush();
+      if (rest.length > 0) this.#tell(await session.push(rest));
+      this.#tell(await session.finish());
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.ports.onTrouble(error);
+    this.#ending = { status: 'error', closeCode: CLOSE.trouble, closeReason: 'internal error' };
+    this.#queue.length = 0;
+    this.#sendError('Something went wrong on our side; the stream has ended');
+    for (const speaker of this.#openSpeakers) {
+      this.#send(speakerMessage({ kind: 'end', speaker, timestampSeconds: this.#receivedSeconds() }));
+    }
+  }
+
+  async #close(ending: Omit<ChannelEnd, 'receivedSeconds'>): Promise<void> {
+    this.#ended = true;
+    this.input.suspend();
+    await this.ports.end({ ...ending, receivedSeconds: this.#receivedSeconds() });
+  }
+
+  #receivedSeconds(): number {
+    return (this.#receivedFrames * FRAME_MS) / 1000;
+  }
+
+  /** The first reason to end is the one that counts. */
+  #end(status: 'done' | 'error', closeCode: ChannelEnd['closeCode'], closeReason: string): void {
+    this.#ending ??= { status, closeCode, closeReason };
+  }
+
+  /** The client broke a rule: it is told, what it sent before is processed, and the stream ends. */
+  #refuse(closeCode: ChannelEnd['closeCode'], reason: string): void {
+    if (this.#ending) return;
+    this.#end('done', closeCode, reason);
+    this.#sendError(reason);
+  }
+
+  #tell(events: readonly LiveEvent[]): void {
+    for (const event of events) {
+      if (event.kind === 'start') this.#openSpeakers.add(event.speaker);
+      else this.#openSpeakers.delete(event.speaker);
+      this.#send(speakerMessage(event));
+    }
+  }
+
+  #sendError(message: string): void {
+    this.#send({ type: 'error', message });
+  }
+
+  #send(message: ServerMessage): void {
+    const text = JSON.stringify(message);
+    this.#sentBytes += new TextEncoder().encode(text).length;
+    this.ports.send(text);
+    if (this.#sentBytes > MAX_SENT_BYTES) this.#refuse(CLOSE.policy, 'Too many messages are waiting to be read');
+  }
+}

@@ -1,0 +1,21 @@
+/** Streams of an account that may be open at once; a stream counts from its creation until it ends (contract §7). */
+export const MAX_OPEN_STREAMS = 10;
+/** Audio that may be received and not yet processed. */
+export const MAX_BACKLOG_MS = 5000;
+/** A larger frame ends the stream. */
+export const MAX_FRAME_BYTES = 1024 * 1024;
+/**
+ * Text sent over one stream. The platform tells nobody how much of it a client has read, so all of it counts as unread: this
+ * is what a client that never reads can make the service hold. Five hours of talk with a turn every two seconds have half of it.
+ */
+export const MAX_SENT_BYTES = 4 * 1024 * 1024;
+
+/** Times that a deployment may shorten. */
+export interface LiveTimes {
+  /** From the creation of a stream until its token is worth nothing. */
+  readonly tokenMs: number;
+  /** Without a frame, before a stream is closed. */
+  readonly idleMs: number;
+  /** Audio in a stream. */
+  readonly maxMs: number;
+}

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startStorage } from '../../../test/helpers/database.ts';
+import { createLiveStore } from './live-store.ts';
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+beforeAll(async () => {
+  storage = await startStorage();
+});
+afterAll(() => storage?.stop());
+
+const DONE = { status: 'done', receivedSeconds: 61.5 } as const;
+const FAILED = { status: 'error', receivedSeconds: 61.5 } as const;
+const store = () => createLiveStore(storage.db);
+
+async function newAccount(subscribed = false): Promise<string> {
+  const id = crypto.randomUUID();
+  await storage.db
+    .prepare('INSERT INTO accounts (id, name, subscribed, credit_seconds, created_at) VALUES (?1, ?1, ?2, 100, 0)')
+    .bind(id, subscribed ? 1 : 0)
+    .run();
+  return id;
+}
+
+async function newStream(accountId: string): Promise<string> {
+  const id = crypto.randomUUID();
+  expect(await store().create({ id, accountId, input: { latency: 500 }, now: 1 }, 10)).toBe(true);
+  return id;
+}
+
+const creditOf = (accountId: string) =>
+  storage.db.prepare('SELECT credit_seconds FROM accounts WHERE id = ?').bind(accountId).first('credit_seconds');
+const billsOf = async (streamId: string) => {
+  const select = 'SELECT kind, billed_seconds, credit_seconds, created_at FROM usage_records WHERE job_id = ?';
+  return (await storage.db.prepare(select).bind(streamId).all()).results;
+};
+
+describe('LiveStore', () => {
+  it('goes from created over running to done, once, with one bill', async () => {
+    const accountId = await newAccount();
+    const id = await newStream(accountId);
+    expect(await store().find(id)).toEqual({
+      id,
+      accountId,
+      status: 'created',
+      input: { latency: 500 },
+      startedAt: undefined,
+      completedAt: undefined,
+    });
+    expect(await Promise.all([2, 2, 2].map((now) => store().start(id, now)))).toEqual([true, false, false]);
+    const ends = await Promise.all([DONE, DONE, FAILED, DONE].map((outcome) => store().end(id, outcome, 3)));
+    expect(ends).toEqual([true, false, false, false]);
+    expect(await store().find(id)).toMatchObject({ status: 'done', startedAt: 2, completedAt: 3 });
+    expect(await billsOf(id)).toEqual([{ kind: 'live', billed_seconds: 61.5, credit_seconds: 61.5, created_at: 3 }]);
+    expect(await creditOf(accountId)).toBe(38.5);
+  });
+
+  it('bills nothing for an error, and nothing for a stream without a frame', async () => {
+    const accountId = await newAccount();
+    for (const outcome of [FAILED, { status: 'done', receivedSeconds: 0 } as const]) {
+      const id = await newStream(accountId);
+      await store().start(id, 2);
+      expect(await store().end(id, outcome, 3)).toBe(true);
+      expect(await billsOf(id)).toEqual([]);
+    }
+    expect(await creditOf(accountId)).toBe(100);
+  });
+
+  it('does not charge a subscriber, nor for a stream of another', async () => {
+    const [member, other] = [await newAccount(true), await newAccount()];
+    const id = await newStream(member);
+    await store().start(id, 2);
+    await store().end(id, DONE, 3);
+    expect(await billsOf(id)).toHaveLength(1);
+    expect([await creditOf(member), await creditOf(other)]).toEqual([100, 100]);
+  });
+
+  it('is never done without having run, and never starts again', async () => {
+    const id = await newStream(await newAccount());
+    expect(await store().end(id, DONE, 3)).toBe(false);
+    expect(await billsOf(id)).toEqual([]);
+    expect(await store().end(id, FAILED, 3)).toBe(true);
+    expect(await store().start(id, 4)).toBe(false);
+    expect(await store().find(id)).toMatchObject({ status: 'error', completedAt: 3 });
+  });
+
+  it('counts the open streams of an account exactly', async () => {
+    const [accountId, other] = [await newAccount(), await newAccount()];
+    const create = () => store().create({ id: crypto.randomUUID(), accountId, input: {}, now: 1 }, 10);
+    const created = await Promise.all(Array.from({ length: 25 }, create));
+    expect(created.filter(Boolean)).toHaveLength(10);
+    const { results } = await storage.db
+      .prepare('SELECT id FROM live_streams WHERE account_id = ?')
+      .bind(accountId)
+      .all();
+    await store().end(String(results[0]!.id), FAILED, 2);
+    expect([await create(), await create()]).toEqual([true, false]);
+    await newStream(other);
+  });
+});

@@ -1,0 +1,82 @@
+import { liveInputSchema, liveStatusSchema } from '../../contract/live.ts';
+import { billOf } from '../../jobs/bill.ts';
+import type { LiveRecord, LiveStore } from '../../jobs/live/ports.ts';
+
+interface LiveRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly status: string;
+  readonly input: string;
+  readonly started_at: number | null;
+  readonly completed_at: number | null;
+}
+
+/** `LiveStore` over D1. A D1 batch is one transaction; statements that depend on the one before test `changes()`. */
+export function createLiveStore(db: D1Database): LiveStore {
+  return {
+    async create({ id, accountId, input, now }, maxOpen) {
+      const result = await db
+        .prepare(
+          `INSERT INTO live_streams (id, account_id, status, input, created_at)
+           SELECT ?1, ?2, 'created', ?3, ?4
+           WHERE (SELECT COUNT(*) FROM live_streams WHERE account_id = ?2 AND completed_at IS NULL) < ?5`,
+        )
+        .bind(id, accountId, JSON.stringify(input), now, maxOpen)
+        .run();
+      return result.meta.changes === 1;
+    },
+
+    async find(streamId) {
+      const row = await db.prepare('SELECT * FROM live_streams WHERE id = ?1').bind(streamId).first<LiveRow>();
+      return row ? fromRow(row) : undefined;
+    },
+
+    async start(streamId, now) {
+      const result = await db
+        .prepare(`UPDATE live_streams SET status = 'running', started_at = ?2 WHERE id = ?1 AND status = 'created'`)
+        .bind(streamId, now)
+        .run();
+      return result.meta.changes === 1;
+    },
+
+    async end(streamId, { status, receivedSeconds }, now) {
+      const from = status === 'done' ? `'running'` : `'created', 'running'`;
+      const ended = db
+        .prepare(`UPDATE live_streams SET status = ?2, completed_at = ?3 WHERE id = ?1 AND status IN (${from})`)
+        .bind(streamId, status, now);
+      const isBilled = status === 'done' && receivedSeconds > 0;
+      const [updated] = await db.batch([ended, ...(isBilled ? billing(db, streamId, receivedSeconds, now) : [])]);
+      return updated!.meta.changes === 1;
+    },
+  };
+}
+
+/** The usage record and the credit of a stream that the statement before has ended; nothing where that changed nothing. */
+function billing(db: D1Database, streamId: string, receivedSeconds: number, now: number): D1PreparedStatement[] {
+  const { billedSeconds, creditSeconds } = billOf('live', receivedSeconds);
+  return [
+    db
+      .prepare(
+        `INSERT OR IGNORE INTO usage_records (job_id, account_id, kind, billed_seconds, credit_seconds, created_at)
+         SELECT id, account_id, 'live', ?2, ?3, ?4 FROM live_streams WHERE id = ?1 AND changes() = 1`,
+      )
+      .bind(streamId, billedSeconds, creditSeconds, now),
+    db
+      .prepare(
+        `UPDATE accounts SET credit_seconds = credit_seconds - ?2
+         WHERE subscribed = 0 AND changes() = 1 AND id = (SELECT account_id FROM live_streams WHERE id = ?1)`,
+      )
+      .bind(streamId, creditSeconds),
+  ];
+}
+
+function fromRow(row: LiveRow): LiveRecord {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    status: liveStatusSchema.parse(row.status),
+    input: liveInputSchema.parse(JSON.parse(row.input)),
+    startedAt: row.started_at ?? undefined,
+    completedAt: row.completed_at ?? undefined,
+  };
+}

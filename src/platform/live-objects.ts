@@ -1,0 +1,27 @@
+import type { LiveObjects, StreamSetup } from '../jobs/live/ports.ts';
+import { TOKEN_CHARS } from '../jobs/live/token.ts';
+
+/** Carries the token to the stream's object. */
+export const TOKEN_HEADER = 'X-Stream-Token';
+
+/** The methods of the live-stream object that may be called from outside. */
+interface LiveRpc {
+  open(setup: StreamSetup): Promise<void>;
+  discard(): Promise<void>;
+}
+
+/** `LiveObjects` over one Durable Object a stream. */
+export function createLiveObjects(namespace: DurableObjectNamespace): LiveObjects {
+  const stub = (streamId: string) => namespace.get(namespace.idFromName(streamId));
+  const rpc = (streamId: string) => stub(streamId) as unknown as LiveRpc;
+  return {
+    open: (setup) => rpc(setup.streamId).open(setup),
+    discard: (streamId) => rpc(streamId).discard(),
+    async connect(streamId, token) {
+      if (token.length !== TOKEN_CHARS) return undefined;
+      const headers = { Upgrade: 'websocket', [TOKEN_HEADER]: token };
+      const response = await stub(streamId).fetch('https://live/', { headers });
+      return response.webSocket ?? undefined;
+    },
+  };
+}

@@ -1,0 +1,101 @@
+import { z } from '@hono/zod-openapi';
+import {
+  type LiveCreated,
+  type LiveStreamBody,
+  liveBodySchema,
+  liveCreatedSchema,
+  liveStreamSchema,
+  parseLiveBody,
+} from '../contract/live.ts';
+import type { LiveView } from '../jobs/app-services.ts';
+import { canPay } from '../middleware/credit.ts';
+import { readJsonBody } from '../middleware/json-body.ts';
+import { endpoint, errorResponses } from './endpoint.ts';
+
+/** POST /v1/live: makes a stream and gives the address to connect to. */
+export const createLive = endpoint(
+  {
+    method: 'post',
+    path: '/v1/live',
+    operationId: 'createLiveStream',
+    summary: 'Open a live stream',
+    description: 'An empty body, or none, asks for the plain service. An account may have 10 streams open.',
+    request: { body: { required: false, content: { 'application/json': { schema: liveBodySchema } } } },
+    responses: {
+      200: { description: 'The stream', content: { 'application/json': { schema: liveCreatedSchema } } },
+      ...errorResponses(400, 401, 402, 403, 413, 415),
+    },
+  },
+  'stream:write',
+  async (c) => {
+    const { live, voiceprintFault } = c.get('services');
+    const { account } = c.get('principal');
+    const body = await readJsonBody(c, {});
+    if (!body.ok) return body.error;
+    const parsed = parseLiveBody(body.value, voiceprintFault);
+    if (!parsed.ok) return { kind: 'invalid', errors: parsed.errors };
+    if (!canPay(account)) return { kind: 'payment_required' };
+    return async () => {
+      const created = await live.create(account.id, parsed.value);
+      if (!created.ok) return created.error;
+      const { id, token } = created.value;
+      const address = new URL(`/v1/live/${id}/socket?token=${token}`, c.req.url);
+      address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:';
+      const answer: LiveCreated = { id, url: address.href };
+      return c.json(answer);
+    };
+  },
+);
+
+/** GET /v1/live/{id}: a stream and what has become of it. */
+export const readLive = endpoint(
+  {
+    method: 'get',
+    path: '/v1/live/{id}',
+    operationId: 'getLiveStream',
+    summary: 'Read a live stream',
+    request: { params: z.object({ id: z.string() }) },
+    responses: {
+      200: { description: 'The stream', content: { 'application/json': { schema: liveStreamSchema } } },
+      ...errorResponses(401, 403, 404),
+    },
+  },
+  'stream:read',
+  async (c) => {
+    const stream = await c.get('services').live.find(c.get('principal').account.id, c.req.param('id') ?? '');
+    return stream ? () => c.json(describeStream(stream)) : { kind: 'not_found' };
+  },
+);
+
+/** The WebSocket address of `createLive`. The token in its query is the credential. */
+export const connectLive = endpoint(
+  {
+    method: 'get',
+    path: '/v1/live/{id}/socket',
+    operationId: 'connectLiveStream',
+    summary: 'Stream audio, get speaker turns',
+    description:
+      'A WebSocket. The client sends binary frames of 100 ms and, at the end, the text `{"type":"end_of_stream"}`. The service sends ' +
+      '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and `{"type":"error","message"}`.',
+    request: { params: z.object({ id: z.string() }), query: z.object({ token: z.string() }) },
+    responses: { 101: { description: 'Connected' }, ...errorResponses(401, 426) },
+  },
+  'public',
+  (c) => async () => {
+    if (c.req.header('Upgrade')?.toLowerCase() !== 'websocket') return { kind: 'upgrade_required' };
+    const socket = await c.get('services').live.connect(c.req.param('id') ?? '', c.req.query('token') ?? '');
+    return socket ? new Response(null, { status: 101, webSocket: socket }) : { kind: 'bad_ticket' };
+  },
+);
+
+function describeStream(stream: LiveView): LiveStreamBody {
+  const time = (milliseconds: number | undefined) =>
+    milliseconds === undefined ? null : new Date(milliseconds).toISOString();
+  return {
+    id: stream.id,
+    status: stream.status,
+    startedAt: time(stream.startedAt),
+    completedAt: time(stream.completedAt),
+    input: stream.input,
+  };
+}

@@ -1,0 +1,287 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
+import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
+import { connect, END_OF_STREAM, frameOf, type LiveClient, Refused } from '../helpers/live-client.ts';
+import { type Answer, type ContractService, faultyFields, startContractService, UUID } from './service.ts';
+
+const TOKEN_SECONDS = 6;
+
+let service: ContractService;
+beforeAll(async () => {
+  service = await startContractService({ LIVE_TOKEN_SECONDS: String(TOKEN_SECONDS) });
+});
+afterAll(() => service?.stop());
+
+let accounts = 0;
+/** An account of the test's own, so that its open streams and its bill are its own. */
+const newAccount = (extra: object = {}) => service.newKey({ account: `streams-${++accounts}`, ...extra });
+const create = (key: string, body?: object, headers = {}) => service.call('POST', '/v1/live', { key, body, headers });
+const read = (id: string, key: string): Promise<Answer> => service.call('GET', `/v1/live/${id}`, { key });
+
+/** How the service answers an upgrade: 101 for a connection, which is closed at once. */
+async function upgrade(url: string): Promise<number> {
+  try {
+    (await connect(url)).socket.close();
+    return 101;
+  } catch (error) {
+    if (error instanceof Refused) return error.status;
+    throw error;
+  }
+}
+
+const voiceprint = (dimension = 192, embeddingId = 'embedder-v1') =>
+  encodeVoiceprint({ embeddingId, embedding: new Float32Array(dimension).fill(1), secondsAlone: 10 });
+
+describe('POST /v1/live', () => {
+  it('gives an id and a WebSocket address of this origin with a token of 256 bits, and no more', async () => {
+    const { token: key } = await newAccount();
+    const { status, body } = await create(key, {});
+    expect(status).toBe(200);
+    expect(liveCreatedSchema.strict().safeParse(body).error).toBeUndefined();
+    expect(body.id).toMatch(UUID);
+    const url = new URL(body.url);
+    expect(url.protocol).toBe('ws:');
+    expect(url.host).toBe(new URL(service.url).host);
+    expect(url.searchParams.get('token')).toMatch(/^[0-9a-f]{64}$/);
+    expect(body.url).not.toContain(key);
+  });
+
+  it('takes no body at all, with and without a Content-Type, and null for every option', async () => {
+    const { token: key } = await newAccount();
+    const headers = { Authorization: `Bearer ${key}` };
+    const bare = await fetch(`${service.url}/v1/live`, { method: 'POST', headers });
+    expect(bare.status).toBe(200);
+    expect((await create(key, undefined, { 'Content-Type': 'application/json' })).status).toBe(200);
+    const none = { voiceprints: null, maxSpeakers: null, sampleRate: null, encoding: null, latency: null, model: null };
+    const { body } = await create(key, { ...none, unknown: 1 });
+    expect((await read(body.id, key)).body.input).toEqual({});
+  });
+
+  it('finds every faulty option at once', async () => {
+    const good = { label: 'Ann', voiceprint: voiceprint() };
+    const answer = await create(service.main.token, {
+      voiceprints: [good, { ...good }, { label: 'SPEAKER_00', voiceprint: voiceprint(8) }, { label: 'Bob' }],
+      maxSpeakers: 9,
+      sampleRate: 11_025,
+      encoding: 'mp3',
+      latency: 299,
+      model: 'best',
+    });
+    expect(answer.status).toBe(400);
+    expect(faultyFields(answer).sort()).toEqual([
+      'encoding',
+      'latency',
+      'maxSpeakers',
+      'model',
+      'sampleRate',
+      'voiceprints.1.label',
+      'voiceprints.2.label',
+      'voiceprints.2.voiceprint',
+      'voiceprints.3.voiceprint',
+    ]);
+  });
+
+  it.each([
+    [{ latency: 5001 }, 'latency'],
+    [{ latency: 300.5 }, 'latency'],
+    [{ maxSpeakers: 0 }, 'maxSpeakers'],
+    [{ sampleRate: '16000' }, 'sampleRate'],
+    [{ voiceprints: [] }, 'voiceprints'],
+    [{ voiceprints: [{ label: 'x', voiceprint: 'bm9uc2Vuc2U=' }] }, 'voiceprints.0.voiceprint'],
+    [[], 'body'],
+  ])('refuses %j', async (body, field) => {
+    const answer = await create(service.main.token, body);
+    expect(answer.status).toBe(400);
+    expect(faultyFields(answer)).toContain(field);
+  });
+
+  it('takes fifty voiceprints and no more', async () => {
+    const { token: key } = await newAccount();
+    const people = (count: number) =>
+      Array.from({ length: count }, (_, i) => ({ label: `Person ${i}`, voiceprint: voiceprint() }));
+    expect((await create(key, { voiceprints: people(50) })).status).toBe(200);
+    expect(faultyFields(await create(key, { voiceprints: people(51) }))).toEqual(['voiceprints']);
+  });
+
+  it('wants stream:write and something to pay with; GET wants stream:read', async () => {
+    const { token: reader } = await service.newKey({ scopes: ['stream:read', 'jobs:write'] });
+    const { token: writer } = await service.newKey({ scopes: ['stream:write', 'jobs:read'] });
+    const { token: poor } = await newAccount({ creditSeconds: 19 });
+    expect((await create(reader, {})).status).toBe(403);
+    expect((await create(poor, {})).status).toBe(402);
+    expect((await service.call('POST', '/v1/live', { key: null, body: {} })).status).toBe(401);
+    const { body } = await create(writer, {});
+    expect((await read(body.id, writer)).status).toBe(403);
+    expect((await read(body.id, reader)).status).toBe(200);
+  });
+
+  it('lets an account have ten streams open, exactly, until one ends', async () => {
+    const { token: key } = await newAccount();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => create(key, {})));
+    const opened = answers.filter(({ status }) => status === 200);
+    expect(opened).toHaveLength(10);
+    const refused = answers.find(({ status }) => status === 429)!;
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(20);
+    expect(refused.body).toEqual({
+      requestId: expect.stringMatching(UUID),
+      message: expect.stringContaining('10 live'),
+    });
+    const client = await connect(opened[0]!.body.url);
+    expect((await create(key, {})).status).toBe(429);
+    client.send(END_OF_STREAM);
+    await client.closed;
+    expect((await create(key, {})).status).toBe(200);
+    expect((await create((await newAccount()).token, {})).status).toBe(200);
+  });
+});
+
+describe('GET /v1/live/{id}', () => {
+  it('tells the state, its times and what was asked for, without voiceprints', async () => {
+    const { token: key } = await newAccount();
+    const asked = { sampleRate: 8000, encoding: 'pcm_s16le', latency: 500, maxSpeakers: 3, model: 'community-1' };
+    const { body } = await create(key, { ...asked, voiceprints: [{ label: 'Ann Secret', voiceprint: voiceprint() }] });
+    expect((await read(body.id, key)).body).toEqual({
+      id: body.id,
+      status: 'created',
+      startedAt: null,
+      completedAt: null,
+      input: asked,
+    });
+    const client = await connect(body.url);
+    const running = (await read(body.id, key)).body;
+    expect(running).toMatchObject({ status: 'running', startedAt: expect.any(String), completedAt: null });
+    client.send(END_OF_STREAM);
+    await client.closed;
+    const done = (await read(body.id, key)).body;
+    expect(done).toMatchObject({ status: 'done', startedAt: running.startedAt });
+    expect(liveStreamSchema.strict().safeParse(done).error).toBeUndefined();
+    expect(done.completedAt >= done.startedAt).toBe(true);
+    const rows = JSON.stringify(await service.run('SELECT * FROM live_streams WHERE id = ?', body.id));
+    expect(rows).not.toContain('Secret');
+    expect(service.log()).not.toContain('Secret');
+    expect(service.log()).not.toContain(new URL(body.url).searchParams.get('token'));
+  });
+
+  it('answers one 404 for unknown streams and those of others', async () => {
+    const { body } = await create((await newAccount()).token, {});
+    const { token: stranger } = await newAccount();
+    const answers = [await read(body.id, stranger), await read(randomUUID(), stranger), await read('x', stranger)];
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ status: 404, body: { message: answers[0]!.body.message } });
+    }
+  });
+});
+
+describe('the voiceprints of a stream', () => {
+  /** Everything that the Durable Objects of the service have on disk, as one text. */
+  function stored(): string {
+    const folder = join(service.stateDir, 'v3', 'do');
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+    return files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1')).join('\n');
+  }
+
+  it('are with its object while it lasts, and nowhere afterwards', async () => {
+    const { token: key } = await newAccount();
+    const { body } = await create(key, { voiceprints: [{ label: 'Zoe-4711', voiceprint: voiceprint() }] });
+    await expect.poll(stored).toContain('Zoe-4711');
+    const client = await connect(body.url);
+    client.send(END_OF_STREAM);
+    await client.closed;
+    await expect.poll(stored, { timeout: 20_000 }).not.toContain('Zoe-4711');
+  });
+});
+
+describe('the address of a stream', () => {
+  it('lets one of a hundred connections in that race for it', async () => {
+    const { body } = await create((await newAccount()).token, {});
+    const answers = await Promise.all(Array.from({ length: 100 }, () => upgrade(body.url)));
+    expect(answers.filter((status) => status === 101)).toHaveLength(1);
+    expect(answers.filter((status) => status === 401)).toHaveLength(99);
+  });
+
+  it('is used up by the connection, while it lasts and after it', async () => {
+    const { body } = await create((await newAccount()).token, {});
+    const client = await connect(body.url);
+    expect(await upgrade(body.url)).toBe(401);
+    client.send(END_OF_STREAM);
+    await client.closed;
+    expect(await upgrade(body.url)).toBe(401);
+  });
+
+  it('is nothing without its own token', async () => {
+    const { token: key } = await newAccount();
+    const [one, two] = [(await create(key, {})).body, (await create(key, {})).body];
+    const other = new URL(one.url);
+    other.search = new URL(two.url).search;
+    for (const url of [
+      other.href,
+      one.url.replace(/token=.*/, ''),
+      `${one.url}0`,
+      one.url.replace(one.id, randomUUID()),
+    ]) {
+      expect(await upgrade(url), url).toBe(401);
+    }
+    expect(await upgrade(one.url)).toBe(101);
+    expect(await upgrade(two.url)).toBe(101);
+  });
+
+  it('answers 426 to a plain GET, which costs the token nothing', async () => {
+    const { body } = await create((await newAccount()).token, {});
+    const plain = await service.call('GET', body.url.replace(/^ws/, 'http'), { key: null });
+    expect(plain).toMatchObject({ status: 426, body: { requestId: expect.stringMatching(UUID) } });
+    expect(await upgrade(body.url)).toBe(101);
+  });
+
+  it('expires unused: 401, and the stream ends as an error that is not billed', async () => {
+    const { token: key } = await newAccount();
+    const { body } = await create(key, {});
+    await sleep(TOKEN_SECONDS * 1000 + 100);
+    expect(await upgrade(body.url)).toBe(401);
+    await expect
+      .poll(async () => (await read(body.id, key)).body, { timeout: 10_000 })
+      .toMatchObject({ status: 'error', startedAt: null, completedAt: expect.any(String) });
+    expect((await service.call('GET', '/v1/usage', { key })).body.totals.jobs).toBe(0);
+  });
+});
+
+describe('billing (contract §7)', () => {
+  const credit = async (accountId: string) =>
+    (await service.run('SELECT credit_seconds FROM accounts WHERE id = ?', accountId))[0]!.credit_seconds;
+  const billed = async (id: string) =>
+    (await service.run('SELECT kind, billed_seconds FROM usage_records WHERE job_id = ?', id)) as unknown[];
+  const run = async (key: string, frames: number, finish: (client: LiveClient) => void) => {
+    const { body } = await create(key, {});
+    const client = await connect(body.url);
+    await client.stream(Array(frames).fill(frameOf(0)), 40);
+    finish(client);
+    await client.closed;
+    await expect.poll(async () => (await read(body.id, key)).body.status).toBe('done');
+    return body.id as string;
+  };
+
+  it('takes the received audio, at least 20 s, also from one who hangs up, and nothing without a frame', {
+    timeout: 60_000,
+  }, async () => {
+    const { accountId, token: key } = await newAccount({ creditSeconds: 100 });
+    const end = (client: LiveClient) => client.send(END_OF_STREAM);
+    expect(await billed(await run(key, 0, end))).toEqual([]);
+    expect(await billed(await run(key, 3, end))).toEqual([{ kind: 'live', billed_seconds: 20 }]);
+    expect(await credit(accountId)).toBe(80);
+    expect(await billed(await run(key, 215, end))).toEqual([{ kind: 'live', billed_seconds: 21.5 }]);
+    expect(await billed(await run(key, 3, (client) => client.socket.terminate()))).toEqual([
+      { kind: 'live', billed_seconds: 20 },
+    ]);
+    expect(await credit(accountId)).toBe(38.5);
+  });
+
+  it('records but does not charge a subscriber', async () => {
+    const { accountId, token: key } = await newAccount({ creditSeconds: 0, subscribe: true });
+    const id = await run(key, 1, (client) => client.send(END_OF_STREAM));
+    expect(await billed(id)).toHaveLength(1);
+    expect(await credit(accountId)).toBe(0);
+  });
+});

@@ -1,0 +1,247 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
+import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../helpers/live-client.ts';
+import { conversationSamples } from '../helpers/voices.ts';
+import { type Answer, type ContractService, startContractService } from './service.ts';
+
+const MIB = 1024 * 1024;
+const IDLE_SECONDS = 25;
+
+let service: ContractService;
+beforeAll(async () => {
+  service = await startContractService({ LIVE_IDLE_SECONDS: String(IDLE_SECONDS) });
+});
+afterAll(() => service?.stop());
+
+interface Stream extends LiveClient {
+  readonly id: string;
+  readonly url: string;
+  readonly key: string;
+}
+
+let accounts = 0;
+/** An account of the test's own, so that its open streams and its bill are its own. */
+const newAccount = (creditSeconds = 3600) => service.newKey({ account: `live-${++accounts}`, creditSeconds });
+
+async function open(body: object = {}, key?: string): Promise<Stream> {
+  const token = key ?? (await newAccount()).token;
+  const created = await service.call('POST', '/v1/live', { key: token, body });
+  expect(created).toMatchObject({ status: 200 });
+  return { ...(await connect(created.body.url)), ...created.body, key: token };
+}
+
+const read = async ({ id, key }: { id: string; key: string }): Promise<Answer['body']> =>
+  (await service.call('GET', `/v1/live/${id}`, { key })).body;
+const totals = async (key: string) => (await service.call('GET', '/v1/usage', { key })).body.totals;
+const errorsOf = ({ received }: LiveClient) =>
+  received.filter(({ type }) => type === 'error').map(({ message }) => message);
+const answered = (client: LiveClient, count: number) =>
+  expect.poll(() => client.received.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count);
+
+/** Ends the stream as a client should; it must have ended well. */
+async function end(stream: Stream): Promise<void> {
+  stream.send(END_OF_STREAM);
+  expect(await stream.closed).toMatchObject({ code: 1000 });
+  expect(turnFaults(stream.received)).toEqual([]);
+  expect(await read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
+}
+
+describe('frames', () => {
+  it('of any other size are told and passed over', async () => {
+    const stream = await open();
+    for (const bytes of [6399, 6401, 0, MIB]) stream.send(new Uint8Array(bytes));
+    await answered(stream, 4);
+    await stream.stream([frameOf(0)]);
+    await end(stream);
+    expect(stream.received).toEqual(Array(4).fill({ type: 'error', message: 'Invalid chunk size' }));
+    expect(await totals(stream.key)).toEqual({ billedSeconds: 20, jobs: 1, voiceprints: 0 });
+  });
+
+  it.each([
+    ['a byte more than 1 MiB', MIB + 1],
+    ['32 MiB', 32 * MIB],
+  ])('of %s end the stream with 1009', async (_, bytes) => {
+    const stream = await open();
+    await stream.stream([frameOf(0)]);
+    stream.send(new Uint8Array(bytes));
+    expect(await stream.closed).toMatchObject({ code: 1009 });
+    expect(turnFaults(stream.received)).toEqual([]);
+    await expect.poll(() => read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
+  });
+
+  it('with a NaN or an infinity are told and count as silence; clipping is none of our business', async () => {
+    const stream = await open();
+    const spoilt = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((value) => {
+      const samples = new Float32Array(1600);
+      samples[1599] = value;
+      return new Uint8Array(samples.buffer);
+    });
+    await stream.stream([...spoilt, frameOf(3e38), frameOf(-4)]);
+    await end(stream);
+    expect(errorsOf(stream)).toEqual(Array(3).fill(expect.stringContaining('not finite')));
+  });
+});
+
+describe('texts', () => {
+  it('that are no message of the contract are told, and the stream goes on', async () => {
+    const stream = await open();
+    const texts = [
+      '',
+      'end_of_stream',
+      '{"type":"end_of',
+      '{}',
+      '[]',
+      'null',
+      '1',
+      '{"type":"audio"}',
+      '{"type":null}',
+    ];
+    for (const text of [...texts, `{"type":"${'x'.repeat(100_000)}"}`, '['.repeat(500_000)]) stream.send(text);
+    await answered(stream, texts.length + 2);
+    expect(errorsOf(stream)).toEqual(Array(texts.length + 2).fill('Unknown message'));
+    await end(stream);
+  });
+
+  it('of more than 1 MiB end the stream with 1009', async () => {
+    const stream = await open();
+    stream.send('x'.repeat(MIB + 1));
+    expect(await stream.closed).toMatchObject({ code: 1009 });
+  });
+
+  it('end_of_stream ends it, whatever else comes behind', async () => {
+    const stream = await open();
+    await stream.stream([frameOf(0.5), frameOf(0.5)]);
+    stream.send(END_OF_STREAM);
+    for (let i = 0; i < 300; i++) stream.send(frameOf(0.5));
+    stream.send('nonsense');
+    stream.send(END_OF_STREAM);
+    expect(await stream.closed).toMatchObject({ code: 1000 });
+    expect(errorsOf(stream)).toEqual([]);
+    const [row] = await service.run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', stream.id);
+    expect(row).toEqual({ billed_seconds: 20 });
+  });
+});
+
+describe('protection', () => {
+  it('closes a stream whose audio comes faster than it can be processed', async () => {
+    const stream = await open();
+    for (let i = 0; i < 1000; i++) stream.send(frameOf(0.1));
+    expect(await stream.closed).toMatchObject({ code: 1008 });
+    expect(errorsOf(stream)).toEqual([expect.stringContaining('more than 5 s')]);
+    expect(turnFaults(stream.received)).toEqual([]);
+    expect(await read(stream)).toMatchObject({ status: 'done' });
+    expect((await totals(stream.key)).jobs).toBe(1);
+  });
+
+  it('closes the connection of a client that never reads, and drops it', { timeout: 60_000 }, async () => {
+    const stream = await open();
+    await stream.stream([frameOf(0)]);
+    stream.socket.pause();
+    // Each is answered with an error of some fifty bytes.
+    const flood = async () => {
+      for (let i = 0; i < 200_000 && stream.socket.readyState === stream.socket.OPEN; i++) {
+        stream.send('x');
+        if (i % 1000 === 0) await sleep(1);
+      }
+    };
+    await flood();
+    await expect.poll(() => read(stream), { timeout: 20_000 }).toMatchObject({ status: 'done' });
+    await sleep(12_000);
+    stream.socket.resume();
+    expect([1006, 1008]).toContain((await stream.closed).code);
+    const sent = stream.received.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+    expect(sent).toBeLessThan(4.1 * MIB);
+  });
+
+  it('closes an idle stream, which is billed as received; texts and wrong frames are no audio', {
+    timeout: 60_000,
+  }, async () => {
+    const stream = await open();
+    await stream.stream([frameOf(0.5), frameOf(0.5)]);
+    const startedAt = Date.now();
+    const noise = setInterval(() => stream.send('noise'), 5000);
+    expect(await stream.closed).toMatchObject({ code: 1008 });
+    clearInterval(noise);
+    expect(Math.abs(Date.now() - startedAt - IDLE_SECONDS * 1000)).toBeLessThan(3000);
+    expect(errorsOf(stream).at(-1)).toContain(`${IDLE_SECONDS} s`);
+    expect(turnFaults(stream.received)).toEqual([]);
+    expect(await read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
+    expect(await totals(stream.key)).toMatchObject({ billedSeconds: 20, jobs: 1 });
+  });
+});
+
+describe('a stream of speech', () => {
+  it('has turns as the contract wants them, without match, through a silence in which its object leaves memory', {
+    timeout: 120_000,
+  }, async () => {
+    const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 30));
+    const turnsOf = async (stream: Stream, quietMs: number) => {
+      await stream.stream(frames.slice(0, 120), 50);
+      await sleep(quietMs);
+      await stream.stream(frames.slice(120), 50);
+      await end(stream);
+      return stream.received;
+    };
+    const expected = await turnsOf(await open(), 0);
+    expect(expected.length).toBeGreaterThan(2);
+    for (const { type, data } of expected) {
+      expect(type).toMatch(/^diarization_speaker_(start|end)$/);
+      expect(data).toEqual({ timestamp: expect.any(Number), speaker: expect.stringMatching(/^SPEAKER_0[0-7]$/) });
+    }
+    // Ten seconds after it was last busy the platform takes it out of memory, if nothing holds it there.
+    expect(await turnsOf(await open(), 19_000)).toEqual(expected);
+    expect(service.log()).toContain('"event":"live_resumed"');
+  });
+
+  it('tells a match on starts where voiceprints were given', { timeout: 60_000 }, async () => {
+    const nobody = encodeVoiceprint({
+      embeddingId: 'embedder-v1',
+      embedding: new Float32Array(192).map((_, i) => (i % 3) - 1),
+      secondsAlone: 10,
+    });
+    const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 8));
+    const stream = await open({ voiceprints: [{ label: 'Nobody', voiceprint: nobody }], latency: 300, maxSpeakers: 2 });
+    await stream.stream(frames, 50);
+    await end(stream);
+    const starts = stream.received.filter(({ type }) => type === 'diarization_speaker_start');
+    expect(starts.length).toBeGreaterThan(0);
+    for (const { type, data } of stream.received) {
+      expect('match' in data!).toBe(type === 'diarization_speaker_start');
+      expect([null, undefined]).toContain(data!.match);
+    }
+  });
+
+  it.each([
+    [8000, 'pcm_s16le', 1600],
+    [44_100, 'pcm_f32le', 17_640],
+  ])('may have %i Hz in %s', { timeout: 60_000 }, async (sampleRate, encoding, bytes) => {
+    const stream = await open({ sampleRate, encoding });
+    stream.send(frameOf(0));
+    await stream.stream(Array(15).fill(new Uint8Array(bytes)), 50);
+    await end(stream);
+    expect(errorsOf(stream)).toEqual(['Invalid chunk size']);
+    const [row] = await service.run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', stream.id);
+    expect(row).toEqual({ billed_seconds: 20 });
+  });
+});
+
+describe('trouble of the service', () => {
+  it('is told, closes with 1011, and ends the stream as an error that is not billed', { timeout: 60_000 }, async () => {
+    const broken = await startContractService();
+    try {
+      const { objects } = await broken.bucket.list({ prefix: 'models/' });
+      await broken.bucket.delete(objects.map(({ key }) => key));
+      const { body } = await broken.call('POST', '/v1/live', { body: {} });
+      const client = await connect(body.url);
+      expect(await client.closed).toMatchObject({ code: 1011 });
+      expect(errorsOf(client)).toEqual([expect.not.stringContaining('model')]);
+      const stream = (await broken.call('GET', `/v1/live/${body.id}`)).body;
+      expect(stream).toMatchObject({ status: 'error', startedAt: expect.any(String), completedAt: expect.any(String) });
+      expect(await broken.run('SELECT * FROM usage_records')).toEqual([]);
+      expect(broken.log()).toContain('"event":"live_failed"');
+    } finally {
+      await broken.stop();
+    }
+  });
+});

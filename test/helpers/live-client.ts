@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WebSocket } from 'ws';
+
+const FRAME_SAMPLES = 1600;
+export const END_OF_STREAM = '{"type":"end_of_stream"}';
+
+/** A message of the service, parsed. */
+export interface Received {
+  readonly type: string;
+  readonly message?: string;
+  readonly data?: { readonly timestamp: number; readonly speaker: string; readonly match?: string | null };
+}
+
+/** A WebSocket client as a caller would write one. */
+export interface LiveClient {
+  readonly socket: WebSocket;
+  /** What has come so far. */
+  readonly received: Received[];
+  /** Settles when the connection is closed, by whomever. */
+  readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
+  send(data: string | Uint8Array): void;
+  /** Sends frames one every `everyMs`; far faster than real time, and slow enough to be processed. */
+  stream(frames: readonly Uint8Array[], everyMs?: number): Promise<void>;
+}
+
+/** The answer to an upgrade that was refused. */
+export class Refused extends Error {
+  constructor(readonly status: number) {
+    super(`the upgrade was answered with ${status}`);
+  }
+}
+
+/** @throws Refused when the service answers with anything but 101 */
+export function connect(url: string): Promise<LiveClient> {
+  const socket = new WebSocket(url, { perMessageDeflate: false });
+  const received: Received[] = [];
+  socket.on('message', (data) => received.push(JSON.parse(String(data)) as Received));
+  const closed = new Promise<{ code: number; reason: string }>((done) => {
+    socket.on('close', (code, reason) => done({ code, reason: reason.toString() }));
+  });
+  const client: LiveClient = {
+    socket,
+    received,
+    closed,
+    send: (data) => socket.send(data),
+    async stream(frames, everyMs = 20) {
+      for (const frame of frames) {
+        socket.send(frame);
+        await sleep(everyMs);
+      }
+    },
+  };
+  return new Promise((done, refuse) => {
+    socket.on('open', () => done(client));
+    socket.on('unexpected-response', (request, response) => {
+      refuse(new Refused(response.statusCode ?? 0));
+      request.destroy();
+    });
+    socket.on('error', refuse);
+  });
+}
+
+/** One frame of 100 ms at 16 kHz, every sample of that value. */
+export function frameOf(value: number): Uint8Array {
+  return new Uint8Array(new Float32Array(FRAME_SAMPLES).fill(value).buffer);
+}
+
+/** Samples at 16 kHz as frames; what does not fill the last one is left out. */
+export function framesOf(samples: Float32Array): Uint8Array[] {
+  return Array.from({ length: Math.floor(samples.length / FRAME_SAMPLES) }, (_, i) => {
+    const frame = samples.slice(i * FRAME_SAMPLES, (i + 1) * FRAME_SAMPLES);
+    return new Uint8Array(frame.buffer);
+  });
+}
+
+/** What is wrong with the turns of a stream that has ended: ends without a start, starts of an open turn, times that go back. */
+export function turnFaults(received: readonly Received[]): string[] {
+  const faults: string[] = [];
+  const open = new Set<string>();
+  const latest = new Map<string, number>();
+  for (const { type, data } of received) {
+    if (!data) continue;
+    const { speaker, timestamp } = data;
+    if (timestamp < (latest.get(speaker) ?? 0)) faults.push(`${speaker} goes back to ${timestamp}`);
+    latest.set(speaker, timestamp);
+    if (type === 'diarization_speaker_start') {
+      if (open.has(speaker)) faults.push(`${speaker} starts twice`);
+      open.add(speaker);
+    } else if (!open.delete(speaker)) {
+      faults.push(`${speaker} ends without a start`);
+    }
+  }
+  for (const speaker of open) faults.push(`${speaker} is open at the end`);
+  return faults;
+}
