@@ -50,6 +50,11 @@ export const LIVE = {
   reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],
   reclusterEverySeconds: 10,
 
+  /** Speech around a moment by which the look's speakers are revised, how much it has to say (0 nothing, 1 everything), and how sharply. */
+  revisionSeconds: 1.5,
+  revisionWeight: 0.75,
+  revisionTemperature: 0.1,
+
   /** How much having been somebody a moment ago counts beside sounding like them. */
   continuityWeight: 0.25,
   /** Somebody who is less like everybody known is new… */

@@ -4,6 +4,7 @@ import { Ear, type EarState } from './ear.ts';
 import { type Look, look } from './look.ts';
 import { continuityOf, type Local, mapLocals, type Voice } from './mapping.ts';
 import { LIVE, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
+import { Revision } from './revision.ts';
 import { modelsOf, packState } from './snapshot.ts';
 import { Speakers, type SpeakersState } from './speakers.ts';
 import { inOrder, Turns, type TurnsState } from './turns.ts';
@@ -122,7 +123,9 @@ export class RollingSession implements LiveSession {
     await this.#ear.understand();
     const labels = await this.#identify(seen);
     const until = Math.min(seen.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
-    const events = this.#decide(seen, labels, until);
+    const revision = new Revision(this.#speakers, this.#shift);
+    await revision.listen(this.#ear, seen, this.#decidedUntil, until);
+    const events = this.#decide(seen, labels, until, revision);
     await this.#speakers.reconsider(now / SAMPLE_RATE_HZ);
     await this.pause();
     return inOrder(events);
@@ -181,7 +184,7 @@ export class RollingSession implements LiveSession {
     return frames;
   }
 
-  #decide(seen: Look, labels: Int32Array, until: number): LiveEvent[] {
+  #decide(seen: Look, labels: Int32Array, until: number, revision: Revision): LiveEvent[] {
     const from = this.#decidedUntil;
     if (until <= from) return [];
     const events: LiveEvent[] = [];
@@ -189,8 +192,13 @@ export class RollingSession implements LiveSession {
     labels.forEach((label, local) => {
       if (label >= 0) held.set(label, from - this.#pendingFrames(seen, local));
     });
-    const isActive = (label: number, frame: number) =>
-      labels.some((own, local) => own === label && seen.isActive(local, frame));
+    const mappedAt = (frame: number): number[] =>
+      Array.from(labels).filter((label, local) => label >= 0 && seen.isActive(local, frame));
+    const isActive = (label: number, frame: number): boolean => {
+      const mapped = mappedAt(frame);
+      if (mapped.length !== 1 || seen.count(frame) !== 1) return mapped.includes(label);
+      return revision.labelOf(frame, mapped[0]!) === label;
+    };
     this.#remember(until);
     for (let label = 0; label < this.#speakers.labels; label++) {
       const earliest = held.get(label) ?? from;
