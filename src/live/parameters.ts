@@ -33,7 +33,7 @@ export const LIVE = {
   windowSamples: 8 * SAMPLE_RATE_HZ,
 
   /** A speaker's embedding is taken of so much speech alone, at least; all of it in the window, at most. */
-  minVoiceSeconds: 0.4,
+  minVoiceSeconds: 0.3,
   /** Of the frames of a block, so many have to be the speaker's. */
   minBlockShare: 0.8,
   /** Context of the embedder before and after the stretch whose frames are kept. */
