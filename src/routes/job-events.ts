@@ -11,6 +11,11 @@ const LAST_EVENT_ID_HEADER = 'Last-Event-ID';
 const RECONNECT_MS = 2000;
 const EVENT_STREAM = 'text/event-stream';
 
+/** One event as a reader of the stream gets it. */
+const eventSchema = z
+  .object({ id: z.string(), event: z.enum(['status', 'progress']), data: z.string() })
+  .openapi('JobEvent', { description: '`data` is JSON: the job for `status`, `{jobId, progress}` for `progress`.' });
+
 /** GET /v1/jobs/{jobId}/events: what becomes of a job, as server-sent events. */
 export const jobEvents = endpoint(
   {
@@ -24,7 +29,7 @@ export const jobEvents = endpoint(
       query: z.object({ lastEventId: z.string().optional() }),
     },
     responses: {
-      200: { description: 'Events `status` and `progress`', content: { [EVENT_STREAM]: { schema: z.string() } } },
+      200: { description: 'Events `status` and `progress`', content: { [EVENT_STREAM]: { schema: eventSchema } } },
       204: { description: 'The last event has been sent before: do not connect again' },
       ...errorResponses(401, 403, 404),
     },

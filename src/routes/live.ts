@@ -77,7 +77,7 @@ export const connectLive = endpoint(
     description:
       'A WebSocket. The client sends binary frames of 100 ms and, at the end, the text `{"type":"end_of_stream"}`. The service sends ' +
       '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and `{"type":"error","message"}`.',
-    request: { params: z.object({ id: z.string() }), query: z.object({ token: z.string() }) },
+    request: { params: z.object({ id: z.string() }), query: z.object({ token: z.string().optional() }) },
     responses: { 101: { description: 'Connected' }, ...errorResponses(401, 426) },
   },
   'public',

@@ -42,7 +42,7 @@ describe('parseManifest', () => {
   it('loads the two halves of a split embedder and its PLDA, not its whole form', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
-      'segmentation-v0.onnx',
+      'segmentation-v1.onnx',
       'embedder-v1-trunk.onnx',
       'embedder-v1-head.onnx',
       'embedder-v1-plda.json',

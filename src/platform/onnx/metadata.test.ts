@@ -6,7 +6,7 @@ const model = (name: string) => readFileSync(new URL(`../../../models/${name}`, 
 
 describe('readOnnxMetadata', () => {
   it('reads what exporters wrote', () => {
-    const segmentation = readOnnxMetadata(model('segmentation-v0.onnx'));
+    const segmentation = readOnnxMetadata(model('segmentation-v1.onnx'));
     expect(segmentation.get('receptive_field_shift')).toBe('320');
     expect(segmentation.get('classes')).toBe('none,1,2,3,1+2,1+3,2+3');
     expect(readOnnxMetadata(model('embedder-v1.onnx')).get('output_dim')).toBe('192');

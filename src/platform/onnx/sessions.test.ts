@@ -30,7 +30,7 @@ const samples = Float32Array.from({ length: 160000 }, (_, i) => {
 
 describe('segmentation', () => {
   it('gives log-probabilities of the powerset for each frame, the same every time', async () => {
-    const segmentation = await createSegmentation(runtime, bytes('segmentation-v0.onnx'), pack.segmentation);
+    const segmentation = await createSegmentation(runtime, bytes('segmentation-v1.onnx'), pack.segmentation);
     const { framesPerWindow, classes } = segmentation.info;
     const first = await segmentation.run(samples);
     expect(first.length).toBe(framesPerWindow * classes);
@@ -44,7 +44,7 @@ describe('segmentation', () => {
 
   it('takes facts from the file where it has them', () => {
     const facts = { ...pack.segmentation.facts, frameShiftSamples: 999, maxLocalSpeakers: 9 };
-    const info = segmentationInfo(bytes('segmentation-v0.onnx'), { ...pack.segmentation, facts });
+    const info = segmentationInfo(bytes('segmentation-v1.onnx'), { ...pack.segmentation, facts });
     expect([info.frameShiftSamples, info.maxLocalSpeakers]).toEqual([320, 3]);
   });
 
