@@ -103,7 +103,7 @@ def draw(bins: list[tuple[int, float, float]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "rollcall", "svg.fonttype": "none", "font.family": "sans-serif"})
+    matplotlib.rcParams["svg.hashsalt"] = "rollcall"
     from matplotlib import pyplot
 
     figure, (upper, lower) = pyplot.subplots(2, 1, figsize=(5, 5.4), sharex=True, height_ratios=[4, 1])
@@ -117,7 +117,7 @@ def draw(bins: list[tuple[int, float, float]], path: Path) -> None:
     lower.bar([10 * at + 5 for at in range(BINS)], [count for count, _, _ in bins], width=9, color="#9dc3cf")
     lower.set(yscale="log", ylabel="pairs", xlabel="confidence")
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None, "Title": "Reliability of the confidence of matches"})
 
 
 def main() -> None:
