@@ -17,8 +17,8 @@ export interface Local {
   readonly voice: Voice | undefined;
   /** [labels] share of its speech in the decided past that was told as each label's */
   readonly continuity: Float64Array;
-  /** Seconds for which it has talked without being told as anybody's. */
-  readonly pendingSeconds: number;
+  /** Whether there is time to hear more before it is told as somebody's. */
+  readonly mayWait: boolean;
 }
 
 /** Score of what cannot be; far below all others, however many are added up. */
@@ -64,10 +64,12 @@ export function mapLocals(locals: readonly Local[], speakers: Speakers): Int32Ar
 }
 
 /** What it is worth to leave somebody unnamed: as much as a new speaker while more speech may still tell who it is. */
-function scoreOfNobody({ voice, continuity, pendingSeconds }: Local): number {
+function scoreOfNobody({ voice, continuity, mayWait }: Local): number {
   if (voice === undefined) return 0;
-  const mayWait = pendingSeconds < LIVE.maxPendingSeconds && voice.seconds < LIVE.minNewSpeakerSeconds;
-  return mayWait && !continuity.some((share) => share >= MIN_CONTINUITY) ? LIVE.newSpeakerSimilarity : FORCED;
+  const isTooShort = voice.seconds < LIVE.minNewSpeakerSeconds;
+  return mayWait && isTooShort && !continuity.some((share) => share >= MIN_CONTINUITY)
+    ? LIVE.newSpeakerSimilarity
+    : FORCED;
 }
 
 /** Whether a local speaker may be somebody new: it is like nobody, or there is nobody yet. */

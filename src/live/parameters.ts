@@ -8,6 +8,8 @@ export interface LiveTiming {
   readonly hopSamples: number;
   /** What is heard after a moment before something is said about it. */
   readonly lookaheadSamples: number;
+  /** How much longer somebody may be held back who is not known yet. */
+  readonly maxPendingSamples: number;
 }
 
 /** Looking every half second, a moment is told a quarter of a second after the look-ahead on average; slower streams look less often. */
@@ -24,7 +26,8 @@ export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTi
   const hopSamples = latencyMs >= SLOW_FROM_MS ? SLOW_HOP_SAMPLES : FAST_HOP_SAMPLES;
   const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples / 2;
   const lookaheadSamples = Math.max(0, Math.round(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
-  return { hopSamples, lookaheadSamples };
+  const maxPendingSamples = Math.min(LIVE.maxPendingSeconds, latencyMs / 1000) * SAMPLE_RATE_HZ;
+  return { hopSamples, lookaheadSamples, maxPendingSamples };
 }
 
 /** Chosen on generated conversations and meetings; seconds, shares and cosines. */
@@ -61,7 +64,7 @@ export const LIVE = {
   newSpeakerSimilarity: 0.3,
   /** …once so much speech was heard. */
   minNewSpeakerSeconds: 1.5,
-  /** Without an embedding a speaker is held back for so long at most. */
+  /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency. */
   maxPendingSeconds: 1.2,
 
   /** Pauses up to this long become part of a turn where they can be seen. */

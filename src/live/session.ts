@@ -155,7 +155,7 @@ export class RollingSession implements LiveSession {
         local,
         voice: await this.#voiceOf(seen, local),
         continuity: continuityOf(seen, local, this.#decidedUntil, this.#speakers.labels, (f, l) => this.#wasTold(f, l)),
-        pendingSeconds: (this.#pendingFrames(seen, local) * this.#shift) / SAMPLE_RATE_HZ,
+        mayWait: this.#pendingFrames(seen, local) * this.#shift < this.#timing.maxPendingSamples,
       });
     }
     const chosen = mapLocals(locals, this.#speakers);
