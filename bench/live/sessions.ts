@@ -1,3 +1,4 @@
+import type { Engine } from '../../src/jobs/ports.ts';
 import { createLiveSession, type LiveEngine, type LiveSession, MAX_LIVE_SPEAKERS } from '../../src/live/index.ts';
 import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
 import { nodeEngine } from '../node-engine.ts';
@@ -7,11 +8,10 @@ import { type MeasuredPack, pldaOf } from '../packs.ts';
 export const LATENCIES_MS = [500, 1000, 2000] as const;
 export type LatencyMs = (typeof LATENCIES_MS)[number];
 
-/** The service's engine for live streams, in this process. */
-export async function liveEngine(pack: MeasuredPack): Promise<LiveEngine> {
-  const { segmentation, embedding, filterbank, pooling } = await nodeEngine(pack);
+/** The service's engine, with what live streams need of it besides, in this process. */
+export async function liveEngine(pack: MeasuredPack): Promise<Engine & LiveEngine> {
   const identification = pack.pack.embedding.identification ?? DEFAULT_IDENTIFICATION;
-  return { segmentation, embedding, filterbank, pooling, plda: pldaOf(pack), identification };
+  return { ...(await nodeEngine(pack)), plda: pldaOf(pack), identification };
 }
 
 /** A stream as a plain client opens it, but for its latency. */

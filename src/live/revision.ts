@@ -1,16 +1,10 @@
+import { type Blocks, keptBlocks } from './blocks.ts';
 import type { Look } from './look.ts';
 import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
 import type { Speakers } from './speakers.ts';
 
 /** Distance of two moments whose neighbourhood is listened to. */
 const GRID_SAMPLES = 8000;
-
-/** Embedding of some blocks of a tenth of a second. */
-export interface Blocks {
-  readonly blockSamples: number;
-  readonly blocks: { readonly from: number; readonly to: number };
-  embed(blocks: readonly number[]): Promise<Float32Array | undefined>;
-}
 
 /**
  * Who talks around moments in which one person does, by the sound of that second and a half alone: local speakers of the segmentation are
@@ -31,27 +25,13 @@ export class Revision {
     if (labels.length < 2) return;
     const first = Math.max(0, Math.floor((from * this.frameShiftSamples) / GRID_SAMPLES));
     const last = Math.ceil((to * this.frameShiftSamples) / GRID_SAMPLES);
+    const reach = (LIVE.revisionSeconds / 2) * SAMPLE_RATE_HZ;
     for (let moment = first; moment <= last; moment++) {
-      const blocks = this.#blocksAround(ear, seen, moment * GRID_SAMPLES);
-      if ((blocks.length * ear.blockSamples) / SAMPLE_RATE_HZ < LIVE.minVoiceSeconds) continue;
-      const embedding = await ear.embed(blocks);
+      const centre = moment * GRID_SAMPLES;
+      const kept = keptBlocks(ear, centre - reach, centre + reach, this.frameShiftSamples, (f) => seen.count(f) === 1);
+      const embedding = kept && (await ear.embed(kept.blocks));
       if (embedding !== undefined) this.#posteriors.set(moment, this.#posterior(embedding, labels));
     }
-  }
-
-  #blocksAround({ blockSamples, blocks: there }: Blocks, seen: Look, centre: number): number[] {
-    const reach = (LIVE.revisionSeconds / 2) * SAMPLE_RATE_HZ;
-    const first = Math.max(there.from, Math.ceil((centre - reach) / blockSamples));
-    const last = Math.min(there.to, Math.floor((centre + reach) / blockSamples));
-    const blocks: number[] = [];
-    for (let block = first; block < last; block++) {
-      const from = Math.ceil((block * blockSamples) / this.frameShiftSamples);
-      const to = Math.ceil(((block + 1) * blockSamples) / this.frameShiftSamples);
-      let single = 0;
-      for (let frame = from; frame < to; frame++) if (seen.count(frame) === 1) single++;
-      if (single >= LIVE.minBlockShare * (to - from)) blocks.push(block);
-    }
-    return blocks;
   }
 
   #posterior(embedding: Float32Array, labels: readonly number[]): Float64Array {

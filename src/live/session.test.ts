@@ -2,23 +2,25 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { liveEngine } from '../../bench/live/sessions.ts';
+import { packOfService } from '../../bench/packs.ts';
 import { analyse } from '../../bench/pipeline.ts';
 import { decodeFile } from '../../client/audio/file.ts';
 import { audioPorts, random } from '../../test/helpers/audio.ts';
-import { liveEngine, turnsOf } from '../../test/helpers/live-engine.ts';
+import { turnsOf } from '../../test/helpers/live-turns.ts';
 import { errorRate } from '../../test/helpers/score.ts';
 import { conversationSamples, conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
 import { assemble, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
-import { createLiveSession, type LiveEngine, type LiveEvent, type LiveSession, restoreLiveSession } from './index.ts';
+import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession } from './index.ts';
 
 const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [] };
 const FRAME = 1600;
 
-let engine: LiveEngine;
+let engine: Awaited<ReturnType<typeof liveEngine>>;
 let samples: Float32Array;
 let events: LiveEvent[];
 beforeAll(async () => {
-  [engine, samples] = await Promise.all([liveEngine(), conversationSamples()]);
+  [engine, samples] = await Promise.all([liveEngine(packOfService()), conversationSamples()]);
   events = await stream(createLiveSession(engine, SETTINGS), () => FRAME);
 }, 120_000);
 

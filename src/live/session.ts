@@ -1,5 +1,6 @@
 import { toMilliseconds } from '../diarization/rounding.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
+import { keptBlocks } from './blocks.ts';
 import { Ear, type EarState } from './ear.ts';
 import { type Look, look } from './look.ts';
 import { continuityOf, type Local, mapLocals, type Voice } from './mapping.ts';
@@ -133,17 +134,12 @@ export class RollingSession implements LiveSession {
 
   /** How a local speaker sounds in this look; undefined where it hardly speaks alone. */
   async #voiceOf(seen: Look, local: number): Promise<Voice | undefined> {
-    const { blockSamples, blocks: there } = this.#ear;
-    const blocks: number[] = [];
-    for (let block = there.from; block < there.to; block++) {
-      const from = Math.ceil((block * blockSamples) / this.#shift);
-      const to = Math.ceil(((block + 1) * blockSamples) / this.#shift);
-      if (seen.sum(local, from, to, true) >= LIVE.minBlockShare * (to - from)) blocks.push(block);
-    }
-    const seconds = (blocks.length * blockSamples) / SAMPLE_RATE_HZ;
-    if (seconds < LIVE.minVoiceSeconds) return undefined;
-    const embedding = await this.#ear.embed(blocks);
-    return embedding && { embedding, seconds };
+    const now = this.#ear.end;
+    const kept = keptBlocks(this.#ear, now - LIVE.windowSamples, now, this.#shift, (frame) =>
+      seen.isAlone(local, frame),
+    );
+    const embedding = kept && (await this.#ear.embed(kept.blocks));
+    return embedding && { embedding, seconds: kept.seconds };
   }
 
   /** [local speakers] the label of each, −1 for those that are silent or not known yet. */

@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi';
-import { mediaAddressSchema, mediaBodySchema, parseMediaBody } from '../contract/media.ts';
-import { readJsonBody } from '../middleware/json-body.ts';
+import { mediaAddressSchema, mediaBodySchema } from '../contract/media.ts';
 import { wantedRange } from './byte-range.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
+import { readMediaName } from './media-name.ts';
 
 /** POST /v1/media/output: an address to download a recording from. */
 export const createDownload = endpoint(
@@ -20,12 +20,10 @@ export const createDownload = endpoint(
   'media:read',
   async (c) => {
     const { media } = c.get('services');
-    const body = await readJsonBody(c);
-    if (!body.ok) return body.error;
-    const parsed = parseMediaBody(body.value);
-    if (!parsed.ok) return { kind: 'invalid', errors: parsed.errors };
+    const wanted = await readMediaName(c);
+    if (!wanted.ok) return wanted.error;
     const { account } = c.get('principal');
-    const address = await media.createDownload(account.id, parsed.value.name, new URL(c.req.url).origin);
+    const address = await media.createDownload(account.id, wanted.name, new URL(c.req.url).origin);
     return address ? () => c.json(address, 201) : { kind: 'not_found' };
   },
 );

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
-import { mediaAddressSchema, mediaBodySchema, parseMediaBody } from '../contract/media.ts';
-import { readJsonBody } from '../middleware/json-body.ts';
+import { mediaAddressSchema, mediaBodySchema } from '../contract/media.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
+import { readMediaName } from './media-name.ts';
 
 export const UPLOAD_MAX_BYTES = 1024 ** 3;
 
@@ -21,12 +21,10 @@ export const createUpload = endpoint(
   'media:write',
   async (c) => {
     const { media } = c.get('services');
-    const body = await readJsonBody(c);
-    if (!body.ok) return body.error;
-    const parsed = parseMediaBody(body.value);
-    if (!parsed.ok) return { kind: 'invalid', errors: parsed.errors };
+    const wanted = await readMediaName(c);
+    if (!wanted.ok) return wanted.error;
     const { account } = c.get('principal');
-    return async () => c.json(await media.createUpload(account.id, parsed.value.name, new URL(c.req.url).origin), 201);
+    return async () => c.json(await media.createUpload(account.id, wanted.name, new URL(c.req.url).origin), 201);
   },
 );
 

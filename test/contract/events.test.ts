@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { conversation } from '../helpers/local-process.ts';
-import { type ContractService, startContractService } from './service.ts';
+import { type ContractService, startContractService, UUID } from './service.ts';
 import { storeJob } from './stored-job.ts';
 
 let service: ContractService;
@@ -53,7 +53,7 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     const response = await open(jobId);
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toBe('text/event-stream');
-    expect(response.headers.get('X-Request-Id')).toBeTruthy();
+    expect(response.headers.get('X-Request-Id')).toMatch(UUID);
     const events = await eventsOf(response);
     expect(events.at(-1)).toMatchObject({ event: 'status', data: { jobId, status: 'succeeded' } });
     const states = events.filter(({ event }) => event === 'status').map(({ data }) => data.status);

@@ -1,14 +1,4 @@
-import { nodeEngine } from '../../bench/node-engine.ts';
-import { packOfService, pldaOf } from '../../bench/packs.ts';
-import type { LiveEngine, LiveEvent } from '../../src/live/index.ts';
-import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
-
-/** The service's models in this process. */
-export async function liveEngine(): Promise<LiveEngine> {
-  const pack = packOfService();
-  const identification = pack.pack.embedding.identification ?? DEFAULT_IDENTIFICATION;
-  return { ...(await nodeEngine(pack)), plda: pldaOf(pack), identification };
-}
+import type { LiveEvent } from '../../src/live/index.ts';
 
 /** Turns of a stream's events; what is wrong with the events is thrown. */
 export function turnsOf(events: readonly LiveEvent[]): { speaker: string; start: number; end: number }[] {
