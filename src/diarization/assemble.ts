@@ -3,6 +3,7 @@ import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
+import { LEVEL_HOP_SAMPLES, QuietPlaces } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
@@ -63,7 +64,7 @@ export async function assemble(
   const bounds = boundsOf(request);
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
   if (gathered === undefined || gathered.speakers.count === 0) return noSpeech();
-  const { facts, tuned, speakers, subsegments } = gathered;
+  const { facts, tuned, speakers, subsegments, quiet } = gathered;
   const model = await findSpeakers(
     speakers,
     tuned.clustering,
@@ -76,6 +77,7 @@ export async function assemble(
     settings: tuned,
     totalSamples: audio.totalSamples,
     speakerTracks,
+    quiet,
   });
   if (diarization.turns.length === 0) return noSpeech();
   const warning = warningFor(diarization.speakers, request);
@@ -96,6 +98,7 @@ interface Gathered {
   readonly tuned: DiarizationSettings;
   readonly speakers: LocalSpeakers;
   readonly subsegments: Subsegments & { readonly every: number };
+  readonly quiet: QuietPlaces;
 }
 
 async function gather(
@@ -113,13 +116,17 @@ async function gather(
   const gridSize = Math.ceil(totalSamples / SUBSEGMENT_SHIFT_SAMPLES);
   const every = Math.max(1, Math.ceil(gridSize / tuned.clustering.bayesian.maxSubsegments));
   const subsegments: Subsegments[] = [];
+  const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));
   let nextWindow = 0;
+  let nextLevel = 0;
   for (let index = 0; index < parts.count; index++) {
     const part = index === 0 ? first : await parts.readEmbeddings(index);
     checkSequence(part, facts, nextWindow);
     nextWindow += part.windowCount;
     await representatives.add(part.speakers);
     subsegments.push(thinned(part.subsegments, every));
+    levels.set(part.levels, nextLevel);
+    nextLevel += part.levels.length;
   }
   if (nextWindow !== windows) throw new Error(`the parts hold ${nextWindow} windows, the recording has ${windows}`);
   return {
@@ -127,6 +134,7 @@ async function gather(
     tuned,
     speakers: await representatives.finish(),
     subsegments: { ...joinSubsegments(subsegments, facts.dimension), every },
+    quiet: new QuietPlaces(levels, tuned.quiet),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { ClusteringParameters } from './clustering/strategy.ts';
 import type { ConfidenceParameters } from './confidence.ts';
+import type { QuietParameters } from './levels.ts';
 import type { Tuning, TuningBySetting } from './types.ts';
 
 export type SettingName = 'precision-2' | 'community-1';
@@ -26,6 +27,7 @@ export interface DiarizationSettings {
     readonly temperature: number;
   };
   readonly clustering: ClusteringParameters;
+  readonly quiet: QuietParameters;
   readonly reconstruction: {
     /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
     readonly edgeTaper: number;
@@ -70,6 +72,7 @@ const PRECISION_2: DiarizationSettings = {
       minSpeakerSeconds: 1,
     },
   },
+  quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4 },
   reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
   confidence: { slope: 0.571, offset: 0.313 },
 };

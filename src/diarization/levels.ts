@@ -1,0 +1,87 @@
+/** Levels are measured over tenths of a second, on the recording's own grid. */
+export const LEVEL_HOP_SAMPLES = 1600;
+
+const FLOOR_DB = -127;
+const SPEECH = 0x80;
+
+/**
+ * Levels of the tenths of a second that begin in a piece of audio, a byte each: mean power in dB of full scale, 0…127 for −127…0, and
+ * the highest bit where there seems to be speech.
+ *
+ * @param samples from `startSample` of the recording on, to the end of its last tenth (or of the recording)
+ * @param endSample the last tenth begins before it
+ */
+export function measureLevels(
+  samples: Float32Array,
+  startSample: number,
+  endSample: number,
+  isSpeechAt: (sample: number) => boolean,
+): Uint8Array {
+  const first = hopFrom(startSample);
+  const levels = new Uint8Array(Math.max(0, hopFrom(endSample) - first));
+  for (let row = 0; row < levels.length; row++) {
+    const at = (first + row) * LEVEL_HOP_SAMPLES;
+    const from = at - startSample;
+    const to = Math.min(samples.length, from + LEVEL_HOP_SAMPLES);
+    let energy = 0;
+    for (let index = from; index < to; index++) energy += samples[index]! * samples[index]!;
+    const db = to > from && energy > 0 ? 10 * Math.log10(energy / (to - from)) : FLOOR_DB;
+    levels[row] = Math.max(0, Math.min(127, Math.round(db - FLOOR_DB)));
+    if (isSpeechAt(at + LEVEL_HOP_SAMPLES / 2)) levels[row]! |= SPEECH;
+  }
+  return levels;
+}
+
+/** The first tenth that begins at a sample or after it. */
+function hopFrom(sample: number): number {
+  return Math.ceil(sample / LEVEL_HOP_SAMPLES);
+}
+
+export interface QuietParameters {
+  /** The level of loud speech: so large a share of the speech is not louder. */
+  readonly loudShare: number;
+  /** What is so much quieter than loud speech is nobody talking to the microphone. */
+  readonly belowDb: number;
+  /** …unless there is something louder within so much time. */
+  readonly reachSeconds: number;
+}
+
+/**
+ * Where a recording is so much quieter than its speech that nobody talks: rustling, breath and far-away noise in a pause, which a segmentation
+ * that sees ten seconds at a time, and no levels, takes for speech when there is nothing else.
+ */
+export class QuietPlaces {
+  /** By tenth of a second: 1 where it is quiet. */
+  readonly #isQuiet: Uint8Array;
+
+  /** @param levels of the whole recording, as of `measureLevels` */
+  constructor(levels: Uint8Array, { loudShare, belowDb, reachSeconds }: QuietParameters) {
+    const limit = loudness(levels, loudShare) - belowDb;
+    const reach = Math.round((reachSeconds * 16000) / LEVEL_HOP_SAMPLES);
+    this.#isQuiet = new Uint8Array(levels.length).fill(1);
+    levels.forEach((level, hop) => {
+      if ((level & ~SPEECH) >= limit) this.#isQuiet.fill(0, Math.max(0, hop - reach), hop + reach + 1);
+    });
+  }
+
+  has(sample: number): boolean {
+    return this.#isQuiet[Math.floor(sample / LEVEL_HOP_SAMPLES)] === 1;
+  }
+}
+
+/** The level that a share of the speech does not exceed; −∞ where there is none. */
+function loudness(levels: Uint8Array, share: number): number {
+  const histogram = new Uint32Array(128);
+  let speech = 0;
+  for (const level of levels) {
+    if ((level & SPEECH) === 0) continue;
+    histogram[level & ~SPEECH]!++;
+    speech++;
+  }
+  let below = 0;
+  for (let level = 0; level < histogram.length; level++) {
+    below += histogram[level]!;
+    if (below > 0 && below >= share * speech) return level;
+  }
+  return Number.NEGATIVE_INFINITY;
+}
