@@ -3,7 +3,7 @@ import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
-import { LEVEL_HOP_SAMPLES, QuietPlaces } from './levels.ts';
+import { LEVEL_HOP_SAMPLES, QuietPlaces, SpeechLevels } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
@@ -118,6 +118,7 @@ async function gather(
   const subsegments: Subsegments[] = [];
   const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));
   let nextWindow = 0;
+  const speechLevels = new SpeechLevels();
   let nextLevel = 0;
   for (let index = 0; index < parts.count; index++) {
     const part = index === 0 ? first : await parts.readEmbeddings(index);
@@ -126,6 +127,7 @@ async function gather(
     await representatives.add(part.speakers);
     subsegments.push(thinned(part.subsegments, every));
     levels.set(part.levels, nextLevel);
+    speechLevels.add(part.levels);
     nextLevel += part.levels.length;
   }
   if (nextWindow !== windows) throw new Error(`the parts hold ${nextWindow} windows, the recording has ${windows}`);
@@ -134,7 +136,7 @@ async function gather(
     tuned,
     speakers: await representatives.finish(),
     subsegments: { ...joinSubsegments(subsegments, facts.dimension), every },
-    quiet: new QuietPlaces(levels, tuned.quiet),
+    quiet: new QuietPlaces(levels, speechLevels.loud(tuned.quiet.loudShare), tuned.quiet),
   };
 }
 

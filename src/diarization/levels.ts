@@ -33,7 +33,7 @@ export function measureLevels(
 }
 
 /** The first tenth that begins at a sample or after it. */
-function hopFrom(sample: number): number {
+export function hopFrom(sample: number): number {
   return Math.ceil(sample / LEVEL_HOP_SAMPLES);
 }
 
@@ -46,6 +46,32 @@ export interface QuietParameters {
   readonly reachSeconds: number;
 }
 
+/** How loud the speech of a recording is, from the levels of all of it. */
+export class SpeechLevels {
+  /** By level: tenths of a second with speech. */
+  readonly histogram = new Uint32Array(128);
+
+  /** @param levels as of `measureLevels` */
+  add(levels: Uint8Array): void {
+    for (const level of levels) if ((level & SPEECH) !== 0) this.histogram[level & ~SPEECH]!++;
+  }
+
+  get speechSeconds(): number {
+    return this.histogram.reduce((sum, count) => sum + count, 0) * (LEVEL_HOP_SAMPLES / 16000);
+  }
+
+  /** The level that a share of the speech does not exceed; −∞ where there is none. */
+  loud(share: number): number {
+    const speech = this.histogram.reduce((sum, count) => sum + count, 0);
+    let below = 0;
+    const level = this.histogram.findIndex((count) => {
+      below += count;
+      return below > 0 && below >= share * speech;
+    });
+    return level < 0 ? Number.NEGATIVE_INFINITY : level;
+  }
+}
+
 /**
  * Where a recording is so much quieter than its speech that nobody talks: rustling, breath and far-away noise in a pause, which a segmentation
  * that sees ten seconds at a time, and no levels, takes for speech when there is nothing else.
@@ -54,34 +80,25 @@ export class QuietPlaces {
   /** By tenth of a second: 1 where it is quiet. */
   readonly #isQuiet: Uint8Array;
 
-  /** @param levels of the whole recording, as of `measureLevels` */
-  constructor(levels: Uint8Array, { loudShare, belowDb, reachSeconds }: QuietParameters) {
-    const limit = loudness(levels, loudShare) - belowDb;
+  /**
+   * @param levels as of `measureLevels`
+   * @param loud level of loud speech
+   * @param firstHop tenth of a second of the recording that the levels begin with
+   */
+  constructor(
+    levels: Uint8Array,
+    loud: number,
+    { belowDb, reachSeconds }: QuietParameters,
+    private readonly firstHop = 0,
+  ) {
     const reach = Math.round((reachSeconds * 16000) / LEVEL_HOP_SAMPLES);
     this.#isQuiet = new Uint8Array(levels.length).fill(1);
     levels.forEach((level, hop) => {
-      if ((level & ~SPEECH) >= limit) this.#isQuiet.fill(0, Math.max(0, hop - reach), hop + reach + 1);
+      if ((level & ~SPEECH) >= loud - belowDb) this.#isQuiet.fill(0, Math.max(0, hop - reach), hop + reach + 1);
     });
   }
 
   has(sample: number): boolean {
-    return this.#isQuiet[Math.floor(sample / LEVEL_HOP_SAMPLES)] === 1;
+    return this.#isQuiet[Math.floor(sample / LEVEL_HOP_SAMPLES) - this.firstHop] === 1;
   }
-}
-
-/** The level that a share of the speech does not exceed; −∞ where there is none. */
-function loudness(levels: Uint8Array, share: number): number {
-  const histogram = new Uint32Array(128);
-  let speech = 0;
-  for (const level of levels) {
-    if ((level & SPEECH) === 0) continue;
-    histogram[level & ~SPEECH]!++;
-    speech++;
-  }
-  let below = 0;
-  for (let level = 0; level < histogram.length; level++) {
-    below += histogram[level]!;
-    if (below > 0 && below >= share * speech) return level;
-  }
-  return Number.NEGATIVE_INFINITY;
 }

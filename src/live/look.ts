@@ -1,4 +1,4 @@
-import { buildPowerset, decodeHard } from '../diarization/powerset.ts';
+import { buildPowerset, decodeHard, marginals } from '../diarization/powerset.ts';
 import type { SegmentationPort } from '../diarization/types.ts';
 
 /**
@@ -10,8 +10,12 @@ export class Look {
     readonly firstFrame: number,
     readonly frames: number,
     readonly speakers: number,
+    /** [frames, speakers] probability that each talks */
+    readonly activations: Float32Array,
+    /** [frames] how many are expected to talk at once */
+    readonly expected: Float32Array,
     /** [frames, speakers] of 0 and 1 */
-    private readonly active: Uint8Array,
+    readonly active: Uint8Array,
   ) {}
 
   get endFrame(): number {
@@ -21,6 +25,29 @@ export class Look {
   isActive(local: number, frame: number): boolean {
     const row = frame - this.firstFrame;
     return row >= 0 && row < this.frames && this.active[row * this.speakers + local] === 1;
+  }
+
+  /** Probability that a local speaker talks in a frame that was looked at. */
+  activation(local: number, frame: number): number {
+    return this.activations[(frame - this.firstFrame) * this.speakers + local]!;
+  }
+
+  isAnybody(frame: number): boolean {
+    return this.count(frame) > 0;
+  }
+
+  /** The look with nobody in some frames; the same where there are none. */
+  without(isLeftOut: (frame: number) => boolean): Look {
+    const { frames, speakers } = this;
+    const rows = Array.from({ length: frames }, (_, row) => row).filter((row) => isLeftOut(this.firstFrame + row));
+    if (rows.length === 0) return this;
+    const [activations, expected, active] = [this.activations.slice(), this.expected.slice(), this.active.slice()];
+    for (const row of rows) {
+      activations.fill(0, row * speakers, (row + 1) * speakers);
+      active.fill(0, row * speakers, (row + 1) * speakers);
+      expected[row] = 0;
+    }
+    return new Look(this.firstFrame, frames, speakers, activations, expected, active);
   }
 
   /** How many talk at once. */
@@ -48,9 +75,16 @@ export class Look {
 export async function look(port: SegmentationPort, window: Float32Array, startSample: number): Promise<Look> {
   const { maxLocalSpeakers, maxSimultaneous, frameShiftSamples, frameSizeSamples, classes } = port.info;
   const scores = await port.run(window);
-  const active = decodeHard(scores, buildPowerset(maxLocalSpeakers, maxSimultaneous));
+  const powerset = buildPowerset(maxLocalSpeakers, maxSimultaneous);
+  const active = decodeHard(scores, powerset);
+  const activations = marginals(scores.map(Math.exp), powerset);
+  const frames = scores.length / classes;
+  const expected = new Float32Array(frames);
+  activations.forEach((value, at) => {
+    expected[Math.floor(at / maxLocalSpeakers)]! += value;
+  });
   // Frame f of the stream covers the samples from f shifts on, as far as a frame of the model is centred there.
   const offset = (frameSizeSamples - frameShiftSamples) / 2;
   const firstFrame = Math.round((startSample + offset) / frameShiftSamples);
-  return new Look(firstFrame, scores.length / classes, maxLocalSpeakers, active);
+  return new Look(firstFrame, frames, maxLocalSpeakers, activations, expected, active);
 }

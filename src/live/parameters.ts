@@ -16,6 +16,8 @@ export interface LiveTiming {
 const FAST_HOP_SAMPLES = 8000;
 const SLOW_HOP_SAMPLES = 16_000;
 const SLOW_FROM_MS = 1750;
+/** At so low a latency nobody is held back any more. */
+const PENDING_FROM_SECONDS = 0.5;
 const LOOKAHEAD_GRID_SAMPLES = 1600;
 
 /**
@@ -23,10 +25,11 @@ const LOOKAHEAD_GRID_SAMPLES = 1600;
  * is half a hop more.
  */
 export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
-  const hopSamples = latencyMs >= SLOW_FROM_MS ? SLOW_HOP_SAMPLES : FAST_HOP_SAMPLES; const X = LIVE as any; if (X.lookX !== undefined) return { hopSamples, lookaheadSamples: X.lookX, maxPendingSamples: X.pendX };
+  const hopSamples = latencyMs >= SLOW_FROM_MS ? SLOW_HOP_SAMPLES : FAST_HOP_SAMPLES;
   const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples / 2;
   const lookaheadSamples = Math.max(0, Math.round(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
-  const maxPendingSamples = Math.min(LIVE.maxPendingSeconds, latencyMs / 1000) * SAMPLE_RATE_HZ;
+  const pendingSeconds = Math.max(0, latencyMs / 1000 - PENDING_FROM_SECONDS);
+  const maxPendingSamples = Math.min(LIVE.maxPendingSeconds, pendingSeconds) * SAMPLE_RATE_HZ;
   return { hopSamples, lookaheadSamples, maxPendingSamples };
 }
 
@@ -35,12 +38,20 @@ export const LIVE = {
   /** Audio that the segmentation sees at a look. */
   windowSamples: 8 * SAMPLE_RATE_HZ,
 
+  /** Quiet places are left out once so much speech was heard. */
+  minLevelSeconds: 5,
+
+  /** A look and so many before it are taken together… */
+  pastLooks: 3,
+  /** …in which frames count fully that have at least so many others after them. */
+  fullWeightFrames: 50,
+
   /** A speaker's embedding is taken of so much speech alone, at least; all of it in the window, at most. */
   minVoiceSeconds: 0.3,
   /** Of the frames of a block, so many have to be the speaker's. */
   minBlockShare: 0.8,
-  /** Context of the embedder before and after the stretch whose frames are kept. */
-  trunkLeadFrames: 50,
+  /** Context of the embedder before and after the stretch whose frames are kept; embedder-v1 looks 22 frames to either side. */
+  trunkLeadFrames: 24,
   trunkLagFrames: 20,
   /** The features' mean and floor are taken over so much of the past. */
   normalisationFrames: 1000,
@@ -64,7 +75,7 @@ export const LIVE = {
   newSpeakerSimilarity: 0.3,
   /** …once so much speech was heard. */
   minNewSpeakerSeconds: 1.5,
-  /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency. */
+  /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */
   maxPendingSeconds: 1.2,
 
   /** Pauses up to this long become part of a turn where they can be seen. */

@@ -1,15 +1,21 @@
+import { settingsOf } from '../diarization/parameters.ts';
 import { toMilliseconds } from '../diarization/rounding.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
+import { blend } from './blend.ts';
 import { keptBlocks } from './blocks.ts';
 import { Ear, type EarState } from './ear.ts';
-import { type Look, look } from './look.ts';
+import { Look, look } from './look.ts';
 import { continuityOf, type Local, mapLocals, type Voice } from './mapping.ts';
 import { LIVE, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
+import { Quiet, type QuietState } from './quiet.ts';
 import { Revision } from './revision.ts';
 import { modelsOf, packState } from './snapshot.ts';
 import { Speakers, type SpeakersState } from './speakers.ts';
 import { inOrder, Turns, type TurnsState } from './turns.ts';
 import type { LiveEngine, LiveEvent, LiveSession, LiveSettings } from './types.ts';
+
+/** A look as it is stored. */
+type LookState = Pick<Look, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
 
 /** Everything that a session knows. */
 export interface SessionState {
@@ -19,6 +25,8 @@ export interface SessionState {
   readonly toldFrom: number;
   readonly told: Uint8Array;
   readonly kept: number;
+  readonly past: readonly LookState[];
+  readonly quiet: QuietState;
   readonly ear: EarState;
   readonly speakers: SpeakersState;
   readonly turns: TurnsState;
@@ -30,6 +38,7 @@ export class RollingSession implements LiveSession {
   readonly #ear: Ear;
   readonly #speakers: Speakers;
   readonly #turns: Turns;
+  readonly #quiet: Quiet;
   readonly #shift: number;
   #looks = 0;
   /** Frames before this one have been told about. */
@@ -38,6 +47,8 @@ export class RollingSession implements LiveSession {
   #toldFrom = 0;
   /** By frame, a bit a label: who was told to talk. */
   #told: Uint8Array = new Uint8Array(0);
+  /** The last looks, the latest first. */
+  #past: readonly Look[] = [];
   /** Looks whose voices were kept. */
   #kept = 0;
 
@@ -47,6 +58,7 @@ export class RollingSession implements LiveSession {
     private readonly pause: () => Promise<void>,
   ) {
     this.#timing = timingOf(settings);
+    this.#quiet = new Quiet(settingsOf('precision-2').quiet);
     this.#ear = new Ear(engine);
     this.#speakers = new Speakers(engine, settings.maxSpeakers, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
@@ -94,6 +106,15 @@ export class RollingSession implements LiveSession {
       toldFrom: this.#toldFrom,
       told: this.#told,
       kept: this.#kept,
+      past: this.#past.map(({ firstFrame, frames, speakers, activations, expected, active }) => ({
+        firstFrame,
+        frames,
+        speakers,
+        activations,
+        expected,
+        active,
+      })),
+      quiet: this.#quiet.save(),
       ear: this.#ear.save(),
       speakers: this.#speakers.save(),
       turns: this.#turns.save(),
@@ -106,6 +127,10 @@ export class RollingSession implements LiveSession {
     this.#toldFrom = state.toldFrom;
     this.#told = state.told;
     this.#kept = state.kept;
+    this.#past = state.past.map(
+      (l) => new Look(l.firstFrame, l.frames, l.speakers, l.activations, l.expected, l.active),
+    );
+    this.#quiet.restore(state.quiet);
     this.#ear.restore(state.ear);
     this.#speakers.restore(state.speakers);
     this.#turns.restore(state.turns);
@@ -119,7 +144,11 @@ export class RollingSession implements LiveSession {
   async #look(lookaheadSamples: number): Promise<LiveEvent[]> {
     const now = this.#ear.end;
     const start = now - LIVE.windowSamples;
-    const seen = await look(this.engine.segmentation, this.#ear.window(start, now), start);
+    const window = this.#ear.window(start, now);
+    const raw = await look(this.engine.segmentation, window, start);
+    const fresh = this.#quiet.silence(raw, window, start, now - this.#timing.hopSamples, this.#shift);
+    const seen = blend(fresh, this.#past);
+    this.#past = [fresh, ...this.#past].slice(0, LIVE.pastLooks);
     await this.pause();
     await this.#ear.understand();
     const labels = await this.#identify(seen);

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { Look } from './look.ts';
+import { Quiet } from './quiet.ts';
+
+const SHIFT = 320;
+const PARAMETERS = { loudShare: 0.9, belowDb: 26, reachSeconds: 0.2 };
+const SECONDS = 8;
+
+/** A window of 8 s in which the segmentation takes everything for speech. */
+function everybody(startSample: number): Look {
+  const frames = (SECONDS * 16000) / SHIFT;
+  const ones = new Float32Array(frames).fill(1);
+  return new Look(startSample / SHIFT, frames, 1, ones, ones, new Uint8Array(frames).fill(1));
+}
+
+/** Loud for `loudSeconds`, then 50 dB quieter. */
+function window(loudSeconds: number): Float32Array {
+  return Float32Array.from({ length: SECONDS * 16000 }, (_, i) => (i < loudSeconds * 16000 ? 0.1 : 0.0003));
+}
+
+describe('Quiet', () => {
+  it('silences what is far below the speech, once there was enough of that', () => {
+    const quiet = new Quiet(PARAMETERS);
+    const early = quiet.silence(everybody(-96_000), window(SECONDS), -96_000, 0, SHIFT);
+    expect(early.isAnybody(10)).toBe(true);
+    quiet.silence(everybody(0), window(SECONDS), 0, 32_000, SHIFT);
+    const late = quiet.silence(everybody(32_000), window(6), 32_000, 128_000, SHIFT);
+    expect(late.isAnybody((32_000 + 5 * 16_000) / SHIFT)).toBe(true);
+    expect(late.isAnybody((32_000 + 7 * 16_000) / SHIFT)).toBe(false);
+  });
+
+  it('goes on from where it was', () => {
+    const first = new Quiet(PARAMETERS);
+    first.silence(everybody(0), window(SECONDS), 0, 0, SHIFT);
+    const second = new Quiet(PARAMETERS);
+    second.restore(first.save());
+    const look = (quiet: Quiet) => quiet.silence(everybody(16_000), window(3), 16_000, 128_000, SHIFT).active;
+    expect(look(second)).toEqual(look(first));
+    expect(look(second)).toContain(0);
+  });
+});
