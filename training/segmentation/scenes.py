@@ -9,6 +9,7 @@ from .frontend import BAND_HZ, BANDS
 from .sounds import OCTAVES, random_curve, to_power
 
 KINDS = ("separate", "meeting", "call")
+BAND_WIDTH_HZ = np.gradient(BAND_HZ)
 
 
 @dataclass
@@ -23,6 +24,8 @@ class Track:
     tail_gain: np.ndarray | None = None
     without_floor: bool = False
     wander_db: float = 0.0
+    effort_tilt: float = 0.0
+    breath_share: float = 0.0
 
 
 @dataclass
@@ -48,6 +51,18 @@ def band_limit_db(rng: np.random.Generator) -> np.ndarray:
     if rng.random() < 0.55:
         return -1.3 * depth * expit((BAND_HZ - rng.uniform(3800, 4000)) / 30)
     return -depth * expit((BAND_HZ - rng.uniform(5000, 7500)) / 100)
+
+
+def comb_db(rng: np.random.Generator) -> np.ndarray:
+    """The comb that a voice gets from being mixed with its own crosstalk in one to three other microphones, in dB, [64].
+
+    Power of 1 + sum g exp(-j w tau), averaged over the width of a band (a sinc); terms between two echoes are left out.
+    """
+    out = np.ones(BANDS)
+    for _ in range(int(rng.integers(1, 4))):
+        gain, delay_seconds = 10 ** (-rng.uniform(5, 25) / 20), rng.uniform(0.0008, 0.012)
+        out += gain**2 + 2 * gain * np.cos(2 * np.pi * BAND_HZ * delay_seconds) * np.sinc(BAND_WIDTH_HZ * delay_seconds)
+    return 10 * np.log10(np.maximum(out, 0.02))
 
 
 def draw_snr_db(rng: np.random.Generator, kind: str) -> float:
@@ -95,6 +110,8 @@ def meeting(rng: np.random.Generator, speakers: int) -> Scene:
     convolved, far_share = rng.random() < 0.45, 0.7 if ratio_db < 3 else 0.25
     if convolved:
         ratio_db += 9
+    # Mixed head-set microphones: crosstalk, and one hears people breathe.
+    combed, breath_share = rng.random() < 0.5, float(rng.choice([0.0, 0.2, 0.8]))
     for _ in range(speakers):
         level_db = float(np.clip(rng.normal(0, spread_db), -14, 6))
         if convolved:
@@ -102,7 +119,11 @@ def meeting(rng: np.random.Generator, speakers: int) -> Scene:
         else:
             variant = _dry_variant(rng, 0.1)
         direct_db = ratio_db + 0.6 * level_db + rng.normal(0, 2)
-        track = Track(level_db, variant, _own_curve(rng) + rng.uniform(-1.5, 0.5) * OCTAVES, _warp(rng), rng.uniform(1, 3.5))
+        track = Track(level_db, variant, _own_curve(rng) + rng.uniform(-1.5, 0.5) * OCTAVES, _warp(rng), rng.uniform(1, 5.5))
+        if combed:
+            track.equaliser = track.equaliser + comb_db(rng)
+        if rng.random() < breath_share:
+            track.breath_share = rng.uniform(0.1, 0.6)
         track.tail_gain = to_power(room_curve - direct_db)
         scene.tracks.append(track)
     return scene

@@ -21,6 +21,9 @@ EDGE_IN, EDGE_OUT = np.array([[0.3], [0.7]], np.float32), np.array([[0.8], [0.5]
 LEAD_FRAMES = 4
 ALIKE_SHARE = {"meeting": 0.75, "separate": 0.3, "call": 0.3}
 """How often noise floors, colours and even loudness of the voices' recordings are taken out (voicing.py)."""
+SPARSE_SHARE = 0.14
+MOSTLY_BREATH_SHARE = 0.3
+"""Of the windows without speech: people who sit in silence with head-sets on."""
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
@@ -59,12 +62,12 @@ class Simulator:
         x = self.voices.power(span.entry, track.variant, begin + cut, begin + last)
         if track.without_floor:
             x = voicing.without_floor(x, self.profiles.of(span.entry, track.variant))
-        gain_db = track.equaliser + self.rng.normal(0, track.turn_spread_db)
+        x = x * voicing.with_effort(self.rng.normal(0, track.turn_spread_db), track.effort_tilt)
         if track.wander_db:
-            x = x * voicing.loudness(self.rng, len(x), track.wander_db)[:, None]
+            x = x * voicing.loudness(self.rng, len(x), track.wander_db, track.effort_tilt)
         if self.rng.random() < 0.2:  # towards or away from the microphone while speaking
             x *= to_power(np.linspace(0, self.rng.normal(0, 3), len(x)))[:, None]
-        x *= to_power(gain_db)
+        x *= to_power(track.equaliser)
         if abs(track.warp) > 1e-3:
             x = warp_bands(x, track.warp)
         if cut == 0:
@@ -78,6 +81,14 @@ class Simulator:
         if high > low:
             active[low:high] |= labels[low - at : high - at]
 
+    def _breathe(self, power: np.ndarray, at: int, track: scenes.Track) -> None:
+        """Add a breath shortly before frame `at`, 8-28 dB below speech; it is not labelled."""
+        breath = sounds.breath(self.noises)
+        start = at - len(breath) - int(self.rng.integers(0, 40))
+        low, high = max(0, start), min(WINDOW_FRAMES, start + len(breath))
+        if high > low:
+            power[low:high] += breath[low - start : high - start] * to_power(track.equaliser - self.rng.uniform(8, 28))
+
     def _alike(self, scene: scenes.Scene, numbers: list[int]) -> None:
         """Take from the speakers what only tells their microphones apart, in place; more often in meetings than elsewhere."""
         rng, share = self.rng, ALIKE_SHARE[scene.kind]
@@ -90,9 +101,9 @@ class Simulator:
             for track, equaliser in zip(scene.tracks, equalisers):
                 track.equaliser = (0.4 if scene.kind == "meeting" else 1.0) * track.equaliser + equaliser
         if rng.random() < share:
-            wander_db = rng.uniform(0.5, 4.5)
+            wander_db = rng.uniform(0.5, 6.0)
             for track in scene.tracks:
-                track.wander_db = wander_db
+                track.wander_db, track.effort_tilt = wander_db, voicing.effort_tilt(rng)
 
     def _speak(self, scene: scenes.Scene, numbers: list[int], sparse: bool) -> tuple[np.ndarray, np.ndarray]:
         """The speakers' mixed power [1000,64] and activities [speakers,1000]."""
@@ -106,7 +117,10 @@ class Simulator:
             at = max(turn.start, int(free_from[turn.speaker]) + 15)
             if at >= WINDOW_FRAMES:
                 continue
-            self._place(powers[turn.speaker], activity[turn.speaker], span, at, scene.tracks[turn.speaker])
+            track = scene.tracks[turn.speaker]
+            self._place(powers[turn.speaker], activity[turn.speaker], span, at, track)
+            if self.rng.random() < track.breath_share:
+                self._breathe(powers[turn.speaker], at, track)
             free_from[turn.speaker] = max(free_from[turn.speaker], at + span.end - span.start)
         mixed = np.zeros((WINDOW_FRAMES, BANDS), np.float32)
         so_far = np.zeros(WINDOW_FRAMES, bool)
@@ -153,6 +167,13 @@ class Simulator:
             at = int(rng.integers(-len(sound) // 2, WINDOW_FRAMES - len(sound) // 2))
             low, high = max(0, at), min(WINDOW_FRAMES, at + len(sound))
             power[low:high] += sound[low - at : high - at] * to_power(level_db)
+        if not speakers and rng.random() < MOSTLY_BREATH_SHARE:
+            silence = scenes.Track(0, "dry", np.zeros(BANDS) if rng.random() < 0.5 else sounds.random_curve(rng, 2.5), 0, 0)
+            louder_db = rng.uniform(5, 40) - snr_db
+            breaths = np.zeros_like(power)
+            for at in np.cumsum(rng.uniform(100, 500, 6)).astype(int):
+                self._breathe(breaths, int(at), silence)
+            power += breaths * to_power(louder_db)
         if rng.random() < 0.2:
             power += sounds.rumble(self.noises, WINDOW_FRAMES)
 
@@ -160,9 +181,9 @@ class Simulator:
         """Features float16 [1000,64], activities uint8 [3,500] at 50 Hz, loss mask uint8 [500], identities int32 [3] (-1: unknown)."""
         rng = self.rng
         kind = str(rng.choice(scenes.KINDS, p=[0.35, 0.5, 0.15]))
-        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0, 0.15, 0.32, 0.31, 0.15, 0.07] if kind == "meeting" else [0.12, 0.2, 0.38, 0.23, 0.07]
+        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.06, 0.14, 0.30, 0.29, 0.14, 0.07] if kind == "meeting" else [0.12, 0.2, 0.38, 0.23, 0.07]
         speakers = int(rng.choice(len(odds), p=odds))
-        sparse = speakers > 0 and rng.random() < 0.1
+        sparse = speakers > 0 and rng.random() < SPARSE_SHARE
         scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)
         numbers = self.voices.draw_speakers(speakers)
         if speakers:

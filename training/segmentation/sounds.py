@@ -75,12 +75,30 @@ def laughter(noises: NoiseBank, voices: VoiceBank, frames: int) -> np.ndarray:
     return _unit(out * (envelope[:, None] + 0.003))
 
 
+def breath(noises: NoiseBank) -> np.ndarray:
+    """One breath of mean power 1, 0.25-1.1 s, swelling and falling."""
+    rng = noises.rng
+    frames = int(rng.integers(25, 110))
+    colour = to_power(random_curve(rng, 3) - 5 * np.abs(np.log2(BAND_HZ / rng.uniform(1200, 5000))))
+    return _swelling(rng, noises.white(frames) * colour)
+
+
+def _swelling(rng: np.random.Generator, power: np.ndarray) -> np.ndarray:
+    """The sound [frames, 64] under an envelope that rises and falls, with mean power 1."""
+    frames = len(power)
+    step, rise = np.arange(frames), rng.uniform(0.02, 0.5) * frames
+    envelope = (np.minimum(1, (step + 0.5) / rise) * np.minimum(1, (frames - step) / (frames - rise)) ** rng.uniform(0.5, 3)) ** 2
+    return _unit(_unit(power) * envelope[:, None])
+
+
 def event(noises: NoiseBank, voices: VoiceBank) -> np.ndarray:
     """One short sound of mean power 1 and random kind, 0.04-3 s."""
     rng = noises.rng
     kind = str(rng.choice(list(EVENT_SHARES), p=list(EVENT_SHARES.values())))
     if kind == "laughter":
         return laughter(noises, voices, int(rng.integers(50, 260)))
+    if kind == "breath":
+        return breath(noises)
     if kind == "knock":
         frames = int(rng.integers(4, 20))
         colour = to_power(random_curve(rng, 5) - rng.uniform(2, 10) * np.maximum(OCTAVES + 2, 0))
@@ -96,18 +114,12 @@ def event(noises: NoiseBank, voices: VoiceBank) -> np.ndarray:
     frames = int(rng.integers(4, 30) if rng.random() < 0.4 else rng.integers(20, 150))
     if kind == "stored":
         power = noises.stored(frames)
-    elif kind == "breath":
-        frames = int(rng.integers(25, 110))
-        colour = to_power(random_curve(rng, 3) - 5 * np.abs(np.log2(BAND_HZ / rng.uniform(1200, 5000))))
-        power = noises.white(frames) * colour
     elif kind == "cough":
         frames = int(rng.integers(15, 45))
         power = noises.white(frames) * to_power(0.6 * _formants(rng) + random_curve(rng, 3))
     else:
         power = noises.white(frames) * to_power(random_curve(rng, 7, 5) + rng.uniform(-9, 3) * OCTAVES)
-    step, rise = np.arange(frames), rng.uniform(0.02, 0.5) * frames
-    envelope = (np.minimum(1, (step + 0.5) / rise) * np.minimum(1, (frames - step) / (frames - rise)) ** rng.uniform(0.5, 3)) ** 2
-    return _unit(_unit(power) * envelope[:, None])
+    return _swelling(rng, power)
 
 
 def rumble(noises: NoiseBank, frames: int) -> np.ndarray:

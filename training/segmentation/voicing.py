@@ -2,8 +2,8 @@
 
 Voices come from many microphones. In one window each keeps its own colour, and its noise comes and goes with its speech; a network that learns to
 separate speakers by these finds nothing to go by in a meeting, where everybody shares a microphone. Floors are subtracted (power spectral
-subtraction: Boll, 1979), colours are moved towards a common one (cepstral mean normalisation: Atal, 1974), and loudness is made to wander as in
-spontaneous speech.
+subtraction: Boll, 1979), colours are moved towards a common one (cepstral mean normalisation: Atal, 1974), and loudness, with it the colour, is made to
+wander as in spontaneous speech.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 
 from .bank import Entry, VoiceBank
 from .frontend import BANDS
-from .sounds import to_power
+from .sounds import OCTAVES, to_power
 
 FLOOR_PERCENTILE = 8
 FLOOR_SHARE = 0.9
@@ -22,6 +22,7 @@ SILENCE = 1e-6
 KNOTS = 7
 KNOT_FRAMES = 45
 FADE_SHARE = 0.3
+MAX_EFFORT_TILT = 0.22
 
 
 @dataclass
@@ -70,11 +71,22 @@ def common_colour_db(colours_db: list[np.ndarray], strength: float) -> list[np.n
     return [strength * (middle - colour) for colour in colours_db]
 
 
-def loudness(rng: np.random.Generator, frames: int, spread_db: float) -> np.ndarray:
-    """A power gain that wanders by `spread_db` every 0.45 s and sometimes fades away at the end, [frames]."""
+def effort_tilt(rng: np.random.Generator) -> float:
+    """dB per octave that a voice brightens with every dB that it gets louder (vocal effort: Titze and Sundberg, 1992)."""
+    return rng.uniform(0, MAX_EFFORT_TILT)
+
+
+def with_effort(decibels: np.ndarray | float, tilt: float) -> np.ndarray:
+    """Changes of loudness in dB, [frames] or one -> power gains [frames, 64]: louder speech is brighter, softer speech duller."""
+    level = np.clip(np.atleast_1d(decibels), -25, 15)[:, None]
+    return to_power(level + tilt * level * OCTAVES)
+
+
+def loudness(rng: np.random.Generator, frames: int, spread_db: float, tilt: float) -> np.ndarray:
+    """A power gain that wanders by `spread_db` every 0.45 s and sometimes fades away at the end, [frames, 64]."""
     knots = max(2, frames // KNOT_FRAMES + 2)
     decibels = np.interp(np.arange(frames), np.linspace(0, frames - 1, knots), rng.normal(0, spread_db, knots))
     if rng.random() < FADE_SHARE and frames > 60:
         last = int(rng.uniform(25, min(90, frames - 20)))
-        decibels[-last:] -= np.linspace(0, rng.uniform(3, 12), last)
-    return to_power(decibels)
+        decibels[-last:] -= np.linspace(0, rng.uniform(3, 16), last)
+    return with_effort(decibels, tilt)
