@@ -45,9 +45,9 @@ function mutate(bytes: Uint8Array, next: () => number): Uint8Array {
   return out;
 }
 
-describe('mutated files', () => {
-  const ports = audioPorts();
+const ports = audioPorts();
 
+describe('mutated files', () => {
   it.each(Object.keys(seeds))('%s: an answer or samples, always, and soon', async (name) => {
     const next = random(name.length * 7919);
     let readable = 0;
@@ -55,7 +55,7 @@ describe('mutated files', () => {
     for (let round = 0; round < ROUNDS; round++) {
       const file = mutate(seeds[name], next);
       const source = memorySource(file);
-      const probed = await probeAudio(source);
+      const probed = await probeAudio(source, ports.decoder);
       if (!probed.ok) {
         expect(probed.error.message).toMatch(/^[A-Z].{8,150}\.$/);
         continue;
@@ -88,7 +88,7 @@ describe('mutated files', () => {
         noise,
       );
       const source = memorySource(file);
-      expect(await probeAudio(source)).toMatchObject({ ok: false });
+      expect(await probeAudio(source, ports.decoder)).toMatchObject({ ok: false });
       expect(source.reads.length).toBeLessThan(20);
     }
   });
@@ -109,7 +109,7 @@ describe('mutated files', () => {
     for (let i = header.length; i < headerStorm.length; i += frame.length) headerStorm.set(frame, i);
     for (const file of [storm, concat(mp3Frames(10), storm), flacStorm, headerStorm]) {
       const started = performance.now();
-      await probeAudio(memorySource(file));
+      await probeAudio(memorySource(file), ports.decoder);
       expect(performance.now() - started).toBeLessThan(15_000);
     }
   });
@@ -118,7 +118,7 @@ describe('mutated files', () => {
     const file = new Uint8Array(8 << 20);
     file.set(wavFile({ sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 }, new Uint8Array(0)).subarray(0, 36));
     const source = memorySource(file);
-    expect(await probeAudio(source)).toMatchObject({ ok: false, error: { kind: 'no_samples' } });
+    expect(await probeAudio(source, ports.decoder)).toMatchObject({ ok: false, error: { kind: 'no_samples' } });
     expect(source.reads.length).toBeLessThan(5);
   });
 });

@@ -19,7 +19,7 @@ const isHere = hasTool('ffmpeg');
 const ports = audioPorts();
 
 async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probeAudio(memorySource(file));
+  const probed = await probeAudio(memorySource(file), ports.decoder);
   if (!probed.ok) throw new Error(probed.error.message);
   return probed.value;
 }

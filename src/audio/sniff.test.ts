@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { concat, memorySource } from '../../test/helpers/audio.ts';
+import { audioPorts, concat, memorySource } from '../../test/helpers/audio.ts';
 import { id3v2 } from '../../test/helpers/mp3-frames.ts';
 import { probeAudio } from './index.ts';
 import { textKind } from './sniff.ts';
@@ -10,7 +10,8 @@ const magic = (head: string | number[], length = 2000) => {
   bytes.set(typeof head === 'string' ? Uint8Array.from(head, (c) => c.charCodeAt(0)) : head);
   return bytes;
 };
-const probe = (bytes: Uint8Array) => probeAudio(memorySource(bytes));
+const ports = audioPorts();
+const probe = (bytes: Uint8Array) => probeAudio(memorySource(bytes), ports.decoder);
 
 describe('files that are not decoded are named', () => {
   it.each<[string, Uint8Array]>([
