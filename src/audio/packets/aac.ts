@@ -29,3 +29,10 @@ export function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
   if (objectType === 0 || sampleRateHz === undefined || channels === undefined) return undefined;
   return { objectType, sampleRateHz, channels };
 }
+
+/** A configuration for AAC-LC where a file has none; undefined for a rate or channels that have no code. */
+export function aacConfig(sampleRateHz: number, channels: number): Uint8Array | undefined {
+  const [rateCode, channelCode] = [RATES_HZ.indexOf(sampleRateHz), CHANNELS.indexOf(channels)];
+  if (rateCode < 0 || channelCode < 1) return undefined;
+  return Uint8Array.of((2 << 3) | (rateCode >> 1), ((rateCode & 1) << 7) | (channelCode << 3));
+}

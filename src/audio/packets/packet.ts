@@ -26,6 +26,8 @@ export interface PacketRun {
   readonly endSample?: number;
   /** Time at the end of the last packet, where the container has that beside the times of the packets (MP4). */
   readonly endSeconds?: number;
+  /** Padding at the end of the last packet, where the container has it (Matroska). */
+  readonly paddingSeconds?: number;
 }
 
 export type PacketWalk = AsyncGenerator<PacketRun>;

@@ -70,6 +70,7 @@ export async function scanPackets(
       packets++;
     }
     if (run.endSeconds !== undefined) endPadding = Math.round(clock.position - clock.shift - run.endSeconds * rateHz);
+    else if (run.endSample === undefined) endPadding = Math.round((run.paddingSeconds ?? 0) * rateHz);
     if (clock.position > MAX_SCAN_SECONDS * rateHz || packets > MAX_PACKETS) break;
   }
   return {
