@@ -24,6 +24,7 @@ export interface Scan {
   /** Position behind the last packet. */
   readonly endPosition: number;
   readonly packets: number;
+  readonly runs: number;
   /** Time of the first packet by the container. */
   readonly firstSeconds: number | undefined;
   /** Counted samples minus what the container says at the end of the last run: padding, or nothing where not above 0. */
@@ -47,16 +48,21 @@ export async function scanPackets(
   const clock = new Clock(rateHz);
   const seek = new SeekTableBuilder(SEEK_SECONDS * rateHz);
   let packets = 0;
+  let runs = 0;
   let firstSeconds: number | undefined;
   let startPadding = 0;
   let endPadding = 0;
   for await (const run of walk) {
+    runs++;
     const counts = await countRun(reader, run, counter);
     if (run.endSample !== undefined) {
       const samples = counts.reduce((sum, [count]) => sum + count, 0);
       if (packets === 0) startPadding = samples - run.endSample;
-      clock.expect(run.endSample - samples);
-      endPadding = clock.position - clock.shift + samples - run.endSample;
+      const stamp = run.endSample - samples;
+      // Less than was counted is padding if this is the end; in the middle there is nothing to be made of it.
+      if (packets === 0 || stamp + clock.shift > clock.position) clock.expect(stamp);
+      const tooMuch = clock.position - clock.shift - stamp;
+      endPadding = tooMuch <= samples ? tooMuch : 0;
     }
     for (let i = 0; i < run.packets.length; i++) {
       const { seconds, entry } = run.packets[i];
@@ -76,6 +82,7 @@ export async function scanPackets(
   return {
     endPosition: clock.position,
     packets,
+    runs,
     firstSeconds,
     startPadding,
     endPadding,
