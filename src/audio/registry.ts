@@ -3,11 +3,12 @@ import { flac } from './containers/flac/index.ts';
 import { matroska } from './containers/matroska/index.ts';
 import { mp3 } from './containers/mp3/index.ts';
 import { mp4 } from './containers/mp4/index.ts';
+import { mpegTs } from './containers/mpeg-ts/index.ts';
 import { ogg } from './containers/ogg/index.ts';
 import { wav } from './containers/wav/index.ts';
 
 /** Formats with a clear magic come first; MP3, which has none, is recognised by a chain of frame headers. */
-export const CONTAINERS = [wav, flac, mp4, matroska, ogg, mp3] as const;
+export const CONTAINERS = [wav, flac, mp4, matroska, ogg, mpegTs, mp3] as const;
 
 type IndexOf<C> = C extends Container<infer I> ? I : never;
 
