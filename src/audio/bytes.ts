@@ -30,6 +30,9 @@ export function ascii(bytes: Uint8Array, from: number, to: number): string {
   return text;
 }
 
+/** The bytes of a text in ASCII. */
+export const fromAscii = (text: string): Uint8Array => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+
 export function toHex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
