@@ -6,7 +6,9 @@ export interface FormatCase {
   readonly extension: string;
   /** Arguments of the encoder: of ffmpeg, or of the named tool with IN and OUT for the files. */
   readonly encode: readonly string[];
-  readonly tool?: 'sox' | 'fdkaac';
+  readonly tool?: 'fdkaac';
+  /** A file of `test/fixtures/formats` instead, where no common tool codes it. */
+  readonly fixture?: string;
   readonly ratesHz: readonly number[];
   readonly channels: readonly number[];
 }
@@ -31,7 +33,14 @@ const by = (
 /** Uncompressed and companded samples: one of them everywhere, the others at some rates. */
 function plain(container: string, extension: string, codecs: readonly string[]): FormatCase[] {
   return codecs.map((codec, i) =>
-    by(container, extension, codec, ['-c:a', codec], i === 0 ? ALL_RATES : SOME_RATES, i === 0 ? ALL_CHANNELS : [1, 8]),
+    by(
+      container,
+      extension,
+      codec,
+      ['-c:a', codec],
+      i === 0 ? ALL_RATES : SOME_RATES,
+      i > 0 ? [1, 8] : container === 'WAV' ? ALL_CHANNELS : [2, 6],
+    ),
   );
 }
 
@@ -101,7 +110,8 @@ export const CASES: readonly FormatCase[] = [
     ),
     tool: 'fdkaac',
   },
-  { ...by('AMR', 'amr-nb', 'amr-nb', ['IN', 'OUT'], [8000], [1]), tool: 'sox' },
+  { ...by('AMR', 'amr', 'amr-nb', [], [8000], [1]), fixture: 'amr-nb-8000-mono.amr' },
+  { ...by('AMR', 'amr', 'amr-wb', [], [16000], [1]), fixture: 'amr-wb-16000-mono.amr' },
   by('M4A', 'm4a', 'aac', AAC, AAC_RATES, ALL_CHANNELS),
   by('M4A', 'm4a', 'alac', ['-c:a', 'alac'], ALL_RATES, ALL_CHANNELS),
   {

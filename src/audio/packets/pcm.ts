@@ -1,4 +1,4 @@
-import { monoConverter, type PcmLayout as InterleavedLayout } from '../pcm.ts';
+import { type PcmLayout as InterleavedLayout, monoConverter } from '../pcm.ts';
 import type { PacketDecoder } from '../types.ts';
 
 /** How uncompressed samples lie in a packet. */
