@@ -6,7 +6,7 @@ import { apeTag, id3v1, id3v2, infoFrame, mp3Frames } from '../../test/helpers/m
 import { pcm16, wavFile } from '../../test/helpers/wav.ts';
 import { outputSampleCount, probeAudio } from './index.ts';
 
-const ROUNDS = 2000;
+const ROUNDS = 1000;
 const fixture = (name: string) =>
   new Uint8Array(readFileSync(new URL(`../../test/fixtures/audio/${name}`, import.meta.url)));
 
@@ -21,6 +21,27 @@ const seeds: Record<string, Uint8Array> = {
   mp3: concat(id3v2(30), infoFrame({ frames: 12, encoder: 'LAME3.100', delaySamples: 576 }), mp3Frames(12), apeTag(20)),
   'mp3 from the encoder': fixture('codec_mp3_vbr_mono.mp3'),
 };
+
+/** The start of a committed recording: long files would be hit too rarely where it counts. */
+const format = (name: string, bytes = 3000) =>
+  new Uint8Array(readFileSync(new URL(`../../test/fixtures/formats/${name}`, import.meta.url))).slice(0, bytes);
+
+Object.assign(seeds, {
+  'wav, IMA ADPCM': format('wav-adpcm-ima-8000-stereo.wav'),
+  'wav, Microsoft ADPCM': format('wav-adpcm-ms-8000-stereo.wav'),
+  'wav, GSM': format('wav-gsm-8000-mono.wav'),
+  'wav, MP3': format('wav-mp3-22050-mono.wav'),
+  aiff: format('aiff-s24-44100-stereo.aiff'),
+  'aiff, IMA ADPCM': format('aifc-ima4-22050-stereo.aifc'),
+  caf: format('caf-s24be-8000-stereo.caf'),
+  // ffmpeg puts the packet table behind the data.
+  'caf, ALAC': format('caf-alac-8000-6ch.caf', 50_000),
+  adts: format('adts-aac-16000-mono.aac'),
+  'adts, HE-AAC': format('adts-heaacv2-44100-stereo.aac'),
+  mp2: format('mp2-16000-mono.mp2'),
+  'amr-nb': format('amr-nb-dtx-8000-mono.amr'),
+  'amr-wb': format('amr-wb-16000-mono.amr'),
+});
 
 const NASTY = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
 
@@ -82,7 +103,7 @@ describe('mutated files', () => {
   it('of random bytes behind a magic end soon, with few reads', async () => {
     const next = random(99);
     const noise = Uint8Array.from({ length: 4 << 20 }, () => Math.floor(next() * 256));
-    for (const head of ['fLaC', 'RIFF\0\0\0\0WAVE', 'ID3\x04\0\0\0\0\0\0', '']) {
+    for (const head of ['fLaC', 'RIFF\0\0\0\0WAVE', 'FORM\0\0\0\0AIFC', 'caff\0\x01\0\0', 'ID3\x04\0\0\0\0\0\0', '']) {
       const file = concat(
         Uint8Array.from(head, (c) => c.charCodeAt(0)),
         noise,
