@@ -44,3 +44,9 @@ export function fromHex(text: string): Uint8Array {
   for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16);
   return bytes;
 }
+
+export const f64be = (bytes: Uint8Array, at: number): number =>
+  new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getFloat64(at, false);
+
+/** Signed 64-bit big-endian, as a number; exact up to 2^53. */
+export const i64be = (bytes: Uint8Array, at: number): number => (u32be(bytes, at) | 0) * 2 ** 32 + u32be(bytes, at + 4);

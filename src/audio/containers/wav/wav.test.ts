@@ -139,9 +139,11 @@ describe('what is refused', () => {
   };
 
   it('names the coding', async () => {
-    await reject({ tag: 2, bits: 4, blockAlign: 256 }, 'unsupported', /Microsoft ADPCM/);
-    await reject({ tag: 17, bits: 4, blockAlign: 256 }, 'unsupported', /IMA ADPCM/);
-    await reject({ tag: 85, bits: 0, blockAlign: 1 }, 'unsupported', /MP3/);
+    await reject({ tag: 2, bits: 4, blockAlign: 256, channels: 8 }, 'unsupported', /Microsoft ADPCM with 8 channels/);
+    await reject({ tag: 17, bits: 2, blockAlign: 256 }, 'unsupported', /IMA ADPCM with 2 bits/);
+    await reject({ tag: 49, bits: 0, blockAlign: 64 }, 'unsupported', /GSM 6\.10 in blocks of 64 bytes/);
+    await reject({ tag: 85, bits: 0, blockAlign: 1 }, 'corrupt', /MP3/);
+    await reject({ tag: 255 }, 'unsupported', /AAC/);
     await reject({ tag: 0x1234 }, 'unsupported', /4660/);
   });
 
