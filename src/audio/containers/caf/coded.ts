@@ -38,6 +38,16 @@ const specOf = ({
   extraData: fromHex(extraData),
 });
 
+/** Whether the decoder takes the private data. */
+function opens(decoders: DecoderPort, spec: CodecSpec): boolean {
+  try {
+    decoders.open(spec).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Measures a file that holds ALAC or AAC. */
 export async function probeCoded(
   reader: BlockReader,
@@ -52,6 +62,9 @@ export async function probeCoded(
   if (!extraData) return fail('corrupt', 'The Core Audio file lacks the description of its coding.');
   const channels = alac?.channels ?? description.channels;
   const spec = { codec, sampleRateHz: description.sampleRateHz, channels, extraData: toHex(extraData) };
+  if (!opens(decoders, specOf(spec))) {
+    return fail('unsupported', 'The Core Audio file is coded in a way that is not supported.');
+  }
   const trial = await scanPackets(reader, { ...packetTable, packets: TRIAL_PACKETS }, header, {
     frameSamples: 1,
     sampleRateHz: description.sampleRateHz,
@@ -66,7 +79,10 @@ export async function probeCoded(
   const { packets, isTruncated, ...map } = await scanPackets(reader, packetTable, header, sound);
   // Valid and priming frames count at the rate of the description, which for AAC may be half of the decoder's.
   const scale = sampleRateHz / description.sampleRateHz;
-  const decoded = packets * frameSamples;
+  const last =
+    alac && packets > 0 ? await decodedLength(reader, decoders, specOf(spec), map, packets - 1, frameSamples) : 0;
+  // Some writers count the last packet as full in the table; a packet of ALAC itself says how long it is.
+  const decoded = packets * frameSamples - (last > 0 ? frameSamples - last : 0);
   const skipSamples = Math.min(Math.max(0, Math.round(packetTable.primingFrames * scale)), decoded);
   const valid = Math.round(packetTable.validFrames * scale);
   const totalSamples = valid > 0 ? Math.min(valid, decoded - skipSamples) : decoded - skipSamples;
@@ -95,6 +111,26 @@ export function readCoded(
   const timing = { ...index, warmUpFrames: WARM_UP_PACKETS[index.codec] };
   const packets = mappedPackets(reader, index, index.frameSamples);
   return decodeFrames(timing, packets, () => decoders.open(specOf(index)), startSample);
+}
+
+/** Samples that the given packet decodes to by itself, at most `frameSamples`. */
+async function decodedLength(
+  reader: BlockReader,
+  decoders: DecoderPort,
+  spec: CodecSpec,
+  map: PacketMap,
+  packet: number,
+  frameSamples: number,
+): Promise<number> {
+  const decoder = decoders.open(spec);
+  try {
+    for await (const bytes of mappedPackets(reader, map, frameSamples)(packet)) {
+      return Math.min(frameSamples, decoder.decode(bytes).length);
+    }
+    return 0;
+  } finally {
+    decoder.close();
+  }
 }
 
 /** Rate and length of what a packet gives: only the coded data say whether there is bandwidth extension. */

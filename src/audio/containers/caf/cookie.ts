@@ -1,4 +1,4 @@
-import { hasAscii, u16be, u32be } from '../../bytes.ts';
+import { hasAscii, u32be } from '../../bytes.ts';
 import { MONO_BLOCK_SAMPLES } from '../../container.ts';
 
 /** What the cookie of an ALAC stream says, and the private data that the decoder takes. */
@@ -20,7 +20,7 @@ export function parseAlacCookie(cookie: Uint8Array): AlacConfig | undefined {
   const bitsPerSample = config[5];
   const channels = config[9];
   if (frameSamples < 64 || frameSamples > MONO_BLOCK_SAMPLES || channels < 1 || channels > 8) return undefined;
-  if (![16, 20, 24, 32].includes(bitsPerSample) || u16be(config, 10) === 0) return undefined;
+  if (![16, 20, 24, 32].includes(bitsPerSample)) return undefined;
   const extraData = new Uint8Array(12 + ALAC_CONFIG_BYTES);
   extraData.set([0, 0, 0, extraData.length, 0x61, 0x6c, 0x61, 0x63]);
   extraData.set(config, 12);
