@@ -60,7 +60,9 @@ export function encode(folder: string, source: string, { tool, encode, extension
 /** ffmpeg decodes layer II in 16 bits unless told otherwise. */
 function decoderOf(path: string): readonly string[] {
   const entry = ['-v', 'error', '-select_streams', 'a:0', '-show_entries', 'stream=codec_name', '-of', 'csv=p=0', path];
-  return execFileSync('ffprobe', entry, { encoding: 'utf8' }).trim() === 'mp2' ? ['-c:a', 'mp2float'] : [];
+  return execFileSync('ffprobe', entry, { encoding: 'utf8' }).trim().split('\n')[0] === 'mp2'
+    ? ['-c:a', 'mp2float']
+    : [];
 }
 
 /** What ffmpeg decodes a file to: the mean of its channels at its own rate. */

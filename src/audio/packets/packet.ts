@@ -1,8 +1,8 @@
 import type { BlockReader } from '../block-reader.ts';
 import type { IndexBase } from '../container.ts';
+import type { PcmLayout } from '../pcm.ts';
 import type { SeekTable } from '../seek-table.ts';
 import type { CodecName } from '../types.ts';
-import type { PcmLayout } from './pcm.ts';
 
 /** Packets above this size are damage; the decoders take no more either. */
 export const MAX_PACKET_BYTES = 4 << 20;

@@ -4,11 +4,11 @@ import { isUsableRate } from '../container.ts';
 import { type AudioResult, fail, ok } from '../result.ts';
 import type { DecoderPort, PacketDecoder } from '../types.ts';
 import { MAX_PACKET_BYTES, type PacketWalk, packetBytes, type TrackCodec } from './packet.ts';
-import { pcmDecoder } from './pcm.ts';
+import { pcmDecoder } from './pcm-decoder.ts';
 
 /** @throws when the decoder refuses the private data; `tryDecoder` finds that out */
 export function openTrack(track: TrackCodec, decoders: DecoderPort): PacketDecoder {
-  if (track.pcm) return pcmDecoder(track.pcm, track.channels, track.sampleRateHz);
+  if (track.pcm) return pcmDecoder(track.pcm, track.sampleRateHz);
   if (track.codec === 'pcm') throw new RangeError('samples without a layout');
   return decoders.open({
     codec: track.codec,

@@ -2,13 +2,13 @@ import { hasAscii, toHex, u16le, u32be, u32le } from '../../bytes.ts';
 import { AAC_OBJECT_USAC, aacConfig, parseAacConfig } from '../../packets/aac.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
 import type { TrackCodec } from '../../packets/packet.ts';
-import type { PcmLayout } from '../../packets/pcm.ts';
 import {
   parseVorbisIdentification,
   parseVorbisModes,
   splitXiphHeaders,
   vorbisPrivateData,
 } from '../../packets/vorbis.ts';
+import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { CodecName } from '../../types.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from '../flac/stream-info.ts';
@@ -85,15 +85,15 @@ export function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
   return fail('unsupported', `The Matroska file holds audio in ${shown}, which is not supported.`);
 }
 
-function pcmLayout({ codecId, bitDepth }: MatroskaTrack): PcmLayout | undefined {
+function pcmLayout({ codecId, bitDepth, channels }: MatroskaTrack): PcmLayout | undefined {
   const bytesPerSample = bitDepth / 8;
   if (codecId === 'A_PCM/FLOAT/IEEE') {
-    return bitDepth === 32 || bitDepth === 64 ? { encoding: 'float', bytesPerSample, isBigEndian: false } : undefined;
+    return bitDepth === 32 || bitDepth === 64 ? { encoding: 'float', bytesPerSample, channels } : undefined;
   }
   if (codecId !== 'A_PCM/INT/LIT' && codecId !== 'A_PCM/INT/BIG') return undefined;
   if (![8, 16, 24, 32].includes(bitDepth)) return undefined;
   const isBigEndian = codecId === 'A_PCM/INT/BIG';
-  return { encoding: bitDepth === 8 ? 'unsigned' : 'signed', bytesPerSample, isBigEndian };
+  return { encoding: bitDepth === 8 ? 'unsigned' : 'signed', bytesPerSample, isBigEndian, channels };
 }
 
 /** Sound as in WAV: the private data is a WAVEFORMATEX. */
@@ -102,7 +102,7 @@ function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
   if (format.length < 16) return fail('corrupt', 'The Matroska file has a damaged header of its audio track.');
   const [tag, channels, sampleRateHz, bits] = [u16le(format, 0), u16le(format, 2), u32le(format, 4), u16le(format, 14)];
   const pcm = (encoding: PcmLayout['encoding']): AudioResult<TrackCodec> => {
-    const layout = { encoding, bytesPerSample: bits / 8, isBigEndian: false };
+    const layout = { encoding, bytesPerSample: bits / 8, channels };
     return ok({ codec: 'pcm', sampleRateHz, channels, extraData: '', pcm: layout });
   };
   if (tag === 1 && bits === 8) return pcm('unsigned');

@@ -45,15 +45,17 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): Edit | und
   };
 }
 
-/** Numbers of samples that iTunes writes into a comment: delay in front, padding behind. */
+/** Numbers of samples that iTunes writes into a comment; with HE-AAC they count at the rate of the core, which is half. */
 export interface GaplessComment {
   readonly delaySamples: number;
   readonly paddingSamples: number;
+  readonly recordingSamples: number;
 }
 
 /** @param text value of the tag `iTunSMPB`: numbers in hexadecimal */
 export function parseGaplessComment(text: string): GaplessComment | undefined {
-  const match = /^\s*[0-9a-f]{8}\s+([0-9a-f]{8})\s+([0-9a-f]{8})\s/i.exec(text);
+  const match = /^\s*[0-9a-f]{8}\s+([0-9a-f]{8})\s+([0-9a-f]{8})\s+([0-9a-f]{16})/i.exec(text);
   if (!match) return undefined;
-  return { delaySamples: Number.parseInt(match[1], 16), paddingSamples: Number.parseInt(match[2], 16) };
+  const [delaySamples, paddingSamples, recordingSamples] = match.slice(1).map((digits) => Number.parseInt(digits, 16));
+  return { delaySamples, paddingSamples, recordingSamples };
 }

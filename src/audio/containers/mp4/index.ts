@@ -9,6 +9,7 @@ import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { DecoderPort } from '../../types.ts';
 import { type Box, boxesOf } from './boxes.ts';
+import type { GaplessComment } from './edits.ts';
 import { type FragmentWalk, walkFragments } from './fragments.ts';
 import { type Movie, type Mp4Track, readMovie } from './movie.ts';
 import { codecOfEntry } from './sample-entry.ts';
@@ -127,14 +128,13 @@ const countOf = (walk: SampleWalk, scan: Scan): number => (walk.pcmFrameBytes > 
 /** The recording by the edit list; else by iTunes' comment, else by Opus' own header; else all that is there. */
 function playedRange(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, rateHz: number): PlayedRange {
   const { edit, timescale } = track;
-  const isOpus = codec.codec === 'opus';
   // A last packet that lasts less than it decodes to ends in padding.
   const mediaEnd = scan.endPosition - Math.max(0, Math.min(scan.endPadding, MAX_PADDING_SECONDS * rateHz));
   if (!edit) {
-    const preSkip = isOpus ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
-    const startPosition = Math.min(movie.gapless?.delaySamples ?? preSkip ?? 0, mediaEnd);
-    const gaplessEnd = scan.endPosition - (movie.gapless?.paddingSamples ?? 0);
-    return { startPosition, endPosition: Math.min(mediaEnd, gaplessEnd) };
+    const played = movie.gapless && gaplessRange(movie.gapless, scan.endPosition);
+    if (played) return played;
+    const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
+    return { startPosition: preSkip ?? 0, endPosition: mediaEnd };
   }
   const mediaStart = timescale > 0 ? Math.round((edit.mediaTime * rateHz) / timescale) : 0;
   const startPosition = mediaStart - Math.round(edit.delaySeconds * rateHz);
@@ -143,4 +143,14 @@ function playedRange(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Sca
   const isRounding = Math.abs(editEnd - mediaEnd) <= edit.tickSeconds * rateHz;
   const isWhole = edit.durationSeconds === 0 || isRounding || editEnd > mediaEnd;
   return { startPosition, endPosition: isWhole ? mediaEnd : editEnd };
+}
+
+/** What the comment says, if it is about as many samples as there are. */
+function gaplessRange(comment: GaplessComment, endPosition: number): PlayedRange | undefined {
+  const { delaySamples, paddingSamples, recordingSamples } = comment;
+  const counted = delaySamples + recordingSamples + paddingSamples;
+  const scale = [1, 2].find((factor) => counted * factor === endPosition);
+  if (scale === undefined) return undefined;
+  const startPosition = delaySamples * scale;
+  return { startPosition, endPosition: startPosition + recordingSamples * scale };
 }

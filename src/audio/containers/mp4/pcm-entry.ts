@@ -1,5 +1,5 @@
 import { u16be } from '../../bytes.ts';
-import type { PcmLayout } from '../../packets/pcm.ts';
+import type { PcmLayout } from '../../pcm.ts';
 import { findBox } from './boxes.ts';
 import type { SoundEntry } from './sample-entry.ts';
 
@@ -10,9 +10,9 @@ const IS_SIGNED = 4;
 const IS_NOT_INTERLEAVED = 32;
 
 /** How uncompressed samples lie, for the many names they have; undefined for other codings, and for widths that nobody writes. */
-export function pcmEntry({ type, bits, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
+export function pcmEntry({ type, bits, channels, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
   const big = (encoding: PcmLayout['encoding'], bytesPerSample: number, isBigEndian = true): PcmLayout | undefined =>
-    [1, 2, 3, 4, 8].includes(bytesPerSample) ? { encoding, bytesPerSample, isBigEndian } : undefined;
+    [1, 2, 3, 4, 8].includes(bytesPerSample) ? { encoding, bytesPerSample, isBigEndian, channels } : undefined;
   const isLittle = () => {
     const enda = findBox(findBox(boxes, 'wave') ?? boxes, 'enda');
     return enda !== undefined && enda.length >= 2 && u16be(enda, 0) === 1;

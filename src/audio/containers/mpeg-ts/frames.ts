@@ -1,5 +1,6 @@
 import { u16be } from '../../bytes.ts';
 import type { CodecName } from '../../types.ts';
+import { adtsFrameBytesAt, adtsLockAt, parseAdtsHeader } from '../adts/header.ts';
 import { parseHeader } from '../mp3/header.ts';
 import type { Framing } from './tables.ts';
 
@@ -28,16 +29,12 @@ export function soundFrame(framing: Framing, bytes: Uint8Array, at: number): Sou
   }
 }
 
-const AAC_RATES_HZ = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
-
-/** AAC with a header of its own (ISO/IEC 13818-7 §6.2). */
+/** AAC with a header of its own. */
 function adtsFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
-  if (bytes[at] !== 0xff || (bytes[at + 1] & 0xf6) !== 0xf0) return undefined;
-  const sampleRateHz = AAC_RATES_HZ[(bytes[at + 2] >> 2) & 15];
-  const length = ((bytes[at + 3] & 3) << 11) | (bytes[at + 4] << 3) | (bytes[at + 5] >> 5);
-  const channels = ((bytes[at + 2] & 1) << 2) | (bytes[at + 3] >> 6);
-  if (sampleRateHz === undefined || length < 8) return undefined;
-  return { codec: 'aac', bytes: length, sampleRateHz, channels: channels === 7 ? 8 : channels || 2 };
+  const length = adtsFrameBytesAt(bytes, at, adtsLockAt(bytes, at));
+  if (length === 0) return undefined;
+  const { coreRateHz, channels } = parseAdtsHeader(bytes, at);
+  return { codec: 'aac', bytes: length, sampleRateHz: coreRateHz, channels: channels || 2 };
 }
 
 function mpegFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
