@@ -52,6 +52,8 @@ export interface PacketIndex extends IndexBase {
   /** Samples of one packet where all have the same number (AAC); else 0. */
   readonly packetSamples: number;
   readonly startPosition: number;
+  /** What comes before is the encoder's delay, and silence where the recording begins even earlier. */
+  readonly heardFrom: number;
   /** Places where a decoder is opened anew, whoever reads: `offset` is a walker's entry. */
   readonly seek: SeekTable;
   /** Position and length of each jump of the clock, in turns; below 0 where packets overlap. */

@@ -10,6 +10,7 @@ import { tryDecoder } from './track-decoder.ts';
 /** Which of the decoded samples are the recording. */
 export interface PlayedRange {
   readonly startPosition: number;
+  readonly heardFrom: number;
   readonly endPosition: number;
 }
 
@@ -46,7 +47,7 @@ export async function probeTrack(
   if (!trial.ok) return trial;
   const { sampleRateHz, packetSamples } = trial.value;
   const scan = await scanPackets(reader, source.walk(), packetCounter(track, packetSamples, true), sampleRateHz);
-  const { startPosition, endPosition } = source.played(scan, sampleRateHz);
+  const { startPosition, heardFrom, endPosition } = source.played(scan, sampleRateHz);
   const totalSamples = endPosition - startPosition;
   if (totalSamples <= 0) return fail('no_samples', `${where} has no samples in it.`);
   const gapSeconds = scan.gapSamples / sampleRateHz;
@@ -68,6 +69,7 @@ export async function probeTrack(
     track,
     packetSamples,
     startPosition,
+    heardFrom,
     seek: scan.seek,
     gaps: scan.gaps,
   });

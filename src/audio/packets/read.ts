@@ -55,8 +55,9 @@ export async function* readPackets(
     const { block, blockPosition } = from;
     const stop = Math.min(until, endPosition, blockPosition + block.length);
     while (cursor < stop) {
-      const isSilence = cursor < blockPosition;
-      const length = Math.min((isSilence ? Math.min(blockPosition, stop) : stop) - cursor, MONO_BLOCK_SAMPLES);
+      const soundFrom = Math.max(blockPosition, index.heardFrom);
+      const isSilence = cursor < soundFrom;
+      const length = Math.min((isSilence ? Math.min(soundFrom, stop) : stop) - cursor, MONO_BLOCK_SAMPLES);
       if (isSilence) out.fill(0, 0, length);
       else out.set(block.subarray(cursor - blockPosition, cursor - blockPosition + length));
       cursor += length;

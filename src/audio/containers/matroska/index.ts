@@ -133,5 +133,5 @@ function playedRange(
   const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
   const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;
   const padding = Math.min(Math.max(0, scan.endPadding), rateHz);
-  return { startPosition: delay - lead, endPosition: scan.endPosition - padding };
+  return { startPosition: delay - lead, heardFrom: delay, endPosition: scan.endPosition - padding };
 }

@@ -134,7 +134,7 @@ function playedRange(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Sca
     const played = movie.gapless && gaplessRange(movie.gapless, scan.endPosition);
     if (played) return played;
     const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
-    return { startPosition: preSkip ?? 0, endPosition: mediaEnd };
+    return { startPosition: preSkip ?? 0, heardFrom: preSkip ?? 0, endPosition: mediaEnd };
   }
   const mediaStart = timescale > 0 ? Math.round((edit.mediaTime * rateHz) / timescale) : 0;
   const startPosition = mediaStart - Math.round(edit.delaySeconds * rateHz);
@@ -142,7 +142,7 @@ function playedRange(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Sca
   // The edit is rounded to the clock of the movie, often 1 ms; the media knows its end to the sample.
   const isRounding = Math.abs(editEnd - mediaEnd) <= edit.tickSeconds * rateHz;
   const isWhole = edit.durationSeconds === 0 || isRounding || editEnd > mediaEnd;
-  return { startPosition, endPosition: isWhole ? mediaEnd : editEnd };
+  return { startPosition, heardFrom: mediaStart, endPosition: isWhole ? mediaEnd : editEnd };
 }
 
 /** What the comment says, if it is about as many samples as there are. */
@@ -152,5 +152,5 @@ function gaplessRange(comment: GaplessComment, endPosition: number): PlayedRange
   const scale = [1, 2].find((factor) => counted * factor === endPosition);
   if (scale === undefined) return undefined;
   const startPosition = delaySamples * scale;
-  return { startPosition, endPosition: startPosition + recordingSamples * scale };
+  return { startPosition, heardFrom: startPosition, endPosition: startPosition + recordingSamples * scale };
 }

@@ -61,7 +61,7 @@ export const mpegTs: Container<MpegTsIndex> = {
       played(scan, rateHz) {
         const late = (scan.firstSeconds ?? 0) - seconds;
         const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * rateHz) : 0;
-        return { startPosition: 0 - lead, endPosition: scan.endPosition };
+        return { startPosition: 0 - lead, heardFrom: 0, endPosition: scan.endPosition };
       },
     });
     return probed.ok ? ok({ format: 'mpeg-ts', ...probed.value, walk }) : probed;

@@ -120,5 +120,5 @@ function playedRange({ codec }: OggStream, scan: Scan): PlayedRange {
   const delay = codec.codec === 'vorbis' && scan.runs > 1 ? Math.max(0, scan.startPadding) : preSkip;
   // One page alone: what it has too much is at its end.
   const padding = scan.runs > 1 ? Math.max(0, scan.endPadding) : Math.max(0, scan.startPadding);
-  return { startPosition: delay, endPosition: scan.endPosition - padding };
+  return { startPosition: delay, heardFrom: delay, endPosition: scan.endPosition - padding };
 }
