@@ -127,8 +127,9 @@ function playedRange(
   rateHz: number,
   firstSeconds: number,
 ): PlayedRange {
-  const preSkip = codec.codec === 'opus' ? (parseOpusHead(fromHex(codec.extraData))?.preSkip ?? 0) / OPUS_RATE_HZ : 0;
-  const delaySeconds = track.codecDelayNs === undefined ? preSkip : track.codecDelayNs / 1e9;
+  // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
+  const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
+  const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
   const lateSeconds = Math.max(0, (scan.firstSeconds ?? 0) - firstSeconds);
   const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
   const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;

@@ -9,7 +9,7 @@ export interface MatroskaTrack {
   readonly isDefault: boolean;
   readonly codecId: string;
   readonly codecPrivate: Uint8Array;
-  readonly codecDelayNs: number | undefined;
+  readonly codecDelayNs: number;
   readonly sampleRateHz: number;
   readonly channels: number;
   readonly bitDepth: number;
@@ -46,7 +46,7 @@ export function parseTracks(body: Uint8Array): { audio: MatroskaTrack[]; trackCo
       isDefault: number(id.FLAG_DEFAULT, 1) !== 0,
       codecId: ascii(codecId, 0, 64).replace(/\0.*$/s, ''),
       codecPrivate: fields.get(id.CODEC_PRIVATE) ?? new Uint8Array(0),
-      codecDelayNs: fields.has(id.CODEC_DELAY) ? number(id.CODEC_DELAY, 0) : undefined,
+      codecDelayNs: number(id.CODEC_DELAY, 0),
       sampleRateHz: Math.round(rate ? floatOf(rate) : 8000),
       channels: sound.has(id.CHANNELS) ? uintOf(sound.get(id.CHANNELS)!) : 1,
       bitDepth: sound.has(id.BIT_DEPTH) ? uintOf(sound.get(id.BIT_DEPTH)!) : 0,

@@ -21,7 +21,7 @@ const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
 
 const u32 = (...values: number[]) => {
   const bytes = new Uint8Array(4 * values.length);
-  values.forEach((value, i) => new DataView(bytes.buffer).setUint32(4 * i, value));
+  for (const [i, value] of values.entries()) new DataView(bytes.buffer).setUint32(4 * i, value);
   return bytes;
 };
 const box = (type: string, ...parts: Uint8Array[]) => {
