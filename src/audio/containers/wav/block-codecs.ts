@@ -16,8 +16,10 @@ export const WARM_UP_BLOCKS: Readonly<Record<BlockCodec, number>> = { 'adpcm-ima
 
 const GSM_BLOCK_BYTES = 65;
 const GSM_BLOCK_SAMPLES = 320;
-/** The decoder's bound, far above any encoder's blocks. */
+/** Far above any encoder's blocks. */
 const MAX_BLOCK_BYTES = 1 << 16;
+/** Far below any encoder's blocks: shorter ones only cost time. */
+const MIN_BLOCK_SAMPLES = 32;
 
 /** Samples per channel that `bytes` of a block hold; 0 when they are too few. */
 export function blockSamples({ codec, channels, bitsPerCodedSample }: BlockFormat, bytes: number): number {
@@ -47,7 +49,7 @@ export function blockFormatFault(format: BlockFormat): string | undefined {
   if (
     codec === 'gsm-ms'
       ? blockBytes !== GSM_BLOCK_BYTES
-      : blockBytes > MAX_BLOCK_BYTES || blockSamples(format, blockBytes) === 0
+      : blockBytes > MAX_BLOCK_BYTES || blockSamples(format, blockBytes) < MIN_BLOCK_SAMPLES
   ) {
     return `in blocks of ${blockBytes} bytes`;
   }

@@ -1,6 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u16le, u32le, u64le } from '../../bytes.ts';
-import { isUsableRate, MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ } from '../../container.ts';
+import { shapeFault } from '../../limits.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { type BlockCodec, type BlockFormat, blockFormatFault } from './block-codecs.ts';
@@ -96,13 +96,8 @@ function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
     if (!GUID_TAILS.includes(tail)) return fail('unsupported', 'The WAV file holds a coding that is not supported.');
     tag = u16le(bytes, 24);
   }
-  if (channels < 1 || channels > MAX_CHANNELS) {
-    return fail('unsupported', `The WAV file has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
-  }
-  if (!isUsableRate(sampleRateHz)) {
-    const range = `${MIN_RATE_HZ} to ${MAX_RATE_HZ} Hz`;
-    return fail('unsupported', `The WAV file has a sample rate of ${sampleRateHz} Hz; ${range} are supported.`);
-  }
+  const shape = shapeFault('WAV', sampleRateHz, channels);
+  if (shape) return shape;
   if (tag === 80 || tag === 85) return ok({ kind: 'mpeg' });
   const blockCodec = BLOCK_CODECS[tag];
   if (blockCodec) {

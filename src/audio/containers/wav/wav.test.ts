@@ -143,6 +143,7 @@ describe('what is refused', () => {
     await reject({ tag: 17, bits: 2, blockAlign: 256 }, 'unsupported', /IMA ADPCM with 2 bits/);
     await reject({ tag: 49, bits: 0, blockAlign: 64 }, 'unsupported', /GSM 6\.10 in blocks of 64 bytes/);
     await reject({ tag: 85, bits: 0, blockAlign: 1 }, 'corrupt', /MP3/);
+    await reject({ tag: 17, bits: 4, blockAlign: 12 }, 'unsupported', /IMA ADPCM in blocks of 12 bytes/);
     await reject({ tag: 255 }, 'unsupported', /AAC/);
     await reject({ tag: 0x1234 }, 'unsupported', /4660/);
   });
