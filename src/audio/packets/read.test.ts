@@ -61,7 +61,8 @@ describe('packets', () => {
       const probed = await probeAudio(memorySource(file), ports.decoder);
       if (!probed.ok) throw new Error(probed.error.message);
       const drain = async () => {
-        for await (const block of containerOf(probed.value).readMono(reader, probed.value, ports.decoder, 0)) block.at(0);
+        for await (const block of containerOf(probed.value).readMono(reader, probed.value, ports.decoder, 0))
+          block.at(0);
       };
       // What is read ahead may fail without harm; it is asked for again.
       await drain().catch((error: unknown) => expect(error).toMatchObject({ message: 'the line is cut' }));
