@@ -81,9 +81,9 @@ export async function* readPackets(
         }
         const samples = counter.count(bytes, packet.length);
         lane.decode(bytes, position, samples);
+        fresh?.decode(bytes, position, samples);
         yield* take(lane, handOver);
         if (fresh) {
-          fresh.decode(bytes, position, samples);
           if (position + samples > handOver) {
             yield* take(fresh, Number.POSITIVE_INFINITY);
             takeOver(fresh);

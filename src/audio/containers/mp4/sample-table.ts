@@ -73,12 +73,14 @@ async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables) {
   for (let i = 0; i <= runs.count; i++) {
     const view = i < runs.count ? await reader.peek(runs.offset + 12 * i, 12) : undefined;
     if (view && view.length < 12) return;
+    // Read at once: whoever takes a run uses the reader.
     const firstChunk = view ? u32be(view, 0) - 1 : chunks.count;
+    const perChunk = view ? u32be(view, 4) : 0;
     if (before && before.perChunk > 0) {
       const endChunk = Math.min(firstChunk, chunks.count);
       if (endChunk > before.firstChunk) yield { ...before, endChunk };
     }
-    if (view) before = { firstChunk: Math.max(0, firstChunk), perChunk: u32be(view, 4) };
+    before = { firstChunk: Math.max(0, firstChunk), perChunk };
   }
 }
 
