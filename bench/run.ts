@@ -4,6 +4,7 @@ import { nodeAudio } from '../client/audio/ports.ts';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { measureApi } from './api.ts';
+import { measureFormats } from './formats/index.ts';
 import { measureIdentification } from './identification/index.ts';
 import { measureLive } from './live/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
@@ -21,6 +22,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   models: measureModels,
   identification: measureIdentification,
   live: measureLive,
+  formats: measureFormats,
   speed: measureSpeed,
   memory: measureMemory,
   api: measureApi,

@@ -32,7 +32,7 @@ export async function openAudioFile(path: string, ports: AudioPorts): Promise<Re
         return buffer.subarray(0, bytesRead);
       },
     };
-    const probed = await probeAudio(source);
+    const probed = await probeAudio(source, ports.decoder);
     if (!probed.ok) {
       await handle.close();
       return probed;
@@ -62,7 +62,7 @@ export function memorySource(bytes: Uint8Array): ByteSource {
  */
 export async function decodeFile(path: string, ports: AudioPorts): Promise<Float32Array> {
   const source = memorySource(readFileSync(path));
-  const probed = await probeAudio(source);
+  const probed = await probeAudio(source, ports.decoder);
   if (!probed.ok) throw new Error(`${path}: ${probed.error.message}`);
   const samples = new Float32Array(outputSampleCount(probed.value));
   let filled = 0;

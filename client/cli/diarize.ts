@@ -38,7 +38,10 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
 const command = addSpeakerOptions(
   new Command('diarize')
     .description('Tells who spoke when in a recording.')
-    .argument('<file-or-url>', 'recording: WAV, MP3 or FLAC, a file or an http(s) address'),
+    .argument(
+      '<file-or-url>',
+      'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), a file or an http(s) address',
+    ),
 )
   .option('--speech-probability', 'probability of speech per frame (json)')
   .option('--crosstalk-probability', 'probability of overlapping speech per frame (json)')

@@ -138,7 +138,7 @@ function wholeNumber(text: string): number {
 
 const command = new Command('live')
   .description('Tells who speaks while it is heard: events go to the standard error, the turns to the standard output.')
-  .argument('<file-or-mic>', 'recording: WAV, MP3 or FLAC; or mic for the microphone')
+  .argument('<file-or-mic>', 'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), or mic for the microphone')
   .addOption(new Option('--speed <n>', 'send a file n times as fast as it plays').argParser(speedOf).default(1))
   .addOption(new Option('--fast', 'send a file as fast as the service follows').conflicts('speed'))
   .option('--latency <ms>', 'wanted time between a moment and what is said about it', wholeNumber)

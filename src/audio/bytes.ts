@@ -30,6 +30,9 @@ export function ascii(bytes: Uint8Array, from: number, to: number): string {
   return text;
 }
 
+/** The bytes of a text in ASCII. */
+export const fromAscii = (text: string): Uint8Array => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+
 export function toHex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
@@ -41,3 +44,9 @@ export function fromHex(text: string): Uint8Array {
   for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16);
   return bytes;
 }
+
+export const f64be = (bytes: Uint8Array, at: number): number =>
+  new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getFloat64(at, false);
+
+/** Signed 64-bit big-endian, as a number; exact up to 2^53. */
+export const i64be = (bytes: Uint8Array, at: number): number => (u32be(bytes, at) | 0) * 2 ** 32 + u32be(bytes, at + 4);

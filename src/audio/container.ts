@@ -25,8 +25,11 @@ export interface Container<I extends IndexBase> {
   readonly hasMagic: boolean;
   /** Tells from the first bytes (after any ID3v2 tags; at least 64 KiB of them where the file has so many). */
   detect(head: Uint8Array): boolean;
-  /** Finds rate, channels, exact length and what `readMono` needs. The container begins at `startByte`, behind any ID3v2 tags. */
-  probe(reader: BlockReader, startByte: number): Promise<AudioResult<I>>;
+  /**
+   * Finds rate, channels, exact length and what `readMono` needs. The container begins at `startByte`, behind any ID3v2 tags.
+   * Where only the decoder knows the rate (HE-AAC), a few packets are decoded.
+   */
+  probe(reader: BlockReader, startByte: number, decoders: DecoderPort): Promise<AudioResult<I>>;
   /**
    * Mono samples at the source rate (mean of the channels), from `startSample` to the end of the recording, in blocks
    * of at most `MONO_BLOCK_SAMPLES`. Sample numbers are those of `totalSamples`. A view is valid until the next block.

@@ -3,7 +3,7 @@ import { type AudioIndex, CONTAINERS } from './registry.ts';
 import { type AudioResult, fail } from './result.ts';
 import { nameForeign, UNKNOWN } from './sniff.ts';
 import { skipHeadTags } from './tags.ts';
-import type { ByteSource } from './types.ts';
+import type { ByteSource, DecoderPort } from './types.ts';
 
 /** Bytes behind the tags that detection looks at. */
 const HEAD_BYTES = 1 << 16;
@@ -13,7 +13,7 @@ const HEAD_BYTES = 1 << 16;
  * places to start decoding from. WAV needs a few kilobytes of the file; MP3 and FLAC are read through once, in bounded
  * memory, without decoding. Failures of the source are thrown as they come.
  */
-export async function probeAudio(source: ByteSource): Promise<AudioResult<AudioIndex>> {
+export async function probeAudio(source: ByteSource, decoders: DecoderPort): Promise<AudioResult<AudioIndex>> {
   if (source.sizeBytes === 0) return fail('empty', 'The file is empty.');
   const reader = new BlockReader(source);
   const startByte = await skipHeadTags(reader);
@@ -23,5 +23,5 @@ export async function probeAudio(source: ByteSource): Promise<AudioResult<AudioI
     nameForeign(head) ??
     CONTAINERS.find((candidate) => !candidate.hasMagic && candidate.detect(head)) ??
     UNKNOWN;
-  return 'probe' in container ? container.probe(reader, startByte) : container;
+  return 'probe' in container ? container.probe(reader, startByte, decoders) : container;
 }

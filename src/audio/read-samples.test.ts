@@ -17,7 +17,7 @@ const ports = audioPorts();
 const fixture = (name: string) => new Uint8Array(readFileSync(new URL(`../../test/fixtures/${name}`, import.meta.url)));
 
 async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probeAudio(memorySource(file));
+  const probed = await probeAudio(memorySource(file), ports.decoder);
   if (!probed.ok) throw new Error(probed.error.message);
   // An index is stored as JSON between the steps of a job.
   return JSON.parse(JSON.stringify(probed.value));

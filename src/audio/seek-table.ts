@@ -44,6 +44,17 @@ export class SeekTableBuilder {
   }
 }
 
+/** All points, in order. */
+export function seekPoints(table: SeekTable): SeekPoint[] {
+  const points: SeekPoint[] = [];
+  let point: SeekPoint = { offset: 0, sample: 0 };
+  for (let i = 0; i + 1 < table.deltas.length; i += 2) {
+    point = { offset: point.offset + table.deltas[i], sample: point.sample + table.deltas[i + 1] };
+    points.push(point);
+  }
+  return points;
+}
+
 /** The last point at or before `sample`; the first one where there is none. */
 export function findSeekPoint(table: SeekTable, sample: number): SeekPoint {
   const { deltas } = table;

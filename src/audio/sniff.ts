@@ -15,21 +15,8 @@ const startsBytes =
   (head: Uint8Array) =>
     bytes.every((byte, i) => head[i] === byte);
 
-const brand = (head: Uint8Array, ...brands: string[]) =>
-  hasAscii(head, 4, 'ftyp') && brands.some((name) => hasAscii(head, 8, name));
-
 /** Audio and video that is recognised, but not decoded. Containers that are decoded are asked before this list. */
 const KNOWN_MEDIA: readonly KnownFormat[] = [
-  { name: 'an M4A file', matches: (head) => brand(head, 'M4A ', 'M4B ', 'M4P ') },
-  { name: 'a QuickTime file', matches: (head) => brand(head, 'qt  ') },
-  { name: 'a 3GP file', matches: (head) => brand(head, '3gp', '3g2') },
-  { name: 'an MP4 file', matches: (head) => hasAscii(head, 4, 'ftyp') || hasAscii(head, 4, 'moov') },
-  { name: 'an OGG file', matches: starts('OggS') },
-  { name: 'a WebM file', matches: (head) => isEbml(head) && ascii(head, 0, 64).includes('webm') },
-  { name: 'a Matroska file', matches: (head) => isEbml(head) },
-  { name: 'an AIFF file', matches: (head) => hasAscii(head, 0, 'FORM') && hasAscii(head, 8, 'AIF') },
-  { name: 'a Core Audio file', matches: starts('caff') },
-  { name: 'an AMR file', matches: starts('#!AMR') },
   { name: 'a Windows Media file', matches: startsBytes(0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11) },
   { name: 'an AVI file', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'AVI ') },
   { name: 'a big-endian WAV file (RIFX)', matches: starts('RIFX') },
@@ -44,7 +31,6 @@ const KNOWN_MEDIA: readonly KnownFormat[] = [
   { name: 'a DSD file', matches: (head) => hasAscii(head, 0, 'DSD ') || hasAscii(head, 0, 'FRM8') },
   { name: 'a Flash video file', matches: starts('FLV\x01') },
   { name: 'an MPEG program stream', matches: startsBytes(0, 0, 1, 0xba) },
-  { name: 'an MPEG transport stream', matches: isTransportStream },
 ];
 
 /** Files that hold no sound at all. */
@@ -59,14 +45,6 @@ const KNOWN_OTHER: readonly KnownFormat[] = [
   { name: 'a GIF image', matches: starts('GIF8') },
   { name: 'a WebP image', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'WEBP') },
 ];
-
-function isEbml(head: Uint8Array): boolean {
-  return head[0] === 0x1a && head[1] === 0x45 && head[2] === 0xdf && head[3] === 0xa3;
-}
-
-function isTransportStream(head: Uint8Array): boolean {
-  return head.length > 4 * 188 && [0, 188, 376, 564].every((at) => head[at] === 0x47);
-}
 
 /** Says what a file is that no container knows from its magic; undefined when nothing is recognised. */
 export function nameForeign(head: Uint8Array): Failure | undefined {

@@ -6,15 +6,39 @@ export interface ByteSource {
   read(offset: number, length: number): Promise<Uint8Array>;
 }
 
-export type CodecName = 'pcm' | 'mp3' | 'flac';
+/** How the samples of a recording are coded; all but 'pcm' have a decoder. */
+export type CodecName =
+  | 'pcm'
+  | 'mp3'
+  | 'mp2'
+  | 'flac'
+  | 'aac'
+  | 'alac'
+  | 'vorbis'
+  | 'opus'
+  | 'ac3'
+  | 'eac3'
+  | 'adpcm-ima-wav'
+  | 'adpcm-ms'
+  | 'adpcm-ima-qt'
+  | 'gsm-ms'
+  | 'amr-nb'
+  | 'amr-wb';
 
 /** What a decoder must know before the first packet. */
 export interface CodecSpec {
   readonly codec: Exclude<CodecName, 'pcm'>;
   readonly sampleRateHz: number;
   readonly channels: number;
-  /** Codec private data (for FLAC the 34 bytes of STREAMINFO). */
+  /**
+   * Codec private data: for FLAC the 34 bytes of STREAMINFO, for AAC the AudioSpecificConfig (none for packets with ADTS headers),
+   * for ALAC the `alac` atom of 36 bytes, for Vorbis the three headers with Xiph lacing, for Opus the OpusHead.
+   */
   readonly extraData?: Uint8Array;
+  /** Bytes of one block, for ADPCM and GSM in WAV. */
+  readonly blockBytes?: number;
+  /** Bits of one coded sample, for ADPCM. */
+  readonly bitsPerCodedSample?: number;
 }
 
 /** One open decoder: packets in, mono out. */

@@ -62,7 +62,7 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
     await failJob(ports, job.id, { code: `source_${source.error.kind}`, message: source.error.message });
     return;
   }
-  const probed = await probeAudio(ports.sources.open(source.value));
+  const probed = await probeAudio(ports.sources.open(source.value), ports.codecs().decoder);
   if (!probed.ok) {
     await failJob(ports, job.id, { code: `audio_${probed.error.kind}`, message: probed.error.message });
     return;

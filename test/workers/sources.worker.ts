@@ -39,7 +39,7 @@ async function answer(env: Env, { url, maxBytes, timeoutMs }: Question): Promise
   if (!resolved.ok) return { error: resolved.error };
   const ref: SourceRef = resolved.value;
   try {
-    const probed = await probeAudio(sources.open(ref));
+    const probed = await probeAudio(sources.open(ref), noCodecs.decoder);
     if (!probed.ok) return { ref, error: probed.error };
     const range = { startSample: 0, endSample: outputSampleCount(probed.value) };
     let [count, sum] = [0, 0];

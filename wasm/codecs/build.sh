@@ -13,7 +13,7 @@ set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 out="${OUT:-$here/codecs.wasm}"
-decoders="${DECODERS:-mp3float,flac,aac,vorbis,opus,adpcm_ima_wav,adpcm_ms,amrnb}"
+decoders="${DECODERS:-mp3float,mp2float,flac,aac,alac,vorbis,opus,ac3,eac3,adpcm_ima_wav,adpcm_ms,adpcm_ima_qt,gsm_ms,amrnb,amrwb}"
 version=5.1.9
 debian_version=7:5.1.9-0+deb12u1
 tarball_sha256=d9b593bb2ba93d4b50f74177e0cdcd41747e708596367deed0c30348a71dd176

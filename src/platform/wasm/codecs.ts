@@ -23,7 +23,23 @@ interface CodecExports {
 }
 
 /** libavcodec's names of the decoders. */
-const DECODER_NAMES: Record<CodecSpec['codec'], string> = { mp3: 'mp3float', flac: 'flac' };
+const DECODER_NAMES: Record<CodecSpec['codec'], string> = {
+  mp3: 'mp3float',
+  mp2: 'mp2float',
+  flac: 'flac',
+  aac: 'aac',
+  alac: 'alac',
+  vorbis: 'vorbis',
+  opus: 'opus',
+  ac3: 'ac3',
+  eac3: 'eac3',
+  'adpcm-ima-wav': 'adpcm_ima_wav',
+  'adpcm-ms': 'adpcm_ms',
+  'adpcm-ima-qt': 'adpcm_ima_qt',
+  'gsm-ms': 'gsm_ms',
+  'amr-nb': 'amrnb',
+  'amr-wb': 'amrwb',
+};
 
 const NOTHING = new Uint8Array(0);
 
@@ -45,7 +61,15 @@ function openHandle({ exports }: Runtime, spec: CodecSpec, extraData: Uint8Array
   const name = new TextEncoder().encode(`${DECODER_NAMES[spec.codec]}\0`);
   return withBytes(exports, name, (namePointer) =>
     withBytes(exports, extraData, (extra) =>
-      exports.rc_open(namePointer, spec.sampleRateHz, spec.channels, extra, extraData.length, 0, 0),
+      exports.rc_open(
+        namePointer,
+        spec.sampleRateHz,
+        spec.channels,
+        extra,
+        extraData.length,
+        spec.blockBytes ?? 0,
+        spec.bitsPerCodedSample ?? 0,
+      ),
     ),
   );
 }

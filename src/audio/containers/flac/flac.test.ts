@@ -14,7 +14,7 @@ const signal = (length: number, seed = 0) =>
 const expectedOf = (samples: Int16Array) => Float32Array.from(samples, (value) => value / 32768);
 
 async function indexOf(file: Uint8Array): Promise<FlacIndex> {
-  const probed = await probeAudio(memorySource(file));
+  const probed = await probeAudio(memorySource(file), ports.decoder);
   if (!probed.ok) throw new Error(probed.error.message);
   if (probed.value.format !== 'flac') throw new Error(`not FLAC but ${probed.value.format}`);
   return probed.value;
@@ -177,12 +177,12 @@ describe('what is refused', () => {
   ])('%s', async (_name, change, kind) => {
     const header = flacHeader(1000).slice();
     change(header);
-    expect(await probeAudio(memorySource(header))).toMatchObject({ ok: false, error: { kind } });
+    expect(await probeAudio(memorySource(header), ports.decoder)).toMatchObject({ ok: false, error: { kind } });
   });
 
   it('a header that is cut', async () => {
     for (const length of [4, 8, 41]) {
-      const probed = await probeAudio(memorySource(flacHeader(1000).slice(0, length)));
+      const probed = await probeAudio(memorySource(flacHeader(1000).slice(0, length)), ports.decoder);
       expect(probed).toMatchObject({ ok: false, error: { kind: 'corrupt' } });
     }
   });

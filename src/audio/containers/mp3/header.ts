@@ -1,4 +1,6 @@
-/** Frame headers of MPEG-1/2/2.5 audio (ISO/IEC 11172-3 §2.4.1.3, 13818-3). Layers I and II are parsed to be named. */
+import type { FrameSyntax } from '../../frame-walker.ts';
+
+/** Frame headers of MPEG-1/2/2.5 audio (ISO/IEC 11172-3 §2.4.1.3, 13818-3). Layer I is parsed to be named. */
 export interface MpegHeader {
   /** Version, layer and rate bits: equal in all frames of one stream. */
   readonly lock: number;
@@ -12,8 +14,8 @@ export interface MpegHeader {
   readonly frameSamples: number;
 }
 
-/** Longest layer III frame: 160 kbit/s at 8 kHz, or 320 kbit/s at 32 kHz with padding. */
-export const MAX_FRAME_BYTES = 1441;
+/** Longest frame: layer II, 160 kbit/s at 8 kHz, with padding. */
+const MAX_FRAME_BYTES = 2881;
 
 const KBPS_MPEG1_L3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 const KBPS_MPEG1_L2 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384];
@@ -26,8 +28,8 @@ const RATES_MPEG1 = [44100, 48000, 32000];
 export const lockAt = (bytes: Uint8Array, at: number): number =>
   (((bytes[at + 1] & 0x1e) << 8) | (bytes[at + 2] & 0x0c)) >>> 0;
 
-/** Cheap test for scanners: a possible header (free format excluded) of the stream with these lock bits. */
-export const isHeaderAt = (bytes: Uint8Array, at: number, lock: number): boolean =>
+/** Cheap test: a possible header (free format excluded) of the stream with these lock bits. */
+const isHeaderAt = (bytes: Uint8Array, at: number, lock: number): boolean =>
   bytes[at] === 0xff &&
   (bytes[at + 1] & 0xe0) === 0xe0 &&
   lockAt(bytes, at) === lock &&
@@ -62,6 +64,15 @@ export function parseHeader(bytes: Uint8Array, at: number): MpegHeader | undefin
     frameSamples,
   };
 }
+
+/** The frames of the stream with these lock bits. */
+export const mpegSyntax = (lock: number): FrameSyntax => ({
+  headerBytes: 4,
+  maxFrameBytes: MAX_FRAME_BYTES,
+  syncByte: 0xff,
+  chain: 3,
+  frameBytesAt: (bytes, at) => (isHeaderAt(bytes, at, lock) ? (parseHeader(bytes, at)?.frameBytes ?? 0) : 0),
+});
 
 function bitrates(isMpeg1: boolean, layer: 1 | 2 | 3): readonly number[] {
   if (isMpeg1) return layer === 3 ? KBPS_MPEG1_L3 : layer === 2 ? KBPS_MPEG1_L2 : KBPS_MPEG1_L1;

@@ -14,7 +14,7 @@ import { parseHeader } from './header.ts';
 import type { Mp3Index } from './index.ts';
 
 const ports = audioPorts();
-const probe = (...parts: Uint8Array[]) => probeAudio(memorySource(concat(...parts)));
+const probe = (...parts: Uint8Array[]) => probeAudio(memorySource(concat(...parts)), ports.decoder);
 
 async function indexOf(...parts: Uint8Array[]): Promise<Mp3Index> {
   const probed = await probe(...parts);
@@ -110,7 +110,7 @@ describe('length', () => {
       sizeBytes: hour.length * 24,
       read: async (offset: number, length: number) => loop(hour, offset, length),
     };
-    const probed = await probeAudio(file);
+    const probed = await probeAudio(file, ports.decoder);
     if (!probed.ok) throw new Error(probed.error.message);
     expect(probed.value.totalSamples).toBe(45_938 * 3 * 24 * 1152);
     expect(probed.value.durationSeconds / 3600).toBeCloseTo(24, 2);
@@ -207,9 +207,7 @@ describe('what is refused', () => {
 
   it.each([
     ['free format', [0xff, 0xfb, 0x00, 0xc0], 700],
-    ['layer II', [0xff, 0xfd, 0xa0, 0x00], 626],
     ['layer I', [0xff, 0xff, 0x90, 0x00], 312],
-    ['ADTS', [0xff, 0xf1, 0x50, 0x80, 0x20, 0x1f, 0xfc], 256],
   ])('%s is named', async (name, header, frameBytes) => {
     expect(await probe(stream(header, frameBytes))).toMatchObject({
       ok: false,

@@ -1,4 +1,5 @@
 import { hasAscii } from '../../bytes.ts';
+import { adtsFrameBytesAt, adtsLockAt } from '../adts/header.ts';
 import { type MpegHeader, parseHeader } from './header.ts';
 
 /** What the first bytes turn out to be. */
@@ -10,6 +11,9 @@ export interface MpegSync {
   readonly at: number;
   readonly header?: MpegHeader;
 }
+
+/** Bytes at the start in which the first frame is looked for. */
+export const SYNC_BYTES = 1 << 16;
 
 /** Headers in a row that prove a stream. */
 const CHAIN = 4;
@@ -28,7 +32,8 @@ export function findMpegSync(head: Uint8Array, isWhole: boolean): MpegSync | und
     }
     if (header && header.frameBytes === 0 && isFreeFormat(head, at, header))
       return { family: 'free-format', at, header };
-    if (isChain(head, at, isWhole, (p) => adtsLength(head, p))) return { family: 'adts', at };
+    const lock = adtsLockAt(head, at);
+    if (isChain(head, at, isWhole, (p) => adtsFrameBytesAt(head, p, lock))) return { family: 'adts', at };
   }
   return undefined;
 }
@@ -56,13 +61,6 @@ function isChain(head: Uint8Array, at: number, isWhole: boolean, lengthAt: (at: 
 function mpegLength(head: Uint8Array, at: number, lock: number): number {
   const header = parseHeader(head, at);
   return header && header.lock === lock ? header.frameBytes : 0;
-}
-
-function adtsLength(head: Uint8Array, at: number): number {
-  if (at + 7 > head.length || head[at] !== 0xff || (head[at + 1] & 0xf6) !== 0xf0) return 0;
-  if (((head[at + 2] >> 2) & 15) > 12) return 0;
-  const length = ((head[at + 3] & 3) << 11) | (head[at + 4] << 3) | (head[at + 5] >> 5);
-  return length > 7 ? length : 0;
 }
 
 /** Free format: equal headers come at equal distances (one byte more or less for padding). */

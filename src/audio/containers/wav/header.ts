@@ -1,17 +1,21 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u16le, u32le, u64le } from '../../bytes.ts';
-import { isUsableRate, MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ } from '../../container.ts';
+import { shapeFault } from '../../limits.ts';
+import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
-import type { PcmEncoding } from './pcm.ts';
+import { type BlockCodec, type BlockFormat, blockFormatFault } from './block-codecs.ts';
 
-export interface WavFormat {
-  readonly encoding: PcmEncoding;
-  readonly sampleRateHz: number;
-  readonly channels: number;
-  readonly bytesPerSample: number;
-}
+/** What the format chunk says. */
+export type WavFormat =
+  | { readonly kind: 'pcm'; readonly sampleRateHz: number; readonly pcm: PcmLayout }
+  | { readonly kind: 'blocks'; readonly blocks: BlockFormat }
+  /** MPEG audio, whose frames say everything again. */
+  | { readonly kind: 'mpeg' };
 
-export interface WavHeader extends WavFormat {
+export interface WavHeader {
+  readonly format: WavFormat;
+  /** Samples per channel by the fact chunk. */
+  readonly factSamples?: number;
   readonly dataOffset: number;
   /** Bytes of the data chunk that are really there. */
   readonly dataBytes: number;
@@ -24,14 +28,16 @@ const MAX_CHUNKS = 1000;
 const STREAMED_FROM = 0x7ffff000;
 
 const FORMAT_NAMES: Readonly<Record<number, string>> = {
-  2: 'Microsoft ADPCM',
-  17: 'IMA ADPCM',
-  49: 'GSM 6.10',
-  80: 'MPEG layer I or II',
-  85: 'MP3',
+  69: 'G.726 ADPCM',
   255: 'AAC',
   352: 'Windows Media',
   353: 'Windows Media',
+};
+
+const BLOCK_CODECS: Readonly<Record<number, readonly [codec: BlockCodec, name: string]>> = {
+  2: ['adpcm-ms', 'Microsoft ADPCM'],
+  17: ['adpcm-ima-wav', 'IMA ADPCM'],
+  49: ['gsm-ms', 'GSM 6.10'],
 };
 
 /** Tails of the two GUID families whose first two bytes are a plain format tag. */
@@ -41,6 +47,7 @@ const GUID_TAILS = ['000000001000800000aa00389b71', '00002107d3118644c8c1ca00000
 export async function readWavHeader(reader: BlockReader, startByte: number): Promise<AudioResult<WavHeader>> {
   let format: WavFormat | undefined;
   let ds64DataBytes: number | undefined;
+  let factSamples: number | undefined;
   const magic = await reader.peek(startByte, 12);
   const is64 = !hasAscii(magic, 0, 'RIFF');
   let offset = startByte + 12;
@@ -57,10 +64,18 @@ export async function readWavHeader(reader: BlockReader, startByte: number): Pro
       const parsed = parseFormat(bytes.subarray(0, Math.min(size, 40)));
       if (!parsed.ok) return parsed;
       format = parsed.value;
+    } else if (hasAscii(head, 0, 'fact') && size >= 4) {
+      const bytes = await reader.peek(body, 4);
+      if (bytes.length >= 4) factSamples = u32le(bytes, 0);
     } else if (hasAscii(head, 0, 'data')) {
       if (!format) return fail('corrupt', 'The WAV file has no format before its samples.');
       const declared = is64 && size === 0xffffffff ? (ds64DataBytes ?? size) : size;
-      return ok({ ...format, dataOffset: body, ...(await dataExtent(reader, reader.sizeBytes, body, declared)) });
+      return ok({
+        format,
+        factSamples,
+        dataOffset: body,
+        ...(await dataExtent(reader, reader.sizeBytes, body, declared)),
+      });
     }
     offset = body + size + (size & 1);
   }
@@ -81,26 +96,32 @@ function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
     if (!GUID_TAILS.includes(tail)) return fail('unsupported', 'The WAV file holds a coding that is not supported.');
     tag = u16le(bytes, 24);
   }
-  if (channels < 1 || channels > MAX_CHANNELS) {
-    return fail('unsupported', `The WAV file has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
-  }
-  if (!isUsableRate(sampleRateHz)) {
-    const range = `${MIN_RATE_HZ} to ${MAX_RATE_HZ} Hz`;
-    return fail('unsupported', `The WAV file has a sample rate of ${sampleRateHz} Hz; ${range} are supported.`);
+  const shape = shapeFault('WAV', sampleRateHz, channels);
+  if (shape) return shape;
+  if (tag === 80 || tag === 85) return ok({ kind: 'mpeg' });
+  const blockCodec = BLOCK_CODECS[tag];
+  if (blockCodec) {
+    const [codec, name] = blockCodec;
+    const blocks = { codec, sampleRateHz, channels, blockBytes: blockAlign, bitsPerCodedSample: bits };
+    const fault = blockFormatFault(blocks);
+    return fault === undefined
+      ? ok({ kind: 'blocks', blocks })
+      : fail('unsupported', `WAV files that hold ${name} ${fault} are not supported.`);
   }
   const bytesPerSample = blockAlign > 0 && blockAlign % channels === 0 ? blockAlign / channels : Math.ceil(bits / 8);
-  const common = { sampleRateHz, channels, bytesPerSample };
+  const pcm = (encoding: PcmLayout['encoding']) =>
+    ok({ kind: 'pcm', sampleRateHz, pcm: { encoding, channels, bytesPerSample } } as const);
   const bitError = () => fail('unsupported', `WAV files with ${bits} bits a sample in this coding are not supported.`);
   switch (tag) {
     case 1:
       if (bytesPerSample < 1 || bytesPerSample > 4 || bits > bytesPerSample * 8) return bitError();
-      return ok({ ...common, encoding: bytesPerSample === 1 ? 'unsigned' : 'signed' });
+      return pcm(bytesPerSample === 1 ? 'unsigned' : 'signed');
     case 3:
-      return bytesPerSample === 4 || bytesPerSample === 8 ? ok({ ...common, encoding: 'float' }) : bitError();
+      return bytesPerSample === 4 || bytesPerSample === 8 ? pcm('float') : bitError();
     case 6:
-      return bytesPerSample === 1 ? ok({ ...common, encoding: 'alaw' }) : bitError();
+      return bytesPerSample === 1 ? pcm('alaw') : bitError();
     case 7:
-      return bytesPerSample === 1 ? ok({ ...common, encoding: 'mulaw' }) : bitError();
+      return bytesPerSample === 1 ? pcm('mulaw') : bitError();
     default: {
       const name = FORMAT_NAMES[tag] ?? `a coding (format tag ${tag})`;
       return fail('unsupported', `The WAV file holds ${name}, which is not supported.`);

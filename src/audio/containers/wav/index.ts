@@ -1,11 +1,16 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { hasAscii } from '../../bytes.ts';
 import type { Container, IndexBase } from '../../container.ts';
-import { fail, ok } from '../../result.ts';
-import { readWavHeader } from './header.ts';
-import { monoConverter, type PcmEncoding } from './pcm.ts';
+import { fixedBlocks } from '../../fixed-blocks.ts';
+import { decodeFrames } from '../../frame-stream.ts';
+import { type PcmEncoding, readPcm } from '../../pcm.ts';
+import { type AudioResult, fail, ok } from '../../result.ts';
+import type { DecoderPort } from '../../types.ts';
+import { type Mp3Index, mp3, probeMpeg } from '../mp3/index.ts';
+import { type BlockCodec, type BlockFormat, blockSamples, WARM_UP_BLOCKS } from './block-codecs.ts';
+import { readWavHeader, type WavHeader } from './header.ts';
 
-export interface WavIndex extends IndexBase {
+interface WavPcmIndex extends IndexBase {
   readonly format: 'wav';
   readonly codec: 'pcm';
   readonly encoding: PcmEncoding;
@@ -13,10 +18,24 @@ export interface WavIndex extends IndexBase {
   readonly dataOffset: number;
 }
 
-/** Bytes converted at a time. */
-const READ_BYTES = 1 << 16;
+interface WavBlockIndex extends IndexBase {
+  readonly format: 'wav';
+  readonly codec: BlockCodec;
+  readonly blockBytes: number;
+  readonly bitsPerCodedSample: number;
+  readonly frameSamples: number;
+  readonly dataOffset: number;
+  readonly dataBytes: number;
+}
 
-/** WAV, RF64 and BW64 with uncompressed, A-law or µ-law samples: a sample's place is plain arithmetic. */
+/** MPEG audio in a WAV file is read as the same bytes without the WAV header. */
+type WavMpegIndex = Omit<Mp3Index, 'format'> & { readonly format: 'wav' };
+
+export type WavIndex = WavPcmIndex | WavBlockIndex | WavMpegIndex;
+
+const NO_SAMPLES = fail('no_samples', 'The WAV file has no samples in it.');
+
+/** WAV, RF64 and BW64: uncompressed, A-law, µ-law, ADPCM, GSM 6.10, and MPEG audio. */
 export const wav: Container<WavIndex> = {
   format: 'wav',
   hasMagic: true,
@@ -27,30 +46,65 @@ export const wav: Container<WavIndex> = {
   async probe(reader, startByte) {
     const header = await readWavHeader(reader, startByte);
     if (!header.ok) return header;
-    const { dataBytes, warning, ...format } = header.value;
-    const totalSamples = Math.floor(dataBytes / (format.bytesPerSample * format.channels));
-    if (totalSamples === 0) return fail('no_samples', 'The WAV file has no samples in it.');
-    return ok({
-      format: 'wav',
-      codec: 'pcm',
-      ...format,
-      totalSamples,
-      durationSeconds: totalSamples / format.sampleRateHz,
-      ...(warning === undefined ? {} : { warning }),
-    });
+    const found = await indexOf(reader, header.value);
+    const { warning } = header.value;
+    return found.ok && warning !== undefined ? ok({ ...found.value, warning }) : found;
   },
 
-  async *readMono(reader: BlockReader, index: WavIndex, _decoder, startSample: number) {
-    const frameBytes = index.bytesPerSample * index.channels;
-    const convert = monoConverter(index.encoding, index.bytesPerSample, index.channels);
-    const framesAtOnce = Math.max(1, Math.floor(READ_BYTES / frameBytes));
-    const out = new Float32Array(framesAtOnce);
-    for (let sample = startSample; sample < index.totalSamples; ) {
-      const frames = Math.min(framesAtOnce, index.totalSamples - sample);
-      const bytes = await reader.peek(index.dataOffset + sample * frameBytes, frames * frameBytes);
-      convert(bytes, frames, out);
-      yield out.subarray(0, frames);
-      sample += frames;
+  async *readMono(reader: BlockReader, index: WavIndex, decoders: DecoderPort, startSample: number) {
+    switch (index.codec) {
+      case 'pcm':
+        yield* readPcm(reader, index, startSample);
+        return;
+      case 'mp3':
+      case 'mp2':
+        yield* mp3.readMono(reader, { ...index, format: 'mp3' }, decoders, startSample);
+        return;
+      default: {
+        const timing = { ...index, skipSamples: 0, warmUpFrames: WARM_UP_BLOCKS[index.codec] };
+        yield* decodeFrames(timing, fixedBlocks(reader, index), () => decoders.open(index), startSample);
+      }
     }
   },
 };
+
+async function indexOf(reader: BlockReader, header: WavHeader): Promise<AudioResult<WavIndex>> {
+  const { format, dataOffset, dataBytes } = header;
+  switch (format.kind) {
+    case 'pcm': {
+      const { sampleRateHz, pcm } = format;
+      const totalSamples = Math.floor(dataBytes / (pcm.bytesPerSample * pcm.channels));
+      if (totalSamples === 0) return NO_SAMPLES;
+      const durationSeconds = totalSamples / sampleRateHz;
+      return ok({ format: 'wav', codec: 'pcm', sampleRateHz, ...pcm, totalSamples, durationSeconds, dataOffset });
+    }
+    case 'blocks': {
+      const totalSamples = blockTotal(format.blocks, header);
+      if (totalSamples === 0) return NO_SAMPLES;
+      const durationSeconds = totalSamples / format.blocks.sampleRateHz;
+      const frameSamples = blockSamples(format.blocks, format.blocks.blockBytes);
+      return ok({
+        format: 'wav',
+        ...format.blocks,
+        totalSamples,
+        durationSeconds,
+        frameSamples,
+        dataOffset,
+        dataBytes,
+      });
+    }
+    case 'mpeg': {
+      if (dataBytes === 0) return NO_SAMPLES;
+      const probed = await probeMpeg(reader, dataOffset, dataOffset + dataBytes);
+      return probed.ok ? ok({ ...probed.value, format: 'wav' }) : probed;
+    }
+  }
+}
+
+/** Samples of all blocks; the fact chunk tells where the padding of the last one begins. */
+function blockTotal(format: BlockFormat, { dataBytes, factSamples }: WavHeader): number {
+  const whole = Math.floor(dataBytes / format.blockBytes);
+  const perBlock = blockSamples(format, format.blockBytes);
+  const total = whole * perBlock + blockSamples(format, dataBytes - whole * format.blockBytes);
+  return factSamples !== undefined && factSamples < total && factSamples > total - perBlock ? factSamples : total;
+}

@@ -7,7 +7,7 @@ const ports = audioPorts();
 const base: WavOptions = { sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 };
 
 async function indexOf(file: Uint8Array) {
-  const probed = await probeAudio(memorySource(file));
+  const probed = await probeAudio(memorySource(file), ports.decoder);
   if (!probed.ok) throw new Error(probed.error.message);
   return probed.value;
 }
@@ -119,7 +119,10 @@ describe('sizes in the header', () => {
   it('may be truly 0', async () => {
     const tail = Uint8Array.of(0x4c, 0x49, 0x53, 0x54, 4, 0, 0, 0, 1, 2, 3, 4);
     for (const file of [wavFile(base, new Uint8Array(0)), wavFile({ ...base, tail }, new Uint8Array(0))]) {
-      expect(await probeAudio(memorySource(file))).toMatchObject({ ok: false, error: { kind: 'no_samples' } });
+      expect(await probeAudio(memorySource(file), ports.decoder)).toMatchObject({
+        ok: false,
+        error: { kind: 'no_samples' },
+      });
     }
   });
 
@@ -131,14 +134,17 @@ describe('sizes in the header', () => {
 
 describe('what is refused', () => {
   const reject = async (options: Partial<WavOptions>, kind: string, message: RegExp) => {
-    const probed = await probeAudio(memorySource(wavFile({ ...base, ...options }, new Uint8Array(100))));
+    const probed = await probeAudio(memorySource(wavFile({ ...base, ...options }, new Uint8Array(100))), ports.decoder);
     expect(probed).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
   };
 
   it('names the coding', async () => {
-    await reject({ tag: 2, bits: 4, blockAlign: 256 }, 'unsupported', /Microsoft ADPCM/);
-    await reject({ tag: 17, bits: 4, blockAlign: 256 }, 'unsupported', /IMA ADPCM/);
-    await reject({ tag: 85, bits: 0, blockAlign: 1 }, 'unsupported', /MP3/);
+    await reject({ tag: 2, bits: 4, blockAlign: 256, channels: 8 }, 'unsupported', /Microsoft ADPCM with 8 channels/);
+    await reject({ tag: 17, bits: 2, blockAlign: 256 }, 'unsupported', /IMA ADPCM with 2 bits/);
+    await reject({ tag: 49, bits: 0, blockAlign: 64 }, 'unsupported', /GSM 6\.10 in blocks of 64 bytes/);
+    await reject({ tag: 85, bits: 0, blockAlign: 1 }, 'corrupt', /MP3/);
+    await reject({ tag: 17, bits: 4, blockAlign: 12 }, 'unsupported', /IMA ADPCM in blocks of 12 bytes/);
+    await reject({ tag: 255 }, 'unsupported', /AAC/);
     await reject({ tag: 0x1234 }, 'unsupported', /4660/);
   });
 
@@ -156,7 +162,7 @@ describe('what is refused', () => {
   it('needs a whole header', async () => {
     const header = wavHeader(base, 100);
     for (const length of [12, 20, 30, 36, 40]) {
-      const probed = await probeAudio(memorySource(header.slice(0, length)));
+      const probed = await probeAudio(memorySource(header.slice(0, length)), ports.decoder);
       expect(probed).toMatchObject({ ok: false });
     }
   });

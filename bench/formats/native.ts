@@ -1,0 +1,96 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FormatCase } from './cases.ts';
+
+/** Longest raw decode of ffmpeg taken, bytes. */
+const MAX_OUTPUT_BYTES = 1 << 30;
+
+/** First line of what the tool says of its version; undefined when it is not installed. */
+export function toolVersion(tool: string): string | undefined {
+  try {
+    return execFileSync(tool, ['-version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      .split('\n')[0]
+      .trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a tool is there, whatever it says to a question for help. */
+export function isInstalled(tool: string): boolean {
+  return (
+    (spawnSync(tool, ['--help'], { stdio: 'ignore' }).error as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT'
+  );
+}
+
+const ffmpeg = (...args: readonly string[]): Buffer =>
+  execFileSync('ffmpeg', ['-v', 'error', '-y', ...args], {
+    maxBuffer: MAX_OUTPUT_BYTES,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+
+const floats = (bytes: Buffer): Float32Array =>
+  new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength - (bytes.byteLength % 4)));
+
+/** Speech at the given rate, with channels that differ in loudness and delay, as a WAV file of 24 bits. */
+export function writeSource(path: string, speech: string, seconds: number, rateHz: number, channels: number): void {
+  const mono = floats(
+    ffmpeg('-i', speech, '-t', String(seconds), '-ar', String(rateHz), '-ac', '1', '-f', 'f32le', '-'),
+  );
+  const interleaved = new Float32Array(mono.length * channels);
+  for (let c = 0; c < channels; c++) {
+    for (let i = 37 * c; i < mono.length; i++) interleaved[i * channels + c] = mono[i - 37 * c] * 0.9 ** c;
+  }
+  const raw = `${path}.f32`;
+  writeFileSync(raw, Buffer.from(interleaved.buffer));
+  ffmpeg('-f', 'f32le', '-ar', String(rateHz), '-ac', String(channels), '-i', raw, '-c:a', 'pcm_s24le', path);
+  rmSync(raw);
+}
+
+/** Codes the source; the path of the file. */
+export function encode(folder: string, source: string, { tool, encode, extension }: FormatCase): string {
+  const path = join(folder, `coded.${extension}`);
+  if (!tool) ffmpeg('-i', source, ...encode, path);
+  else {
+    const files: Readonly<Record<string, string>> = { IN: source, OUT: path };
+    execFileSync(
+      tool,
+      encode.map((argument) => files[argument] ?? argument),
+      { stdio: 'ignore' },
+    );
+  }
+  return path;
+}
+
+/** ffmpeg decodes layer II in 16 bits unless told otherwise. */
+function decoderOf(path: string): readonly string[] {
+  const entry = ['-v', 'error', '-select_streams', 'a:0', '-show_entries', 'stream=codec_name', '-of', 'csv=p=0', path];
+  return execFileSync('ffprobe', entry, { encoding: 'utf8' }).trim().split('\n')[0] === 'mp2'
+    ? ['-c:a', 'mp2float']
+    : [];
+}
+
+/** What ffmpeg decodes a file to: the mean of its channels at its own rate. */
+export function decodeNative(path: string): {
+  readonly mono: Float32Array;
+  readonly rateHz: number;
+  readonly channels: number;
+} {
+  const folder = mkdtempSync(join(tmpdir(), 'rollcall-native-'));
+  const wav = join(folder, 'native.wav');
+  ffmpeg(...decoderOf(path), '-i', path, '-vn', '-c:a', 'pcm_f32le', '-rf64', 'never', wav);
+  const bytes = readFileSync(wav);
+  rmSync(folder, { recursive: true });
+  const channels = bytes.readUInt16LE(22);
+  const data = bytes.indexOf('data', 36, 'latin1') + 8;
+  const interleaved = floats(bytes.subarray(data));
+  const mono = new Float32Array(Math.floor(interleaved.length / channels));
+  for (let i = 0; i < mono.length; i++) {
+    let sum = 0;
+    for (let c = 0; c < channels; c++) sum += interleaved[i * channels + c];
+    mono[i] = sum / channels;
+  }
+  return { mono, rateHz: bytes.readUInt32LE(24), channels };
+}

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  audioPorts,
+  concat,
+  memorySource,
+  random,
+  readRange,
+  readSourceRate,
+  worstDifference,
+} from '../../../../test/helpers/audio.ts';
+import { id3v1, id3v2 } from '../../../../test/helpers/mp3-frames.ts';
+import { outputSampleCount, probeAudio } from '../../index.ts';
+import { adtsFrameBytesAt, adtsLockAt } from './header.ts';
+import type { AdtsIndex } from './index.ts';
+
+const ports = audioPorts();
+const fixture = (name: string) =>
+  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
+const mono = fixture('adts-aac-16000-mono.aac');
+
+async function indexOf(file: Uint8Array): Promise<AdtsIndex> {
+  const probed = await probeAudio(memorySource(file), ports.decoder);
+  if (!probed.ok) throw new Error(probed.error.message);
+  if (probed.value.format !== 'adts') throw new Error(`not ADTS but ${probed.value.format}`);
+  return probed.value;
+}
+
+function framesOf(file: Uint8Array): Uint8Array[] {
+  const frames: Uint8Array[] = [];
+  for (let at = 0; at < file.length; ) {
+    const length = adtsFrameBytesAt(file, at, adtsLockAt(file, 0));
+    frames.push(file.slice(at, at + length));
+    at += length;
+  }
+  return frames;
+}
+
+describe('length and rate', () => {
+  it('are those of the sound: bandwidth extension doubles what the header says', async () => {
+    expect(await indexOf(mono)).toMatchObject({ codec: 'aac', sampleRateHz: 16000, channels: 1, frameSamples: 1024 });
+    const he = fixture('adts-heaac-44100-mono.aac');
+    const frames = framesOf(he).length;
+    expect(await indexOf(he)).toMatchObject({ sampleRateHz: 44100, frameSamples: 2048, totalSamples: frames * 2048 });
+  });
+
+  it('leave tags out', async () => {
+    const { totalSamples } = await indexOf(mono);
+    expect(await indexOf(concat(id3v2(500), mono, id3v1()))).toMatchObject({ totalSamples });
+    expect((await indexOf(concat(id3v2(500), mono, id3v1()))).warning).toBeUndefined();
+  });
+});
+
+it('any part of a long file is the same wherever it is read from', async () => {
+  // A minute: decoders start anew inside; noise stands in for bands of the first one, the second has bandwidth extension.
+  for (const [name, repeats] of [
+    ['adts-aac-8000-mono.aac', 12],
+    ['adts-heaac-32000-stereo.aac', 15],
+    ['adts-heaacv2-44100-stereo.aac', 15],
+  ] as const) {
+    const file = concat(...Array.from({ length: repeats }, () => fixture(name)));
+    const index = await indexOf(file);
+    const count = outputSampleCount(index);
+    expect(count).toBeGreaterThan(55 * 16000);
+    const whole = await readRange(file, index, ports, 0, count);
+    const next = random(count);
+    for (const start of [
+      320_000 - 5,
+      320_000,
+      640_001,
+      ...Array.from({ length: 5 }, () => Math.floor(next() * count)),
+    ]) {
+      const end = Math.min(count, start + 9000);
+      expect(worstDifference(await readRange(file, index, ports, start, end), whole.slice(start, end))).toBe(0);
+    }
+  }
+});
+
+describe('damage', () => {
+  it('between frames is left out, with a warning', async () => {
+    const frames = framesOf(mono);
+    const file = concat(...frames.slice(0, 20), new Uint8Array(777), ...frames.slice(20));
+    const index = await indexOf(file);
+    expect(index).toMatchObject({
+      totalSamples: frames.length * 1024,
+      warning: '777 bytes inside the AAC file are damaged and were left out.',
+    });
+    expect(await readSourceRate(file, index, ports)).toHaveLength(index.totalSamples);
+  });
+
+  it('inside a frame costs no time', async () => {
+    const frames = framesOf(mono);
+    frames[10].fill(0xaa, 9);
+    const file = concat(...frames);
+    const index = await indexOf(file);
+    const samples = await readSourceRate(file, index, ports);
+    const clean = await readSourceRate(mono, await indexOf(mono), ports);
+    expect(samples).toHaveLength(clean.length);
+    expect(worstDifference(samples.slice(0, 10 * 1024), clean.slice(0, 10 * 1024))).toBe(0);
+  });
+
+  it('at the end: the cut frame is left out, with a warning', async () => {
+    const frames = framesOf(mono);
+    const index = await indexOf(mono.slice(0, mono.length - 3));
+    expect(index).toMatchObject({
+      totalSamples: (frames.length - 1) * 1024,
+      warning: expect.stringMatching(/ends before/),
+    });
+  });
+});
+
+describe('what is refused', () => {
+  it('several blocks in a frame, and frames that hold nothing known', async () => {
+    const frames = framesOf(mono);
+    const blocks = concat(...frames.map((frame) => frame.map((byte, i) => (i === 6 ? byte | 1 : byte))));
+    expect(await probeAudio(memorySource(blocks), ports.decoder)).toMatchObject({
+      ok: false,
+      error: { kind: 'unsupported', message: expect.stringMatching(/several blocks/) },
+    });
+    const empty = concat(...frames.map((frame) => frame.slice().fill(0xff, 7)));
+    expect(await probeAudio(memorySource(empty), ports.decoder)).toMatchObject({ ok: false });
+  });
+});

@@ -1,0 +1,131 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { ascii, hasAscii, u16be, u32be } from '../../bytes.ts';
+import { shapeFault } from '../../limits.ts';
+import type { PcmLayout } from '../../pcm.ts';
+import { type AudioResult, fail, ok } from '../../result.ts';
+
+/** How the samples are coded. */
+export type AiffFormat =
+  | { readonly kind: 'pcm'; readonly sampleRateHz: number; readonly pcm: PcmLayout }
+  /** IMA ADPCM of QuickTime: packets of 34 bytes a channel. */
+  | { readonly kind: 'ima4'; readonly sampleRateHz: number; readonly channels: number };
+
+export interface AiffHeader {
+  readonly format: AiffFormat;
+  readonly dataOffset: number;
+  /** Bytes of sound that are really there. */
+  readonly dataBytes: number;
+  readonly warning?: string;
+}
+
+/** Chunks walked; real files have fewer than ten. */
+const MAX_CHUNKS = 1000;
+
+const DAMAGED = fail('corrupt', 'The header of the AIFF file is damaged.');
+
+/** AIFF and AIFF-C: finds the format and where the samples are. The two chunks may come in either order. */
+export async function readAiffHeader(reader: BlockReader, startByte: number): Promise<AudioResult<AiffHeader>> {
+  const isCompressed = hasAscii(await reader.peek(startByte, 12), 8, 'AIFC');
+  let format: AiffFormat | undefined;
+  let sound: { readonly dataOffset: number; readonly declared: number | undefined } | undefined;
+  let offset = startByte + 12;
+  for (let count = 0; count < MAX_CHUNKS && !(format && sound); count++) {
+    const head = await reader.peek(offset, 8);
+    if (head.length < 8) break;
+    const size = u32be(head, 4);
+    const body = offset + 8;
+    if (hasAscii(head, 0, 'COMM')) {
+      const bytes = await reader.peek(body, Math.min(size, 22));
+      const parsed = parseCommon(bytes.subarray(0, size), isCompressed);
+      if (!parsed.ok) return parsed;
+      format = parsed.value;
+    } else if (hasAscii(head, 0, 'SSND')) {
+      const bytes = await reader.peek(body, 8);
+      if (bytes.length < 8) break;
+      const skipped = 8 + u32be(bytes, 0);
+      // Writers to a pipe cannot know the size and leave 0; with nothing in it, it is 8.
+      sound = { dataOffset: body + skipped, declared: size === 0 ? undefined : Math.max(0, size - skipped) };
+    }
+    offset = body + size + (size & 1);
+  }
+  if (!format) return DAMAGED;
+  if (!sound) return fail('no_samples', 'The AIFF file has no samples in it.');
+  const { dataOffset, declared } = sound;
+  const available = Math.max(0, reader.sizeBytes - dataOffset);
+  if (declared !== undefined && declared <= available) return ok({ format, dataOffset, dataBytes: declared });
+  const warning = declared === undefined || declared >= STREAMED_FROM ? STREAMED_WARNING : TRUNCATED_WARNING;
+  return ok({ format, dataOffset, dataBytes: available, warning });
+}
+
+/** Sizes from here on are written by those that do not know. */
+const STREAMED_FROM = 0x7fff0000;
+const STREAMED_WARNING =
+  'The header of the AIFF file does not say how long the recording is; everything up to the end of the file was used.';
+const TRUNCATED_WARNING = 'The AIFF file ends before its header says; the part that is there was used.';
+
+function parseCommon(bytes: Uint8Array, isCompressed: boolean): AudioResult<AiffFormat> {
+  if (bytes.length < (isCompressed ? 22 : 18)) return DAMAGED;
+  const channels = u16be(bytes, 0);
+  const bits = u16be(bytes, 6);
+  const sampleRateHz = Math.round(extendedFloat(bytes, 8));
+  const fault = shapeFault('AIFF', sampleRateHz, channels);
+  if (fault) return fault;
+  const type = isCompressed ? ascii(bytes, 18, 22) : 'NONE';
+  if (type === 'ima4') {
+    return channels <= 2
+      ? ok({ kind: 'ima4', sampleRateHz, channels })
+      : fail('unsupported', `AIFF files that hold IMA ADPCM with ${channels} channels are not supported.`);
+  }
+  const sample = sampleOf(type, bits);
+  if (sample === undefined) {
+    const printable = type.replace(/[^\x20-\x7e]/g, '?').trim();
+    return fail('unsupported', `The AIFF file holds a coding ('${printable}') that is not supported.`);
+  }
+  if (sample.bytesPerSample < 1 || sample.bytesPerSample > (sample.encoding === 'float' ? 8 : 4)) {
+    return fail('unsupported', `AIFF files with ${bits} bits a sample are not supported.`);
+  }
+  return ok({ kind: 'pcm', sampleRateHz, pcm: { ...sample, channels } });
+}
+
+/** The sample format of a compression type; samples of odd widths stand on the left of the next whole byte. */
+function sampleOf(type: string, bits: number): Omit<PcmLayout, 'channels'> | undefined {
+  const whole = Math.ceil(bits / 8);
+  switch (type) {
+    case 'NONE':
+    case 'twos':
+      return { encoding: 'signed', bytesPerSample: whole, isBigEndian: true };
+    case 'sowt':
+      return { encoding: 'signed', bytesPerSample: whole };
+    case 'in24':
+      return { encoding: 'signed', bytesPerSample: 3, isBigEndian: true };
+    case 'in32':
+      return { encoding: 'signed', bytesPerSample: 4, isBigEndian: true };
+    case '42ni':
+      return { encoding: 'signed', bytesPerSample: 3 };
+    case '23ni':
+      return { encoding: 'signed', bytesPerSample: 4 };
+    case 'raw ':
+      return bits <= 8 ? { encoding: 'unsigned', bytesPerSample: 1 } : undefined;
+    case 'fl32':
+    case 'FL32':
+      return { encoding: 'float', bytesPerSample: 4, isBigEndian: true };
+    case 'fl64':
+    case 'FL64':
+      return { encoding: 'float', bytesPerSample: 8, isBigEndian: true };
+    case 'alaw':
+    case 'ALAW':
+      return { encoding: 'alaw', bytesPerSample: 1 };
+    case 'ulaw':
+    case 'ULAW':
+      return { encoding: 'mulaw', bytesPerSample: 1 };
+    default:
+      return undefined;
+  }
+}
+
+/** An 80-bit IEEE extended float. */
+function extendedFloat(bytes: Uint8Array, at: number): number {
+  const exponent = u16be(bytes, at) & 0x7fff;
+  const mantissa = u32be(bytes, at + 2) * 2 ** 32 + u32be(bytes, at + 6);
+  return (bytes[at] & 0x80 ? -1 : 1) * mantissa * 2 ** (exponent - 16383 - 63);
+}

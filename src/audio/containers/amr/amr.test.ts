@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  audioPorts,
+  concat,
+  memorySource,
+  readRange,
+  readSourceRate,
+  worstDifference,
+} from '../../../../test/helpers/audio.ts';
+import { type AudioIndex, outputSampleCount, probeAudio } from '../../index.ts';
+
+const ports = audioPorts();
+const fixture = (name: string) =>
+  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
+const nb = fixture('amr-nb-8000-mono.amr');
+const wb = fixture('amr-wb-16000-mono.amr');
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probeAudio(memorySource(file), ports.decoder);
+  if (!probed.ok) throw new Error(probed.error.message);
+  return probed.value;
+}
+
+/** Types of the frames of an AMR file: 7 is 12.2 kbit/s, 8 comfort noise, 15 nothing sent. */
+function frameTypes(file: Uint8Array): number[] {
+  const types: number[] = [];
+  for (let at = 6; at < file.length; at += types.at(-1) === 7 ? 32 : types.at(-1) === 8 ? 6 : 1)
+    types.push(file[at] >> 3);
+  return types;
+}
+
+const isSilent = (samples: Float32Array) => samples.every((value) => value === 0);
+
+describe('frames without speech', () => {
+  it('keep the clock: comfort noise and what was not sent are silence', async () => {
+    const file = fixture('amr-nb-dtx-8000-mono.amr');
+    const index = await indexOf(file);
+    const types = frameTypes(file);
+    expect(index).toMatchObject({
+      format: 'amr',
+      codec: 'amr-nb',
+      sampleRateHz: 8000,
+      totalSamples: types.length * 160,
+    });
+    expect(index.warning).toBeUndefined();
+    const samples = await readSourceRate(file, index, ports);
+    expect(samples).toHaveLength(index.totalSamples);
+    const silent = types.map((_, i) => isSilent(samples.slice(i * 160, (i + 1) * 160)));
+    expect(silent).toEqual(types.map((type) => type === 8 || type === 15));
+    expect(silent.filter(Boolean).length).toBeGreaterThan(10);
+  });
+
+  it('of AMR-WB: comfort noise, lost speech, nothing sent', async () => {
+    const noise = new Uint8Array(6);
+    noise[0] = (9 << 3) | 4;
+    const cut = 9 + 33 * 100;
+    const file = concat(wb.slice(0, cut), noise, Uint8Array.of((14 << 3) | 4, (15 << 3) | 4), wb.slice(cut));
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ codec: 'amr-wb', sampleRateHz: 16000, totalSamples: 253 * 320 });
+    const samples = await readSourceRate(file, index, ports);
+    expect(isSilent(samples.slice(100 * 320, 103 * 320))).toBe(true);
+    expect(isSilent(samples.slice(103 * 320, 104 * 320))).toBe(false);
+  });
+});
+
+it('any part of a long file is the same wherever it is read from', async () => {
+  for (const [file, magic] of [
+    [nb, 6],
+    [wb, 9],
+  ] as const) {
+    const long = concat(file, ...Array.from({ length: 11 }, () => file.slice(magic)));
+    const index = await indexOf(long);
+    const count = outputSampleCount(index);
+    expect(count).toBe(60 * 16000);
+    const whole = await readRange(long, index, ports, 0, count);
+    for (const start of [100, 319_990, 320_000, 500_123, 700_000]) {
+      const part = await readRange(long, index, ports, start, start + 5000);
+      expect(worstDifference(part, whole.slice(start, start + 5000))).toBe(0);
+    }
+  }
+});
+
+describe('damage', () => {
+  it('is skipped up to the next chain of frames, with a warning', async () => {
+    const file = concat(nb.slice(0, 6 + 32 * 50), new Uint8Array(500).fill(0xff), nb.slice(6 + 32 * 50));
+    expect(await indexOf(file)).toMatchObject({
+      totalSamples: 250 * 160,
+      warning: '500 bytes inside the AMR file are damaged and were left out.',
+    });
+  });
+
+  it('at the end: the cut frame is left out, with a warning', async () => {
+    expect(await indexOf(wb.slice(0, wb.length - 1))).toMatchObject({
+      totalSamples: 249 * 320,
+      warning: expect.stringMatching(/AMR-WB file ends before/),
+    });
+  });
+});
+
+it('several channels, and files without a frame, are refused', async () => {
+  for (const [text, kind] of [
+    ['#!AMR_MC1.0\n', 'unsupported'],
+    ['#!AMR-WB_MC1.0\n', 'unsupported'],
+    ['#!AMR\n', 'no_samples'],
+    ['#!AMR-WB\n', 'no_samples'],
+  ]) {
+    const probed = await probeAudio(memorySource(new Uint8Array(Buffer.from(text))), ports.decoder);
+    expect(probed).toMatchObject({ ok: false, error: { kind } });
+  }
+});

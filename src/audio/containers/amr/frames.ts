@@ -1,0 +1,45 @@
+import type { FrameSyntax } from '../../frame-walker.ts';
+
+/** The two codecs of the AMR family (RFC 4867 §5: files of one channel). */
+export type AmrCodec = 'amr-nb' | 'amr-wb';
+
+export interface AmrFamily {
+  readonly codec: AmrCodec;
+  readonly name: string;
+  readonly magic: string;
+  readonly sampleRateHz: number;
+  /** 20 ms. */
+  readonly frameSamples: number;
+  /** Frame length by frame type, header included; 0 for types that do not exist. Comfort noise and lost frames are among them. */
+  readonly frameBytes: readonly number[];
+}
+
+export const AMR_FAMILIES: readonly AmrFamily[] = [
+  {
+    codec: 'amr-nb',
+    name: 'AMR',
+    magic: '#!AMR\n',
+    sampleRateHz: 8000,
+    frameSamples: 160,
+    frameBytes: [13, 14, 16, 18, 20, 21, 27, 32, 6, 7, 6, 6, 0, 0, 0, 1],
+  },
+  {
+    codec: 'amr-wb',
+    name: 'AMR-WB',
+    magic: '#!AMR-WB\n',
+    sampleRateHz: 16000,
+    frameSamples: 320,
+    frameBytes: [18, 24, 33, 37, 41, 47, 51, 59, 61, 6, 0, 0, 0, 0, 1, 1],
+  },
+];
+
+export const familyOf = (codec: AmrCodec): AmrFamily =>
+  AMR_FAMILIES[0].codec === codec ? AMR_FAMILIES[0] : AMR_FAMILIES[1];
+
+/** A header has 1 bit that is 0, 4 bits of type, 1 of quality, and 2 that are 0: a chain must be long to prove anything. */
+export const amrSyntax = ({ frameBytes }: AmrFamily): FrameSyntax => ({
+  headerBytes: 1,
+  maxFrameBytes: 61,
+  chain: 12,
+  frameBytesAt: (bytes, at) => (bytes[at] & 0x83 ? 0 : frameBytes[bytes[at] >> 3]),
+});

@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type CafOptions, cafFile } from '../../../../test/helpers/apple-audio.ts';
+import {
+  audioPorts,
+  concat,
+  memorySource,
+  random,
+  readRange,
+  readSourceRate,
+  worstDifference,
+} from '../../../../test/helpers/audio.ts';
+import { type AudioIndex, outputSampleCount, probeAudio } from '../../index.ts';
+import { adtsFrameBytesAt, adtsLockAt } from '../adts/header.ts';
+import { parseAacCookie, parseAlacCookie } from './cookie.ts';
+
+const ports = audioPorts();
+const fixture = (name: string) =>
+  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probeAudio(memorySource(file), ports.decoder);
+  if (!probed.ok) throw new Error(probed.error.message);
+  return probed.value;
+}
+
+const samplesOf = async (options: CafOptions, data: ArrayLike<number>) => {
+  const file = cafFile(options, data);
+  return [...(await readSourceRate(file, await indexOf(file), ports))];
+};
+
+/** The packets of an ADTS file without their headers, and the cookie that says what these said. */
+function fromAdts(adts: Uint8Array, repeats: number) {
+  const packets: Uint8Array[] = [];
+  for (let at = 0; at < adts.length; ) {
+    const length = adtsFrameBytesAt(adts, at, adtsLockAt(adts, 0));
+    packets.push(adts.slice(at + (adts[at + 1] & 1 ? 7 : 9), at + length));
+    at += length;
+  }
+  const rateIndex = (adts[2] >> 2) & 15;
+  const channels = ((adts[2] & 1) << 2) | (adts[3] >> 6);
+  const config = [(((adts[2] >> 6) + 1) << 3) | (rateIndex >> 1), ((rateIndex & 1) << 7) | (channels << 3)];
+  const decoderConfig = [0x40, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, config.length, ...config];
+  const cookie = [
+    3,
+    0x80,
+    0x80,
+    0x80,
+    3 + 2 + decoderConfig.length,
+    0,
+    0,
+    0,
+    4,
+    decoderConfig.length,
+    ...decoderConfig,
+  ];
+  const all = Array.from({ length: repeats }, () => packets).flat();
+  return { cookie, lengths: all.map(({ length }) => length), data: concat(...all), packets: packets.length };
+}
+
+describe('uncompressed samples', () => {
+  it.each<[string, CafOptions, number[], number[]]>([
+    ['16 bits, big-endian', {}, [0x40, 0, 0xc0, 0], [0.5, -0.5]],
+    ['16 bits, little-endian', { flags: 2 }, [0, 0x40], [0.5]],
+    ['8 bits', { bytesPerPacket: 1 }, [0xc0], [-0.5]],
+    ['24 bits', { bytesPerPacket: 3 }, [0xc0, 0, 0], [-0.5]],
+    ['float', { bytesPerPacket: 4, flags: 1 }, [0x3f, 0, 0, 0], [0.5]],
+    ['double, little-endian', { bytesPerPacket: 8, flags: 3 }, [0, 0, 0, 0, 0, 0, 0xe0, 0x3f], [0.5]],
+    ['alaw', { formatId: 'alaw', bytesPerPacket: 1 }, [0xd5], [8 / 32768]],
+    ['two channels: their mean', { channels: 2, bytesPerPacket: 4 }, [0x40, 0, 0xc0, 0, 0x40, 0, 0, 0], [0, 0.25]],
+  ])('%s', async (_name, options, data, expected) => {
+    expect(await samplesOf(options, data)).toEqual(expected);
+  });
+
+  it('of unknown length, or cut off: what is there, with a warning', async () => {
+    for (const declaredBytes of [-1, 9999]) {
+      expect(await indexOf(cafFile({ declaredBytes }, new Uint8Array(201)))).toMatchObject({
+        totalSamples: 100,
+        warning: expect.any(String),
+      });
+    }
+  });
+});
+
+describe('packets with a table', () => {
+  // 30 s, so that a decoder starts anew in between.
+  const { cookie, lengths, data, packets } = fromAdts(fixture('adts-aac-16000-mono.aac'), 8);
+  const base: CafOptions = { formatId: 'aac ', bytesPerPacket: 0, framesPerPacket: 1024, cookie };
+
+  it('AAC: priming is cut, valid frames count, wherever the table stands', async () => {
+    const total = lengths.length * 1024;
+    for (const isTableLast of [false, true]) {
+      const table = { lengths, validFrames: total - 2112 - 500, primingFrames: 2112 };
+      const file = cafFile({ ...base, packets: table, isTableLast }, data);
+      const index = await indexOf(file);
+      expect(index).toMatchObject({ codec: 'aac', sampleRateHz: 16000, totalSamples: total - 2612 });
+      const plain = cafFile({ ...base, packets: { lengths, validFrames: 0 } }, data);
+      const all = await readSourceRate(plain, await indexOf(plain), ports);
+      expect(all).toHaveLength(total);
+      const samples = await readSourceRate(file, index, ports);
+      expect(worstDifference(samples, all.slice(2112, total - 500))).toBe(0);
+      const direct = fixture('adts-aac-16000-mono.aac');
+      const expected = await readSourceRate(direct, await indexOf(direct), ports);
+      expect(worstDifference(all.slice(0, packets * 1024), expected)).toBe(0);
+    }
+  });
+
+  it('AAC: any part is the same wherever it is read from', async () => {
+    const file = cafFile({ ...base, packets: { lengths, validFrames: 0 } }, data);
+    const index = await indexOf(file);
+    const count = outputSampleCount(index);
+    const whole = await readRange(file, index, ports, 0, count);
+    const next = random(5);
+    for (let i = 0; i < 8; i++) {
+      const start = Math.floor(next() * (count - 2000));
+      const part = await readRange(file, index, ports, start, start + 2000);
+      expect(worstDifference(part, whole.slice(start, start + 2000))).toBe(0);
+    }
+  });
+
+  it('HE-AAC has the rate of the decoder', async () => {
+    const he = fromAdts(fixture('adts-heaac-44100-mono.aac'), 1);
+    const options: CafOptions = { ...base, rateHz: 22050, cookie: he.cookie };
+    const file = cafFile(
+      { ...options, packets: { lengths: he.lengths, validFrames: 40_000, primingFrames: 1000 } },
+      he.data,
+    );
+    expect(await indexOf(file)).toMatchObject({ sampleRateHz: 44100, totalSamples: 80_000, skipSamples: 2000 });
+  });
+
+  it('a table that promises more than the data hold: what is there, with a warning', async () => {
+    const file = cafFile({ ...base, packets: { lengths, validFrames: 0 } }, data.slice(0, data.length >> 1));
+    expect(await indexOf(file)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
+  });
+
+  it('without table or cookie is refused', async () => {
+    const good = { lengths, validFrames: 0 };
+    for (const options of [
+      base,
+      { ...base, cookie: undefined, packets: good },
+      { ...base, cookie: [1, 2], packets: good },
+    ]) {
+      expect(await probeAudio(memorySource(cafFile(options, data)), ports.decoder)).toMatchObject({
+        ok: false,
+        error: { kind: 'corrupt' },
+      });
+    }
+  });
+});
+
+describe('cookies', () => {
+  it('of ALAC, bare or in the atoms of QuickTime', () => {
+    const config = Uint8Array.from([
+      0, 0, 16, 0, 0, 16, 40, 10, 14, 2, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xac, 0x44,
+    ]);
+    const alac = concat(Buffer.from('\0\0\0\x24alac\0\0\0\0'), config);
+    const wrapped = concat(Buffer.from('\0\0\0\x0cfrmaalac'), alac);
+    for (const cookie of [config, alac, wrapped]) {
+      expect(parseAlacCookie(cookie)).toMatchObject({
+        frameSamples: 4096,
+        channels: 2,
+        bitsPerSample: 16,
+        extraData: alac,
+      });
+    }
+    expect(parseAlacCookie(config.slice(1))).toBeUndefined();
+    expect(parseAlacCookie(config.map((byte, i) => (i === 9 ? 9 : byte)))).toBeUndefined();
+    expect(parseAlacCookie(config.map((byte, i) => (i === 0 ? 9 : byte)))).toBeUndefined();
+  });
+
+  it('of AAC, with all optional fields', () => {
+    const specific = [5, 2, 0x14, 0x08];
+    const decoder = [4, 13 + specific.length, ...Array(13).fill(7), ...specific];
+    expect(parseAacCookie(Uint8Array.from([3, 30, 0, 0, 0xe0, 9, 9, 3, 1, 1, 1, 9, 9, ...decoder]))).toEqual(
+      Uint8Array.of(0x14, 0x08),
+    );
+    expect(parseAacCookie(Uint8Array.from([3, 30, 0, 0, 0, 4, 13]))).toBeUndefined();
+    expect(parseAacCookie(new Uint8Array(0))).toBeUndefined();
+  });
+});
+
+it('what is refused is named', async () => {
+  for (const [options, message] of [
+    [{ formatId: 'opus' }, /'opus'/],
+    [{ bytesPerPacket: 5 }, /'lpcm'/],
+    [{ formatId: 'ima4', channels: 4 }, /'ima4'/],
+    [{ rateHz: Number.NaN }, /NaN Hz/],
+    [{ channels: 0 }, /0 channels/],
+  ] as const) {
+    expect(await probeAudio(memorySource(cafFile(options, new Uint8Array(100))), ports.decoder)).toMatchObject({
+      ok: false,
+      error: { kind: 'unsupported', message: expect.stringMatching(message) },
+    });
+  }
+});

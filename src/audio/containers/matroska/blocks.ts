@@ -1,0 +1,153 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { MAX_PACKET_BYTES, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
+import { type Element, intOf, MAX_HEADER_BYTES, parseElement, uintOf } from './ebml.ts';
+import * as id from './ids.ts';
+import { laceSizes, MAX_LACE_BYTES } from './lacing.ts';
+
+export interface BlockWalk {
+  /** Undefined for the blocks of all tracks. */
+  readonly trackNumber: number | undefined;
+  readonly nsPerTick: number;
+  /** Bytes that every packet begins with and that were left out, hexadecimal in JSON: as numbers. */
+  readonly prefix: readonly number[];
+}
+
+/** Packets of one run. */
+const MAX_RUN = 512;
+/** How far behind a damaged place the next cluster is looked for. */
+const MAX_SEARCH_BYTES = 64 << 20;
+/** Track number, time, flags, and then the sizes of laced packets. */
+const BLOCK_HEADER_BYTES = 12;
+
+interface Found {
+  readonly packets: readonly RawPacket[];
+  readonly paddingNs: number;
+}
+
+/**
+ * The packets of a track from the cluster at `from` on. Clusters are stepped into whatever size they state, so that those of live
+ * recordings, which state none, need nothing more. Behind damage it goes on at the next cluster.
+ */
+export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number): PacketWalk {
+  let position = from;
+  let clusterTicks = 0;
+  let entry: number | undefined;
+  let packets: RawPacket[] = [];
+  while (position < reader.sizeBytes) {
+    const element = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
+    if (element?.id === id.CLUSTER) {
+      if (packets.length > 0) yield { packets };
+      packets = [];
+      entry = position;
+      clusterTicks = 0;
+      position = element.bodyStart;
+      continue;
+    }
+    if (element?.size === undefined || !isKnown(element.id)) {
+      if (element?.id === id.SEGMENT || element?.id === id.EBML) break;
+      const found = await findCluster(reader, position + 1);
+      if (found === undefined) break;
+      position = found;
+      continue;
+    }
+    const { size } = element;
+    position = element.bodyStart + size;
+    if (element.id === id.TIMESTAMP) clusterTicks = uintOf((await reader.peek(element.bodyStart, 8)).subarray(0, size));
+    else if (element.id === id.SIMPLE_BLOCK || element.id === id.BLOCK_GROUP) {
+      // A block that the file cuts off.
+      if (position > reader.sizeBytes) break;
+      const found =
+        element.id === id.SIMPLE_BLOCK
+          ? { packets: await readBlock(reader, walk, clusterTicks, element), paddingNs: 0 }
+          : await readGroup(reader, walk, clusterTicks, element);
+      for (const packet of found.packets) {
+        packets.push(entry === undefined ? packet : { ...packet, entry });
+        entry = undefined;
+      }
+      const hasPadding = found.paddingNs > 0 && found.packets.length > 0;
+      if (packets.length < MAX_RUN && !hasPadding) continue;
+      yield { packets, paddingSeconds: hasPadding ? found.paddingNs / 1e9 : 0 };
+      packets = [];
+    }
+  }
+  if (packets.length > 0) yield { packets };
+}
+
+const isKnown = (elementId: number): boolean =>
+  elementId === id.TIMESTAMP ||
+  elementId === id.SIMPLE_BLOCK ||
+  elementId === id.BLOCK_GROUP ||
+  id.PASSED_OVER.has(elementId);
+
+async function readGroup(reader: BlockReader, walk: BlockWalk, clusterTicks: number, group: Element): Promise<Found> {
+  let packets: readonly RawPacket[] = [];
+  let paddingNs = 0;
+  const end = group.bodyStart + (group.size ?? 0);
+  for (let position = group.bodyStart, count = 0; position < end && count < 32; count++) {
+    const element = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
+    if (element?.size === undefined || element.bodyStart + element.size > end) break;
+    position = element.bodyStart + element.size;
+    if (element.id === id.BLOCK) packets = await readBlock(reader, walk, clusterTicks, element);
+    else if (element.id === id.DISCARD_PADDING) {
+      paddingNs = intOf((await reader.peek(element.bodyStart, element.size)).subarray(0, Math.min(8, element.size)));
+    }
+  }
+  return { packets, paddingNs };
+}
+
+/** The packets of one block, if it is the track's. */
+async function readBlock(
+  reader: BlockReader,
+  walk: BlockWalk,
+  clusterTicks: number,
+  { bodyStart, size = 0 }: Element,
+): Promise<readonly RawPacket[]> {
+  const view = await reader.peek(bodyStart, Math.min(size, BLOCK_HEADER_BYTES));
+  const numberBytes = Math.clz32(view[0] ?? 0) - 23;
+  const headerBytes = numberBytes + 3;
+  if (numberBytes > 4 || headerBytes > size || headerBytes > view.length) return [];
+  const trackNumber = uintOf(view.subarray(0, numberBytes)) - 2 ** (7 * numberBytes);
+  if (walk.trackNumber !== undefined && trackNumber !== walk.trackNumber) return [];
+  const ticks = clusterTicks + (((view[numberBytes] << 24) | (view[numberBytes + 1] << 16)) >> 16);
+  const lacing = (view[numberBytes + 2] >> 1) & 3;
+  const seconds = (ticks * walk.nsPerTick) / 1e9;
+  const start = bodyStart + headerBytes;
+  const bytes = size - headerBytes;
+  if (lacing === 0) return [await packetAt(reader, walk, start, bytes, seconds)];
+  const head = await reader.peek(start, Math.min(bytes, MAX_LACE_BYTES));
+  const laces = laceSizes(head, lacing, bytes);
+  const packets: RawPacket[] = [];
+  let offset = start + laces.headerBytes;
+  for (const length of laces.sizes) {
+    packets.push(await packetAt(reader, walk, offset, length, packets.length === 0 ? seconds : undefined));
+    offset += length;
+  }
+  return packets;
+}
+
+async function packetAt(
+  reader: BlockReader,
+  { prefix }: BlockWalk,
+  offset: number,
+  length: number,
+  seconds: number | undefined,
+): Promise<RawPacket> {
+  if (prefix.length === 0 || length > MAX_PACKET_BYTES) return { offset, length, seconds };
+  const bytes = new Uint8Array(prefix.length + length);
+  bytes.set(prefix);
+  bytes.set((await reader.peek(offset, length)).subarray(0, length), prefix.length);
+  return { offset, length: bytes.length, bytes, seconds };
+}
+
+/** The next place that looks like the start of a cluster. */
+async function findCluster(reader: BlockReader, from: number): Promise<number | undefined> {
+  const until = Math.min(reader.sizeBytes, from + MAX_SEARCH_BYTES);
+  for (let position = from; position + MAX_HEADER_BYTES <= until; ) {
+    const view = await reader.peek(position, MAX_HEADER_BYTES);
+    for (let at = view.indexOf(0x1f); at >= 0 && at + 4 <= view.length; at = view.indexOf(0x1f, at + 1)) {
+      if (view[at + 1] === 0x43 && view[at + 2] === 0xb6 && view[at + 3] === 0x75) return position + at;
+    }
+    position += Math.max(1, view.length - 3);
+  }
+  return undefined;
+}

@@ -1,0 +1,138 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { ascii, fromHex } from '../../bytes.ts';
+import type { Container } from '../../container.ts';
+import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
+import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
+import { type PlayedRange, probeTrack } from '../../packets/probe-track.ts';
+import { readPackets } from '../../packets/read.ts';
+import { MAX_GAP_SECONDS, type Scan } from '../../packets/scan.ts';
+import { type AudioResult, fail, ok } from '../../result.ts';
+import { type BlockWalk, walkBlocks } from './blocks.ts';
+import { codecOfTrack } from './codec.ts';
+import { elementsIn, elementsOf, readBody, uintOf } from './ebml.ts';
+import * as id from './ids.ts';
+import { type MatroskaTrack, parseTracks } from './tracks.ts';
+
+export interface MatroskaIndex extends PacketIndex {
+  readonly format: 'matroska';
+  readonly walk: BlockWalk;
+}
+
+const WHERE = 'The Matroska file';
+/** Private data with pictures in it is the longest part of a header. */
+const MAX_HEADER_PART_BYTES = 4 << 20;
+const DEFAULT_NS_PER_TICK = 1_000_000;
+/** Blocks looked at to see which track begins first. */
+const FIRST_BLOCKS = 64;
+
+/** Matroska and WebM; of a video its sound. */
+export const matroska: Container<MatroskaIndex> = {
+  format: 'matroska',
+  hasMagic: true,
+
+  detect: (head) => head[0] === 0x1a && head[1] === 0x45 && head[2] === 0xdf && head[3] === 0xa3,
+
+  async probe(reader, startByte, decoders) {
+    const header = await readHeader(reader, startByte);
+    if (!header.ok) return header;
+    const { audio, trackCount, nsPerTick, firstCluster, isCut } = header.value;
+    const track = audio.find(({ isEnabled, isDefault }) => isEnabled && isDefault) ?? audio[0];
+    if (!track) {
+      return trackCount === 0
+        ? fail('corrupt', `${WHERE} has no tracks in it.`)
+        : fail('no_samples', `${WHERE} has no audio track.`);
+    }
+    const { encoding } = track;
+    if (encoding.kind === 'encrypted') return fail('unsupported', `${WHERE} is encrypted (DRM), so it cannot be read.`);
+    if (encoding.kind === 'compressed') {
+      return fail('unsupported', `${WHERE} has compressed packets in its audio track, which is not supported.`);
+    }
+    const codec = codecOfTrack(track);
+    if (!codec.ok) return codec;
+    const prefix = encoding.kind === 'stripped' ? [...encoding.prefix] : [];
+    const walk: BlockWalk = { trackNumber: track.number, nsPerTick, prefix };
+    const firstSeconds = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster);
+    const probed = await probeTrack(reader, decoders, {
+      where: WHERE,
+      track: codec.value,
+      walk: () => walkBlocks(reader, walk, firstCluster),
+      played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, firstSeconds),
+      isCut: () => isCut,
+    });
+    return probed.ok ? ok({ format: 'matroska', ...probed.value, walk }) : probed;
+  },
+
+  readMono: (reader, index, decoders, startSample) =>
+    readPackets(reader, index, decoders, startSample, (entry) => walkBlocks(reader, index.walk, entry)),
+};
+
+interface Header {
+  readonly audio: readonly MatroskaTrack[];
+  readonly trackCount: number;
+  readonly nsPerTick: number;
+  readonly firstCluster: number;
+  readonly isCut: boolean;
+}
+
+async function readHeader(reader: BlockReader, startByte: number): Promise<AudioResult<Header>> {
+  const damaged = fail('corrupt', 'The header of the Matroska file is damaged.');
+  for await (const top of elementsOf(reader, startByte, reader.sizeBytes)) {
+    if (top.id === id.EBML) {
+      const fields = [...elementsIn(await readBody(reader, top, 1024))];
+      const docType = fields.find((field) => field.id === id.DOC_TYPE);
+      const name = docType ? ascii(docType.body, 0, 32).replace(/\0.*$/s, '') : 'matroska';
+      if (name !== 'matroska' && name !== 'webm') {
+        return fail(
+          'unsupported',
+          `The file is an EBML file of the kind "${name.replace(/[^\x20-\x7e]/g, '?')}", which is not supported.`,
+        );
+      }
+    }
+    if (top.id !== id.SEGMENT) continue;
+    const end = top.bodyStart + (top.size ?? 0);
+    let tracks: ReturnType<typeof parseTracks> | undefined;
+    let nsPerTick = DEFAULT_NS_PER_TICK;
+    let firstCluster: number | undefined;
+    for await (const part of elementsOf(reader, top.bodyStart, reader.sizeBytes)) {
+      if (part.id === id.INFO) {
+        for (const field of elementsIn(await readBody(reader, part, MAX_HEADER_PART_BYTES))) {
+          if (field.id === id.TIMESTAMP_SCALE) nsPerTick = uintOf(field.body) || DEFAULT_NS_PER_TICK;
+        }
+      } else if (part.id === id.TRACKS) tracks ??= parseTracks(await readBody(reader, part, MAX_HEADER_PART_BYTES));
+      else if (part.id === id.CLUSTER) firstCluster ??= part.start;
+      if (tracks && firstCluster !== undefined) break;
+    }
+    if (!tracks) return damaged;
+    if (firstCluster === undefined) return fail('no_samples', `${WHERE} has no samples in it.`);
+    return ok({ ...tracks, nsPerTick, firstCluster, isCut: end > reader.sizeBytes });
+  }
+  return damaged;
+}
+
+/** Time of the earliest of the first blocks, of whatever track: where players begin. */
+async function firstTime(reader: BlockReader, walk: BlockWalk, firstCluster: number): Promise<number> {
+  let first = Number.POSITIVE_INFINITY;
+  for await (const run of walkBlocks(reader, walk, firstCluster)) {
+    for (const { seconds } of run.packets.slice(0, FIRST_BLOCKS))
+      if (seconds !== undefined) first = Math.min(first, seconds);
+    break;
+  }
+  return first;
+}
+
+function playedRange(
+  track: MatroskaTrack,
+  codec: TrackCodec,
+  scan: Scan,
+  rateHz: number,
+  firstSeconds: number,
+): PlayedRange {
+  // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
+  const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
+  const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
+  const lateSeconds = Math.max(0, (scan.firstSeconds ?? 0) - firstSeconds);
+  const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
+  const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;
+  const padding = Math.min(Math.max(0, scan.endPadding), rateHz);
+  return { startPosition: delay - lead, heardFrom: delay, endPosition: scan.endPosition - padding };
+}

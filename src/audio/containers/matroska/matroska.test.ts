@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import {
+  audioPorts,
+  concat,
+  memorySource,
+  random,
+  readRange,
+  readSourceRate,
+  worstDifference,
+} from '../../../../test/helpers/audio.ts';
+import { block, cluster, element, matroskaHeader, text } from '../../../../test/helpers/matroska.ts';
+import { type AudioIndex, outputSampleCount, probeAudio } from '../../index.ts';
+import { laceSizes } from './lacing.ts';
+
+const ports = audioPorts();
+const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probe(file);
+  if (!probed.ok) throw new Error(probed.error.message);
+  return JSON.parse(JSON.stringify(probed.value));
+}
+
+/** 8-bit samples whose values tell their place: 100 a block, at 1 kHz 0.1 s. */
+const ramp = (first: number, count = 100) => Uint8Array.from({ length: count }, (_, i) => 129 + ((first + i) % 97));
+const levels = (samples: Float32Array) => Array.from(samples, (value) => Math.round(value * 128));
+const placeOf = (sample: number) => 1 + (sample % 97);
+
+/** Blocks of 0.1 s, ten to a cluster, at the times that `timeOf` gives them. */
+function recording(blocks: number, timeOf = (i: number) => 100 * i): Uint8Array {
+  const clusters: Uint8Array[] = [];
+  for (let first = 0; first < blocks; first += 10) {
+    const start = timeOf(first);
+    const inside = Array.from({ length: Math.min(10, blocks - first) }, (_, i) =>
+      block(timeOf(first + i) - start, ramp(100 * (first + i))),
+    );
+    clusters.push(cluster(start, ...inside));
+  }
+  return concat(matroskaHeader(), ...clusters);
+}
+
+describe('times', () => {
+  it('count the samples, whatever the rounding of the times', async () => {
+    const jitter = random(5);
+    const file = recording(50, (i) => Math.round(100 * i + (i === 0 ? 0 : 40 * (jitter() - 0.5))));
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ format: 'matroska', codec: 'pcm', sampleRateHz: 1000, totalSamples: 5000 });
+    const samples = levels(await readSourceRate(file, index, ports));
+    expect(samples.every((value, i) => value === placeOf(i))).toBe(true);
+  });
+
+  it('a pause is silence of its length, wherever reading begins', async () => {
+    const file = recording(1500, (i) => 100 * i + (i >= 700 ? 20_000 : 0));
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(170_000);
+    expect(index.warning).toMatch(/20\.0 s in all, were taken as silence\.$/);
+    const whole = await readSourceRate(file, index, ports);
+    const values = levels(whole);
+    expect(values.slice(70_000, 90_000).every((value) => value === 0)).toBe(true);
+    expect(
+      values.every((value, i) => (i >= 70_000 && i < 90_000) || value === placeOf(i < 70_000 ? i : i - 20_000)),
+    ).toBe(true);
+    for (const start of [0, 1, 29_999, 30_250, 69_990, 70_000, 80_123, 90_000, 120_300, 169_999]) {
+      const part = await readSourceRate(file, index, ports, start);
+      expect(worstDifference(part, whole.subarray(start))).toBe(0);
+    }
+    const count = outputSampleCount(index);
+    const all = await readRange(file, index, ports, 0, count);
+    const next = random(11);
+    for (let i = 0; i < 8; i++) {
+      const start = Math.floor(next() * (count - 2000));
+      expect(
+        worstDifference(await readRange(file, index, ports, start, start + 2000), all.subarray(start, start + 2000)),
+      ).toBe(0);
+    }
+  });
+
+  it('a jump of hours is another clock, and no pause', async () => {
+    const index = await indexOf(recording(100, (i) => 100 * i + (i >= 50 ? 9_000_000 : 0)));
+    expect(index.totalSamples).toBe(10_000);
+    expect(index.warning).toMatch(/^The times of the packets jump/);
+  });
+
+  it('sound that begins after the pictures has silence in front', async () => {
+    const first = cluster(0, block(0, new Uint8Array(50), 2), block(700, ramp(0)), block(800, ramp(100)));
+    const file = concat(matroskaHeader(), first);
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(900);
+    const values = levels(await readSourceRate(file, index, ports));
+    expect(values.slice(0, 700).every((value) => value === 0)).toBe(true);
+    expect(values[700]).toBe(placeOf(0));
+  });
+
+  it('a recording whose clock does not begin at 0 begins at its first packet', async () => {
+    expect((await indexOf(recording(20, (i) => 50_000_000 + 100 * i))).totalSamples).toBe(2000);
+  });
+});
+
+describe('damage', () => {
+  it('behind bytes that are no elements it goes on at the next cluster', async () => {
+    const rubbish = Uint8Array.from({ length: 3000 }, (_, i) => (i * 7) & 0x7f & ~0x10);
+    const [one, two] = [cluster(0, block(0, ramp(0))), cluster(300, block(0, ramp(300)))];
+    const index = await indexOf(concat(matroskaHeader(), one, rubbish, two));
+    expect(index.totalSamples).toBe(400);
+  });
+
+  it('a file that is cut off is used up to there', async () => {
+    const whole = recording(40);
+    const index = await indexOf(whole.slice(0, whole.length - 150));
+    expect(index.totalSamples).toBe(3800);
+  });
+});
+
+describe('refused', () => {
+  const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
+    expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
+  const sound = cluster(0, block(0, ramp(0)));
+
+  it('a file without sound', async () => {
+    await refused(concat(matroskaHeader({ type: 1 }), sound), 'no_samples', /has no audio track\.$/);
+    await refused(matroskaHeader(), 'no_samples', /no samples/);
+  });
+
+  it.each([
+    ['A_DTS', /audio in DTS,/],
+    ['A_TRUEHD', /Dolby TrueHD/],
+    ['A_SOMETHING', /a coding called "A_SOMETHING"/],
+  ])('%s', (codecId, message) => refused(concat(matroskaHeader({ codecId }), sound), 'unsupported', message));
+
+  it('encrypted packets', async () => {
+    const extra = element(0x6d80, element(0x6240, element(0x5035, text(0x47e2, 'key'))));
+    await refused(concat(matroskaHeader({ extra }), sound), 'unsupported', /encrypted/);
+  });
+
+  it('a header that is none, and another kind of EBML', async () => {
+    await refused(concat(matroskaHeader().slice(0, 60), new Uint8Array(500)), 'corrupt', /header/);
+    await refused(element(0x1a45dfa3, text(0x4282, 'other')), 'unsupported', /"other"/);
+  });
+});
+
+describe('sizes of packets that share a block', () => {
+  it('are read in all three ways', () => {
+    expect(laceSizes(Uint8Array.of(2, 255, 10, 4), 1, 4 + 265 + 4 + 31)).toEqual({
+      sizes: [265, 4, 31],
+      headerBytes: 4,
+    });
+    expect(laceSizes(Uint8Array.of(2), 2, 31)).toEqual({ sizes: [10, 10, 10], headerBytes: 1 });
+    // 800, then 300 less, then 100 more.
+    const ebml = Uint8Array.of(3, 0x43, 0x20, 0x5e, 0xd3, 0x60, 0x63);
+    expect(laceSizes(ebml, 3, 7 + 800 + 500 + 600 + 7)).toEqual({ sizes: [800, 500, 600, 7], headerBytes: 7 });
+  });
+
+  it('that do not fit give no packets', () => {
+    for (const lacing of [1, 2, 3]) expect(laceSizes(Uint8Array.of(9, 200, 200), lacing, 20).sizes).toEqual([]);
+  });
+});

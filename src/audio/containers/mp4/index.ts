@@ -1,0 +1,156 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { ascii, fromHex } from '../../bytes.ts';
+import type { Container } from '../../container.ts';
+import { parseOpusHead } from '../../packets/opus.ts';
+import type { PacketIndex, PacketWalk, TrackCodec } from '../../packets/packet.ts';
+import { type PlayedRange, probeTrack } from '../../packets/probe-track.ts';
+import { readPackets } from '../../packets/read.ts';
+import type { Scan } from '../../packets/scan.ts';
+import { type AudioResult, fail, ok } from '../../result.ts';
+import type { DecoderPort } from '../../types.ts';
+import { type Box, boxesOf } from './boxes.ts';
+import type { GaplessComment } from './edits.ts';
+import { type FragmentWalk, walkFragments } from './fragments.ts';
+import { type Movie, type Mp4Track, readMovie } from './movie.ts';
+import { codecOfEntry } from './sample-entry.ts';
+import { type SampleWalk, walkSamples } from './sample-table.ts';
+
+/** How the packets of the track are found: by tables, or fragment by fragment. */
+type TrackWalk =
+  | { readonly kind: 'samples'; readonly samples: SampleWalk }
+  | { readonly kind: 'fragments'; readonly fragments: FragmentWalk; readonly firstByte: number };
+
+export interface Mp4Index extends PacketIndex {
+  readonly format: 'mp4';
+  readonly walk: TrackWalk;
+}
+
+/** Boxes that a file of this family begins with: names of its own, and words that may stand in a text. */
+const FIRST_BOXES = new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'sidx']);
+const FIRST_WORDS = new Set(['free', 'skip', 'wide', 'pnot']);
+
+/** Padding behind the recording that the times of the packets may state. */
+const MAX_PADDING_SECONDS = 1;
+
+const WHERE = 'The MP4 file';
+
+/** MP4, M4A, QuickTime and 3GP, also in fragments; of a video its sound. */
+export const mp4: Container<Mp4Index> = {
+  format: 'mp4',
+  hasMagic: true,
+
+  detect(head) {
+    const type = ascii(head, 4, 8);
+    // Four letters in front of the word would be a length of more than 512 MB.
+    return FIRST_BOXES.has(type) || (FIRST_WORDS.has(type) && head[0] < 0x20);
+  },
+
+  async probe(reader, startByte, decoders) {
+    const found = await findMovie(reader, startByte);
+    if (!found.ok) return found;
+    const { movie, end } = found.value;
+    const track = movie.audio.find(({ isEnabled }) => isEnabled) ?? movie.audio[0];
+    if (!track) {
+      return movie.trackCount === 0
+        ? fail('corrupt', 'The MP4 file has no tracks in it.')
+        : fail('no_samples', 'The MP4 file has no audio track.');
+    }
+    return probeMovie(reader, decoders, movie, track, end);
+  },
+
+  readMono: (reader, index, decoders, startSample) =>
+    readPackets(reader, index, decoders, startSample, (entry) => walkTrack(reader, index.walk, entry)),
+};
+
+function walkTrack(reader: BlockReader, walk: TrackWalk, entry: number): PacketWalk {
+  return walk.kind === 'samples'
+    ? walkSamples(reader, walk.samples, entry)
+    : walkFragments(reader, walk.fragments, entry);
+}
+
+async function findMovie(reader: BlockReader, startByte: number): Promise<AudioResult<{ movie: Movie; end: number }>> {
+  let last: Box | undefined;
+  for await (const box of boxesOf(reader, startByte, reader.sizeBytes)) {
+    last = box;
+    if (box.type === 'moof') {
+      return fail('corrupt', 'The MP4 file is a fragment without its header (moov), so it cannot be read.');
+    }
+    if (box.type !== 'moov') continue;
+    if (box.isCut) break;
+    return ok({ movie: await readMovie(reader, box), end: box.end });
+  }
+  const why = last?.isCut ? 'the end of the file is missing' : 'the recording was not finished';
+  return fail('corrupt', `The MP4 file has no index (moov), so it cannot be read; ${why}.`);
+}
+
+async function probeMovie(
+  reader: BlockReader,
+  decoders: DecoderPort,
+  movie: Movie,
+  track: Mp4Track,
+  movieEnd: number,
+): Promise<AudioResult<Mp4Index>> {
+  const codec = codecOfEntry(track.sampleEntry);
+  if (!codec.ok) return codec;
+  const walk = walkOf(
+    movie,
+    track,
+    movieEnd,
+    codec.value.pcm ? codec.value.pcm.bytesPerSample * codec.value.channels : 0,
+  );
+  if (!walk) return fail('corrupt', 'The MP4 file lacks the tables of its audio track.');
+  const start = walk.kind === 'fragments' ? walk.firstByte : 0;
+  const probed = await probeTrack(reader, decoders, {
+    where: WHERE,
+    track: codec.value,
+    walk: () => walkTrack(reader, walk, start),
+    played: (scan, rateHz) => playedRange(movie, track, codec.value, scan, rateHz),
+    isCut: (scan) => walk.kind === 'samples' && countOf(walk.samples, scan) < walk.samples.tables.sizes.count,
+    warnings: track.edit?.hasCuts ? ['The edits of the MP4 file leave parts out; they were read all the same.'] : [],
+  });
+  return probed.ok ? ok({ format: 'mp4', ...probed.value, walk }) : probed;
+}
+
+function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: number): TrackWalk | undefined {
+  const { tables, timescale, id } = track;
+  if (movie.isFragmented && (!tables || tables.sizes.count === 0)) {
+    const defaults = movie.defaults.get(id) ?? { duration: 0, size: 0 };
+    return { kind: 'fragments', fragments: { trackId: id, timescale, defaults }, firstByte: movieEnd };
+  }
+  if (!tables) return undefined;
+  // Uncompressed sound has an entry of one constant size for each sample frame; some writers say 1 byte.
+  const pcmFrameBytes = tables.sizes.constant > 0 ? frameBytes : 0;
+  return { kind: 'samples', samples: { tables, timescale, pcmFrameBytes } };
+}
+
+const countOf = (walk: SampleWalk, scan: Scan): number => (walk.pcmFrameBytes > 0 ? scan.endPosition : scan.packets);
+
+/** The recording by the edit list; else by iTunes' comment, else by Opus' own header; else all that is there. */
+function playedRange(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, rateHz: number): PlayedRange {
+  const { edit, timescale } = track;
+  // A last packet that lasts less than it decodes to ends in padding.
+  const mediaEnd = scan.endPosition - Math.max(0, Math.min(scan.endPadding, MAX_PADDING_SECONDS * rateHz));
+  if (!edit) {
+    const played = movie.gapless && gaplessRange(movie.gapless, scan.endPosition);
+    if (played) return played;
+    const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
+    return { startPosition: preSkip ?? 0, heardFrom: preSkip ?? 0, endPosition: mediaEnd };
+  }
+  const mediaStart = timescale > 0 ? Math.round((edit.mediaTime * rateHz) / timescale) : 0;
+  const startPosition = mediaStart - Math.round(edit.delaySeconds * rateHz);
+  const editEnd = mediaStart + Math.round(edit.durationSeconds * rateHz);
+  // The edit is rounded to the clock of the movie, often 1 ms; the media knows its end to the sample.
+  const isRounding = Math.abs(editEnd - mediaEnd) <= edit.tickSeconds * rateHz;
+  const isWhole = edit.durationSeconds === 0 || isRounding || editEnd > mediaEnd;
+  return { startPosition, heardFrom: mediaStart, endPosition: isWhole ? mediaEnd : editEnd };
+}
+
+/** What the comment says, if it is about as many samples as there are. */
+function gaplessRange(comment: GaplessComment, endPosition: number): PlayedRange | undefined {
+  const { delaySamples, paddingSamples, recordingSamples } = comment;
+  const counted = delaySamples + recordingSamples + paddingSamples;
+  const scale = [1, 2].find((factor) => counted * factor === endPosition);
+  if (scale === undefined) return undefined;
+  const startPosition = delaySamples * scale;
+  return { startPosition, heardFrom: startPosition, endPosition: startPosition + recordingSamples * scale };
+}

@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { find, formatFixture, patched } from '../../../../test/helpers/bytes.ts';
+import { type AudioIndex, probeAudio } from '../../index.ts';
+import { parseEdits, parseGaplessComment } from './edits.ts';
+
+const ports = audioPorts();
+const front = formatFixture('mp4-aac-16000-mono.m4a');
+const behind = formatFixture('mp4-aac-44100-stereo.m4a');
+const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
+const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probe(file);
+  if (!probed.ok) throw new Error(probed.error.message);
+  return JSON.parse(JSON.stringify(probed.value));
+}
+
+const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
+  expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
+
+const u32 = (...values: number[]) => {
+  const bytes = new Uint8Array(4 * values.length);
+  for (const [i, value] of values.entries()) new DataView(bytes.buffer).setUint32(4 * i, value);
+  return bytes;
+};
+const box = (type: string, ...parts: Uint8Array[]) => {
+  const body = concat(...parts);
+  return concat(u32(8 + body.length), new TextEncoder().encode(type), body);
+};
+
+describe('length and start', () => {
+  it.each([
+    ['AAC: the edit list cuts the encoder delay and the padding', 'mp4-aac-44100-stereo.m4a', 44100, 88_200],
+    ['index in front', 'mp4-aac-16000-mono.m4a', 16000, 64_000],
+    ['Opus', 'mp4-opus-stereo.mp4', 48000, 144_000],
+    ['MP3', 'mp4-mp3-44100-mono.mp4', 44100, 132_300],
+    ['HE-AAC: twice the rate of its core, by edit list', 'mp4-heaac-44100-mono.m4a', 44100, 176_400],
+    ['HE-AAC: by the comment of iTunes', 'mp4-heaac-itunes-32000-stereo.m4a', 32000, 128_000],
+    ['HE-AAC v2', 'mp4-heaacv2-44100-stereo.m4a', 44100, 176_400],
+    ['sound of a video', 'mp4-video-aac-44100-mono.mp4', 44100, 88_200],
+    ['AMR in 3GP', 'mp4-amr-nb-8000-mono.3gp', 8000, 40_000],
+    ['fragments', 'mp4-fragments-aac-48000-stereo.mp4', 48000, 97_024],
+  ])('%s', async (_name, file, sampleRateHz, totalSamples) => {
+    expect(await indexOf(formatFixture(file))).toMatchObject({ format: 'mp4', sampleRateHz, totalSamples });
+  });
+
+  it('HE-AAC that the header does not announce', async () => {
+    const index = await indexOf(formatFixture('mp4-heaac-implicit-44100-mono.m4a'));
+    expect(index).toMatchObject({ sampleRateHz: 44100, track: { sampleRateHz: 22050 } });
+    expect(index.durationSeconds).toBeGreaterThan(4);
+  });
+
+  it('an empty edit in front is silence', async () => {
+    const plain = await indexOf(behind);
+    const file = withEdits(behind, [500, 0xffffffff], [2000, 1024]);
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(plain.totalSamples + 22_050);
+    const [late, early] = [await readSourceRate(file, index, ports), await readSourceRate(behind, plain, ports)];
+    expect(late.subarray(0, 22_050).every((value) => value === 0)).toBe(true);
+    expect(worstDifference(late.subarray(22_050), early)).toBe(0);
+  });
+
+  it('an edit may end before the media', async () => {
+    expect((await indexOf(withEdits(behind, [1250, 1024]))).totalSamples).toBe(1.25 * 44100);
+  });
+
+  it('edits that leave something out are not made, and said', async () => {
+    const index = await indexOf(withEdits(behind, [500, 1024], [500, 60_000]));
+    expect(index.totalSamples).toBe(88_200);
+    expect(index.warning).toMatch(/edits .* leave parts out/);
+  });
+});
+
+/** The file with another edit list: pairs of duration in ms and media time. */
+function withEdits(file: Uint8Array, ...entries: (readonly [number, number])[]): Uint8Array {
+  const at = find(file, 'edts') - 4;
+  const oldBytes = new DataView(file.buffer, file.byteOffset).getUint32(at);
+  const list = box('elst', u32(0, entries.length), ...entries.map(([ms, time]) => u32(ms, time, 0x10000)));
+  const edts = box('edts', list);
+  // Behind the data, so that no offset moves; the boxes around it grow.
+  const out = concat(file.subarray(0, at), edts, file.subarray(at + oldBytes));
+  for (const type of ['moov', 'trak']) {
+    const view = new DataView(out.buffer, out.byteOffset);
+    const place = find(out, type) - 4;
+    view.setUint32(place, view.getUint32(place) + edts.length - oldBytes);
+  }
+  return out;
+}
+
+describe('files that are not quite right', () => {
+  it('cut off, with the index in front: what is there is used', async () => {
+    const index = await indexOf(front.slice(0, 10_000));
+    expect(index.warning).toBe('The MP4 file ends before it should; the part that is there was used.');
+    expect(index.totalSamples).toBeGreaterThan(20_000);
+    expect(index.totalSamples).toBeLessThan(64_000);
+  });
+
+  it('cut off, in fragments: whole ones are used', async () => {
+    const index = await indexOf(fragments.slice(0, 15_000));
+    expect(index.totalSamples).toBeGreaterThan(40_000);
+    expect(index.totalSamples).toBeLessThan(97_024);
+  });
+
+  it('a damaged packet is silence, and what follows keeps its time', async () => {
+    const index = await indexOf(front);
+    const file = front.slice();
+    file.fill(0xff, 9000, 9200);
+    const [good, bad] = [await readSourceRate(front, index, ports), await readSourceRate(file, index, ports)];
+    expect(bad).toHaveLength(good.length);
+    expect(worstDifference(bad.subarray(50_000), good.subarray(50_000))).toBeLessThan(0.1);
+  });
+});
+
+describe('refused', () => {
+  it('no index', async () => {
+    await refused(behind.slice(0, 20_000), 'corrupt', /no index \(moov\).*end of the file is missing\.$/);
+    await refused(patched(behind, 'moov', 'free'), 'corrupt', /no index \(moov\).*recording was not finished\.$/);
+    await refused(fragments.slice(find(fragments, 'moof') - 4), 'corrupt', /fragment without its header/);
+  });
+
+  it('no sound', async () => {
+    await refused(patched(front, 'soun', 'vide'), 'no_samples', /no audio track/);
+    await refused(patched(front, 'trak', 'free'), 'corrupt', /no tracks/);
+  });
+
+  it.each(['enca', 'drms'])('encrypted: %s', (type) =>
+    refused(patched(front, 'mp4a', type), 'unsupported', /encrypted \(DRM\)/),
+  );
+
+  it.each([
+    ['dtsc', /audio in DTS,/],
+    ['mlpa', /Dolby TrueHD/],
+    ['ima4', /IMA ADPCM/],
+    ['Zzz?', /a coding called "Zzz\?"/],
+  ])('%s', (type, message) => refused(patched(front, 'mp4a', type), 'unsupported', message));
+
+  it('xHE-AAC', async () => {
+    // Decoder specific information: length, then object type 42 in 11 bits.
+    const config = find(front, '\x05\x80\x80\x80', find(front, 'esds'));
+    const file = front.slice();
+    file.set([0xf9, 0x50], config + 5);
+    await refused(file, 'unsupported', /xHE-AAC/);
+  });
+
+  it('text that has a box name in it is text', () =>
+    refused(new TextEncoder().encode('The free text'), 'not_audio', /text/));
+});
+
+describe('hostile counts', () => {
+  const soon = async (file: Uint8Array) => {
+    const started = performance.now();
+    const heap = process.memoryUsage().heapUsed;
+    await probe(file);
+    expect(performance.now() - started).toBeLessThan(5000);
+    expect(process.memoryUsage().heapUsed - heap).toBeLessThan(300 << 20);
+  };
+
+  it('a run of four billion packets', async () => {
+    const header = fragments.slice(0, find(fragments, 'moof') - 4);
+    const trackId = u32(0x020038, 1, 1024, 1, 0);
+    const run = box('trun', u32(1, 0xffffffff, 100));
+    const moof = box('moof', box('mfhd', u32(0, 1)), box('traf', box('tfhd', trackId), run));
+    await soon(concat(header, ...Array.from({ length: 20 }, () => moof), box('mdat', new Uint8Array(1 << 20))));
+  });
+
+  it('tables of four billion entries', async () => {
+    for (const [type, offset] of [
+      ['stsz', 12],
+      ['stsz', 8],
+      ['stts', 8],
+      ['stts', 12],
+      ['stsc', 8],
+      ['stsc', 16],
+      ['stco', 8],
+    ] as const) {
+      await soon(patched(front, type, [0xff, 0xff, 0xff, 0xff], offset));
+      await soon(patched(front, type, [0, 0, 0, 1], offset));
+    }
+  });
+
+  it('boxes inside boxes without end', () => soon(concat(...Array.from({ length: 50_000 }, () => u32(0, 0x6d6f6f76)))));
+});
+
+it('edit lists of both versions', () => {
+  expect(parseEdits(concat(u32(0, 2), u32(500, 0xffffffff, 0x10000), u32(3000, 1024, 0x10000)), 1000)).toEqual({
+    delaySeconds: 0.5,
+    mediaTime: 1024,
+    durationSeconds: 3,
+    tickSeconds: 0.001,
+    hasCuts: false,
+  });
+  expect(parseEdits(concat(u32(0x01000000, 1), u32(0, 3000, 0, 1024, 0x10000)), 1000)).toMatchObject({
+    mediaTime: 1024,
+  });
+  expect(parseEdits(u32(0, 5), 1000)).toBeUndefined();
+});
+
+it("iTunes' comment", () => {
+  expect(parseGaplessComment(' 00000000 00000840 000001CA 00000000003F31F6 00000000')).toEqual({
+    delaySamples: 0x840,
+    paddingSamples: 0x1ca,
+    recordingSamples: 0x3f31f6,
+  });
+  expect(parseGaplessComment('nothing')).toBeUndefined();
+});

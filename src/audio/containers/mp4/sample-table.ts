@@ -1,0 +1,153 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { u16be, u32be } from '../../bytes.ts';
+import type { PacketWalk, RawPacket } from '../../packets/packet.ts';
+
+interface Table {
+  readonly offset: number;
+  readonly count: number;
+}
+
+/** Where in the file the tables of one track lie (ISO/IEC 14496-12 §8.6, 8.7). Plain JSON. */
+export interface SampleTables {
+  readonly times: Table;
+  readonly runs: Table;
+  readonly sizes: Table & { readonly constant: number; readonly fieldBits: number };
+  readonly chunks: Table & { readonly isLong: boolean };
+}
+
+/** Entries read from a table in one go. */
+const BATCH = 4096;
+/** Packets of one run. */
+const MAX_RUN = 1024;
+/** Sample frames of one packet of uncompressed sound. */
+const PCM_FRAMES = 4096;
+
+export interface SampleWalk {
+  readonly tables: SampleTables;
+  readonly timescale: number;
+  /** Bytes of one sample frame of uncompressed sound, where each is a packet of its own in the tables; else 0. */
+  readonly pcmFrameBytes: number;
+}
+
+/**
+ * The packets of a track from number `from` on, by its tables. Nothing of the tables is kept in memory, so that the length of the recording does
+ * not matter. Ends where a packet is not in the file. Times come only with a walk from the first packet.
+ */
+export async function* walkSamples(reader: BlockReader, walk: SampleWalk, from: number): PacketWalk {
+  const { tables, pcmFrameBytes } = walk;
+  const chunkOffset = chunkOffsets(reader, tables.chunks);
+  const sizeOf = packetSizes(reader, tables.sizes);
+  const times = from === 0 ? new PacketTimes(reader, tables.times, walk.timescale) : undefined;
+  let packet = 0;
+  for await (const { firstChunk, endChunk, perChunk } of chunkRuns(reader, tables)) {
+    const skipped = Math.min(endChunk - firstChunk, Math.max(0, Math.floor((from - packet) / perChunk)));
+    packet += skipped * perChunk;
+    for (let chunk = firstChunk + skipped; chunk < endChunk; chunk++) {
+      let offset = await chunkOffset(chunk);
+      const end = Math.min(packet + perChunk, tables.sizes.count);
+      let packets: RawPacket[] = [];
+      while (packet < end) {
+        const frames = pcmFrameBytes > 0 ? Math.min(PCM_FRAMES, end - packet) : 1;
+        const length = pcmFrameBytes > 0 ? frames * pcmFrameBytes : await sizeOf(packet);
+        if (offset + length > reader.sizeBytes) {
+          if (packets.length > 0) yield { packets };
+          return;
+        }
+        const seconds = await times?.pass(frames);
+        if (packet >= from) packets.push({ offset, length, entry: packet, seconds });
+        packet += frames;
+        offset += length;
+        if (packets.length < MAX_RUN) continue;
+        yield { packets, endSeconds: times?.endSeconds };
+        packets = [];
+      }
+      if (packets.length > 0) yield { packets, endSeconds: times?.endSeconds };
+      if (packet >= tables.sizes.count) return;
+    }
+  }
+}
+
+/** Stretches of chunks (numbers from 0) with equally many packets each. */
+async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables) {
+  let before: { firstChunk: number; perChunk: number } | undefined;
+  for (let i = 0; i <= runs.count; i++) {
+    const view = i < runs.count ? await reader.peek(runs.offset + 12 * i, 12) : undefined;
+    if (view && view.length < 12) return;
+    // Read at once: whoever takes a run uses the reader.
+    const firstChunk = view ? u32be(view, 0) - 1 : chunks.count;
+    const perChunk = view ? u32be(view, 4) : 0;
+    if (before && before.perChunk > 0) {
+      const endChunk = Math.min(firstChunk, chunks.count);
+      if (endChunk > before.firstChunk) yield { ...before, endChunk };
+    }
+    before = { firstChunk: Math.max(0, firstChunk), perChunk };
+  }
+}
+
+/** Fields of a table by their number, read in batches as the numbers rise. */
+function batched(reader: BlockReader, offset: number, count: number, bits: number, read: FieldReader) {
+  let view = new Uint8Array(0);
+  let first = 0;
+  let end = 0;
+  return async (at: number): Promise<number> => {
+    if (at < first || at >= end) {
+      first = at - (at % 2);
+      end = Math.min(first + BATCH, count);
+      const bytes = Math.ceil(((end - first) * bits) / 8);
+      view = (await reader.peek(offset + (first * bits) / 8, bytes)).slice(0, bytes);
+    }
+    return read(view, at - first) || 0;
+  };
+}
+
+type FieldReader = (view: Uint8Array, at: number) => number;
+
+const chunkOffsets = (reader: BlockReader, { offset, count, isLong }: SampleTables['chunks']) =>
+  batched(reader, offset, count, isLong ? 64 : 32, (view, at) =>
+    isLong ? u32be(view, 8 * at) * 2 ** 32 + u32be(view, 8 * at + 4) : u32be(view, 4 * at),
+  );
+
+const SIZE_FIELDS: Readonly<Record<number, FieldReader>> = {
+  4: (view, at) => (at % 2 === 0 ? view[at >> 1] >> 4 : view[at >> 1] & 15),
+  8: (view, at) => view[at],
+  16: (view, at) => u16be(view, 2 * at),
+  32: (view, at) => u32be(view, 4 * at),
+};
+
+function packetSizes(reader: BlockReader, { offset, count, constant, fieldBits }: SampleTables['sizes']) {
+  if (constant > 0) return () => constant;
+  return batched(reader, offset, count, fieldBits, SIZE_FIELDS[fieldBits]);
+}
+
+/** Times of the packets in turn. */
+class PacketTimes {
+  /** Where the last packet ends; undefined behind the end of the table. */
+  endSeconds: number | undefined;
+  #entry = 0;
+  #left = 0;
+  #delta = 0;
+  #ticks = 0;
+
+  constructor(
+    private readonly reader: BlockReader,
+    private readonly table: Table,
+    private readonly timescale: number,
+  ) {}
+
+  /** Start of the next packet; of uncompressed sound one packet has many entries. */
+  async pass(entries: number): Promise<number | undefined> {
+    this.endSeconds = undefined;
+    while (this.#left === 0) {
+      if (this.#entry >= this.table.count || this.timescale <= 0) return undefined;
+      const view = await this.reader.peek(this.table.offset + 8 * this.#entry++, 8);
+      if (view.length < 8) return undefined;
+      this.#left = u32be(view, 0);
+      this.#delta = u32be(view, 4);
+    }
+    const seconds = this.#ticks / this.timescale;
+    this.#ticks += this.#delta * entries;
+    this.#left = Math.max(0, this.#left - entries);
+    this.endSeconds = this.#ticks / this.timescale;
+    return seconds;
+  }
+}

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { formatFixture } from '../../../../test/helpers/bytes.ts';
+import { type AudioIndex, probeAudio } from '../../index.ts';
+import type { MpegTsIndex } from './index.ts';
+
+const ports = audioPorts();
+const PACKET = 188;
+const aac = formatFixture('mpegts-aac-44100-stereo.mpegts');
+const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex & MpegTsIndex> {
+  const probed = await probe(file);
+  if (!probed.ok) throw new Error(probed.error.message);
+  if (probed.value.format !== 'mpeg-ts') throw new Error(`not a transport stream but ${probed.value.format}`);
+  return JSON.parse(JSON.stringify(probed.value));
+}
+
+/** Positions of the packets of a stream. */
+function packetsOf(file: Uint8Array, pid: number): number[] {
+  const found: number[] = [];
+  for (let at = 0; at < file.length; at += PACKET) {
+    if ((((file[at + 1] & 0x1f) << 8) | file[at + 2]) === pid) found.push(at);
+  }
+  return found;
+}
+
+/** The file with all times moved by `seconds`, past the end of their 33 bits if need be. */
+function moved(file: Uint8Array, pid: number, seconds: number): Uint8Array {
+  const out = file.slice();
+  for (const at of packetsOf(file, pid)) {
+    if (!(file[at + 1] & 0x40)) continue;
+    const start = at + 4 + (file[at + 3] & 0x20 ? 1 + file[at + 4] : 0) + 9;
+    const old =
+      ((file[start] >> 1) & 7) * 2 ** 30 +
+      ((file[start + 1] << 22) | ((file[start + 2] >> 1) << 15) | (file[start + 3] << 7) | (file[start + 4] >> 1));
+    const time = (old + seconds * 90_000) % 2 ** 33;
+    const low = time % 2 ** 30;
+    out[start] = 0x21 | (Math.floor(time / 2 ** 30) << 1);
+    out.set([low >> 22, ((low >> 14) & 0xfe) | 1, low >> 7, (low << 1) | 1], start + 1);
+  }
+  return out;
+}
+
+describe('length', () => {
+  it.each([
+    ['mpegts-aac-44100-stereo.mpegts', 'aac', 44100, 90_112],
+    ['mpegts-mp3-44100-mono.mpegts', 'mp3', 44100, 133_632],
+    ['mpegts-mp2-32000-mono.mpegts', 'mp2', 32000, 96_768],
+    ['mpegts-video-aac-44100-mono.mpegts', 'aac', 44100, 90_112],
+    ['mpegts-192-ac3-48000-stereo.m2ts', 'ac3', 48000, 49_152],
+  ])('%s', async (name, codec, sampleRateHz, totalSamples) => {
+    const index = await indexOf(formatFixture(name));
+    expect(index).toMatchObject({ codec, sampleRateHz, totalSamples });
+    expect(index.warning).toBeUndefined();
+  });
+});
+
+describe('times', () => {
+  it('may pass the end of their 33 bits', async () => {
+    const plain = await indexOf(aac);
+    const file = moved(aac, plain.walk.pid, 2 ** 33 / 90_000 - 2);
+    expect(await indexOf(file)).toMatchObject({ totalSamples: plain.totalSamples, gaps: [] });
+    expect((await indexOf(file)).warning).toBeUndefined();
+  });
+
+  it('packets that are lost leave silence, and later sound keeps its time', async () => {
+    const plain = await indexOf(aac);
+    const packets = packetsOf(aac, plain.walk.pid);
+    const [from, to] = [packets[30], packets[60]];
+    const file = concat(aac.subarray(0, from), aac.subarray(to));
+    const index = await indexOf(file);
+    expect(Math.abs(index.totalSamples - plain.totalSamples)).toBeLessThanOrEqual(2);
+    const [good, bad] = [await readSourceRate(aac, plain, ports), await readSourceRate(file, index, ports)];
+    const tail = good.subarray(good.length - 12_000);
+    const shifts = [-1, 0, 1].map((shift) => {
+      const start = bad.length - 12_000 + shift;
+      return tail.slice(10, -10).reduce((sum, value, i) => sum + (value - bad[start + 10 + i]) ** 2, 0);
+    });
+    const power = tail.reduce((sum, value) => sum + value * value, 0);
+    expect(shifts.indexOf(Math.min(...shifts))).toBe(1);
+    expect(shifts[1] / power).toBeLessThan(0.02);
+  });
+});
+
+it('a file may begin inside a packet, and have bytes between packets', async () => {
+  const plain = await indexOf(aac);
+  expect((await indexOf(aac.slice(100))).totalSamples).toBeLessThanOrEqual(plain.totalSamples);
+  const middle = 40 * PACKET;
+  const file = concat(aac.subarray(0, middle), new Uint8Array(77), aac.subarray(middle));
+  const samples = await readSourceRate(file, await indexOf(file), ports);
+  expect(worstDifference(samples, await readSourceRate(aac, plain, ports))).toBe(0);
+});
+
+describe('refused', () => {
+  const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
+    expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
+
+  it('encrypted packets', async () => {
+    const { walk } = await indexOf(aac);
+    const file = aac.slice();
+    for (const at of packetsOf(aac, walk.pid)) file[at + 3] |= 0x80;
+    await refused(file, 'unsupported', /encrypted/);
+  });
+
+  it('a stream without sound, and codings that are not decoded', async () => {
+    const pmt = packetsOf(aac, 0x1000)[0];
+    const typeAt = aac.indexOf(15, pmt + 17);
+    for (const [type, kind, message] of [
+      [2, 'no_samples', /no audio track/],
+      [17, 'unsupported', /LATM/],
+      [130, 'unsupported', /DTS/],
+    ] as const) {
+      const file = aac.slice();
+      for (const at of packetsOf(aac, 0x1000)) file[at + typeAt - pmt] = type;
+      await refused(file, kind, message);
+    }
+  });
+
+  it('a stream without tables', () => {
+    const file = aac.slice();
+    for (const pid of [0, 0x1000]) for (const at of packetsOf(aac, pid)) file[at + 1] = 0x1f;
+    return refused(file, 'corrupt', /no table of its streams/);
+  });
+});

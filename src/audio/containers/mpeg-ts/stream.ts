@@ -1,0 +1,93 @@
+import type { BlockReader } from '../../block-reader.ts';
+import type { PacketWalk, RawPacket } from '../../packets/packet.ts';
+import { FrameBuffer } from './frame-buffer.ts';
+import type { Framing } from './tables.ts';
+import { type TsPacket, tsPackets } from './ts-packets.ts';
+
+export interface TsWalk {
+  readonly stride: number;
+  readonly pid: number;
+  readonly framing: Framing;
+}
+
+const PTS_HZ = 90_000;
+/** PTS count 33 bits. */
+const PTS_WRAP_SECONDS = 2 ** 33 / PTS_HZ;
+/** Frames are looked for when so much is at hand, at the latest. */
+const ENOUGH_BYTES = 1 << 15;
+
+/** What a PES packet begins with (ISO/IEC 13818-1 §2.4.3.6). */
+export interface PesHeader {
+  readonly bytes: number;
+  readonly seconds: number | undefined;
+}
+
+/** The header at the start of a payload; undefined where none is. */
+export function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
+  if (payload.length < 9 || payload[0] !== 0 || payload[1] !== 0 || payload[2] !== 1) return undefined;
+  if (payload[6] >> 6 !== 2) return undefined;
+  const bytes = 9 + payload[8];
+  if (!(payload[7] & 0x80) || payload.length < 14) return { bytes, seconds: undefined };
+  const high = ((payload[9] >> 1) & 7) * 2 ** 30;
+  const low = (payload[10] << 22) | ((payload[11] >> 1) << 15) | (payload[12] << 7) | (payload[13] >> 1);
+  return { bytes, seconds: (high + low) / PTS_HZ };
+}
+
+/** The frames of one stream from the packet at `from` on, which should begin a PES packet. */
+export async function* walkStream(reader: BlockReader, walk: TsWalk, from: number): PacketWalk {
+  const buffer = new FrameBuffer(walk.framing);
+  let counter: number | undefined;
+  let lastSeconds = 0;
+  let wraps = 0;
+  for await (const batch of tsPackets(reader, walk.stride, from)) {
+    const packets: RawPacket[] = [];
+    for (const packet of batch) {
+      if (packet.pid !== walk.pid || packet.isScrambled || packet.counter === counter) continue;
+      if (counter !== undefined && packet.counter !== ((counter + 1) & 15)) buffer.lose();
+      counter = packet.counter;
+      let { payload } = packet;
+      if (packet.isStart) {
+        const header = parsePesHeader(payload);
+        if (!header) continue;
+        buffer.take(packets);
+        let seconds = header.seconds;
+        if (seconds !== undefined) {
+          if (seconds + wraps * PTS_WRAP_SECONDS < lastSeconds - PTS_WRAP_SECONDS / 2) wraps++;
+          seconds += wraps * PTS_WRAP_SECONDS;
+          lastSeconds = seconds;
+        }
+        buffer.mark({ entry: packet.position, seconds });
+        payload = payload.subarray(Math.min(header.bytes, payload.length));
+      }
+      buffer.append(payload);
+      if (buffer.bytes >= ENOUGH_BYTES) buffer.take(packets);
+    }
+    if (packets.length > 0) yield { packets };
+  }
+  const last: RawPacket[] = [];
+  buffer.take(last);
+  if (last.length > 0) yield { packets: last };
+}
+
+/** Earliest time of all streams among the first packets: where players begin. */
+export async function firstTime(
+  reader: BlockReader,
+  stride: number,
+  from: number,
+  pids: ReadonlySet<number>,
+): Promise<{ seconds: number; scrambled: ReadonlySet<number> }> {
+  const scrambled = new Set<number>();
+  let seconds = Number.POSITIVE_INFINITY;
+  for await (const batch of tsPackets(reader, stride, from)) {
+    for (const packet of batch as readonly TsPacket[]) {
+      if (!pids.has(packet.pid)) continue;
+      if (packet.isScrambled) scrambled.add(packet.pid);
+      else if (packet.isStart) seconds = Math.min(seconds, parsePesHeader(packet.payload)?.seconds ?? seconds);
+    }
+    if ((batch.at(-1)?.position ?? 0) > from + FIRST_BYTES) break;
+  }
+  return { seconds, scrambled };
+}
+
+/** Bytes in which every stream should have begun. */
+const FIRST_BYTES = 1 << 20;

@@ -1,0 +1,138 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { ascii, u16be } from '../../bytes.ts';
+import { tsPackets } from './ts-packets.ts';
+
+/** How the sound of one stream is framed. */
+export type Framing = 'adts' | 'mpeg' | 'ac3' | 'eac3';
+
+export interface TsStream {
+  readonly pid: number;
+  /** Undefined for video, subtitles and others. */
+  readonly framing?: Framing;
+  /** Name of a sound coding that is not decoded. */
+  readonly foreign?: string;
+}
+
+/** Bytes looked at for the tables, which come several times a second. */
+const SEARCH_BYTES = 8 << 20;
+const MAX_SECTION_BYTES = 1024;
+const PAT_PID = 0;
+
+/** The streams of the first program with sound, else of the first one; undefined where there are no tables. */
+export async function readProgram(
+  reader: BlockReader,
+  stride: number,
+  from: number,
+): Promise<readonly TsStream[] | undefined> {
+  const sections = new Map<number, Uint8Array>();
+  const programs = new Map<number, readonly TsStream[]>();
+  let pids: readonly number[] = [];
+  const best = () => {
+    const found = pids.map((pid) => programs.get(pid)).filter((streams) => streams !== undefined);
+    return found.find((streams) => streams.some((stream) => stream.framing)) ?? found[0];
+  };
+  for await (const packets of tsPackets(reader, stride, from)) {
+    for (const { pid, isStart, payload } of packets) {
+      if (pid !== PAT_PID && !pids.includes(pid)) continue;
+      const section = joinSection(sections, pid, isStart, payload);
+      if (!section) continue;
+      if (pid === PAT_PID) pids = pids.length > 0 ? pids : programPids(section);
+      else programs.set(pid, streamsOf(section));
+      if (pids.length > 0 && programs.size === pids.length) return best();
+    }
+    if ((packets.at(-1)?.position ?? 0) > from + SEARCH_BYTES) break;
+  }
+  return best();
+}
+
+/** Puts a section together; returned when it is whole. */
+function joinSection(
+  sections: Map<number, Uint8Array>,
+  pid: number,
+  isStart: boolean,
+  payload: Uint8Array,
+): Uint8Array | undefined {
+  const before = isStart ? undefined : sections.get(pid);
+  if (!isStart && !before) return undefined;
+  const part = isStart ? payload.subarray(1 + payload[0]) : payload;
+  const joined = new Uint8Array((before?.length ?? 0) + part.length);
+  if (before) joined.set(before);
+  joined.set(part, before?.length ?? 0);
+  if (joined.length < 3 || joined.length > MAX_SECTION_BYTES + 188) return undefined;
+  const length = 3 + (u16be(joined, 1) & 0xfff);
+  sections.set(pid, joined);
+  if (joined.length < length) return undefined;
+  sections.delete(pid);
+  return joined.subarray(0, length);
+}
+
+const PAT_TABLE = 0;
+const PMT_TABLE = 2;
+const CRC_BYTES = 4;
+
+function programPids(section: Uint8Array): number[] {
+  const pids: number[] = [];
+  if (section[0] !== PAT_TABLE) return pids;
+  for (let at = 8; at + 4 <= section.length - CRC_BYTES; at += 4) {
+    if (u16be(section, at) !== 0) pids.push(u16be(section, at + 2) & 0x1fff);
+  }
+  return [...new Set(pids)];
+}
+
+function streamsOf(section: Uint8Array): TsStream[] {
+  const streams: TsStream[] = [];
+  if (section[0] !== PMT_TABLE || section.length < 12) return streams;
+  for (let at = 12 + (u16be(section, 10) & 0xfff); at + 5 <= section.length - CRC_BYTES; ) {
+    const length = u16be(section, at + 3) & 0xfff;
+    const descriptors = section.subarray(at + 5, at + 5 + length);
+    streams.push({ pid: u16be(section, at + 1) & 0x1fff, ...codingOf(section[at], descriptors) });
+    at += 5 + length;
+  }
+  return streams;
+}
+
+type Coding = Pick<TsStream, 'framing' | 'foreign'>;
+
+/** Sound by its stream type (ISO/IEC 13818-1 table 2-34; ATSC A/52 annex A; ETSI TS 101 154). */
+const TYPES: Readonly<Record<number, Coding>> = {
+  3: { framing: 'mpeg' },
+  4: { framing: 'mpeg' },
+  15: { framing: 'adts' },
+  17: { foreign: 'AAC (LATM)' },
+  128: { foreign: 'uncompressed samples (LPCM)' },
+  129: { framing: 'ac3' },
+  130: { foreign: 'DTS' },
+  131: { foreign: 'Dolby TrueHD' },
+  132: { framing: 'eac3' },
+  133: { foreign: 'DTS-HD' },
+  134: { foreign: 'DTS-HD' },
+  135: { framing: 'eac3' },
+};
+const PRIVATE_DATA = 6;
+
+const REGISTERED: Readonly<Record<string, Coding>> = {
+  'AC-3': { framing: 'ac3' },
+  EAC3: { framing: 'eac3' },
+  Opus: { foreign: 'Opus in a transport stream' },
+  DTS1: { foreign: 'DTS' },
+  DTS2: { foreign: 'DTS' },
+  DTS3: { foreign: 'DTS' },
+  'AC-4': { foreign: 'AC-4' },
+};
+const DESCRIBED: Readonly<Record<number, Coding>> = {
+  106: { framing: 'ac3' },
+  122: { framing: 'eac3' },
+  123: { foreign: 'DTS' },
+  124: { foreign: 'AAC (LATM)' },
+};
+const REGISTRATION = 5;
+
+function codingOf(type: number, descriptors: Uint8Array): Coding {
+  if (type !== PRIVATE_DATA) return TYPES[type] ?? {};
+  for (let at = 0; at + 2 <= descriptors.length; at += 2 + descriptors[at + 1]) {
+    const tag = descriptors[at];
+    const coding = tag === REGISTRATION ? REGISTERED[ascii(descriptors, at + 2, at + 6)] : DESCRIBED[tag];
+    if (coding) return coding;
+  }
+  return {};
+}

@@ -1,0 +1,105 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { hasAscii, toHex, u16be } from '../../bytes.ts';
+import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
+import type { TrackCodec } from '../../packets/packet.ts';
+import { parseVorbisIdentification, parseVorbisModes, vorbisPrivateData } from '../../packets/vorbis.ts';
+import { type AudioResult, fail, ok } from '../../result.ts';
+import { parseStreamInfo, STREAM_INFO_BYTES } from '../flac/stream-info.ts';
+import { PacketAssembler } from './packets.ts';
+import { pagesOf } from './pages.ts';
+
+export interface OggStream {
+  readonly serial: number;
+  readonly codec: TrackCodec;
+  /** First page behind the headers. */
+  readonly firstByte: number;
+}
+
+/** Names for first packets of streams that are not decoded. */
+const OTHERS: readonly (readonly [magic: string, name: string])[] = [
+  ['Speex   ', 'Speex'],
+  ['PCM     ', 'uncompressed samples'],
+  ['CELT    ', 'CELT'],
+];
+
+type Kind = 'vorbis' | 'opus' | 'flac';
+
+interface FirstPacket {
+  readonly serial: number;
+  readonly kind: Kind;
+  readonly bytes: Uint8Array;
+}
+
+/** Pages with headers; a picture in the comments takes many. */
+const MAX_HEADER_PAGES = 1000;
+const MAX_HEADER_PACKETS = 512;
+
+/** Finds the first audio stream that begins at `from`, and reads its headers. */
+export async function readStream(reader: BlockReader, from: number): Promise<AudioResult<OggStream>> {
+  let first: FirstPacket | undefined;
+  let assembler: PacketAssembler | undefined;
+  let other: string | undefined;
+  const headers: Uint8Array[] = [];
+  let pages = 0;
+  for await (const page of pagesOf(reader, from)) {
+    if (++pages > MAX_HEADER_PAGES) break;
+    if (page.isFirst && !first) {
+      const candidate = new PacketAssembler(page.serial);
+      const bytes = (await candidate.add(reader, page))[0]?.bytes ?? new Uint8Array(0);
+      const kind = kindOf(bytes);
+      if (kind) {
+        first = { serial: page.serial, kind, bytes };
+        assembler = candidate;
+      } else other ??= OTHERS.find(([magic]) => hasAscii(bytes, 0, magic))?.[1];
+    } else if (first && assembler && page.serial === first.serial) {
+      const packets = (await assembler.add(reader, page)).map((packet) => packet.bytes ?? new Uint8Array(0));
+      const isAudio = packets.some((packet) => first?.kind === 'flac' && packet[0] === 0xff);
+      headers.push(...packets);
+      const isEnd = isAudio || headers.length >= headerPackets(first);
+      if (isEnd) return finish(first, headers, isAudio ? page.start : page.end);
+    }
+  }
+  if (first) return fail('corrupt', 'The headers of the OGG file are damaged.');
+  return other
+    ? fail('unsupported', `The OGG file holds audio in ${other}, which is not supported.`)
+    : fail('no_samples', 'The OGG file has no audio track that is known.');
+}
+
+function kindOf(packet: Uint8Array): Kind | undefined {
+  if (packet[0] === 1 && hasAscii(packet, 1, 'vorbis')) return 'vorbis';
+  if (hasAscii(packet, 0, 'OpusHead')) return 'opus';
+  if (packet[0] === 0x7f && hasAscii(packet, 1, 'FLAC')) return 'flac';
+  return undefined;
+}
+
+/** Header packets behind the first one. */
+function headerPackets({ kind, bytes }: FirstPacket): number {
+  if (kind === 'opus') return 1;
+  if (kind === 'vorbis') return 2;
+  return (bytes.length < 9 ? 0 : u16be(bytes, 7)) || MAX_HEADER_PACKETS;
+}
+
+function finish(first: FirstPacket, headers: readonly Uint8Array[], firstByte: number): AudioResult<OggStream> {
+  const { serial, kind, bytes } = first;
+  const damaged = fail('corrupt', 'The headers of the OGG file are damaged.');
+  const stream = (sampleRateHz: number, channels: number, extraData: Uint8Array) =>
+    ok({ serial, firstByte, codec: { codec: kind, sampleRateHz, channels, extraData: toHex(extraData) } });
+  switch (kind) {
+    case 'opus': {
+      const head = parseOpusHead(bytes);
+      return head ? stream(OPUS_RATE_HZ, head.channels, bytes) : damaged;
+    }
+    case 'vorbis': {
+      const identification = parseVorbisIdentification(bytes);
+      const data = headers.length >= 2 ? vorbisPrivateData(bytes, headers[1]) : undefined;
+      if (!identification || !data || !parseVorbisModes(data)) return damaged;
+      return stream(identification.sampleRateHz, identification.channels, data);
+    }
+    case 'flac': {
+      const data = bytes.subarray(17, 17 + STREAM_INFO_BYTES);
+      if (data.length < STREAM_INFO_BYTES) return damaged;
+      const info = parseStreamInfo(data);
+      return stream(info.sampleRateHz, info.channels, data);
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { formatFixture, patched } from '../../../../test/helpers/bytes.ts';
+import { type AudioIndex, BlockReader, probeAudio } from '../../index.ts';
+import { type Page, pagesOf } from './pages.ts';
+
+const ports = audioPorts();
+const vorbis = formatFixture('ogg-vorbis-8000-mono.ogg');
+const opus = formatFixture('ogg-opus-stereo.opus');
+const speech = formatFixture('ogg-opus-speech-mono.opus');
+const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probe(file);
+  if (!probed.ok) throw new Error(probed.error.message);
+  return JSON.parse(JSON.stringify(probed.value));
+}
+
+async function pages(file: Uint8Array): Promise<Page[]> {
+  const found: Page[] = [];
+  for await (const page of pagesOf(new BlockReader(memorySource(file)), 0)) found.push(page);
+  return found;
+}
+
+describe('length', () => {
+  it.each([
+    ['ogg-vorbis-44100-stereo.ogg', 44100, 88_200],
+    ['ogg-vorbis-8000-mono.ogg', 8000, 32_000],
+    ['ogg-opus-stereo.opus', 48000, 144_000],
+    ['ogg-opus-speech-mono.opus', 48000, 288_000],
+    ['ogg-flac-16000-mono.oga', 16000, 16_000],
+  ])('%s: by the last page, without what stands in front', async (name, sampleRateHz, totalSamples) => {
+    const index = await indexOf(formatFixture(name));
+    expect(index).toMatchObject({ format: 'ogg', sampleRateHz, totalSamples });
+    expect(index.warning).toBeUndefined();
+  });
+
+  it('cut off: whole pages are used', async () => {
+    const list = await pages(opus);
+    const cut = opus.slice(0, list[list.length - 1].start + 100);
+    const index = await indexOf(cut);
+    expect(index.totalSamples).toBe((list[list.length - 2].granule ?? 0) - 312);
+  });
+});
+
+describe('recordings behind one another', () => {
+  it('are one, each at its own length', async () => {
+    const [first, second] = [await indexOf(opus), await indexOf(speech)];
+    const joined = concat(opus, speech, opus);
+    const index = await indexOf(joined);
+    expect(index.totalSamples).toBe(2 * first.totalSamples + second.totalSamples);
+    const samples = await readSourceRate(joined, index, ports);
+    const parts = [await readSourceRate(opus, first, ports), await readSourceRate(speech, second, ports)];
+    expect(worstDifference(samples.subarray(0, first.totalSamples), parts[0])).toBe(0);
+    const behind = first.totalSamples + second.totalSamples;
+    expect(worstDifference(samples.subarray(first.totalSamples, behind), parts[1])).toBe(0);
+    expect(
+      worstDifference(await readSourceRate(joined, index, ports, behind - 1000), samples.subarray(behind - 1000)),
+    ).toBe(0);
+  });
+
+  it('of another rate are left out, and said', async () => {
+    const index = await indexOf(concat(opus, vorbis));
+    expect(index.totalSamples).toBe(144_000);
+    expect(index.warning).toMatch(/another sample rate and was left out/);
+  });
+});
+
+describe('damage', () => {
+  it('lost pages are silence, and later sound keeps its time', async () => {
+    const list = await pages(speech);
+    const lost = list[3];
+    expect(list.length).toBeGreaterThan(5);
+    const file = concat(speech.subarray(0, lost.start), speech.subarray(lost.end));
+    const [whole, index] = [await indexOf(speech), await indexOf(file)];
+    expect(index.totalSamples).toBe(whole.totalSamples);
+    const [good, bad] = [await readSourceRate(speech, whole, ports), await readSourceRate(file, index, ports)];
+    const from = (lost.granule ?? 0) - 312 + 24_000;
+    let [error, power] = [0, 0];
+    for (let i = from; i < good.length; i++) {
+      error += (good[i] - bad[i]) ** 2;
+      power += good[i] ** 2;
+    }
+    expect(power).toBeGreaterThan(0);
+    expect(error / power).toBeLessThan(0.01);
+  });
+
+  it('bytes between pages are passed over', async () => {
+    const list = await pages(vorbis);
+    const at = list[list.length - 1].start;
+    const file = concat(vorbis.subarray(0, at), new Uint8Array(5000).fill(0x4f), vorbis.subarray(at));
+    expect((await indexOf(file)).totalSamples).toBe(32_000);
+  });
+});
+
+describe('refused', () => {
+  const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
+    expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
+
+  it('Speex, and what is not known', async () => {
+    await refused(patched(opus, 'OpusHead', 'Speex   '), 'unsupported', /audio in Speex/);
+    await refused(patched(opus, 'OpusHead', 'NobodyKn'), 'no_samples', /no audio track/);
+  });
+
+  it('headers without an end, or damaged', async () => {
+    await refused(vorbis.slice(0, 2000), 'corrupt', /headers of the OGG file/);
+    await refused(patched(vorbis, '\x05vorbis', '\x05nothing'), 'corrupt', /./);
+  });
+});

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { wavFile } from '../../../../test/helpers/wav.ts';
+import { type AudioIndex, probeAudio } from '../../index.ts';
+import { blockSamples } from './block-codecs.ts';
+
+const ports = audioPorts();
+const fixture = (name: string) =>
+  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probeAudio(memorySource(file), ports.decoder);
+  if (!probed.ok) throw new Error(probed.error.message);
+  return probed.value;
+}
+
+const u32 = (value: number) => Uint8Array.of(value & 255, (value >> 8) & 255, (value >> 16) & 255, value >>> 24);
+
+describe('blocks', () => {
+  it.each([
+    // The formulas of Microsoft's WAVE documentation for wSamplesPerBlock.
+    ['adpcm-ima-wav', 1, 4, 256, 505],
+    ['adpcm-ima-wav', 2, 4, 1024, 1017],
+    ['adpcm-ima-wav', 1, 3, 256, 673],
+    ['adpcm-ms', 1, 4, 256, 500],
+    ['adpcm-ms', 2, 4, 1024, 1012],
+    ['gsm-ms', 1, 0, 65, 320],
+    ['adpcm-ima-wav', 1, 4, 3, 0],
+    ['adpcm-ms', 2, 4, 13, 0],
+    ['gsm-ms', 1, 0, 64, 0],
+  ] as const)(
+    '%s, %i channels, %i bits, %i bytes: %i samples',
+    (codec, channels, bitsPerCodedSample, bytes, samples) => {
+      const format = { codec, channels, bitsPerCodedSample, blockBytes: bytes, sampleRateHz: 8000 };
+      expect(blockSamples(format, bytes)).toBe(samples);
+    },
+  );
+
+  it('a fact chunk that cannot be is not believed', async () => {
+    const base = { sampleRateHz: 8000, channels: 1, tag: 17, bits: 4, blockAlign: 256 };
+    const data = new Uint8Array(3 * 256);
+    for (const [fact, totalSamples] of [
+      [1011, 1011],
+      [1515, 1515],
+      [1010, 1515],
+      [5, 1515],
+      [99_999, 1515],
+    ]) {
+      expect(await indexOf(wavFile({ ...base, extra: [['fact', u32(fact)]] }, data))).toMatchObject({ totalSamples });
+    }
+  });
+
+  it('a last block that is cut short holds fewer samples', async () => {
+    const file = wavFile(
+      { sampleRateHz: 8000, channels: 1, tag: 17, bits: 4, blockAlign: 256 },
+      new Uint8Array(256 + 12),
+    );
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ totalSamples: 505 + 17 });
+    expect(await readSourceRate(file, index, ports)).toHaveLength(522);
+  });
+});
+
+it('MP3 in WAV is read as the MP3 in it', async () => {
+  const mp3 = fixture('mp3-8000-mono.mp3');
+  const file = wavFile(
+    { sampleRateHz: 8000, channels: 1, tag: 85, bits: 0, blockAlign: 1, tail: new Uint8Array(50) },
+    mp3,
+  );
+  const [inside, plain] = [await indexOf(file), await indexOf(mp3)];
+  expect(inside).toMatchObject({ format: 'wav', codec: 'mp3', totalSamples: plain.totalSamples });
+  const samples = await readSourceRate(file, inside, ports);
+  expect(worstDifference(samples, await readSourceRate(mp3, plain, ports))).toBe(0);
+  const cut = concat(file.slice(0, 3000));
+  expect(await indexOf(cut)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
+});

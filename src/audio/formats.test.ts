@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  audioPorts,
+  memorySource,
+  random,
+  readRange,
+  readSourceRate,
+  worstDifference,
+} from '../../test/helpers/audio.ts';
+import { type FormatReference, tenthsOf, windowOf } from '../../test/helpers/format-references.ts';
+import { type AudioIndex, outputSampleCount, probeAudio } from './index.ts';
+
+/** A recording of every format, decoded by the service's code and compared with what native ffmpeg made of it. */
+const folder = new URL('../../test/fixtures/formats/', import.meta.url);
+const read = (name: string) => new Uint8Array(readFileSync(new URL(name, folder)));
+const references: FormatReference[] = JSON.parse(new TextDecoder().decode(read('references.json')));
+const ports = audioPorts();
+
+async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+  const probed = await probeAudio(memorySource(file), ports.decoder);
+  if (!probed.ok) throw new Error(probed.error.message);
+  // An index is stored as JSON between the steps of a job.
+  return JSON.parse(JSON.stringify(probed.value));
+}
+
+/** Files whose exact length ffmpeg does not give: it plays the padding of the last block, which an edit list cuts off. */
+const PADDED = /^mp4-.*(aac|mp3|opus)/;
+describe('every format', () => {
+  it.each(references)('$file', async (reference) => {
+    const file = read(reference.file);
+    const index = await indexOf(file);
+    expect(index.warning).toBeUndefined();
+    expect(index.sampleRateHz).toBe(reference.rateHz);
+    const samples = await readSourceRate(file, index, ports);
+    expect(samples).toHaveLength(index.totalSamples);
+    if (PADDED.test(reference.file)) expect(index.totalSamples).toBeLessThanOrEqual(reference.totalSamples);
+    else expect(index.totalSamples).toBe(reference.totalSamples);
+    // The same samples at the same places: no shift, however small, passes.
+    const { windowStart } = reference;
+    const window = windowOf(reference);
+    expect(window.some((value) => Math.abs(value) > 0.01)).toBe(true);
+    expect(worstDifference(samples.slice(windowStart, windowStart + window.length), window)).toBeLessThan(2e-5);
+    if (!PADDED.test(reference.file)) {
+      for (const [i, value] of tenthsOf(samples).entries()) expect(value).toBeCloseTo(reference.tenths[i], 4);
+    }
+  });
+
+  it('reads any part to the very same samples', async () => {
+    for (const { file: name } of references) {
+      const file = read(name);
+      const index = await indexOf(file);
+      const count = outputSampleCount(index);
+      const whole = await readRange(file, index, ports, 0, count);
+      const next = random(count);
+      for (let i = 0; i < 4; i++) {
+        const start = Math.floor(next() * count);
+        const end = Math.min(count, start + 1500);
+        const part = await readRange(file, index, ports, start, end);
+        expect({ name, start, worst: worstDifference(part, whole.subarray(start, end)) }).toEqual({
+          name,
+          start,
+          worst: 0,
+        });
+      }
+    }
+  });
+
+  it('cut off anywhere is used up to there, or refused in a sentence', async () => {
+    for (const { file: name } of references) {
+      const file = read(name);
+      const { totalSamples } = await indexOf(file);
+      for (const share of [0.02, 0.3, 0.71, 0.97]) {
+        const cut = file.slice(0, Math.floor(file.length * share));
+        const probed = await probeAudio(memorySource(cut), ports.decoder);
+        if (!probed.ok) {
+          expect({ name, share, message: probed.error.message }).toMatchObject({
+            message: expect.stringMatching(/^[A-Z].*\.$/),
+          });
+          continue;
+        }
+        expect(probed.value.totalSamples).toBeLessThanOrEqual(totalSamples);
+        expect(await readSourceRate(cut, probed.value, ports)).toHaveLength(probed.value.totalSamples);
+      }
+    }
+  });
+});
+
+it('every file has a reference', () => {
+  const listed = new Set(references.map(({ file }) => file));
+  const missing = readdirSync(folder).filter((name) => !/\.(sh|py|ts|json)$/.test(name) && !listed.has(name));
+  // Its comfort noise is silence here and nothing at all in ffmpeg.
+  expect(missing).toEqual(['amr-nb-dtx-8000-mono.amr']);
+});

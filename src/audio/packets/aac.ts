@@ -1,0 +1,38 @@
+/** What the AudioSpecificConfig of an AAC track says (ISO/IEC 14496-3 §1.6.2.1). */
+export interface AacConfig {
+  readonly objectType: number;
+  readonly sampleRateHz: number;
+  /** 0 where a program config element says. */
+  readonly channels: number;
+}
+
+const RATES_HZ = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
+const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8, 0, 0, 0, 7, 8, 0, 8];
+
+/** USAC, the core of xHE-AAC. */
+export const AAC_OBJECT_USAC = 42;
+
+/** The configuration, or undefined where its bytes are no such thing. */
+export function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
+  let at = 0;
+  const bits = (count: number) => {
+    let value = 0;
+    for (let i = 0; i < count; i++, at++) value = value * 2 + (((bytes[at >> 3] ?? 0) >> (7 - (at & 7))) & 1);
+    return value;
+  };
+  if (bytes.length < 2) return undefined;
+  let objectType = bits(5);
+  if (objectType === 31) objectType = 32 + bits(6);
+  const rateIndex = bits(4);
+  const sampleRateHz = rateIndex === 15 ? bits(24) : RATES_HZ[rateIndex];
+  const channels = CHANNELS[bits(4)];
+  if (objectType === 0 || sampleRateHz === undefined || channels === undefined) return undefined;
+  return { objectType, sampleRateHz, channels };
+}
+
+/** A configuration for AAC-LC where a file has none; undefined for a rate or channels that have no code. */
+export function aacConfig(sampleRateHz: number, channels: number): Uint8Array | undefined {
+  const [rateCode, channelCode] = [RATES_HZ.indexOf(sampleRateHz), CHANNELS.indexOf(channels)];
+  if (rateCode < 0 || channelCode < 1) return undefined;
+  return Uint8Array.of((2 << 3) | (rateCode >> 1), ((rateCode & 1) << 7) | (channelCode << 3));
+}

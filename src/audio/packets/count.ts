@@ -1,0 +1,90 @@
+import { fromHex, u32be } from '../bytes.ts';
+import { MAX_HEADER_BYTES, parseFrameHeader } from '../containers/flac/frame-header.ts';
+import { parseStreamInfo } from '../containers/flac/stream-info.ts';
+import { parseHeader } from '../containers/mp3/header.ts';
+import { opusPacketSamples } from './opus.ts';
+import type { TrackCodec } from './packet.ts';
+import { parseVorbisModes } from './vorbis.ts';
+
+/** Says how many samples each packet decodes to, without decoding it. Asked for every packet, in order. */
+export interface PacketCounter {
+  /** Bytes of the packet that `count` must see. */
+  readonly headBytes: number;
+  /** Whether a decoder may be opened anew with the packet that comes next. */
+  readonly canRestart: boolean;
+  count(head: Uint8Array, length: number): number;
+}
+
+/**
+ * @param packetSamples what every packet decodes to, for codecs where that is so
+ * @param isStart whether the first packet counted is the first of the track
+ */
+export function packetCounter(track: TrackCodec, packetSamples: number, isStart: boolean): PacketCounter {
+  const from = (headBytes: number, count: PacketCounter['count']): PacketCounter => ({
+    headBytes,
+    canRestart: true,
+    count,
+  });
+  switch (track.codec) {
+    case 'opus':
+      return from(2, opusPacketSamples);
+    case 'vorbis':
+      return vorbisCounter(fromHex(track.extraData), isStart);
+    case 'flac': {
+      const info = parseStreamInfo(fromHex(track.extraData));
+      return from(MAX_HEADER_BYTES, (head) => parseFrameHeader(head, 0, info)?.blockSamples ?? info.maxBlockSamples);
+    }
+    case 'mp3':
+    case 'mp2':
+      return from(4, (head) => (head.length < 4 ? 0 : (parseHeader(head, 0)?.frameSamples ?? packetSamples)));
+    case 'alac':
+      return from(7, (head) => Math.min(alacFrameSamples(head) ?? packetSamples, packetSamples));
+    case 'eac3':
+      return from(6, (head) => eac3FrameSamples(head));
+    case 'pcm': {
+      const frameBytes = (track.pcm?.bytesPerSample ?? 1) * track.channels;
+      return from(0, (_, length) => Math.floor(length / frameBytes));
+    }
+    default:
+      return from(0, () => packetSamples);
+  }
+}
+
+/** Samples come out where two blocks overlap, so the first packet gives none, and a jump must know the block in front. */
+function vorbisCounter(headers: Uint8Array, isStart: boolean): PacketCounter {
+  const modes = parseVorbisModes(headers);
+  let before = isStart ? 0 : (modes?.longSamples ?? 0);
+  return {
+    headBytes: 1,
+    get canRestart() {
+      return before === modes?.longSamples || before === 0;
+    },
+    count(head) {
+      if (!modes || head.length === 0 || head[0] & 1) return 0;
+      const isLong = modes.isLong[(head[0] >> 1) & ((1 << modes.modeBits) - 1)];
+      if (isLong === undefined) return 0;
+      const block = isLong ? modes.longSamples : modes.shortSamples;
+      const samples = before === 0 ? 0 : (before + block) / 4;
+      before = block;
+      return samples;
+    },
+  };
+}
+
+/** The number of samples that an ALAC frame states when it is shorter than the others. */
+function alacFrameSamples(head: Uint8Array): number | undefined {
+  // 3 bits element, 4 bits instance, 12 bits unused, then 1 bit: a length of 32 bits follows behind 3 more bits.
+  if (head.length < 7 || (head[2] & 0x10) === 0) return undefined;
+  return ((head[2] & 1) * 2 ** 31 + (u32be(head, 3) >>> 1)) >>> 0;
+}
+
+const EAC3_BLOCKS = [1, 2, 3, 6];
+
+/** 256 samples a block; packets of dependent streams (more channels of the same time) add none. */
+function eac3FrameSamples(head: Uint8Array): number {
+  if (head.length < 6 || head[0] !== 0x0b || head[1] !== 0x77) return 0;
+  if (head[5] >> 3 <= 10) return 1536;
+  const isDependent = head[2] >> 6 === 1;
+  if (isDependent) return 0;
+  return 256 * (head[4] >> 6 === 3 ? 6 : EAC3_BLOCKS[(head[4] >> 4) & 3]);
+}

@@ -1,0 +1,68 @@
+import type { BlockReader } from '../block-reader.ts';
+import type { IndexBase } from '../container.ts';
+import type { PcmLayout } from '../pcm.ts';
+import type { SeekTable } from '../seek-table.ts';
+import type { CodecName } from '../types.ts';
+
+/** Packets above this size are damage; the decoders take no more either. */
+export const MAX_PACKET_BYTES = 4 << 20;
+
+/** One encoded packet of the chosen track, as its container holds it. */
+export interface RawPacket {
+  /** Where it lies in the file, if in one piece; else `bytes` holds it. */
+  readonly offset: number;
+  readonly length: number;
+  readonly bytes?: Uint8Array;
+  /** The container's time of its first sample, where it has one. */
+  readonly seconds?: number;
+  /** What the container's walker takes to begin anew with this packet; undefined where it cannot. */
+  readonly entry?: number;
+}
+
+/** Packets that were found together, in order. */
+export interface PacketRun {
+  readonly packets: readonly RawPacket[];
+  /** Sample number at the end of the last packet, where the container says that instead of a start (OGG). */
+  readonly endSample?: number;
+  /** Time at the end of the last packet, where the container has that beside the times of the packets (MP4). */
+  readonly endSeconds?: number;
+  /** Padding at the end of the last packet, where the container has it (Matroska). */
+  readonly paddingSeconds?: number;
+}
+
+export type PacketWalk = AsyncGenerator<PacketRun>;
+
+/** What the packets of one track are coded with. Plain JSON. */
+export interface TrackCodec {
+  readonly codec: CodecName;
+  /** As the container has it; what comes out of the decoder may have another rate (HE-AAC). */
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  /** Codec private data, hexadecimal. */
+  readonly extraData: string;
+  readonly pcm?: PcmLayout;
+}
+
+/**
+ * Index of a recording that comes in packets. Positions count decoded samples from the first packet of the track on; those of the
+ * recording begin at `startPosition`: above 0 when an encoder's delay is cut off, below 0 when the track begins late.
+ */
+export interface PacketIndex extends IndexBase {
+  readonly track: TrackCodec;
+  /** Samples of one packet where all have the same number (AAC); else 0. */
+  readonly packetSamples: number;
+  readonly startPosition: number;
+  /** What comes before is the encoder's delay, and silence where the recording begins even earlier. */
+  readonly heardFrom: number;
+  /** Places where a decoder is opened anew, whoever reads: `offset` is a walker's entry. */
+  readonly seek: SeekTable;
+  /** Position and length of each jump of the clock, in turns; below 0 where packets overlap. */
+  readonly gaps: readonly number[];
+}
+
+/** The first `atMost` bytes of a packet. The view is valid until the next use of the reader. */
+export async function packetBytes(reader: BlockReader, packet: RawPacket, atMost: number): Promise<Uint8Array> {
+  const length = Math.min(packet.length, atMost);
+  const view = packet.bytes ?? (await reader.peek(packet.offset, length));
+  return view.length > length ? view.subarray(0, length) : view;
+}

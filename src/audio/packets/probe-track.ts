@@ -1,0 +1,76 @@
+import type { BlockReader } from '../block-reader.ts';
+import { isUsableRate, MAX_CHANNELS } from '../container.ts';
+import { type AudioResult, fail, ok } from '../result.ts';
+import type { DecoderPort } from '../types.ts';
+import { packetCounter } from './count.ts';
+import type { PacketIndex, PacketWalk, TrackCodec } from './packet.ts';
+import { type Scan, scanPackets } from './scan.ts';
+import { tryDecoder } from './track-decoder.ts';
+
+/** Which of the decoded samples are the recording. */
+export interface PlayedRange {
+  readonly startPosition: number;
+  readonly heardFrom: number;
+  readonly endPosition: number;
+}
+
+export interface TrackToProbe {
+  /** 'The MP4 file', for messages. */
+  readonly where: string;
+  readonly track: TrackCodec;
+  /** Walks the packets from the first on, with times. */
+  walk(): PacketWalk;
+  /** What is cut off at both ends, or how late the track begins. */
+  played(scan: Scan, rateHz: number): PlayedRange;
+  /** Whether the walk ended before the container says it should. */
+  isCut?(scan: Scan): boolean;
+  readonly warnings?: readonly string[];
+}
+
+/** Pauses shorter than this in all are not worth a word. */
+const WORTH_A_WARNING_SECONDS = 1;
+
+/** All of an index but the container's own part. */
+export async function probeTrack(
+  reader: BlockReader,
+  decoders: DecoderPort,
+  source: TrackToProbe,
+): Promise<AudioResult<Omit<PacketIndex, 'format'>>> {
+  const { track, where } = source;
+  if (track.channels < 1 || track.channels > MAX_CHANNELS) {
+    return fail('unsupported', `${where} has ${track.channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
+  }
+  if (!isUsableRate(track.sampleRateHz)) {
+    return fail('unsupported', `${where} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);
+  }
+  const trial = await tryDecoder(reader, track, decoders, source.walk(), where);
+  if (!trial.ok) return trial;
+  const { sampleRateHz, packetSamples } = trial.value;
+  const scan = await scanPackets(reader, source.walk(), packetCounter(track, packetSamples, true), sampleRateHz);
+  const { startPosition, heardFrom, endPosition } = source.played(scan, sampleRateHz);
+  const totalSamples = endPosition - startPosition;
+  if (totalSamples <= 0) return fail('no_samples', `${where} has no samples in it.`);
+  const gapSeconds = scan.gapSamples / sampleRateHz;
+  const warnings = [
+    ...(source.isCut?.(scan) ? [`${where} ends before it should; the part that is there was used.`] : []),
+    ...(gapSeconds >= WORTH_A_WARNING_SECONDS
+      ? [`Pauses in the times of the packets, ${gapSeconds.toFixed(1)} s in all, were taken as silence.`]
+      : []),
+    ...(scan.brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
+    ...(source.warnings ?? []),
+  ];
+  return ok({
+    codec: track.codec,
+    sampleRateHz,
+    channels: track.channels,
+    totalSamples,
+    durationSeconds: totalSamples / sampleRateHz,
+    ...(warnings.length > 0 ? { warning: warnings.join(' ') } : {}),
+    track,
+    packetSamples,
+    startPosition,
+    heardFrom,
+    seek: scan.seek,
+    gaps: scan.gaps,
+  });
+}

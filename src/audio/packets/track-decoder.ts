@@ -1,0 +1,72 @@
+import type { BlockReader } from '../block-reader.ts';
+import { fromHex } from '../bytes.ts';
+import { isUsableRate } from '../container.ts';
+import { type AudioResult, fail, ok } from '../result.ts';
+import type { DecoderPort, PacketDecoder } from '../types.ts';
+import { MAX_PACKET_BYTES, type PacketWalk, packetBytes, type TrackCodec } from './packet.ts';
+import { pcmDecoder } from './pcm-decoder.ts';
+
+/** @throws when the decoder refuses the private data; `tryDecoder` finds that out */
+export function openTrack(track: TrackCodec, decoders: DecoderPort): PacketDecoder {
+  if (track.pcm) return pcmDecoder(track.pcm, track.sampleRateHz);
+  if (track.codec === 'pcm') throw new RangeError('samples without a layout');
+  return decoders.open({
+    codec: track.codec,
+    sampleRateHz: track.sampleRateHz,
+    channels: track.channels,
+    extraData: fromHex(track.extraData),
+  });
+}
+
+/** Packets that may fail before the decoder is believed to be the wrong one. */
+const MAX_TRIES = 64;
+/** Packets that must decode. */
+const ENOUGH = 3;
+
+export interface Trial {
+  readonly sampleRateHz: number;
+  readonly packetSamples: number;
+}
+
+/**
+ * Decodes the first packets: only the decoder knows the true rate of HE-AAC, and whether the private data is any good.
+ *
+ * @param where 'The MP4 file', for the message
+ */
+export async function tryDecoder(
+  reader: BlockReader,
+  track: TrackCodec,
+  decoders: DecoderPort,
+  walk: PacketWalk,
+  where: string,
+): Promise<AudioResult<Trial>> {
+  const refused = fail('corrupt', `${where} holds audio (${track.codec.toUpperCase()}) that cannot be decoded.`);
+  let decoder: PacketDecoder;
+  try {
+    decoder = openTrack(track, decoders);
+  } catch {
+    return refused;
+  }
+  let tries = 0;
+  let decoded = 0;
+  let packetSamples = 0;
+  try {
+    search: for await (const run of walk) {
+      for (const packet of run.packets) {
+        const samples = decoder.decode(await packetBytes(reader, packet, MAX_PACKET_BYTES)).length;
+        if (samples > 0) decoded++;
+        packetSamples = Math.max(packetSamples, samples);
+        if (++tries >= MAX_TRIES || decoded >= ENOUGH) break search;
+      }
+    }
+    if (tries === 0) return fail('no_samples', `${where} has no samples in it.`);
+    if (decoded === 0) return refused;
+    const { sampleRateHz } = decoder;
+    if (!isUsableRate(sampleRateHz)) {
+      return fail('unsupported', `${where} has a sample rate of ${sampleRateHz} Hz, which is not supported.`);
+    }
+    return ok({ sampleRateHz, packetSamples });
+  } finally {
+    decoder.close();
+  }
+}
