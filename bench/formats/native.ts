@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,14 +8,21 @@ import type { FormatCase } from './cases.ts';
 const MAX_OUTPUT_BYTES = 1 << 30;
 
 /** First line of what the tool says of its version; undefined when it is not installed. */
-export function toolVersion(tool: string, argument = '-version'): string | undefined {
+export function toolVersion(tool: string): string | undefined {
   try {
-    return execFileSync(tool, [argument], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    return execFileSync(tool, ['-version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
       .split('\n')[0]
       .trim();
   } catch {
     return undefined;
   }
+}
+
+/** Whether a tool is there, whatever it says to a question for help. */
+export function isInstalled(tool: string): boolean {
+  return (
+    (spawnSync(tool, ['--help'], { stdio: 'ignore' }).error as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT'
+  );
 }
 
 const ffmpeg = (...args: readonly string[]): Buffer =>
