@@ -8,6 +8,7 @@ import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
 import { joinSubsegments, SUBSEGMENT_SHIFT_SAMPLES, type Subsegments, thinned } from './subsegments.ts';
+import type { TrackSpill } from './tracks.ts';
 import { speakerVoices } from './voices.ts';
 import { windowCount } from './windows.ts';
 
@@ -30,6 +31,8 @@ export interface AssembleOptions {
   readonly pause?: () => Promise<void>;
   /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
   readonly speakerTracks?: boolean;
+  /** Where the speakers' tracks of a long recording go until the output is written; they stay in memory without it. */
+  readonly trackSpill?: TrackSpill;
   /** Whether to tell how each speaker sounds. */
   readonly voices?: boolean;
   /** The PLDA of an embedder, by its id; undefined where it has none. */
@@ -48,7 +51,7 @@ const BOOST = 4;
 /**
  * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the embeddings of all
  * parts first, then part by part once more with the frames; what it holds of a day of audio is the representatives, the turns
- * and the frame-wise tracks.
+ * and the frame-wise tracks, of the speakers' tracks only the last hours.
  *
  * @param audio length of the recording at 16 kHz
  */
@@ -76,6 +79,7 @@ export async function assemble(
     settings: tuned,
     totalSamples: audio.totalSamples,
     speakerTracks,
+    trackSpill: options.trackSpill,
   });
   if (diarization.turns.length === 0) return noSpeech();
   const warning = warningFor(diarization.speakers, request);
@@ -153,11 +157,11 @@ async function reconstructAll(
 ): Promise<Reconstruction> {
   const { clusters } = model;
   const boost = new Float32Array(clusters).fill(1);
-  const feed = async (take: (part: AssignedPart) => void) => {
+  const feed = async (take: (part: AssignedPart) => Promise<void>) => {
     for (let index = 0; index < parts.count; index++) {
       const { speakers, subsegments } = await parts.readEmbeddings(index);
       const frames = await parts.readFrames(index);
-      take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
+      await take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
       await pause();
     }
   };

@@ -52,7 +52,9 @@ export class OverlapAdd {
   readonly #counts: Float32Array;
   readonly #tracks: Float32Array;
   readonly #weights: Float32Array;
-  readonly #order: number[];
+  readonly #active: number[] = [];
+  readonly #isActive: Uint8Array;
+  readonly #largest: Float32Array;
   #done = 0;
 
   constructor(
@@ -64,14 +66,16 @@ export class OverlapAdd {
     this.#counts = new Float32Array(framesPerWindow);
     this.#tracks = new Float32Array(framesPerWindow * tracks);
     this.#weights = new Float32Array(framesPerWindow);
-    this.#order = Array.from({ length: clusters }, (_, cluster) => cluster);
+    this.#isActive = new Uint8Array(clusters);
+    this.#largest = new Float32Array(clusters);
   }
 
   /** Adds a window that starts at `firstFrame`; windows come in order. */
   push(firstFrame: number, window: WindowFrames): void {
     const { framesPerWindow, clusters, tracks, weights, boost } = this.shape;
     this.#finishBefore(firstFrame);
-    const largest = new Float32Array(clusters);
+    const largest = this.#largest;
+    const heard = [...new Set(Array.from(window.clusterOf).filter((cluster) => cluster >= 0))];
     for (let index = 0; index < framesPerWindow; index++) {
       const slot = (firstFrame + index) % framesPerWindow;
       const weight = weights === undefined ? 1 : weights[index]!;
@@ -80,14 +84,14 @@ export class OverlapAdd {
       for (let track = 0; track < tracks; track++) {
         this.#tracks[slot * tracks + track]! += weight * window.tracks[index * tracks + track]!;
       }
-      largest.fill(0);
+      for (const cluster of heard) largest[cluster] = 0;
       for (let local = 0; local < window.locals; local++) {
         const cluster = window.clusterOf[local]!;
         if (cluster >= 0) {
           largest[cluster] = Math.max(largest[cluster]!, window.activations[index * window.locals + local]!);
         }
       }
-      for (let cluster = 0; cluster < clusters; cluster++) {
+      for (const cluster of heard) {
         const factor = boost === undefined ? 1 : boost[cluster]!;
         this.#activations[slot * clusters + cluster]! += weight * factor * largest[cluster]!;
       }
@@ -101,7 +105,6 @@ export class OverlapAdd {
 
   #finishBefore(end: number): void {
     const { framesPerWindow, clusters, tracks, totalFrames } = this.shape;
-    const order = this.#order;
     for (; this.#done < end; this.#done++) {
       const slot = this.#done % framesPerWindow;
       const activations = this.#activations.subarray(slot * clusters, (slot + 1) * clusters);
@@ -116,14 +119,30 @@ export class OverlapAdd {
             this.shape.adjust(this.#done, activations, this.#counts[slot]! / weight, averages);
           }
         }
-        order.sort((a, b) => activations[b]! - activations[a]! || a - b);
-        const active = order.slice(0, count).filter((cluster) => activations[cluster]! > 0);
-        this.emit({ frame: this.#done, activations, active, tracks: averages });
+        this.#choose(activations, count);
+        this.emit({ frame: this.#done, activations, active: this.#active, tracks: averages });
       }
       activations.fill(0);
       averages.fill(0);
       this.#counts[slot] = 0;
       this.#weights[slot] = 0;
     }
+  }
+
+  /** The `count` largest activations above zero. They are one to three: picking them one by one beats sorting. */
+  #choose(activations: Float32Array, count: number): void {
+    const chosen = this.#active;
+    chosen.length = 0;
+    while (chosen.length < count) {
+      let best = -1;
+      for (let cluster = 0; cluster < activations.length; cluster++) {
+        if (this.#isActive[cluster] === 0 && activations[cluster]! > (best < 0 ? 0 : activations[best]!))
+          best = cluster;
+      }
+      if (best < 0) break;
+      this.#isActive[best] = 1;
+      chosen.push(best);
+    }
+    for (const cluster of chosen) this.#isActive[cluster] = 0;
   }
 }

@@ -66,6 +66,7 @@ const PRECISION_2: DiarizationSettings = {
       speakerRegularisation: 1.5,
       regularisationPerSecond: 0.02,
       maxRegularisation: 8,
+      maxEvidenceSeconds: 1800,
       minPriorShare: 0.02,
       minSpeakerSeconds: 1,
     },

@@ -5,13 +5,13 @@ import type { LocalSpeakers } from './local-speakers.ts';
 import { type FinishedFrame, OverlapAdd } from './overlap-add.ts';
 import type { DiarizationSettings } from './parameters.ts';
 import type { FramesSection, ModelFacts } from './part.ts';
-import { buildPowerset, type Powerset } from './powerset.ts';
+import { buildPowerset } from './powerset.ts';
 import { Resegmenter } from './resegmentation.ts';
 import { toMilliseconds } from './rounding.ts';
 import type { Subsegments } from './subsegments.ts';
-import { FrameTrackWriter } from './tracks.ts';
+import { FrameTrackWriter, type TrackSpill } from './tracks.ts';
 import { type FrameTimes, type FrameTurn, TurnBuilder, turnSeconds } from './turns.ts';
-import { CROSSTALK, FIRST_SPEAKER, SPEECH, windowFrames } from './window-frames.ts';
+import { CROSSTALK, FIRST_SPEAKER, SPEECH, WindowReader } from './window-frames.ts';
 import { firstFrame } from './windows.ts';
 
 /** A part with the speakers that its local speakers were assigned to. */
@@ -31,6 +31,7 @@ export interface ReconstructionContext {
   readonly totalSamples: number;
   /** Whether to keep the frame-wise probability of each speaker. */
   readonly speakerTracks: boolean;
+  readonly trackSpill?: TrackSpill;
   /** The speakers that were found, for the subsegments' say; without it they have none. */
   readonly model?: ClusterModel;
 }
@@ -47,7 +48,7 @@ export interface Reconstruction {
  * @returns `clusterOf` [speakers]: the cluster that each speaker is; those without a turn are missing
  */
 export async function reconstruct(
-  feed: (take: (part: AssignedPart) => void) => Promise<void>,
+  feed: (take: (part: AssignedPart) => Promise<void>) => Promise<void>,
   context: ReconstructionContext,
 ): Promise<Reconstruction> {
   const { facts, settings, clusters, totalSamples } = context;
@@ -71,17 +72,18 @@ export async function reconstruct(
       adjust:
         resegmenter &&
         ((frame, activations, expected, tracks) => {
-          resegmenter.blend(frame, expected, activations);
-          resegmenter.blend(frame, expected, tracks.subarray(FIRST_SPEAKER));
+          resegmenter.blend(frame, expected, activations, tracks.subarray(FIRST_SPEAKER));
           resegmenter.discardBefore(frame);
         }),
     },
     (frame) => collector.take(frame),
   );
   const powerset = buildPowerset(facts.maxLocalSpeakers, facts.maxSimultaneous);
-  await feed((part) => {
+  const reader = new WindowReader(powerset, facts.framesPerWindow, clusters, settings.reconstruction.countBias);
+  await feed(async (part) => {
     if (part.subsegments) resegmenter?.add(part.subsegments);
-    pushPart(overlapAdd, part, context, powerset);
+    pushPart(overlapAdd, part, context, reader);
+    await collector.flush();
   });
   overlapAdd.finish();
   return collector.finish();
@@ -91,7 +93,7 @@ function pushPart(
   overlapAdd: OverlapAdd,
   part: AssignedPart,
   context: ReconstructionContext,
-  powerset: Powerset,
+  reader: WindowReader,
 ): void {
   const { facts, clusters } = context;
   const { frames, speakers, assignment } = part;
@@ -103,22 +105,20 @@ function pushPart(
   };
   const frameGrid = { shiftSamples: facts.frameShiftSamples, sizeSamples: facts.frameSizeSamples, framesPerWindow };
   const perWindow = framesPerWindow * classes;
+  const clusterOf = new Int32Array(facts.maxLocalSpeakers);
+  const posterior = new Float32Array(facts.maxLocalSpeakers * clusters);
   let row = 0;
   for (let index = 0; index < frames.windowCount; index++) {
     const window = frames.firstWindow + index;
-    const clusterOf = new Int32Array(powerset.speakers).fill(-1);
-    const posterior = new Float32Array(powerset.speakers * clusters);
+    clusterOf.fill(-1);
+    posterior.fill(0);
     for (; row < speakers.count && speakers.windows[row] === window; row++) {
       const local = speakers.locals[row]!;
       clusterOf[local] = assignment.clusterOf[row]!;
       posterior.set(assignment.posterior.subarray(row * clusters, (row + 1) * clusters), local * clusters);
     }
     const probabilities = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
-    const { countBias } = context.settings.reconstruction;
-    overlapAdd.push(
-      firstFrame(window, grid, frameGrid),
-      windowFrames(probabilities, powerset, { clusterOf, posterior }, clusters, countBias),
-    );
+    overlapAdd.push(firstFrame(window, grid, frameGrid), reader.read(probabilities, { clusterOf, posterior }));
   }
 }
 
@@ -133,8 +133,9 @@ function taper(frames: number, strength: number): Float32Array | undefined {
 
 /** Builds turns and tracks from finished frames. */
 class FrameCollector {
-  readonly #turns: TurnBuilder<Float64Array>;
-  readonly #exclusive: TurnBuilder<undefined>;
+  readonly #turns: TurnBuilder<Float64Array, number>;
+  readonly #exclusive: TurnBuilder<undefined, undefined>;
+  readonly #confidences: TurnConfidences;
   readonly #tracks: FrameTrackWriter;
   readonly #sums: Float64Array;
   readonly #isActive: Uint8Array;
@@ -149,8 +150,11 @@ class FrameCollector {
     const { minDurationOffSeconds, minDurationOnSeconds } = settings.reconstruction;
     const maxPause = Math.floor(minDurationOffSeconds / secondsPerFrame);
     const minFrames = Math.ceil(minDurationOnSeconds / secondsPerFrame);
-    this.#turns = new TurnBuilder(maxPause, minFrames);
-    this.#exclusive = new TurnBuilder(maxPause, minFrames, true);
+    this.#confidences = new TurnConfidences(clusters);
+    this.#turns = new TurnBuilder(maxPause, minFrames, (before, after, frames) =>
+      this.#confidences.add(before, after, frames),
+    );
+    this.#exclusive = new TurnBuilder(maxPause, minFrames, () => undefined, true);
     this.#sums = new Float64Array(clusters);
     this.#isActive = new Uint8Array(clusters);
     this.#times = {
@@ -159,13 +163,24 @@ class FrameCollector {
       offsetSamples: (facts.frameSizeSamples - facts.frameShiftSamples) / 2,
       totalSamples,
     };
-    this.#tracks = new FrameTrackWriter(this.#times, totalFrames, context.speakerTracks ? clusters : 0);
+    this.#tracks = new FrameTrackWriter(
+      this.#times,
+      totalFrames,
+      context.speakerTracks ? clusters : 0,
+      context.trackSpill,
+    );
   }
 
+  // Kept as fields: made anew, they would cost more than all else that is done for a frame.
+  readonly #snapshot = () => this.#sums.slice();
+  readonly #nothing = () => undefined;
+  readonly #first: number[] = [];
+
   take({ frame, active, tracks }: FinishedFrame): void {
-    const snapshot = () => this.#sums.slice();
-    this.#turns.push(frame, active, snapshot);
-    this.#exclusive.push(frame, active.slice(0, 1), () => undefined);
+    this.#turns.push(frame, active, this.#snapshot);
+    this.#first.length = 0;
+    if (active.length > 0) this.#first.push(active[0]!);
+    this.#exclusive.push(frame, this.#first, this.#nothing);
     const speakers = tracks.subarray(FIRST_SPEAKER);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster]! += Math.min(1, speakers[cluster]!);
     this.#isActive.fill(0);
@@ -175,8 +190,12 @@ class FrameCollector {
     this.#tracks.write(frame, confidence, tracks[SPEECH]!, tracks[CROSSTALK]!, speakers);
   }
 
-  finish(): Reconstruction {
-    const turns = this.#turns.finish(() => this.#sums.slice());
+  flush(): Promise<void> {
+    return this.#tracks.flush();
+  }
+
+  async finish(): Promise<Reconstruction> {
+    const turns = this.#turns.finish(this.#snapshot);
     const speakerOf = new Map<number, number>();
     const scored: ScoredTurn[] = [];
     for (const turn of turns) {
@@ -189,7 +208,7 @@ class FrameCollector {
     let position = 0;
     for (const turn of turns) {
       if (this.#seconds(turn) === undefined) continue;
-      scored[position] = { ...scored[position]!, confidence: turnConfidence(turn, clusterOrder) };
+      scored[position] = { ...scored[position]!, confidence: this.#confidences.of(turn.summary, clusterOrder) };
       position++;
     }
     const exclusiveTurns: SpeakerTurn[] = [];
@@ -203,7 +222,7 @@ class FrameCollector {
       speakers: clusterOrder.length,
       turns: scored.sort(byStart),
       exclusiveTurns: exclusiveTurns.sort(byStart),
-      tracks: this.#tracks.finish(clusterOrder),
+      tracks: await this.#tracks.finish(clusterOrder),
     };
     return { diarization, clusterOf: clusterOrder };
   }
@@ -222,8 +241,28 @@ function byStart(a: SpeakerTurn, b: SpeakerTurn): number {
   return a.startSeconds - b.startSeconds || a.speaker - b.speaker;
 }
 
-/** Mean probability, 0…100, that each speaker is active over the turn. */
-function turnConfidence(turn: FrameTurn<Float64Array>, clusters: readonly number[]): number[] {
-  const frames = turn.endFrame - turn.startFrame;
-  return clusters.map((cluster) => Math.round((100 * (turn.after[cluster]! - turn.before[cluster]!)) / frames));
+/** Mean probability, 0…100, that each cluster is active over a turn: a byte each, since a day has tens of thousands of turns. */
+class TurnConfidences {
+  #bytes = new Uint8Array(0);
+  #rows = 0;
+
+  constructor(private readonly clusters: number) {}
+
+  /** @returns number of the row, for `of` */
+  add(before: Float64Array, after: Float64Array, frames: number): number {
+    const at = this.#rows * this.clusters;
+    if (at + this.clusters > this.#bytes.length) {
+      const larger = new Uint8Array(2 * this.#bytes.length + 64 * this.clusters);
+      larger.set(this.#bytes);
+      this.#bytes = larger;
+    }
+    for (let cluster = 0; cluster < this.clusters; cluster++) {
+      this.#bytes[at + cluster] = Math.round((100 * (after[cluster]! - before[cluster]!)) / frames);
+    }
+    return this.#rows++;
+  }
+
+  of(row: number, clusters: readonly number[]): number[] {
+    return clusters.map((cluster) => this.#bytes[row * this.clusters + cluster]!);
+  }
 }

@@ -172,12 +172,13 @@ async function startingCentroids(
   const centroids =
     evidence === undefined
       ? cutCentroids(training, tree, parameters)
-      : bayesianCentroids(
+      : await bayesianCentroids(
           training,
           project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count),
           evidence.plda.phi,
           tree,
           parameters.bayesian,
+          pause,
         );
   const items = evidence === undefined ? all : training;
   const count = centroids.length / all.speakers.dimension;
