@@ -70,7 +70,7 @@ export async function analyseShard(
       const start = window * stepSamples;
       const end = start + windowSamples;
       await buffer.fill(Math.min(end, shard.totalSamples));
-      const scores = await ports.segmentation.run(buffer.read(start, end));
+      const scores = await ports.segmentation.run(buffer.view(start, end));
       quantise(scores, probabilities, index * framesPerWindow * classes);
       await pause();
       const active = decodeHard(scores, powerset);
