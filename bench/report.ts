@@ -9,6 +9,10 @@ export const SECTIONS = [
   'live',
   'speed',
   'memory',
+  'lengths',
+  'shards',
+  'throughput',
+  'fanout',
   'api',
   'start',
 ] as const;
@@ -22,6 +26,10 @@ const TITLES: Readonly<Record<Section, string>> = {
   live: 'Live streams',
   speed: 'Speed',
   memory: 'Memory',
+  lengths: 'Lengths and cost',
+  shards: 'Shards',
+  throughput: 'Many jobs at once',
+  fanout: 'Many isolates',
   api: 'API',
   start: 'From installed to the first result',
 };

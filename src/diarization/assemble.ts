@@ -4,6 +4,7 @@ import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
+import { release } from './memory.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
@@ -12,7 +13,7 @@ import type { TrackSpill } from './tracks.ts';
 import { speakerVoices } from './voices.ts';
 import { windowCount } from './windows.ts';
 
-/** Stored parts of a recording, in order. */
+/** Stored parts of a recording, in order. What is read is the caller's, who may detach its buffers. */
 export interface Parts {
   readonly count: number;
   readEmbeddings(index: number): Promise<EmbeddingsSection>;
@@ -124,6 +125,8 @@ async function gather(
     nextWindow += part.windowCount;
     await representatives.add(part.speakers);
     subsegments.push(thinned(part.subsegments, every));
+    release(part.speakers.embeddings);
+    if (every > 1) release(part.subsegments.embeddings);
   }
   if (nextWindow !== windows) throw new Error(`the parts hold ${nextWindow} windows, the recording has ${windows}`);
   return {
@@ -162,6 +165,7 @@ async function reconstructAll(
       const { speakers, subsegments } = await parts.readEmbeddings(index);
       const frames = await parts.readFrames(index);
       await take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
+      release(speakers.embeddings, subsegments.embeddings, frames.probabilities);
       await pause();
     }
   };

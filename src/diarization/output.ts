@@ -10,8 +10,8 @@ export interface OutputFlags {
   readonly speakerProbability?: boolean | null;
 }
 
-/** Values per chunk, so that a day of audio is never one string. */
-const CHUNK = 4096;
+/** Values per chunk, so that a day of audio is never one string: turns with the confidences of many speakers are long. */
+const CHUNK = 1024;
 
 /**
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,

@@ -1,7 +1,7 @@
 import type { ObjectStore } from '../jobs/ports.ts';
 
-/** R2 wants equal parts of at least 5 MiB, the last one excepted. */
-const PART_BYTES = 8 * 1024 * 1024;
+/** R2 wants equal parts of at least 5 MiB, the last one excepted; one is held in memory. */
+const PART_BYTES = 5 * 1024 * 1024;
 const DELETE_BATCH = 1000;
 
 /** `ObjectStore` over an R2 bucket. */

@@ -1,4 +1,5 @@
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
+import { release } from '../memory.ts';
 import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from '../subsegments.ts';
 import { assignWindows } from './assign.ts';
 import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
@@ -122,7 +123,10 @@ export async function findSpeakers(
 
 /** Assigns local speakers, window by window, to the speakers found. */
 export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): Assignment {
-  return assignWindows(shifted(speakers, model.shift), model.centroids, model.clusters, model.temperature);
+  const compared = shifted(speakers, model.shift);
+  const assignment = assignWindows(compared, model.centroids, model.clusters, model.temperature);
+  release(compared.embeddings);
+  return assignment;
 }
 
 /** Those with enough clean speech; where they are fewer than the speakers wanted, the cleanest, and at least one. */
@@ -241,7 +245,9 @@ function cutCentroids(
 
 async function treeOf({ speakers, weights }: Weighted, sameWindowDistance: number, pause: Pause): Promise<Merge[]> {
   const condensed = await distances(speakers, sameWindowDistance, pause);
-  return linkage(condensed, speakers.count, 'average', { sizes: weights, pause });
+  const tree = await linkage(condensed, speakers.count, 'average', { sizes: weights, pause });
+  release(condensed);
+  return tree;
 }
 
 /** Of the ways to have as many clusters as are wanted, the first that leaves none of them empty, or as few as possible. */
