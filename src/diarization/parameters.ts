@@ -61,6 +61,7 @@ const PRECISION_2: DiarizationSettings = {
       subsegmentShare: 0.25,
       maxSubsegments: 800,
       initialThreshold: 0.65,
+      representativeInitialThreshold: 0.5,
       maxClusters: 30,
       statisticsScale: 0.5,
       speakerRegularisation: 1.5,

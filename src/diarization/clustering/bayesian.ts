@@ -11,6 +11,8 @@ export interface BayesianParameters {
   readonly maxSubsegments: number;
   /** Distance at which the tree is cut for the clusters to start from: low, because VBx merges and never splits. */
   readonly initialThreshold: number;
+  /** The same between representatives of a long recording, which are means and so lie closer together. */
+  readonly representativeInitialThreshold: number;
   /** Clusters to start from, at most. */
   readonly maxClusters: number;
   /** Fa of VBx: how much a second of speech counts. */

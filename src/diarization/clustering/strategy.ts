@@ -181,7 +181,7 @@ async function startingCentroids(
           project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count),
           evidence.plda.phi,
           tree,
-          parameters.bayesian,
+          isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian,
           pause,
         );
   const items = evidence === undefined ? all : training;
@@ -230,14 +230,22 @@ function asLocalSpeakers(subsegments: FindOptions['subsegments'], dimension: num
   return { speakers, weights: seconds, seconds };
 }
 
+/** Representatives have windows of their own, below zero. */
+function isReduced({ speakers }: Pick<Weighted, 'speakers'>): boolean {
+  return speakers.windows.some((window) => window < 0);
+}
+
+function forRepresentatives(parameters: BayesianParameters): BayesianParameters {
+  return { ...parameters, initialThreshold: parameters.representativeInitialThreshold };
+}
+
 /** Speakers by a cut at the tuned distance. */
 function cutCentroids(
   { speakers, weights, seconds }: Weighted,
   tree: readonly Merge[],
   parameters: ClusteringParameters,
 ): Float32Array {
-  const isReduced = speakers.windows.some((window) => window < 0);
-  const threshold = isReduced ? parameters.representativeThreshold : parameters.threshold;
+  const threshold = isReduced({ speakers }) ? parameters.representativeThreshold : parameters.threshold;
   const cut = cutAtHeight(tree, speakers.count, threshold);
   const chosen = largeClusters(cut, seconds, parameters);
   return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
