@@ -152,6 +152,12 @@ describe('assemble', () => {
       expect(atLeast.warning).toMatch(/at least 2 speakers/);
     });
 
+    it('is bounded', async () => {
+      const { speakers, warning } = await diarize(TALK, { numSpeakers: 1_000_000 });
+      expect(speakers).toBeLessThanOrEqual(100);
+      expect(warning).toMatch(/^1000000 speakers were asked for; at most 100 can be told apart, \d+ were found\.$/);
+    });
+
     it('counts every label from first appearance, without holes', async () => {
       const { turns } = await diarize(TALK, { numSpeakers: 5 });
       const seen = new Set<number>();

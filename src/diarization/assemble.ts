@@ -47,6 +47,8 @@ export interface NoSpeech {
 
 /** Tries to give every wanted speaker a turn before the result is taken as it is. */
 const RESCUE_ROUNDS = 3;
+/** More are not told apart: time and memory of the frames of a day grow with them. */
+const MAX_SPEAKERS = 100;
 const BOOST = 4;
 
 /**
@@ -91,8 +93,9 @@ export async function assemble(
 }
 
 function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {
-  if (numSpeakers != null) return { min: numSpeakers, max: numSpeakers };
-  return { min: minSpeakers ?? 1, max: maxSpeakers ?? Number.POSITIVE_INFINITY };
+  const bounded = (count: number) => Math.min(count, MAX_SPEAKERS);
+  if (numSpeakers != null) return { min: bounded(numSpeakers), max: bounded(numSpeakers) };
+  return { min: bounded(minSpeakers ?? 1), max: bounded(maxSpeakers ?? MAX_SPEAKERS) };
 }
 
 /** What the clustering sees of a recording. */
@@ -182,6 +185,7 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
   const wanted = numSpeakers ?? minSpeakers ?? 1;
   if (found >= wanted) return undefined;
   const asked = numSpeakers != null ? `${wanted} speakers were` : `at least ${wanted} speakers were`;
+  if (wanted > MAX_SPEAKERS) return `${asked} asked for; at most ${MAX_SPEAKERS} can be told apart, ${found} were found.`;
   return `${asked} asked for, but the recording holds speech for only ${found}.`;
 }
 
