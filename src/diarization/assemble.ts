@@ -185,7 +185,8 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
   const wanted = numSpeakers ?? minSpeakers ?? 1;
   if (found >= wanted) return undefined;
   const asked = numSpeakers != null ? `${wanted} speakers were` : `at least ${wanted} speakers were`;
-  if (wanted > MAX_SPEAKERS) return `${asked} asked for; at most ${MAX_SPEAKERS} can be told apart, ${found} were found.`;
+  if (wanted > MAX_SPEAKERS)
+    return `${asked} asked for; at most ${MAX_SPEAKERS} can be told apart, ${found} were found.`;
   return `${asked} asked for, but the recording holds speech for only ${found}.`;
 }
 

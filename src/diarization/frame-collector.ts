@@ -5,7 +5,7 @@ import type { Reconstruction, ReconstructionContext } from './reconstruct.ts';
 import { toMilliseconds } from './rounding.ts';
 import { FrameTrackWriter } from './tracks.ts';
 import { type FrameTimes, type FrameTurn, TurnBuilder, turnSeconds } from './turns.ts';
-import { CROSSTALK, FIRST_SPEAKER, SPEECH } from './window-frames.ts';
+import { CROSSTALK, SPEECH, SpeakerViews } from './window-frames.ts';
 
 /** Builds turns and tracks from finished frames. */
 export class FrameCollector {
@@ -16,6 +16,7 @@ export class FrameCollector {
   readonly #sums: Float64Array;
   readonly #isActive: Uint8Array;
   readonly #times: FrameTimes;
+  readonly #views = new SpeakerViews();
 
   constructor(
     private readonly context: ReconstructionContext,
@@ -57,7 +58,7 @@ export class FrameCollector {
     this.#first.length = 0;
     if (active.length > 0) this.#first.push(active[0]!);
     this.#exclusive.push(frame, this.#first, this.#nothing);
-    const speakers = tracks.subarray(FIRST_SPEAKER);
+    const speakers = this.#views.of(tracks);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster]! += Math.min(1, speakers[cluster]!);
     this.#isActive.fill(0);
     for (const cluster of active) this.#isActive[cluster] = 1;

@@ -13,7 +13,7 @@ export interface WindowFrames {
   readonly tracks: ArrayLike<number>;
 }
 
-/** A frame that no further window will touch. All arrays are reused by the next frame. */
+/** A frame that no further window will touch. It and its arrays are reused by later frames, the same arrays every window's length. */
 export interface FinishedFrame {
   readonly frame: number;
   /** [clusters] sum of activations, their average where they were adjusted */
@@ -52,6 +52,8 @@ export class OverlapAdd {
   readonly #counts: Float32Array;
   readonly #tracks: Float32Array;
   readonly #weights: Float32Array;
+  /** By slot, views of the arrays above: making them anew for every frame of a day would be gigabytes of garbage. */
+  readonly #finished: { -readonly [K in keyof FinishedFrame]: FinishedFrame[K] }[];
   readonly #active: number[] = [];
   readonly #isActive: Uint8Array;
   readonly #largest: Float32Array;
@@ -66,6 +68,12 @@ export class OverlapAdd {
     this.#counts = new Float32Array(framesPerWindow);
     this.#tracks = new Float32Array(framesPerWindow * tracks);
     this.#weights = new Float32Array(framesPerWindow);
+    this.#finished = Array.from({ length: framesPerWindow }, (_, slot) => ({
+      frame: slot,
+      activations: this.#activations.subarray(slot * clusters, (slot + 1) * clusters),
+      active: this.#active,
+      tracks: this.#tracks.subarray(slot * tracks, (slot + 1) * tracks),
+    }));
     this.#isActive = new Uint8Array(clusters);
     this.#largest = new Float32Array(clusters);
   }
@@ -107,8 +115,8 @@ export class OverlapAdd {
     const { framesPerWindow, clusters, tracks, totalFrames } = this.shape;
     for (; this.#done < end; this.#done++) {
       const slot = this.#done % framesPerWindow;
-      const activations = this.#activations.subarray(slot * clusters, (slot + 1) * clusters);
-      const averages = this.#tracks.subarray(slot * tracks, (slot + 1) * tracks);
+      const finished = this.#finished[slot]!;
+      const { activations, tracks: averages } = finished;
       const weight = this.#weights[slot]!;
       if (this.#done < totalFrames) {
         const count = weight > 0 ? Math.min(clusters, rint(this.#counts[slot]! / weight)) : 0;
@@ -120,7 +128,8 @@ export class OverlapAdd {
           }
         }
         this.#choose(activations, count);
-        this.emit({ frame: this.#done, activations, active: this.#active, tracks: averages });
+        finished.frame = this.#done;
+        this.emit(finished);
       }
       activations.fill(0);
       averages.fill(0);

@@ -9,7 +9,7 @@ import { buildPowerset } from './powerset.ts';
 import { Resegmenter } from './resegmentation.ts';
 import type { Subsegments } from './subsegments.ts';
 import type { TrackSpill } from './tracks.ts';
-import { FIRST_SPEAKER, WindowReader } from './window-frames.ts';
+import { FIRST_SPEAKER, SpeakerViews, WindowReader } from './window-frames.ts';
 import { firstFrame } from './windows.ts';
 
 /** A part with the speakers that its local speakers were assigned to. */
@@ -59,6 +59,7 @@ export async function reconstruct(
       settings.subsegments,
       (frame) => frame * facts.frameShiftSamples + facts.frameSizeSamples / 2,
     );
+  const views = new SpeakerViews();
   const overlapAdd = new OverlapAdd(
     {
       framesPerWindow: facts.framesPerWindow,
@@ -70,7 +71,7 @@ export async function reconstruct(
       adjust:
         resegmenter &&
         ((frame, activations, expected, tracks) => {
-          resegmenter.blend(frame, expected, activations, tracks.subarray(FIRST_SPEAKER));
+          resegmenter.blend(frame, expected, activations, views.of(tracks));
           resegmenter.discardBefore(frame);
         }),
     },

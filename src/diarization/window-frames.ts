@@ -6,6 +6,20 @@ export const SPEECH = 0;
 export const CROSSTALK = 1;
 export const FIRST_SPEAKER = 2;
 
+/** The speakers' part of a frame's tracks, for arrays that come again and again. */
+export class SpeakerViews {
+  readonly #views = new Map<Float32Array, Float32Array>();
+
+  of(tracks: Float32Array): Float32Array {
+    let view = this.#views.get(tracks);
+    if (view === undefined) {
+      view = tracks.subarray(FIRST_SPEAKER);
+      this.#views.set(tracks, view);
+    }
+    return view;
+  }
+}
+
 /** Speakers of one window: the cluster of each local speaker and how sure that is. */
 export interface WindowSpeakers {
   /** [locals], −1 for local speakers without an embedding */
