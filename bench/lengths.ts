@@ -8,7 +8,7 @@ import type { LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
 import { diarizationError, rate } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
-import { say } from './shared.ts';
+import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
 import { tenVoices } from './ten-voices.ts';
@@ -41,7 +41,7 @@ interface Measured {
 /** Jobs on recordings of a minute to a day through the real service; `ROLLCALL_LONGEST_HOURS` bounds them. */
 export async function measureLengths(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   if (!recordings) return '**Not measured:** the recordings need `../shared/audio`.';
-  const longest = Number(process.env.ROLLCALL_LONGEST_HOURS ?? 24);
+  const longest = longestHours();
   const rows: Measured[] = [];
   for (const { hours, settings } of LENGTHS) {
     if (hours > longest) continue;
