@@ -23,6 +23,8 @@ export interface FinishedJob {
   readonly output: DiarizeOutput;
   /** From the job's creation to its success, by the service's own clock. */
   readonly wallMs: number;
+  /** Of the service to the recording's server. */
+  readonly requests: number;
   /** What the Worker logged for this job. */
   readonly log: readonly LogEntry[];
 }
@@ -99,6 +101,7 @@ export class BenchService {
       return {
         output: job.output as DiarizeOutput,
         wallMs: Date.parse(job.updatedAt) - Date.parse(job.createdAt),
+        requests: files.requests(),
         log: this.entries.filter((entry) => entry.jobId === job.jobId),
       };
     } finally {

@@ -3,6 +3,8 @@ import { createServer } from 'node:http';
 
 export interface FileServer {
   readonly url: string;
+  /** Requests answered so far. */
+  readonly requests: () => number;
   close(): Promise<void>;
 }
 
@@ -10,7 +12,9 @@ export interface FileServer {
 export function serveFile(path: string): Promise<FileServer> {
   const size = statSync(path).size;
   const etag = `"bench-${size}"`;
+  let count = 0;
   const server = createServer((request, response) => {
+    count++;
     const headers = { 'Accept-Ranges': 'bytes', ETag: etag, 'Content-Type': 'application/octet-stream' };
     const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
     const start = range ? Number(range[1]) : 0;
@@ -37,7 +41,7 @@ export function serveFile(path: string): Promise<FileServer> {
           server.close(() => closed());
           server.closeAllConnections();
         });
-      done({ url: `http://127.0.0.1:${port}/recording`, close });
+      done({ url: `http://127.0.0.1:${port}/recording`, requests: () => count, close });
     });
   });
 }

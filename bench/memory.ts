@@ -25,7 +25,7 @@ interface Peak {
 }
 
 /** Largest values of the samples taken while something ran. */
-interface HeapPeak extends HeapUsage {
+export interface HeapPeak extends HeapUsage {
   /** Largest sum of both in one sample. */
   readonly bothBytes: number;
   readonly samples: number;
@@ -61,7 +61,8 @@ async function measureOne(path: string, model: Setting): Promise<Peak> {
   }
 }
 
-async function watchHeap<T>(
+/** Largest heap seen while `work` ran. @param collect whether to collect garbage before each sample */
+export async function watchHeap<T>(
   probe: HeapProbe | undefined,
   collect: boolean,
   work: () => Promise<T>,

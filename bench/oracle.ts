@@ -1,6 +1,7 @@
 import type { DiarizeOutput } from '../client/sdk/types.ts';
 import type { Assignment } from '../src/diarization/clustering/strategy.ts';
 import type { DiarizationSettings, PartReader } from '../src/diarization/index.ts';
+import { quietPlacesOf } from '../src/diarization/levels.ts';
 import { withTuning } from '../src/diarization/parameters.ts';
 import type { EmbeddingsSection, FramesSection } from '../src/diarization/part.ts';
 import { buildPowerset, decodeHard } from '../src/diarization/powerset.ts';
@@ -40,6 +41,7 @@ export async function finishWithOracle(
     boost,
     totalSamples,
     speakerTracks: true,
+    quiet: quietPlacesOf(embeddings.levels, tuned.quiet),
   });
   return toOutput(diarization);
 }

@@ -54,6 +54,8 @@ export async function finish(
 }
 
 /** As a client sees it. */
-export function toOutput(diarization: Diarization): DiarizeOutput {
-  return JSON.parse([...writeOutput(diarization, ALL_FIELDS)].join('')) as DiarizeOutput;
+export async function toOutput(diarization: Diarization): Promise<DiarizeOutput> {
+  const chunks: string[] = [];
+  for await (const chunk of writeOutput(diarization, ALL_FIELDS)) chunks.push(chunk);
+  return JSON.parse(chunks.join('')) as DiarizeOutput;
 }

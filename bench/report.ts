@@ -10,6 +10,10 @@ export const SECTIONS = [
   'formats',
   'speed',
   'memory',
+  'lengths',
+  'shards',
+  'throughput',
+  'fanout',
   'api',
   'start',
 ] as const;
@@ -24,6 +28,10 @@ const TITLES: Readonly<Record<Section, string>> = {
   formats: 'Formats',
   speed: 'Speed',
   memory: 'Memory',
+  lengths: 'Lengths and cost',
+  shards: 'Shards',
+  throughput: 'Many jobs at once',
+  fanout: 'Many isolates',
   api: 'API',
   start: 'From installed to the first result',
 };

@@ -4,17 +4,21 @@ import { nodeAudio } from '../client/audio/ports.ts';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { measureApi } from './api.ts';
+import { measureFanout } from './fanout.ts';
 import { measureFormats } from './formats/index.ts';
 import { measureIdentification } from './identification/index.ts';
+import { measureLengths } from './lengths.ts';
 import { measureLive } from './live/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
 import { measureMemory } from './memory.ts';
 import { measureModels } from './models.ts';
 import { type LabelledRecording, loadRecordings } from './recordings.ts';
 import { type Provenance, SECTIONS, type Section, writeReport } from './report.ts';
+import { measureShards } from './shards.ts';
 import { say } from './shared.ts';
 import { measureSpeed } from './speed.ts';
 import { measureStart } from './start.ts';
+import { measureThroughput } from './throughput.ts';
 
 const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undefined) => Promise<string> | string>> = {
   accuracy: measureAccuracy,
@@ -25,6 +29,10 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   formats: measureFormats,
   speed: measureSpeed,
   memory: measureMemory,
+  lengths: measureLengths,
+  shards: measureShards,
+  throughput: measureThroughput,
+  fanout: measureFanout,
   api: measureApi,
   start: measureStart,
 };

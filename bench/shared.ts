@@ -19,6 +19,13 @@ export function cacheDir(): string {
   return path;
 }
 
+/** Hours of the longest recording that is measured: `ROLLCALL_LONGEST_HOURS`, else a day. */
+export function longestHours(): number {
+  const hours = Number(process.env.ROLLCALL_LONGEST_HOURS ?? 24);
+  if (!(hours > 0)) throw new Error('ROLLCALL_LONGEST_HOURS must be a number of hours');
+  return hours;
+}
+
 /** Progress of the bench, on stderr. */
 export function say(message: string): void {
   process.stderr.write(`${message}\n`);

@@ -24,7 +24,7 @@ export interface JobTimes {
  *
  * @throws Error when a line is missing: the job was not measured whole
  */
-export function jobTimes({ log, wallMs }: FinishedJob): JobTimes {
+export function jobTimes({ log, wallMs }: Pick<FinishedJob, 'log' | 'wallMs'>): JobTimes {
   const planned = log.find(({ event }) => event === 'job_planned');
   const assembled = log.find(({ event }) => event === 'job_assembled');
   const shards = log.filter(({ event }) => event === 'shard_done');

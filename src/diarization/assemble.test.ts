@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { collect } from '../../test/helpers/collect.ts';
 import { recording } from '../../test/helpers/fake-models.ts';
 import { partsOf } from '../../test/helpers/fake-parts.ts';
 import { assemble, type SpeakerRequest } from './assemble.ts';
@@ -67,7 +68,7 @@ describe('assemble', () => {
       speakerProbability: true,
     };
     const document = async (shardSeconds: number) =>
-      [...writeOutput(await diarize(TALK, {}, 'precision-2', shardSeconds), flags)].join('');
+      (await collect(writeOutput(await diarize(TALK, {}, 'precision-2', shardSeconds), flags))).join('');
     const whole = await document(300);
     expect(await document(300)).toBe(whole);
     expect(await document(10)).toBe(whole);
@@ -104,7 +105,9 @@ describe('assemble', () => {
     const { turns, tracks } = await diarize(TALK);
     expect(tracks.resolutionSeconds).toBe(0.02);
     expect(tracks.confidence.length).toBe(Math.ceil(TALK.length / 320));
-    expect(tracks.speakers.map((track) => track.length)).toEqual(Array(3).fill(tracks.confidence.length));
+    expect(tracks.speakers.map((track) => track instanceof Uint8Array && track.length)).toEqual(
+      Array(3).fill(tracks.confidence.length),
+    );
     // 3 s: speaker 0 alone; 13 s: two at once; 20 s: nobody.
     expect([tracks.speech[150], tracks.crosstalk[150]].map((byte) => byte > 128)).toEqual([true, false]);
     expect([tracks.speech[650], tracks.crosstalk[650]].map((byte) => byte > 128)).toEqual([true, true]);
@@ -147,6 +150,12 @@ describe('assemble', () => {
       expect(diarization.warning).toMatch(/4 speakers were asked for.*only 1/);
       const atLeast = await diarize(recording([[[1], 2]]), { minSpeakers: 2 });
       expect(atLeast.warning).toMatch(/at least 2 speakers/);
+    });
+
+    it('is bounded', async () => {
+      const { speakers, warning } = await diarize(TALK, { numSpeakers: 1_000_000 });
+      expect(speakers).toBeLessThanOrEqual(100);
+      expect(warning).toMatch(/^1000000 speakers were asked for; at most 100 can be told apart, \d+ were found\.$/);
     });
 
     it('counts every label from first appearance, without holes', async () => {

@@ -3,16 +3,18 @@ import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
-import { LEVEL_HOP_SAMPLES, QuietPlaces, SpeechLevels } from './levels.ts';
+import { LEVEL_HOP_SAMPLES, type QuietPlaces, quietPlacesOf } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
+import { release } from './memory.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
 import { joinSubsegments, SUBSEGMENT_SHIFT_SAMPLES, type Subsegments, thinned } from './subsegments.ts';
+import type { TrackSpill } from './tracks.ts';
 import { speakerVoices } from './voices.ts';
 import { windowCount } from './windows.ts';
 
-/** Stored parts of a recording, in order. */
+/** Stored parts of a recording, in order. What is read is the caller's, who may detach its buffers. */
 export interface Parts {
   readonly count: number;
   readEmbeddings(index: number): Promise<EmbeddingsSection>;
@@ -31,6 +33,8 @@ export interface AssembleOptions {
   readonly pause?: () => Promise<void>;
   /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
   readonly speakerTracks?: boolean;
+  /** Where the speakers' tracks of a long recording go until the output is written; they stay in memory without it. */
+  readonly trackSpill?: TrackSpill;
   /** Whether to tell how each speaker sounds. */
   readonly voices?: boolean;
   /** The PLDA of an embedder, by its id; undefined where it has none. */
@@ -44,12 +48,14 @@ export interface NoSpeech {
 
 /** Tries to give every wanted speaker a turn before the result is taken as it is. */
 const RESCUE_ROUNDS = 3;
+/** More are not told apart: time and memory of the frames of a day grow with them. */
+const MAX_SPEAKERS = 100;
 const BOOST = 4;
 
 /**
  * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the embeddings of all
  * parts first, then part by part once more with the frames; what it holds of a day of audio is the representatives, the turns
- * and the frame-wise tracks.
+ * and the frame-wise tracks, of the speakers' tracks only the last hours.
  *
  * @param audio length of the recording at 16 kHz
  */
@@ -78,6 +84,7 @@ export async function assemble(
     totalSamples: audio.totalSamples,
     speakerTracks,
     quiet,
+    trackSpill: options.trackSpill,
   });
   if (diarization.turns.length === 0) return noSpeech();
   const warning = warningFor(diarization.speakers, request);
@@ -88,8 +95,9 @@ export async function assemble(
 }
 
 function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {
-  if (numSpeakers != null) return { min: numSpeakers, max: numSpeakers };
-  return { min: minSpeakers ?? 1, max: maxSpeakers ?? Number.POSITIVE_INFINITY };
+  const bounded = (count: number) => Math.min(count, MAX_SPEAKERS);
+  if (numSpeakers != null) return { min: bounded(numSpeakers), max: bounded(numSpeakers) };
+  return { min: bounded(minSpeakers ?? 1), max: bounded(maxSpeakers ?? MAX_SPEAKERS) };
 }
 
 /** What the clustering sees of a recording. */
@@ -118,7 +126,6 @@ async function gather(
   const subsegments: Subsegments[] = [];
   const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));
   let nextWindow = 0;
-  const speechLevels = new SpeechLevels();
   let nextLevel = 0;
   for (let index = 0; index < parts.count; index++) {
     const part = index === 0 ? first : await parts.readEmbeddings(index);
@@ -127,8 +134,9 @@ async function gather(
     await representatives.add(part.speakers);
     subsegments.push(thinned(part.subsegments, every));
     levels.set(part.levels, nextLevel);
-    speechLevels.add(part.levels);
     nextLevel += part.levels.length;
+    release(part.speakers.embeddings);
+    if (every > 1) release(part.subsegments.embeddings);
   }
   if (nextWindow !== windows) throw new Error(`the parts hold ${nextWindow} windows, the recording has ${windows}`);
   return {
@@ -136,7 +144,7 @@ async function gather(
     tuned,
     speakers: await representatives.finish(),
     subsegments: { ...joinSubsegments(subsegments, facts.dimension), every },
-    quiet: new QuietPlaces(levels, speechLevels.loud(tuned.quiet.loudShare), tuned.quiet),
+    quiet: quietPlacesOf(levels, tuned.quiet),
   };
 }
 
@@ -163,11 +171,12 @@ async function reconstructAll(
 ): Promise<Reconstruction> {
   const { clusters } = model;
   const boost = new Float32Array(clusters).fill(1);
-  const feed = async (take: (part: AssignedPart) => void) => {
+  const feed = async (take: (part: AssignedPart) => Promise<void>) => {
     for (let index = 0; index < parts.count; index++) {
       const { speakers, subsegments } = await parts.readEmbeddings(index);
       const frames = await parts.readFrames(index);
-      take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
+      await take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
+      release(speakers.embeddings, subsegments.embeddings, frames.probabilities);
       await pause();
     }
   };
@@ -184,6 +193,8 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
   const wanted = numSpeakers ?? minSpeakers ?? 1;
   if (found >= wanted) return undefined;
   const asked = numSpeakers != null ? `${wanted} speakers were` : `at least ${wanted} speakers were`;
+  if (wanted > MAX_SPEAKERS)
+    return `${asked} asked for; at most ${MAX_SPEAKERS} can be told apart, ${found} were found.`;
   return `${asked} asked for, but the recording holds speech for only ${found}.`;
 }
 

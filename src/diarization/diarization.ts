@@ -8,8 +8,11 @@ export interface FrameTracks {
   /** Probability that two or more speak. */
   readonly crosstalk: Uint8Array;
   /** [speakers] probability that each speaks; empty when it was not asked for. */
-  readonly speakers: readonly Uint8Array[];
+  readonly speakers: readonly SpeakerTrack[];
 }
+
+/** The track of one speaker: at hand, or, of a long recording, read from where it was put down. */
+export type SpeakerTrack = Uint8Array | { blocks(): AsyncGenerator<Uint8Array> };
 
 export interface SpeakerTurn {
   /** Index of the speaker: its label's number. */

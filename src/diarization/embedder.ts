@@ -1,4 +1,5 @@
 import { BANDS, raiseFloor, subtractMean } from './features.ts';
+import { release } from './memory.ts';
 import type { SampleBuffer } from './sample-buffer.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPiece, PoolingPort, TrunkOutput } from './types.ts';
 import { normalise } from './vectors.ts';
@@ -60,7 +61,10 @@ export class Embedder {
   discardBefore(sample: number): void {
     const { stretchSamples } = this.ports.embedding.info;
     for (const index of this.#stretches.keys()) {
-      if ((index + 1) * stretchSamples <= sample) this.#stretches.delete(index);
+      if ((index + 1) * stretchSamples > sample) continue;
+      const analysed = this.#stretches.get(index);
+      if (analysed?.form === 'split' && analysed.trunk) release(analysed.trunk.frames, analysed.trunk.logits);
+      this.#stretches.delete(index);
     }
   }
 
@@ -79,10 +83,10 @@ export class Embedder {
     const { embedding, filterbank } = this.ports;
     const stretch = stretchAt(index, embedding.info.stretchSamples, this.totalSamples);
     await this.samples.fill(stretch.toSample);
-    const feats = filterbank.compute(this.samples.read(stretch.fromSample, stretch.toSample)).slice();
+    const feats = filterbank.compute(this.samples.view(stretch.fromSample, stretch.toSample));
     let analysed: Analysed;
     if (embedding.form === 'whole') {
-      analysed = { stretch, form: 'whole', feats };
+      analysed = { stretch, form: 'whole', feats: feats.slice() };
     } else {
       const frames = feats.length / BANDS;
       if (embedding.info.featureFloorNats !== undefined) raiseFloor(feats, embedding.info.featureFloorNats);

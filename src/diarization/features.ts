@@ -17,9 +17,10 @@ export function raiseFloor(feats: Float32Array, depthNats: number): void {
   const frames = feats.length / BANDS;
   if (frames === 0) return;
   const peaks = new Float32Array(frames).fill(Number.NEGATIVE_INFINITY);
-  for (let index = 0; index < feats.length; index++) {
-    const frame = Math.floor(index / BANDS);
-    if (feats[index]! > peaks[frame]!) peaks[frame] = feats[index]!;
+  for (let frame = 0; frame < frames; frame++) {
+    let peak = Number.NEGATIVE_INFINITY;
+    for (let index = frame * BANDS; index < (frame + 1) * BANDS; index++) peak = Math.max(peak, feats[index]!);
+    peaks[frame] = peak;
   }
   peaks.sort();
   const floor = peaks[Math.floor(LOUD_QUANTILE * (frames - 1))]! - depthNats;
@@ -33,7 +34,11 @@ export function subtractMean(feats: Float32Array): void {
   const frames = feats.length / BANDS;
   if (frames === 0) return;
   const mean = new Float64Array(BANDS);
-  for (let index = 0; index < feats.length; index++) mean[index % BANDS]! += feats[index]!;
+  for (let at = 0; at < feats.length; at += BANDS) {
+    for (let band = 0; band < BANDS; band++) mean[band]! += feats[at + band]!;
+  }
   for (let band = 0; band < BANDS; band++) mean[band]! /= frames;
-  for (let index = 0; index < feats.length; index++) feats[index]! -= mean[index % BANDS]!;
+  for (let at = 0; at < feats.length; at += BANDS) {
+    for (let band = 0; band < BANDS; band++) feats[at + band]! -= mean[band]!;
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LEVEL_HOP_SAMPLES, measureLevels, QuietPlaces, SpeechLevels } from './levels.ts';
+import { LEVEL_HOP_SAMPLES, measureLevels, quietPlacesOf } from './levels.ts';
 
 const PARAMETERS = { loudShare: 0.9, belowDb: 26, reachSeconds: 0.2 };
 
@@ -41,9 +41,7 @@ describe('QuietPlaces', () => {
   const levelsOf = (decibels: number[], speech: (sample: number) => boolean) =>
     measureLevels(steps(...decibels), 0, decibels.length * LEVEL_HOP_SAMPLES, speech);
   const quiet = (levels: Uint8Array) => {
-    const speech = new SpeechLevels();
-    speech.add(levels);
-    const places = new QuietPlaces(levels, speech.loud(PARAMETERS.loudShare), PARAMETERS);
+    const places = quietPlacesOf(levels, PARAMETERS);
     return Array.from(levels, (_, hop) => places.has(hop * LEVEL_HOP_SAMPLES + 10));
   };
 

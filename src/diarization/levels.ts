@@ -46,6 +46,13 @@ export interface QuietParameters {
   readonly reachSeconds: number;
 }
 
+/** The quiet places of a whole recording. @param levels of all of it */
+export function quietPlacesOf(levels: Uint8Array, parameters: QuietParameters): QuietPlaces {
+  const speech = new SpeechLevels();
+  speech.add(levels);
+  return new QuietPlaces(levels, speech.loud(parameters.loudShare), parameters);
+}
+
 /** How loud the speech of a recording is, from the levels of all of it. */
 export class SpeechLevels {
   /** By level: tenths of a second with speech. */

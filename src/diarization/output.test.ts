@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { collect } from '../../test/helpers/collect.ts';
 import type { Diarization } from './diarization.ts';
 import { writeOutput } from './output.ts';
 
@@ -21,15 +22,15 @@ const diarization: Diarization = {
 };
 
 describe('writeOutput', () => {
-  it('writes the turns alone when nothing else is asked for', () => {
-    expect([...writeOutput(diarization, {})].join('')).toBe(
+  it('writes the turns alone when nothing else is asked for', async () => {
+    expect((await collect(writeOutput(diarization, {}))).join('')).toBe(
       '{"diarization":[{"speaker":"SPEAKER_00","start":1.245,"end":3.38},{"speaker":"SPEAKER_01","start":3,"end":4}]}',
     );
   });
 
-  it('writes every part in a fixed order, in chunks', () => {
-    const chunks = [
-      ...writeOutput(
+  it('writes every part in a fixed order, in chunks', async () => {
+    const chunks = await collect(
+      writeOutput(
         { ...diarization, warning: 'cut "short"' },
         {
           exclusive: true,
@@ -40,7 +41,7 @@ describe('writeOutput', () => {
           speakerProbability: true,
         },
       ),
-    ];
+    );
     expect(Math.max(...chunks.map((chunk) => chunk.length))).toBeLessThan(64 * 1024);
     const document = JSON.parse(chunks.join(''));
     expect(Object.keys(document)).toEqual([
@@ -62,8 +63,10 @@ describe('writeOutput', () => {
     expect(document.warning).toBe('cut "short"');
   });
 
-  it('keeps an empty exclusive list', () => {
+  it('keeps an empty exclusive list', async () => {
     const none = { ...diarization, turns: [], exclusiveTurns: [] };
-    expect([...writeOutput(none, { exclusive: true })].join('')).toBe('{"diarization":[],"exclusiveDiarization":[]}');
+    expect((await collect(writeOutput(none, { exclusive: true }))).join('')).toBe(
+      '{"diarization":[],"exclusiveDiarization":[]}',
+    );
   });
 });

@@ -10,8 +10,8 @@ export interface OutputFlags {
   readonly speakerProbability?: boolean | null;
 }
 
-/** Values per chunk, so that a day of audio is never one string. */
-const CHUNK = 4096;
+/** Values per chunk, so that a day of audio is never one string: turns with the confidences of many speakers are long. */
+const CHUNK = 1024;
 
 /**
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,
@@ -20,11 +20,11 @@ const CHUNK = 4096;
  *
  * @param further members of the document, each with the comma before it; they come before the warning
  */
-export function* writeOutput(
+export async function* writeOutput(
   diarization: Diarization,
   flags: OutputFlags,
   further: Iterable<string> = [],
-): Generator<string> {
+): AsyncGenerator<string> {
   const { tracks } = diarization;
   const labels = Array.from({ length: diarization.speakers }, (_, speaker) => speakerLabel(speaker));
   const resolution = JSON.stringify(tracks.resolutionSeconds);
@@ -57,7 +57,9 @@ export function* writeOutput(
     yield ',"speakerProbability":{"score":{';
     for (let speaker = 0; speaker < labels.length; speaker++) {
       yield `${speaker > 0 ? ',' : ''}${JSON.stringify(labels[speaker])}:[`;
-      yield* joined(tracks.speakers[speaker]!, probabilityText);
+      const track = tracks.speakers[speaker]!;
+      if (track instanceof Uint8Array) yield* joined(track, probabilityText);
+      else yield* joinedBlocks(track.blocks());
       yield ']';
     }
     yield `},"resolution":${resolution}}`;
@@ -71,6 +73,15 @@ function* probability(name: string, track: Uint8Array, resolution: string): Gene
   yield `,"${name}":{"score":[`;
   yield* joined(track, probabilityText);
   yield `],"resolution":${resolution}}`;
+}
+
+async function* joinedBlocks(blocks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let isFirst = true;
+  for await (const block of blocks) {
+    if (!isFirst) yield ',';
+    isFirst = false;
+    yield* joined(block, probabilityText);
+  }
 }
 
 /** The texts of all values with commas between them, in chunks of thousands. */

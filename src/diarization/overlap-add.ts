@@ -13,7 +13,7 @@ export interface WindowFrames {
   readonly tracks: ArrayLike<number>;
 }
 
-/** A frame that no further window will touch. All arrays are reused by the next frame. */
+/** A frame that no further window will touch. It and its arrays are reused by later frames, the same arrays every window's length. */
 export interface FinishedFrame {
   readonly frame: number;
   /** [clusters] sum of activations, their average where they were adjusted */
@@ -52,7 +52,11 @@ export class OverlapAdd {
   readonly #counts: Float32Array;
   readonly #tracks: Float32Array;
   readonly #weights: Float32Array;
-  readonly #order: number[];
+  /** By slot, views of the arrays above: making them anew for every frame of a day would be gigabytes of garbage. */
+  readonly #finished: { -readonly [K in keyof FinishedFrame]: FinishedFrame[K] }[];
+  readonly #active: number[] = [];
+  readonly #isActive: Uint8Array;
+  readonly #largest: Float32Array;
   #done = 0;
 
   constructor(
@@ -64,14 +68,22 @@ export class OverlapAdd {
     this.#counts = new Float32Array(framesPerWindow);
     this.#tracks = new Float32Array(framesPerWindow * tracks);
     this.#weights = new Float32Array(framesPerWindow);
-    this.#order = Array.from({ length: clusters }, (_, cluster) => cluster);
+    this.#finished = Array.from({ length: framesPerWindow }, (_, slot) => ({
+      frame: slot,
+      activations: this.#activations.subarray(slot * clusters, (slot + 1) * clusters),
+      active: this.#active,
+      tracks: this.#tracks.subarray(slot * tracks, (slot + 1) * tracks),
+    }));
+    this.#isActive = new Uint8Array(clusters);
+    this.#largest = new Float32Array(clusters);
   }
 
   /** Adds a window that starts at `firstFrame`; windows come in order. */
   push(firstFrame: number, window: WindowFrames): void {
     const { framesPerWindow, clusters, tracks, weights, boost } = this.shape;
     this.#finishBefore(firstFrame);
-    const largest = new Float32Array(clusters);
+    const largest = this.#largest;
+    const heard = [...new Set(Array.from(window.clusterOf).filter((cluster) => cluster >= 0))];
     for (let index = 0; index < framesPerWindow; index++) {
       const slot = (firstFrame + index) % framesPerWindow;
       const weight = weights === undefined ? 1 : weights[index]!;
@@ -80,14 +92,14 @@ export class OverlapAdd {
       for (let track = 0; track < tracks; track++) {
         this.#tracks[slot * tracks + track]! += weight * window.tracks[index * tracks + track]!;
       }
-      largest.fill(0);
+      for (const cluster of heard) largest[cluster] = 0;
       for (let local = 0; local < window.locals; local++) {
         const cluster = window.clusterOf[local]!;
         if (cluster >= 0) {
           largest[cluster] = Math.max(largest[cluster]!, window.activations[index * window.locals + local]!);
         }
       }
-      for (let cluster = 0; cluster < clusters; cluster++) {
+      for (const cluster of heard) {
         const factor = boost === undefined ? 1 : boost[cluster]!;
         this.#activations[slot * clusters + cluster]! += weight * factor * largest[cluster]!;
       }
@@ -101,11 +113,10 @@ export class OverlapAdd {
 
   #finishBefore(end: number): void {
     const { framesPerWindow, clusters, tracks, totalFrames } = this.shape;
-    const order = this.#order;
     for (; this.#done < end; this.#done++) {
       const slot = this.#done % framesPerWindow;
-      const activations = this.#activations.subarray(slot * clusters, (slot + 1) * clusters);
-      const averages = this.#tracks.subarray(slot * tracks, (slot + 1) * tracks);
+      const finished = this.#finished[slot]!;
+      const { activations, tracks: averages } = finished;
       const weight = this.#weights[slot]!;
       if (this.#done < totalFrames) {
         const count = weight > 0 ? Math.min(clusters, rint(this.#counts[slot]! / weight)) : 0;
@@ -116,14 +127,31 @@ export class OverlapAdd {
             this.shape.adjust(this.#done, activations, this.#counts[slot]! / weight, averages);
           }
         }
-        order.sort((a, b) => activations[b]! - activations[a]! || a - b);
-        const active = order.slice(0, count).filter((cluster) => activations[cluster]! > 0);
-        this.emit({ frame: this.#done, activations, active, tracks: averages });
+        this.#choose(activations, count);
+        finished.frame = this.#done;
+        this.emit(finished);
       }
       activations.fill(0);
       averages.fill(0);
       this.#counts[slot] = 0;
       this.#weights[slot] = 0;
     }
+  }
+
+  /** The `count` largest activations above zero. They are one to three: picking them one by one beats sorting. */
+  #choose(activations: Float32Array, count: number): void {
+    const chosen = this.#active;
+    chosen.length = 0;
+    while (chosen.length < count) {
+      let best = -1;
+      for (let cluster = 0; cluster < activations.length; cluster++) {
+        if (this.#isActive[cluster] === 0 && activations[cluster]! > (best < 0 ? 0 : activations[best]!))
+          best = cluster;
+      }
+      if (best < 0) break;
+      this.#isActive[best] = 1;
+      chosen.push(best);
+    }
+    for (const cluster of chosen) this.#isActive[cluster] = 0;
   }
 }

@@ -1,4 +1,5 @@
 import type { LocalSpeakers } from './local-speakers.ts';
+import { release } from './memory.ts';
 import type { Subsegments } from './subsegments.ts';
 import type { TuningBySetting } from './types.ts';
 
@@ -122,7 +123,8 @@ export function encodePart(part: ShardPart): Uint8Array {
 
 /**
  * Opens a stored part.
- * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end
+ * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end; in a buffer of their own, or as a
+ *   part of a larger one that stays as it is
  * @throws when the part is damaged or of another version
  */
 export async function openPart(read: (offset: number, length: number) => Promise<Uint8Array>): Promise<PartReader> {
@@ -142,14 +144,12 @@ export async function openPart(read: (offset: number, length: number) => Promise
   return {
     readEmbeddings: async () => {
       const bytes = await exactly(read, start, embeddingsLength);
-      return {
-        facts,
-        firstWindow,
-        windowCount,
-        speakers: decodeSpeakers(bytes.subarray(0, speakersLength), header),
-        subsegments: decodeSubsegments(bytes.subarray(speakersLength, speakersLength + subsegmentsLength), header),
-        levels: bytes.slice(speakersLength + subsegmentsLength),
-      };
+      const speakers = decodeSpeakers(bytes.subarray(0, speakersLength), header);
+      const levelsStart = speakersLength + subsegmentsLength;
+      const subsegments = decodeSubsegments(bytes.subarray(speakersLength, levelsStart), header);
+      const levels = bytes.slice(levelsStart);
+      release(bytes);
+      return { facts, firstWindow, windowCount, speakers, subsegments, levels };
     },
     readFrames: async () => ({
       facts,

@@ -17,13 +17,16 @@ const KEPT = 256;
  * posteriors, interpolated between the two around the frame; the surer it is that several do, the more they stay.
  */
 export class Resegmenter {
+  readonly #none: Float32Array;
   readonly #posteriors = new Map<number, Float32Array>();
 
   constructor(
     private readonly model: ClusterModel,
     private readonly parameters: ResegmentationParameters,
     private readonly centreOfFrame: (frame: number) => number,
-  ) {}
+  ) {
+    this.#none = new Float32Array(model.clusters);
+  }
 
   /** Subsegments of the next part; those of the frames that are finished next must be among them or those before. */
   add({ count, dimension, indices, embeddings }: Subsegments): void {
@@ -51,9 +54,9 @@ export class Resegmenter {
   /**
    * Blends in place.
    * @param expected number of speakers at once
-   * @param values [clusters] activations or probabilities of the speakers
+   * @param sets [clusters] each: activations, probabilities of the speakers
    */
-  blend(frame: number, expected: number, values: Float32Array): void {
+  blend(frame: number, expected: number, ...sets: readonly Float32Array[]): void {
     const certainty = Math.min(1, Math.max(0, 1.5 - expected));
     const position = this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES;
     const before = Math.floor(position);
@@ -62,12 +65,15 @@ export class Resegmenter {
     if (certainty === 0 || (left === undefined && right === undefined)) return;
     const towardsRight = left === undefined ? 1 : right === undefined ? 0 : position - before;
     const weight = this.parameters.weight * certainty;
-    let total = 0;
-    for (const value of values) total += value;
-    total = Math.min(1, total);
-    for (let cluster = 0; cluster < values.length; cluster++) {
-      const posterior = (1 - towardsRight) * (left?.[cluster] ?? 0) + towardsRight * (right?.[cluster] ?? 0);
-      values[cluster] = (1 - weight) * values[cluster]! + weight * total * posterior;
+    const [one, other] = [left ?? this.#none, right ?? this.#none];
+    for (const values of sets) {
+      let total = 0;
+      for (let cluster = 0; cluster < values.length; cluster++) total += values[cluster]!;
+      total = Math.min(1, total);
+      for (let cluster = 0; cluster < values.length; cluster++) {
+        const posterior = (1 - towardsRight) * one[cluster]! + towardsRight * other[cluster]!;
+        values[cluster] = (1 - weight) * values[cluster]! + weight * total * posterior;
+      }
     }
   }
 

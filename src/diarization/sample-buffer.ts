@@ -36,13 +36,17 @@ export class SampleBuffer {
     await this.#source.return?.();
   }
 
-  /** Copy of [fromSample, endSample); what has not been received is zero. @throws when a part has been dropped already */
-  read(fromSample: number, endSample: number): Float32Array {
+  /**
+   * [fromSample, endSample), to be used before the next call of anything here; what has not been received is zero.
+   * @throws when a part has been dropped already
+   */
+  view(fromSample: number, endSample: number): Float32Array {
     if (fromSample < this.#from) throw new Error(`samples before ${this.#from} are gone`);
-    const copy = new Float32Array(endSample - fromSample);
     const first = fromSample - this.#from;
-    if (first < this.#filled) copy.set(this.#samples.subarray(first, Math.min(this.#filled, endSample - this.#from)));
-    return copy;
+    if (endSample <= this.receivedUntil) return this.#samples.subarray(first, endSample - this.#from);
+    const padded = new Float32Array(endSample - fromSample);
+    if (first < this.#filled) padded.set(this.#samples.subarray(first, this.#filled));
+    return padded;
   }
 
   /** Drops what lies before `sample`. */

@@ -72,7 +72,7 @@ export async function analyseShard(
       const start = window * stepSamples;
       const end = start + windowSamples;
       await buffer.fill(Math.min(end, shard.totalSamples));
-      const heard = buffer.read(start, end);
+      const heard = buffer.view(start, end);
       const scores = await ports.segmentation.run(heard);
       quantise(scores, probabilities, index * framesPerWindow * classes);
       await pause();

@@ -3,7 +3,7 @@ import { TurnBuilder, turnSeconds } from './turns.ts';
 
 /** One letter a frame per cluster; `.` is silence. Sums count the frames so far. */
 function build(tracks: readonly string[], maxPause: number, minFrames: number, exclusive = false): string[] {
-  const builder = new TurnBuilder<number>(maxPause, minFrames, exclusive);
+  const builder = new TurnBuilder(maxPause, minFrames, (before: number, after: number) => [before, after], exclusive);
   const frames = tracks[0].length;
   let done = 0;
   for (let frame = 0; frame < frames; frame++) {
@@ -13,8 +13,8 @@ function build(tracks: readonly string[], maxPause: number, minFrames: number, e
   }
   return builder
     .finish(() => done)
-    .map(({ cluster, startFrame, endFrame, before, after }) => {
-      expect([before, after]).toEqual([startFrame, endFrame]);
+    .map(({ cluster, startFrame, endFrame, summary }) => {
+      expect(summary).toEqual([startFrame, endFrame]);
       return `${cluster}:${startFrame}-${endFrame}`;
     });
 }

@@ -1,11 +1,10 @@
-/** A turn on the frame grid, with what was summed up when it began and ended. */
+/** A turn on the frame grid, with a summary of its frames. */
 export interface FrameTurn<T> {
   readonly cluster: number;
   /** First active frame, and the first one after the turn. */
   readonly startFrame: number;
   readonly endFrame: number;
-  readonly before: T;
-  readonly after: T;
+  readonly summary: T;
 }
 
 interface Open<T> {
@@ -18,15 +17,17 @@ interface Open<T> {
 
 /**
  * Builds turns from the active clusters of consecutive frames. Pauses of a cluster of up to `maxPauseFrames` are bridged, turns
- * shorter than `minFrames` dropped. Streaming: holds one open turn per cluster.
+ * shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of those that ended.
  */
-export class TurnBuilder<T> {
+export class TurnBuilder<S, T> {
   readonly #turns: FrameTurn<T>[] = [];
-  readonly #open = new Map<number, Open<T>>();
+  readonly #open = new Map<number, Open<S>>();
 
   constructor(
     private readonly maxPauseFrames: number,
     private readonly minFrames: number,
+    /** Makes a turn's summary of the running sums before it and after it. */
+    private readonly summarise: (before: S, after: S, frames: number) => T,
     /** One speaker at a time: a pause in which somebody else speaks is not bridged. */
     private readonly exclusive = false,
   ) {}
@@ -35,7 +36,7 @@ export class TurnBuilder<T> {
    * @param active clusters active in `frame`; frames come in order, without gaps
    * @param sums running sums over the frames before this one; asked for only where a turn begins or pauses
    */
-  push(frame: number, active: readonly number[], sums: () => T): void {
+  push(frame: number, active: readonly number[], sums: () => S): void {
     for (const [cluster, open] of this.#open) {
       if (active.includes(cluster)) continue;
       open.after ??= sums();
@@ -57,16 +58,18 @@ export class TurnBuilder<T> {
   }
 
   /** All turns, by start and cluster. @param sums running sums over all frames */
-  finish(sums: () => T): readonly FrameTurn<T>[] {
+  finish(sums: () => S): readonly FrameTurn<T>[] {
     for (const [cluster, open] of this.#open) this.#close(cluster, open, sums);
     this.#open.clear();
     return this.#turns.sort((a, b) => a.startFrame - b.startFrame || a.cluster - b.cluster);
   }
 
-  #close(cluster: number, open: Open<T>, sums: () => T): void {
+  #close(cluster: number, open: Open<S>, sums: () => S): void {
     const { startFrame, endFrame, before } = open;
-    if (endFrame - startFrame < this.minFrames) return;
-    this.#turns.push({ cluster, startFrame, endFrame, before, after: open.after ?? sums() });
+    const frames = endFrame - startFrame;
+    if (frames < this.minFrames) return;
+    const summary = this.summarise(before, open.after ?? sums(), frames);
+    this.#turns.push({ cluster, startFrame, endFrame, summary });
   }
 }
 

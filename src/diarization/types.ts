@@ -53,7 +53,7 @@ export type EmbeddingPort =
   | {
       readonly form: 'split';
       readonly info: EmbeddingInfo;
-      /** mean-normalised filterbank [frames, 80] → trunk output */
+      /** mean-normalised filterbank [frames, 80] → trunk output, which is the caller's, who may detach its buffers */
       trunk(feats: Float32Array, frames: number): Promise<TrunkOutput>;
       /** pooled [batch, 2 * channels] → embeddings [batch, dimension], not normalised */
       head(pooled: Float32Array, batch: number): Promise<Float32Array>;

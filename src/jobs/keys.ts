@@ -4,6 +4,9 @@ export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
 export const planKey = (jobId: string) => `${workPrefix(jobId)}plan.json`;
 export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
 export const partKey = (jobId: string, shard: number) => `${workPrefix(jobId)}part-${String(shard).padStart(5, '0')}`;
+/** Speakers' probabilities of a long recording, between their making and the writing of the output. */
+export const tracksKey = (jobId: string, block: number) =>
+  `${workPrefix(jobId)}tracks-${String(block).padStart(5, '0')}`;
 export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
 
 /** Stands in a stored request for a `data:` URL, whose text is an object of its own until the job ends. */

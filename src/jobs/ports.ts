@@ -120,7 +120,7 @@ export interface QueuePort {
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
   /** Writes chunks of unknown total length, in bounded memory. */
-  putStream(key: string, chunks: Iterable<string>): Promise<void>;
+  putStream(key: string, chunks: Iterable<string> | AsyncIterable<string>): Promise<void>;
   get(key: string): Promise<Uint8Array | undefined>;
   getRange(key: string, offset: number, length: number): Promise<Uint8Array>;
   openStream(key: string): Promise<ReadableStream<Uint8Array> | undefined>;

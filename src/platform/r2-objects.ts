@@ -1,7 +1,7 @@
 import type { ObjectStore } from '../jobs/ports.ts';
 
-/** R2 wants equal parts of at least 5 MiB, the last one excepted. */
-const PART_BYTES = 8 * 1024 * 1024;
+/** R2 wants equal parts of at least 5 MiB, the last one excepted; one is held in memory. */
+const PART_BYTES = 5 * 1024 * 1024;
 const DELETE_BATCH = 1000;
 
 /** `ObjectStore` over an R2 bucket. */
@@ -61,14 +61,18 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
 }
 
 /** Encodes chunks of text into one reused part buffer; small objects take one put, larger ones a multipart upload. */
-async function putStream(bucket: R2Bucket, key: string, chunks: Iterable<string>): Promise<void> {
+async function putStream(
+  bucket: R2Bucket,
+  key: string,
+  chunks: Iterable<string> | AsyncIterable<string>,
+): Promise<void> {
   const encoder = new TextEncoder();
   let buffer = new Uint8Array(64 * 1024);
   let used = 0;
   let upload: R2MultipartUpload | undefined;
   const parts: R2UploadedPart[] = [];
   try {
-    for (const chunk of chunks) {
+    for await (const chunk of chunks) {
       const bytes = encoder.encode(chunk);
       for (let read = 0; read < bytes.length; ) {
         if (used === buffer.length) {

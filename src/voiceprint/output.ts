@@ -13,7 +13,7 @@ export function writeIdentification(
   matches: readonly SpeakerMatch[],
   labels: readonly string[],
   flags: OutputFlags,
-): Generator<string> {
+): AsyncGenerator<string> {
   return writeOutput(diarization, flags, members(diarization, matches, labels, flags));
 }
 

@@ -61,8 +61,8 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
     expect(canonical(clusters)).toEqual(canonical(golden('pipeline_ahc_clusters').data));
   });
 
-  it('VBx responsibilities and priors: within 1e-9', () => {
-    const result = vbx(
+  it('VBx responsibilities and priors: within 1e-9', async () => {
+    const result = await vbx(
       golden('pipeline_plda_features').data as Float64Array,
       golden('pipeline_plda_phi').data as Float64Array,
       golden('pipeline_ahc_clusters').data,

@@ -66,9 +66,10 @@ export function turnsOf(
 ): [cluster: number, startSeconds: number, endSeconds: number][] {
   const totalFrames = discrete.length / clusters;
   const secondsPerFrame = frames.shiftSamples / 16000;
-  const builder = new TurnBuilder<undefined>(
+  const builder = new TurnBuilder<undefined, undefined>(
     Math.floor(pauses.off / secondsPerFrame),
     Math.ceil(pauses.on / secondsPerFrame),
+    () => undefined,
   );
   for (let frame = 0; frame < totalFrames; frame++) {
     const active = Array.from({ length: clusters }, (_, cluster) => cluster).filter(

@@ -104,9 +104,9 @@ describe('arrays made with pyannote.audio and scipy (make_reference.py)', () => 
     }
   });
 
-  it('VBx from a wrong start: within 1e-8', () => {
+  it('VBx from a wrong start: within 1e-8', async () => {
     for (const { fa, fb, gamma, pi } of expected.vbx.cases) {
-      const result = vbx(
+      const result = await vbx(
         reference('vbx_features').data as Float64Array,
         reference('vbx_phi').data as Float64Array,
         expected.vbx.initial,

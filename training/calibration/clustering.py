@@ -46,6 +46,7 @@ class Bayesian:
     speaker_regularisation: float = 1.5
     regularisation_per_second: float = 0.02
     max_regularisation: float = 8.0
+    max_evidence_seconds: float = 1800.0
     min_prior_share: float = 0.02
     min_speaker_seconds: float = 1.0
 
@@ -177,7 +178,8 @@ def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, para
     initial = (embeddings @ centroids_of(embeddings, weights, largest).T).argmax(1)
     wanted = parameters.speaker_regularisation + parameters.regularisation_per_second * seconds.sum()
     regularisation = min(parameters.max_regularisation, wanted)
-    gamma, pi = vbx(features, phi, initial, seconds, parameters.statistics_scale, regularisation)
+    evidence = min(1.0, parameters.max_evidence_seconds / seconds.sum()) * seconds
+    gamma, pi = vbx(features, phi, initial, evidence, parameters.statistics_scale, regularisation)
     order = sorted(range(len(pi)), key=lambda k: (-pi[k], k))
     least = parameters.min_prior_share * pi[order[0]]
     kept = [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= parameters.min_speaker_seconds]

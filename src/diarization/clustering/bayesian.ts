@@ -11,6 +11,8 @@ export interface BayesianParameters {
   readonly maxSubsegments: number;
   /** Distance at which the tree is cut for the clusters to start from: low, because VBx merges and never splits. */
   readonly initialThreshold: number;
+  /** The same between representatives of a long recording, which are means and so lie closer together. */
+  readonly representativeInitialThreshold: number;
   /** Clusters to start from, at most. */
   readonly maxClusters: number;
   /** Fa of VBx: how much a second of speech counts. */
@@ -21,6 +23,11 @@ export interface BayesianParameters {
   readonly regularisationPerSecond: number;
   /** …and at most. */
   readonly maxRegularisation: number;
+  /**
+   * Speech that counts as evidence, at most: of longer recordings every second counts for less. With all of a day's seconds the
+   * model would explain each person's moods and microphones by speakers of their own.
+   */
+  readonly maxEvidenceSeconds: number;
   /** Speakers whose prior falls below this share of the largest are dropped. */
   readonly minPriorShare: number;
   /** So are those with less speech. */
@@ -45,13 +52,14 @@ export interface BayesianItems {
  * @param features [count, phi.length] in the PLDA space, of the embeddings before the shift
  * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first
  */
-export function bayesianCentroids(
+export async function bayesianCentroids(
   { speakers, weights, seconds }: BayesianItems,
   features: Float64Array,
   phi: Float64Array,
   tree: readonly Merge[],
   parameters: BayesianParameters,
-): Float32Array {
+  pause: () => Promise<void>,
+): Promise<Float32Array> {
   const { count, dimension, embeddings } = speakers;
   const cut = cutAtHeight(tree, count, parameters.initialThreshold);
   const anySize = { minClusterSeconds: 0, minClusterShare: 0 };
@@ -73,7 +81,9 @@ export function bayesianCentroids(
   );
   const { statisticsScale } = parameters;
   const settings = { ...VBX_DEFAULTS, statisticsScale, speakerRegularisation, maxIterations: 40 };
-  const { gamma, pi, speakers: found } = vbx(features, phi, initial, settings, seconds);
+  const share = Math.min(1, parameters.maxEvidenceSeconds / total);
+  const evidence = share < 1 ? seconds.map((value) => share * value) : seconds;
+  const { gamma, pi, speakers: found } = await vbx(features, phi, initial, settings, { weights: evidence, pause });
   const speech = Array.from({ length: found }, (_, k) =>
     seconds.reduce((sum, s, row) => sum + s * gamma[row * found + k]!, 0),
   );

@@ -1,4 +1,5 @@
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
+import { release } from '../memory.ts';
 import { normalise } from '../vectors.ts';
 import { condensedIndex, cutIntoClusters, linkage } from './linkage.ts';
 
@@ -52,6 +53,7 @@ export class Representatives {
   async #close(next: number): Promise<void> {
     if (this.#open.length > 0) {
       const block = concatenate(this.#open, this.dimension);
+      for (const { embeddings } of this.#open) release(embeddings);
       this.#blocks.push(this.#reducing ? await this.#reduce(block, this.#blocks.length) : block);
     }
     this.#open = [];
@@ -65,7 +67,9 @@ export class Representatives {
     const good = range(0, block.count).filter((row) => block.cleanSeconds[row]! >= minCleanSeconds);
     const kept = select(block, good);
     if (kept.count <= quota) return kept;
-    const merges = await linkage(cosineDistances(kept), kept.count, 'average', { pause: this.pause });
+    const distances = cosineDistances(kept);
+    const merges = await linkage(distances, kept.count, 'average', { pause: this.pause });
+    release(distances, block.embeddings);
     return means(kept, cutIntoClusters(merges, kept.count, quota), quota, index);
   }
 }

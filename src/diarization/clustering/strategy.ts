@@ -1,5 +1,5 @@
-import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
-import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from '../subsegments.ts';
+import type { LocalSpeakers } from '../local-speakers.ts';
+import { release } from '../memory.ts';
 import { assignWindows } from './assign.ts';
 import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
@@ -7,6 +7,14 @@ import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSecon
 import { condensedIndex, cutAtHeight, linkage, type Merge } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
 import { clustersWanted } from './wanted.ts';
+import {
+  asLocalSpeakers,
+  type Evidence,
+  type ThinnedSubsegments,
+  trainingSet,
+  type Weighted,
+  withPieces,
+} from './weighted.ts';
 
 export interface ClusteringParameters extends SizeLimits {
   /** Share of the recording's mean embedding that is taken from every embedding. */
@@ -63,21 +71,12 @@ const MAX_TRIES = 50;
 
 type Pause = () => Promise<void>;
 
-/** Local speakers with what clustering needs of them. */
-interface Weighted {
-  readonly speakers: LocalSpeakers;
-  /** [count] */
-  readonly weights: Float64Array;
-  /** [count] speech that each adds to the recording */
-  readonly seconds: Float64Array;
-}
-
 export interface FindOptions {
   readonly pause?: Pause;
   /** Of the embedder that made the embeddings. */
   readonly plda?: Plda;
   /** Short pieces of speech, further evidence where there is a PLDA. In a long recording they are thinned: one in `every` is left. */
-  readonly subsegments?: Subsegments & { readonly every: number };
+  readonly subsegments?: ThinnedSubsegments;
 }
 
 /**
@@ -122,31 +121,10 @@ export async function findSpeakers(
 
 /** Assigns local speakers, window by window, to the speakers found. */
 export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): Assignment {
-  return assignWindows(shifted(speakers, model.shift), model.centroids, model.clusters, model.temperature);
-}
-
-/** Those with enough clean speech; where they are fewer than the speakers wanted, the cleanest, and at least one. */
-function trainingSet({ speakers, weights, seconds }: Weighted, minCleanSeconds: number, wanted: number): Weighted {
-  const byQuality = Array.from({ length: speakers.count }, (_, row) => row).sort(
-    (a, b) => speakers.cleanSeconds[b]! - speakers.cleanSeconds[a]! || a - b,
-  );
-  const good = byQuality.filter((row) => speakers.cleanSeconds[row]! >= minCleanSeconds);
-  const rows = good.length >= wanted && good.length > 0 ? good : byQuality.slice(0, Math.max(1, wanted));
-  rows.sort((a, b) => a - b);
-  const pick = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]!);
-  return {
-    speakers: select(speakers, rows),
-    weights: pick(weights),
-    seconds: pick(seconds),
-  };
-}
-
-/** What VBx works with besides the local speakers. */
-interface Evidence {
-  readonly plda: Plda;
-  /** The subsegments, each a window of its own. */
-  readonly pieces: Weighted | undefined;
-  readonly shift: Float32Array;
+  const compared = shifted(speakers, model.shift);
+  const assignment = assignWindows(compared, model.centroids, model.clusters, model.temperature);
+  release(compared.embeddings);
+  return assignment;
 }
 
 interface Start {
@@ -165,19 +143,21 @@ async function startingCentroids(
   shift: Float32Array,
   pause: Pause,
 ): Promise<Start> {
+  const { subsegmentShare } = parameters.bayesian;
   const all = { ...original, speakers: shifted(original.speakers, shift) };
-  const unshifted = withPieces(trainingSet(original, parameters.minCleanSeconds, 1), evidence, parameters);
+  const unshifted = withPieces(trainingSet(original, parameters.minCleanSeconds, 1), evidence, subsegmentShare);
   const training = { ...unshifted, speakers: shifted(unshifted.speakers, shift) };
   const tree = await treeOf(training, parameters.sameWindowDistance, pause);
   const centroids =
     evidence === undefined
       ? cutCentroids(training, tree, parameters)
-      : bayesianCentroids(
+      : await bayesianCentroids(
           training,
           project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count),
           evidence.plda.phi,
           tree,
-          parameters.bayesian,
+          isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian,
+          pause,
         );
   const items = evidence === undefined ? all : training;
   const count = centroids.length / all.speakers.dimension;
@@ -186,43 +166,19 @@ async function startingCentroids(
     return { centroids: await centroidsWanted(all, training, tree, bounds.max, parameters, pause), items: all };
   }
   const fewer = trainingSet(original, parameters.minCleanSecondsWanted, bounds.min);
-  const larger = withPieces(fewer, evidence, parameters);
+  const larger = withPieces(fewer, evidence, subsegmentShare);
   const candidates = { ...larger, speakers: shifted(larger.speakers, shift) };
   const largerTree = await treeOf(candidates, parameters.sameWindowDistance, pause);
   return { centroids: await centroidsWanted(all, candidates, largerTree, bounds.min, parameters, pause), items: all };
 }
 
-/** The local speakers and the subsegments, the evidence of the recording's seconds shared out between the two. */
-function withPieces(training: Weighted, evidence: Evidence | undefined, parameters: ClusteringParameters): Weighted {
-  const pieces = evidence?.pieces;
-  if (evidence === undefined) return training;
-  if (pieces === undefined) return { ...training, weights: training.seconds };
-  const share = parameters.bayesian.subsegmentShare;
-  const seconds = Float64Array.from([
-    ...training.seconds.map((value) => (1 - share) * value),
-    ...pieces.seconds.map((value) => share * value),
-  ]);
-  const speakers = concatenate([training.speakers, pieces.speakers], training.speakers.dimension);
-  return { speakers, weights: seconds, seconds };
+/** Representatives have windows of their own, below zero. */
+function isReduced({ speakers }: Pick<Weighted, 'speakers'>): boolean {
+  return speakers.windows.some((window) => window < 0);
 }
 
-/** Subsegments as items of clustering: each is a window of its own. */
-function asLocalSpeakers(subsegments: FindOptions['subsegments'], dimension: number): Weighted | undefined {
-  if (subsegments === undefined || subsegments.count === 0) return undefined;
-  const { count, indices, embeddings, every } = subsegments;
-  const secondsEach = every * SUBSEGMENT_SHIFT_SECONDS;
-  const seconds = new Float64Array(count).fill(secondsEach);
-  const clean = new Float32Array(count).fill(secondsEach);
-  const speakers = {
-    count,
-    dimension,
-    embeddings,
-    windows: Int32Array.from(indices, (index) => -1 - index),
-    locals: new Uint8Array(count),
-    cleanSeconds: clean,
-    activeSeconds: clean,
-  };
-  return { speakers, weights: seconds, seconds };
+function forRepresentatives(parameters: BayesianParameters): BayesianParameters {
+  return { ...parameters, initialThreshold: parameters.representativeInitialThreshold };
 }
 
 /** Speakers by a cut at the tuned distance. */
@@ -231,8 +187,7 @@ function cutCentroids(
   tree: readonly Merge[],
   parameters: ClusteringParameters,
 ): Float32Array {
-  const isReduced = speakers.windows.some((window) => window < 0);
-  const threshold = isReduced ? parameters.representativeThreshold : parameters.threshold;
+  const threshold = isReduced({ speakers }) ? parameters.representativeThreshold : parameters.threshold;
   const cut = cutAtHeight(tree, speakers.count, threshold);
   const chosen = largeClusters(cut, seconds, parameters);
   return centroidsOf(speakers, weights, renumber(cut, chosen), chosen.length);
@@ -240,7 +195,9 @@ function cutCentroids(
 
 async function treeOf({ speakers, weights }: Weighted, sameWindowDistance: number, pause: Pause): Promise<Merge[]> {
   const condensed = await distances(speakers, sameWindowDistance, pause);
-  return linkage(condensed, speakers.count, 'average', { sizes: weights, pause });
+  const tree = await linkage(condensed, speakers.count, 'average', { sizes: weights, pause });
+  release(condensed);
+  return tree;
 }
 
 /** Of the ways to have as many clusters as are wanted, the first that leaves none of them empty, or as few as possible. */

@@ -35,21 +35,22 @@ export interface VbxResult {
  * @param features [items, dimension] in the PLDA space
  * @param phi [dimension] between-speaker variances
  * @param initial [items] clusters to start from, 0…speakers−1
- * @param weights [items] how often each item counts, once by default
+ * @param options.weights [items] how often each item counts, once by default
+ * @param options.pause called after each iteration
  */
-export function vbx(
+export async function vbx(
   features: Float64Array,
   phi: Float64Array,
   initial: ArrayLike<number>,
   parameters: VbxParameters = VBX_DEFAULTS,
-  weights?: ArrayLike<number>,
-): VbxResult {
+  options: { readonly weights?: ArrayLike<number>; readonly pause?: () => Promise<void> } = {},
+): Promise<VbxResult> {
   const dimension = phi.length;
   const items = features.length / dimension;
   let speakers = 0;
   for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item]! + 1);
   const { statisticsScale: fa, speakerRegularisation: fb } = parameters;
-  const weight = weights ?? new Float64Array(items).fill(1);
+  const weight = options.weights ?? new Float64Array(items).fill(1);
   const gamma = initialResponsibilities(initial, items, speakers, parameters.initSmoothing);
   let pi = new Float64Array(speakers).fill(1 / speakers);
 
@@ -67,21 +68,26 @@ export function vbx(
 
   const precision = new Float64Array(speakers * dimension); // inverse of L, (17)
   const alpha = new Float64Array(speakers * dimension); // (16)
+  const totals = new Float64Array(speakers);
+  const sums = new Float64Array(speakers * dimension);
   const score = new Float64Array(speakers);
   let lastBound = Number.NEGATIVE_INFINITY;
   for (let iteration = 0; iteration < parameters.maxIterations; iteration++) {
     let bound = 0;
     const offset = new Float64Array(speakers); // terms of (23) that do not depend on the item
+    totals.fill(0);
+    sums.fill(0);
+    for (let item = 0; item < items; item++) {
+      for (let s = 0; s < speakers; s++) {
+        const share = weight[item]! * gamma[item * speakers + s]!;
+        totals[s]! += share;
+        for (let d = 0; d < dimension; d++) sums[s * dimension + d]! += share * rho[item * dimension + d]!;
+      }
+    }
     for (let s = 0; s < speakers; s++) {
-      let total = 0;
-      for (let item = 0; item < items; item++) total += weight[item]! * gamma[item * speakers + s]!;
       for (let d = 0; d < dimension; d++) {
-        const inverse = 1 / (1 + (fa / fb) * total * phi[d]!);
-        let sum = 0;
-        for (let item = 0; item < items; item++) {
-          sum += weight[item]! * gamma[item * speakers + s]! * rho[item * dimension + d]!;
-        }
-        const mean = (fa / fb) * inverse * sum;
+        const inverse = 1 / (1 + (fa / fb) * totals[s]! * phi[d]!);
+        const mean = (fa / fb) * inverse * sums[s * dimension + d]!;
         precision[s * dimension + d] = inverse;
         alpha[s * dimension + d] = mean;
         offset[s]! -= 0.5 * (inverse + mean * mean) * phi[d]!;
@@ -111,6 +117,7 @@ export function vbx(
     pi = nextPi.map((value) => value / total);
     if (iteration > 0 && bound - lastBound < parameters.epsilon) break;
     lastBound = bound;
+    await options.pause?.();
   }
   return { gamma, pi, speakers };
 }

@@ -1,6 +1,6 @@
 import type { Result } from '../../audio/types.ts';
 import { assemble, type Diarization, openPart, settingsOf } from '../../diarization/index.ts';
-import { partKey } from '../keys.ts';
+import { partKey, tracksKey } from '../keys.ts';
 import type { JobPlan, JobPorts, JobRecord } from '../ports.ts';
 
 /** Why a job has no result, in a sentence for the caller. */
@@ -8,6 +8,9 @@ export interface JobFault {
   readonly code: string;
   readonly message: string;
 }
+
+/** An output document as JSON text in chunks. */
+export type OutputText = Iterable<string> | AsyncIterable<string>;
 
 /** A job whose parts are all there, about to be assembled. */
 export interface Assembly {
@@ -42,6 +45,10 @@ export async function diarizeParts(
       speakerTracks: job.kind === 'diarize' && job.request.speakerProbability,
       voices: options.voices,
       pldaOf: ports.plda,
+      trackSpill: {
+        write: (block, bytes) => ports.objects.put(tracksKey(job.id, block), bytes),
+        read: (block, offset, length) => ports.objects.getRange(tracksKey(job.id, block), offset, length),
+      },
     },
   );
   if (!result.ok) return { ok: false, error: { code: result.error.kind, message: result.error.message } };

@@ -3,13 +3,13 @@ import type { SpeakerVoice } from '../../diarization/index.ts';
 import { decodeVoiceprint, logOddsOf, matchSpeakers, writeIdentification } from '../../voiceprint/index.ts';
 import { readVoiceprints } from '../attachments.ts';
 import type { JobRecord } from '../ports.ts';
-import { type Assembly, diarizeParts, type JobFault } from './diarized.ts';
+import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';
 
 /** The output of an identify job. */
 export async function identification(
   assembly: Assembly,
   { id, request }: Extract<JobRecord, { kind: 'identify' }>,
-): Promise<Result<Iterable<string>, JobFault>> {
+): Promise<Result<OutputText, JobFault>> {
   const { ports } = assembly;
   const submitted = await readVoiceprints(ports, id);
   const references = submitted.flatMap(({ voiceprint }) => {

@@ -1,14 +1,14 @@
 import type { Result } from '../../audio/types.ts';
 import { writeOutput } from '../../diarization/index.ts';
 import type { JobRecord } from '../ports.ts';
-import { type Assembly, diarizeParts, type JobFault } from './diarized.ts';
+import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';
 import { identification } from './identification.ts';
 import { voiceprint } from './voiceprint.ts';
 
 export type { Assembly, JobFault } from './diarized.ts';
 
 /** The output document of a job as JSON text in chunks. */
-export function resultOf(assembly: Assembly): Promise<Result<Iterable<string>, JobFault>> {
+export function resultOf(assembly: Assembly): Promise<Result<OutputText, JobFault>> {
   const { job } = assembly;
   switch (job.kind) {
     case 'diarize':
@@ -23,7 +23,7 @@ export function resultOf(assembly: Assembly): Promise<Result<Iterable<string>, J
 async function diarization(
   assembly: Assembly,
   { request }: Extract<JobRecord, { kind: 'diarize' }>,
-): Promise<Result<Iterable<string>, JobFault>> {
+): Promise<Result<OutputText, JobFault>> {
   const diarized = await diarizeParts(assembly, { voices: false });
   return diarized.ok ? { ok: true, value: writeOutput(diarized.value, request) } : diarized;
 }

@@ -1,10 +1,10 @@
 import type { Result } from '../../audio/types.ts';
 import type { VoiceprintOutput } from '../../contract/outputs.ts';
 import { encodeVoiceprint, enrol, logOddsOf } from '../../voiceprint/index.ts';
-import { type Assembly, diarizeParts, type JobFault } from './diarized.ts';
+import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';
 
 /** The output of a voiceprint job. */
-export async function voiceprint(assembly: Assembly): Promise<Result<Iterable<string>, JobFault>> {
+export async function voiceprint(assembly: Assembly): Promise<Result<OutputText, JobFault>> {
   const { ports } = assembly;
   const diarized = await diarizeParts(assembly, { voices: true });
   if (!diarized.ok) return diarized;

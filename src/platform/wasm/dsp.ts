@@ -107,11 +107,12 @@ function createResampler(dsp: DspExports): ResamplerPort {
 
 function createFilterbank(dsp: DspExports): FilterbankPort {
   const blockFrames = 1 + Math.floor((dsp.fb_capacity() - FRAME_SAMPLES) / FRAME_SHIFT_SAMPLES);
+  const buffer = new ResultBuffer();
   return {
     compute(samples) {
       const frames =
         samples.length < FRAME_SAMPLES ? 0 : 1 + Math.floor((samples.length - FRAME_SAMPLES) / FRAME_SHIFT_SAMPLES);
-      const result = new Float32Array(frames * BANDS);
+      const result = buffer.reserve(frames * BANDS);
       for (let first = 0; first < frames; first += blockFrames) {
         const count = Math.min(blockFrames, frames - first);
         const start = first * FRAME_SHIFT_SAMPLES;

@@ -25,7 +25,7 @@ describe('filterbank', () => {
   });
 
   it('gives a frame the same bits wherever it stands in a block', () => {
-    const whole = dsp.filterbank.compute(samples);
+    const whole = dsp.filterbank.compute(samples).slice();
     for (const first of [1, 2, 3, 50]) {
       const part = dsp.filterbank.compute(samples.subarray(first * 160));
       expect(part).toEqual(whole.subarray(first * 80));
@@ -35,7 +35,7 @@ describe('filterbank', () => {
   it('goes through recordings longer than its own block', () => {
     const long = new Float32Array(16000 * 25);
     for (let i = 0; i < long.length; i++) long[i] = samples[i % samples.length];
-    const out = dsp.filterbank.compute(long);
+    const out = dsp.filterbank.compute(long).slice();
     expect(out.length).toBe((1 + Math.floor((long.length - 400) / 160)) * 80);
     const once = dsp.filterbank.compute(samples);
     for (const second of [0, 9, 10, 24]) expect(out.subarray(second * 8000, second * 8000 + once.length)).toEqual(once);

@@ -1,0 +1,132 @@
+import { decoderBytes } from '../client/audio/ports.ts';
+import { BenchService } from './bench-service.ts';
+import { CPU_DAY, USD_PER_MILLION, usdPerHour } from './cost.ts';
+import { freePort, HeapProbe } from './inspector.ts';
+import { watchHeap } from './memory.ts';
+import { processCpuMs } from './process-cpu.ts';
+import type { LabelledRecording } from './recordings.ts';
+import { table } from './report.ts';
+import { diarizationError, rate } from './score/der.ts';
+import { segmentsFromTurns } from './score/rttm.ts';
+import { longestHours, say } from './shared.ts';
+import { SETTINGS, type Setting } from './speed.ts';
+import { type JobTimes, jobTimes } from './stages.ts';
+import { tenVoices } from './ten-voices.ts';
+
+/** What is measured: precision-2 only as far as its hours do not take the machine for half a day. */
+const LENGTHS: readonly { readonly hours: number; readonly settings: readonly Setting[] }[] = [
+  { hours: 1 / 60, settings: SETTINGS },
+  { hours: 1, settings: SETTINGS },
+  { hours: 8, settings: ['community-1'] },
+  { hours: 24, settings: ['community-1'] },
+];
+/** 44.1 kHz stereo at 128 kbit/s would be larger than an upload may be from 18 hours on. */
+const MUSIC_HOURS = 1;
+/** The decoders' WebAssembly memory, which the Worker does not log: what decoding an MP3 in Node came to. */
+const LEAST_DECODER_BYTES = 2e6;
+
+interface Measured {
+  readonly hours: number;
+  readonly setting: Setting;
+  readonly times: JobTimes;
+  readonly cpuMs: number | undefined;
+  readonly longestShardMs: number;
+  readonly requests: number;
+  /** Heap, buffers and WebAssembly memories, garbage included; undefined where the inspector does not answer. */
+  readonly isolateBytes: number | undefined;
+  readonly speakers: number;
+  readonly der: number;
+}
+
+/** Jobs on recordings of a minute to a day through the real service; `ROLLCALL_LONGEST_HOURS` bounds them. */
+export async function measureLengths(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
+  if (!recordings) return '**Not measured:** the recordings need `../shared/audio`.';
+  const longest = longestHours();
+  const rows: Measured[] = [];
+  for (const { hours, settings } of LENGTHS) {
+    if (hours > longest) continue;
+    const recording = await tenVoices(recordings, Math.round(hours * 3600), hours > MUSIC_HOURS ? 'compact' : 'music');
+    if (!recording) return '**Not measured:** the recordings need ffmpeg.';
+    for (const setting of settings) {
+      say(`${setting} on ${nameOf(hours)}`);
+      rows.push(await measureOne(recording, hours, setting, recordings[0]!.path));
+    }
+  }
+  return render(rows, longest);
+}
+
+async function measureOne(
+  recording: NonNullable<Awaited<ReturnType<typeof tenVoices>>>,
+  hours: number,
+  setting: Setting,
+  warmUp: string,
+): Promise<Measured> {
+  const inspectorPort = await freePort();
+  const service = await BenchService.start({ inspectorPort });
+  try {
+    await service.diarize(warmUp, { model: setting });
+    const pid = service.workerdPid();
+    const probe = await HeapProbe.connect(inspectorPort).catch(() => undefined);
+    const cpuBefore = processCpuMs(pid);
+    const options = { model: setting, exclusive: true, turnLevelConfidence: true, speakerProbability: hours >= 24 };
+    const { result: job, peak } = await watchHeap(probe, false, () => service.diarize(recording.path, options));
+    const cpuAfter = processCpuMs(pid);
+    const times = jobTimes(job);
+    const error = diarizationError(recording.reference, segmentsFromTurns(job.output.diarization));
+    const shardMs = job.log.filter(({ event }) => event === 'shard_done').map(({ totalMs }) => Number(totalMs));
+    const decoders = Math.max(LEAST_DECODER_BYTES, decoderBytes());
+    return {
+      hours,
+      setting,
+      times,
+      cpuMs: cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore,
+      longestShardMs: Math.max(...shardMs),
+      requests: job.requests,
+      isolateBytes: peak && peak.bothBytes + times.wasmBytes + decoders,
+      speakers: error.hypothesisSpeakers,
+      der: rate(error).der,
+    };
+  } finally {
+    await service.stop();
+  }
+}
+
+const nameOf = (hours: number): string => (hours < 1 ? `${Math.round(hours * 60)} min` : `${hours} h`);
+
+function render(rows: readonly Measured[], longest: number): string {
+  const head = ['', ...rows.map(({ hours, setting }) => `${nameOf(hours)}, ${setting}`)];
+  const row = (name: string, cell: (one: Measured) => string): string[] => [name, ...rows.map(cell)];
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+  const audioMs = (one: Measured): number => 1000 * one.times.audioSeconds;
+  const unknown = 'not obtainable here';
+  const cells = [
+    row('wall clock, created to succeeded', ({ times }) => seconds(times.wallMs)),
+    row('**× real time**', (one) => `**${(audioMs(one) / one.times.wallMs).toFixed(1)}**`),
+    row('CPU of the workerd process', ({ cpuMs }) => (cpuMs === undefined ? unknown : seconds(cpuMs))),
+    row('× real time of that CPU', (one) => (one.cpuMs ? (audioMs(one) / one.cpuMs).toFixed(1) : unknown)),
+    row('shards', ({ times }) => String(times.shards)),
+    row('slowest shard', ({ longestShardMs }) => seconds(longestShardMs)),
+    row('assembly, output included', ({ times }) => seconds(times.assembleMs)),
+    row('requests to the source', ({ requests }) => String(requests)),
+    row('peak of the isolate, garbage included (of 128 MB)', ({ isolateBytes }) =>
+      isolateBytes === undefined ? unknown : `${(isolateBytes / 1e6).toFixed(1)} MB`,
+    ),
+    row('speakers found, of 10 in all but the first', ({ speakers }) => String(speakers)),
+    row('DER, %', ({ der }) => der.toFixed(1)),
+    row('**USD an hour of audio**', (one) =>
+      one.cpuMs ? `**${usdPerHour(one.cpuMs, one.times).toFixed(5)}**` : unknown,
+    ),
+  ];
+  const bounded = longest < 24 ? ` The longest were left out (\`ROLLCALL_LONGEST_HOURS=${longest}\`).` : '';
+  return `Recordings in which the same ten people talk: labelled conversations, each repeat with its own gain and noise, MP3 of 44.1 kHz stereo
+at 128 kbit/s up to an hour, of 22.05 kHz mono at 32 kbit/s beyond. Each job in a fresh local service (one workerd, one thread) that one short job has warmed up,
+exclusive turns and confidences of turns asked for, of the day the speakers' probabilities too. CPU is that of the whole workerd process: the Worker, and the
+local database, buckets and queues, which the platform would not bill as CPU.${bounded}
+
+${table(head, cells)}
+
+Cost: the platform's list prices of ${CPU_DAY}, in USD a million: ${Object.entries(USD_PER_MILLION)
+    .map(([name, usd]) => `${name} ${usd}`)
+    .join(', ')}; a job of n shards counts as n + 2 requests, three queue operations a message, one write and
+three reads of objects a shard, without what the plan includes and without storage.`;
+}

@@ -1,0 +1,85 @@
+import { nodeAudio } from '../client/audio/ports.ts';
+import { assemble, settingsOf } from '../src/diarization/index.ts';
+import type { Engine } from '../src/jobs/ports.ts';
+import { nodeEngine } from './node-engine.ts';
+import { packOfService, pldaOf } from './packs.ts';
+import { type LabelledRecording, loadGeneratedMeetings } from './recordings.ts';
+import { table } from './report.ts';
+import { diarizationError, rate } from './score/der.ts';
+import { type LabelledSegment, segmentsFromTurns, toMicros } from './score/rttm.ts';
+import { analyseInShards } from './shard-analysis.ts';
+import { say } from './shared.ts';
+import { SETTINGS, type Setting } from './speed.ts';
+
+const SAMPLE_RATE_HZ = 16_000;
+/** Of the service, and a small one that makes many joins. */
+const SHARD_SECONDS = [300, 60];
+const MAX_MEETINGS = 3;
+
+interface Long {
+  readonly name: string;
+  readonly samples: Float32Array;
+  readonly reference: readonly LabelledSegment[];
+}
+
+/** Whether cutting a recording into shards costs accuracy: long recordings whole and in shards. */
+export async function measureShards(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
+  if (!recordings) return '**Not measured:** the recordings need `../shared/audio`.';
+  const meetings = (await loadGeneratedMeetings(nodeAudio())) ?? [];
+  const longest = [...meetings].sort((a, b) => b.samples.length - a.samples.length).slice(0, MAX_MEETINGS);
+  const joined = ['meetings', 'simulated'].map((set) => join(set, recordings));
+  const engine = await nodeEngine(packOfService());
+  const rows: string[][] = [];
+  for (const recording of [...joined, ...longest]) {
+    for (const setting of SETTINGS) rows.push(await measureOne(recording, setting, engine));
+  }
+  const cuts = SHARD_SECONDS.map((seconds) => `in shards of ${seconds} s`);
+  return `DER in per cent of recordings analysed whole, and cut into shards as jobs do, made in Node with the Worker's code and WebAssembly. "Joined" are the labelled recordings of a
+folder one after the other, people that occur in several counted once; the generated meetings are the ${MAX_MEETINGS} longest (\`ROLLCALL_MEETINGS\`). Windows and stretches lie on one grid for
+the recording, so the turns should not differ at all.
+
+${table(['recording', 'setting', 'minutes', 'whole', ...cuts, 'turns'], rows, 2)}`;
+}
+
+async function measureOne({ name, samples, reference }: Long, setting: Setting, engine: Engine): Promise<string[]> {
+  say(`${setting}: ${name}`);
+  const seconds = samples.length / SAMPLE_RATE_HZ;
+  const cuts = [Math.ceil(seconds / 10) * 10, ...SHARD_SECONDS];
+  const found: LabelledSegment[][] = [];
+  for (const cut of cuts) found.push(await turnsOf(samples, cut, setting, engine));
+  const ders = found.map((turns) => rate(diarizationError(reference, turns)).der.toFixed(2));
+  const isEqual = found.every((turns) => JSON.stringify(turns) === JSON.stringify(found[0]));
+  return [name, setting, (seconds / 60).toFixed(1), ...ders, isEqual ? 'equal' : '**differ**'];
+}
+
+async function turnsOf(samples: Float32Array, shardSeconds: number, setting: Setting, engine: Engine) {
+  const settings = settingsOf(setting);
+  const shards = await analyseInShards(samples, shardSeconds * SAMPLE_RATE_HZ, engine, settings);
+  const plda = pldaOf(packOfService());
+  const parts = {
+    count: shards.length,
+    readEmbeddings: (index: number) => shards[index]!.reader.readEmbeddings(),
+    readFrames: (index: number) => shards[index]!.reader.readFrames(),
+  };
+  const options = { speakerTracks: false, pldaOf: async () => plda };
+  const result = await assemble(parts, { totalSamples: samples.length }, settings, {}, options);
+  if (!result.ok) return [];
+  const { turns } = result.value;
+  return segmentsFromTurns(turns.map((turn) => ({ ...turn, start: turn.startSeconds, end: turn.endSeconds })));
+}
+
+function join(set: string, recordings: readonly LabelledRecording[]): Long {
+  const chosen = recordings.filter((recording) => recording.set === set);
+  const samples = new Float32Array(chosen.reduce((sum, recording) => sum + recording.samples.length, 0));
+  const reference: LabelledSegment[] = [];
+  let filled = 0;
+  for (const recording of chosen) {
+    samples.set(recording.samples, filled);
+    const offset = toMicros(filled / SAMPLE_RATE_HZ);
+    for (const { speaker, startMicros, endMicros } of recording.reference) {
+      reference.push({ speaker, startMicros: offset + startMicros, endMicros: offset + endMicros });
+    }
+    filled += recording.samples.length;
+  }
+  return { name: `${set}, joined`, samples, reference };
+}

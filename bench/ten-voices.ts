@@ -1,0 +1,131 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LabelledRecording } from './recordings.ts';
+import { type LabelledSegment, toMicros } from './score/rttm.ts';
+import { cacheDir, say } from './shared.ts';
+
+const SAMPLE_RATE_HZ = 16_000;
+const VOICES = 10;
+/** Every repeat of a conversation is louder or softer by at most this… */
+const MAX_GAIN_DB = 6;
+/** …and has noise of its own, so far below it. */
+const NOISE_DB = { least: 22, most: 40 };
+
+/** How a long recording is encoded: what a day of it needs to stay far below the largest upload. */
+export const CODINGS = {
+  /** 345 MB a day. */
+  compact: { rateHz: 22_050, channels: 1, kbps: 32 },
+  /** As music and podcasts have it. */
+  music: { rateHz: 44_100, channels: 2, kbps: 128 },
+} as const;
+
+export interface LongConversation {
+  readonly path: string;
+  readonly seconds: number;
+  readonly reference: readonly LabelledSegment[];
+}
+
+/**
+ * A recording of any length in which the same ten people talk: the labelled conversations among ten voices, in a changing
+ * order, each repeat with a gain and noise of its own, as MP3. Made once (a day takes some ten minutes) and kept in the cache.
+ *
+ * @returns undefined where ffmpeg is missing
+ */
+export async function tenVoices(
+  recordings: readonly LabelledRecording[],
+  seconds: number,
+  coding: keyof typeof CODINGS,
+): Promise<LongConversation | undefined> {
+  const conversations = amongTenVoices(recordings);
+  const digest = createHash('sha256').update(JSON.stringify([conversations.map(({ name }) => name), CODINGS[coding]]));
+  const stem = join(cacheDir(), `ten-voices-${seconds}s-${digest.digest('hex').slice(0, 12)}`);
+  const [path, referencePath] = [`${stem}.mp3`, `${stem}.json`];
+  if (!existsSync(path)) {
+    if (spawnSync('ffmpeg', ['-version']).status !== 0) return undefined;
+    say(`making ${path}`);
+    const reference = await encode(conversations, seconds, coding, path);
+    writeFileSync(referencePath, JSON.stringify(reference));
+  }
+  return { path, seconds, reference: JSON.parse(readFileSync(referencePath, 'utf8')) as LabelledSegment[] };
+}
+
+/** The simulated conversations, in order, while they hold no more than ten voices. */
+function amongTenVoices(recordings: readonly LabelledRecording[]): LabelledRecording[] {
+  const voices = new Set<string>();
+  const chosen: LabelledRecording[] = [];
+  for (const recording of recordings.filter(({ set }) => set === 'simulated')) {
+    const together = new Set([...voices, ...recording.reference.map(({ speaker }) => speaker)]);
+    if (together.size > VOICES) continue;
+    for (const voice of together) voices.add(voice);
+    chosen.push(recording);
+  }
+  return chosen;
+}
+
+async function encode(
+  conversations: readonly LabelledRecording[],
+  seconds: number,
+  coding: keyof typeof CODINGS,
+  path: string,
+): Promise<LabelledSegment[]> {
+  const { rateHz, channels, kbps } = CODINGS[coding];
+  const input = ['-f', 'f32le', '-ar', String(SAMPLE_RATE_HZ), '-ac', '1', '-i', '-'];
+  const output = ['-ar', String(rateHz), '-ac', String(channels), '-c:a', 'libmp3lame', '-b:a', `${kbps}k`];
+  const ffmpeg = spawn('ffmpeg', ['-v', 'error', '-y', ...input, ...output, '-f', 'mp3', `${path}.part`], {
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
+  const ended = once(ffmpeg, 'exit');
+  const reference: LabelledSegment[] = [];
+  const random = generator(seconds);
+  const total = seconds * SAMPLE_RATE_HZ;
+  for (let filled = 0; filled < total; ) {
+    for (const { samples, reference: segments } of shuffled(conversations, random)) {
+      const piece = varied(samples.subarray(0, total - filled), random);
+      const offset = toMicros(filled / SAMPLE_RATE_HZ);
+      const end = toMicros((filled + piece.length) / SAMPLE_RATE_HZ);
+      for (const { speaker, startMicros, endMicros } of segments) {
+        const segment = { speaker, startMicros: offset + startMicros, endMicros: Math.min(end, offset + endMicros) };
+        if (segment.startMicros < segment.endMicros) reference.push(segment);
+      }
+      if (!ffmpeg.stdin.write(new Uint8Array(piece.buffer))) await once(ffmpeg.stdin, 'drain');
+      filled += piece.length;
+    }
+  }
+  ffmpeg.stdin.end();
+  const [status] = await ended;
+  if (status !== 0) throw new Error(`ffmpeg ended with ${status}`);
+  renameSync(`${path}.part`, path);
+  return reference;
+}
+
+function varied(samples: Float32Array, random: () => number): Float32Array {
+  const gain = 10 ** ((MAX_GAIN_DB * (2 * random() - 1)) / 20);
+  const power = samples.reduce((sum, value) => sum + value * value, 0) / Math.max(1, samples.length);
+  const noiseDb = NOISE_DB.least + (NOISE_DB.most - NOISE_DB.least) * random();
+  // Uniform noise of amplitude a has the power a² / 3.
+  const amplitude = Math.sqrt(3 * power) * 10 ** (-noiseDb / 20);
+  return samples.map((value) => gain * (value + amplitude * (2 * random() - 1)));
+}
+
+function shuffled<T>(values: readonly T[], random: () => number): T[] {
+  const result = [...values];
+  for (let last = result.length - 1; last > 0; last--) {
+    const other = Math.floor(random() * (last + 1));
+    [result[last], result[other]] = [result[other]!, result[last]!];
+  }
+  return result;
+}
+
+/** Uniform numbers in [0, 1), the same for the same seed (mulberry32). */
+export function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,75 @@
+import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
+import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from '../subsegments.ts';
+import type { Plda } from './plda.ts';
+
+/** Short pieces of speech. In a long recording they are thinned: one in `every` is left. */
+export type ThinnedSubsegments = Subsegments & { readonly every: number };
+
+/** Local speakers with what clustering needs of them. */
+export interface Weighted {
+  readonly speakers: LocalSpeakers;
+  /** [count] */
+  readonly weights: Float64Array;
+  /** [count] speech that each adds to the recording */
+  readonly seconds: Float64Array;
+}
+
+/** What VBx works with besides the local speakers. */
+export interface Evidence {
+  readonly plda: Plda;
+  /** The subsegments, each a window of its own. */
+  readonly pieces: Weighted | undefined;
+  readonly shift: Float32Array;
+}
+
+/** Those with enough clean speech; where they are fewer than the speakers wanted, the cleanest, and at least one. */
+export function trainingSet(
+  { speakers, weights, seconds }: Weighted,
+  minCleanSeconds: number,
+  wanted: number,
+): Weighted {
+  const byQuality = Array.from({ length: speakers.count }, (_, row) => row).sort(
+    (a, b) => speakers.cleanSeconds[b]! - speakers.cleanSeconds[a]! || a - b,
+  );
+  const good = byQuality.filter((row) => speakers.cleanSeconds[row]! >= minCleanSeconds);
+  const rows = good.length >= wanted && good.length > 0 ? good : byQuality.slice(0, Math.max(1, wanted));
+  rows.sort((a, b) => a - b);
+  const pick = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]!);
+  return {
+    speakers: select(speakers, rows),
+    weights: pick(weights),
+    seconds: pick(seconds),
+  };
+}
+
+/** The local speakers and the subsegments, the evidence of the recording's seconds shared out between the two. */
+export function withPieces(training: Weighted, evidence: Evidence | undefined, share: number): Weighted {
+  const pieces = evidence?.pieces;
+  if (evidence === undefined) return training;
+  if (pieces === undefined) return { ...training, weights: training.seconds };
+  const seconds = Float64Array.from([
+    ...training.seconds.map((value) => (1 - share) * value),
+    ...pieces.seconds.map((value) => share * value),
+  ]);
+  const speakers = concatenate([training.speakers, pieces.speakers], training.speakers.dimension);
+  return { speakers, weights: seconds, seconds };
+}
+
+/** Subsegments as items of clustering: each is a window of its own. */
+export function asLocalSpeakers(subsegments: ThinnedSubsegments | undefined, dimension: number): Weighted | undefined {
+  if (subsegments === undefined || subsegments.count === 0) return undefined;
+  const { count, indices, embeddings, every } = subsegments;
+  const secondsEach = every * SUBSEGMENT_SHIFT_SECONDS;
+  const seconds = new Float64Array(count).fill(secondsEach);
+  const clean = new Float32Array(count).fill(secondsEach);
+  const speakers = {
+    count,
+    dimension,
+    embeddings,
+    windows: Int32Array.from(indices, (index) => -1 - index),
+    locals: new Uint8Array(count),
+    cleanSeconds: clean,
+    activeSeconds: clean,
+  };
+  return { speakers, weights: seconds, seconds };
+}

@@ -1,0 +1,6 @@
+/** All that an iterable gives, in an array. */
+export async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const value of values) all.push(value);
+  return all;
+}
