@@ -121,7 +121,17 @@ describe('mutated files', () => {
   it('of random bytes behind a magic end soon, with few reads', async () => {
     const next = random(99);
     const noise = Uint8Array.from({ length: 4 << 20 }, () => Math.floor(next() * 256));
-    for (const head of ['fLaC', 'RIFF\0\0\0\0WAVE', 'FORM\0\0\0\0AIFC', 'caff\0\x01\0\0', 'ID3\x04\0\0\0\0\0\0', '']) {
+    for (const head of [
+      'fLaC',
+      'RIFF\0\0\0\0WAVE',
+      'FORM\0\0\0\0AIFC',
+      'caff\0\x01\0\0',
+      '\0\0\0\x20ftypisom',
+      'OggS\0\x02',
+      '\x1aE\xdf\xa3\x80\x18S\x80g\xff',
+      'ID3\x04\0\0\0\0\0\0',
+      '',
+    ]) {
       const file = concat(
         Uint8Array.from(head, (c) => c.charCodeAt(0)),
         noise,

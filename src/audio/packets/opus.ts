@@ -3,9 +3,6 @@ import { fromAscii, u16le } from '../bytes.ts';
 /** Opus counts at 48 kHz, whatever went in. */
 export const OPUS_RATE_HZ = 48000;
 
-/** What a decoder needs to be right again after a jump: 80 ms (RFC 7845 §4.6). */
-export const OPUS_PRE_ROLL_SECONDS = 0.08;
-
 /** Longest packet: 120 ms. */
 const MAX_PACKET_SAMPLES = 5760;
 

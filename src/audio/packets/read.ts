@@ -6,8 +6,8 @@ import { packetCounter } from './count.ts';
 import { Lane } from './lane.ts';
 import { MAX_PACKET_BYTES, type PacketIndex, type PacketWalk, packetBytes } from './packet.ts';
 
-/** Decoded and thrown away behind each place where a decoder is opened anew. Opus asks for 80 ms; the others need less. */
-const PRE_ROLL_SECONDS = 0.25;
+/** Decoded and thrown away behind each place where a decoder is opened anew. Opus asks for 80 ms (RFC 7845 §4.6); HE-AAC repeats its header about twice a second. */
+const PRE_ROLL_SECONDS = 1;
 
 /**
  * Mono samples of a recording in packets, from `startSample` to its end, silence where packets are missing.

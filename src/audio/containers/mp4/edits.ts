@@ -1,4 +1,5 @@
 import { u32be } from '../../bytes.ts';
+import { MAX_SCAN_SECONDS } from '../../container.ts';
 
 /** Which stretch of the track's media is played, and when (ISO/IEC 14496-12 §8.6.6). */
 export interface Edit {
@@ -35,7 +36,7 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): Edit | und
       played++;
     } else if (!edit) delay += duration;
   }
-  if (!edit) return undefined;
+  if (!edit || delay > MAX_SCAN_SECONDS * movieTimescale) return undefined;
   return {
     delaySeconds: delay / movieTimescale,
     mediaTime: edit.mediaTime,
