@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   audioPorts,
@@ -9,22 +8,15 @@ import {
   readSourceRate,
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
+import { formatFixture, indexAs } from '../../../../test/helpers/indexes.ts';
 import { id3v1, id3v2 } from '../../../../test/helpers/mp3-frames.ts';
 import { outputSampleCount, probeAudio } from '../../index.ts';
 import { adtsFrameBytesAt, adtsLockAt } from './header.ts';
-import type { AdtsIndex } from './index.ts';
 
 const ports = audioPorts();
-const fixture = (name: string) =>
-  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
-const mono = fixture('adts-aac-16000-mono.aac');
+const mono = formatFixture('adts-aac-16000-mono.aac');
 
-async function indexOf(file: Uint8Array): Promise<AdtsIndex> {
-  const probed = await probeAudio(memorySource(file), ports.decoder);
-  if (!probed.ok) throw new Error(probed.error.message);
-  if (probed.value.format !== 'adts') throw new Error(`not ADTS but ${probed.value.format}`);
-  return probed.value;
-}
+const indexOf = (file: Uint8Array) => indexAs('adts', file);
 
 function framesOf(file: Uint8Array): Uint8Array[] {
   const frames: Uint8Array[] = [];
@@ -39,7 +31,7 @@ function framesOf(file: Uint8Array): Uint8Array[] {
 describe('length and rate', () => {
   it('are those of the sound: bandwidth extension doubles what the header says', async () => {
     expect(await indexOf(mono)).toMatchObject({ codec: 'aac', sampleRateHz: 16000, channels: 1, frameSamples: 1024 });
-    const he = fixture('adts-heaac-44100-mono.aac');
+    const he = formatFixture('adts-heaac-44100-mono.aac');
     const frames = framesOf(he).length;
     expect(await indexOf(he)).toMatchObject({ sampleRateHz: 44100, frameSamples: 2048, totalSamples: frames * 2048 });
   });
@@ -58,7 +50,7 @@ it('any part of a long file is the same wherever it is read from', async () => {
     ['adts-heaac-32000-stereo.aac', 15],
     ['adts-heaacv2-44100-stereo.aac', 15],
   ] as const) {
-    const file = concat(...Array.from({ length: repeats }, () => fixture(name)));
+    const file = concat(...Array.from({ length: repeats }, () => formatFixture(name)));
     const index = await indexOf(file);
     const count = outputSampleCount(index);
     expect(count).toBeGreaterThan(55 * 16000);

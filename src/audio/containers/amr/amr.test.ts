@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   audioPorts,
@@ -8,19 +7,12 @@ import {
   readSourceRate,
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
-import { type AudioIndex, outputSampleCount, probeAudio } from '../../index.ts';
+import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
+import { outputSampleCount, probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
-const fixture = (name: string) =>
-  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
-const nb = fixture('amr-nb-8000-mono.amr');
-const wb = fixture('amr-wb-16000-mono.amr');
-
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probeAudio(memorySource(file), ports.decoder);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return probed.value;
-}
+const nb = formatFixture('amr-nb-8000-mono.amr');
+const wb = formatFixture('amr-wb-16000-mono.amr');
 
 /** Types of the frames of an AMR file: 7 is 12.2 kbit/s, 8 comfort noise, 15 nothing sent. */
 function frameTypes(file: Uint8Array): number[] {
@@ -34,7 +26,7 @@ const isSilent = (samples: Float32Array) => samples.every((value) => value === 0
 
 describe('frames without speech', () => {
   it('keep the clock: comfort noise and what was not sent are silence', async () => {
-    const file = fixture('amr-nb-dtx-8000-mono.amr');
+    const file = formatFixture('amr-nb-dtx-8000-mono.amr');
     const index = await indexOf(file);
     const types = frameTypes(file);
     expect(index).toMatchObject({

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type CafOptions, cafFile } from '../../../../test/helpers/apple-audio.ts';
 import {
@@ -10,19 +9,12 @@ import {
   readSourceRate,
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
-import { type AudioIndex, outputSampleCount, probeAudio } from '../../index.ts';
+import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
+import { outputSampleCount, probeAudio } from '../../index.ts';
 import { adtsFrameBytesAt, adtsLockAt } from '../adts/header.ts';
 import { parseAacCookie, parseAlacCookie } from './cookie.ts';
 
 const ports = audioPorts();
-const fixture = (name: string) =>
-  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
-
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probeAudio(memorySource(file), ports.decoder);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return probed.value;
-}
 
 const samplesOf = async (options: CafOptions, data: ArrayLike<number>) => {
   const file = cafFile(options, data);
@@ -84,7 +76,7 @@ describe('uncompressed samples', () => {
 
 describe('packets with a table', () => {
   // 30 s, so that a decoder starts anew in between.
-  const { cookie, lengths, data, packets } = fromAdts(fixture('adts-aac-16000-mono.aac'), 8);
+  const { cookie, lengths, data, packets } = fromAdts(formatFixture('adts-aac-16000-mono.aac'), 8);
   const base: CafOptions = { formatId: 'aac ', bytesPerPacket: 0, framesPerPacket: 1024, cookie };
 
   it('AAC: priming is cut, valid frames count, wherever the table stands', async () => {
@@ -99,7 +91,7 @@ describe('packets with a table', () => {
       expect(all).toHaveLength(total);
       const samples = await readSourceRate(file, index, ports);
       expect(worstDifference(samples, all.slice(2112, total - 500))).toBe(0);
-      const direct = fixture('adts-aac-16000-mono.aac');
+      const direct = formatFixture('adts-aac-16000-mono.aac');
       const expected = await readSourceRate(direct, await indexOf(direct), ports);
       expect(worstDifference(all.slice(0, packets * 1024), expected)).toBe(0);
     }
@@ -119,7 +111,7 @@ describe('packets with a table', () => {
   });
 
   it('HE-AAC has the rate of the decoder', async () => {
-    const he = fromAdts(fixture('adts-heaac-44100-mono.aac'), 1);
+    const he = fromAdts(formatFixture('adts-heaac-44100-mono.aac'), 1);
     const options: CafOptions = { ...base, rateHz: 22050, cookie: he.cookie };
     const file = cafFile(
       { ...options, packets: { lengths: he.lengths, validFrames: 40_000, primingFrames: 1000 } },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readRange } from '../../../../test/helpers/audio.ts';
 import { type FlacOptions, flacFile, flacFrames, flacHeader } from '../../../../test/helpers/flac.ts';
+import { indexAs } from '../../../../test/helpers/indexes.ts';
 import { id3v1, id3v2 } from '../../../../test/helpers/mp3-frames.ts';
 import { probeAudio } from '../../index.ts';
 import { crc8, crc16 } from './crc.ts';
@@ -13,12 +14,7 @@ const signal = (length: number, seed = 0) =>
 
 const expectedOf = (samples: Int16Array) => Float32Array.from(samples, (value) => value / 32768);
 
-async function indexOf(file: Uint8Array): Promise<FlacIndex> {
-  const probed = await probeAudio(memorySource(file), ports.decoder);
-  if (!probed.ok) throw new Error(probed.error.message);
-  if (probed.value.format !== 'flac') throw new Error(`not FLAC but ${probed.value.format}`);
-  return probed.value;
-}
+const indexOf = (file: Uint8Array) => indexAs('flac', file);
 
 async function decode(file: Uint8Array): Promise<{ index: FlacIndex; samples: Float32Array }> {
   const index = await indexOf(file);

@@ -8,18 +8,13 @@ import {
   readSourceRate,
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
+import { indexOf } from '../../../../test/helpers/indexes.ts';
 import { block, cluster, element, matroskaHeader, text } from '../../../../test/helpers/matroska.ts';
-import { type AudioIndex, outputSampleCount, probeAudio } from '../../index.ts';
+import { outputSampleCount, probeAudio } from '../../index.ts';
 import { laceSizes } from './lacing.ts';
 
 const ports = audioPorts();
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
-
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probe(file);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return JSON.parse(JSON.stringify(probed.value));
-}
 
 /** 8-bit samples whose values tell their place: 100 a block, at 1 kHz 0.1 s. */
 const ramp = (first: number, count = 100) => Uint8Array.from({ length: count }, (_, i) => 129 + ((first + i) % 97));

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { find, formatFixture, patched } from '../../../../test/helpers/bytes.ts';
-import { type AudioIndex, probeAudio } from '../../index.ts';
+import { indexOf } from '../../../../test/helpers/indexes.ts';
+import { probeAudio } from '../../index.ts';
 import { parseEdits, parseGaplessComment } from './edits.ts';
 
 const ports = audioPorts();
@@ -9,12 +10,6 @@ const front = formatFixture('mp4-aac-16000-mono.m4a');
 const behind = formatFixture('mp4-aac-44100-stereo.m4a');
 const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
-
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probe(file);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return JSON.parse(JSON.stringify(probed.value));
-}
 
 const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
   expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });

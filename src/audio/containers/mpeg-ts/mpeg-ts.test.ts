@@ -1,20 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { formatFixture } from '../../../../test/helpers/bytes.ts';
-import { type AudioIndex, probeAudio } from '../../index.ts';
-import type { MpegTsIndex } from './index.ts';
+import { indexAs } from '../../../../test/helpers/indexes.ts';
+import { probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
 const PACKET = 188;
 const aac = formatFixture('mpegts-aac-44100-stereo.mpegts');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
 
-async function indexOf(file: Uint8Array): Promise<AudioIndex & MpegTsIndex> {
-  const probed = await probe(file);
-  if (!probed.ok) throw new Error(probed.error.message);
-  if (probed.value.format !== 'mpeg-ts') throw new Error(`not a transport stream but ${probed.value.format}`);
-  return JSON.parse(JSON.stringify(probed.value));
-}
+const indexOf = (file: Uint8Array) => indexAs('mpeg-ts', file);
 
 /** Positions of the packets of a stream. */
 function packetsOf(file: Uint8Array, pid: number): number[] {

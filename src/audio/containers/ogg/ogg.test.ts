@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { formatFixture, patched } from '../../../../test/helpers/bytes.ts';
-import { type AudioIndex, BlockReader, probeAudio } from '../../index.ts';
+import { indexOf } from '../../../../test/helpers/indexes.ts';
+import { BlockReader, probeAudio } from '../../index.ts';
 import { type Page, pagesOf } from './pages.ts';
 
 const ports = audioPorts();
@@ -9,12 +10,6 @@ const vorbis = formatFixture('ogg-vorbis-8000-mono.ogg');
 const opus = formatFixture('ogg-opus-stereo.opus');
 const speech = formatFixture('ogg-opus-speech-mono.opus');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
-
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probe(file);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return JSON.parse(JSON.stringify(probed.value));
-}
 
 async function pages(file: Uint8Array): Promise<Page[]> {
   const found: Page[] = [];

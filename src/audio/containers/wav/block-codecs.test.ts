@@ -1,19 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { audioPorts, concat, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
 import { wavFile } from '../../../../test/helpers/wav.ts';
-import { type AudioIndex, probeAudio } from '../../index.ts';
 import { blockSamples } from './block-codecs.ts';
 
 const ports = audioPorts();
-const fixture = (name: string) =>
-  new Uint8Array(readFileSync(new URL(`../../../../test/fixtures/formats/${name}`, import.meta.url)));
-
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
-  const probed = await probeAudio(memorySource(file), ports.decoder);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return probed.value;
-}
 
 const u32 = (value: number) => Uint8Array.of(value & 255, (value >> 8) & 255, (value >> 16) & 255, value >>> 24);
 
@@ -63,7 +54,7 @@ describe('blocks', () => {
 });
 
 it('MP3 in WAV is read as the MP3 in it', async () => {
-  const mp3 = fixture('mp3-8000-mono.mp3');
+  const mp3 = formatFixture('mp3-8000-mono.mp3');
   const file = wavFile(
     { sampleRateHz: 8000, channels: 1, tag: 85, bits: 0, blockAlign: 1, tail: new Uint8Array(50) },
     mp3,

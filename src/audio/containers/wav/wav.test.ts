@@ -1,16 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, memorySource, readRange, readSourceRate } from '../../../../test/helpers/audio.ts';
+import { indexOf } from '../../../../test/helpers/indexes.ts';
 import { pcm16, type WavOptions, wavFile, wavHeader } from '../../../../test/helpers/wav.ts';
 import { outputSampleCount, probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
 const base: WavOptions = { sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 };
-
-async function indexOf(file: Uint8Array) {
-  const probed = await probeAudio(memorySource(file), ports.decoder);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return probed.value;
-}
 
 async function samplesOf(file: Uint8Array): Promise<number[]> {
   const index = await indexOf(file);
