@@ -26,10 +26,15 @@ export class StageClock {
 
   async *samples(blocks: AsyncIterable<Float32Array>): AsyncGenerator<Float32Array> {
     const iterator = blocks[Symbol.asyncIterator]();
-    for (;;) {
-      const next = await this.#timed('decodeMs', () => iterator.next());
-      if (next.done) return;
-      yield next.value;
+    try {
+      for (;;) {
+        const next = await this.#timed('decodeMs', () => iterator.next());
+        if (next.done) return;
+        yield next.value;
+      }
+    } finally {
+      // Who reads stops before the end; decoder and resampler have memory of their own to give back.
+      await iterator.return?.();
     }
   }
 

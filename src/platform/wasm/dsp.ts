@@ -97,7 +97,7 @@ function createResampler(dsp: DspExports): ResamplerPort {
       const handle = dsp.rs_open(fromHz, firstInputSample, firstOutputSample);
       if (handle === 0)
         throw new RangeError(
-          `cannot resample from ${fromHz} Hz: outside 1000…1000000 Hz, or the input starts far behind the output`,
+          `cannot resample from ${fromHz} Hz: outside 1000…1000000 Hz, the input starts far behind the output, or no memory is left`,
         );
       return new WasmResampler(dsp, handle);
     },
