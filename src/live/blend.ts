@@ -1,3 +1,4 @@
+import { assignOptimally } from '../diarization/assignment.ts';
 import { Look } from './look.ts';
 import { LIVE } from './parameters.ts';
 
@@ -56,7 +57,7 @@ function identity(count: number): number[] {
 }
 
 /** For each local speaker of `look` the one of `now` it is taken for, so that they agree in the most frames. */
-function bestOrder(now: Look, look: Look): number[] {
+function bestOrder(now: Look, look: Look): ArrayLike<number> {
   const { speakers } = now;
   const shared = new Float64Array(speakers * speakers);
   for (let frame = Math.max(now.firstFrame, look.firstFrame); frame < Math.min(now.endFrame, look.endFrame); frame++) {
@@ -67,25 +68,5 @@ function bestOrder(now: Look, look: Look): number[] {
       }
     }
   }
-  let best = identity(speakers);
-  let most = -1;
-  for (const order of permutations(speakers)) {
-    const sum = order.reduce((total, other, local) => total + shared[local * speakers + other]!, 0);
-    if (sum > most) [best, most] = [order, sum];
-  }
-  return best;
-}
-
-const known = new Map<number, readonly number[][]>();
-
-function permutations(count: number): readonly number[][] {
-  const there = known.get(count);
-  if (there) return there;
-  const insert = (rest: readonly number[]): number[][] =>
-    rest.length === 0
-      ? [[]]
-      : rest.flatMap((first) => insert(rest.filter((value) => value !== first)).map((tail) => [first, ...tail]));
-  const all = insert(identity(count));
-  known.set(count, all);
-  return all;
+  return assignOptimally(shared, speakers, speakers);
 }

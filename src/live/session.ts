@@ -1,4 +1,4 @@
-import { settingsOf } from '../diarization/parameters.ts';
+import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { toMilliseconds } from '../diarization/rounding.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
 import { blend } from './blend.ts';
@@ -58,7 +58,7 @@ export class RollingSession implements LiveSession {
     private readonly pause: () => Promise<void>,
   ) {
     this.#timing = timingOf(settings);
-    this.#quiet = new Quiet(settingsOf('precision-2').quiet);
+    this.#quiet = new Quiet(withTuning(settingsOf('precision-2'), engine.segmentation.info.tuned).quiet);
     this.#ear = new Ear(engine);
     this.#speakers = new Speakers(engine, settings.maxSpeakers, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
@@ -106,14 +106,7 @@ export class RollingSession implements LiveSession {
       toldFrom: this.#toldFrom,
       told: this.#told,
       kept: this.#kept,
-      past: this.#past.map(({ firstFrame, frames, speakers, activations, expected, active }) => ({
-        firstFrame,
-        frames,
-        speakers,
-        activations,
-        expected,
-        active,
-      })),
+      past: this.#past,
       quiet: this.#quiet.save(),
       ear: this.#ear.save(),
       speakers: this.#speakers.save(),

@@ -12,7 +12,6 @@ import {
 import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
 import { outputSampleCount, probeAudio } from '../../index.ts';
 import { adtsFrameBytesAt, adtsLockAt } from '../adts/header.ts';
-import { parseAacCookie, parseAlacCookie } from './cookie.ts';
 
 const ports = audioPorts();
 
@@ -117,7 +116,7 @@ describe('packets with a table', () => {
       { ...options, packets: { lengths: he.lengths, validFrames: 40_000, primingFrames: 1000 } },
       he.data,
     );
-    expect(await indexOf(file)).toMatchObject({ sampleRateHz: 44100, totalSamples: 80_000, skipSamples: 2000 });
+    expect(await indexOf(file)).toMatchObject({ sampleRateHz: 44100, totalSamples: 80_000, startPosition: 2000 });
   });
 
   it('a table that promises more than the data hold: what is there, with a warning', async () => {
@@ -137,37 +136,6 @@ describe('packets with a table', () => {
         error: { kind: 'corrupt' },
       });
     }
-  });
-});
-
-describe('cookies', () => {
-  it('of ALAC, bare or in the atoms of QuickTime', () => {
-    const config = Uint8Array.from([
-      0, 0, 16, 0, 0, 16, 40, 10, 14, 2, 0, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xac, 0x44,
-    ]);
-    const alac = concat(Buffer.from('\0\0\0\x24alac\0\0\0\0'), config);
-    const wrapped = concat(Buffer.from('\0\0\0\x0cfrmaalac'), alac);
-    for (const cookie of [config, alac, wrapped]) {
-      expect(parseAlacCookie(cookie)).toMatchObject({
-        frameSamples: 4096,
-        channels: 2,
-        bitsPerSample: 16,
-        extraData: alac,
-      });
-    }
-    expect(parseAlacCookie(config.slice(1))).toBeUndefined();
-    expect(parseAlacCookie(config.map((byte, i) => (i === 9 ? 9 : byte)))).toBeUndefined();
-    expect(parseAlacCookie(config.map((byte, i) => (i === 0 ? 9 : byte)))).toBeUndefined();
-  });
-
-  it('of AAC, with all optional fields', () => {
-    const specific = [5, 2, 0x14, 0x08];
-    const decoder = [4, 13 + specific.length, ...Array(13).fill(7), ...specific];
-    expect(parseAacCookie(Uint8Array.from([3, 30, 0, 0, 0xe0, 9, 9, 3, 1, 1, 1, 9, 9, ...decoder]))).toEqual(
-      Uint8Array.of(0x14, 0x08),
-    );
-    expect(parseAacCookie(Uint8Array.from([3, 30, 0, 0, 0, 4, 13]))).toBeUndefined();
-    expect(parseAacCookie(new Uint8Array(0))).toBeUndefined();
   });
 });
 

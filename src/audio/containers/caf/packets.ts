@@ -1,30 +1,22 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { MAX_SCAN_SECONDS } from '../../container.ts';
-import { type FramesFrom, SEEK_SECONDS } from '../../frame-stream.ts';
-import { findSeekPoint, type SeekTable, SeekTableBuilder } from '../../seek-table.ts';
+import { MAX_PACKET_BYTES, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
+import { findSeekPoint, type SeekTable, type SeekTableBuilder } from '../../seek-table.ts';
 import type { CafPacketTable } from './header.ts';
 
-/** Where the packets of a file with a packet table lie. */
-export interface PacketMap {
-  /** Places of packets in the data. */
-  readonly seek: SeekTable;
-  /** Places of the same packets' lengths in the packet table. */
-  readonly lengths: SeekTable;
-  readonly tableEndByte: number;
+/** Where the coded data and the lengths of their packets lie. Plain JSON. */
+export interface PacketPlaces {
+  readonly table: Pick<CafPacketTable, 'packets' | 'offset' | 'endByte'>;
+  readonly dataOffset: number;
+  readonly dataEndByte: number;
 }
 
-export interface PacketScan extends PacketMap {
-  readonly packets: number;
-  /** The file ends before the packets that the table has do. */
-  readonly isTruncated: boolean;
-}
+/** Data between two of the places of the table that are noted. */
+export const MARK_BYTES = 1 << 18;
 
 /** Bytes of the table read at a time. */
 const TABLE_BYTES = 2048;
 /** A length is coded in groups of seven bits, the highest first; five groups are more than any packet needs. */
 const MAX_LENGTH_BYTES = 5;
-/** Longest packet taken; the decoders' bound. */
-const MAX_PACKET_BYTES = 4 << 20;
 
 interface PacketLength {
   readonly bytes: number;
@@ -56,44 +48,43 @@ async function* readLengths(reader: BlockReader, from: number, endByte: number):
   }
 }
 
-/** Walks the packet table and notes places to start from. */
-export async function scanPackets(
+/** Walks all packets, and notes by the place of a packet in the data where the table has its length. */
+export async function* walkFromStart(
   reader: BlockReader,
-  table: CafPacketTable,
-  data: { readonly dataOffset: number; readonly dataBytes: number },
-  { frameSamples, sampleRateHz }: { readonly frameSamples: number; readonly sampleRateHz: number },
-): Promise<PacketScan> {
-  const seek = new SeekTableBuilder(SEEK_SECONDS * sampleRateHz);
-  const lengths = new SeekTableBuilder(SEEK_SECONDS * sampleRateHz);
-  const endByte = data.dataOffset + data.dataBytes;
-  const maxPackets = Math.min(table.packets, (MAX_SCAN_SECONDS * sampleRateHz) / frameSamples);
-  let packets = 0;
-  let offset = data.dataOffset;
-  scan: for await (const batch of readLengths(reader, table.offset, table.endByte)) {
+  places: PacketPlaces,
+  marks: SeekTableBuilder,
+): AsyncGenerator<{ readonly packets: readonly RawPacket[] }> {
+  let left = places.table.packets;
+  let offset = places.dataOffset;
+  for await (const batch of readLengths(reader, places.table.offset, places.table.endByte)) {
+    const packets: RawPacket[] = [];
     for (const { bytes, at } of batch) {
-      if (packets >= maxPackets || offset + bytes > endByte) break scan;
-      seek.add(offset, packets * frameSamples);
-      lengths.add(at, packets * frameSamples);
+      if (left-- <= 0 || offset + bytes > places.dataEndByte) break;
+      marks.add(at, offset);
+      packets.push({ offset, length: bytes, entry: offset });
       offset += bytes;
-      packets++;
     }
+    if (packets.length > 0) yield { packets };
+    if (packets.length < batch.length) return;
   }
-  const isTruncated = packets < maxPackets;
-  return { packets, isTruncated, seek: seek.build(), lengths: lengths.build(), tableEndByte: table.endByte };
 }
 
-/** The packets that `scanPackets` counted. */
-export function mappedPackets(reader: BlockReader, map: PacketMap, frameSamples: number): FramesFrom {
-  return async function* (fromFrame) {
-    const point = findSeekPoint(map.seek, fromFrame * frameSamples);
-    let frame = point.sample / frameSamples;
-    let offset = point.offset;
-    const from = findSeekPoint(map.lengths, fromFrame * frameSamples).offset;
-    for await (const batch of readLengths(reader, from, map.tableEndByte)) {
-      for (const { bytes } of batch) {
-        if (frame++ >= fromFrame) yield (await reader.peek(offset, bytes)).subarray(0, bytes);
-        offset += bytes;
-      }
+/** Walks the packets from one on. @param entry its place in the data @param marks as `walkFromStart` noted them */
+export async function* walkFrom(
+  reader: BlockReader,
+  places: PacketPlaces,
+  marks: SeekTable,
+  entry: number,
+): PacketWalk {
+  const mark = findSeekPoint(marks, entry);
+  let offset = mark.sample;
+  for await (const batch of readLengths(reader, mark.offset, places.table.endByte)) {
+    const packets: RawPacket[] = [];
+    for (const { bytes } of batch) {
+      if (offset + bytes > places.dataEndByte) break;
+      if (offset >= entry) packets.push({ offset, length: bytes });
+      offset += bytes;
     }
-  };
+    if (packets.length > 0) yield { packets };
+  }
 }

@@ -1,5 +1,6 @@
-import { hasAscii, toHex, u16le, u32be, u32le } from '../../bytes.ts';
-import { AAC_OBJECT_USAC, aacConfig, parseAacConfig } from '../../packets/aac.ts';
+import { hasAscii, toHex, u16le, u32le } from '../../bytes.ts';
+import { aacConfig, aacTrack } from '../../packets/aac.ts';
+import { alacTrack } from '../../packets/alac.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
 import type { TrackCodec } from '../../packets/packet.ts';
 import {
@@ -42,12 +43,7 @@ export function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
   if (PLAIN[codecId]) return plain(PLAIN[codecId]);
   if (codecId.startsWith('A_AAC')) {
     const data = codecPrivate.length > 0 ? codecPrivate : aacConfig(sampleRateHz, channels);
-    const config = data && parseAacConfig(data);
-    if (!data || !config) return damaged('AAC');
-    if (config.objectType === AAC_OBJECT_USAC) {
-      return fail('unsupported', 'The Matroska file holds audio in xHE-AAC (USAC), which is not supported.');
-    }
-    return plain('aac', data, { sampleRateHz: config.sampleRateHz, channels: config.channels || channels });
+    return data ? aacTrack(data, channels, 'The Matroska file') : damaged('AAC');
   }
   if (codecId === 'A_OPUS') {
     const head = parseOpusHead(codecPrivate);
@@ -71,11 +67,8 @@ export function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
     return plain('flac', data, { sampleRateHz: info.sampleRateHz, channels: info.channels });
   }
   if (codecId === 'A_ALAC') {
-    if (codecPrivate.length < 24) return damaged('ALAC');
-    const atom = new Uint8Array(36);
-    atom.set([0, 0, 0, 36, 0x61, 0x6c, 0x61, 0x63]);
-    atom.set(codecPrivate.subarray(0, 24), 12);
-    return plain('alac', atom, { sampleRateHz: u32be(codecPrivate, 20), channels: codecPrivate[9] });
+    const alac = alacTrack(codecPrivate);
+    return alac ? ok(alac) : damaged('ALAC');
   }
   if (codecId === 'A_MS/ACM') return codecOfWaveFormat(track);
   const pcm = pcmLayout(track);

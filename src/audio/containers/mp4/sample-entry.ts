@@ -1,5 +1,7 @@
 import { ascii, toHex, u16be, u32be } from '../../bytes.ts';
-import { AAC_OBJECT_USAC, parseAacConfig } from '../../packets/aac.ts';
+import { aacTrack } from '../../packets/aac.ts';
+import { alacTrack } from '../../packets/alac.ts';
+import { decoderConfig } from '../../packets/mpeg4-descriptor.ts';
 import { OPUS_RATE_HZ, opusHeadFromBox } from '../../packets/opus.ts';
 import type { TrackCodec } from '../../packets/packet.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
@@ -75,12 +77,8 @@ export function codecOfEntry(entry: Uint8Array): AudioResult<TrackCodec> {
     return plain('flac', info);
   }
   if (type === 'alac') {
-    const cookie = inside('alac')?.slice(0, 28);
-    if (cookie?.length !== 28) return fail('corrupt', 'The MP4 file lacks the header of its ALAC track.');
-    const atom = new Uint8Array(36);
-    atom.set([0, 0, 0, 36, 0x61, 0x6c, 0x61, 0x63]);
-    atom.set(cookie, 8);
-    return plain('alac', atom, { sampleRateHz: u32be(cookie, 24), channels: cookie[13] });
+    const track = alacTrack(inside('alac')?.subarray(4) ?? new Uint8Array(0));
+    return track ? ok(track) : fail('corrupt', 'The MP4 file lacks the header of its ALAC track.');
   }
   const pcm = pcmEntry(sound);
   if (pcm) return plain('pcm', undefined, { pcm });
@@ -113,7 +111,7 @@ function parseSoundEntry(entry: Uint8Array): SoundEntry | undefined {
 
 /** Codings by their number in an MPEG-4 descriptor (ISO/IEC 14496-1 §7.2.6.6, and the registry at mp4ra.org). */
 function codecOfDescriptor(esds: Uint8Array | undefined, sound: SoundEntry): AudioResult<TrackCodec> {
-  const found = esds && decoderConfig(esds);
+  const found = esds && decoderConfig(esds.subarray(4));
   if (!found) return fail('corrupt', 'The MP4 file lacks the header of its AAC track.');
   const { objectType, privateData } = found;
   const { channels, sampleRateHz } = sound;
@@ -123,17 +121,7 @@ function codecOfDescriptor(esds: Uint8Array | undefined, sound: SoundEntry): Aud
     case 0x66:
     case 0x67:
     case 0x68: {
-      const config = parseAacConfig(privateData);
-      if (!config) return fail('corrupt', 'The MP4 file has a damaged header of its AAC track.');
-      if (config.objectType === AAC_OBJECT_USAC) {
-        return fail('unsupported', 'The MP4 file holds audio in xHE-AAC (USAC), which is not supported.');
-      }
-      return ok({
-        codec: 'aac',
-        sampleRateHz: config.sampleRateHz,
-        channels: config.channels || channels || 1,
-        extraData: toHex(privateData),
-      });
+      return aacTrack(privateData, channels, 'The MP4 file');
     }
     case 0x69:
     case 0x6b:
@@ -147,35 +135,4 @@ function codecOfDescriptor(esds: Uint8Array | undefined, sound: SoundEntry): Aud
       return fail('unsupported', `The MP4 file holds audio in ${name}, which is not supported.`);
     }
   }
-}
-
-const ES_DESCRIPTOR = 3;
-const DECODER_CONFIG = 4;
-const DECODER_SPECIFIC = 5;
-
-/** Object type and private data out of `esds`: descriptors inside one another. */
-function decoderConfig(esds: Uint8Array): { objectType: number; privateData: Uint8Array } | undefined {
-  let at = 4;
-  let objectType: number | undefined;
-  while (at + 2 <= esds.length) {
-    const tag = esds[at++];
-    let length = 0;
-    for (let i = 0; i < 4 && at < esds.length; i++) {
-      const byte = esds[at++];
-      length = length * 128 + (byte & 127);
-      if (byte < 128) break;
-    }
-    if (tag === ES_DESCRIPTOR) {
-      const flags = esds[at + 2] ?? 0;
-      at += 3 + (flags & 0x80 ? 2 : 0);
-      if (flags & 0x40) at += 1 + (esds[at] ?? 0);
-      if (flags & 0x20) at += 2;
-    } else if (tag === DECODER_CONFIG) {
-      objectType = esds[at];
-      at += 13;
-    } else if (tag === DECODER_SPECIFIC && objectType !== undefined) {
-      return { objectType, privateData: esds.subarray(at, at + length) };
-    } else at += length;
-  }
-  return objectType === undefined ? undefined : { objectType, privateData: new Uint8Array(0) };
 }
