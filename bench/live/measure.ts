@@ -19,6 +19,8 @@ import { openSession } from './sessions.ts';
 export interface LatencyResult {
   readonly latencyMs: number;
   readonly errors: readonly DiarizationError[];
+  /** With the corrections. */
+  readonly corrected: readonly DiarizationError[];
   /** All recordings as one stream: pushes and the delays of their events. */
   readonly load: Load;
   /** Moments of the reference, told or not. */
@@ -33,6 +35,7 @@ export async function measureLatency(
   recordings: readonly LabelledRecording[],
 ): Promise<LatencyResult> {
   const errors: DiarizationError[] = [];
+  const corrected: DiarizationError[] = [];
   const pushMs: number[] = [];
   const delays: Load['delays'][number][] = [];
   let moments = 0;
@@ -41,6 +44,7 @@ export async function measureLatency(
     say(`live, latency ${latencyMs} ms: ${name}`);
     const observed = await observeStream(openSession(engine, latencyMs), samples);
     errors.push(diarizationError(reference, observed.found));
+    corrected.push(diarizationError(reference, observed.corrected));
     const measured = eventDelays(reference, observed);
     const offset = pushMs.length;
     delays.push(...measured.delays.map((delay) => ({ ...delay, push: delay.push + offset })));
@@ -48,7 +52,7 @@ export async function measureLatency(
     moments += measured.moments;
     audioSeconds += observed.audioSeconds;
   }
-  return { latencyMs, errors, load: { pushMs, delays }, moments, audioSeconds };
+  return { latencyMs, errors, corrected, load: { pushMs, delays }, moments, audioSeconds };
 }
 
 /** The same recordings as jobs, for comparison. */
@@ -70,6 +74,8 @@ export async function measureOffline(
 
 /** A long stream: whether labels stay, and what it keeps. */
 export interface LongResult extends LabelChanges {
+  /** Label changes with the corrections. */
+  readonly correctedChanges: number;
   readonly latencyMs: number;
   readonly audioSeconds: number;
   readonly speakers: number;
@@ -85,12 +91,16 @@ export async function measureLong(
   { samples, reference, speakers }: JoinedRecording,
 ): Promise<LongResult> {
   say(`live, latency ${latencyMs} ms: one stream of ${(samples.length / 16_000 / 60).toFixed(0)} minutes`);
-  const { found, pushMs, snapshotBytes, audioSeconds } = await observeStream(openSession(engine, latencyMs), samples);
+  const { found, corrected, pushMs, snapshotBytes, audioSeconds } = await observeStream(
+    openSession(engine, latencyMs),
+    samples,
+  );
   const quarter = Math.ceil(pushMs.length / 4);
   const perSecond = (part: readonly number[]): number =>
     (10 * part.reduce((total, ms) => total + ms, 0)) / Math.max(1, part.length);
   return {
     ...labelChanges(reference, found),
+    correctedChanges: labelChanges(reference, corrected).changes,
     latencyMs,
     audioSeconds,
     speakers,

@@ -1,5 +1,5 @@
 import { collectTurns } from '../../client/live/turns.ts';
-import type { LiveEvent, LiveSession } from '../../src/live/types.ts';
+import type { LiveEvent, LiveSession, TurnEvent } from '../../src/live/types.ts';
 import { type LabelledSegment, segmentsFromTurns } from '../score/rttm.ts';
 
 export const SAMPLE_RATE_HZ = 16_000;
@@ -8,7 +8,7 @@ export const FRAME_SAMPLES = 1600;
 const FRAMES_PER_MINUTE = 600;
 
 /** An event, and when it was told if frames arrive in real time. */
-export interface ToldEvent extends LiveEvent {
+export interface ToldEvent extends TurnEvent {
   /** Index of the push that returned it. */
   readonly push: number;
   /** Audio that had arrived by then. */
@@ -20,7 +20,10 @@ export interface ToldEvent extends LiveEvent {
 /** What came of a stream that was run as fast as this process can. */
 export interface ObservedStream {
   readonly audioSeconds: number;
+  /** As it was told. */
   readonly found: readonly LabelledSegment[];
+  /** With the corrections, where the session has any. */
+  readonly corrected: readonly LabelledSegment[];
   /** Without those of the end of the stream: that they come at once says nothing about a stream that goes on. */
   readonly told: readonly ToldEvent[];
   /** Computing time of every push. */
@@ -43,7 +46,11 @@ export async function observeStream(session: LiveSession, samples: Float32Array)
     const { user, system } = process.cpuUsage(from);
     const computeMs = (user + system) / 1000;
     const streamSeconds = (at + FRAME_SAMPLES) / SAMPLE_RATE_HZ;
-    told.push(...returned.map((event) => ({ ...event, push: pushMs.length, streamSeconds, computeMs })));
+    told.push(
+      ...returned
+        .filter((event) => event.kind !== 'correction')
+        .map((event) => ({ ...event, push: pushMs.length, streamSeconds, computeMs })),
+    );
     events.push(...returned);
     pushMs.push(computeMs);
     if (pushMs.length % FRAMES_PER_MINUTE === 0) snapshotBytes.push(session.snapshot().length);
@@ -52,7 +59,8 @@ export async function observeStream(session: LiveSession, samples: Float32Array)
   events.push(...(await session.finish()));
   return {
     audioSeconds: samples.length / SAMPLE_RATE_HZ,
-    found: segmentsFromTurns(collectTurns<number>(events)),
+    found: segmentsFromTurns(collectTurns<number>(events.filter(({ kind }) => kind !== 'correction'))),
+    corrected: segmentsFromTurns(collectTurns<number>(events)),
     told,
     pushMs,
     snapshotBytes,

@@ -22,6 +22,7 @@ const told = (kind: 'start' | 'end', speaker: number, timestampSeconds: number, 
 const stream = (found: ObservedStream['found'], events: readonly ToldEvent[]): ObservedStream => ({
   audioSeconds: 20,
   found,
+  corrected: found,
   told: events,
   pushMs: [],
   snapshotBytes: [],

@@ -94,7 +94,7 @@ async function stream(client: RollcallClient, samples: Float32Array, latencyMs: 
   const listening = (async () => {
     for await (const event of live) {
       // What the end brings comes at once.
-      if (event.kind !== 'error' && !ending) {
+      if ((event.kind === 'start' || event.kind === 'end') && !ending) {
         delaysMs.push(performance.now() - startedAt - 1000 * event.timestampSeconds);
       }
     }

@@ -14,7 +14,7 @@ export async function liveEngine(pack: MeasuredPack): Promise<Engine & LiveEngin
   return { ...(await nodeEngine(pack)), plda: pldaOf(pack), identification };
 }
 
-/** A stream as a plain client opens it, but for its latency. */
+/** A stream as a plain client opens it, but for its latency and for corrections, which change no start and no end. */
 export function openSession(engine: LiveEngine, latencyMs: number): LiveSession {
-  return createLiveSession(engine, { latencyMs, maxSpeakers: MAX_LIVE_SPEAKERS, voices: [] });
+  return createLiveSession(engine, { latencyMs, maxSpeakers: MAX_LIVE_SPEAKERS, voices: [], corrections: true });
 }

@@ -72,11 +72,12 @@ recordings as one stream, each further stream begun elsewhere in it; frames spre
 }
 
 export function longTable(result: LongResult): string {
-  const { turns, changes, snapshotBytes, audioSeconds, latencyMs, speakers } = result;
+  const { turns, changes, correctedChanges, snapshotBytes, audioSeconds, latencyMs, speakers } = result;
   const kib = (bytes: number): string => `${(bytes / 1024).toFixed(0)} KiB`;
   const minutes = audioSeconds / 60;
   const rows = [
     ['label changes an hour', `**${((60 * changes) / minutes).toFixed(0)}**`],
+    ['with the corrections', ((60 * correctedChanges) / minutes).toFixed(0)],
     ['turns after the first of a speaker', String(turns)],
     ['of these with another label than before', `${turns > 0 ? percent((100 * changes) / turns) : '–'} %`],
     ['snapshot after a minute', kib(snapshotBytes[0]!)],

@@ -12,6 +12,14 @@ const events: LiveEvent[] = [
   { kind: 'end', speaker: 'SPEAKER_00', timestampSeconds: 4 },
 ];
 
+const correction: LiveEvent = {
+  kind: 'correction',
+  changes: [
+    { startSeconds: 0.5, endSeconds: 2, from: 'SPEAKER_00', to: 'SPEAKER_01' },
+    { startSeconds: 3, endSeconds: 4, from: 'SPEAKER_00', to: 'SPEAKER_02' },
+  ],
+};
+
 describe('the result of a stream', () => {
   it('has every turn, also one that was not ended', () => {
     expect(formatOutput(outputOf(events, false, 5), 'text', 'x')).toBe(
@@ -27,8 +35,17 @@ describe('the result of a stream', () => {
     expect(output.identification?.[1]).toMatchObject({ diarizationSpeaker: 'SPEAKER_01', match: null });
   });
 
+  it('has the turns as they were corrected', () => {
+    expect(formatOutput(outputOf([...events, correction], false, 5), 'text', 'x')).toBe(
+      '0.500  2.000  SPEAKER_01\n2.250  5.000  SPEAKER_01\n3.000  4.000  SPEAKER_02\n',
+    );
+  });
+
   it('shows events a line each', () => {
     expect(events.slice(-2).map(describeEvent)).toEqual(['3.000  SPEAKER_00 starts (Alice)', '4.000  SPEAKER_00 ends']);
     expect(describeEvent(events[1]!)).toBe('warning: Invalid chunk size');
+    expect(describeEvent(correction)).toBe(
+      '0.500  SPEAKER_00 is SPEAKER_01 until 2.000\n3.000  SPEAKER_00 is SPEAKER_02 until 4.000',
+    );
   });
 });

@@ -1,13 +1,18 @@
-import { collectTurns } from '../live/turns.ts';
+import { collectTurns, type SpeakerChange } from '../live/turns.ts';
 import type { LiveEvent } from '../live/types.ts';
 import type { DiarizeOutput, IdentifyOutput } from '../sdk/types.ts';
 
 /** What a person at the terminal sees of an event. */
 export function describeEvent(event: LiveEvent): string {
   if (event.kind === 'error') return `warning: ${event.message}`;
+  if (event.kind === 'correction') return event.changes.map(describeChange).join('\n');
   const { kind, speaker, timestampSeconds } = event;
   const name = kind === 'start' && typeof event.match === 'string' ? ` (${event.match})` : '';
   return `${timestampSeconds.toFixed(3)}  ${speaker} ${kind}s${name}`;
+}
+
+function describeChange({ startSeconds, endSeconds, from, to }: SpeakerChange<string>): string {
+  return `${startSeconds.toFixed(3)}  ${from} is ${to} until ${endSeconds.toFixed(3)}`;
 }
 
 /**

@@ -18,6 +18,7 @@ interface Options {
   readonly fast?: boolean;
   readonly latency?: number;
   readonly maxSpeakers?: number;
+  readonly corrections: boolean;
   readonly voiceprint?: readonly [string, string][];
   readonly format: 'text' | 'rttm' | 'json';
   readonly output?: string;
@@ -31,7 +32,7 @@ interface Heard {
 }
 
 async function live(name: string, options: Options): Promise<void> {
-  const { voiceprint = [], format, output, latency, maxSpeakers } = options;
+  const { voiceprint = [], format, output, latency, maxSpeakers, corrections } = options;
   const speed = options.fast ? Number.POSITIVE_INFINITY : options.speed;
   const baseDir = callersDir('live');
   const source = await openLiveSource(name, baseDir);
@@ -39,7 +40,10 @@ async function live(name: string, options: Options): Promise<void> {
   let interrupted = false;
   const heard = await withService(
     async (session) => {
-      const stream = await untilInterrupted(open(session, voices, { latency, maxSpeakers }), session.signal);
+      const stream = await untilInterrupted(
+        open(session, voices, { latency, maxSpeakers, corrections }),
+        session.signal,
+      );
       const result = stream && (await run(stream, source, speed, session.signal));
       interrupted = session.signal.aborted;
       return result;
@@ -59,7 +63,7 @@ async function live(name: string, options: Options): Promise<void> {
 async function open(
   session: Session,
   voices: readonly KnownVoice[],
-  wishes: Pick<Options, 'latency' | 'maxSpeakers'>,
+  wishes: Pick<Options, 'latency' | 'maxSpeakers' | 'corrections'>,
 ): Promise<LiveStream> {
   const voiceprints = voices.length > 0 ? await voiceprintsOf(session, voices) : undefined;
   session.progress.end();
@@ -73,7 +77,7 @@ async function run(stream: LiveStream, source: LiveSource, speed: number, signal
   const listening = (async () => {
     for await (const event of stream) {
       events.push(event);
-      if (event.kind !== 'error') pacer.heard(event.timestampSeconds);
+      if (event.kind === 'start' || event.kind === 'end') pacer.heard(event.timestampSeconds);
       note(describeEvent(event));
     }
   })();
@@ -143,6 +147,7 @@ const command = new Command('live')
   .addOption(new Option('--fast', 'send a file as fast as the service follows').conflicts('speed'))
   .option('--latency <ms>', 'wanted time between a moment and what is said about it', wholeNumber)
   .option('--max-speakers <n>', 'at most so many', wholeNumber)
+  .option('--no-corrections', 'leave what was told as it was told, also where it turns out to be somebody else')
   .option(
     '--voiceprint <name=file>',
     'a recording or voiceprint of somebody who may speak; may be repeated',

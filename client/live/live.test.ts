@@ -175,10 +175,13 @@ it('takes what is not understood for an error of the service', async () => {
     socket.send('null');
     socket.send('{"type":"diarization_speaker_start","data":{"speaker":7,"timestamp":1}}');
     socket.send(Buffer.from([1]));
+    for (const changes of ['7', '[{}]', '[{"start":2,"end":1,"from":"A","to":"B"}]']) {
+      socket.send(`{"type":"diarization_speaker_correction","data":{"changes":${changes}}}`);
+    }
   });
   await stream.write(ramp(1600));
   const [events] = await Promise.all([read(stream), stream.end()]);
-  expect(events).toHaveLength(4);
+  expect(events).toHaveLength(7);
   expect(new Set(events.map(({ kind }) => kind))).toEqual(new Set(['error']));
 });
 

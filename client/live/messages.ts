@@ -22,6 +22,8 @@ export function parseMessage(data: unknown): LiveEvent | undefined {
       return turnEvent('start', message.data) ?? strange;
     case 'diarization_speaker_end':
       return turnEvent('end', message.data) ?? strange;
+    case 'diarization_speaker_correction':
+      return correctionEvent(message.data) ?? strange;
     case 'error':
       return typeof message.message === 'string' ? { kind: 'error', message: message.message } : strange;
     default:
@@ -35,6 +37,19 @@ function turnEvent(kind: 'start' | 'end', data: unknown): LiveEvent | undefined 
   if (kind === 'end') return { kind, speaker, timestampSeconds: timestamp };
   const known = typeof match === 'string' || match === null ? { match } : {};
   return { kind, speaker, timestampSeconds: timestamp, ...known };
+}
+
+function correctionEvent(data: unknown): LiveEvent | undefined {
+  const { changes } = (data ?? {}) as Record<string, unknown>;
+  if (!Array.isArray(changes)) return undefined;
+  const read = changes.map((change: unknown) => {
+    const { start, end, from, to } = (change ?? {}) as Record<string, unknown>;
+    const isSpan = typeof start === 'number' && typeof end === 'number' && Number.isFinite(start) && end > start;
+    return isSpan && typeof from === 'string' && typeof to === 'string'
+      ? { startSeconds: start, endSeconds: end, from, to }
+      : undefined;
+  });
+  return read.every((change) => change !== undefined) ? { kind: 'correction', changes: read } : undefined;
 }
 
 /**

@@ -23,3 +23,45 @@ it('pairs starts and ends of each speaker, sorted by start, then by speaker', ()
   expect(collectTurns(events)).toEqual(told);
   expect(collectTurns(events, 4)).toEqual([...told, { speaker: 'B', start: 2.5, end: 4 }]);
 });
+
+const turn = (speaker: string, start: number, end: number) => ({ speaker, start, end });
+const told = (...turns: ReturnType<typeof turn>[]) =>
+  turns.flatMap(({ speaker, start, end }) => [
+    { kind: 'start', speaker, timestampSeconds: start },
+    { kind: 'end', speaker, timestampSeconds: end },
+  ]);
+const correction = (...changes: [number, number, string, string][]) => ({
+  kind: 'correction',
+  changes: changes.map(([startSeconds, endSeconds, from, to]) => ({ startSeconds, endSeconds, from, to })),
+});
+
+it('applies corrections to what was told before them', () => {
+  const first = told(turn('A', 0, 4), turn('B', 5, 6), turn('A', 7, 8));
+  const later = told(turn('A', 9, 10));
+  expect(collectTurns([...first, correction([1, 3, 'A', 'C'], [7, 8, 'A', 'B']), ...later])).toEqual([
+    turn('A', 0, 1),
+    turn('C', 1, 3),
+    turn('A', 3, 4),
+    turn('B', 5, 6),
+    turn('B', 7, 8),
+    turn('A', 9, 10),
+  ]);
+});
+
+it('applies the changes of one correction at once, and those of the next to what became of it', () => {
+  const first = told(turn('A', 0, 2), turn('B', 3, 5));
+  const swapped = correction([0, 5, 'A', 'B'], [0, 5, 'B', 'A']);
+  expect(collectTurns([...first, swapped])).toEqual([turn('B', 0, 2), turn('A', 3, 5)]);
+  expect(collectTurns([...first, swapped, correction([0, 2, 'B', 'A'])])).toEqual([turn('A', 0, 2), turn('A', 3, 5)]);
+});
+
+it('corrects the beginning of a turn that is still open', () => {
+  const open = { kind: 'start', speaker: 'A', timestampSeconds: 1 };
+  const end = { kind: 'end', speaker: 'A', timestampSeconds: 9 };
+  expect(collectTurns([open, correction([1, 4, 'A', 'B']), end])).toEqual([turn('B', 1, 4), turn('A', 4, 9)]);
+});
+
+it('joins turns that corrections leave side by side or on top of each other', () => {
+  const first = told(turn('A', 0, 2), turn('B', 1, 3), turn('B', 4, 5));
+  expect(collectTurns([...first, correction([1, 3, 'B', 'A'])])).toEqual([turn('A', 0, 3), turn('B', 4, 5)]);
+});

@@ -5,33 +5,92 @@ export interface LiveTurn<Speaker> {
   readonly end: number;
 }
 
-interface TurnEvent<Speaker> {
+/** What was told of `from` between two moments is `to`'s; earlier corrections count. */
+export interface SpeakerChange<Speaker> {
+  readonly startSeconds: number;
+  readonly endSeconds: number;
+  readonly from: Speaker;
+  readonly to: Speaker;
+}
+
+interface StreamEvent<Speaker> {
   readonly kind: string;
   readonly speaker?: Speaker;
   readonly timestampSeconds?: number;
+  readonly changes?: readonly SpeakerChange<Speaker>[];
 }
 
 /**
- * The turns that start and end events tell, by start, then by speaker.
+ * The turns that start and end events tell, corrected where corrections come, by start, then by speaker.
  *
  * @param untilSeconds where turns end that are still open, as after a lost connection; such turns are left out without it
  */
 export function collectTurns<Speaker extends string | number>(
-  events: Iterable<TurnEvent<Speaker>>,
+  events: Iterable<StreamEvent<Speaker>>,
   untilSeconds?: number,
 ): LiveTurn<Speaker>[] {
   const open = new Map<Speaker, number>();
-  const turns: LiveTurn<Speaker>[] = [];
+  let turns: LiveTurn<Speaker>[] = [];
   const close = (speaker: Speaker, end: number): void => {
     const start = open.get(speaker);
     open.delete(speaker);
     if (start !== undefined && end > start) turns.push({ speaker, start, end });
   };
-  for (const { kind, speaker, timestampSeconds } of events) {
+  for (const { kind, speaker, timestampSeconds, changes } of events) {
+    if (kind === 'correction' && changes) {
+      cutOpenTurns(turns, open, changes);
+      turns = turns.flatMap((turn) => corrected(turn, changes));
+    }
     if (speaker === undefined || timestampSeconds === undefined) continue;
     if (kind === 'start') open.set(speaker, timestampSeconds);
     else if (kind === 'end') close(speaker, timestampSeconds);
   }
   if (untilSeconds !== undefined) for (const speaker of [...open.keys()]) close(speaker, untilSeconds);
-  return turns.sort((a, b) => a.start - b.start || (a.speaker < b.speaker ? -1 : 1));
+  turns.sort((a, b) => a.start - b.start || (a.speaker < b.speaker ? -1 : 1));
+  return joined(turns);
+}
+
+/** What a change covers of an open turn is closed; the rest goes on. */
+function cutOpenTurns<Speaker>(
+  turns: LiveTurn<Speaker>[],
+  open: Map<Speaker, number>,
+  changes: readonly SpeakerChange<Speaker>[],
+): void {
+  for (const [speaker, start] of open) {
+    const until = Math.max(
+      start,
+      ...changes.filter(({ from }) => from === speaker).map(({ endSeconds }) => endSeconds),
+    );
+    if (until === start) continue;
+    turns.push({ speaker, start, end: until });
+    open.set(speaker, until);
+  }
+}
+
+/** A turn in the pieces that the changes make of it. */
+function corrected<Speaker>(turn: LiveTurn<Speaker>, changes: readonly SpeakerChange<Speaker>[]): LiveTurn<Speaker>[] {
+  const pieces: LiveTurn<Speaker>[] = [];
+  let at = turn.start;
+  for (const { startSeconds, endSeconds, from, to } of changes) {
+    const [start, end] = [Math.max(at, startSeconds), Math.min(turn.end, endSeconds)];
+    if (from !== turn.speaker || end <= start) continue;
+    if (start > at) pieces.push({ ...turn, start: at, end: start });
+    pieces.push({ speaker: to, start, end });
+    at = end;
+  }
+  if (at < turn.end) pieces.push({ ...turn, start: at });
+  return pieces;
+}
+
+/** Turns of one speaker that touch or overlap, as corrections leave them, are one. @param turns by start */
+function joined<Speaker>(turns: readonly LiveTurn<Speaker>[]): LiveTurn<Speaker>[] {
+  const last = new Map<Speaker, number>();
+  const out: LiveTurn<Speaker>[] = [];
+  for (const turn of turns) {
+    const at = last.get(turn.speaker);
+    const before = at === undefined ? undefined : out[at]!;
+    if (before && turn.start <= before.end) out[at!] = { ...before, end: Math.max(before.end, turn.end) };
+    else last.set(turn.speaker, out.push(turn) - 1);
+  }
+  return out;
 }

@@ -1,3 +1,5 @@
+import type { SpeakerChange } from './turns.ts';
+
 /** A speaker begins or ends a turn, or the service has trouble with what it got. Times are seconds from the start of the stream. */
 export type LiveEvent =
   | {
@@ -8,6 +10,8 @@ export type LiveEvent =
       readonly match?: string | null;
     }
   | { readonly kind: 'end'; readonly speaker: string; readonly timestampSeconds: number }
+  /** Where corrections were asked for: what was told turns out to be others'. All changes apply at once. */
+  | { readonly kind: 'correction'; readonly changes: readonly SpeakerChange<string>[] }
   /** The stream goes on, unless its end follows. */
   | { readonly kind: 'error'; readonly message: string };
 

@@ -47,6 +47,8 @@ export interface LiveOptions {
   readonly maxSpeakers?: number;
   /** Wanted time between a moment and what is said about it, milliseconds. */
   readonly latency?: number;
+  /** Whether what was told is corrected when it turns out to be another speaker's. */
+  readonly corrections?: boolean;
 }
 
 /** A stream that waits for its connection; the address can be used once, within ten minutes. */

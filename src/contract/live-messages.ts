@@ -18,12 +18,26 @@ export interface SpeakerMessage {
   };
 }
 
+/** Only where corrections were asked for: what was told of `from` between `start` and `end` is `to`'s. All changes apply at once. */
+export interface CorrectionMessage {
+  readonly type: 'diarization_speaker_correction';
+  readonly data: {
+    readonly changes: readonly {
+      /** Seconds from the start of the stream. */
+      readonly start: number;
+      readonly end: number;
+      readonly from: string;
+      readonly to: string;
+    }[];
+  };
+}
+
 export interface ErrorMessage {
   readonly type: 'error';
   readonly message: string;
 }
 
-export type ServerMessage = SpeakerMessage | ErrorMessage;
+export type ServerMessage = SpeakerMessage | CorrectionMessage | ErrorMessage;
 
 /** What a text frame of a client says; undefined for everything that is no message of the contract. */
 export function parseClientMessage(text: string): ClientMessage | undefined {

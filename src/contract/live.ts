@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { Parsed } from './errors.ts';
-import { expected, optionalChoice } from './fields.ts';
+import { expected, optionalChoice, optionalFlag } from './fields.ts';
 import { type SubmittedVoiceprint, submittedVoiceprints, voiceprintErrors } from './identify.ts';
 import { MODELS } from './job-fields.ts';
 import { parseBody } from './parse-body.ts';
@@ -18,6 +18,7 @@ export const LIVE_DEFAULTS = {
   sampleRate: 16_000,
   encoding: 'pcm_f32le',
   latency: 1000,
+  corrections: false,
 } as const;
 
 const wholeNumber = (min: number, max: number) =>
@@ -34,6 +35,10 @@ const options = {
   latency: wholeNumber(MIN_LATENCY_MS, MAX_LATENCY_MS).openapi({
     default: LIVE_DEFAULTS.latency,
     description: 'Milliseconds between a moment and what is said about it. More time, fewer mistakes.',
+  }),
+  corrections: optionalFlag().openapi({
+    default: LIVE_DEFAULTS.corrections,
+    description: "Whether what was told is corrected when it turns out to be another speaker's.",
   }),
   model: optionalChoice(MODELS),
 };

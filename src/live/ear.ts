@@ -17,6 +17,7 @@ export interface EarState {
   readonly samples: { readonly start: number; readonly rows: Float32Array };
   readonly feats: { readonly start: number; readonly rows: Float32Array };
   readonly blocks: { readonly start: number; readonly rows: Float32Array } | undefined;
+  readonly early: readonly Float32Array[];
   readonly channels: number;
 }
 
@@ -31,6 +32,8 @@ export class Ear {
   readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
   /** A row a block: sums of the weights, of the weighted values, and of their squares, [3, channels]. */
   #blocks: Ring | undefined;
+  /** Rows of the blocks behind those, whose context is not complete yet. */
+  #early: Float32Array[] = [];
 
   constructor(private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>) {}
 
@@ -47,7 +50,9 @@ export class Ear {
 
   /** Blocks that an embedding can be taken of: [from, to). */
   get blocks(): { readonly from: number; readonly to: number } {
-    if (this.engine.embedding.form === 'split') return { from: this.#blocks?.start ?? 0, to: this.#blocks?.end ?? 0 };
+    if (this.engine.embedding.form === 'split') {
+      return { from: this.#blocks?.start ?? 0, to: (this.#blocks?.end ?? 0) + this.#early.length };
+    }
     const perBlock = this.blockSamples / FBANK_SHIFT;
     return { from: Math.ceil(this.#feats.start / perBlock), to: Math.floor(this.#feats.end / perBlock) };
   }
@@ -68,7 +73,7 @@ export class Ear {
     return out;
   }
 
-  /** Runs the trunk over what has come since the last call, but for the last frames, whose context is still missing. */
+  /** Runs the trunk over what has come since the last call; the last frames again at the next one, when all of their context is there. */
   async understand(): Promise<void> {
     const { embedding } = this.engine;
     if (embedding.form !== 'split') return;
@@ -83,9 +88,11 @@ export class Ear {
     const { channels } = output;
     const capacity = Math.ceil((LIVE.windowSamples + SAMPLE_RATE_HZ) / this.blockSamples);
     this.#blocks ??= new Ring(3 * channels, capacity);
-    for (let frame = (done - first) / stride; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) {
-      this.#blocks.push(statistics(output.frames, output.logits, frame * channels, channels));
-    }
+    this.#early = [];
+    const row = (frame: number) => statistics(output.frames, output.logits, frame * channels, channels);
+    let frame = (done - first) / stride;
+    for (; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) this.#blocks.push(row(frame));
+    for (; frame + FRAMES_PER_BLOCK <= output.frameCount; frame += FRAMES_PER_BLOCK) this.#early.push(row(frame));
   }
 
   /** Features [from, end) with the floor and the mean of the last ten seconds. */
@@ -119,7 +126,7 @@ export class Ear {
     const channels = this.#blocks!.width / 3;
     const sums = new Float64Array(3 * channels);
     for (const block of blocks) {
-      const row = this.#blocks!.view(block, block + 1);
+      const row = this.#early[block - this.#blocks!.end] ?? this.#blocks!.view(block, block + 1);
       for (let i = 0; i < sums.length; i++) sums[i]! += row[i]!;
     }
     const pooled = new Float32Array(2 * channels);
@@ -146,14 +153,16 @@ export class Ear {
       samples: this.#samples.save(),
       feats: this.#feats.save(),
       blocks: this.#blocks?.save(),
+      early: this.#early,
       channels: (this.#blocks?.width ?? 0) / 3,
     };
   }
 
-  restore({ samples, feats, blocks, channels }: EarState): void {
+  restore({ samples, feats, blocks, early, channels }: EarState): void {
     this.#samples.restore(samples);
     this.#feats.restore(feats);
     if (!blocks) return;
+    this.#early = [...early];
     const capacity = Math.ceil((LIVE.windowSamples + SAMPLE_RATE_HZ) / this.blockSamples);
     this.#blocks = new Ring(3 * channels, capacity);
     this.#blocks.restore(blocks);

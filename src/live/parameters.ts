@@ -78,6 +78,12 @@ export const LIVE = {
   /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */
   maxPendingSeconds: 1.2,
 
+  /** What was told is kept for corrections in pieces of at most so long, the last ones of them… */
+  pieceSeconds: 5,
+  maxPieces: 600,
+  /** …each of which changes its speaker when it is so much more like another; the less of it there is, the more. */
+  correctionMargin: 0.1,
+
   /** Pauses up to this long become part of a turn where they can be seen. */
   minOffSeconds: 0.24,
   /** Shorter speech begins no turn. */

@@ -6,15 +6,17 @@ import { liveEngine } from '../../bench/live/sessions.ts';
 import { packOfService } from '../../bench/packs.ts';
 import { analyse } from '../../bench/pipeline.ts';
 import { decodeFile } from '../../client/audio/file.ts';
+import { collectTurns } from '../../client/live/turns.ts';
 import { audioPorts, random } from '../../test/helpers/audio.ts';
 import { turnsOf } from '../../test/helpers/live-turns.ts';
 import { errorRate } from '../../test/helpers/score.ts';
 import { conversationSamples, conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
 import { assemble, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
-import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession } from './index.ts';
+import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession, type TurnEvent } from './index.ts';
 
-const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [] };
+const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [], corrections: false };
 const FRAME = 1600;
+const isTurnEvent = (event: LiveEvent): event is TurnEvent => event.kind !== 'correction';
 
 let engine: Awaited<ReturnType<typeof liveEngine>>;
 let samples: Float32Array;
@@ -51,7 +53,7 @@ describe('a live session on a conversation of three', () => {
   });
 
   it('numbers speakers by their first appearance', () => {
-    const order = [...new Set(events.map(({ speaker }) => speaker))];
+    const order = [...new Set(events.filter(isTurnEvent).map(({ speaker }) => speaker))];
     expect(order).toEqual(order.map((_, index) => index));
   });
 
@@ -72,7 +74,7 @@ describe('a live session on a conversation of three', () => {
     const told = await stream(createLiveSession(engine, { ...SETTINGS, voices }), () => FRAME);
     const turns = turnsOf(told);
     expect(turns).toEqual(turnsOf(events));
-    const starts = told.filter(({ kind }) => kind === 'start');
+    const starts = told.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
     for (const { match } of starts) expect(['adam', 'beth', null]).toContain(match);
     const late = starts.filter(({ timestampSeconds }) => timestampSeconds > 15);
     const truth = conversationTurns();
@@ -84,6 +86,31 @@ describe('a live session on a conversation of three', () => {
     );
     expect(named.length).toBeGreaterThan(0.5 * known.length);
   }, 60_000);
+
+  it('corrects what it told where it is asked to, and tells the same turns', async () => {
+    const next = random(3);
+    const swap = (session: LiveSession) =>
+      next() < 0.03 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
+    // At this latency it has to decide before it has heard much.
+    const settings = { ...SETTINGS, latencyMs: 300 };
+    const plain = await stream(createLiveSession(engine, settings), () => FRAME);
+    const told = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap);
+    expect(plain.every(isTurnEvent)).toBe(true);
+    expect(told.filter(isTurnEvent)).toEqual(plain);
+    const changes = told.flatMap((event) => (event.kind === 'correction' ? event.changes : []));
+    expect(changes.length).toBeGreaterThan(0);
+    for (const { startSeconds, endSeconds, from, to } of changes) {
+      expect(from).not.toBe(to);
+      expect(startSeconds).toBeLessThan(endSeconds);
+      expect(endSeconds).toBeLessThanOrEqual(samples.length / 16_000);
+    }
+    const error = (heard: readonly LiveEvent[]) =>
+      errorRate(
+        conversationTurns(),
+        collectTurns<number>(heard).map((turn) => ({ ...turn, speaker: `SPEAKER_${turn.speaker}` })),
+      );
+    expect(error(told)).toBeLessThan(error(plain));
+  }, 90_000);
 
   it('says nothing of voices where none were given', () => {
     for (const event of events) expect(event).not.toHaveProperty('match');
@@ -138,7 +165,7 @@ describe('whatever the models say', () => {
     const latencyMs = [300, 500, 1000, 2000, 5000][seed % 5]!;
     const session = createLiveSession(
       { ...engine, segmentation },
-      { ...SETTINGS, latencyMs, maxSpeakers: 1 + (seed % 8) },
+      { ...SETTINGS, latencyMs, maxSpeakers: 1 + (seed % 8), corrections: seed % 2 === 0 },
     );
     const told: LiveEvent[] = [];
     for (let at = 0; at < 20 * 16_000; at += FRAME) {

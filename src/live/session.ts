@@ -3,6 +3,7 @@ import { toMilliseconds } from '../diarization/rounding.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
 import { blend } from './blend.ts';
 import { keptBlocks } from './blocks.ts';
+import { Corrections, type CorrectionsState } from './corrections.ts';
 import { Ear, type EarState } from './ear.ts';
 import { Look, look } from './look.ts';
 import { continuityOf, type Local, mapLocals, type Voice } from './mapping.ts';
@@ -12,7 +13,7 @@ import { Revision } from './revision.ts';
 import { modelsOf, packState } from './snapshot.ts';
 import { Speakers, type SpeakersState } from './speakers.ts';
 import { inOrder, Turns, type TurnsState } from './turns.ts';
-import type { LiveEngine, LiveEvent, LiveSession, LiveSettings } from './types.ts';
+import type { LiveEngine, LiveEvent, LiveSession, LiveSettings, TurnEvent } from './types.ts';
 
 /** A look as it is stored. */
 type LookState = Pick<Look, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
@@ -30,6 +31,7 @@ export interface SessionState {
   readonly ear: EarState;
   readonly speakers: SpeakersState;
   readonly turns: TurnsState;
+  readonly corrections: CorrectionsState | undefined;
 }
 
 /** Rolling windows: every half second or second the segmentation looks at the last seconds, and the look's local speakers are found again. */
@@ -39,6 +41,8 @@ export class RollingSession implements LiveSession {
   readonly #speakers: Speakers;
   readonly #turns: Turns;
   readonly #quiet: Quiet;
+  /** Where they were asked for. */
+  readonly #corrections: Corrections | undefined;
   readonly #shift: number;
   #looks = 0;
   /** Frames before this one have been told about. */
@@ -63,6 +67,7 @@ export class RollingSession implements LiveSession {
     this.#speakers = new Speakers(engine, settings.maxSpeakers, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
     this.#turns = new Turns(this.#shift / SAMPLE_RATE_HZ);
+    this.#corrections = settings.corrections ? new Corrections(this.#shift) : undefined;
   }
 
   get receivedSamples(): number {
@@ -92,10 +97,17 @@ export class RollingSession implements LiveSession {
       events.push(...(await this.#look(0)));
     }
     const lastFrame = Math.ceil(total / this.#shift);
+    const ends: TurnEvent[] = [];
     for (const label of this.#turns.openLabels()) {
-      events.push(this.#event('end', label, this.#turns.end(label, Math.min(this.#decidedUntil, lastFrame))));
+      const frame = this.#turns.end(label, Math.min(this.#decidedUntil, lastFrame));
+      ends.push(this.#event('end', label, frame));
+      await this.#corrections?.end(label, frame, this.#ear, (at) => this.#wasToldAlone(at, label));
     }
-    return inOrder(events);
+    events.push(...inOrder(ends));
+    if (this.#corrections && (await this.#speakers.reconsider(total / SAMPLE_RATE_HZ, true))) {
+      events.push(...this.#correct(this.#corrections));
+    }
+    return events;
   }
 
   #state(): SessionState {
@@ -111,6 +123,7 @@ export class RollingSession implements LiveSession {
       ear: this.#ear.save(),
       speakers: this.#speakers.save(),
       turns: this.#turns.save(),
+      corrections: this.#corrections?.save(),
     };
   }
 
@@ -127,6 +140,7 @@ export class RollingSession implements LiveSession {
     this.#ear.restore(state.ear);
     this.#speakers.restore(state.speakers);
     this.#turns.restore(state.turns);
+    if (state.corrections) this.#corrections?.restore(state.corrections);
   }
 
   snapshot(): Uint8Array {
@@ -148,10 +162,11 @@ export class RollingSession implements LiveSession {
     const until = Math.min(seen.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
     const revision = new Revision(this.#speakers, this.#shift);
     await revision.listen(this.#ear, seen, this.#decidedUntil, until);
-    const events = this.#decide(seen, labels, until, revision);
-    await this.#speakers.reconsider(now / SAMPLE_RATE_HZ);
+    const events: LiveEvent[] = inOrder(await this.#decide(seen, labels, until, revision));
+    const isNew = await this.#speakers.reconsider(now / SAMPLE_RATE_HZ);
+    if (isNew && this.#corrections) events.push(...this.#correct(this.#corrections));
     await this.pause();
-    return inOrder(events);
+    return events;
   }
 
   /** How a local speaker sounds in this look; undefined where it hardly speaks alone. */
@@ -202,10 +217,11 @@ export class RollingSession implements LiveSession {
     return frames;
   }
 
-  #decide(seen: Look, labels: Int32Array, until: number, revision: Revision): LiveEvent[] {
+  async #decide(seen: Look, labels: Int32Array, until: number, revision: Revision): Promise<TurnEvent[]> {
     const from = this.#decidedUntil;
     if (until <= from) return [];
-    const events: LiveEvent[] = [];
+    const events: TurnEvent[] = [];
+    const told: { readonly kind: 'start' | 'end'; readonly label: number; readonly frame: number }[] = [];
     const held = new Map<number, number>();
     labels.forEach((label, local) => {
       if (label >= 0) held.set(label, from - this.#pendingFrames(seen, local));
@@ -221,17 +237,48 @@ export class RollingSession implements LiveSession {
     for (let label = 0; label < this.#speakers.labels; label++) {
       const earliest = held.get(label) ?? from;
       const decided = this.#turns.decide(label, from, until, seen.endFrame, (f) => isActive(label, f), earliest);
-      for (const { kind, frame } of decided) events.push(this.#event(kind, label, frame));
+      for (const { kind, frame } of decided) {
+        events.push(this.#event(kind, label, frame));
+        told.push({ kind, label, frame });
+      }
       for (let frame = Math.max(earliest, this.#toldFrom); frame < until; frame++) {
         if (isActive(label, frame) && (frame >= from || this.#turns.isOpen(label))) this.#tell(frame, label);
       }
     }
     this.#decidedUntil = until;
+    if (this.#corrections) await this.#note(this.#corrections, told);
     return events;
   }
 
-  #event(kind: 'start' | 'end', label: number, frame: number): LiveEvent {
-    const timestampSeconds = toMilliseconds(Math.min(frame * this.#shift, this.#ear.end) / SAMPLE_RATE_HZ);
+  /** Keeps what was told for corrections. */
+  async #note(
+    corrections: Corrections,
+    told: readonly { readonly kind: 'start' | 'end'; readonly label: number; readonly frame: number }[],
+  ): Promise<void> {
+    for (const { kind, label, frame } of told) {
+      if (kind === 'start') corrections.start(label, frame);
+      else await corrections.end(label, frame, this.#ear, (at) => this.#wasToldAlone(at, label));
+    }
+    await corrections.cut(this.#decidedUntil, this.#ear, (label, at) => this.#wasToldAlone(at, label));
+  }
+
+  /** The event of what has changed, if anything has. */
+  #correct(corrections: Corrections): LiveEvent[] {
+    const changes = corrections.revise(this.#speakers).map(({ label, to, from, until }) => ({
+      startSeconds: this.#secondsOf(from),
+      endSeconds: this.#secondsOf(until),
+      from: this.#turns.numberOf(label),
+      to: this.#turns.numberOf(to),
+    }));
+    return changes.length === 0 ? [] : [{ kind: 'correction', changes }];
+  }
+
+  #secondsOf(frame: number): number {
+    return toMilliseconds(Math.min(frame * this.#shift, this.#ear.end) / SAMPLE_RATE_HZ);
+  }
+
+  #event(kind: 'start' | 'end', label: number, frame: number): TurnEvent {
+    const timestampSeconds = this.#secondsOf(frame);
     const event = { kind, speaker: this.#turns.numberOf(label), timestampSeconds };
     return kind === 'start' && this.settings.voices.length > 0 ? { ...event, match: this.#matchOf(label) } : event;
   }
@@ -254,6 +301,10 @@ export class RollingSession implements LiveSession {
 
   #wasTold(frame: number, label: number): boolean {
     return ((this.#told[frame - this.#toldFrom] ?? 0) & (1 << label)) !== 0;
+  }
+
+  #wasToldAlone(frame: number, label: number): boolean {
+    return this.#wasTold(frame, label) && this.#toldCount(frame) === 1;
   }
 
   #toldCount(frame: number): number {

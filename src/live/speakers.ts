@@ -92,11 +92,16 @@ export class Speakers {
     this.#items.push({ ...voice, look, label });
   }
 
-  /** Finds the speakers anew, where it is time. @param nowSeconds of the stream */
-  async reconsider(nowSeconds: number): Promise<void> {
+  /**
+   * Finds the speakers anew, where it is time or the last one for it.
+   *
+   * @param nowSeconds of the stream
+   * @returns whether they were
+   */
+  async reconsider(nowSeconds: number, isLast = false): Promise<boolean> {
     const next = LIVE.reclusterSeconds.find((seconds) => seconds > this.#reclusteredAt);
     const due = next ?? this.#reclusteredAt + LIVE.reclusterEverySeconds;
-    if (nowSeconds < due || this.#items.length < 2) return;
+    if ((nowSeconds < due && !isLast) || this.#items.length < 2) return false;
     this.#reclusteredAt = nowSeconds;
     this.#thin();
     const items = asLocalSpeakers(this.#items, this.#shift.length);
@@ -120,6 +125,7 @@ export class Speakers {
       const label = labelOf[clusterOf[row]!]!;
       if (label >= 0) item.label = label;
     });
+    return true;
   }
 
   /** How a speaker sounds, for comparing with known voices. */

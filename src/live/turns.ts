@@ -1,5 +1,5 @@
 import { LIVE } from './parameters.ts';
-import type { LiveEvent } from './types.ts';
+import type { TurnEvent } from './types.ts';
 
 /** Starts and ends of turns, by label. */
 export interface TurnsState {
@@ -103,7 +103,7 @@ export class Turns {
 }
 
 /** Events in the order of their times; an end before a start of the same moment. */
-export function inOrder(events: LiveEvent[]): LiveEvent[] {
-  const rank = (event: LiveEvent) => (event.kind === 'end' ? 0 : 1);
+export function inOrder(events: TurnEvent[]): TurnEvent[] {
+  const rank = (event: TurnEvent) => (event.kind === 'end' ? 0 : 1);
   return events.sort((a, b) => a.timestampSeconds - b.timestampSeconds || rank(a) - rank(b) || a.speaker - b.speaker);
 }

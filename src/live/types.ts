@@ -18,10 +18,12 @@ export interface LiveSettings {
   /** 1…8 */
   readonly maxSpeakers: number;
   readonly voices: readonly KnownVoice[];
+  /** Whether what was told is corrected when it turns out to be somebody else's. */
+  readonly corrections: boolean;
 }
 
 /** A speaker begins or ends a turn. Times are seconds from the start of the stream, in whole milliseconds. */
-export interface LiveEvent {
+export interface TurnEvent {
   readonly kind: 'start' | 'end';
   /** 0…maxSpeakers − 1, numbered by first appearance; stable within the stream. */
   readonly speaker: number;
@@ -29,6 +31,23 @@ export interface LiveEvent {
   /** On starts, where voices were given: whose voice it is, null for nobody's or not known yet. */
   readonly match?: string | null;
 }
+
+/** What was told as one speaker's in a stretch is another's. */
+export interface SpeakerChange {
+  readonly startSeconds: number;
+  readonly endSeconds: number;
+  /** Who was told to talk, earlier corrections counted. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Only where it was asked for: changes of what was told, which apply all at once. Starts and ends are the same without. */
+export interface CorrectionEvent {
+  readonly kind: 'correction';
+  readonly changes: readonly SpeakerChange[];
+}
+
+export type LiveEvent = TurnEvent | CorrectionEvent;
 
 /** Models and signal processing, shared by all streams of an isolate. */
 export interface LiveEngine {

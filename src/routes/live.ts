@@ -76,7 +76,8 @@ export const connectLive = endpoint(
     summary: 'Stream audio, get speaker turns',
     description:
       'A WebSocket. The client sends binary frames of 100 ms and, at the end, the text `{"type":"end_of_stream"}`. The service sends ' +
-      '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and `{"type":"error","message"}`.',
+      '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and `{"type":"error","message"}`; where corrections were ' +
+      'asked for also `{"type":"diarization_speaker_correction","data":{"changes":[{"start","end","from","to"}]}}`.',
     request: { params: z.object({ id: z.string() }), query: z.object({ token: z.string().optional() }) },
     responses: { 101: { description: 'Connected' }, ...errorResponses(401, 426) },
   },

@@ -56,7 +56,15 @@ describe('POST /v1/live', () => {
     const bare = await fetch(`${service.url}/v1/live`, { method: 'POST', headers });
     expect(bare.status).toBe(200);
     expect((await create(key, undefined, { 'Content-Type': 'application/json' })).status).toBe(200);
-    const none = { voiceprints: null, maxSpeakers: null, sampleRate: null, encoding: null, latency: null, model: null };
+    const none = {
+      corrections: null,
+      voiceprints: null,
+      maxSpeakers: null,
+      sampleRate: null,
+      encoding: null,
+      latency: null,
+      model: null,
+    };
     const { body } = await create(key, { ...none, unknown: 1 });
     expect((await read(body.id, key)).body.input).toEqual({});
   });
@@ -69,10 +77,12 @@ describe('POST /v1/live', () => {
       sampleRate: 11_025,
       encoding: 'mp3',
       latency: 299,
+      corrections: 'yes',
       model: 'best',
     });
     expect(answer.status).toBe(400);
     expect(faultyFields(answer).sort()).toEqual([
+      'corrections',
       'encoding',
       'latency',
       'maxSpeakers',

@@ -212,6 +212,27 @@ describe('a stream of speech', () => {
     }
   });
 
+  it('corrects what it told where that was asked for, with the same starts and ends', {
+    timeout: 120_000,
+  }, async () => {
+    const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 40));
+    const told = async (options: object) => {
+      const stream = await open({ latency: 300, ...options });
+      await stream.stream(frames, 50);
+      await end(stream);
+      return stream.received;
+    };
+    const [plain, corrected] = [await told({}), await told({ corrections: true })];
+    const isCorrection = ({ type }: { type: string }) => type === 'diarization_speaker_correction';
+    expect(plain.filter(isCorrection)).toEqual([]);
+    expect(corrected.filter((message) => !isCorrection(message))).toEqual(plain);
+    const corrections = corrected.filter(isCorrection);
+    expect(corrections.length).toBeGreaterThan(0);
+    const speaker = expect.stringMatching(/^SPEAKER_0[0-7]$/);
+    const change = { start: expect.any(Number), end: expect.any(Number), from: speaker, to: speaker };
+    for (const { data } of corrections) for (const each of data!.changes!) expect(each).toEqual(change);
+  });
+
   it.each([
     [8000, 'pcm_s16le', 1600],
     [44_100, 'pcm_f32le', 17_640],

@@ -8,7 +8,13 @@ export const END_OF_STREAM = '{"type":"end_of_stream"}';
 export interface Received {
   readonly type: string;
   readonly message?: string;
-  readonly data?: { readonly timestamp: number; readonly speaker: string; readonly match?: string | null };
+  readonly data?: {
+    readonly timestamp: number;
+    readonly speaker: string;
+    readonly match?: string | null;
+    /** Of corrections, in the place of all others. */
+    readonly changes?: readonly { start: number; end: number; from: string; to: string }[];
+  };
 }
 
 /** A WebSocket client as a caller would write one. */
@@ -79,7 +85,7 @@ export function turnFaults(received: readonly Received[]): string[] {
   const open = new Set<string>();
   const latest = new Map<string, number>();
   for (const { type, data } of received) {
-    if (!data) continue;
+    if (!data || data.changes) continue;
     const { speaker, timestamp } = data;
     if (timestamp < (latest.get(speaker) ?? 0)) faults.push(`${speaker} goes back to ${timestamp}`);
     latest.set(speaker, timestamp);

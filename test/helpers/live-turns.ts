@@ -5,7 +5,9 @@ export function turnsOf(events: readonly LiveEvent[]): { speaker: string; start:
   const open = new Map<number, number>();
   const lastTime = new Map<number, number>();
   const turns: { speaker: string; start: number; end: number }[] = [];
-  for (const { kind, speaker, timestampSeconds } of events) {
+  for (const event of events) {
+    if (event.kind === 'correction') continue;
+    const { kind, speaker, timestampSeconds } = event;
     if (timestampSeconds < (lastTime.get(speaker) ?? 0)) throw new Error(`speaker ${speaker} goes back in time`);
     lastTime.set(speaker, timestampSeconds);
     const start = open.get(speaker);

@@ -20,9 +20,10 @@ from .labels import Teacher
 from .losses import classes_of, error_rates
 from .prepare_voices import SAMPLE_SCALE
 from .rooms import draw_response, load_responses
-from .turns import LABEL_FRAMES, WINDOW_FRAMES, bridge_pauses, draw_turns, targets
+from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
 
 WINDOW_SAMPLES = WINDOW_FRAMES * HOP_SAMPLES
+LABEL_FRAMES = WINDOW_FRAMES // 2
 FADE_SAMPLES = 80
 MIN_NOISE_SECONDS = 2
 MAX_TEACHER_ERROR = 30.0

@@ -116,13 +116,13 @@ _OLD_NAMES = {
 }  # fmt: skip
 
 
-def load_weights(path: str, identities: int = 0) -> Segmentation:
-    """A model with the averaged weights of a checkpoint ("average" in it), of a plain state_dict, or of version 0 (short names)."""
+def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segmentation) -> Segmentation:
+    """A model of a form with the averaged weights of a checkpoint ("average" in it), of a plain state_dict, or of version 0 (short names)."""
     state = torch.load(path, map_location="cpu")
     state = state.get("average", state)
     if "c1.weight" in state:
         state = {".".join(_OLD_NAMES.get(part, part) for part in name.split(".")): value for name, value in state.items()}
-    model = Segmentation(identities)
+    model = form(identities)
     wanted = model.state_dict()
     kept = {name: value.to(wanted[name].dtype) for name, value in state.items() if name in wanted and value.shape == wanted[name].shape}
     model.load_state_dict(kept, strict=False)

@@ -1,10 +1,11 @@
-"""Conversations of 10 s drawn on the fly in the mel-power domain: features, labels, loss mask and identities of the speakers.
+"""Conversations of 10 s or longer drawn on the fly in the mel-power domain: features, labels, loss mask and identities of the speakers.
 
 Powers of the sources add up, with a cross term 2 sqrt(A B) cos(phase) of random phase where two people speak at once (its spread shrinks with the number
 of DFT bins in a band). A window takes about 2 ms.
 """
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +40,13 @@ def warp_bands(power: np.ndarray, amount: float) -> np.ndarray:
 
 
 class Simulator:
-    """Draws windows from the voices of one split; the same seed gives the same windows."""
+    """Draws windows from the voices of one split; the same seed gives the same windows.
 
-    def __init__(self, work: Path, split: str, seed: int):
+    `frames` is their length at 100 Hz; `features` makes what the network sees of mel power [frames,64].
+    """
+
+    def __init__(self, work: Path, split: str, seed: int, frames: int = WINDOW_FRAMES, features: Callable[[np.ndarray], np.ndarray] = log_features):
+        self.frames, self.features = frames, features
         self.rng = np.random.default_rng(seed)
         self.voices, self.noises = VoiceBank(work, split, self.rng), NoiseBank(work, self.rng)
         self.profiles = voicing.Profiles(self.voices)
@@ -53,10 +58,10 @@ class Simulator:
         return len(self.voices.entries)
 
     def _place(self, power: np.ndarray, active: np.ndarray, span: Span, at: int, track: scenes.Track) -> None:
-        """Add a span to one speaker's power [1000,64] and activity [1000], its speech starting at frame `at`."""
+        """Add a span to one speaker's power [T,64] and activity [T], its speech starting at frame `at`."""
         begin = max(0, span.start - LEAD_FRAMES)
         first = at - (span.start - begin)
-        cut, last = max(0, -first), min(span.until - begin, WINDOW_FRAMES - first)
+        cut, last = max(0, -first), min(span.until - begin, self.frames - first)
         if last <= cut:
             return
         x = self.voices.power(span.entry, track.variant, begin + cut, begin + last)
@@ -77,7 +82,7 @@ class Simulator:
         start = first + cut
         power[start : start + len(x)] += x
         labels = span.entry.labels[span.start : span.end]
-        low, high = max(0, at), min(WINDOW_FRAMES, at + len(labels))
+        low, high = max(0, at), min(self.frames, at + len(labels))
         if high > low:
             active[low:high] |= labels[low - at : high - at]
 
@@ -85,7 +90,7 @@ class Simulator:
         """Add a breath shortly before frame `at`, 8-28 dB below speech; it is not labelled."""
         breath = sounds.breath(self.noises)
         start = at - len(breath) - int(self.rng.integers(0, 40))
-        low, high = max(0, start), min(WINDOW_FRAMES, start + len(breath))
+        low, high = max(0, start), min(self.frames, start + len(breath))
         if high > low:
             power[low:high] += breath[low - start : high - start] * to_power(track.equaliser - self.rng.uniform(8, 28))
 
@@ -106,36 +111,40 @@ class Simulator:
                 track.wander_db, track.effort_tilt = wander_db, voicing.effort_tilt(rng)
 
     def _speak(self, scene: scenes.Scene, numbers: list[int], sparse: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The speakers' mixed power [1000,64] and activities [speakers,1000]."""
+        """The speakers' mixed power [T,64] and activities [speakers,T]."""
         count = len(numbers)
         lively = scene.kind != "separate" or self.rng.random() < 0.35
-        powers = np.zeros((count, WINDOW_FRAMES, BANDS), np.float32)
-        activity = np.zeros((count, WINDOW_FRAMES), np.uint8)
+        powers = np.zeros((count, self.frames, BANDS), np.float32)
+        activity = np.zeros((count, self.frames), np.uint8)
         free_from = np.full(count, -10_000)
-        for turn in draw_turns(self.rng, count, lively, sparse, lambda speaker, frames: self.voices.draw_span(numbers[speaker], frames)):
+
+        def span_of(speaker: int, frames: int) -> Span:
+            return self.voices.draw_span(numbers[speaker], frames)
+
+        for turn in draw_turns(self.rng, count, lively, sparse, span_of, self.frames):
             span = turn.span
             at = max(turn.start, int(free_from[turn.speaker]) + 15)
-            if at >= WINDOW_FRAMES:
+            if at >= self.frames:
                 continue
             track = scene.tracks[turn.speaker]
             self._place(powers[turn.speaker], activity[turn.speaker], span, at, track)
             if self.rng.random() < track.breath_share:
                 self._breathe(powers[turn.speaker], at, track)
             free_from[turn.speaker] = max(free_from[turn.speaker], at + span.end - span.start)
-        mixed = np.zeros((WINDOW_FRAMES, BANDS), np.float32)
-        so_far = np.zeros(WINDOW_FRAMES, bool)
+        mixed = np.zeros((self.frames, BANDS), np.float32)
+        so_far = np.zeros(self.frames, bool)
         for number, track in enumerate(scene.tracks):
             power = powers[number]
             power *= to_power(track.level_db)
             if track.tail_gain is not None:
-                flutter = np.ascontiguousarray(self.noises.white(WINDOW_FRAMES))
+                flutter = np.ascontiguousarray(self.noises.white(self.frames))
                 pointers = [_pointer(a) for a in (power, flutter, scene.tail_decay, track.tail_gain)]
-                library().reverberate(*pointers, WINDOW_FRAMES, BANDS)
+                library().reverberate(*pointers, self.frames, BANDS)
             both = np.where(so_far & (activity[number] > 0))[0]
             if len(both):
                 low, high = both[0], both[-1] + 1
                 a, b = mixed[low:high], power[low:high]
-                row = int(self.rng.integers(PHASE_ROWS - WINDOW_FRAMES))
+                row = int(self.rng.integers(PHASE_ROWS - self.frames))
                 total = a + b
                 crossed = np.maximum(total + np.sqrt(a * b) * self.cross[row : row + high - low], 0.03 * total)
                 mixed += power
@@ -150,7 +159,7 @@ class Simulator:
         rng = self.rng
         if speakers and rng.random() < 0.08:
             for _ in range(int(rng.integers(1, 3))):
-                bleed = self.voices.babble(1, WINDOW_FRAMES)
+                bleed = self.voices.babble(1, self.frames)
                 power += bleed / (bleed.sum(1).mean() + 1e-9) * to_power(rng.uniform(-42, -27))
         snr_db = scene.snr_db if speakers else float(rng.choice([0.0, 20.0]))
         if speakers or rng.random() < 0.85:
@@ -159,26 +168,26 @@ class Simulator:
                 kind = str(rng.choice(["stored", "white", "music"], p=[0.6, 0.24, 0.16]))
             elif snr_db < 8:
                 kind = "stored" if rng.random() < 0.6 else "white"
-            power += sounds.background(self.noises, self.voices, WINDOW_FRAMES, kind) * to_power(-snr_db)
+            power += sounds.background(self.noises, self.voices, self.frames, kind) * to_power(-snr_db)
         rate = 2.5 if quiet else 0.9 if scene.kind == "meeting" else 0.6
-        for _ in range(int(rng.poisson(rate)) if rng.random() < 0.65 else 0):
+        for _ in range(int(rng.poisson(rate * self.frames / WINDOW_FRAMES)) if rng.random() < 0.65 else 0):
             sound = sounds.event(self.noises, self.voices)
             level_db = rng.uniform(-30, 3) if not quiet else rng.uniform(-28, 10) if speakers else -snr_db + rng.uniform(0, 25)
-            at = int(rng.integers(-len(sound) // 2, WINDOW_FRAMES - len(sound) // 2))
-            low, high = max(0, at), min(WINDOW_FRAMES, at + len(sound))
+            at = int(rng.integers(-len(sound) // 2, self.frames - len(sound) // 2))
+            low, high = max(0, at), min(self.frames, at + len(sound))
             power[low:high] += sound[low - at : high - at] * to_power(level_db)
         if not speakers and rng.random() < MOSTLY_BREATH_SHARE:
             silence = scenes.Track(0, "dry", np.zeros(BANDS) if rng.random() < 0.5 else sounds.random_curve(rng, 2.5), 0, 0)
             louder_db = rng.uniform(5, 40) - snr_db
             breaths = np.zeros_like(power)
-            for at in np.cumsum(rng.uniform(100, 500, 6)).astype(int):
+            for at in np.cumsum(rng.uniform(100, 500, 6 * self.frames // WINDOW_FRAMES)).astype(int):
                 self._breathe(breaths, int(at), silence)
             power += breaths * to_power(louder_db)
         if rng.random() < 0.2:
-            power += sounds.rumble(self.noises, WINDOW_FRAMES)
+            power += sounds.rumble(self.noises, self.frames)
 
     def window(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Features float16 [1000,64], activities uint8 [3,500] at 50 Hz, loss mask uint8 [500], identities int32 [3] (-1: unknown)."""
+        """Features float16 [T,64], activities uint8 [3,T/2] at 50 Hz, loss mask uint8 [T/2], identities int32 [3] (-1: unknown)."""
         rng = self.rng
         kind = str(rng.choice(scenes.KINDS, p=[0.35, 0.5, 0.15]))
         odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.06, 0.14, 0.30, 0.29, 0.14, 0.07] if kind == "meeting" else [0.12, 0.2, 0.38, 0.23, 0.07]
@@ -194,16 +203,16 @@ class Simulator:
             power, activity = self._speak(scene, numbers, sparse)
             bridge_pauses(activity)
         else:
-            power, activity = np.zeros((WINDOW_FRAMES, BANDS), np.float32), np.zeros((1, WINDOW_FRAMES), np.uint8)
+            power, activity = np.zeros((self.frames, BANDS), np.float32), np.zeros((1, self.frames), np.uint8)
         self._add_noise(power, scene, speakers, quiet=sparse or not speakers)
         power *= scenes.draw_channel(rng, kind)
-        power += self.noises.white(WINDOW_FRAMES) * (10 ** -rng.uniform(4.5, 9) * (power.mean() if speakers else 1e-3))
+        power += self.noises.white(self.frames) * (10 ** -rng.uniform(4.5, 9) * (power.mean() if speakers else 1e-3))
         if rng.random() < 0.05:
-            edge = int(rng.integers(100, 800))
+            edge = int(rng.integers(100, self.frames - 200))
             silent = slice(edge, None) if rng.random() < 0.8 else slice(None, edge)
             power[silent], activity[:, silent] = 0, 0
         identities = [n if abs(t.warp) < 0.02 else -1 for n, t in zip(numbers, scene.tracks)]
-        return (log_features(power).astype(np.float16), *targets(activity, identities))
+        return (self.features(power).astype(np.float16), *targets(activity, identities))
 
     def batch(self, size: int) -> list[np.ndarray]:
         """`size` windows, stacked."""

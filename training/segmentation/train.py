@@ -13,16 +13,21 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .frontend import FRAMES_PER_SECOND, log_features, running_features
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
 from .model import Segmentation, load_weights
 from .simulate import Simulator
 from .soft import SoftWindows
+from .streaming_model import LIFE_SECONDS, StreamingSegmentation
+from .turns import WINDOW_FRAMES
 
 BETAS, WEIGHT_DECAY, GRADIENT_NORM = (0.9, 0.98), 0.02, 3.0
 LATE_FROM, LATE_FACTOR = 0.7, 0.4
 """After this share of the time the side losses count less."""
 AVERAGE_DECAY, AVERAGE_EVERY = 0.9985, 4
 VALIDATION_WINDOWS, VALIDATION_SEED = 300, 77
+BEGINNING_LABELS, BEGINNING_WEIGHT = 75, 0.3
+"""What a streaming state says at its very beginning counts little, and so little of it is asked."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -40,15 +45,23 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--pair-weight", type=float, default=0.6)
     parser.add_argument("--identity-weight", type=float, default=0.25, help="less when starting from trained weights")
+    parser.add_argument("--streaming", action="store_true", help="the form that carries its state; sequences as long as a state lives")
     parser.add_argument("--soft", type=Path, help="soft labels written by distil.py")
     parser.add_argument("--soft-share", type=float, default=0.15, help="share of batches drawn from them")
     parser.add_argument("--soft-weight", type=float, default=0.5)
     return parser.parse_args()
 
 
-def validation_set(work: Path) -> list[torch.Tensor]:
+def simulator(args: argparse.Namespace, split: str, seed: int) -> Simulator:
+    """Draws what the chosen form is trained on."""
+    if args.streaming:
+        return Simulator(args.work, split, seed, LIFE_SECONDS * FRAMES_PER_SECOND, running_features)
+    return Simulator(args.work, split, seed, WINDOW_FRAMES, log_features)
+
+
+def validation_set(args: argparse.Namespace) -> list[torch.Tensor]:
     """Fixed windows of the held-out voices: features, labels, mask."""
-    x, labels, mask, _ = Simulator(work, "dev", VALIDATION_SEED).batch(VALIDATION_WINDOWS)
+    x, labels, mask, _ = simulator(args, "dev", VALIDATION_SEED).batch(VALIDATION_WINDOWS)
     return [torch.from_numpy(part) for part in (x, labels, mask)]
 
 
@@ -58,9 +71,10 @@ class Trainer:
     def __init__(self, args: argparse.Namespace):
         self.args, self.step, self.windows, self.seconds = args, 0, 0, 0.0
         state = torch.load(args.checkpoint, map_location="cpu", weights_only=False) if args.resume else None
-        self.simulator = Simulator(args.work, "train", args.seed * 1000 + (state["step"] if state else 0))
+        self.simulator = simulator(args, "train", args.seed * 1000 + (state["step"] if state else 0))
         torch.manual_seed(args.seed)
-        self.model = load_weights(args.start, self.simulator.identities) if args.start else Segmentation(self.simulator.identities)
+        form, identities = StreamingSegmentation if args.streaming else Segmentation, self.simulator.identities
+        self.model = load_weights(args.start, identities, form) if args.start else form(identities)
         parameters = list(self.model.parameters())
         groups = [
             dict(params=[p for p in parameters if p.dim() > 1], weight_decay=WEIGHT_DECAY),
@@ -96,6 +110,8 @@ class Trainer:
             return (1 - weight) * hard + weight * near, dict(soft=near.item())
         x, labels, mask, identities = (torch.from_numpy(part) for part in self.simulator.batch(self.args.batch))
         mask = mask.float()
+        if self.args.streaming:
+            mask[:, :BEGINNING_LABELS] *= BEGINNING_WEIGHT
         with torch.autocast("cpu", dtype=torch.bfloat16):
             logs, first, last = self.model(x.float().transpose(1, 2), heads=True)
         main = permutation_loss(logs, labels, mask).mean()
@@ -142,7 +158,7 @@ def report(name: str, trainer: Trainer, values: dict[str, float]) -> None:
 def main() -> None:
     args = parse_arguments()
     torch.set_num_threads(1)
-    held_out = validation_set(args.work)
+    held_out = validation_set(args)
     trainer = Trainer(args)
     trainer.model.train()
     report("start", trainer, trainer.validate(held_out))

@@ -8,7 +8,7 @@ import numpy as np
 from .bank import Span
 
 WINDOW_FRAMES = 1000
-LABEL_FRAMES = WINDOW_FRAMES // 2
+"""Length of a window unless another is asked for."""
 LOCAL_SPEAKERS = 3
 MAX_TURNS = 45
 PARALLEL_SHARE = 0.12
@@ -51,7 +51,7 @@ class Style:
     max_turns: int
 
 
-def draw_style(rng: np.random.Generator, lively: bool, sparse: bool) -> Style:
+def draw_style(rng: np.random.Generator, lively: bool, sparse: bool, frames: int) -> Style:
     """`lively`: a meeting or call, many short turns and back-channels; `sparse`: a few turns in an otherwise empty window."""
     style = Style(
         short_share=rng.uniform(0.2, 0.6) if lively else rng.uniform(0, 0.2),
@@ -65,8 +65,8 @@ def draw_style(rng: np.random.Generator, lively: bool, sparse: bool) -> Style:
         max_turns=MAX_TURNS,
     )
     if sparse:
-        style.start_frame = int(rng.uniform(-150, 850))
-        style.gap_frames, style.max_turns = 250.0, int(rng.integers(1, 5))
+        style.start_frame = int(rng.uniform(-150, frames - 150))
+        style.gap_frames, style.max_turns = 250.0, int(rng.integers(1, 5 * frames // WINDOW_FRAMES))
         style.overlap_share *= 0.5
     return style
 
@@ -92,22 +92,22 @@ def draw_start(rng: np.random.Generator, style: Style, frames: int, before: Turn
     return end + int(min(250, rng.exponential(style.gap_frames))) + (0 if changed else 15)
 
 
-def _parallel_turns(rng: np.random.Generator, speakers: int, style: Style, span_of: SpanOf) -> list[Turn]:
+def _parallel_turns(rng: np.random.Generator, speakers: int, style: Style, span_of: SpanOf, frames: int) -> list[Turn]:
     """Everybody takes turns and pauses of their own: two conversations in one room, or the hubbub before a meeting."""
     turns = []
     for speaker in range(speakers):
         at, pause = -int(rng.uniform(0, 500)), rng.uniform(60, 400)
-        while at < WINDOW_FRAMES:
+        while at < frames:
             turns.append(Turn(speaker, at, span_of(speaker, draw_length(rng, style))))
             at = turns[-1].end + int(rng.exponential(pause)) + 15
     return turns
 
 
-def draw_turns(rng: np.random.Generator, speakers: int, lively: bool, sparse: bool, span_of: SpanOf) -> list[Turn]:
+def draw_turns(rng: np.random.Generator, speakers: int, lively: bool, sparse: bool, span_of: SpanOf, window_frames: int = WINDOW_FRAMES) -> list[Turn]:
     """Turns of `speakers` local speakers over one window; the first may start before it and the last end after it."""
-    style = draw_style(rng, lively, sparse)
+    style = draw_style(rng, lively, sparse, window_frames)
     if lively and speakers > 1 and not sparse and rng.random() < PARALLEL_SHARE:
-        return _parallel_turns(rng, speakers, style, span_of)
+        return _parallel_turns(rng, speakers, style, span_of, window_frames)
     share = rng.dirichlet(np.full(speakers, 1.5)) * 0.7 + 0.3 / speakers
     turns: list[Turn] = []
     floor: Turn | None = None
@@ -123,7 +123,7 @@ def draw_turns(rng: np.random.Generator, speakers: int, lively: bool, sparse: bo
         span = span_of(speaker, draw_length(rng, style))
         frames = span.end - span.start
         start = style.start_frame if floor is None else draw_start(rng, style, frames, floor, speaker != floor.speaker)
-        if start >= WINDOW_FRAMES:
+        if start >= window_frames:
             break
         turn = Turn(speaker, start, span)
         turns.append(turn)
@@ -163,14 +163,14 @@ def bridge_pauses(activity: np.ndarray) -> None:
 
 
 def targets(activity: np.ndarray, identities: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Activity uint8 [speakers,1000] at 100 Hz -> labels uint8 [3,500], mask uint8 [500], identities int32 [3] (-1: nobody or unknown).
+    """Activity uint8 [speakers,T] at 100 Hz -> labels uint8 [3,T/2], mask uint8 [T/2], identities int32 [3] (-1: nobody or unknown).
 
     The three most active speakers at 50 Hz; frames with a fourth or with three at once are left out of the loss.
     """
     coarse = (activity[:, 0::2] | activity[:, 1::2]) > 0
     total = coarse.sum(1)
-    labels, known = np.zeros((LOCAL_SPEAKERS, LABEL_FRAMES), np.uint8), np.full(LOCAL_SPEAKERS, -1, np.int32)
-    mask = np.ones(LABEL_FRAMES, np.uint8)
+    labels, known = np.zeros((LOCAL_SPEAKERS, coarse.shape[1]), np.uint8), np.full(LOCAL_SPEAKERS, -1, np.int32)
+    mask = np.ones(coarse.shape[1], np.uint8)
     for place, number in enumerate(np.argsort(-total, kind="stable")):
         if place < LOCAL_SPEAKERS and total[number]:
             labels[place], known[place] = coarse[number], identities[number]

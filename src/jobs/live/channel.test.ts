@@ -6,7 +6,7 @@ import type { LiveSession } from '../../live/types.ts';
 import { type ChannelEnd, LiveChannel } from './channel.ts';
 import type { AudioFormat } from './frames.ts';
 import { LiveInput } from './input.ts';
-import { MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
+import { MAX_CORRECTION_BYTES, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
 
 const FORMAT: AudioFormat = { sampleRateHz: 16_000, encoding: 'pcm_f32le' };
 const noResampler = {
@@ -76,6 +76,28 @@ describe('LiveChannel', () => {
       { timestamp: 0, speaker: 'SPEAKER_00', match: 'Ann' },
       { timestamp: 0.1, speaker: 'SPEAKER_00' },
     ]);
+  });
+
+  it('tells corrections, and no more of them once they were too many', async () => {
+    const session = new LevelSession();
+    const push = session.push.bind(session);
+    const change = { startSeconds: 0, endSeconds: 0.1, from: 0, to: 1 };
+    session.push = async (samples) => [
+      ...(await push(samples)),
+      { kind: 'correction', changes: Array(2000).fill(change) },
+    ];
+    const { channel, ports, received, ends } = channelOf({ openSession: async () => session });
+    await channel.receive(audio(0.1));
+    const changes = Array(2000).fill({ start: 0, end: 0.1, from: 'SPEAKER_00', to: 'SPEAKER_01' });
+    expect(received.at(-1)).toEqual({ type: 'diarization_speaker_correction', data: { changes } });
+    const bytes = JSON.stringify(received.at(-1)).length;
+    const kept = (await channel.suspend())!;
+    const second = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept.state);
+    for (let i = 0; i < 30; i++) await second.receive(audio(i % 2 ? 0 : 0.1));
+    const corrections = received.filter(({ type }) => type === 'diarization_speaker_correction');
+    expect(corrections).toHaveLength(Math.floor(MAX_CORRECTION_BYTES / bytes) + 1);
+    expect(texts(received).filter((text) => text.startsWith('start')).length).toBeGreaterThan(14);
+    expect(ends).toEqual([]);
   });
 
   it('holds five seconds of audio that waits, and no more', async () => {

@@ -1,9 +1,9 @@
 import { parseClientMessage, type ServerMessage } from '../../contract/live-messages.ts';
-import type { LiveEvent, LiveSession } from '../../live/types.ts';
+import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/types.ts';
 import { type AudioFormat, decodeFrame, FRAME_MS } from './frames.ts';
 import type { InputState, LiveInput } from './input.ts';
-import { MAX_BACKLOG_MS, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
-import { speakerMessage } from './messages.ts';
+import { MAX_BACKLOG_MS, MAX_CORRECTION_BYTES, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
+import { correctionMessage, speakerMessage } from './messages.ts';
 import type { LiveOutcome } from './ports.ts';
 
 /** WebSocket close codes (RFC 6455 §7.4.1). */
@@ -19,6 +19,8 @@ export interface ChannelEnd extends LiveOutcome {
 export interface ChannelState {
   readonly receivedFrames: number;
   readonly sentBytes: number;
+  /** Of corrections. */
+  readonly correctionBytes: number;
   readonly openSpeakers: readonly number[];
   readonly input: InputState;
 }
@@ -36,7 +38,12 @@ export interface ChannelPorts {
 }
 
 /** Where a new stream begins. */
-const BEGINNING: Omit<ChannelState, 'input'> = { receivedFrames: 0, sentBytes: 0, openSpeakers: [] };
+const BEGINNING: Omit<ChannelState, 'input'> = {
+  receivedFrames: 0,
+  sentBytes: 0,
+  correctionBytes: 0,
+  openSpeakers: [],
+};
 
 /**
  * The protocol of one connection (contract §9): frames and texts in, events out. Whatever arrives is looked at when it arrives;
@@ -48,6 +55,7 @@ export class LiveChannel {
   readonly #session: () => Promise<LiveSession>;
   #receivedFrames: number;
   #sentBytes: number;
+  #correctionBytes: number;
   /** Set when the stream is going to end: nothing that arrives later counts. */
   #ending: Omit<ChannelEnd, 'receivedSeconds'> | undefined;
   #ended = false;
@@ -60,6 +68,7 @@ export class LiveChannel {
   ) {
     this.#receivedFrames = state.receivedFrames;
     this.#sentBytes = state.sentBytes;
+    this.#correctionBytes = state.correctionBytes;
     this.#openSpeakers = new Set(state.openSpeakers);
     let session: Promise<LiveSession> | undefined;
     this.#session = () => {
@@ -109,6 +118,7 @@ export class LiveChannel {
     const state = {
       receivedFrames: this.#receivedFrames,
       sentBytes: this.#sentBytes,
+      correctionBytes: this.#correctionBytes,
       openSpeakers: [...this.#openSpeakers],
       input: this.input.suspend(),
     };
@@ -214,10 +224,22 @@ export class LiveChannel {
 
   #tell(events: readonly LiveEvent[]): void {
     for (const event of events) {
+      if (event.kind === 'correction') {
+        this.#correct(event);
+        continue;
+      }
       if (event.kind === 'start') this.#openSpeakers.add(event.speaker);
       else this.#openSpeakers.delete(event.speaker);
       this.#send(speakerMessage(event));
     }
+  }
+
+  /** Each correction builds on those before it: once they have been too many there are no more. */
+  #correct(event: CorrectionEvent): void {
+    if (this.#correctionBytes > MAX_CORRECTION_BYTES) return;
+    const sent = this.#sentBytes;
+    this.#send(correctionMessage(event));
+    this.#correctionBytes += this.#sentBytes - sent;
   }
 
   #sendError(message: string): void {

@@ -52,6 +52,7 @@ function setupOf(
     settings: {
       latencyMs: input.latency ?? LIVE_DEFAULTS.latency,
       maxSpeakers: input.maxSpeakers ?? LIVE_DEFAULTS.maxSpeakers,
+      corrections: input.corrections ?? LIVE_DEFAULTS.corrections,
       voices: voiceprints.map(knownVoice),
     },
   };

@@ -9,6 +9,8 @@ export const MAX_FRAME_BYTES = 1024 * 1024;
  * is what a client that never reads can make the service hold. Five hours of talk with a turn every two seconds have half of it.
  */
 export const MAX_SENT_BYTES = 4 * 1024 * 1024;
+/** Of these, what corrections may have; beyond, a stream goes on without any. */
+export const MAX_CORRECTION_BYTES = 1024 * 1024;
 
 /** Times that a deployment may shorten. */
 export interface LiveTimes {

@@ -1,12 +1,23 @@
-import type { SpeakerMessage } from '../../contract/live-messages.ts';
+import type { CorrectionMessage, SpeakerMessage } from '../../contract/live-messages.ts';
 import { speakerLabel } from '../../diarization/index.ts';
-import type { LiveEvent } from '../../live/types.ts';
+import type { CorrectionEvent, TurnEvent } from '../../live/types.ts';
 
-/** An event of the diarization as the wire has it. */
-export function speakerMessage({ kind, speaker, timestampSeconds, match }: LiveEvent): SpeakerMessage {
+/** A start or an end as the wire has it. */
+export function speakerMessage({ kind, speaker, timestampSeconds, match }: TurnEvent): SpeakerMessage {
   const data = { timestamp: timestampSeconds, speaker: speakerLabel(speaker) };
   return {
     type: `diarization_speaker_${kind}`,
     data: kind === 'start' && match !== undefined ? { ...data, match } : data,
   };
+}
+
+/** A correction as the wire has it. */
+export function correctionMessage({ changes }: CorrectionEvent): CorrectionMessage {
+  const told = changes.map(({ startSeconds, endSeconds, from, to }) => ({
+    start: startSeconds,
+    end: endSeconds,
+    from: speakerLabel(from),
+    to: speakerLabel(to),
+  }));
+  return { type: 'diarization_speaker_correction', data: { changes: told } };
 }

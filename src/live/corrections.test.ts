@@ -1,0 +1,118 @@
+import { expect, it } from 'vitest';
+import type { Blocks } from './blocks.ts';
+import { Corrections } from './corrections.ts';
+import { LIVE } from './parameters.ts';
+import type { Speakers } from './speakers.ts';
+
+const SHIFT = 320;
+/** Frames of a second. */
+const SECOND = 50;
+
+/** A stream in which each second sounds like one of the axes of a space. */
+function earOf(sounds: readonly number[]): Blocks {
+  return {
+    blockSamples: 1600,
+    blocks: { from: 0, to: 10 * sounds.length },
+    async embed(blocks) {
+      const sum = new Float32Array(4);
+      for (const block of blocks) sum[sounds[Math.floor(block / 10)]!]! += 1 / blocks.length;
+      const length = Math.hypot(...sum);
+      return sum.map((value) => value / length);
+    },
+  };
+}
+
+/** Speakers by the axis that each sounds like; undefined for one out of use. */
+function speakersOf(axes: readonly (number | undefined)[]): Speakers {
+  const inUse = axes.flatMap((axis, label) => (axis === undefined ? [] : [label]));
+  return {
+    inUse: () => inUse,
+    similarity: (v: Float32Array, label: number) => v[axes[label]!]!,
+  } as unknown as Speakers;
+}
+
+const always = () => true;
+
+/** Tells turns of [label, from, until] in seconds. */
+async function tell(corrections: Corrections, ear: Blocks, turns: readonly (readonly [number, number, number])[]) {
+  for (const [label, from, until] of turns) {
+    corrections.start(label, from * SECOND);
+    await corrections.end(label, until * SECOND, ear, always);
+  }
+}
+
+it('gives what sounds like another to that one, and joins what follows one another of a speaker', async () => {
+  const corrections = new Corrections(SHIFT);
+  const turns = [
+    [0, 0, 2],
+    [1, 2, 3],
+    [0, 3, 4],
+    [0, 5, 6],
+    [0, 6, 8],
+  ] as const;
+  await tell(corrections, earOf([0, 0, 1, 1, 1, 1, 0, 0]), turns);
+  const speakers = speakersOf([0, 1]);
+  expect(corrections.revise(speakers)).toEqual([{ label: 0, to: 1, from: 3 * SECOND, until: 6 * SECOND }]);
+  // What was corrected is not corrected again.
+  expect(corrections.revise(speakers)).toEqual([]);
+});
+
+it('brings back what it had given away when the speakers are found differently', async () => {
+  const corrections = new Corrections(SHIFT);
+  await tell(corrections, earOf([0, 1]), [
+    [0, 0, 1],
+    [1, 1, 2],
+  ]);
+  expect(corrections.revise(speakersOf([1, 0]))).toEqual([
+    { label: 0, to: 1, from: 0, until: SECOND },
+    { label: 1, to: 0, from: SECOND, until: 2 * SECOND },
+  ]);
+  expect(corrections.revise(speakersOf([0, 1]))).toEqual([
+    { label: 1, to: 0, from: 0, until: SECOND },
+    { label: 0, to: 1, from: SECOND, until: 2 * SECOND },
+  ]);
+});
+
+it('leaves what is not clearly another', async () => {
+  const corrections = new Corrections(SHIFT);
+  const ear = earOf([0, 1]);
+  await tell(
+    corrections,
+    { ...ear, embed: async () => Float32Array.of(0.68, 0.68 + 0.7 * LIVE.correctionMargin, 0, 0) },
+    [[0, 0, 1]],
+  );
+  expect(corrections.revise(speakersOf([0, 1]))).toEqual([]);
+});
+
+it('lets what is too short to tell go with the rest of a label that fell out of use, and only then', async () => {
+  const corrections = new Corrections(SHIFT);
+  const ear = earOf([0, 0, 0, 0]);
+  await tell(corrections, ear, [[2, 0, 1]]);
+  await tell(corrections, { ...ear, embed: async () => undefined }, [[2, 1, 2]]);
+  await tell(corrections, ear, [[1, 2, 3]]);
+  expect(corrections.revise(speakersOf([undefined, 0, undefined]))).toEqual([
+    { label: 2, to: 1, from: 0, until: 2 * SECOND },
+  ]);
+  await tell(corrections, { ...ear, embed: async () => undefined }, [[1, 3, 4]]);
+  expect(corrections.revise(speakersOf([undefined, 1, 0]))).toEqual([
+    { label: 1, to: 2, from: 0, until: SECOND },
+    { label: 1, to: 2, from: 2 * SECOND, until: 3 * SECOND },
+  ]);
+});
+
+it('cuts long turns while they go on, and keeps no more pieces than it may', async () => {
+  const corrections = new Corrections(SHIFT);
+  const ear = earOf(Array(LIVE.maxPieces * 2 * LIVE.pieceSeconds).fill(0));
+  corrections.start(1, 0);
+  const seconds = (LIVE.maxPieces + 10) * LIVE.pieceSeconds;
+  for (let second = 1; second <= seconds; second++) await corrections.cut(second * SECOND, ear, always);
+  const { pieces, open } = corrections.save();
+  expect(pieces).toHaveLength(LIVE.maxPieces);
+  expect(pieces[0]!.until - pieces[0]!.from).toBe(LIVE.pieceSeconds * SECOND);
+  expect(open).toEqual([{ label: 1, from: seconds * SECOND }]);
+  const restored = new Corrections(SHIFT);
+  restored.restore(corrections.save());
+  const changes = corrections.revise(speakersOf([0, 1]));
+  expect(changes).toEqual([{ label: 1, to: 0, from: pieces[0]!.from, until: seconds * SECOND }]);
+  expect(restored.revise(speakersOf([0, 1]))).toEqual(changes);
+});
