@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { monoOfWav } from '../../bench/formats/native.ts';
 import {
   audioPorts,
   ffmpeg,
@@ -8,7 +9,6 @@ import {
   readRange,
   readSourceRate,
   testSignal,
-  toMono,
   worstDifference,
 } from '../../test/helpers/audio.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
@@ -26,8 +26,9 @@ async function indexOf(file: Uint8Array): Promise<AudioIndex> {
 
 /** What ffmpeg makes of a file, mono at its own rate. */
 function nativeMono(file: Uint8Array, channels: number): Float32Array {
-  const raw = ffmpeg(file, ['-f', 'f32le', '-c:a', 'pcm_f32le']);
-  return toMono(new Float32Array(raw.buffer, raw.byteOffset, raw.byteLength >> 2), channels);
+  const decoded = monoOfWav(Buffer.from(ffmpeg(file, ['-f', 'wav', '-c:a', 'pcm_f32le', '-rf64', 'never'])));
+  expect(decoded.channels).toBe(channels);
+  return decoded.mono;
 }
 
 const source = (rateHz: number, channels: number, seconds = 7.3) =>

@@ -97,15 +97,6 @@ export function testSignal(sampleRateHz: number, channels: number, seconds: numb
   return signal;
 }
 
-/** Mean of the channels. */
-export function toMono(interleaved: ArrayLike<number>, channels: number): Float32Array {
-  return Float32Array.from({ length: Math.floor(interleaved.length / channels) }, (_, i) => {
-    let sum = 0;
-    for (let c = 0; c < channels; c++) sum += interleaved[i * channels + c];
-    return sum / channels;
-  });
-}
-
 export function worstDifference(a: Float32Array, b: Float32Array): number {
   let worst = Math.abs(a.length - b.length);
   for (let i = 0; i < Math.min(a.length, b.length); i++) worst = Math.max(worst, Math.abs(a[i] - b[i]));
