@@ -11,6 +11,7 @@ import {
   testSignal,
   worstDifference,
 } from '../../test/helpers/audio.ts';
+import { type EditEntry, EMPTY, withEdits } from '../../test/helpers/mp4.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
 import { type AudioIndex, outputSampleCount, probeAudio } from './index.ts';
 
@@ -25,8 +26,8 @@ async function indexOf(file: Uint8Array): Promise<AudioIndex> {
 }
 
 /** What ffmpeg makes of a file, mono at its own rate. */
-function nativeMono(file: Uint8Array, channels: number): Float32Array {
-  const decoded = monoOfWav(Buffer.from(ffmpeg(file, ['-f', 'wav', '-c:a', 'pcm_f32le', '-rf64', 'never'])));
+function nativeMono(file: Uint8Array, channels: number, inputArgs: readonly string[] = []): Float32Array {
+  const decoded = monoOfWav(Buffer.from(ffmpeg(file, ['-f', 'wav', '-c:a', 'pcm_f32le', '-rf64', 'never'], inputArgs)));
   expect(decoded.channels).toBe(channels);
   return decoded.mono;
 }
@@ -158,6 +159,31 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
       const start = Math.round(seconds * 16000);
       const part = await readRange(file, index, ports, start, start + 16000);
       expect(worstDifference(part, whole.subarray(start, start + 16000))).toBe(0);
+    }
+  });
+
+  it('MP4 of several edits, longer than a decoder is kept: the pieces of what ffmpeg decodes, and the same samples from anywhere', async () => {
+    const file = ffmpeg(source(8000, 1, 100), ['-c:a', 'aac', '-b:a', '24k', '-f', 'mp4']);
+    // In seconds of the media: where ffmpeg still has the decoder that it began with, and behind.
+    const starts = [20, undefined, 3, 70, 35, 80];
+    const entries = starts.map((at): EditEntry => [5000, at === undefined ? EMPTY : at * 8000]);
+    const edited = withEdits(file, ...entries);
+    const index = await indexOf(edited);
+    expect(index.totalSamples).toBe(starts.length * 40_000);
+    const ours = await readSourceRate(edited, index, ports);
+    const whole = withEdits(file, [0, 0]);
+    const media = await readSourceRate(whole, await indexOf(whole), ports);
+    const native = nativeMono(file, 1, ['-ignore_editlist', '1']);
+    for (const [i, at] of starts.entries()) {
+      const part = ours.subarray(i * 40_000, (i + 1) * 40_000);
+      const expected = at === undefined ? new Float32Array(40_000) : media.subarray(at * 8000, at * 8000 + 40_000);
+      expect(worstDifference(part, expected)).toBe(0);
+      if (at === undefined || at > 25) continue;
+      expect(worstDifference(part, native.subarray(at * 8000, at * 8000 + 40_000))).toBeLessThan(2e-6);
+    }
+    for (const seconds of [1, 4.9, 7, 12, 14.99, 18, 22, 26]) {
+      const start = Math.round(seconds * 8000);
+      expect(worstDifference(await readSourceRate(edited, index, ports, start), ours.subarray(start))).toBe(0);
     }
   });
 

@@ -118,12 +118,16 @@ export function hasTool(name: string): boolean {
 }
 
 /** Runs ffmpeg from bytes to bytes, over files: into a pipe it cannot write lengths and tags. */
-export function ffmpeg(input: Uint8Array, outputArgs: readonly string[]): Uint8Array {
+export function ffmpeg(
+  input: Uint8Array,
+  outputArgs: readonly string[],
+  inputArgs: readonly string[] = [],
+): Uint8Array {
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-ffmpeg-'));
   try {
     const [from, to] = [join(folder, 'in'), join(folder, 'out')];
     writeFileSync(from, input);
-    execFileSync('ffmpeg', ['-v', 'error', '-i', from, ...outputArgs, to]);
+    execFileSync('ffmpeg', ['-v', 'error', ...inputArgs, '-i', from, ...outputArgs, to]);
     return new Uint8Array(readFileSync(to));
   } finally {
     rmSync(folder, { recursive: true });

@@ -1,5 +1,6 @@
 import type { Container } from '../../container.ts';
 import type { PacketIndex, RawPacket, TrackCodec } from '../../packets/packet.ts';
+import { onePiece } from '../../packets/pieces.ts';
 import { probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import { MAX_GAP_SECONDS } from '../../packets/scan.ts';
@@ -61,7 +62,7 @@ export const mpegTs: Container<MpegTsIndex> = {
       played(scan, rateHz) {
         const late = (scan.firstSeconds ?? 0) - seconds;
         const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * rateHz) : 0;
-        return { startPosition: 0 - lead, heardFrom: 0, endPosition: scan.endPosition };
+        return { pieces: onePiece(0, scan.endPosition, lead) };
       },
     });
     return probed.ok ? ok({ format: 'mpeg-ts', ...probed.value, walk }) : probed;
