@@ -140,6 +140,8 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     ],
     ['AAC in Matroska', 'matroska', ['-c:a', 'aac', '-b:a', '24k']],
     ['AAC in MPEG-TS', 'mpegts', ['-c:a', 'aac', '-b:a', '24k']],
+    ['AAC in LATM in MPEG-TS', 'mpegts', ['-c:a', 'aac', '-b:a', '24k', '-mpegts_flags', 'latm']],
+    ['Opus in MPEG-TS', 'mpegts', ['-c:a', 'libopus', '-b:a', '16k']],
     ['Opus in WebM', 'webm', ['-c:a', 'libopus', '-b:a', '16k']],
     ['Opus in OGG', 'ogg', ['-c:a', 'libopus', '-b:a', '12k', '-application', 'voip']],
     ['Vorbis in OGG', 'ogg', ['-c:a', 'libvorbis']],
@@ -147,11 +149,14 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
   it.each(long)('%s, longer than a decoder is kept: the same samples from anywhere', async (_name, container, args) => {
     const file = ffmpeg(source(8000, 1, 100), [...args, '-f', container]);
     const index = await indexOf(file);
-    const expected = nativeMono(file, 1);
+    // ffmpeg plays the padding at the end of MP4, and what Opus in MPEG-TS says to leave out at both ends.
+    const trimmed = index.format === 'mpeg-ts' && index.codec === 'opus';
+    const expected = nativeMono(file, 1).subarray(trimmed ? index.pieces[0].position : 0);
+    const isPadded = container === 'mp4' || trimmed;
     const ours = await readSourceRate(file, index, ports);
-    // ffmpeg plays the padding at the end of MP4.
     expect(expected.length - ours.length).toBeGreaterThanOrEqual(container === 'mp4' ? -1 : 0);
-    expect(expected.length - ours.length).toBeLessThan(container === 'mp4' ? 1024 : 1);
+    expect(expected.length - ours.length).toBeLessThan(isPadded ? 1024 : 1);
+    if ('seek' in index) expect(index.seek.deltas.length).toBeGreaterThanOrEqual(6);
     expect(worstDifference(ours.subarray(0, 29 * 8000), expected.subarray(0, 29 * 8000))).toBeLessThan(2e-6);
     const count = outputSampleCount(index);
     const whole = await readRange(file, index, ports, 0, count);
