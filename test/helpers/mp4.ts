@@ -23,10 +23,11 @@ const NORMAL_RATE = 0x10000;
 export const editList = (...entries: readonly EditEntry[]): Uint8Array =>
   concat(u32(0, entries.length), ...entries.map(([ms, time, rate = NORMAL_RATE]) => u32(ms, time, rate)));
 
-/** The file, of one track and with its index behind the data, so that no offset moves, with another edit list. */
+/** The file, of one track, with another edit list. It is in fragments, or its index lies behind the data: so no offset moves. */
 export function withEdits(file: Uint8Array, ...entries: readonly EditEntry[]): Uint8Array {
-  const at = find(file, 'edts') - 4;
-  const oldBytes = new DataView(file.buffer, file.byteOffset).getUint32(at);
+  const hasList = Buffer.from(file).includes('edts');
+  const at = find(file, hasList ? 'edts' : 'mdia') - 4;
+  const oldBytes = hasList ? new DataView(file.buffer, file.byteOffset).getUint32(at) : 0;
   const edts = box('edts', box('elst', editList(...entries)));
   const out = concat(file.subarray(0, at), edts, file.subarray(at + oldBytes));
   for (const type of ['moov', 'trak']) {

@@ -46,14 +46,17 @@ export const isOnTheWay = (seek: SeekTable, rateHz: number, from: number, to: nu
 const unheardSamples = (seek: SeekTable, rateHz: number, position: number): number =>
   position - findSeekPoint(seek, position - preRollSamples(rateHz)).sample;
 
-/** Samples that are decoded in all and not heard, when the pieces are read from first to last. */
+/** Opening a decoder and finding its first packet counts as so much decoding. */
+const OPENING_SECONDS = 5;
+
+/** What reading the pieces from first to last costs beside their own length: samples that are decoded and not heard. */
 export function unheardOf(pieces: readonly Piece[], seek: SeekTable, rateHz: number): number {
   let unheard = 0;
   let at: number | undefined;
   for (const { position, samples } of pieces) {
     if (position === undefined) continue;
     if (at !== undefined && isOnTheWay(seek, rateHz, at, position)) unheard += position - at;
-    else unheard += unheardSamples(seek, rateHz, position);
+    else unheard += Math.max(unheardSamples(seek, rateHz, position), OPENING_SECONDS * rateHz);
     at = position + samples;
   }
   return unheard;

@@ -123,6 +123,18 @@ describe('a list of several pieces', () => {
     }
   });
 
+  it('in fragments too', async () => {
+    const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
+    const media = await mediaOf(fragments);
+    const file = withEdits(fragments, [500, 60_000], [250, EMPTY], [500, DELAY]);
+    const index = await indexOf(file);
+    const whole = await readSourceRate(file, index, ports);
+    expect(whole).toHaveLength(60_000);
+    expect(worstDifference(whole.subarray(0, 24_000), media.subarray(60_000, 84_000))).toBe(0);
+    expect(worstDifference(whole.subarray(36_000), media.subarray(DELAY, DELAY + 24_000))).toBe(0);
+    expect(worstDifference(await readSourceRate(file, index, ports, 50_000), whole.subarray(50_000))).toBe(0);
+  });
+
   it('rounding to the clock of the movie does not add up', async () => {
     const file = withEdits(plain, ...Array.from({ length: 300 }, (): EditEntry => [3, DELAY]), [0, DELAY]);
     const index = await indexOf(file);

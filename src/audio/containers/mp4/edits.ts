@@ -1,6 +1,6 @@
 import { i64be, u32be } from '../../bytes.ts';
 import { MAX_SCAN_SECONDS } from '../../container.ts';
-import { joined, type Piece, unheardOf } from '../../packets/pieces.ts';
+import { joined, type Piece, samplesOf, unheardOf } from '../../packets/pieces.ts';
 import type { SeekTable } from '../../seek-table.ts';
 
 /** One entry of an edit list: a stretch of the media, or nothing, is played for a while (ISO/IEC 14496-12 §8.6.6). */
@@ -59,7 +59,7 @@ export interface EditedMedia {
   readonly seek: SeekTable;
 }
 
-/** Work beside a recording's own: what a list of many jumps may cost. */
+/** Decoded beside what is heard, which may be little: what the jumps of a list may cost. */
 const MAX_UNHEARD_SECONDS = 3600;
 
 /** What a list plays; or why it cannot be followed. */
@@ -88,7 +88,7 @@ export function playEdits(
     pieces.push({ position, samples: heard }, { samples: isRest ? 0 : samples - heard });
   }
   const played = joined(pieces);
-  const bound = endPosition + MAX_UNHEARD_SECONDS * rateHz;
+  const bound = samplesOf(played) + MAX_UNHEARD_SECONDS * rateHz;
   return unheardOf(played, media.seek, rateHz) > bound ? { fault: 'jumps to and fro too often' } : played;
 }
 
