@@ -160,6 +160,8 @@ export const CASES: readonly FormatCase[] = [
   by('OGG', 'opus', 'opus, 16 kbit/s speech', [...OPUS, '-b:a', '16k', '-application', 'voip'], [48000], STEREO),
   by('OGG', 'oga', 'flac', ['-c:a', 'flac'], [8000, 44100], [1, 6]),
   by('MPEG-TS', 'ts', 'aac', AAC, [16000, 44100, 48000], [1, 2, 6]),
+  by('MPEG-TS', 'ts', 'aac in LATM', [...AAC, '-mpegts_flags', 'latm'], [16000, 44100, 48000], [1, 2, 6]),
+  by('MPEG-TS', 'ts', 'opus', OPUS, [48000], ALL_CHANNELS),
   by('MPEG-TS', 'ts', 'mp2', ['-c:a', 'mp2'], [44100, 48000], STEREO),
   by('MPEG-TS', 'ts', 'mp3', ['-c:a', 'libmp3lame'], [44100, 48000], STEREO),
   by('MPEG-TS', 'ts', 'ac3', ['-c:a', 'ac3'], [48000], [2, 6]),

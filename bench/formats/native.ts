@@ -72,25 +72,40 @@ function decoderOf(path: string): readonly string[] {
     : [];
 }
 
-/** What ffmpeg decodes a file to: the mean of its channels at its own rate. */
-export function decodeNative(path: string): {
+/** Channels counted when nobody says which they are: a layout that ffmpeg guesses would count too. */
+const NO_GUESS = ['-guess_layout_max', '0'];
+const EXTENSIBLE = 0xfffe;
+/** Number of the low-frequency channel's bit in a mask. */
+const EFFECTS = 3;
+
+export interface NativeSound {
   readonly mono: Float32Array;
   readonly rateHz: number;
   readonly channels: number;
-} {
-  const folder = mkdtempSync(join(tmpdir(), 'rollcall-native-'));
-  const wav = join(folder, 'native.wav');
-  ffmpeg(...decoderOf(path), '-i', path, '-vn', '-c:a', 'pcm_f32le', '-rf64', 'never', wav);
-  const bytes = readFileSync(wav);
-  rmSync(folder, { recursive: true });
+}
+
+/** A float WAV file of ffmpeg's as mono: the mean of its channels without low-frequency effects, where its mask tells them. */
+export function monoOfWav(bytes: Buffer): NativeSound {
   const channels = bytes.readUInt16LE(22);
-  const data = bytes.indexOf('data', 36, 'latin1') + 8;
-  const interleaved = floats(bytes.subarray(data));
+  const mask = bytes.readUInt16LE(20) === EXTENSIBLE ? bytes.readUInt32LE(40) : 0;
+  const named = Array.from({ length: 32 }, (_, bit) => bit).filter((bit) => (mask >>> bit) & 1);
+  const heard = Array.from({ length: channels }, (_, c) => c).filter((c) => channels <= 2 || named[c] !== EFFECTS);
+  const interleaved = floats(bytes.subarray(bytes.indexOf('data', 36, 'latin1') + 8));
   const mono = new Float32Array(Math.floor(interleaved.length / channels));
   for (let i = 0; i < mono.length; i++) {
     let sum = 0;
-    for (let c = 0; c < channels; c++) sum += interleaved[i * channels + c];
-    mono[i] = sum / channels;
+    for (const c of heard) sum += interleaved[i * channels + c];
+    mono[i] = sum / heard.length;
   }
   return { mono, rateHz: bytes.readUInt32LE(24), channels };
+}
+
+/** What ffmpeg decodes a file to: mono at its own rate. */
+export function decodeNative(path: string): NativeSound {
+  const folder = mkdtempSync(join(tmpdir(), 'rollcall-native-'));
+  const wav = join(folder, 'native.wav');
+  ffmpeg(...decoderOf(path), ...NO_GUESS, '-i', path, '-vn', '-c:a', 'pcm_f32le', '-rf64', 'never', wav);
+  const bytes = readFileSync(wav);
+  rmSync(folder, { recursive: true });
+  return monoOfWav(bytes);
 }

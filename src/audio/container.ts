@@ -31,7 +31,7 @@ export interface Container<I extends IndexBase> {
    */
   probe(reader: BlockReader, startByte: number, decoders: DecoderPort): Promise<AudioResult<I>>;
   /**
-   * Mono samples at the source rate (mean of the channels), from `startSample` to the end of the recording, in blocks
+   * Mono samples at the source rate (mean of the channels without low-frequency effects), from `startSample` to the end of the recording, in blocks
    * of at most `MONO_BLOCK_SAMPLES`. Sample numbers are those of `totalSamples`. A view is valid until the next block.
    */
   readMono(reader: BlockReader, index: I, decoder: DecoderPort, startSample: number): AsyncGenerator<Float32Array>;

@@ -42,6 +42,8 @@ const recordings: Record<string, Uint8Array> = {
   'ogg, Opus': format('ogg-opus-speech-mono.opus'),
   'ogg, FLAC': format('ogg-flac-16000-mono.oga'),
   'mpeg-ts, AAC': format('mpegts-aac-44100-stereo.mpegts'),
+  'mpeg-ts, AAC in LATM': format('mpegts-latm-heaac-44100-mono.mpegts'),
+  'mpeg-ts, Opus': format('mpegts-opus-stereo.mpegts'),
   'mpeg-ts with pictures': format('mpegts-video-aac-44100-mono.mpegts'),
   'wav, IMA ADPCM': start('wav-adpcm-ima-8000-stereo.wav'),
   'wav, Microsoft ADPCM': start('wav-adpcm-ms-8000-stereo.wav'),

@@ -1,4 +1,5 @@
 import type { BlockReader } from './block-reader.ts';
+import type { EffectsChannels } from './channel-layout.ts';
 
 /** How one uncompressed or companded sample is coded. */
 export type PcmEncoding = 'unsigned' | 'signed' | 'float' | 'alaw' | 'mulaw';
@@ -10,9 +11,11 @@ export interface PcmLayout {
   readonly bytesPerSample: number;
   readonly isBigEndian?: boolean;
   readonly channels: number;
+  /** Channels that are left out of the mono mix; absent where there are none. */
+  readonly effects?: EffectsChannels;
 }
 
-/** Converts `frames` interleaved sample frames to mono (mean of the channels, full scale ±1) into `out`. */
+/** Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. */
 export type MonoConverter = (bytes: Uint8Array, frames: number, out: Float32Array) => void;
 
 type Load = (view: DataView, at: number) => number;
@@ -64,11 +67,13 @@ function loader({ encoding, bytesPerSample, isBigEndian }: PcmLayout): Load {
 /** NaN and infinities of damaged float files would spoil everything behind them. */
 const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
 
-/** Converts interleaved samples to mono, the mean of the channels. */
+/** Converts interleaved samples to mono, the mean of the channels without low-frequency effects. */
 export function monoConverter(layout: PcmLayout): MonoConverter {
-  const { bytesPerSample, channels } = layout;
+  const { bytesPerSample, channels, effects = [] } = layout;
   const load = loader(layout);
   const frameBytes = bytesPerSample * channels;
+  const heard = Array.from({ length: channels }, (_, c) => c).filter((c) => !effects.includes(c));
+  const offsets = heard.map((c) => c * bytesPerSample);
   return (bytes, frames, out) => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     let at = 0;
@@ -78,8 +83,8 @@ export function monoConverter(layout: PcmLayout): MonoConverter {
     }
     for (let i = 0; i < frames; i++, at += frameBytes) {
       let sum = 0;
-      for (let c = 0, p = at; c < channels; c++, p += bytesPerSample) sum += load(view, p);
-      out[i] = sum / channels;
+      for (let c = 0; c < offsets.length; c++) sum += load(view, at + offsets[c]);
+      out[i] = sum / offsets.length;
     }
   };
 }

@@ -22,7 +22,7 @@ export function outputSampleCount(index: AudioIndex): number {
 }
 
 /**
- * Decodes a range to 16 kHz mono (mean of the channels): exactly `endSample − startSample` samples, in blocks of at
+ * Decodes a range to 16 kHz mono: exactly `endSample − startSample` samples, in blocks of at
  * most one second. A block is a view that the next one may overwrite. A sample's value does not depend on where the
  * range starts. Throws RangeError for a range outside the recording; failures of the source are thrown as they come.
  */

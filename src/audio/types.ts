@@ -44,7 +44,7 @@ export interface CodecSpec {
 /** One open decoder: packets in, mono out. */
 export interface PacketDecoder {
   /**
-   * Decodes one packet to mono (mean of the channels), at the codec's own rate, in −1…1.
+   * Decodes one packet to mono (mean of the channels without low-frequency effects), at the codec's own rate, in −1…1.
    * A damaged packet gives an empty array, never a throw. The view is valid until the next call.
    */
   decode(packet: Uint8Array): Float32Array;

@@ -97,15 +97,6 @@ export function testSignal(sampleRateHz: number, channels: number, seconds: numb
   return signal;
 }
 
-/** Mean of the channels. */
-export function toMono(interleaved: ArrayLike<number>, channels: number): Float32Array {
-  return Float32Array.from({ length: Math.floor(interleaved.length / channels) }, (_, i) => {
-    let sum = 0;
-    for (let c = 0; c < channels; c++) sum += interleaved[i * channels + c];
-    return sum / channels;
-  });
-}
-
 export function worstDifference(a: Float32Array, b: Float32Array): number {
   let worst = Math.abs(a.length - b.length);
   for (let i = 0; i < Math.min(a.length, b.length); i++) worst = Math.max(worst, Math.abs(a[i] - b[i]));
@@ -127,12 +118,16 @@ export function hasTool(name: string): boolean {
 }
 
 /** Runs ffmpeg from bytes to bytes, over files: into a pipe it cannot write lengths and tags. */
-export function ffmpeg(input: Uint8Array, outputArgs: readonly string[]): Uint8Array {
+export function ffmpeg(
+  input: Uint8Array,
+  outputArgs: readonly string[],
+  inputArgs: readonly string[] = [],
+): Uint8Array {
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-ffmpeg-'));
   try {
     const [from, to] = [join(folder, 'in'), join(folder, 'out')];
     writeFileSync(from, input);
-    execFileSync('ffmpeg', ['-v', 'error', '-i', from, ...outputArgs, to]);
+    execFileSync('ffmpeg', ['-v', 'error', ...inputArgs, '-i', from, ...outputArgs, to]);
     return new Uint8Array(readFileSync(to));
   } finally {
     rmSync(folder, { recursive: true });

@@ -92,7 +92,8 @@ Decoder *rc_open(const char *name, int sample_rate, int channels, const uint8_t 
   context->sample_rate = sample_rate;
   context->block_align = block_align;
   context->bits_per_coded_sample = bits_per_sample;
-  if (channels > 0) av_channel_layout_default(&context->ch_layout, channels);
+  /* A number without names: what the channels are is the decoder's word, never a guess (FFmpeg takes three channels for 2.1). */
+  if (channels > 0) context->ch_layout = (AVChannelLayout){.order = AV_CHANNEL_ORDER_UNSPEC, .nb_channels = channels};
   /* The caller counts samples itself: nothing may be trimmed here. */
   context->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
   if (extra_size > 0) {
@@ -137,6 +138,13 @@ static int reserve_output(Decoder *decoder, int samples) {
 /* Keeps what a damaged frame decodes to (1e5 was seen) within what a player would play; NaN becomes silence. */
 static inline float bounded(float value) { return value > 1.0f ? 1.0f : value < -1.0f ? -1.0f : value == value ? value : 0.0f; }
 
+/* Whether a channel is low-frequency effects, which a down-mix leaves out (ITU-R BS.775). Mono and stereo have none. */
+static int is_effects(const AVChannelLayout *layout, int channel) {
+  if (layout->nb_channels <= 2 || layout->order == AV_CHANNEL_ORDER_UNSPEC) return 0;
+  enum AVChannel name = av_channel_layout_channel_from_index(layout, (unsigned)channel);
+  return name == AV_CHAN_LOW_FREQUENCY || name == AV_CHAN_LOW_FREQUENCY_2;
+}
+
 /* `out[i] (+)= scale * convert(sample)` for one channel of a frame; `convert` is an expression in `sample`. */
 #define ADD_CHANNEL(type, convert)                                             \
   do {                                                                         \
@@ -144,11 +152,14 @@ static inline float bounded(float value) { return value > 1.0f ? 1.0f : value < 
     for (int i = 0; i < count; i++) {                                          \
       float sample = (float)in[(size_t)i * stride];                            \
       float value = (convert) * scale;                                         \
-      out[i] = channel == 0 ? value : out[i] + value;                          \
+      out[i] = is_first ? value : out[i] + value;                              \
     }                                                                          \
   } while (0)
 
-/* Appends the mean of the frame's channels at `position`. Returns the sample count, or -1 for a format it does not know. */
+/*
+ * Appends the mean of the frame's channels, without low-frequency effects, at `position`. Returns the sample count, or -1 for a
+ * format it does not know.
+ */
 static int append_mono(Decoder *decoder, int position) {
   const AVFrame *frame = decoder->frame;
   int count = frame->nb_samples, channels = frame->ch_layout.nb_channels;
@@ -157,9 +168,13 @@ static int append_mono(Decoder *decoder, int position) {
   int planar = av_sample_fmt_is_planar(format);
   int stride = planar ? 1 : channels;
   float *out = decoder->output + position;
+  int heard = 0, is_first = 1;
+  for (int channel = 0; channel < channels; channel++) heard += !is_effects(&frame->ch_layout, channel);
+  if (heard == 0) return -1;
   for (int channel = 0; channel < channels; channel++) {
+    if (is_effects(&frame->ch_layout, channel)) continue;
     const void *source = planar ? frame->extended_data[channel] : frame->extended_data[0];
-    float scale = 1.0f / (float)channels;
+    float scale = 1.0f / (float)heard;
     switch (format) {
       case AV_SAMPLE_FMT_FLT:
       case AV_SAMPLE_FMT_FLTP:
@@ -187,6 +202,7 @@ static int append_mono(Decoder *decoder, int position) {
       default:
         return -1;
     }
+    is_first = 0;
   }
   return count;
 }

@@ -1,3 +1,4 @@
+import { BitReader } from '../bit-reader.ts';
 import { toHex } from '../bytes.ts';
 import { type AudioResult, fail, ok } from '../result.ts';
 import type { TrackCodec } from './packet.ts';
@@ -18,18 +19,13 @@ const AAC_OBJECT_USAC = 42;
 
 /** The configuration, or undefined where its bytes are no such thing. */
 function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
-  let at = 0;
-  const bits = (count: number) => {
-    let value = 0;
-    for (let i = 0; i < count; i++, at++) value = value * 2 + (((bytes[at >> 3] ?? 0) >> (7 - (at & 7))) & 1);
-    return value;
-  };
   if (bytes.length < 2) return undefined;
-  let objectType = bits(5);
-  if (objectType === 31) objectType = 32 + bits(6);
-  const rateIndex = bits(4);
-  const sampleRateHz = rateIndex === 15 ? bits(24) : RATES_HZ[rateIndex];
-  const channels = CHANNELS[bits(4)];
+  const reader = new BitReader(bytes);
+  let objectType = reader.bits(5);
+  if (objectType === 31) objectType = 32 + reader.bits(6);
+  const rateIndex = reader.bits(4);
+  const sampleRateHz = rateIndex === 15 ? reader.bits(24) : RATES_HZ[rateIndex];
+  const channels = CHANNELS[reader.bits(4)];
   if (objectType === 0 || sampleRateHz === undefined || channels === undefined) return undefined;
   return { objectType, sampleRateHz, channels };
 }

@@ -3,6 +3,7 @@ import type { IndexBase } from '../container.ts';
 import type { PcmLayout } from '../pcm.ts';
 import type { SeekTable } from '../seek-table.ts';
 import type { CodecName } from '../types.ts';
+import type { Piece } from './pieces.ts';
 
 /** Packets above this size are damage; the decoders take no more either. */
 export const MAX_PACKET_BYTES = 4 << 20;
@@ -43,17 +44,13 @@ export interface TrackCodec {
   readonly pcm?: PcmLayout;
 }
 
-/**
- * Index of a recording that comes in packets. Positions count decoded samples from the first packet of the track on; those of the
- * recording begin at `startPosition`: above 0 when an encoder's delay is cut off, below 0 when the track begins late.
- */
+/** Index of a recording that comes in packets. Positions count decoded samples from the first packet of the track on. */
 export interface PacketIndex extends IndexBase {
   readonly track: TrackCodec;
   /** Samples of one packet where all have the same number (AAC); else 0. */
   readonly packetSamples: number;
-  readonly startPosition: number;
-  /** What comes before is the encoder's delay, and silence where the recording begins even earlier. */
-  readonly heardFrom: number;
+  /** What is heard, in order: one piece, mostly, that leaves an encoder's delay out, and silence in front where the track begins late. */
+  readonly pieces: readonly Piece[];
   /** Places where a decoder is opened anew, whoever reads: `offset` is a walker's entry. */
   readonly seek: SeekTable;
   /** Position and length of each jump of the clock, in turns; below 0 where packets overlap. */

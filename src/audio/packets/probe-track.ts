@@ -4,14 +4,14 @@ import { type AudioResult, fail, ok } from '../result.ts';
 import type { DecoderPort } from '../types.ts';
 import { packetCounter } from './count.ts';
 import type { PacketIndex, PacketWalk, TrackCodec } from './packet.ts';
+import { type Piece, samplesOf } from './pieces.ts';
 import { type Scan, scanPackets } from './scan.ts';
 import { tryDecoder } from './track-decoder.ts';
 
 /** Which of the decoded samples are the recording. */
-export interface PlayedRange {
-  readonly startPosition: number;
-  readonly heardFrom: number;
-  readonly endPosition: number;
+export interface Played {
+  readonly pieces: readonly Piece[];
+  readonly warning?: string;
 }
 
 export interface TrackToProbe {
@@ -21,7 +21,7 @@ export interface TrackToProbe {
   /** Walks the packets from the first on, with times. */
   walk(): PacketWalk;
   /** What is cut off at both ends, or how late the track begins. */
-  played(scan: Scan, rateHz: number): PlayedRange;
+  played(scan: Scan, rateHz: number): Played;
   /** Whether the walk ended before the container says it should. */
   isCut?(scan: Scan): boolean;
   readonly warnings?: readonly string[];
@@ -47,8 +47,8 @@ export async function probeTrack(
   if (!trial.ok) return trial;
   const { sampleRateHz, packetSamples } = trial.value;
   const scan = await scanPackets(reader, source.walk(), packetCounter(track, packetSamples, true), sampleRateHz);
-  const { startPosition, heardFrom, endPosition } = source.played(scan, sampleRateHz);
-  const totalSamples = endPosition - startPosition;
+  const { pieces, warning } = source.played(scan, sampleRateHz);
+  const totalSamples = samplesOf(pieces);
   if (totalSamples <= 0) return fail('no_samples', `${where} has no samples in it.`);
   const gapSeconds = scan.gapSamples / sampleRateHz;
   const warnings = [
@@ -58,6 +58,7 @@ export async function probeTrack(
       : []),
     ...(scan.brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
     ...(source.warnings ?? []),
+    ...(warning === undefined ? [] : [warning]),
   ];
   return ok({
     codec: track.codec,
@@ -68,8 +69,7 @@ export async function probeTrack(
     ...(warnings.length > 0 ? { warning: warnings.join(' ') } : {}),
     track,
     packetSamples,
-    startPosition,
-    heardFrom,
+    pieces,
     seek: scan.seek,
     gaps: scan.gaps,
   });

@@ -38,6 +38,8 @@ describe('packets', () => {
     'ogg-vorbis-8000-mono.ogg',
     'ogg-opus-speech-mono.opus',
     'mpegts-video-aac-44100-mono.mpegts',
+    'mpegts-latm-aac-48000-stereo.mpegts',
+    'mpegts-opus-stereo.mpegts',
     'mpegts-192-ac3-48000-stereo.m2ts',
   ])('%s: no view of the file is used after its time', async (name) => {
     const file = formatFixture(name);

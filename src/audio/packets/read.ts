@@ -1,118 +1,89 @@
 import type { BlockReader } from '../block-reader.ts';
 import { MONO_BLOCK_SAMPLES } from '../container.ts';
-import { type SeekPoint, seekPoints } from '../seek-table.ts';
 import type { DecoderPort } from '../types.ts';
-import { packetCounter } from './count.ts';
-import { Lane } from './lane.ts';
-import { MAX_PACKET_BYTES, type PacketIndex, type PacketWalk, packetBytes } from './packet.ts';
-
-/** Decoded and thrown away behind each place where a decoder is opened anew. Opus asks for 80 ms (RFC 7845 §4.6); HE-AAC repeats its header about twice a second. */
-const PRE_ROLL_SECONDS = 1;
+import type { PacketIndex } from './packet.ts';
+import { isOnTheWay } from './pieces.ts';
+import { readPositions, type WalkFrom } from './positions.ts';
 
 /**
- * Mono samples of a recording in packets, from `startSample` to its end, silence where packets are missing.
- *
- * Decoders remember more than the last packet (noise generators, predictors), so a decoder that starts in the middle would not give the same
- * bits. Hence the index fixes where a decoder is opened anew, and every reader does so at the same places: two run side by
- * side for the pre-roll, then the new one takes over.
+ * Mono samples of a recording in packets, from `startSample` to its end: its pieces, one after another. A decoded sample is the same wherever
+ * reading began (`positions.ts`), so it does not matter which pieces were read before.
  */
 export async function* readPackets(
   reader: BlockReader,
   index: PacketIndex,
   decoders: DecoderPort,
   startSample: number,
-  walkFrom: (entry: number) => PacketWalk,
+  walkFrom: WalkFrom,
 ): AsyncGenerator<Float32Array> {
-  const rateHz = index.sampleRateHz;
-  const preRoll = Math.ceil(PRE_ROLL_SECONDS * rateHz);
-  const points = seekPoints(index.seek);
-  const endPosition = index.startPosition + index.totalSamples;
-  /** Position of the next sample to yield. */
-  let cursor = index.startPosition + startSample;
-  let at = points.findLastIndex((point) => point.sample + preRoll <= cursor);
-  if (at < 0) at = 0;
-  const first = points[at];
-  if (!first) return;
-  const counter = packetCounter(index.track, index.packetSamples, at === 0);
-  const gaps = new Gaps(index.gaps, first.sample);
-  const out = new Float32Array(MONO_BLOCK_SAMPLES);
-  const openLane = () => new Lane(index.track, decoders, rateHz);
-  let lane = openLane();
-  let fresh: Lane | undefined;
-  let handOver = Number.POSITIVE_INFINITY;
-  let position = first.sample;
-  let upcoming: SeekPoint | undefined = points[++at];
-
-  function takeOver(next: Lane): void {
-    lane.close();
-    lane = next;
-    fresh = undefined;
-    handOver = Number.POSITIVE_INFINITY;
-  }
-
-  /** What of a lane's last block lies in `[cursor, until)`, silence in front of it. */
-  function* take(from: Lane, until: number): Generator<Float32Array> {
-    const { block, blockPosition } = from;
-    const stop = Math.min(until, endPosition, blockPosition + block.length);
-    while (cursor < stop) {
-      const soundFrom = Math.max(blockPosition, index.heardFrom);
-      const isSilence = cursor < soundFrom;
-      const length = Math.min((isSilence ? Math.min(soundFrom, stop) : stop) - cursor, MONO_BLOCK_SAMPLES);
-      if (isSilence) out.fill(0, 0, length);
-      else out.set(block.subarray(cursor - blockPosition, cursor - blockPosition + length));
-      cursor += length;
-      yield out.subarray(0, length);
-    }
-  }
-
+  const head = new Playhead(index, (position) => readPositions(reader, index, decoders, walkFrom, position));
+  const silence = new Float32Array(MONO_BLOCK_SAMPLES);
+  let skip = startSample;
   try {
-    for await (const run of walkFrom(first.offset)) {
-      for (const packet of run.packets) {
-        if (cursor >= endPosition) return;
-        const bytes = await packetBytes(reader, packet, MAX_PACKET_BYTES);
-        position = gaps.pass(position);
-        while (upcoming && upcoming.sample < position) upcoming = points[++at];
-        if (fresh && position >= handOver) takeOver(fresh);
-        if (upcoming && upcoming.sample === position) {
-          fresh?.close();
-          fresh = openLane();
-          handOver = position + preRoll;
-          upcoming = points[++at];
-        }
-        const samples = counter.count(bytes, packet.length);
-        lane.decode(bytes, position, samples);
-        fresh?.decode(bytes, position, samples);
-        yield* take(lane, handOver);
-        if (fresh) {
-          if (position + samples > handOver) {
-            yield* take(fresh, Number.POSITIVE_INFINITY);
-            takeOver(fresh);
-          }
-        }
-        position += samples;
+    for (const { position, samples } of index.pieces) {
+      if (skip >= samples) {
+        skip -= samples;
+        continue;
       }
+      let left = samples - skip;
+      const end = position === undefined ? undefined : position + samples;
+      while (end !== undefined && left > 0) {
+        const block = await head.read(end - left, left);
+        if (!block) break;
+        left -= block.length;
+        yield block;
+      }
+      // Also where a file lost its end after it was probed: the clock is kept.
+      for (; left > 0; left -= Math.min(left, silence.length)) {
+        yield silence.fill(0).subarray(0, Math.min(left, silence.length));
+      }
+      skip = 0;
     }
   } finally {
-    lane.close();
-    fresh?.close();
+    await head.close();
   }
 }
 
-/** The jumps of the clock from a position on. */
-class Gaps {
-  #at = 0;
+/** Reads positions, and reads on where that is less work than beginning anew. */
+class Playhead {
+  #blocks: AsyncGenerator<Float32Array> | undefined;
+  /** What of the last block is still to come; its first sample is at `#position`. */
+  #rest: Float32Array = new Float32Array(0);
+  #position = 0;
+
   constructor(
-    private readonly gaps: readonly number[],
-    from: number,
-  ) {
-    while (this.#at < gaps.length && gaps[this.#at] < from) this.#at += 2;
+    private readonly index: PacketIndex,
+    private readonly open: (position: number) => AsyncGenerator<Float32Array>,
+  ) {}
+
+  /** One to `samples` samples from `position` on; undefined behind the end of the track. The view is valid until the next call. */
+  async read(position: number, samples: number): Promise<Float32Array | undefined> {
+    const { seek, sampleRateHz } = this.index;
+    if (!this.#blocks || (position !== this.#position && !isOnTheWay(seek, sampleRateHz, this.#position, position))) {
+      await this.close();
+      this.#blocks = this.open(position);
+      this.#position = position;
+    }
+    for (;;) {
+      const skipped = Math.min(this.#rest.length, position - this.#position);
+      this.#take(skipped);
+      if (this.#rest.length > 0) return this.#take(Math.min(this.#rest.length, samples));
+      const next = await this.#blocks.next();
+      if (next.done) return undefined;
+      this.#rest = next.value;
+    }
   }
 
-  /** Position of the packet that is next after the counted samples end at `position`. */
-  pass(position: number): number {
-    if (this.#at >= this.gaps.length || this.gaps[this.#at] !== position) return position;
-    const jump = this.gaps[this.#at + 1];
-    this.#at += 2;
-    return position + jump;
+  #take(samples: number): Float32Array {
+    const block = this.#rest.subarray(0, samples);
+    this.#rest = this.#rest.subarray(samples);
+    this.#position += samples;
+    return block;
+  }
+
+  async close(): Promise<void> {
+    await this.#blocks?.return(undefined);
+    this.#blocks = undefined;
+    this.#rest = new Float32Array(0);
   }
 }

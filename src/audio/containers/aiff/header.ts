@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u16be, u32be } from '../../bytes.ts';
+import { effectsOfLayout, MAX_LAYOUT_BYTES } from '../../channel-layout.ts';
 import { shapeFault } from '../../limits.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
@@ -27,6 +28,7 @@ const DAMAGED = fail('corrupt', 'The header of the AIFF file is damaged.');
 export async function readAiffHeader(reader: BlockReader, startByte: number): Promise<AudioResult<AiffHeader>> {
   const isCompressed = hasAscii(await reader.peek(startByte, 12), 8, 'AIFC');
   let format: AiffFormat | undefined;
+  let layout: Uint8Array = new Uint8Array(0);
   let sound: { readonly dataOffset: number; readonly declared: number | undefined } | undefined;
   let offset = startByte + 12;
   for (let count = 0; count < MAX_CHUNKS && !(format && sound); count++) {
@@ -39,6 +41,9 @@ export async function readAiffHeader(reader: BlockReader, startByte: number): Pr
       const parsed = parseCommon(bytes.subarray(0, size), isCompressed);
       if (!parsed.ok) return parsed;
       format = parsed.value;
+    } else if (hasAscii(head, 0, 'CHAN')) {
+      const length = Math.min(size, MAX_LAYOUT_BYTES);
+      layout = (await reader.peek(body, length)).slice(0, length);
     } else if (hasAscii(head, 0, 'SSND')) {
       const bytes = await reader.peek(body, 8);
       if (bytes.length < 8) break;
@@ -49,12 +54,19 @@ export async function readAiffHeader(reader: BlockReader, startByte: number): Pr
     offset = body + size + (size & 1);
   }
   if (!format) return DAMAGED;
+  if (format.kind === 'pcm') format = withEffects(format, layout);
   if (!sound) return fail('no_samples', 'The AIFF file has no samples in it.');
   const { dataOffset, declared } = sound;
   const available = Math.max(0, reader.sizeBytes - dataOffset);
   if (declared !== undefined && declared <= available) return ok({ format, dataOffset, dataBytes: declared });
   const warning = declared === undefined || declared >= STREAMED_FROM ? STREAMED_WARNING : TRUNCATED_WARNING;
   return ok({ format, dataOffset, dataBytes: available, warning });
+}
+
+/** The format without the channels that a layout in a chunk of Core Audio's calls low-frequency effects. */
+function withEffects(format: AiffFormat & { kind: 'pcm' }, layout: Uint8Array): AiffFormat {
+  const effects = effectsOfLayout(layout, format.pcm.channels);
+  return effects.length > 0 ? { ...format, pcm: { ...format.pcm, effects } } : format;
 }
 
 /** Sizes from here on are written by those that do not know. */

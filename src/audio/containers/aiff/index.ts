@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { hasAscii } from '../../bytes.ts';
+import type { EffectsChannels } from '../../channel-layout.ts';
 import type { Container, IndexBase } from '../../container.ts';
 import { ima4Samples, readIma4 } from '../../ima4.ts';
 import { type PcmEncoding, readPcm } from '../../pcm.ts';
@@ -13,6 +14,7 @@ interface AiffPcmIndex extends IndexBase {
   readonly encoding: PcmEncoding;
   readonly bytesPerSample: number;
   readonly isBigEndian?: boolean;
+  readonly effects?: EffectsChannels;
   readonly dataOffset: number;
 }
 

@@ -116,7 +116,7 @@ describe('packets with a table', () => {
       { ...options, packets: { lengths: he.lengths, validFrames: 40_000, primingFrames: 1000 } },
       he.data,
     );
-    expect(await indexOf(file)).toMatchObject({ sampleRateHz: 44100, totalSamples: 80_000, startPosition: 2000 });
+    expect(await indexOf(file)).toMatchObject({ sampleRateHz: 44100, pieces: [{ position: 2000, samples: 80_000 }] });
   });
 
   it('a table that promises more than the data hold: what is there, with a warning', async () => {

@@ -4,7 +4,8 @@ import { aacTrack } from '../../packets/aac.ts';
 import { alacTrack } from '../../packets/alac.ts';
 import { decoderConfig } from '../../packets/mpeg4-descriptor.ts';
 import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
-import { type PlayedRange, probeTrack } from '../../packets/probe-track.ts';
+import { onePiece } from '../../packets/pieces.ts';
+import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { type SeekTable, SeekTableBuilder } from '../../seek-table.ts';
@@ -59,11 +60,11 @@ export function readCoded(
 }
 
 /** Valid and priming frames count at the rate of the description, which for AAC may be half of the decoder's: `scale` 2. */
-function playedRange(table: CafPacketTable, decoded: number, scale: number): PlayedRange {
+function playedRange(table: CafPacketTable, decoded: number, scale: number): Played {
   const startPosition = Math.min(Math.max(0, Math.round(table.primingFrames * scale)), decoded);
   const valid = Math.round(table.validFrames * scale);
   const endPosition = valid > 0 ? Math.min(startPosition + valid, decoded) : decoded;
-  return { startPosition, heardFrom: startPosition, endPosition };
+  return { pieces: onePiece(startPosition, endPosition) };
 }
 
 /** An ALAC cookie is the bare configuration, or wrapped in the atoms that QuickTime put around it. */

@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, f64be, hasAscii, i64be, u32be } from '../../bytes.ts';
+import { type EffectsChannels, effectsOfLayout, MAX_LAYOUT_BYTES } from '../../channel-layout.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 
 /** The description chunk (Apple Core Audio Format 1.0, 'desc'). */
@@ -29,6 +30,7 @@ export interface CafHeader {
   /** Codec private data ('kuki'); empty where there is none. */
   readonly cookie: Uint8Array;
   readonly packetTable?: CafPacketTable;
+  readonly effects: EffectsChannels;
   readonly dataOffset: number;
   readonly dataBytes: number;
   readonly warning?: string;
@@ -47,6 +49,7 @@ const DAMAGED = fail('corrupt', 'The header of the Core Audio file is damaged.')
 export async function readCafHeader(reader: BlockReader, startByte: number): Promise<AudioResult<CafHeader>> {
   let description: CafDescription | undefined;
   let cookie: Uint8Array = new Uint8Array(0);
+  let layout: Uint8Array = new Uint8Array(0);
   let packetTable: CafPacketTable | undefined;
   let data: { readonly dataOffset: number; readonly dataBytes: number; readonly warning?: string } | undefined;
   let offset = startByte + 8;
@@ -65,6 +68,9 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
     } else if (type === 'kuki') {
       const length = Math.min(size, MAX_COOKIE_BYTES);
       cookie = (await reader.peek(body, length)).slice(0, length);
+    } else if (type === 'chan') {
+      const length = Math.min(size, MAX_LAYOUT_BYTES);
+      layout = (await reader.peek(body, length)).slice(0, length);
     } else if (type === 'pakt') {
       const bytes = await reader.peek(body, TABLE_HEADER_BYTES);
       if (bytes.length < TABLE_HEADER_BYTES || size < TABLE_HEADER_BYTES) return DAMAGED;
@@ -78,7 +84,7 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
   }
   if (!description) return DAMAGED;
   if (!data || data.dataBytes <= 0) return fail('no_samples', 'The Core Audio file has no samples in it.');
-  return ok({ description, cookie, packetTable, ...data });
+  return ok({ description, cookie, packetTable, effects: effectsOfLayout(layout, description.channels), ...data });
 }
 
 function parseDescription(bytes: Uint8Array): CafDescription {

@@ -1,4 +1,5 @@
 import type { BlockReader } from '../../block-reader.ts';
+import type { EffectsChannels } from '../../channel-layout.ts';
 import type { Container, IndexBase } from '../../container.ts';
 import { ima4Samples, readIma4 } from '../../ima4.ts';
 import { shapeFault } from '../../limits.ts';
@@ -14,6 +15,7 @@ interface CafPcmIndex extends IndexBase {
   readonly encoding: PcmEncoding;
   readonly bytesPerSample: number;
   readonly isBigEndian?: boolean;
+  readonly effects?: EffectsChannels;
   readonly dataOffset: number;
 }
 
@@ -63,7 +65,8 @@ export const caf: Container<CafIndex> = {
 };
 
 /** Codings whose packets are all of one length. */
-function probePlain({ description, dataOffset, dataBytes, packetTable, warning }: CafHeader): AudioResult<CafIndex> {
+function probePlain(header: CafHeader): AudioResult<CafIndex> {
+  const { description, dataOffset, dataBytes, packetTable, effects, warning } = header;
   const { sampleRateHz, channels, formatId } = description;
   const pcm = formatId === 'ima4' ? undefined : pcmLayout(description);
   if (formatId === 'ima4' ? channels > 2 : !pcm) {
@@ -83,7 +86,10 @@ function probePlain({ description, dataOffset, dataBytes, packetTable, warning }
     ...(warning === undefined ? {} : { warning }),
     dataOffset,
   } as const;
-  return pcm ? ok({ ...common, codec: 'pcm', ...pcm }) : ok({ ...common, codec: 'adpcm-ima-qt', dataBytes });
+  const leftOut = effects.length > 0 ? { effects } : {};
+  return pcm
+    ? ok({ ...common, codec: 'pcm', ...pcm, ...leftOut })
+    : ok({ ...common, codec: 'adpcm-ima-qt', dataBytes });
 }
 
 const IS_FLOAT = 1;

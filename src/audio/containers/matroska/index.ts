@@ -3,7 +3,8 @@ import { ascii, fromHex } from '../../bytes.ts';
 import type { Container } from '../../container.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
-import { type PlayedRange, probeTrack } from '../../packets/probe-track.ts';
+import { onePiece } from '../../packets/pieces.ts';
+import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import { MAX_GAP_SECONDS, type Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
@@ -126,7 +127,7 @@ function playedRange(
   scan: Scan,
   rateHz: number,
   firstSeconds: number,
-): PlayedRange {
+): Played {
   // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
   const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
   const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
@@ -134,5 +135,5 @@ function playedRange(
   const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
   const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;
   const padding = Math.min(Math.max(0, scan.endPadding), rateHz);
-  return { startPosition: delay - lead, heardFrom: delay, endPosition: scan.endPosition - padding };
+  return { pieces: onePiece(delay, scan.endPosition - padding, lead) };
 }

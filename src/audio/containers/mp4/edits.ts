@@ -1,49 +1,95 @@
-import { u32be } from '../../bytes.ts';
+import { i64be, u32be } from '../../bytes.ts';
 import { MAX_SCAN_SECONDS } from '../../container.ts';
+import { joined, type Piece, samplesOf, unheardOf } from '../../packets/pieces.ts';
+import type { SeekTable } from '../../seek-table.ts';
 
-/** Which stretch of the track's media is played, and when (ISO/IEC 14496-12 §8.6.6). */
+/** One entry of an edit list: a stretch of the media, or nothing, is played for a while (ISO/IEC 14496-12 §8.6.6). */
 export interface Edit {
-  /** Silence in front, seconds. */
-  readonly delaySeconds: number;
-  /** Where in the media playing begins, in units of the track. */
+  /** Units of the track; −1 where nothing is played. */
   readonly mediaTime: number;
-  /** 0 up to the end of the media. */
-  readonly durationSeconds: number;
-  /** What the duration is rounded to. */
-  readonly tickSeconds: number;
-  /** The list cuts the media into pieces, of which this is all from the first to the end of the media. */
-  readonly hasCuts: boolean;
+  /** Units of the movie; 0 in the last entry: up to the end of the media. */
+  readonly duration: number;
 }
 
-const MAX_ENTRIES = 1000;
+export type EditList =
+  | { readonly kind: 'edits'; readonly edits: readonly Edit[]; readonly movieTimescale: number }
+  /** Why it cannot be followed, as the rest of a sentence about it. */
+  | { readonly kind: 'unusable'; readonly fault: string };
 
-/** @param body of `elst` */
-export function parseEdits(body: Uint8Array, movieTimescale: number): Edit | undefined {
+const MAX_EDITS = 1000;
+const EMPTY = -1;
+const NORMAL_RATE = 0x10000;
+
+const unusable = (fault: string): EditList => ({ kind: 'unusable', fault });
+
+/** @param body of `elst`; undefined where the list is empty or its clock unknown: it says nothing then */
+export function parseEdits(body: Uint8Array, movieTimescale: number): EditList | undefined {
   if (body.length < 8 || movieTimescale <= 0) return undefined;
   const isLong = body[0] === 1;
   const entryBytes = isLong ? 20 : 12;
-  const count = Math.min(u32be(body, 4), MAX_ENTRIES, Math.floor((body.length - 8) / entryBytes));
-  let delay = 0;
-  let edit: { mediaTime: number; duration: number } | undefined;
-  let played = 0;
-  for (let i = 0, at = 8; i < count; i++, at += entryBytes) {
-    const duration = isLong ? u32be(body, at) * 2 ** 32 + u32be(body, at + 4) : u32be(body, at);
-    const timeAt = at + (isLong ? 8 : 4);
-    const high = u32be(body, timeAt) | 0;
-    const mediaTime = isLong ? high * 2 ** 32 + u32be(body, timeAt + 4) : high;
-    if (mediaTime >= 0) {
-      edit ??= { mediaTime, duration };
-      played++;
-    } else if (!edit) delay += duration;
+  const count = u32be(body, 4);
+  if (count === 0) return undefined;
+  if (count > MAX_EDITS) return unusable(`has ${count} entries, more than ${MAX_EDITS}`);
+  if (8 + count * entryBytes > body.length) return unusable('is cut short');
+  const edits: Edit[] = [];
+  const rates: number[] = [];
+  let ticks = 0;
+  for (let at = 8; edits.length < count; at += entryBytes) {
+    const duration = isLong ? i64be(body, at) : u32be(body, at);
+    const mediaTime = isLong ? i64be(body, at + 8) : u32be(body, at + 4) | 0;
+    if (duration < 0 || mediaTime < EMPTY) return unusable('is damaged');
+    ticks += duration;
+    edits.push({ mediaTime, duration });
+    if (mediaTime !== EMPTY) rates.push(u32be(body, at + entryBytes - 4));
   }
-  if (!edit || delay > MAX_SCAN_SECONDS * movieTimescale) return undefined;
-  return {
-    delaySeconds: delay / movieTimescale,
-    mediaTime: edit.mediaTime,
-    durationSeconds: played === 1 ? edit.duration / movieTimescale : 0,
-    tickSeconds: 1 / movieTimescale,
-    hasCuts: played > 1,
-  };
+  if (rates.length === 0) return unusable('plays nothing');
+  // Where there is one, a rate of 0 is a field that the writer forgot; among several it holds a picture still.
+  const isNormal = rates.every((rate) => rate === NORMAL_RATE) || (rates.length === 1 && rates[0] === 0);
+  if (!isNormal) return unusable('plays parts of it at another speed');
+  if (ticks > MAX_SCAN_SECONDS * movieTimescale) return unusable(`lasts longer than ${MAX_SCAN_SECONDS / 3600} hours`);
+  return { kind: 'edits', edits, movieTimescale };
+}
+
+/** The media that a list is made for. */
+export interface EditedMedia {
+  readonly timescale: number;
+  readonly rateHz: number;
+  /** Position behind the last sample that is no padding. */
+  readonly endPosition: number;
+  readonly seek: SeekTable;
+}
+
+/** Decoded beside what is heard, which may be little: what the jumps of a list may cost. */
+const MAX_UNHEARD_SECONDS = 3600;
+
+/** What a list plays; or why it cannot be followed. */
+export function playEdits(
+  { edits, movieTimescale }: EditList & { kind: 'edits' },
+  media: EditedMedia,
+): readonly Piece[] | { readonly fault: string } {
+  const { timescale, rateHz, endPosition } = media;
+  const last = edits.findLastIndex(({ mediaTime }) => mediaTime !== EMPTY);
+  const pieces: Piece[] = [];
+  let ticks = 0;
+  for (const [i, { mediaTime, duration }] of edits.entries()) {
+    // Borders are rounded, not lengths, so that errors do not add up.
+    const begin = Math.round((ticks * rateHz) / movieTimescale);
+    ticks += duration;
+    const samples = Math.round((ticks * rateHz) / movieTimescale) - begin;
+    if (mediaTime === EMPTY) {
+      pieces.push({ samples });
+      continue;
+    }
+    const position = timescale > 0 ? Math.round((mediaTime * rateHz) / timescale) : 0;
+    const there = Math.max(0, endPosition - position);
+    // The list is rounded to the clock of the movie, often 1 ms; the media knows its end to the sample.
+    const isRest = i === last && (duration === 0 || samples >= there - rateHz / movieTimescale);
+    const heard = isRest ? there : Math.min(samples, there);
+    pieces.push({ position, samples: heard }, { samples: isRest ? 0 : samples - heard });
+  }
+  const played = joined(pieces);
+  const bound = samplesOf(played) + MAX_UNHEARD_SECONDS * rateHz;
+  return unheardOf(played, media.seek, rateHz) > bound ? { fault: 'jumps to and fro too often' } : played;
 }
 
 /** Numbers of samples that iTunes writes into a comment; with HE-AAC they count at the rate of the core, which is half. */

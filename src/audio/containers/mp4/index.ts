@@ -3,13 +3,14 @@ import { ascii, fromHex } from '../../bytes.ts';
 import type { Container } from '../../container.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, PacketWalk, TrackCodec } from '../../packets/packet.ts';
-import { type PlayedRange, probeTrack } from '../../packets/probe-track.ts';
+import { onePiece, type Piece } from '../../packets/pieces.ts';
+import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { DecoderPort } from '../../types.ts';
 import { type Box, boxesOf } from './boxes.ts';
-import type { GaplessComment } from './edits.ts';
+import { type GaplessComment, playEdits } from './edits.ts';
 import { type FragmentWalk, walkFragments } from './fragments.ts';
 import { type Movie, type Mp4Track, readMovie } from './movie.ts';
 import { codecOfEntry } from './sample-entry.ts';
@@ -104,9 +105,8 @@ async function probeMovie(
     where: WHERE,
     track: codec.value,
     walk: () => walkTrack(reader, walk, start),
-    played: (scan, rateHz) => playedRange(movie, track, codec.value, scan, rateHz),
+    played: (scan, rateHz) => playedOf(movie, track, codec.value, scan, rateHz),
     isCut: (scan) => walk.kind === 'samples' && countOf(walk.samples, scan) < walk.samples.tables.sizes.count,
-    warnings: track.edit?.hasCuts ? ['The edits of the MP4 file leave parts out; they were read all the same.'] : [],
   });
   return probed.ok ? ok({ format: 'mp4', ...probed.value, walk }) : probed;
 }
@@ -126,31 +126,30 @@ function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: num
 const countOf = (walk: SampleWalk, scan: Scan): number => (walk.pcmFrameBytes > 0 ? scan.endPosition : scan.packets);
 
 /** The recording by the edit list; else by iTunes' comment, else by Opus' own header; else all that is there. */
-function playedRange(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, rateHz: number): PlayedRange {
-  const { edit, timescale } = track;
+function playedOf(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, rateHz: number): Played {
   // A last packet that lasts less than it decodes to ends in padding.
   const mediaEnd = scan.endPosition - Math.max(0, Math.min(scan.endPadding, MAX_PADDING_SECONDS * rateHz));
-  if (!edit) {
-    const played = movie.gapless && gaplessRange(movie.gapless, scan.endPosition);
-    if (played) return played;
-    const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
-    return { startPosition: preSkip ?? 0, heardFrom: preSkip ?? 0, endPosition: mediaEnd };
+  const { edits, timescale } = track;
+  let fault = edits?.kind === 'unusable' ? edits.fault : undefined;
+  if (edits?.kind === 'edits') {
+    const played = playEdits(edits, { timescale, rateHz, endPosition: mediaEnd, seek: scan.seek });
+    if (!('fault' in played)) return { pieces: played };
+    fault = played.fault;
   }
-  const mediaStart = timescale > 0 ? Math.round((edit.mediaTime * rateHz) / timescale) : 0;
-  const startPosition = mediaStart - Math.round(edit.delaySeconds * rateHz);
-  const editEnd = mediaStart + Math.round(edit.durationSeconds * rateHz);
-  // The edit is rounded to the clock of the movie, often 1 ms; the media knows its end to the sample.
-  const isRounding = Math.abs(editEnd - mediaEnd) <= edit.tickSeconds * rateHz;
-  const isWhole = edit.durationSeconds === 0 || isRounding || editEnd > mediaEnd;
-  return { startPosition, heardFrom: mediaStart, endPosition: isWhole ? mediaEnd : editEnd };
+  const pieces =
+    (movie.gapless && gaplessPieces(movie.gapless, scan.endPosition)) ?? onePiece(preSkipOf(codec), mediaEnd);
+  const warning = `The edit list of the MP4 file ${fault}; it was not followed, and all of the sound was read.`;
+  return fault === undefined ? { pieces } : { pieces, warning };
 }
 
+const preSkipOf = ({ codec, extraData }: TrackCodec): number =>
+  codec === 'opus' ? (parseOpusHead(fromHex(extraData))?.preSkip ?? 0) : 0;
+
 /** What the comment says, if it is about as many samples as there are. */
-function gaplessRange(comment: GaplessComment, endPosition: number): PlayedRange | undefined {
+function gaplessPieces(comment: GaplessComment, endPosition: number): readonly Piece[] | undefined {
   const { delaySamples, paddingSamples, recordingSamples } = comment;
   const counted = delaySamples + recordingSamples + paddingSamples;
   const scale = [1, 2].find((factor) => counted * factor === endPosition);
   if (scale === undefined) return undefined;
-  const startPosition = delaySamples * scale;
-  return { startPosition, heardFrom: startPosition, endPosition: startPosition + recordingSamples * scale };
+  return onePiece(delaySamples * scale, (delaySamples + recordingSamples) * scale);
 }

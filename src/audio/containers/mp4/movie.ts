@@ -1,7 +1,7 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u32be } from '../../bytes.ts';
 import { type Box, boxesIn, boxesOf, childrenOf, findBox, readBody } from './boxes.ts';
-import { type Edit, type GaplessComment, parseEdits, parseGaplessComment } from './edits.ts';
+import { type EditList, type GaplessComment, parseEdits, parseGaplessComment } from './edits.ts';
 import type { FragmentDefaults } from './fragments.ts';
 import type { SampleTables } from './sample-table.ts';
 
@@ -13,7 +13,7 @@ export interface Mp4Track {
   /** First entry of `stsd`, with its header. */
   readonly sampleEntry: Uint8Array;
   readonly tables: SampleTables | undefined;
-  readonly edit: Edit | undefined;
+  readonly edits: EditList | undefined;
 }
 
 export interface Movie {
@@ -82,7 +82,7 @@ async function readTrack(reader: BlockReader, trak: Box, movieTimescale: number)
     timescale: timescaleOf(await readBody(reader, mdhd, 32)),
     sampleEntry: entry ? description.subarray(entry.start, entry.end) : new Uint8Array(0),
     tables: await readTables(reader, table),
-    edit: elst ? parseEdits(await readBody(reader, elst, MAX_TAG_BYTES), movieTimescale) : undefined,
+    edits: elst ? parseEdits(await readBody(reader, elst, MAX_TAG_BYTES), movieTimescale) : undefined,
   };
 }
 

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { find, formatFixture, patched } from '../../../../test/helpers/bytes.ts';
 import { indexOf } from '../../../../test/helpers/indexes.ts';
+import { box, EMPTY, u32, withEdits } from '../../../../test/helpers/mp4.ts';
 import { probeAudio } from '../../index.ts';
-import { parseEdits, parseGaplessComment } from './edits.ts';
+import { parseGaplessComment } from './edits.ts';
 
 const ports = audioPorts();
 const front = formatFixture('mp4-aac-16000-mono.m4a');
@@ -13,16 +14,6 @@ const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder
 
 const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
   expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
-
-const u32 = (...values: number[]) => {
-  const bytes = new Uint8Array(4 * values.length);
-  for (const [i, value] of values.entries()) new DataView(bytes.buffer).setUint32(4 * i, value);
-  return bytes;
-};
-const box = (type: string, ...parts: Uint8Array[]) => {
-  const body = concat(...parts);
-  return concat(u32(8 + body.length), new TextEncoder().encode(type), body);
-};
 
 describe('length and start', () => {
   it.each([
@@ -48,7 +39,7 @@ describe('length and start', () => {
 
   it('an empty edit in front is silence', async () => {
     const plain = await indexOf(behind);
-    const file = withEdits(behind, [500, 0xffffffff], [2000, 1024]);
+    const file = withEdits(behind, [500, EMPTY], [2000, 1024]);
     const index = await indexOf(file);
     expect(index.totalSamples).toBe(plain.totalSamples + 22_050);
     const [late, early] = [await readSourceRate(file, index, ports), await readSourceRate(behind, plain, ports)];
@@ -59,29 +50,7 @@ describe('length and start', () => {
   it('an edit may end before the media', async () => {
     expect((await indexOf(withEdits(behind, [1250, 1024]))).totalSamples).toBe(1.25 * 44100);
   });
-
-  it('edits that leave something out are not made, and said', async () => {
-    const index = await indexOf(withEdits(behind, [500, 1024], [500, 60_000]));
-    expect(index.totalSamples).toBe(88_200);
-    expect(index.warning).toMatch(/edits .* leave parts out/);
-  });
 });
-
-/** The file with another edit list: pairs of duration in ms and media time. */
-function withEdits(file: Uint8Array, ...entries: (readonly [number, number])[]): Uint8Array {
-  const at = find(file, 'edts') - 4;
-  const oldBytes = new DataView(file.buffer, file.byteOffset).getUint32(at);
-  const list = box('elst', u32(0, entries.length), ...entries.map(([ms, time]) => u32(ms, time, 0x10000)));
-  const edts = box('edts', list);
-  // Behind the data, so that no offset moves; the boxes around it grow.
-  const out = concat(file.subarray(0, at), edts, file.subarray(at + oldBytes));
-  for (const type of ['moov', 'trak']) {
-    const view = new DataView(out.buffer, out.byteOffset);
-    const place = find(out, type) - 4;
-    view.setUint32(place, view.getUint32(place) + edts.length - oldBytes);
-  }
-  return out;
-}
 
 describe('files that are not quite right', () => {
   it('cut off, with the index in front: what is there is used', async () => {
@@ -175,20 +144,6 @@ describe('hostile counts', () => {
   });
 
   it('boxes inside boxes without end', () => soon(concat(...Array.from({ length: 50_000 }, () => u32(0, 0x6d6f6f76)))));
-});
-
-it('edit lists of both versions', () => {
-  expect(parseEdits(concat(u32(0, 2), u32(500, 0xffffffff, 0x10000), u32(3000, 1024, 0x10000)), 1000)).toEqual({
-    delaySeconds: 0.5,
-    mediaTime: 1024,
-    durationSeconds: 3,
-    tickSeconds: 0.001,
-    hasCuts: false,
-  });
-  expect(parseEdits(concat(u32(0x01000000, 1), u32(0, 3000, 0, 1024, 0x10000)), 1000)).toMatchObject({
-    mediaTime: 1024,
-  });
-  expect(parseEdits(u32(0, 5), 1000)).toBeUndefined();
 });
 
 it("iTunes' comment", () => {

@@ -1,4 +1,5 @@
 import { u16be } from '../../bytes.ts';
+import { effectsOfLayout } from '../../channel-layout.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { findBox } from './boxes.ts';
 import type { SoundEntry } from './sample-entry.ts';
@@ -9,8 +10,17 @@ const IS_BIG_ENDIAN = 2;
 const IS_SIGNED = 4;
 const IS_NOT_INTERLEAVED = 32;
 
+/** How uncompressed samples lie, and which of their channels are left out of the mix; undefined for other codings. */
+export function pcmEntry(sound: SoundEntry): PcmLayout | undefined {
+  const layout = samplesOf(sound);
+  const effects = layout && effectsOfLayout(findBox(sound.boxes, 'chan')?.subarray(4) ?? NO_LAYOUT, layout.channels);
+  return layout && effects && effects.length > 0 ? { ...layout, effects } : layout;
+}
+
+const NO_LAYOUT = new Uint8Array(0);
+
 /** How uncompressed samples lie, for the many names they have; undefined for other codings, and for widths that nobody writes. */
-export function pcmEntry({ type, bits, channels, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
+function samplesOf({ type, bits, channels, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
   const big = (encoding: PcmLayout['encoding'], bytesPerSample: number, isBigEndian = true): PcmLayout | undefined =>
     [1, 2, 3, 4, 8].includes(bytesPerSample) ? { encoding, bytesPerSample, isBigEndian, channels } : undefined;
   const isLittle = () => {

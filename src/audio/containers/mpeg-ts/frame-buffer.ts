@@ -1,6 +1,10 @@
 import type { RawPacket } from '../../packets/packet.ts';
 import { MAX_HEADER_BYTES, soundFrame } from './frames.ts';
 import type { Framing } from './tables.ts';
+import type { Unwrapped, Unwrapper } from './unwrap.ts';
+
+/** A packet, and what its frame said beside. */
+export interface TsSound extends RawPacket, Pick<Unwrapped, 'track' | 'startTrim' | 'endTrim'> {}
 
 /** What a PES packet says of the first frame that begins in it. */
 export interface Mark {
@@ -14,7 +18,10 @@ export class FrameBuffer {
   #end = 0;
   #mark: (Mark & { at: number }) | undefined;
 
-  constructor(private readonly framing: Framing) {}
+  constructor(
+    private readonly framing: Framing,
+    private readonly unwrapper: Unwrapper,
+  ) {}
 
   get bytes(): number {
     return this.#end;
@@ -41,7 +48,7 @@ export class FrameBuffer {
   }
 
   /** Moves all whole frames to `out`. */
-  take(out: RawPacket[]): void {
+  take(out: TsSound[]): void {
     const data = this.#buffer.subarray(0, this.#end);
     let at = 0;
     while (at + MAX_HEADER_BYTES <= data.length) {
@@ -52,10 +59,13 @@ export class FrameBuffer {
       }
       if (at + frame.bytes > data.length) break;
       const mark = this.#mark && at >= this.#mark.at ? this.#mark : undefined;
-      const bytes = data.slice(at, at + frame.bytes);
-      // Only a frame that begins with the PES packet is found by who begins there.
-      const entry = mark?.at === at ? mark.entry : undefined;
-      out.push({ offset: 0, length: bytes.length, bytes, seconds: mark?.seconds, entry });
+      const unwrapped = this.unwrapper.unwrap(data.slice(at, at + frame.bytes));
+      if (unwrapped) {
+        const { bytes, standsAlone, ...sound } = unwrapped;
+        // Only a frame that begins with the PES packet is found by who begins there.
+        const entry = mark?.at === at && standsAlone ? mark.entry : undefined;
+        out.push({ offset: 0, length: bytes.length, bytes, seconds: mark?.seconds, entry, ...sound });
+      }
       if (mark) this.#mark = undefined;
       at += frame.bytes;
     }

@@ -1,16 +1,23 @@
 import { u16be } from '../../bytes.ts';
+import type { TrackCodec } from '../../packets/packet.ts';
 import type { CodecName } from '../../types.ts';
 import { adtsFrameBytesAt, adtsLockAt, parseAdtsHeader } from '../adts/header.ts';
 import { parseHeader } from '../mp3/header.ts';
+import { loasFrameBytes } from './latm.ts';
+import { opusUnit } from './opus.ts';
 import type { Framing } from './tables.ts';
 
 /** What the header of one frame of sound says. */
 export interface SoundFrame {
-  readonly codec: CodecName;
   readonly bytes: number;
-  readonly sampleRateHz: number;
-  readonly channels: number;
+  /** What it is coded with, where the frame itself says so. */
+  readonly track?: TrackCodec;
 }
+
+const frame = (codec: CodecName, bytes: number, sampleRateHz: number, channels: number): SoundFrame => ({
+  bytes,
+  track: { codec, sampleRateHz, channels, extraData: '' },
+});
 
 /** Longest header that `soundFrame` looks at. */
 export const MAX_HEADER_BYTES = 7;
@@ -26,6 +33,12 @@ export function soundFrame(framing: Framing, bytes: Uint8Array, at: number): Sou
     case 'ac3':
     case 'eac3':
       return dolbyFrame(bytes, at);
+    case 'latm': {
+      const length = loasFrameBytes(bytes, at);
+      return length > 0 ? { bytes: length } : undefined;
+    }
+    case 'opus':
+      return opusUnit(bytes, at);
   }
 }
 
@@ -34,14 +47,13 @@ function adtsFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
   const length = adtsFrameBytesAt(bytes, at, adtsLockAt(bytes, at));
   if (length === 0) return undefined;
   const { coreRateHz, channels } = parseAdtsHeader(bytes, at);
-  return { codec: 'aac', bytes: length, sampleRateHz: coreRateHz, channels: channels || 2 };
+  return frame('aac', length, coreRateHz, channels || 2);
 }
 
 function mpegFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
   const header = parseHeader(bytes, at);
   if (!header || header.layer === 1 || header.frameBytes === 0) return undefined;
-  const { sampleRateHz, channels } = header;
-  return { codec: header.layer === 3 ? 'mp3' : 'mp2', bytes: header.frameBytes, sampleRateHz, channels };
+  return frame(header.layer === 3 ? 'mp3' : 'mp2', header.frameBytes, header.sampleRateHz, header.channels);
 }
 
 const AC3_RATES_HZ = [48000, 44100, 32000];
@@ -56,14 +68,12 @@ function dolbyFrame(bytes: Uint8Array, at: number): SoundFrame | undefined {
   if (bytes[at + 5] >> 3 > MAX_AC3_ID) {
     const length = 2 * ((u16be(bytes, at + 2) & 0x7ff) + 1);
     const sampleRateHz = AC3_RATES_HZ[rateCode] ?? (AC3_RATES_HZ[(bytes[at + 4] >> 4) & 3] ?? 0) / 2;
-    return sampleRateHz > 0 && length > MAX_HEADER_BYTES
-      ? { codec: 'eac3', bytes: length, sampleRateHz, channels: 2 }
-      : undefined;
+    return sampleRateHz > 0 && length > MAX_HEADER_BYTES ? frame('eac3', length, sampleRateHz, 2) : undefined;
   }
   const sizeCode = bytes[at + 4] & 63;
   const kbps = AC3_KBPS[sizeCode >> 1];
   const sampleRateHz = AC3_RATES_HZ[rateCode];
   if (kbps === undefined || sampleRateHz === undefined) return undefined;
   const words = Math.floor((kbps * 96_000) / sampleRateHz) + (rateCode === 1 ? sizeCode & 1 : 0);
-  return { codec: 'ac3', bytes: 2 * words, sampleRateHz, channels: 2 };
+  return frame('ac3', 2 * words, sampleRateHz, 2);
 }

@@ -1,13 +1,15 @@
+import type { BlockReader } from '../../block-reader.ts';
 import type { Container } from '../../container.ts';
-import type { PacketIndex, RawPacket, TrackCodec } from '../../packets/packet.ts';
+import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
+import { onePiece } from '../../packets/pieces.ts';
 import { probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import { MAX_GAP_SECONDS } from '../../packets/scan.ts';
-import { fail, ok } from '../../result.ts';
-import { soundFrame } from './frames.ts';
+import { type AudioResult, fail, ok } from '../../result.ts';
 import { firstTime, type TsWalk, walkStream } from './stream.ts';
 import { readProgram } from './tables.ts';
 import { findLayout } from './ts-packets.ts';
+import { unwrapperOf } from './unwrap.ts';
 
 export interface MpegTsIndex extends PacketIndex {
   readonly format: 'mpeg-ts';
@@ -17,7 +19,7 @@ export interface MpegTsIndex extends PacketIndex {
 const WHERE = 'The MPEG transport stream';
 const HEAD_BYTES = 1 << 14;
 
-/** MPEG transport streams with AAC (ADTS), MPEG audio, AC-3 or E-AC-3; of a video its sound. */
+/** MPEG transport streams with AAC (ADTS or LATM), MPEG audio, AC-3, E-AC-3 or Opus; of a video its sound. */
 export const mpegTs: Container<MpegTsIndex> = {
   format: 'mpeg-ts',
   hasMagic: true,
@@ -40,20 +42,10 @@ export const mpegTs: Container<MpegTsIndex> = {
     }
     const { seconds, scrambled } = await firstTime(reader, stride, firstByte, new Set(streams.map(({ pid }) => pid)));
     if (scrambled.has(stream.pid)) return fail('unsupported', `${WHERE} is encrypted, so it cannot be read.`);
-    const walk: TsWalk = { stride, pid: stream.pid, framing: stream.framing };
-    let first: RawPacket | undefined;
-    for await (const run of walkStream(reader, walk, firstByte)) {
-      first = run.packets[0];
-      break;
-    }
-    const frame = first?.bytes && soundFrame(walk.framing, first.bytes, 0);
-    if (!frame) return fail('no_samples', `${WHERE} has no samples in it.`);
-    const track: TrackCodec = {
-      codec: frame.codec,
-      sampleRateHz: frame.sampleRateHz,
-      channels: frame.channels,
-      extraData: '',
-    };
+    const walk: TsWalk = { stride, pid: stream.pid, framing: stream.framing, channels: stream.channels ?? 0 };
+    const start = await readStart(reader, walk, firstByte);
+    if (!start.ok) return start;
+    const { track, startTrim } = start.value;
     const probed = await probeTrack(reader, decoders, {
       where: WHERE,
       track,
@@ -61,7 +53,7 @@ export const mpegTs: Container<MpegTsIndex> = {
       played(scan, rateHz) {
         const late = (scan.firstSeconds ?? 0) - seconds;
         const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * rateHz) : 0;
-        return { startPosition: 0 - lead, heardFrom: 0, endPosition: scan.endPosition };
+        return { pieces: onePiece(startTrim, scan.endPosition - scan.endPadding, lead) };
       },
     });
     return probed.ok ? ok({ format: 'mpeg-ts', ...probed.value, walk }) : probed;
@@ -70,3 +62,25 @@ export const mpegTs: Container<MpegTsIndex> = {
   readMono: (reader, index, decoders, startSample) =>
     readPackets(reader, index, decoders, startSample, (entry) => walkStream(reader, index.walk, entry)),
 };
+
+/** What the sound is coded with, and how much of its beginning is not to be heard. */
+async function readStart(
+  reader: BlockReader,
+  walk: TsWalk,
+  firstByte: number,
+): Promise<AudioResult<{ readonly track: TrackCodec; readonly startTrim: number }>> {
+  const unwrapper = unwrapperOf(walk.framing, walk.channels);
+  let track: TrackCodec | undefined;
+  let startTrim = 0;
+  search: for await (const { packets } of walkStream(reader, walk, firstByte, unwrapper)) {
+    for (const packet of packets) {
+      track ??= packet.track;
+      if (!packet.startTrim) break search;
+      startTrim += packet.startTrim;
+    }
+  }
+  if (track) return ok({ track, startTrim });
+  return unwrapper.foreign === undefined
+    ? fail('no_samples', `${WHERE} has no samples in it.`)
+    : fail('unsupported', `${WHERE} holds audio in ${unwrapper.foreign}, which is not supported.`);
+}

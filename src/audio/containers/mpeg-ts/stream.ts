@@ -1,13 +1,21 @@
 import type { BlockReader } from '../../block-reader.ts';
-import type { PacketWalk, RawPacket } from '../../packets/packet.ts';
-import { FrameBuffer } from './frame-buffer.ts';
+import { OPUS_RATE_HZ } from '../../packets/opus.ts';
+import type { PacketRun } from '../../packets/packet.ts';
+import { FrameBuffer, type TsSound } from './frame-buffer.ts';
 import type { Framing } from './tables.ts';
 import { type TsPacket, tsPackets } from './ts-packets.ts';
+import { unwrapperOf } from './unwrap.ts';
 
 export interface TsWalk {
   readonly stride: number;
   readonly pid: number;
   readonly framing: Framing;
+  /** Of Opus; else 0. */
+  readonly channels: number;
+}
+
+interface TsRun extends PacketRun {
+  readonly packets: readonly TsSound[];
 }
 
 const PTS_HZ = 90_000;
@@ -33,17 +41,29 @@ export function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
   return { bytes, seconds: (high + low) / PTS_HZ };
 }
 
-/** The frames of one stream from the packet at `from` on, which should begin a PES packet. */
-export async function* walkStream(reader: BlockReader, walk: TsWalk, from: number): PacketWalk {
-  const buffer = new FrameBuffer(walk.framing);
+/**
+ * The frames of one stream from the packet at `from` on, which should begin a PES packet. Ends at once where the first of them are not understood:
+ * `unwrapper` then knows why.
+ */
+export async function* walkStream(
+  reader: BlockReader,
+  walk: TsWalk,
+  from: number,
+  unwrapper = unwrapperOf(walk.framing, walk.channels),
+): AsyncGenerator<TsRun> {
+  const buffer = new FrameBuffer(walk.framing, unwrapper);
+  let hasSound = false;
   let counter: number | undefined;
   let lastSeconds = 0;
   let wraps = 0;
   for await (const batch of tsPackets(reader, walk.stride, from)) {
-    const packets: RawPacket[] = [];
+    const packets: TsSound[] = [];
     for (const packet of batch) {
       if (packet.pid !== walk.pid || packet.isScrambled || packet.counter === counter) continue;
-      if (counter !== undefined && packet.counter !== ((counter + 1) & 15)) buffer.lose();
+      if (counter !== undefined && packet.counter !== ((counter + 1) & 15)) {
+        buffer.take(packets);
+        buffer.lose();
+      }
       counter = packet.counter;
       let { payload } = packet;
       if (packet.isStart) {
@@ -62,12 +82,19 @@ export async function* walkStream(reader: BlockReader, walk: TsWalk, from: numbe
       buffer.append(payload);
       if (buffer.bytes >= ENOUGH_BYTES) buffer.take(packets);
     }
-    if (packets.length > 0) yield { packets };
+    hasSound ||= packets.length > 0;
+    if (!hasSound && unwrapper.foreign !== undefined) return;
+    if (packets.length > 0) yield runOf(packets);
   }
-  const last: RawPacket[] = [];
+  const last: TsSound[] = [];
   buffer.take(last);
-  if (last.length > 0) yield { packets: last };
+  if (last.length > 0) yield runOf(last);
 }
+
+const runOf = (packets: readonly TsSound[]): TsRun => ({
+  packets,
+  paddingSeconds: (packets.at(-1)?.endTrim ?? 0) / OPUS_RATE_HZ,
+});
 
 /** Earliest time of all streams among the first packets: where players begin. */
 export async function firstTime(

@@ -1,14 +1,17 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { ascii, u16be } from '../../bytes.ts';
+import { ascii, hasAscii, u16be } from '../../bytes.ts';
+import { MAX_OPUS_CHANNELS } from './opus.ts';
 import { tsPackets } from './ts-packets.ts';
 
 /** How the sound of one stream is framed. */
-export type Framing = 'adts' | 'mpeg' | 'ac3' | 'eac3';
+export type Framing = 'adts' | 'latm' | 'mpeg' | 'ac3' | 'eac3' | 'opus';
 
 export interface TsStream {
   readonly pid: number;
   /** Undefined for video, subtitles and others. */
   readonly framing?: Framing;
+  /** Of Opus. */
+  readonly channels?: number;
   /** Name of a sound coding that is not decoded. */
   readonly foreign?: string;
 }
@@ -91,14 +94,14 @@ function streamsOf(section: Uint8Array): TsStream[] {
   return streams;
 }
 
-type Coding = Pick<TsStream, 'framing' | 'foreign'>;
+type Coding = Pick<TsStream, 'framing' | 'channels' | 'foreign'>;
 
 /** Sound by its stream type (ISO/IEC 13818-1 table 2-34; ATSC A/52 annex A; ETSI TS 101 154). */
 const TYPES: Readonly<Record<number, Coding>> = {
   3: { framing: 'mpeg' },
   4: { framing: 'mpeg' },
   15: { framing: 'adts' },
-  17: { foreign: 'AAC (LATM)' },
+  17: { framing: 'latm' },
   128: { foreign: 'uncompressed samples (LPCM)' },
   129: { framing: 'ac3' },
   130: { foreign: 'DTS' },
@@ -113,7 +116,6 @@ const PRIVATE_DATA = 6;
 const REGISTERED: Readonly<Record<string, Coding>> = {
   'AC-3': { framing: 'ac3' },
   EAC3: { framing: 'eac3' },
-  Opus: { foreign: 'Opus in a transport stream' },
   DTS1: { foreign: 'DTS' },
   DTS2: { foreign: 'DTS' },
   DTS3: { foreign: 'DTS' },
@@ -123,16 +125,34 @@ const DESCRIBED: Readonly<Record<number, Coding>> = {
   106: { framing: 'ac3' },
   122: { framing: 'eac3' },
   123: { foreign: 'DTS' },
-  124: { foreign: 'AAC (LATM)' },
+  124: { framing: 'latm' },
 };
 const REGISTRATION = 5;
+const EXTENSION = 127;
+const OPUS_EXTENSION = 128;
 
 function codingOf(type: number, descriptors: Uint8Array): Coding {
   if (type !== PRIVATE_DATA) return TYPES[type] ?? {};
-  for (let at = 0; at + 2 <= descriptors.length; at += 2 + descriptors[at + 1]) {
-    const tag = descriptors[at];
-    const coding = tag === REGISTRATION ? REGISTERED[ascii(descriptors, at + 2, at + 6)] : DESCRIBED[tag];
+  for (const { tag, body } of descriptorsOf(descriptors)) {
+    if (tag === REGISTRATION && hasAscii(body, 0, 'Opus')) return opusOf(descriptors);
+    const coding = tag === REGISTRATION ? REGISTERED[ascii(body, 0, 4)] : DESCRIBED[tag];
     if (coding) return coding;
   }
   return {};
+}
+
+function* descriptorsOf(bytes: Uint8Array): Generator<{ readonly tag: number; readonly body: Uint8Array }> {
+  for (let at = 0; at + 2 <= bytes.length; at += 2 + bytes[at + 1]) {
+    yield { tag: bytes[at], body: bytes.subarray(at + 2, at + 2 + bytes[at + 1]) };
+  }
+}
+
+/** Opus by the number of channels of its descriptor; the other codes are two languages in one stream, and layouts of their own. */
+function opusOf(descriptors: Uint8Array): Coding {
+  for (const { tag, body } of descriptorsOf(descriptors)) {
+    if (tag !== EXTENSION || body[0] !== OPUS_EXTENSION || body.length < 2) continue;
+    const isUsual = body[1] >= 1 && body[1] <= MAX_OPUS_CHANNELS;
+    return isUsual ? { framing: 'opus', channels: body[1] } : { foreign: 'Opus with an unusual order of channels' };
+  }
+  return { framing: 'opus', channels: 2 };
 }

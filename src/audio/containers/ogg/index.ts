@@ -3,7 +3,8 @@ import { fromHex, hasAscii } from '../../bytes.ts';
 import { type Container, type IndexBase, MAX_SCAN_SECONDS } from '../../container.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex } from '../../packets/packet.ts';
-import { type PlayedRange, probeTrack } from '../../packets/probe-track.ts';
+import { onePiece } from '../../packets/pieces.ts';
+import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
@@ -115,10 +116,10 @@ async function probeLink(
 }
 
 /** The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2). */
-function playedRange({ codec }: OggStream, scan: Scan): PlayedRange {
+function playedRange({ codec }: OggStream, scan: Scan): Played {
   const preSkip = codec.codec === 'opus' ? (parseOpusHead(fromHex(codec.extraData))?.preSkip ?? 0) : 0;
   const delay = codec.codec === 'vorbis' && scan.runs > 1 ? Math.max(0, scan.startPadding) : preSkip;
   // One page alone: what it has too much is at its end.
   const padding = scan.runs > 1 ? Math.max(0, scan.endPadding) : Math.max(0, scan.startPadding);
-  return { startPosition: delay, heardFrom: delay, endPosition: scan.endPosition - padding };
+  return { pieces: onePiece(delay, scan.endPosition - padding) };
 }

@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u16le, u32le, u64le } from '../../bytes.ts';
+import { effectsOfMask } from '../../channel-layout.ts';
 import { shapeFault } from '../../limits.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
@@ -85,6 +86,7 @@ export async function readWavHeader(reader: BlockReader, startByte: number): Pro
 function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
   if (bytes.length < 14) return fail('corrupt', 'The header of the WAV file is cut short.');
   let tag = u16le(bytes, 0);
+  let channelMask = 0;
   const channels = u16le(bytes, 2);
   const sampleRateHz = u32le(bytes, 4);
   const blockAlign = u16le(bytes, 12);
@@ -95,6 +97,7 @@ function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
     for (const byte of bytes.subarray(26, 40)) tail += byte.toString(16).padStart(2, '0');
     if (!GUID_TAILS.includes(tail)) return fail('unsupported', 'The WAV file holds a coding that is not supported.');
     tag = u16le(bytes, 24);
+    channelMask = u32le(bytes, 20);
   }
   const shape = shapeFault('WAV', sampleRateHz, channels);
   if (shape) return shape;
@@ -109,8 +112,11 @@ function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
       : fail('unsupported', `WAV files that hold ${name} ${fault} are not supported.`);
   }
   const bytesPerSample = blockAlign > 0 && blockAlign % channels === 0 ? blockAlign / channels : Math.ceil(bits / 8);
-  const pcm = (encoding: PcmLayout['encoding']) =>
-    ok({ kind: 'pcm', sampleRateHz, pcm: { encoding, channels, bytesPerSample } } as const);
+  const effects = effectsOfMask(channelMask, channels);
+  const pcm = (encoding: PcmLayout['encoding']) => {
+    const layout = { encoding, channels, bytesPerSample, ...(effects.length > 0 ? { effects } : {}) };
+    return ok({ kind: 'pcm', sampleRateHz, pcm: layout } as const);
+  };
   const bitError = () => fail('unsupported', `WAV files with ${bits} bits a sample in this coding are not supported.`);
   switch (tag) {
     case 1:

@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { hasAscii } from '../../bytes.ts';
+import type { EffectsChannels } from '../../channel-layout.ts';
 import type { Container, IndexBase } from '../../container.ts';
 import { fixedBlocks } from '../../fixed-blocks.ts';
 import { decodeFrames } from '../../frame-stream.ts';
@@ -15,6 +16,7 @@ interface WavPcmIndex extends IndexBase {
   readonly codec: 'pcm';
   readonly encoding: PcmEncoding;
   readonly bytesPerSample: number;
+  readonly effects?: EffectsChannels;
   readonly dataOffset: number;
 }
 

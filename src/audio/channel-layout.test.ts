@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, random, readSourceRate } from '../../test/helpers/audio.ts';
+import { formatFixture, patched } from '../../test/helpers/bytes.ts';
+import { indexOf } from '../../test/helpers/indexes.ts';
+import { wavFile } from '../../test/helpers/wav.ts';
+import { effectsOfLayout, effectsOfMask, MAX_LAYOUT_BYTES } from './channel-layout.ts';
+
+const words = (...values: number[]) => {
+  const bytes = new Uint8Array(4 * values.length);
+  for (const [i, value] of values.entries()) new DataView(bytes.buffer).setUint32(4 * i, value);
+  return bytes;
+};
+const tagged = (tag: number, channels: number) => words((tag << 16) | channels, 0, 0);
+const described = (...labels: number[]) =>
+  concat(words(0, 0, labels.length), ...labels.map((label) => words(label, 0, 0, 0, 0)));
+
+describe('masks of WAV', () => {
+  it.each([
+    ['5.1', 0x3f, 6, [3]],
+    ['5.1 with side channels', 0x60f, 6, [3]],
+    ['7.1', 0x63f, 8, [3]],
+    ['2.1', 0xb, 3, [2]],
+    ['4.1 without a centre', 0x3b, 5, [2]],
+    ['6.0', 0x707, 6, []],
+    ['more channels than names', 0xf, 6, [3]],
+    ['fewer channels than names', 0xf, 3, []],
+    ['no names', 0, 6, []],
+    ['two channels are never touched', 0xc, 2, []],
+    ['nor is one', 0x8, 1, []],
+  ])('%s', (_name, mask, channels, expected) => expect(effectsOfMask(mask, channels)).toEqual(expected));
+});
+
+describe('layouts of Core Audio', () => {
+  it.each([
+    ['L R C LFE Ls Rs', tagged(121, 6), 6, [3]],
+    ['L R Ls Rs C LFE', tagged(122, 6), 6, [5]],
+    ['C Lc Rc L R Ls Rs LFE', tagged(127, 8), 8, [7]],
+    ['a tag for another number of channels', tagged(121, 6), 8, []],
+    ['an unknown tag', tagged(999, 6), 6, []],
+    ['a bitmap', words(0x10000, 0x3f, 0), 6, [3]],
+    ['descriptions', described(1, 2, 4, 5, 6, 3), 6, [2]],
+    ['descriptions, two of effects', described(1, 2, 4, 37), 4, [2, 3]],
+    ['nothing but effects: the mean of all', described(4, 37, 4), 3, []],
+    ['stereo', described(1, 4), 2, []],
+    ['cut short', described(1, 2, 4).subarray(0, 60), 3, []],
+    ['nothing', new Uint8Array(0), 6, []],
+  ])('%s', (_name, bytes, channels, expected) => expect(effectsOfLayout(bytes, channels)).toEqual(expected));
+
+  it('whatever the bytes: fewer numbers than channels, all of them channels', () => {
+    const next = random(5);
+    for (let round = 0; round < 5000; round++) {
+      const bytes = Uint8Array.from({ length: Math.floor(next() * MAX_LAYOUT_BYTES) }, () =>
+        next() < 0.8 ? Math.floor(next() * 5) : Math.floor(next() * 256),
+      );
+      const channels = 1 + Math.floor(next() * 64);
+      const effects = effectsOfLayout(bytes, channels);
+      expect(effects.length).toBeLessThan(channels);
+      expect(effects.every((channel) => channel >= 0 && channel < channels)).toBe(true);
+    }
+  });
+});
+
+describe('the mix', () => {
+  const ports = audioPorts();
+  const samplesOf = async (file: Uint8Array) => readSourceRate(file, await indexOf(file), ports);
+  const FRAME = [800, -400, 1600, 30000, 200, -1200];
+  const surround = (mask: number) => {
+    const data = Int16Array.from({ length: 600 }, (_, i) => FRAME[i % 6]);
+    const header = { sampleRateHz: 8000, channels: 6, tag: 1, bits: 16, isExtensible: true };
+    const file = wavFile(header, new Uint8Array(data.buffer));
+    file[40] = mask;
+    return file;
+  };
+
+  it('leaves low-frequency effects out where the header names them, and only there', async () => {
+    const all = FRAME.reduce((sum, value) => sum + value, 0);
+    const mean = Math.fround(all / 32768 / 6);
+    const withoutEffects = Math.fround((all - 30000) / 32768 / 5);
+    expect(new Set(await samplesOf(surround(0x3f)))).toEqual(new Set([withoutEffects]));
+    expect(new Set(await samplesOf(surround(0)))).toEqual(new Set([mean]));
+  });
+
+  it('follows the layout of AIFF, Core Audio and QuickTime', async () => {
+    for (const [name, type] of [
+      ['aiff-s32-8000-6ch.aiff', 'CHAN'],
+      ['caf-s16le-8000-6ch.caf', 'chan'],
+      ['mov-s16le-8000-6ch.mov', 'chan'],
+    ]) {
+      const file = formatFixture(name);
+      const pcm = JSON.stringify(await indexOf(file));
+      expect({ name, has: /"effects":\[3\]/.test(pcm) }).toEqual({ name, has: true });
+      const unnamed = JSON.stringify(await indexOf(patched(file, type, 'free')));
+      expect({ name, has: /effects/.test(unnamed) }).toEqual({ name, has: false });
+    }
+  });
+});
