@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { BANDS, raiseFloor, subtractMean } from './features.ts';
+import { random } from '../../test/helpers/audio.ts';
+import { BANDS, normalisedTail, raiseFloor, subtractMean } from './features.ts';
 
 /** Frames of one level each, the first band a nat above. */
 const framesOf = (levels: readonly number[]) =>
@@ -36,4 +37,14 @@ it('takes the mean of each band away', () => {
 it('lets empty features be', () => {
   raiseFloor(new Float32Array(0), 10);
   subtractMean(new Float32Array(0));
+});
+
+it.each([10, 2.3, undefined])('makes the last frames as if all had been made, floor %s', (depthNats) => {
+  const next = random(4);
+  const feats = Float32Array.from({ length: 150 * BANDS }, () => 20 * next() - 15);
+  const whole = feats.slice();
+  if (depthNats !== undefined) raiseFloor(whole, depthNats);
+  subtractMean(whole);
+  expect(normalisedTail(feats, 110, depthNats)).toEqual(whole.slice(110 * BANDS));
+  expect(normalisedTail(feats, 0, depthNats)).toEqual(whole);
 });

@@ -1,4 +1,4 @@
-import { BANDS, raiseFloor, subtractMean } from '../diarization/features.ts';
+import { BANDS, normalisedTail, subtractMean } from '../diarization/features.ts';
 import { normalise } from '../diarization/vectors.ts';
 import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
 import { Ring } from './ring.ts';
@@ -98,11 +98,8 @@ export class Ear {
   /** Features [from, end) with the floor and the mean of the last ten seconds. */
   #normalised(from: number): Float32Array {
     const start = Math.max(this.#feats.start, Math.min(from, this.#feats.end - LIVE.normalisationFrames));
-    const feats = this.#feats.view(start, this.#feats.end).slice();
-    const { featureFloorNats } = this.engine.embedding.info;
-    if (featureFloorNats !== undefined) raiseFloor(feats, featureFloorNats);
-    subtractMean(feats);
-    return feats.subarray((from - start) * BANDS);
+    const feats = this.#feats.view(start, this.#feats.end);
+    return normalisedTail(feats, from - start, this.engine.embedding.info.featureFloorNats);
   }
 
   /**

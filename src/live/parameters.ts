@@ -12,8 +12,8 @@ export interface LiveTiming {
   readonly maxPendingSamples: number;
 }
 
-/** Looking every half second, a moment is told a quarter of a second after the look-ahead on average; slower streams look less often. */
-const FAST_HOP_SAMPLES = 8000;
+/** A moment is told half a hop after the look-ahead on average; slower streams look less often. */
+const FAST_HOP_SAMPLES = 9600;
 const SLOW_HOP_SAMPLES = 16_000;
 const SLOW_FROM_MS = 1750;
 /** At so low a latency nobody is held back any more. */
@@ -52,7 +52,7 @@ export const LIVE = {
   minBlockShare: 0.8,
   /** Context of the embedder before and after the stretch whose frames are kept; embedder-v1 looks 22 frames to either side. */
   trunkLeadFrames: 24,
-  trunkLagFrames: 20,
+  trunkLagFrames: 10,
   /** The features' mean and floor are taken over so much of the past. */
   normalisationFrames: 1000,
 

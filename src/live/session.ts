@@ -34,7 +34,7 @@ export interface SessionState {
   readonly corrections: CorrectionsState | undefined;
 }
 
-/** Rolling windows: every half second or second the segmentation looks at the last seconds, and the look's local speakers are found again. */
+/** Rolling windows: every 0.6 s or second the segmentation looks at the last seconds, and the look's local speakers are found again. */
 export class RollingSession implements LiveSession {
   readonly #timing: ReturnType<typeof timingOf>;
   readonly #ear: Ear;
