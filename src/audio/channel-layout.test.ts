@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, random, readSourceRate } from '../../test/helpers/audio.ts';
-import { formatFixture, patched } from '../../test/helpers/bytes.ts';
+import { find, formatFixture, patched } from '../../test/helpers/bytes.ts';
 import { indexOf } from '../../test/helpers/indexes.ts';
+import { block, cluster, element, matroskaHeader } from '../../test/helpers/matroska.ts';
 import { wavFile } from '../../test/helpers/wav.ts';
-import { effectsOfLayout, effectsOfMask, MAX_LAYOUT_BYTES } from './channel-layout.ts';
+import { effectsOfLayout, effectsOfMask, effectsOfPositions, MAX_LAYOUT_BYTES } from './channel-layout.ts';
 
 const words = (...values: number[]) => {
   const bytes = new Uint8Array(4 * values.length);
@@ -60,6 +61,23 @@ describe('layouts of Core Audio', () => {
   });
 });
 
+describe('positions of MP4', () => {
+  const short = (...bytes: number[]) => Uint8Array.of(0, 0, 0, 0, ...bytes);
+  const long = (...bytes: number[]) => Uint8Array.of(1, 0, 0, 0, ...bytes);
+  it.each([
+    ['L R C LFE Ls Rs', short(1, 0, 0, 1, 2, 3, 4, 5), 6, [3]],
+    ['one written out, two of effects', short(1, 0, 126, 3, 3, 3, 3, 0, 26), 4, [1, 3]],
+    ['version 1', long(0x10, 6, 0, 6, 0, 1, 2, 4, 5, 3), 6, [5]],
+    ['version 1 with another number of channels', long(0x10, 6, 0, 5, 0, 1, 2, 4, 3), 6, []],
+    ['a layout by its number', short(1, 6, 0, 0, 0, 0, 0, 0, 0, 3), 6, []],
+    ['objects', short(2, 3, 3, 3, 3, 3, 3), 6, []],
+    ['nothing but effects: the mean of all', short(1, 0, 3, 3, 3), 3, []],
+    ['stereo', short(1, 0, 0, 3), 2, []],
+    ['cut short', short(1, 0, 0, 1), 6, []],
+    ['nothing', new Uint8Array(0), 6, []],
+  ])('%s', (_name, bytes, channels, expected) => expect(effectsOfPositions(bytes, channels)).toEqual(expected));
+});
+
 describe('the mix', () => {
   const ports = audioPorts();
   const samplesOf = async (file: Uint8Array) => readSourceRate(file, await indexOf(file), ports);
@@ -78,6 +96,32 @@ describe('the mix', () => {
     const withoutEffects = Math.fround((all - 30000) / 32768 / 5);
     expect(new Set(await samplesOf(surround(0x3f)))).toEqual(new Set([withoutEffects]));
     expect(new Set(await samplesOf(surround(0)))).toEqual(new Set([mean]));
+  });
+
+  it('follows the positions of MP4', async () => {
+    const file = patched(formatFixture('mov-s16le-8000-6ch.mov'), 'chan', 'chnl');
+    file.set([0, 0, 0, 0, 1, 0, 0, 1, 2, 4, 5, 3], find(file, 'chnl') + 4);
+    expect(await indexOf(file)).toMatchObject({ track: { pcm: { effects: [5] } } });
+  });
+
+  it('follows the mask of WAV inside Matroska', async () => {
+    const format = new DataView(new ArrayBuffer(40));
+    for (const [at, value] of [
+      [0, 0xfffe],
+      [2, 6],
+      [4, 8000],
+      [14, 16],
+      [20, 0x3f],
+      [24, 1],
+    ]) {
+      format.setUint16(at, value, true);
+    }
+    const extra = element(0x63a2, new Uint8Array(format.buffer));
+    const data = new Uint8Array(Int16Array.from({ length: 600 }, (_, i) => FRAME[i % 6]).buffer);
+    const file = concat(matroskaHeader({ codecId: 'A_MS/ACM', extra }), cluster(0, block(0, data)));
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ channels: 6, totalSamples: 100, track: { pcm: { effects: [3] } } });
+    expect((await samplesOf(file))[0]).toBe(Math.fround((800 - 400 + 1600 + 200 - 1200) / 32768 / 5));
   });
 
   it('follows the layout of AIFF, Core Audio and QuickTime', async () => {

@@ -55,5 +55,26 @@ export function effectsOfLayout(bytes: Uint8Array, channels: number): EffectsCha
   return found.length < channels ? found : NONE;
 }
 
+const HAS_CHANNELS = 1;
+/** Positions of loudspeakers (ISO/IEC 23091-3): the two of low frequencies, and one that is written out in three more bytes. */
+const EFFECTS_POSITIONS = [3, 26];
+const EXPLICIT_POSITION = 126;
+
+/** By the body of the box `chnl` of MP4 (ISO/IEC 14496-12 §12.2.4), where it lists the channels. */
+export function effectsOfPositions(body: Uint8Array, channels: number): EffectsChannels {
+  const isLong = body[0] === 1;
+  const structure = isLong ? body[4] >> 4 : body[4];
+  let at = isLong ? 6 : 5;
+  // A layout by its number is not followed: writers disagree about the order of its channels.
+  const isListed = structure & HAS_CHANNELS && body[at++] === 0;
+  if (channels <= 2 || !isListed || (isLong && body[at++] !== channels)) return NONE;
+  const found: number[] = [];
+  for (let channel = 0; channel < channels && at < body.length; channel++) {
+    if (EFFECTS_POSITIONS.includes(body[at])) found.push(channel);
+    at += body[at] === EXPLICIT_POSITION ? 4 : 1;
+  }
+  return found.length < channels ? found : NONE;
+}
+
 /** Bytes of a layout with as many descriptions as there may be channels. */
 export const MAX_LAYOUT_BYTES = HEAD_BYTES + 64 * DESCRIPTION_BYTES;

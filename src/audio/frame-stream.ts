@@ -59,6 +59,8 @@ export interface FrameScan {
   readonly skippedBytes: number;
   readonly isTruncated: boolean;
   readonly minFrameBytes: number;
+  /** Behind the last frame. */
+  readonly framesEnd: number;
   readonly seek: SeekTable;
 }
 
@@ -74,17 +76,19 @@ export async function scanFrames(
   let skippedBytes = 0;
   let isTruncated = false;
   let minFrameBytes = Number.POSITIVE_INFINITY;
+  let framesEnd = range.startByte;
   for await (const run of walkFrames(reader, syntax, range.startByte, range.endByte)) {
     for (let i = 0; i < run.offsets.length; i++) {
       seek.add(run.offsets[i], frames * frameSamples);
       if (run.lengths[i] < minFrameBytes) minFrameBytes = run.lengths[i];
+      framesEnd = run.offsets[i] + run.lengths[i];
       frames++;
     }
     skippedBytes += run.skippedBytes;
     isTruncated = run.isTruncated;
     if (frames * frameSamples > MAX_SCAN_SECONDS * sampleRateHz) break;
   }
-  return { frames, skippedBytes, isTruncated, minFrameBytes, seek: seek.build() };
+  return { frames, skippedBytes, isTruncated, minFrameBytes, framesEnd, seek: seek.build() };
 }
 
 /** The frames that `scanFrames` counted. */
@@ -106,16 +110,22 @@ export function scannedFrames(
   };
 }
 
-/** What was not quite right with a stream of frames, in sentences; undefined when nothing was. */
+/**
+ * What was not quite right with a stream of frames, in sentences; undefined when nothing was.
+ *
+ * @param more another sentence about it
+ */
 export function scanWarning(
   name: string,
   scan: { readonly isTruncated: boolean; readonly skippedBytes: number },
+  more?: string,
 ): string | undefined {
   const warnings = [
     ...(scan.isTruncated ? [`The ${name} file ends before it should; the part that is there was used.`] : []),
     ...(scan.skippedBytes > 0
       ? [`${scan.skippedBytes} bytes inside the ${name} file are damaged and were left out.`]
       : []),
+    ...(more === undefined ? [] : [more]),
   ];
   return warnings.length > 0 ? warnings.join(' ') : undefined;
 }

@@ -62,6 +62,7 @@ export interface PartReader {
  * then per subsegment u32 index, f32 × dimension; then the levels. The frames section is `probabilities` as it is.
  */
 const MAGIC = 0x54504352;
+/** Whoever stores parts of running jobs raises the version of what is stored along with it. */
 const VERSION = 3;
 const PREFIX_BYTES = 20;
 const SPEAKER_BYTES = 16;

@@ -6,7 +6,7 @@ import { JobGone, keepLease } from './lease.ts';
 import type { Message } from './messages.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
-import { planJob, RetryStep } from './plan.ts';
+import { hasPlan, planAnew, planJob, RetryStep } from './plan.ts';
 import type { JobPorts } from './ports.ts';
 import { runShard } from './run-shard.ts';
 
@@ -35,6 +35,10 @@ export async function handleMessage(
     const job = await ports.store.find(message.jobId);
     if (!job) {
       await ports.store.settle(outboxId(message));
+      return DONE;
+    }
+    if (message.step !== 'plan' && job.status === 'running' && !(await hasPlan(ports, job.id))) {
+      await keepLease(ports, job.id, outboxId(message), () => planAnew(ports, job, attempt));
       return DONE;
     }
     switch (message.step) {

@@ -1,9 +1,15 @@
 /** R2 keys of a job. Everything below `work/` belongs to unfinished jobs only. */
 export const WORK_PREFIX = 'work/';
 export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
-export const planKey = (jobId: string) => `${workPrefix(jobId)}plan.json`;
+/**
+ * Raised with every change of what the steps of a job leave for one another: the plan with the index of its recording, the parts. What another
+ * version left is not looked at: the job is planned anew.
+ */
+export const WORK_VERSION = 2;
+export const planKey = (jobId: string) => `${workPrefix(jobId)}plan-v${WORK_VERSION}.json`;
 export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
-export const partKey = (jobId: string, shard: number) => `${workPrefix(jobId)}part-${String(shard).padStart(5, '0')}`;
+export const partKey = (jobId: string, shard: number) =>
+  `${workPrefix(jobId)}part-v${WORK_VERSION}-${String(shard).padStart(5, '0')}`;
 /** Speakers' probabilities of a long recording, between their making and the writing of the output. */
 export const tracksKey = (jobId: string, block: number) =>
   `${workPrefix(jobId)}tracks-${String(block).padStart(5, '0')}`;

@@ -48,11 +48,29 @@ export class RetryStep extends Error {
  * @throws RetryStep on a passing fault of the network
  */
 export async function planJob(ports: JobPorts, job: JobRecord, attempt: number): Promise<void> {
-  const message = { step: 'plan', jobId: job.id } as const;
   if (job.status !== 'created' && job.status !== 'pending') {
-    await ports.store.settle(outboxId(message));
+    await ports.store.settle(outboxId({ step: 'plan', jobId: job.id }));
     return;
   }
+  await makePlan(ports, job, attempt, 'start');
+}
+
+/**
+ * In place of a step of a running job that was planned by another version of the service: plans it anew and begins all its parts again.
+ * Harmless when several steps do so at once.
+ *
+ * @param attempt 1 for the first delivery of the step's message
+ * @throws RetryStep on a passing fault of the network
+ */
+export async function planAnew(ports: JobPorts, job: JobRecord, attempt: number): Promise<void> {
+  ports.log('info', 'job_planned_anew', { jobId: job.id });
+  await makePlan(ports, job, attempt, 'restart');
+}
+
+/** Whether the job has a plan of this version. */
+export const hasPlan = (ports: JobPorts, jobId: string): Promise<boolean> => ports.objects.exists(planKey(jobId));
+
+async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin: 'start' | 'restart'): Promise<void> {
   const limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
   const source = await findSource(ports, job, limits);
   if (!source.ok) {
@@ -73,12 +91,13 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
     return;
   }
   const totalSamples = outputSampleCount(index);
-  const plan: JobPlan = { version: 1, source: source.value, index, totalSamples, shards: cutShards(totalSamples) };
+  const plan: JobPlan = { source: source.value, index, totalSamples, shards: cutShards(totalSamples) };
   await ports.objects.put(planKey(job.id), new TextEncoder().encode(JSON.stringify(plan)));
   const shardCount = plan.shards.length;
   // The counter exists before the first part can be counted.
   await ports.progress.begin(job.id, shardCount);
-  const started = await ports.store.start(job.id, { shardCount, durationSeconds: index.durationSeconds }, ports.now());
+  const { durationSeconds } = index;
+  const started = await ports.store[begin](job.id, { shardCount, durationSeconds }, ports.now());
   if (!started) {
     await dropIfEnded(ports, job.id);
     return;
@@ -86,7 +105,7 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
   ports.log('info', 'job_planned', {
     jobId: job.id,
     shards: shardCount,
-    durationSeconds: index.durationSeconds,
+    durationSeconds,
     format: index.format,
     sourceBytes: source.value.sizeBytes,
   });

@@ -71,6 +71,8 @@ export interface JobStore {
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
   /** created → running, with one `shard` message each. False when the job is terminal or gone. */
   start(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
+  /** The same for a job that runs already, by the plan of another version: its messages go. False when it runs no more. */
+  restart(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
   /** Writes the `assemble` message while the job runs; harmless when it is there already. */
   requestAssemble(jobId: string, now: number): Promise<boolean>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
@@ -188,7 +190,6 @@ export type Log = (level: 'info' | 'warn' | 'error', event: string, fields?: Rec
 
 /** What the plan step found out and the later steps need; stored as JSON beside the parts. */
 export interface JobPlan {
-  readonly version: 1;
   readonly source: SourceRef;
   readonly index: AudioIndex;
   readonly totalSamples: number;

@@ -1,7 +1,7 @@
 import { readSamples } from '../audio/index.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
 import { partKey } from './keys.ts';
-import { createPulse } from './lease.ts';
+import { createPulse, JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
 import { readPlan } from './plan.ts';
@@ -45,7 +45,7 @@ async function analyse(
   pulse: () => Promise<void>,
 ): Promise<Uint8Array> {
   const range = plan.shards[shard];
-  if (!range) throw new Error(`job ${job.id} has no shard ${shard}`);
+  if (!range) throw new JobGone(job.id);
   const engine: Engine = await ports.engine();
   const clock = new StageClock(ports.now, pulse);
   const endSample = Math.min(range.endSample + OVERRUN_SAMPLES, plan.totalSamples);

@@ -1,10 +1,11 @@
+import { WORK_VERSION } from '../jobs/keys.ts';
 import type { ProgressPort } from '../jobs/ports.ts';
 
 /** The methods of the job-progress object that may be called from outside. */
 export interface ProgressRpc {
   begin(jobId: string, shardCount: number): Promise<void>;
   report(shard: number, fraction: number): Promise<void>;
-  partDone(jobId: string, shard: number): Promise<void>;
+  partDone(jobId: string, shard: number, workVersion: number): Promise<void>;
   fraction(): Promise<number>;
 }
 
@@ -14,7 +15,7 @@ export function createProgress(namespace: DurableObjectNamespace): ProgressPort 
   return {
     begin: (jobId, shardCount) => of(jobId).begin(jobId, shardCount),
     report: (jobId, shard, fraction) => of(jobId).report(shard, fraction),
-    partDone: (jobId, shard) => of(jobId).partDone(jobId, shard),
+    partDone: (jobId, shard) => of(jobId).partDone(jobId, shard, WORK_VERSION),
     fraction: (jobId) => of(jobId).fraction(),
   };
 }

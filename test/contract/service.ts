@@ -85,6 +85,7 @@ export async function startContractService(vars: Record<string, string> = {}) {
     signingKey: service.signingKey,
     run,
     main,
+    runScheduled: service.runScheduled,
     newKey,
     call,
     /** What the Worker has logged so far. */

@@ -1,4 +1,5 @@
 import { fromHex, u32be } from '../bytes.ts';
+import { ADTS_HEADER_BYTES, adtsFrameBytesAt, adtsLockAt, parseAdtsHeader } from '../containers/adts/header.ts';
 import { MAX_HEADER_BYTES, parseFrameHeader } from '../containers/flac/frame-header.ts';
 import { parseStreamInfo } from '../containers/flac/stream-info.ts';
 import { parseHeader } from '../containers/mp3/header.ts';
@@ -41,6 +42,8 @@ export function packetCounter(track: TrackCodec, packetSamples: number, isStart:
       return from(7, (head) => Math.min(alacFrameSamples(head) ?? packetSamples, packetSamples));
     case 'eac3':
       return from(6, (head) => eac3FrameSamples(head));
+    case 'aac':
+      return track.extraData === '' ? adtsCounter(track.sampleRateHz, packetSamples) : from(0, () => packetSamples);
     case 'pcm': {
       const frameBytes = (track.pcm?.bytesPerSample ?? 1) * track.channels;
       return from(0, (_, length) => Math.floor(length / frameBytes));
@@ -48,6 +51,31 @@ export function packetCounter(track: TrackCodec, packetSamples: number, isStart:
     default:
       return from(0, () => packetSamples);
   }
+}
+
+/**
+ * Frames with ADTS headers, whose rate may change: one lasts 1024 samples at the rate of its core, whatever the decoder makes of it. Where that
+ * is no whole number of samples at the rate of the first frame, the rest goes over to the next, and only where none is left a reader may begin.
+ */
+function adtsCounter(coreRateHz: number, packetSamples: number): PacketCounter {
+  let rateHz = coreRateHz;
+  /** In parts of `rateHz`. */
+  let rest = 0;
+  return {
+    headBytes: ADTS_HEADER_BYTES,
+    get canRestart() {
+      return rest === 0;
+    },
+    count(head) {
+      const isFrame = adtsFrameBytesAt(head, 0, adtsLockAt(head, 0)) > 0;
+      const found = isFrame ? parseAdtsHeader(head, 0).coreRateHz : rateHz;
+      if (found !== rateHz) rest = 0;
+      rateHz = found;
+      const parts = packetSamples * coreRateHz + rest;
+      rest = parts % rateHz;
+      return (parts - rest) / rateHz;
+    },
+  };
 }
 
 /** Samples come out where two blocks overlap, so the first packet gives none, and a jump must know the block in front. */

@@ -24,6 +24,8 @@ export interface Scan {
   /** Position behind the last packet. */
   readonly endPosition: number;
   readonly packets: number;
+  /** Of these, the ones without a sample. */
+  readonly emptyPackets: number;
   readonly runs: number;
   /** Time of the first packet by the container. */
   readonly firstSeconds: number | undefined;
@@ -48,6 +50,7 @@ export async function scanPackets(
   const clock = new Clock(rateHz);
   const seek = new SeekTableBuilder(SEEK_SECONDS * rateHz);
   let packets = 0;
+  let emptyPackets = 0;
   let runs = 0;
   let firstSeconds: number | undefined;
   let startPadding = 0;
@@ -73,6 +76,7 @@ export async function scanPackets(
       }
       if (entry !== undefined && canRestart && clock.isAhead) seek.add(entry, clock.position);
       clock.position += count;
+      if (count === 0) emptyPackets++;
       packets++;
     }
     if (run.endSeconds !== undefined) endPadding = Math.round(clock.position - clock.shift - run.endSeconds * rateHz);
@@ -82,6 +86,7 @@ export async function scanPackets(
   return {
     endPosition: clock.position,
     packets,
+    emptyPackets,
     runs,
     firstSeconds,
     startPadding,

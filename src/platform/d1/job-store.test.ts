@@ -61,6 +61,20 @@ describe('job store', () => {
     expect(await store.findOwned('somebody-else', id)).toBeUndefined();
   });
 
+  it('starts a running job again by another plan, and no other', async () => {
+    const id = await runningJob(3);
+    await store.requestAssemble(id, NOW + 2);
+    expect(await store.restart(id, { shardCount: 2, durationSeconds: 50 }, NOW + 3)).toBe(true);
+    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`]);
+    expect(await rowOf('SELECT shard_count, duration_seconds FROM jobs WHERE id = ?', id)).toEqual({
+      shard_count: 2,
+      duration_seconds: 50,
+    });
+    await store.cancel(id, { code: 'canceled', message: '' }, NOW + 4);
+    expect(await store.restart(id, { shardCount: 1, durationSeconds: 5 }, NOW + 5)).toBe(false);
+    expect(await outboxIds(id)).toEqual([]);
+  });
+
   it('makes one job of many racing calls with one idempotency key, and refuses another body', async () => {
     const calls = Array.from({ length: 20 }, (_, call) =>
       store.create({

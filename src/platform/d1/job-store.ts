@@ -5,6 +5,7 @@ import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob, type Ou
 import { signingVersions } from '../../jobs/webhook-signature.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
 import { listJobs } from './job-list.ts';
+import { restartJob, startJob } from './job-starts.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
 import {
   deleteJobOutbox,
@@ -29,22 +30,8 @@ export function createJobStore(db: D1Database): JobStore {
       return job?.accountId === accountId ? job : undefined;
     },
 
-    async start(jobId, plan, now) {
-      const shards = Array.from({ length: plan.shardCount }, (_, shard) =>
-        insertOutboxWhileRunning(db, { step: 'shard', jobId, shard }, now, now + LEASE_MS),
-      );
-      const [updated] = await db.batch([
-        db
-          .prepare(
-            `UPDATE jobs SET status = 'running', shard_count = ?2, duration_seconds = ?3, updated_at = ?4
-             WHERE id = ?1 AND status IN ('created', 'pending')`,
-          )
-          .bind(jobId, plan.shardCount, plan.durationSeconds, now),
-        ...shards,
-        db.prepare('DELETE FROM outbox WHERE id = ?1').bind(`${jobId}/plan`),
-      ]);
-      return updated!.meta.changes === 1;
-    },
+    start: (jobId, plan, now) => startJob(db, jobId, plan, now),
+    restart: (jobId, plan, now) => restartJob(db, jobId, plan, now),
 
     async requestAssemble(jobId, now) {
       const result = await insertOutboxWhileRunning(db, { step: 'assemble', jobId }, now, now + LEASE_MS).run();

@@ -101,6 +101,16 @@ describe('damage', () => {
   });
 });
 
+it('frames of another sample rate behind the others are left out, with a warning', async () => {
+  const other = formatFixture('adts-aac-44100-stereo.aac');
+  const { totalSamples, durationSeconds } = await indexOf(mono);
+  expect(await indexOf(concat(mono, other))).toMatchObject({
+    totalSamples,
+    warning: `The AAC file goes on at another sample rate or in another coding after ${durationSeconds.toFixed(1)} s; that part was left out.`,
+  });
+  expect((await indexOf(concat(mono, new Uint8Array(100_000)))).warning).toBeUndefined();
+});
+
 describe('what is refused', () => {
   it('several blocks in a frame, and frames that hold nothing known', async () => {
     const frames = framesOf(mono);

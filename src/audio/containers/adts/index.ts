@@ -5,7 +5,7 @@ import { fail, ok } from '../../result.ts';
 import type { SeekTable } from '../../seek-table.ts';
 import { tailTagsStart } from '../../tags.ts';
 import type { CodecSpec, DecoderPort } from '../../types.ts';
-import { findMpegSync, SYNC_BYTES } from '../mp3/sync.ts';
+import { findMpegSync, goesOnWarning, SYNC_BYTES } from '../mp3/sync.ts';
 import { adtsLockAt, adtsSyntax, BLOCK_SAMPLES, parseAdtsHeader } from './header.ts';
 
 export interface AdtsIndex extends IndexBase {
@@ -50,7 +50,13 @@ export const adts: Container<AdtsIndex> = {
     const scan = await scanFrames(reader, adtsSyntax(lock), range, sound);
     const totalSamples = scan.frames * frameSamples;
     if (totalSamples === 0) return fail('no_samples', 'The AAC file has no samples in it.');
-    const warning = scanWarning('AAC', scan);
+    const rest = await goesOnWarning(
+      'AAC',
+      reader,
+      { startByte: scan.framesEnd, endByte },
+      totalSamples / sampleRateHz,
+    );
+    const warning = scanWarning('AAC', scan, rest);
     return ok({
       format: 'adts',
       codec: 'aac',

@@ -1,4 +1,5 @@
 import { hasAscii, toHex, u16le, u32le } from '../../bytes.ts';
+import { effectsOfMask } from '../../channel-layout.ts';
 import { aacConfig, aacTrack } from '../../packets/aac.ts';
 import { alacTrack } from '../../packets/alac.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
@@ -89,13 +90,20 @@ function pcmLayout({ codecId, bitDepth, channels }: MatroskaTrack): PcmLayout | 
   return { encoding: bitDepth === 8 ? 'unsigned' : 'signed', bytesPerSample, isBigEndian, channels };
 }
 
+/** WAVE_FORMAT_EXTENSIBLE: a mask of the channels, and the coding behind it. */
+const EXTENSIBLE = 0xfffe;
+const EXTENSIBLE_BYTES = 40;
+
 /** Sound as in WAV: the private data is a WAVEFORMATEX. */
 function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
   const format = track.codecPrivate;
   if (format.length < 16) return fail('corrupt', 'The Matroska file has a damaged header of its audio track.');
-  const [tag, channels, sampleRateHz, bits] = [u16le(format, 0), u16le(format, 2), u32le(format, 4), u16le(format, 14)];
+  const [channels, sampleRateHz, bits] = [u16le(format, 2), u32le(format, 4), u16le(format, 14)];
+  const isExtensible = u16le(format, 0) === EXTENSIBLE && format.length >= EXTENSIBLE_BYTES;
+  const tag = u16le(format, isExtensible ? 24 : 0);
+  const effects = isExtensible ? effectsOfMask(u32le(format, 20), channels) : [];
   const pcm = (encoding: PcmLayout['encoding']): AudioResult<TrackCodec> => {
-    const layout = { encoding, bytesPerSample: bits / 8, channels };
+    const layout = { encoding, bytesPerSample: bits / 8, channels, ...(effects.length > 0 ? { effects } : {}) };
     return ok({ codec: 'pcm', sampleRateHz, channels, extraData: '', pcm: layout });
   };
   if (tag === 1 && bits === 8) return pcm('unsigned');

@@ -7,7 +7,7 @@ import { tailTagsStart } from '../../tags.ts';
 import type { DecoderPort } from '../../types.ts';
 import { mpegSyntax, sideInfoBytes } from './header.ts';
 import { playedRange, readInfoTag } from './info-tag.ts';
-import { findMpegSync, type MpegFamily, SYNC_BYTES } from './sync.ts';
+import { findMpegSync, goesOnWarning, type MpegFamily, SYNC_BYTES } from './sync.ts';
 
 export interface Mp3Index extends IndexBase {
   readonly format: 'mp3';
@@ -75,7 +75,9 @@ export async function probeMpeg(
   const totalSamples = endSample - skipSamples;
   if (totalSamples <= 0) return fail('no_samples', `The ${name} file has no samples in it.`);
   const isTruncated = scan.isTruncated || (tag?.frames !== undefined && tag.frames > scan.frames + 1);
-  const warning = scanWarning(name, { isTruncated, skippedBytes: scan.skippedBytes });
+  const rest = { startByte: scan.framesEnd, endByte };
+  const goesOn = await goesOnWarning(name, reader, rest, totalSamples / header.sampleRateHz);
+  const warning = scanWarning(name, { isTruncated, skippedBytes: scan.skippedBytes }, goesOn);
   const dataBytesMin = scan.minFrameBytes - 6 - sideInfoBytes({ ...header, channels: 2 });
   return ok({
     format: 'mp3',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, random, readSourceRate } from '../../../../test/helpers/audio.ts';
+import { formatFixture } from '../../../../test/helpers/indexes.ts';
 import {
   apeTag,
   id3v1,
@@ -102,6 +103,15 @@ describe('length', () => {
     const tag = infoFrame({ frames: 50, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
     const index = await indexOf(tag, mp3Frames(50), mp3Frames(50));
     expect(index.totalSamples).toBe(100 * 1152 - 1105);
+  });
+
+  it('ends where the sample rate changes, with a warning', async () => {
+    const index = await indexOf(mp3Frames(50), formatFixture('mp3-8000-mono.mp3'));
+    expect(index).toMatchObject({
+      totalSamples: 50 * 1152,
+      warning: 'The MP3 file goes on at another sample rate or in another coding after 1.3 s; that part was left out.',
+    });
+    expect((await indexOf(mp3Frames(50), noise(90_000))).warning).toBeUndefined();
   });
 
   it('is exact for a day, in a short index', async () => {

@@ -1,3 +1,4 @@
+import type { BlockReader } from '../../block-reader.ts';
 import { hasAscii } from '../../bytes.ts';
 import { adtsFrameBytesAt, adtsLockAt } from '../adts/header.ts';
 import { type MpegHeader, parseHeader } from './header.ts';
@@ -36,6 +37,19 @@ export function findMpegSync(head: Uint8Array, isWhole: boolean): MpegSync | und
     if (isChain(head, at, isWhole, (p) => adtsFrameBytesAt(head, p, lock))) return { family: 'adts', at };
   }
   return undefined;
+}
+
+/** What to say where sound goes on behind the last frame of a stream: all of its frames have one rate, others are not read. */
+export async function goesOnWarning(
+  name: string,
+  reader: BlockReader,
+  rest: { readonly startByte: number; readonly endByte: number },
+  seconds: number,
+): Promise<string | undefined> {
+  const wanted = Math.min(SYNC_BYTES, rest.endByte - rest.startByte);
+  const view = await reader.peek(rest.startByte, wanted);
+  if (!findMpegSync(view.subarray(0, wanted), false)) return undefined;
+  return `The ${name} file goes on at another sample rate or in another coding after ${seconds.toFixed(1)} s; that part was left out.`;
 }
 
 function isChain(head: Uint8Array, at: number, isWhole: boolean, lengthAt: (at: number) => number): boolean {

@@ -11,8 +11,11 @@ import {
 import { formatFixture } from '../../../../test/helpers/bytes.ts';
 import { indexAs } from '../../../../test/helpers/indexes.ts';
 import { type EditEntry, EMPTY, editList, u32, withEdits } from '../../../../test/helpers/mp4.ts';
+import { BlockReader } from '../../block-reader.ts';
 import { outputSampleCount, probeAudio } from '../../index.ts';
+import type { PacketWalk } from '../../packets/packet.ts';
 import { samplesOf } from '../../packets/pieces.ts';
+import { scanPackets } from '../../packets/scan.ts';
 import { type EditList, parseEdits, playEdits } from './edits.ts';
 
 const ports = audioPorts();
@@ -174,7 +177,7 @@ describe('a list that cannot be followed is said to be so, and everything is rea
   it('to and fro more often than is worth the work', () => {
     // A decoder can be opened at the start alone: each jump there and back decodes the hour in between.
     const seek = { deltas: [0, 0] };
-    const media = { timescale: 1000, rateHz: 8000, endPosition: 3600 * 8000, seek };
+    const media = { timescale: 1000, rateHz: 8000, endPosition: 3600 * 8000, seek, emptyPackets: 0 };
     const entry = (mediaTime: number) => ({ mediaTime, duration: 10 });
     const list = (times: number[]): EditList & { kind: 'edits' } => {
       return { kind: 'edits', movieTimescale: 1000, edits: times.map(entry) };
@@ -184,6 +187,25 @@ describe('a list that cannot be followed is said to be so, and everything is rea
       fault: 'jumps to and fro too often',
     });
   });
+});
+
+it('several pieces are not played where there are very many empty packets: each piece might pass them all', async () => {
+  async function* walk(): PacketWalk {
+    const empty = { offset: 0, length: 0, bytes: new Uint8Array(0) };
+    yield { packets: Array.from({ length: 20_000 }, () => empty) };
+    yield { packets: Array.from({ length: 100 }, () => ({ offset: 0, length: 1, bytes: Uint8Array.of(0) })) };
+  }
+  const counter = { headBytes: 1, canRestart: true, count: (_: Uint8Array, length: number) => 480 * length };
+  const scan = await scanPackets(new BlockReader(memorySource(new Uint8Array(1))), walk(), counter, 48_000);
+  expect(scan).toMatchObject({ packets: 20_100, emptyPackets: 20_000, endPosition: 48_000 });
+  const { seek, emptyPackets, endPosition } = scan;
+  const media = { timescale: 48_000, rateHz: 48_000, endPosition, seek, emptyPackets };
+  const list = (...times: number[]): EditList & { kind: 'edits' } => {
+    return { kind: 'edits', movieTimescale: 1000, edits: times.map((mediaTime) => ({ mediaTime, duration: 100 })) };
+  };
+  expect(playEdits(list(0, 20_000), media)).toEqual({ fault: 'is made for damaged sound' });
+  expect(playEdits(list(0, 20_000), { ...media, emptyPackets: 100 })).toHaveLength(2);
+  expect(playEdits(list(20_000), media)).toHaveLength(1);
 });
 
 describe('lists', () => {
@@ -217,7 +239,8 @@ describe('lists', () => {
       const timescale = Math.floor(next() * 90_000);
       const list = parseEdits(bytes, timescale);
       if (list?.kind !== 'edits') continue;
-      const media = { timescale: 48_000, rateHz: 48_000, endPosition: 1_000_000, seek: { deltas: [0, 0] } };
+      const seek = { deltas: [0, 0] };
+      const media = { timescale: 48_000, rateHz: 48_000, endPosition: 1_000_000, seek, emptyPackets: 0 };
       const played = playEdits(list, media);
       if ('fault' in played) continue;
       expect(played.every(({ samples }) => Number.isSafeInteger(samples) && samples > 0)).toBe(true);

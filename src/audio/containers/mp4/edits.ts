@@ -57,10 +57,14 @@ export interface EditedMedia {
   /** Position behind the last sample that is no padding. */
   readonly endPosition: number;
   readonly seek: SeekTable;
+  /** Packets that decode to nothing. */
+  readonly emptyPackets: number;
 }
 
 /** Decoded beside what is heard, which may be little: what the jumps of a list may cost. */
 const MAX_UNHEARD_SECONDS = 3600;
+/** Each piece may pass all packets without a sample, which cost time and are not seen in its length. Writers leave none. */
+const MAX_EMPTY_PACKETS = 10_000;
 
 /** What a list plays; or why it cannot be followed. */
 export function playEdits(
@@ -88,6 +92,7 @@ export function playEdits(
     pieces.push({ position, samples: heard }, { samples: isRest ? 0 : samples - heard });
   }
   const played = joined(pieces);
+  if (played.length > 1 && media.emptyPackets > MAX_EMPTY_PACKETS) return { fault: 'is made for damaged sound' };
   const bound = samplesOf(played) + MAX_UNHEARD_SECONDS * rateHz;
   return unheardOf(played, media.seek, rateHz) > bound ? { fault: 'jumps to and fro too often' } : played;
 }

@@ -14,6 +14,7 @@ import { type GaplessComment, playEdits } from './edits.ts';
 import { type FragmentWalk, walkFragments } from './fragments.ts';
 import { type Movie, type Mp4Track, readMovie } from './movie.ts';
 import { codecOfEntry } from './sample-entry.ts';
+import { SampleMarks } from './sample-marks.ts';
 import { type SampleWalk, walkSamples } from './sample-table.ts';
 
 /** How the packets of the track are found: by tables, or fragment by fragment. */
@@ -63,9 +64,9 @@ export const mp4: Container<Mp4Index> = {
     readPackets(reader, index, decoders, startSample, (entry) => walkTrack(reader, index.walk, entry)),
 };
 
-function walkTrack(reader: BlockReader, walk: TrackWalk, entry: number): PacketWalk {
+function walkTrack(reader: BlockReader, walk: TrackWalk, entry: number, found?: SampleMarks): PacketWalk {
   return walk.kind === 'samples'
-    ? walkSamples(reader, walk.samples, entry)
+    ? walkSamples(reader, walk.samples, entry, found)
     : walkFragments(reader, walk.fragments, entry);
 }
 
@@ -101,15 +102,23 @@ async function probeMovie(
   );
   if (!walk) return fail('corrupt', 'The MP4 file lacks the tables of its audio track.');
   const start = walk.kind === 'fragments' ? walk.firstByte : 0;
+  let found = new SampleMarks();
   const probed = await probeTrack(reader, decoders, {
     where: WHERE,
     track: codec.value,
-    walk: () => walkTrack(reader, walk, start),
+    walk() {
+      found = new SampleMarks();
+      return walkTrack(reader, walk, start, found);
+    },
     played: (scan, rateHz) => playedOf(movie, track, codec.value, scan, rateHz),
     isCut: (scan) => walk.kind === 'samples' && countOf(walk.samples, scan) < walk.samples.tables.sizes.count,
   });
-  return probed.ok ? ok({ format: 'mp4', ...probed.value, walk }) : probed;
+  if (!probed.ok) return probed;
+  return ok({ format: 'mp4', ...probed.value, walk: withMarks(walk, found) });
 }
+
+const withMarks = (walk: TrackWalk, { marks }: SampleMarks): TrackWalk =>
+  walk.kind === 'samples' ? { ...walk, samples: { ...walk.samples, marks } } : walk;
 
 function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: number): TrackWalk | undefined {
   const { tables, timescale, id } = track;
@@ -120,7 +129,7 @@ function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: num
   if (!tables) return undefined;
   // Uncompressed sound has an entry of one constant size for each sample frame; some writers say 1 byte.
   const pcmFrameBytes = tables.sizes.constant > 0 ? frameBytes : 0;
-  return { kind: 'samples', samples: { tables, timescale, pcmFrameBytes } };
+  return { kind: 'samples', samples: { tables, timescale, pcmFrameBytes, marks: [] } };
 }
 
 const countOf = (walk: SampleWalk, scan: Scan): number => (walk.pcmFrameBytes > 0 ? scan.endPosition : scan.packets);
@@ -132,7 +141,8 @@ function playedOf(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, 
   const { edits, timescale } = track;
   let fault = edits?.kind === 'unusable' ? edits.fault : undefined;
   if (edits?.kind === 'edits') {
-    const played = playEdits(edits, { timescale, rateHz, endPosition: mediaEnd, seek: scan.seek });
+    const { seek, emptyPackets } = scan;
+    const played = playEdits(edits, { timescale, rateHz, endPosition: mediaEnd, seek, emptyPackets });
     if (!('fault' in played)) return { pieces: played };
     fault = played.fault;
   }

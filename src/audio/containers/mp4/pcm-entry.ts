@@ -1,5 +1,5 @@
 import { u16be } from '../../bytes.ts';
-import { effectsOfLayout } from '../../channel-layout.ts';
+import { effectsOfLayout, effectsOfPositions } from '../../channel-layout.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { findBox } from './boxes.ts';
 import type { SoundEntry } from './sample-entry.ts';
@@ -13,8 +13,12 @@ const IS_NOT_INTERLEAVED = 32;
 /** How uncompressed samples lie, and which of their channels are left out of the mix; undefined for other codings. */
 export function pcmEntry(sound: SoundEntry): PcmLayout | undefined {
   const layout = samplesOf(sound);
-  const effects = layout && effectsOfLayout(findBox(sound.boxes, 'chan')?.subarray(4) ?? NO_LAYOUT, layout.channels);
-  return layout && effects && effects.length > 0 ? { ...layout, effects } : layout;
+  if (!layout) return undefined;
+  const [chan, chnl] = [findBox(sound.boxes, 'chan'), findBox(sound.boxes, 'chnl')];
+  const effects = chan
+    ? effectsOfLayout(chan.subarray(4), layout.channels)
+    : effectsOfPositions(chnl ?? NO_LAYOUT, layout.channels);
+  return effects.length > 0 ? { ...layout, effects } : layout;
 }
 
 const NO_LAYOUT = new Uint8Array(0);

@@ -1,6 +1,7 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { u16be, u32be } from '../../bytes.ts';
 import type { PacketWalk, RawPacket } from '../../packets/packet.ts';
+import { markBefore, type SampleMark, type SampleMarks } from './sample-marks.ts';
 
 interface Table {
   readonly offset: number;
@@ -19,6 +20,8 @@ export interface SampleTables {
 const BATCH = 4096;
 /** Packets of one run. */
 const MAX_RUN = 1024;
+/** Entries in a row of the table of chunks that stand for no packet; the table is damaged where there are more. */
+const MAX_EMPTY_RUNS = 100;
 /** Sample frames of one packet of uncompressed sound. */
 const PCM_FRAMES = 4096;
 
@@ -27,24 +30,38 @@ export interface SampleWalk {
   readonly timescale: number;
   /** Bytes of one sample frame of uncompressed sound, where each is a packet of its own in the tables; else 0. */
   readonly pcmFrameBytes: number;
+  /** Where a walk may begin. */
+  readonly marks: readonly SampleMark[];
 }
 
 /**
  * The packets of a track from number `from` on, by its tables. Nothing of the tables is kept in memory, so that the length of the recording does
- * not matter. Ends where a packet is not in the file. Times come only with a walk from the first packet.
+ * not matter. Ends where a packet is not in the file.
+ *
+ * @param found collects marks; with it come the times of the packets, which are known from the first on only
  */
-export async function* walkSamples(reader: BlockReader, walk: SampleWalk, from: number): PacketWalk {
+export async function* walkSamples(
+  reader: BlockReader,
+  walk: SampleWalk,
+  from: number,
+  found?: SampleMarks,
+): PacketWalk {
   const { tables, pcmFrameBytes } = walk;
   const chunkOffset = chunkOffsets(reader, tables.chunks);
   const sizeOf = packetSizes(reader, tables.sizes);
-  const times = from === 0 ? new PacketTimes(reader, tables.times, walk.timescale) : undefined;
-  let packet = 0;
-  for await (const { firstChunk, endChunk, perChunk } of chunkRuns(reader, tables)) {
-    const skipped = Math.min(endChunk - firstChunk, Math.max(0, Math.floor((from - packet) / perChunk)));
+  const times = found && from === 0 ? new PacketTimes(reader, tables.times, walk.timescale) : undefined;
+  const [markPacket, markRun, markChunk, markFirst, markOffset] = markBefore(walk.marks, from);
+  let packet = markFirst;
+  for await (const { run, firstChunk, endChunk, perChunk } of chunkRuns(reader, tables, markRun)) {
+    const start = run === markRun ? Math.max(firstChunk, markChunk) : firstChunk;
+    const skipped = Math.min(endChunk - start, Math.max(0, Math.floor((from - packet) / perChunk)));
     packet += skipped * perChunk;
-    for (let chunk = firstChunk + skipped; chunk < endChunk; chunk++) {
-      let offset = await chunkOffset(chunk);
-      const end = Math.min(packet + perChunk, tables.sizes.count);
+    for (let chunk = start + skipped; chunk < endChunk; chunk++) {
+      const first = packet;
+      const end = Math.min(first + perChunk, tables.sizes.count);
+      const isMarked = first === markFirst && markPacket > first;
+      let offset = isMarked ? markOffset : await chunkOffset(chunk);
+      if (isMarked) packet = markPacket;
       let packets: RawPacket[] = [];
       while (packet < end) {
         const frames = pcmFrameBytes > 0 ? Math.min(PCM_FRAMES, end - packet) : 1;
@@ -53,6 +70,7 @@ export async function* walkSamples(reader: BlockReader, walk: SampleWalk, from: 
           if (packets.length > 0) yield { packets };
           return;
         }
+        found?.pass(packet, run, chunk, first, offset);
         const seconds = await times?.pass(frames);
         if (packet >= from) packets.push({ offset, length, entry: packet, seconds });
         packet += frames;
@@ -67,20 +85,22 @@ export async function* walkSamples(reader: BlockReader, walk: SampleWalk, from: 
   }
 }
 
-/** Stretches of chunks (numbers from 0) with equally many packets each. */
-async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables) {
-  let before: { firstChunk: number; perChunk: number } | undefined;
-  for (let i = 0; i <= runs.count; i++) {
-    const view = i < runs.count ? await reader.peek(runs.offset + 12 * i, 12) : undefined;
+/** Stretches of chunks (numbers from 0) with equally many packets each, from entry `from` of their table on. */
+async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables, from: number) {
+  let before: { run: number; firstChunk: number; perChunk: number } | undefined;
+  let empty = 0;
+  for (let run = from; run <= runs.count; run++) {
+    const view = run < runs.count ? await reader.peek(runs.offset + 12 * run, 12) : undefined;
     if (view && view.length < 12) return;
     // Read at once: whoever takes a run uses the reader.
     const firstChunk = view ? u32be(view, 0) - 1 : chunks.count;
     const perChunk = view ? u32be(view, 4) : 0;
-    if (before && before.perChunk > 0) {
-      const endChunk = Math.min(firstChunk, chunks.count);
-      if (endChunk > before.firstChunk) yield { ...before, endChunk };
-    }
-    before = { firstChunk: Math.max(0, firstChunk), perChunk };
+    const endChunk = Math.min(firstChunk, chunks.count);
+    if (before && before.perChunk > 0 && endChunk > before.firstChunk) {
+      empty = 0;
+      yield { ...before, endChunk };
+    } else if (++empty > MAX_EMPTY_RUNS) return;
+    before = { run, firstChunk: Math.max(0, firstChunk), perChunk };
   }
 }
 

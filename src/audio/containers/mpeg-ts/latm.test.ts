@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { audioPorts, concat, memorySource, random, readSourceRate } from '../../../../test/helpers/audio.ts';
+import {
+  audioPorts,
+  concat,
+  memorySource,
+  random,
+  readSourceRate,
+  worstDifference,
+} from '../../../../test/helpers/audio.ts';
 import { formatFixture } from '../../../../test/helpers/bytes.ts';
 import { indexAs } from '../../../../test/helpers/indexes.ts';
 import { probeAudio } from '../../index.ts';
@@ -149,6 +156,31 @@ describe('streams', () => {
     });
     expect(errors.indexOf(Math.min(...errors))).toBe(1);
     expect(errors[1]).toBeLessThan(0.03);
+  });
+
+  it('keep their lengths where the sample rate changes, and parts have the samples of the whole', async () => {
+    const extended = formatFixture('mpegts-latm-heaac-44100-mono.mpegts');
+    const pairs = [
+      [stereo, extended],
+      [extended, stereo],
+    ];
+    for (const pair of pairs) {
+      // Long enough for decoders to be opened anew on the way.
+      const parts = Array.from({ length: 8 }, () => pair).flat();
+      const alone = await Promise.all(pair.map((part) => indexAs('mpeg-ts', part)));
+      const file = concat(...parts);
+      const index = await indexAs('mpeg-ts', file);
+      expect(index.sampleRateHz).toBe(alone[0].sampleRateHz);
+      expect(index.durationSeconds).toBeCloseTo(8 * (alone[0].durationSeconds + alone[1].durationSeconds), 3);
+      expect(index.seek.deltas.length).toBeGreaterThan(2);
+      const whole = await readSourceRate(file, index, ports);
+      expect(whole).toHaveLength(index.totalSamples);
+      const next = random(5);
+      for (let round = 0; round < 5; round++) {
+        const start = Math.floor(next() * index.totalSamples);
+        expect(worstDifference(await readSourceRate(file, index, ports, start), whole.subarray(start))).toBe(0);
+      }
+    }
   });
 
   it('begin at the first frame with a configuration', async () => {

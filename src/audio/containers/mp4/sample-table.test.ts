@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import { concat, memorySource, random } from '../../../../test/helpers/audio.ts';
+import { BlockReader } from '../../block-reader.ts';
+import type { RawPacket } from '../../packets/packet.ts';
+import { SampleMarks } from './sample-marks.ts';
+import { type SampleWalk, walkSamples } from './sample-table.ts';
+
+class CountingReader extends BlockReader {
+  peeks = 0;
+  override peek(offset: number, minLength: number): Promise<Uint8Array> {
+    this.peeks++;
+    return super.peek(offset, minLength);
+  }
+}
+
+interface Tables {
+  /** Number of packets and their duration. */
+  readonly stts: [number, number][];
+  /** First chunk, from 1, and packets in each. */
+  readonly stsc: [number, number][];
+  readonly sizes: number[];
+  readonly chunks: number;
+}
+
+/** Big-endian words. */
+function words(values: readonly number[]): Uint8Array {
+  const bytes = new DataView(new ArrayBuffer(4 * values.length));
+  for (const [i, value] of values.entries()) bytes.setUint32(4 * i, value);
+  return new Uint8Array(bytes.buffer);
+}
+
+/** A file of tables alone: the packets lie somewhere in it. */
+function tablesFile({ stts, stsc, sizes, chunks }: Tables) {
+  const parts = [
+    words(stts.flat()),
+    words(stsc.flatMap(([first, count]) => [first, count, 1])),
+    words(sizes),
+    words(Array.from({ length: chunks }, (_, chunk) => chunk % 1000)),
+  ];
+  const offsets = parts.map((_, i) => parts.slice(0, i).reduce((sum, { length }) => sum + length, 0));
+  const walk: SampleWalk = {
+    tables: {
+      times: { offset: offsets[0], count: stts.length },
+      runs: { offset: offsets[1], count: stsc.length },
+      sizes: { offset: offsets[2], count: sizes.length, constant: 0, fieldBits: 32 },
+      chunks: { offset: offsets[3], count: chunks, isLong: false },
+    },
+    timescale: 1000,
+    pcmFrameBytes: 0,
+    marks: [],
+  };
+  return { bytes: concat(...parts), walk };
+}
+
+/** Walks everything once; then `jump` gives the first packets from one on, and how often the file was asked for something. */
+async function scanned(tables: Tables) {
+  const { bytes, walk } = tablesFile(tables);
+  const found = new SampleMarks();
+  const all: RawPacket[] = [];
+  for await (const { packets } of walkSamples(new BlockReader(memorySource(bytes)), walk, 0, found)) {
+    for (const packet of packets) all.push(packet);
+  }
+  const marked: SampleWalk = { ...walk, marks: JSON.parse(JSON.stringify(found.marks)) };
+  const jump = async (from: number, atLeast = 1) => {
+    const reader = new CountingReader(memorySource(bytes));
+    const packets: RawPacket[] = [];
+    for await (const run of walkSamples(reader, marked, from)) {
+      for (const packet of run.packets) packets.push(packet);
+      if (packets.length >= atLeast) break;
+    }
+    return { packets, peeks: reader.peeks };
+  };
+  return { all, jump, marks: found.marks };
+}
+
+const placeOf = ({ entry, offset, length }: RawPacket) => [entry, offset, length];
+const times = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+describe('a jump costs no more far behind than at the start', () => {
+  it('in a table of as many runs as chunks', async () => {
+    const chunks = 300_000;
+    const { all, jump } = await scanned({
+      stts: [[chunks * 2, 20]],
+      stsc: times(chunks).map((i) => [i + 1, 1 + (i % 2)]),
+      sizes: Array.from({ length: chunks * 1.5 }, (_, i) => i % 7),
+      chunks,
+    });
+    expect(all).toHaveLength(chunks * 1.5);
+    const next = random(3);
+    for (let round = 0; round < 30; round++) {
+      const from = Math.floor(next() * all.length);
+      const { packets, peeks } = await jump(from, 3000);
+      expect(peeks).toBeLessThan(1 << 16);
+      expect(packets.map(placeOf)).toEqual(all.slice(from, from + packets.length).map(placeOf));
+    }
+  });
+
+  it('in one chunk of all packets', async () => {
+    const sizes = Array.from({ length: 400_000 }, (_, i) => i % 3);
+    const { all, jump } = await scanned({ stts: [[sizes.length, 20]], stsc: [[1, sizes.length]], sizes, chunks: 1 });
+    expect(all).toHaveLength(sizes.length);
+    const { packets, peeks } = await jump(390_000);
+    expect(placeOf(packets[0])).toEqual(placeOf(all[390_000]));
+    // Sizes come in batches of 4096.
+    expect(peeks).toBeLessThan(12);
+  });
+
+  it('to the start, where the table of times begins with entries for nothing', async () => {
+    const { all, jump } = await scanned({
+      stts: [...times(50_000).map((): [number, number] => [0, 1]), [10, 20]],
+      stsc: [[1, 10]],
+      sizes: Array<number>(10).fill(5),
+      chunks: 1,
+    });
+    expect(all[9].seconds).toBeCloseTo(0.18);
+    const { packets, peeks } = await jump(0);
+    expect(packets).toHaveLength(10);
+    expect(peeks).toBeLessThan(10);
+  });
+});
+
+describe('entries of the table of chunks that stand for nothing', () => {
+  const withEmpty = (empty: number): Tables => ({
+    stts: [[20, 20]],
+    stsc: [[1, 10], ...times(empty).map((): [number, number] => [2, 0]), [2, 10]],
+    sizes: Array<number>(20).fill(5),
+    chunks: 2,
+  });
+
+  it('are passed over', async () => {
+    const { all, jump } = await scanned(withEmpty(50));
+    expect(all).toHaveLength(20);
+    expect((await jump(15)).packets).toHaveLength(5);
+  });
+
+  it('end the walk where there are very many', async () => {
+    expect((await scanned(withEmpty(200))).all).toHaveLength(10);
+  });
+});
+
+it('few packets need no marks', async () => {
+  const { marks } = await scanned({
+    stts: [[1000, 20]],
+    stsc: [[1, 10]],
+    sizes: Array<number>(1000).fill(3),
+    chunks: 100,
+  });
+  expect(marks).toEqual([]);
+});

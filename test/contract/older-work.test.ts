@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { conversation } from '../helpers/local-process.ts';
+import { type ContractService, startContractService } from './service.ts';
+import { storeJob } from './stored-job.ts';
+
+let service: ContractService;
+/** What a job gives that nobody disturbed. */
+let undisturbed: { id: string; output: unknown };
+beforeAll(async () => {
+  service = await startContractService();
+  const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://talk' } });
+  await service.call('PUT', body.url, { key: null, body: new Uint8Array(readFileSync(conversation)) });
+  const job = await service.call('POST', '/v1/diarize', { body: { url: 'media://talk', exclusive: true } });
+  undisturbed = { id: job.body.jobId, output: await outputOf(job.body.jobId) };
+}, 120_000);
+afterAll(() => service?.stop());
+
+async function outputOf(id: string): Promise<unknown> {
+  for (;;) {
+    const { body } = await service.call('GET', `/v1/jobs/${id}`);
+    if (body.status === 'succeeded') return body.output;
+    if (body.status === 'failed') throw new Error(JSON.stringify(body));
+    await new Promise((wake) => setTimeout(wake, 200));
+  }
+}
+
+/** A running job as an older version left it: another kind of plan and part, another number of shards, and messages under way. */
+async function jobOfOlderVersion(id: string, steps: readonly object[]): Promise<void> {
+  await storeJob(service, { id, status: 'running', url: 'media://talk' });
+  await service.run(
+    'UPDATE jobs SET shard_count = 5, request = (SELECT request FROM jobs WHERE id = ?) WHERE id = ?',
+    undisturbed.id,
+    id,
+  );
+  const index = { format: 'mp4', codec: 'aac', sampleRateHz: 44100, channels: 2, totalSamples: 5, durationSeconds: 1 };
+  const plan = {
+    version: 1,
+    source: {},
+    index,
+    totalSamples: 5,
+    shards: Array(5).fill({ startSample: 0, endSample: 5 }),
+  };
+  await service.bucket.put(`work/${id}/plan.json`, JSON.stringify(plan));
+  for (let shard = 0; shard < 5; shard++) await service.bucket.put(`work/${id}/part-0000${shard}`, 'another layout');
+  for (const step of steps) {
+    const body = { jobId: id, ...step };
+    const key = 'shard' in body ? `${id}/shard/${body.shard}` : `${id}/assemble`;
+    await service.run(
+      `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, 0)`,
+      key,
+      id,
+      JSON.stringify(body),
+    );
+  }
+  await service.runScheduled('@boot');
+}
+
+it.each<[string, object[]]>([
+  ['in the middle of its shards', [2, 3, 4].map((shard) => ({ step: 'shard', shard }))],
+  ['about to be assembled', [{ step: 'assemble' }]],
+])(
+  'a job that an older version left %s is planned anew, and ends as if nothing had been',
+  async (name, steps) => {
+    const id = `older-${name.length}`;
+    await jobOfOlderVersion(id, steps);
+    expect(await outputOf(id)).toEqual(undisturbed.output);
+    expect(service.log()).toContain('job_planned_anew');
+    await expect.poll(async () => (await service.bucket.list({ prefix: `work/${id}/` })).objects).toEqual([]);
+    expect(await service.run('SELECT id FROM outbox WHERE job_id = ?', id)).toEqual([]);
+    const [job] = await service.run('SELECT shard_count, duration_seconds FROM jobs WHERE id = ?', id);
+    expect(job).toMatchObject({ shard_count: 1 });
+    expect(Number(job.duration_seconds)).toBeGreaterThan(30);
+  },
+  120_000,
+);
