@@ -12,8 +12,12 @@ import { Quiet, type QuietState } from './quiet.ts';
 import { Revision } from './revision.ts';
 import { modelsOf, packState } from './snapshot.ts';
 import { Speakers, type SpeakersState } from './speakers.ts';
+import { Told, type ToldState } from './told.ts';
 import { inOrder, Turns, type TurnsState } from './turns.ts';
 import type { LiveEngine, LiveEvent, LiveSession, LiveSettings, TurnEvent } from './types.ts';
+
+/** What was told is remembered for so long before the window too. */
+const FRAMES_BEFORE_WINDOW = 100;
 
 /** A look as it is stored. */
 type LookState = Pick<Look, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
@@ -23,8 +27,7 @@ export interface SessionState {
   readonly settings: LiveSettings;
   readonly looks: number;
   readonly decidedUntil: number;
-  readonly toldFrom: number;
-  readonly told: Uint8Array;
+  readonly told: ToldState;
   readonly kept: number;
   readonly past: readonly LookState[];
   readonly quiet: QuietState;
@@ -41,16 +44,13 @@ export class RollingSession implements LiveSession {
   readonly #speakers: Speakers;
   readonly #turns: Turns;
   readonly #quiet: Quiet;
+  readonly #told = new Told();
   /** Where they were asked for. */
   readonly #corrections: Corrections | undefined;
   readonly #shift: number;
   #looks = 0;
   /** Frames before this one have been told about. */
   #decidedUntil = 0;
-  /** Frame of the first byte of `#told`. */
-  #toldFrom = 0;
-  /** By frame, a bit a label: who was told to talk. */
-  #told: Uint8Array = new Uint8Array(0);
   /** The last looks, the latest first. */
   #past: readonly Look[] = [];
   /** Looks whose voices were kept. */
@@ -101,7 +101,7 @@ export class RollingSession implements LiveSession {
     for (const label of this.#turns.openLabels()) {
       const frame = this.#turns.end(label, Math.min(this.#decidedUntil, lastFrame));
       ends.push(this.#event('end', label, frame));
-      await this.#corrections?.end(label, frame, this.#ear, (at) => this.#wasToldAlone(at, label));
+      await this.#corrections?.end(label, frame, this.#ear, (at) => this.#told.isAlone(at, label));
     }
     events.push(...inOrder(ends));
     if (this.#corrections && (await this.#speakers.reconsider(total / SAMPLE_RATE_HZ, true))) {
@@ -115,8 +115,7 @@ export class RollingSession implements LiveSession {
       settings: this.settings,
       looks: this.#looks,
       decidedUntil: this.#decidedUntil,
-      toldFrom: this.#toldFrom,
-      told: this.#told,
+      told: this.#told.save(),
       kept: this.#kept,
       past: this.#past,
       quiet: this.#quiet.save(),
@@ -130,8 +129,7 @@ export class RollingSession implements LiveSession {
   restore(state: SessionState): void {
     this.#looks = state.looks;
     this.#decidedUntil = state.decidedUntil;
-    this.#toldFrom = state.toldFrom;
-    this.#told = state.told;
+    this.#told.restore(state.told);
     this.#kept = state.kept;
     this.#past = state.past.map(
       (l) => new Look(l.firstFrame, l.frames, l.speakers, l.activations, l.expected, l.active),
@@ -187,7 +185,9 @@ export class RollingSession implements LiveSession {
       locals.push({
         local,
         voice: await this.#voiceOf(seen, local),
-        continuity: continuityOf(seen, local, this.#decidedUntil, this.#speakers.labels, (f, l) => this.#wasTold(f, l)),
+        continuity: continuityOf(seen, local, this.#decidedUntil, this.#speakers.labels, (f, l) =>
+          this.#told.has(f, l),
+        ),
         mayWait: this.#pendingFrames(seen, local) * this.#shift < this.#timing.maxPendingSamples,
       });
     }
@@ -211,7 +211,7 @@ export class RollingSession implements LiveSession {
     const oldest = this.#decidedUntil - Math.round((2 * LIVE.maxPendingSeconds * SAMPLE_RATE_HZ) / this.#shift);
     for (let frame = this.#decidedUntil - 1; frame >= Math.max(0, oldest, seen.firstFrame); frame--) {
       if (!seen.isActive(local, frame)) continue;
-      if (this.#toldCount(frame) >= seen.count(frame)) break;
+      if (this.#told.count(frame) >= seen.count(frame)) break;
       frames++;
     }
     return frames;
@@ -233,7 +233,7 @@ export class RollingSession implements LiveSession {
       if (mapped.length !== 1 || seen.count(frame) !== 1) return mapped.includes(label);
       return revision.labelOf(frame, mapped[0]!) === label;
     };
-    this.#remember(until);
+    this.#told.remember(until, Math.ceil(LIVE.windowSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
     for (let label = 0; label < this.#speakers.labels; label++) {
       const earliest = held.get(label) ?? from;
       const decided = this.#turns.decide(label, from, until, seen.endFrame, (f) => isActive(label, f), earliest);
@@ -241,8 +241,8 @@ export class RollingSession implements LiveSession {
         events.push(this.#event(kind, label, frame));
         told.push({ kind, label, frame });
       }
-      for (let frame = Math.max(earliest, this.#toldFrom); frame < until; frame++) {
-        if (isActive(label, frame) && (frame >= from || this.#turns.isOpen(label))) this.#tell(frame, label);
+      for (let frame = Math.max(earliest, this.#told.from); frame < until; frame++) {
+        if (isActive(label, frame) && (frame >= from || this.#turns.isOpen(label))) this.#told.add(frame, label);
       }
     }
     this.#decidedUntil = until;
@@ -257,9 +257,9 @@ export class RollingSession implements LiveSession {
   ): Promise<void> {
     for (const { kind, label, frame } of told) {
       if (kind === 'start') corrections.start(label, frame);
-      else await corrections.end(label, frame, this.#ear, (at) => this.#wasToldAlone(at, label));
+      else await corrections.end(label, frame, this.#ear, (at) => this.#told.isAlone(at, label));
     }
-    await corrections.cut(this.#decidedUntil, this.#ear, (label, at) => this.#wasToldAlone(at, label));
+    await corrections.cut(this.#decidedUntil, this.#ear, (label, at) => this.#told.isAlone(at, label));
   }
 
   /** The event of what has changed, if anything has. */
@@ -297,35 +297,5 @@ export class RollingSession implements LiveSession {
     const options = { threshold: LIVE.matchConfidence, exclusive: true };
     const { match } = matchSpeakers(logOdds, labels.length, this.settings.voices.length, options)[row]!;
     return match === undefined ? null : this.settings.voices[match]!.label;
-  }
-
-  #wasTold(frame: number, label: number): boolean {
-    return ((this.#told[frame - this.#toldFrom] ?? 0) & (1 << label)) !== 0;
-  }
-
-  #wasToldAlone(frame: number, label: number): boolean {
-    return this.#wasTold(frame, label) && this.#toldCount(frame) === 1;
-  }
-
-  #toldCount(frame: number): number {
-    let bits = this.#told[frame - this.#toldFrom] ?? 0;
-    let count = 0;
-    for (; bits !== 0; bits &= bits - 1) count++;
-    return count;
-  }
-
-  #tell(frame: number, label: number): void {
-    this.#told[frame - this.#toldFrom]! |= 1 << label;
-  }
-
-  /** Makes room for the frames up to `until`, and forgets those that no look will see again. */
-  #remember(until: number): void {
-    const kept = Math.ceil(LIVE.windowSamples / this.#shift) + 100;
-    const from = Math.max(0, until - kept);
-    const next = new Uint8Array(until - from);
-    const overlap = this.#told.subarray(Math.max(0, from - this.#toldFrom));
-    next.set(overlap.subarray(0, next.length), Math.max(0, this.#toldFrom - from));
-    this.#told = next;
-    this.#toldFrom = from;
   }
 }

@@ -138,6 +138,18 @@ def check(model: WholeModel, path: Path) -> float:
     return worst
 
 
+def describe(path: Path, network: Segmentation) -> None:
+    """Prints size, parameters and checksum of what was written."""
+    parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY) and name != "identity_centres")
+    print(f"{path}: {path.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+
+
+def save_weights(network: Segmentation, path: Path) -> None:
+    """Writes the weights without the training-only parts as a float32 state_dict."""
+    torch.save({name: value for name, value in network.state_dict().items() if not name.startswith(TRAINING_ONLY)}, path)
+    print(f"{path}: {path.stat().st_size} bytes")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True, help="checkpoint or state_dict; averaged weights are taken")
@@ -150,13 +162,10 @@ def main() -> None:
     whole = WholeModel(network).eval()
     write(whole, args.out, metadata(args.version))
     difference = check(whole, args.out)
-    parameters = sum(p.numel() for name, p in whole.network.named_parameters() if not name.startswith(TRAINING_ONLY))
-    print(f"{args.out}: {args.out.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(args.out.read_bytes()).hexdigest()}")
+    describe(args.out, whole.network)
     print(f"ONNX against PyTorch: largest difference {difference:.1e} over {len(CHECK_SHAPES)} shapes")
     if args.weights:
-        kept = {name: value for name, value in network.state_dict().items() if not name.startswith(TRAINING_ONLY)}
-        torch.save(kept, args.weights)
-        print(f"{args.weights}: {args.weights.stat().st_size} bytes")
+        save_weights(network, args.weights)
 
 
 if __name__ == "__main__":

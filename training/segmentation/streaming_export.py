@@ -6,7 +6,6 @@ padding is in training, and layers that look ahead give so many frames less at t
 """
 
 import argparse
-import hashlib
 import itertools
 import json
 from pathlib import Path
@@ -18,9 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .export import OPSET, FrontEnd, metadata
+from .export import OPSET, FrontEnd, describe, metadata, save_weights
 from .frontend import BANDS, FEATURE_SCALE, FRAME_SAMPLES, HOP_SAMPLES, POWER_FLOOR, RATE_HZ, SILENT_POWER, mel_power, running_features
-from .model import GRU_UNITS, HEADS, SKIP, TRAINING_ONLY, WIDTH, load_weights
+from .model import GRU_UNITS, HEADS, SKIP, WIDTH, load_weights
 from .streaming_model import KEPT_TAPS, LEFT_TAPS, LIFE_SECONDS, RIGHT_TAPS, CausalAttentionBlock, StreamingSegmentation
 
 SIDE = 20
@@ -211,11 +210,10 @@ def main() -> None:
     properties |= {"state": json.dumps({name: list(shape) for name, shape in GRAPH.items()}), "life_samples": str(LIFE_SECONDS * RATE_HZ), "first_samples": str(FIRST_SAMPLES), "grid_samples": str(GRID_SAMPLES)}
     write(Step(network).eval(), args.out, properties)
     difference = check(network, args.out)
-    parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY))
-    print(f"{args.out}: {args.out.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(args.out.read_bytes()).hexdigest()}")
+    describe(args.out, network)
     print(f"probabilities, ONNX in chunks against PyTorch at once: largest difference {difference:.1e}")
     if args.weights:
-        torch.save({name: value for name, value in network.state_dict().items() if not name.startswith(TRAINING_ONLY)}, args.weights)
+        save_weights(network, args.weights)
 
 
 if __name__ == "__main__":
