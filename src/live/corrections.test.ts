@@ -100,6 +100,20 @@ it('lets what is too short to tell go with the rest of a label that fell out of 
   ]);
 });
 
+it('covers all of what it joins, also where corrected stretches overlap', async () => {
+  const corrections = new Corrections(SHIFT);
+  const ear = earOf([0, 0, 0, 0]);
+  corrections.start(0, 0);
+  await tell(corrections, ear, [[1, 2, 3]]);
+  await corrections.end(0, 4 * SECOND, ear, always);
+  expect(corrections.revise(speakersOf([0, undefined]))).toEqual([
+    { label: 1, to: 0, from: 2 * SECOND, until: 3 * SECOND },
+  ]);
+  expect(corrections.revise(speakersOf([undefined, undefined, 0]))).toEqual([
+    { label: 0, to: 2, from: 0, until: 4 * SECOND },
+  ]);
+});
+
 it('cuts long turns while they go on, and keeps no more pieces than it may', async () => {
   const corrections = new Corrections(SHIFT);
   const ear = earOf(Array(LIVE.maxPieces * 2 * LIVE.pieceSeconds).fill(0));

@@ -77,8 +77,11 @@ export class Corrections {
       changes.set(label, own);
       const last = own.at(-1);
       // Nothing else of this label lies between two of its pieces.
-      if (last?.to === to) last.until = piece.until;
-      else own.push({ label, to, from: piece.from, until: piece.until });
+      if (last?.to === to) {
+        // Pieces come in the order of their ends, and those that were corrected to a label may overlap.
+        last.from = Math.min(last.from, piece.from);
+        last.until = Math.max(last.until, piece.until);
+      } else own.push({ label, to, from: piece.from, until: piece.until });
       piece.label = to;
     });
     return [...changes.values()]
