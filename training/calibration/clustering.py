@@ -13,6 +13,8 @@ from .vbx import vbx
 LEAST_WEIGHT = 0.01
 MAX_LEVELS = 400
 MAX_TRIES = 50
+MAX_ROUNDS = 6
+GROWTH_EXPONENT = 2
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,12 @@ class Subsegments:
 class Bayesian:
     """Named as in `BayesianParameters` of the TypeScript."""
 
-    subsegment_share: float = 0.25
+    subsegment_share: float = 0.7
     initial_threshold: float = 0.65
-    max_clusters: int = 30
+    max_clusters: int = 100
     statistics_scale: float = 0.5
-    speaker_regularisation: float = 1.5
-    regularisation_per_second: float = 0.02
+    speaker_regularisation: float = 2.0
+    plain_seconds_per_speaker: float = 30.0
     max_regularisation: float = 8.0
     max_evidence_seconds: float = 1800.0
     min_prior_share: float = 0.02
@@ -176,14 +178,20 @@ def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, para
     sums = [seconds[m].sum() for m in members]
     largest = [members[k] for k in sorted(range(len(members)), key=lambda k: (-sums[k], k))[: parameters.max_clusters]]
     initial = (embeddings @ centroids_of(embeddings, weights, largest).T).argmax(1)
-    wanted = parameters.speaker_regularisation + parameters.regularisation_per_second * seconds.sum()
-    regularisation = min(parameters.max_regularisation, wanted)
-    evidence = min(1.0, parameters.max_evidence_seconds / seconds.sum()) * seconds
-    gamma, pi = vbx(features, phi, initial, evidence, parameters.statistics_scale, regularisation)
-    order = sorted(range(len(pi)), key=lambda k: (-pi[k], k))
-    least = parameters.min_prior_share * pi[order[0]]
-    kept = [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= parameters.min_speaker_seconds]
-    return np.stack([unit((embeddings * (weights * gamma[:, k])[:, None]).sum(0)) for k in kept or order[:1]])
+    total = seconds.sum()
+    evidence = min(1.0, parameters.max_evidence_seconds / total) * seconds
+    regularisation = parameters.speaker_regularisation
+    for _ in range(MAX_ROUNDS):
+        gamma, pi = vbx(features, phi, initial, evidence, parameters.statistics_scale, regularisation)
+        order = sorted(range(len(pi)), key=lambda k: (-pi[k], k))
+        least = parameters.min_prior_share * pi[order[0]]
+        kept = [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= parameters.min_speaker_seconds] or order[:1]
+        growth = (total / len(kept) / parameters.plain_seconds_per_speaker) ** GROWTH_EXPONENT
+        wanted = min(parameters.max_regularisation, parameters.speaker_regularisation * growth)
+        if wanted <= regularisation:
+            break
+        regularisation, initial = wanted, gamma[:, kept].argmax(1)
+    return np.stack([unit((embeddings * (weights * gamma[:, k])[:, None]).sum(0)) for k in kept])
 
 
 def joined(items, rows, seconds, subsegments, share):

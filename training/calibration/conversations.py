@@ -3,15 +3,17 @@
     python -m calibration.conversations VOICES NOISE OUT
 
 VOICES holds index.csv (file, speaker, set, seconds, split) and segments.csv (file, start, end) beside one Ogg Opus file a voice;
-NOISE holds index.csv (file, kind noise|rir, seconds) beside its recordings. Writes OUT/fit and OUT/check: FLAC and RTTM pairs.
-`fit` is drawn from voices of the train split in the sets that embedder-v0 never saw, `check` from voices of the dev split. Seeds are
-fixed: the same corpora give the same conversations.
+NOISE holds index.csv (file, kind noise|rir, seconds) beside its recordings. Writes OUT/fit, OUT/check and OUT/sitting: FLAC and RTTM pairs.
+`fit` is drawn from voices of the train split in the sets that embedder-v0 never saw, `check` and `sitting` from voices of the dev split.
+In `check` and `fit` one person's clips come from several days and microphones, and are repeated until the conversation is as long as planned;
+in `sitting` they come from one sitting, each is heard once, and the conversation ends with them: what is said again sounds just the same,
+and a clustering that fits such conversations takes the sentences apart, not the people. Seeds are fixed: the same corpora give the same conversations.
 
 Built to look like recordings that services get: meetings near and far, telephone calls, dialogues, of half a minute to eight
 minutes; turns after one another, backchannels, interruptions, shares of talk from even to lopsided. Voices of one conversation are
 mostly from one set and share a channel: their long-term spectra are drawn together, or the microphone would give the speaker away.
 """
-import csv
+
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -21,11 +23,16 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve, firwin2, lfilter, resample_poly
 
-RATE = 16000
-FRAME = RATE // 100  # labels and plans are in frames of 10 ms
+from .material import FRAME, RATE, Corpora, Voice, longest_sitting, read, rows, runs_of, seconds_of
+
 UNSEEN_SETS = {"cv61", "cvx", "msc-malayalam", "alnum-accents"}
 CHECK_SETS = UNSEEN_SETS | {"librispeech", "speechocean762"}
-SEEDS = {"check": 7, "fit": 11}
+SITTING_SETS = CHECK_SETS - {"msc-malayalam"}
+"""Of the others it is known which clips belong together."""
+SEEDS = {"check": 7, "fit": 11, "sitting": 13}
+POOLS = {"check": ("dev", CHECK_SETS, 8), "fit": ("train", UNSEEN_SETS, 10), "sitting": ("dev", SITTING_SETS, 8)}
+"""Split, sets and least seconds of the voices."""
+SITTING_SPEAKERS, SITTING_COUNT, SITTING_MOST_SECONDS = range(2, 11), 48, 900
 LENGTHS = ((30, 28), (60, 20), (180, 14), (480, 6))  # seconds, conversations
 KINDS = {
     "meeting": dict(share=0.55, speakers=range(1, 7), weights=(0.08, 0.25, 0.27, 0.25, 0.1, 0.05), snr=(16, 42)),
@@ -42,82 +49,6 @@ class Plan:
     speakers: int
     kind: str
     seed: int
-
-
-@dataclass(frozen=True)
-class Corpora:
-    voices: Path
-    noise: Path
-
-
-def rows(path):
-    with open(path, encoding="utf8") as file:
-        return list(csv.DictReader(file))
-
-
-def read(path):
-    samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    return resample_poly(samples.mean(1), RATE, rate) if rate != RATE else samples.mean(1)
-
-
-def runs_of(flags, bridge=0):
-    """[start, end) of the runs of true, those less than `bridge` apart joined."""
-    edges = np.flatnonzero(np.diff(np.r_[0, flags.astype(int), 0]))
-    joined = []
-    for start, end in edges.reshape(-1, 2):
-        if joined and start - joined[-1][1] < bridge:
-            joined[-1][1] = end
-        else:
-            joined.append([start, end])
-    return joined
-
-
-def speech_runs(samples):
-    """Runs of speech in frames: within 30 dB of the clip's loud end, pauses under 0.3 s bridged, 0.2 s at least."""
-    count = len(samples) // FRAME
-    level = 10 * np.log10((samples[: count * FRAME].reshape(count, FRAME) ** 2).mean(1) + 1e-10)
-    level = np.convolve(level, np.ones(3) / 3, "same")
-    return [run for run in runs_of(level > np.percentile(level, 90) - 30, 30) if run[1] - run[0] >= 20]
-
-
-class Voice:
-    """One speaker's recordings as runs of speech, the least used first, and the long-term spectrum in dB at 257 bins."""
-
-    def __init__(self, corpora, row, segments):
-        self.name = row["speaker"]
-        self.samples = read(corpora.voices / row["file"])
-        self.runs = []
-        for segment in segments:
-            start, end = (int(float(segment[key]) * 100) for key in ("start", "end"))
-            self.runs += [(start + a, start + b) for a, b in speech_runs(self.samples[start * FRAME : end * FRAME])]
-        windows = np.lib.stride_tricks.sliding_window_view(self.samples, 512)[::256] * np.hanning(512)
-        power = np.abs(np.fft.rfft(windows, axis=1)) ** 2
-        energy = power.sum(1)
-        spectrum = 10 * np.log10(power[energy > np.percentile(energy, 50)].mean(0) + 1e-8)
-        self.spectrum = np.convolve(np.pad(spectrum, 6, "edge"), np.ones(13) / 13, "valid")
-        self.used = [0] * len(self.runs)
-
-    def turn(self, frames, rng):
-        """Runs of about so many frames together."""
-        order = sorted(range(len(self.runs)), key=lambda run: (self.used[run], rng.random()))
-        first = order[0]
-        if frames < 100:
-            first = next((run for run in order[:6] if np.diff(self.runs[run])[0] < frames * 1.6), first)
-        start, end = self.runs[first]
-        self.used[first] += 1
-        parts = [(start, min(end, start + int(frames * 1.3)))]
-        if parts[0][1] < end and frames < 150 and rng.random() < 0.5:
-            offset = int(rng.integers(0, end - start - int(frames) + 1))
-            parts = [(start + offset, min(end, start + offset + int(frames)))]
-        length, last = parts[0][1] - parts[0][0], first
-        while length < frames * 0.8 and len(parts) < 12:
-            last = min(range(len(self.runs)), key=lambda run: (self.used[run], abs(run - last - 1)))
-            start, end = self.runs[last]
-            self.used[last] += 1
-            end = min(end, start + int(max(30, frames * 1.2 - length)))
-            parts.append((start, end))
-            length += end - start
-        return parts
 
 
 class Channel:
@@ -170,8 +101,8 @@ class Recording:
         return position
 
 
-def talk(recording, kind, rng):
-    """Fills the recording with turns, interruptions, backchannels and pauses."""
+def talk(recording, kind, rng, once=False):
+    """Fills the recording with turns, interruptions, backchannels and pauses; with `once` until everything was said once."""
     count, frames = recording.active.shape
     share = rng.dirichlet(np.ones(count) * 1.5) + 0.03
     share /= share.sum()
@@ -185,10 +116,14 @@ def talk(recording, kind, rng):
         weights = share.copy()
         if last >= 0 and count > 1:
             weights[last] *= 0.25
+        if once:
+            weights *= [voice.has_more for voice in recording.voices]
+            if not weights.any():
+                break
         speaker = int(rng.choice(count, p=weights / weights.sum()))
         is_backchannel = rng.random() < backchannels
         length = rng.uniform(25, 90) if is_backchannel else np.clip(rng.exponential(mean_turn * 100), 60, 2500)
-        parts = recording.voices[speaker].turn(length, rng)
+        parts = recording.voices[speaker].turn(length, rng, once)
         length = sum(end - start for start, end in parts)
         if previous is None:
             start = now
@@ -249,21 +184,28 @@ def make(corpora, plan, out):
     segments = {}
     for row in rows(corpora.voices / "segments.csv"):
         segments.setdefault(row["file"], []).append(row)
-    split, sets, least = ("train", UNSEEN_SETS, 10) if plan.side == "fit" else ("dev", CHECK_SETS, 8)
+    split, sets, least = POOLS[plan.side]
     pool = [r for r in index if r["split"] == split and r["set"] in sets and float(r["seconds"]) >= least]
+    if plan.side == "sitting":
+        segments = {row["file"]: longest_sitting(row, segments[row["file"]]) for row in pool}
+        pool = [row for row in pool if seconds_of(segments[row["file"]]) >= least]
     babble = [r for r in index if r["split"] == "train" and r["set"] in UNSEEN_SETS and float(r["seconds"]) >= 10]
     if rng.random() < 0.6:
         large = [name for name in sorted(sets) if sum(r["set"] == name for r in pool) >= 10]
         sizes = np.array([sum(r["set"] == name for r in pool) for name in large], float)
         chosen = large[int(rng.choice(len(large), p=sizes / sizes.sum()))]
         pool = [r for r in pool if r["set"] == chosen]
-    voices = [Voice(corpora, pool[i], segments[pool[i]["file"]]) for i in rng.permutation(len(pool))[: plan.speakers]]
+    chosen = [pool[i] for i in rng.permutation(len(pool))[: plan.speakers]]
+    voices = [Voice(corpora, row, segments[row["file"]], whole=plan.side != "sitting") for row in chosen]
     voices = [voice for voice in voices if voice.runs]
-    mix, active = render(corpora, plan.kind, plan.seconds, voices, babble, rng)
+    mix, active = render(corpora, plan.kind, plan.seconds, voices, babble, rng, once=plan.side == "sitting")
+    if plan.side == "sitting":
+        last = np.flatnonzero(active.any(0))[-1] + 100
+        mix, active = mix[: last * FRAME], active[:, :last]
     write(out, plan.name, mix, active, voices)
 
 
-def render(corpora, kind, seconds, voices, babble, rng):
+def render(corpora, kind, seconds, voices, babble, rng, once=False):
     """One conversation of the voices: samples, and in which frames each of them speaks."""
     target = np.mean([voice.spectrum for voice in voices], 0) + np.cumsum(rng.normal(0, 0.15, 257))
     pull = rng.uniform(0.6, 1.0) if kind != "phone" and rng.random() < 0.75 else rng.uniform(0, 0.4)
@@ -279,7 +221,7 @@ def render(corpora, kind, seconds, voices, babble, rng):
         level = np.clip(rng.normal(0, 4 if kind == "meeting" else 2.5), -12, 8)
         channels.append(Channel(voice, target, pull, response, tail, level, rng))
     recording = Recording(seconds, voices, channels)
-    talk(recording, kind, rng)
+    talk(recording, kind, rng, once)
     mix, active = recording.mix, recording.active
     power = (mix[np.repeat(active.any(0), FRAME)] ** 2).mean() + 1e-9
     snr = rng.uniform(*KINDS[kind]["snr"])
@@ -304,6 +246,11 @@ def write(out, name, mix, active, voices):
 def plans(side):
     rng = np.random.default_rng(SEEDS[side])
     found = []
+    if side == "sitting":
+        for index in range(SITTING_COUNT):
+            kind, speakers = str(rng.choice(["meeting", "dialogue"])), int(rng.choice(SITTING_SPEAKERS))
+            found.append(Plan(f"{index:03d}_{kind}_{speakers}spk", side, SITTING_MOST_SECONDS, speakers, kind, SEEDS[side] * 1000 + index))
+        return found
     for seconds, count in LENGTHS:
         for _ in range(count):
             kind = str(rng.choice(list(KINDS), p=[k["share"] for k in KINDS.values()]))

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from calibration.conversations import RATE, read, rows, runs_of
+from calibration.material import RATE, read, rows, runs_of
 from meetings.check import grid, read_rttm
 
 from . import degrade

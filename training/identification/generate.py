@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from calibration.conversations import FRAME, RATE, Channel, Corpora, Voice, background, read, render, rows, telephone, write
+from calibration.conversations import Channel, background, render, telephone, write
+from calibration.material import FRAME, RATE, Corpora, Voice, read, rows
 
 SETS = ("alnum-accents", "cv61", "cvx", "gsc", "msc-malayalam", "speechocean762")
 COUNTS = {"fit": 160, "check": 160}

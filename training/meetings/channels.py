@@ -16,7 +16,7 @@ import numpy as np
 import soundfile
 from scipy.signal import correlate, fftconvolve, firwin2, lfilter, resample_poly
 
-from calibration.conversations import RATE, read, rows
+from calibration.material import RATE, read, rows
 
 NARROW_RATE = 8000
 CODECS = ("mulaw", "gsm", "opus", "mp3")

@@ -18,7 +18,7 @@ import numpy as np
 import soundfile
 from scipy.signal import firwin2, oaconvolve
 
-from calibration.conversations import FRAME, RATE, runs_of
+from calibration.material import FRAME, RATE, runs_of
 
 from . import channels, check
 from .plans import PLANS, Plan

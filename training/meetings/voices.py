@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.conversations import FRAME, read, rows, runs_of
+from calibration.material import FRAME, read, rows, runs_of
 
 SETS = ("alnum-accents", "cv61", "cvx", "librispeech", "msc-malayalam", "speechocean762")  # sentences, not single words
 MIN_VOICE_SECONDS = 8.0

@@ -2,7 +2,7 @@ import type { LocalSpeakers } from '../local-speakers.ts';
 import { dot, normalise } from '../vectors.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
-import { VBX_DEFAULTS, vbx } from './vbx.ts';
+import { VBX_DEFAULTS, type VbxResult, vbx } from './vbx.ts';
 
 export interface BayesianParameters {
   /** Share of the evidence that lies in the subsegments, the rest in the local speakers. */
@@ -17,11 +17,14 @@ export interface BayesianParameters {
   readonly maxClusters: number;
   /** Fa of VBx: how much a second of speech counts. */
   readonly statisticsScale: number;
-  /** Fb of VBx, the larger, the fewer speakers remain: in a recording without speech… */
+  /** Fb of VBx: the larger, the fewer speakers remain… */
   readonly speakerRegularisation: number;
-  /** …plus so much for each second of speech, since nobody sounds the same for an hour… */
-  readonly regularisationPerSecond: number;
-  /** …and at most. */
+  /**
+   * …where each of them has up to so much speech on average. Where they have more it grows: over minutes a voice changes by what
+   * is not in a PLDA of short pieces, and would be taken for several…
+   */
+  readonly plainSecondsPerSpeaker: number;
+  /** …up to this. */
   readonly maxRegularisation: number;
   /**
    * Speech that counts as evidence, at most: of longer recordings every second counts for less. With all of a day's seconds the
@@ -44,6 +47,12 @@ export interface BayesianItems {
   readonly seconds: Float64Array;
 }
 
+/** Rounds of more regularisation, at most: each leaves fewer speakers, who have more speech on average. */
+const MAX_ROUNDS = 6;
+/** Too many speakers have less speech each, which would keep them from being made fewer: hence more than in proportion. */
+const GROWTH_EXPONENT = 2;
+const MAX_ITERATIONS = 40;
+
 /**
  * Speakers by variational Bayes: VBx (see `vbx.ts`) in a PLDA space, started from a low cut of the linkage tree. Items count by
  * their distinct seconds, since overlapping windows hear the same speech; of a long recording it finds the number of speakers
@@ -53,49 +62,89 @@ export interface BayesianItems {
  * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first
  */
 export async function bayesianCentroids(
-  { speakers, weights, seconds }: BayesianItems,
+  items: BayesianItems,
   features: Float64Array,
   phi: Float64Array,
   tree: readonly Merge[],
   parameters: BayesianParameters,
   pause: () => Promise<void>,
 ): Promise<Float32Array> {
+  const { seconds } = items;
+  const { statisticsScale, plainSecondsPerSpeaker, maxRegularisation, maxEvidenceSeconds } = parameters;
+  const total = seconds.reduce((sum, value) => sum + value, 0);
+  const share = Math.min(1, maxEvidenceSeconds / total);
+  const weights = share < 1 ? seconds.map((value) => share * value) : seconds;
+  let initial = startingClusters(items, tree, parameters);
+  let speakerRegularisation = parameters.speakerRegularisation;
+  for (let round = 1; ; round++) {
+    const settings = { ...VBX_DEFAULTS, statisticsScale, speakerRegularisation, maxIterations: MAX_ITERATIONS };
+    const result = await vbx(features, phi, initial, settings, { weights, pause });
+    const speakers = speakersOf(result, seconds, parameters);
+    const growth = (total / speakers.length / plainSecondsPerSpeaker) ** GROWTH_EXPONENT;
+    const wanted = Math.min(maxRegularisation, parameters.speakerRegularisation * growth);
+    if (wanted <= speakerRegularisation || round === MAX_ROUNDS) return centroidsOfSpeakers(items, result, speakers);
+    speakerRegularisation = wanted;
+    initial = likeliest(result, speakers);
+  }
+}
+
+/** [count] the cluster of each item to start from: those of a low cut with most speech, and the nearest of them for the rest. */
+function startingClusters(
+  { speakers, weights, seconds }: BayesianItems,
+  tree: readonly Merge[],
+  { initialThreshold, maxClusters }: BayesianParameters,
+): Int32Array {
   const { count, dimension, embeddings } = speakers;
-  const cut = cutAtHeight(tree, count, parameters.initialThreshold);
-  const anySize = { minClusterSeconds: 0, minClusterShare: 0 };
-  const largest = largeClusters(cut, seconds, anySize).slice(0, parameters.maxClusters);
-  const start = centroidsOf(speakers, weights, renumber(cut, largest), largest.length);
-  const initial = Int32Array.from({ length: count }, (_, row) => {
+  const cut = cutAtHeight(tree, count, initialThreshold);
+  const largest = largeClusters(cut, seconds, { minClusterSeconds: 0, minClusterShare: 0 }).slice(0, maxClusters);
+  const centroids = centroidsOf(speakers, weights, renumber(cut, largest), largest.length);
+  return Int32Array.from({ length: count }, (_, row) => {
     let best = 0;
     let highest = Number.NEGATIVE_INFINITY;
     for (let cluster = 0; cluster < largest.length; cluster++) {
-      const score = dot(embeddings, row * dimension, start, cluster * dimension, dimension);
+      const score = dot(embeddings, row * dimension, centroids, cluster * dimension, dimension);
       if (score > highest) [best, highest] = [cluster, score];
     }
     return best;
   });
-  const total = seconds.reduce((sum, value) => sum + value, 0);
-  const speakerRegularisation = Math.min(
-    parameters.maxRegularisation,
-    parameters.speakerRegularisation + parameters.regularisationPerSecond * total,
-  );
-  const { statisticsScale } = parameters;
-  const settings = { ...VBX_DEFAULTS, statisticsScale, speakerRegularisation, maxIterations: 40 };
-  const share = Math.min(1, parameters.maxEvidenceSeconds / total);
-  const evidence = share < 1 ? seconds.map((value) => share * value) : seconds;
-  const { gamma, pi, speakers: found } = await vbx(features, phi, initial, settings, { weights: evidence, pause });
-  const speech = Array.from({ length: found }, (_, k) =>
-    seconds.reduce((sum, s, row) => sum + s * gamma[row * found + k]!, 0),
+}
+
+/** Which of VBx's speakers remain, most speech first; at least one. */
+function speakersOf(
+  { gamma, pi, speakers }: VbxResult,
+  seconds: Float64Array,
+  { minPriorShare, minSpeakerSeconds }: BayesianParameters,
+): number[] {
+  const speech = Array.from({ length: speakers }, (_, k) =>
+    seconds.reduce((sum, s, row) => sum + s * gamma[row * speakers + k]!, 0),
   );
   const all = Array.from(pi, (_, k) => k).sort((a, b) => pi[b]! - pi[a]! || a - b);
-  const least = parameters.minPriorShare * pi[all[0]!]!;
-  const kept = all.filter((k) => pi[k]! >= least && speech[k]! >= parameters.minSpeakerSeconds);
-  const chosen = kept.length > 0 ? kept : all.slice(0, 1);
+  const least = minPriorShare * pi[all[0]!]!;
+  const kept = all.filter((k) => pi[k]! >= least && speech[k]! >= minSpeakerSeconds);
+  return kept.length > 0 ? kept : all.slice(0, 1);
+}
+
+/** [count] index in `chosen` of the speaker to whom each item most likely belongs */
+function likeliest({ gamma, speakers }: VbxResult, chosen: readonly number[]): Int32Array {
+  return Int32Array.from({ length: gamma.length / speakers }, (_, row) => {
+    let best = 0;
+    for (let index = 1; index < chosen.length; index++) {
+      if (gamma[row * speakers + chosen[index]!]! > gamma[row * speakers + chosen[best]!]!) best = index;
+    }
+    return best;
+  });
+}
+
+function centroidsOfSpeakers(
+  { speakers: { count, dimension, embeddings }, weights }: BayesianItems,
+  { gamma, speakers }: VbxResult,
+  chosen: readonly number[],
+): Float32Array {
   const centroids = new Float32Array(chosen.length * dimension);
   chosen.forEach((k, index) => {
     const sums = new Float64Array(dimension);
     for (let row = 0; row < count; row++) {
-      const weight = weights[row]! * gamma[row * found + k]!;
+      const weight = weights[row]! * gamma[row * speakers + k]!;
       for (let d = 0; d < dimension; d++) sums[d]! += weight * embeddings[row * dimension + d]!;
     }
     centroids.set(sums, index * dimension);
