@@ -9,8 +9,9 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 cd "$here"
 if command -v sha256sum >/dev/null; then sha256sum -c SHA256SUMS; else shasum -a 256 -c SHA256SUMS; fi
 
-if ! { command -v clang-14 >/dev/null && clang-14 --version | grep -q 'version 14\.0\.6' && [ -e /usr/lib/wasm32-wasi/libc.a ]; }; then
-  echo "not rebuilt: needs clang 14.0.6, lld and wasi-libc of Debian 12"
+if ! { command -v clang-14 >/dev/null && clang-14 --version | grep -q 'version 14\.0\.6' && [ -e /usr/lib/wasm32-wasi/libc.a ] &&
+  [ -e /usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi/libclang_rt.builtins-wasm32.a ]; }; then
+  echo "not rebuilt: needs clang 14.0.6, lld, wasi-libc and libclang-rt-14-dev-wasm32 of Debian 12"
   exit 3
 fi
 
