@@ -102,6 +102,8 @@ class Voice:
     def turn(self, frames, rng, once=False):
         """Runs of about so many frames together; with `once` only such as were not used yet, and whole."""
         order = sorted(range(len(self.runs)), key=lambda run: (self.used[run], rng.random()))
+        if once:
+            order = [run for run in order if self.used[run] == 0]
         first = order[0]
         if frames < 100:
             first = next((run for run in order[:6] if np.diff(self.runs[run])[0] < frames * 1.6), first)
