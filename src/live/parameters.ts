@@ -74,7 +74,7 @@ export const LIVE = {
   /** Somebody who is less like everybody known is new… */
   newSpeakerSimilarity: 0.3,
   /** …once so much speech was heard. */
-  minNewSpeakerSeconds: 1.5,
+  minNewSpeakerSeconds: 1,
   /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */
   maxPendingSeconds: 1.2,
 

@@ -1,20 +1,12 @@
 import { assignOptimally } from '../diarization/assignment.ts';
 import { assignSpeakers, type ClusteringParameters, findSpeakers } from '../diarization/clustering/strategy.ts';
 import type { SpeakerVoice } from '../diarization/index.ts';
-import type { LocalSpeakers } from '../diarization/local-speakers.ts';
 import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { dot, normalise } from '../diarization/vectors.ts';
+import { asLocalSpeakers, type Item, thinned } from './items.ts';
 import type { Voice } from './mapping.ts';
 import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
 import type { LiveEngine } from './types.ts';
-
-/** A voice in a look that the speakers are found from, or several of one speaker in one. */
-export interface Item extends Voice {
-  /** Looks of items are numbered; −1 − n for items that were joined. */
-  readonly look: number;
-  /** Index of a speaker. */
-  label: number;
-}
 
 export interface SpeakersState {
   readonly items: readonly Item[];
@@ -29,6 +21,7 @@ export interface SpeakersState {
  * The speakers of a stream so far. Somebody new is known by the mean of its voice in the looks so far; now and then all voices are
  * clustered anew as a recording's would be, and the clusters found take over the labels that most of their speech had. So a label that
  * was given twice to one person falls out of use, and one that two people shared stays with one of them; what was told is never changed.
+ * Who comes when all labels have been given gets one that is out of use: better than somebody else's.
  */
 export class Speakers {
   #items: Item[] = [];
@@ -60,8 +53,9 @@ export class Speakers {
     return Array.from({ length: this.#labels }, (_, label) => label).filter((label) => this.#centroids[label]);
   }
 
+  /** Whether there is no label for one more. */
   get isFull(): boolean {
-    return this.#labels >= this.maxSpeakers;
+    return this.#labels >= this.maxSpeakers && this.#unused().length === 0;
   }
 
   /** Cosine similarity of a voice to a speaker in use; −1 for one that is not. */
@@ -70,8 +64,13 @@ export class Speakers {
     return centroid === undefined ? -1 : dot(this.#shifted(embedding), 0, centroid, 0, centroid.length);
   }
 
-  /** Notes somebody who was not known before. */
+  /** Notes somebody who was not known before; not to be called when full. */
   add(): number {
+    if (this.#labels >= this.maxSpeakers) {
+      const label = this.#unused()[0]!;
+      this.#young[label] = new Float32Array(this.#shift.length);
+      return label;
+    }
     this.#centroids.push(undefined);
     this.#young.push(new Float32Array(this.#shift.length));
     return this.#labels++;
@@ -103,7 +102,7 @@ export class Speakers {
     const due = next ?? this.#reclusteredAt + LIVE.reclusterEverySeconds;
     if ((nowSeconds < due && !isLast) || this.#items.length < 2) return false;
     this.#reclusteredAt = nowSeconds;
-    this.#thin();
+    this.#items = thinned(this.#items, LIVE.maxItems);
     const items = asLocalSpeakers(this.#items, this.#shift.length);
     const model = await findSpeakers(
       items,
@@ -159,69 +158,36 @@ export class Speakers {
     this.#reclusteredAt = state.reclusteredAt;
   }
 
+  /** Labels that were given, and are nobody's any more. */
+  #unused(): number[] {
+    return Array.from({ length: this.#labels }, (_, label) => label).filter(
+      (label) => this.#centroids[label] === undefined && this.#young[label] === undefined,
+    );
+  }
+
   #shifted(embedding: Float32Array): Float32Array {
     const out = embedding.map((value, d) => value - this.#shift[d]!);
     normalise(out, 0, out.length);
     return out;
   }
 
-  /** Joins neighbours of one speaker, the oldest first, until the items are few enough again. */
-  #thin(): void {
-    while (this.#items.length > LIVE.maxItems) {
-      const kept: Item[] = [];
-      let surplus = this.#items.length - LIVE.maxItems;
-      for (let at = 0; at < this.#items.length; at++) {
-        const [item, next] = [this.#items[at]!, this.#items[at + 1]];
-        if (surplus > 0 && next?.label === item.label) {
-          kept.push(joined(item, next));
-          at++;
-          surplus--;
-        } else {
-          kept.push(item);
-        }
-      }
-      // Speakers who alternate piece by piece leave nothing to join: then the oldest goes.
-      this.#items = kept.length < this.#items.length ? kept : this.#items.slice(1);
-    }
-  }
-
-  /** The label of each cluster: that which most of its speech had, each label once; −1 where there are no more labels to give. */
+  /**
+   * The label of each cluster: that which most of its speech had, each label once. The others get labels that were not given yet, then
+   * those that fall out of use; −1 where there are none.
+   */
   #keepLabels(clusterOf: Int32Array, clusters: number): number[] {
     const shared = new Float64Array(clusters * this.#labels);
     this.#items.forEach(({ label, seconds }, row) => {
       shared[clusterOf[row]! * this.#labels + label]! += seconds;
     });
-    const chosen = assignOptimally(shared, clusters, this.#labels);
-    return Array.from({ length: clusters }, (_, cluster) => {
-      const label = chosen[cluster]!;
-      if (label >= 0 && shared[cluster * this.#labels + label]! > 0) return label;
-      return this.isFull ? -1 : this.add();
+    const given = this.#labels;
+    const kept = Array.from(assignOptimally(shared, clusters, given), (label, cluster) =>
+      label >= 0 && shared[cluster * given + label]! > 0 ? label : -1,
+    );
+    const unused = Array.from({ length: given }, (_, label) => label).filter((label) => !kept.includes(label));
+    return kept.map((label) => {
+      if (label >= 0) return label;
+      return this.#labels < this.maxSpeakers ? this.add() : (unused.shift() ?? -1);
     });
   }
-}
-
-/** Seconds of items overlap as the looks do; what is joined counts what it adds up to. */
-function joined(a: Item, b: Item): Item {
-  const seconds = a.seconds + b.seconds;
-  const embedding = a.embedding.map((value, d) => (a.seconds * value + b.seconds * b.embedding[d]!) / seconds);
-  normalise(embedding, 0, embedding.length);
-  // Of its own window, as representatives are: it no longer excludes others.
-  return { embedding, seconds, look: a.look < 0 ? a.look : -1 - a.look, label: a.label };
-}
-
-function asLocalSpeakers(items: readonly Item[], dimension: number): LocalSpeakers {
-  const embeddings = new Float32Array(items.length * dimension);
-  items.forEach(({ embedding }, row) => {
-    embeddings.set(embedding, row * dimension);
-  });
-  const seconds = Float32Array.from(items, (item) => item.seconds);
-  return {
-    count: items.length,
-    dimension,
-    embeddings,
-    windows: Int32Array.from(items, ({ look }) => look),
-    locals: new Uint8Array(items.length),
-    cleanSeconds: seconds,
-    activeSeconds: seconds,
-  };
 }

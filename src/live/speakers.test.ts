@@ -1,0 +1,81 @@
+import { expect, it } from 'vitest';
+import { Speakers } from './speakers.ts';
+import type { LiveEngine } from './types.ts';
+
+const DIMENSION = 8;
+const EMBEDDING = { form: 'whole', info: { dimension: DIMENSION, tuned: {} } };
+const engine = { embedding: EMBEDDING, plda: undefined } as unknown as Pick<LiveEngine, 'embedding' | 'plda'>;
+
+/** A voice that sounds like one of the axes. */
+const voice = (axis: number) => ({
+  embedding: Float32Array.from({ length: DIMENSION }, (_, d) => (d === axis ? 1 : 0)),
+  seconds: 4,
+});
+
+/** Speakers of a stream of at most so many, in which voices were heard: [label told, axis] by look. */
+function heard(maxSpeakers: number, told: readonly (readonly [number, number])[]): Speakers {
+  const speakers = new Speakers(engine, maxSpeakers, async () => undefined);
+  told.forEach(([label, axis], look) => {
+    while (speakers.labels <= label) speakers.add();
+    speakers.hear(label, voice(axis));
+    speakers.keep(label, voice(axis), 10 * look);
+  });
+  return speakers;
+}
+
+it('leaves a label unused that was given twice to one person', async () => {
+  const speakers = heard(3, [
+    [0, 0],
+    [1, 1],
+    [2, 0],
+    [0, 0],
+    [1, 1],
+  ]);
+  expect(await speakers.reconsider(10)).toBe(true);
+  expect(speakers.inUse()).toEqual([0, 1]);
+});
+
+it('gives an unused label to who comes when all have been given', async () => {
+  const speakers = heard(3, [
+    [0, 0],
+    [1, 1],
+    [2, 0],
+    [0, 0],
+    [1, 1],
+  ]);
+  expect(speakers.isFull).toBe(true);
+  await speakers.reconsider(10);
+  expect(speakers.isFull).toBe(false);
+  const label = speakers.add();
+  expect(label).toBe(2);
+  expect(speakers.labels).toBe(3);
+  expect(speakers.isFull).toBe(true);
+  speakers.hear(label, voice(5));
+  expect(speakers.similarity(voice(5).embedding, label)).toBeGreaterThan(0.9);
+  expect(speakers.similarity(voice(5).embedding, 0)).toBeLessThan(0.5);
+});
+
+it('gives an unused label to a cluster that has none', async () => {
+  // Two people were told as one, and one of the others as two.
+  const speakers = heard(3, [
+    [0, 0],
+    [0, 3],
+    [1, 1],
+    [2, 1],
+    [0, 0],
+    [0, 3],
+    [1, 1],
+    [0, 0],
+  ]);
+  await speakers.reconsider(20);
+  expect(speakers.inUse()).toEqual([0, 1, 2]);
+  const likest = (axis: number) =>
+    speakers
+      .inUse()
+      .reduce((best, label) =>
+        speakers.similarity(voice(axis).embedding, label) > speakers.similarity(voice(axis).embedding, best)
+          ? label
+          : best,
+      );
+  expect([0, 1, 3].map(likest)).toEqual([0, 1, 2]);
+});
