@@ -1,6 +1,6 @@
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
 import { release } from '../memory.ts';
-import { normalise } from '../vectors.ts';
+import { dot, normalise } from '../vectors.ts';
 import { condensedIndex, cutIntoClusters, linkage } from './linkage.ts';
 
 /** Windows that are reduced together: five minutes at a step of one second. */
@@ -82,8 +82,7 @@ function cosineDistances({ count, dimension, embeddings }: LocalSpeakers): Float
   const out = new Float32Array((count * (count - 1)) / 2);
   for (let i = 0; i < count; i++) {
     for (let j = i + 1; j < count; j++) {
-      let product = 0;
-      for (let d = 0; d < dimension; d++) product += embeddings[i * dimension + d]! * embeddings[j * dimension + d]!;
+      const product = dot(embeddings, i * dimension, embeddings, j * dimension, dimension);
       out[condensedIndex(i, j, count)] = Math.max(0, 1 - product);
     }
   }

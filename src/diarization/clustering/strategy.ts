@@ -1,5 +1,6 @@
 import type { LocalSpeakers } from '../local-speakers.ts';
 import { release } from '../memory.ts';
+import { dot } from '../vectors.ts';
 import { assignWindows } from './assign.ts';
 import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
@@ -229,9 +230,7 @@ async function distances(speakers: LocalSpeakers, sameWindowDistance: number, pa
   for (let i = 0; i < count; i++) {
     if (i % 64 === 63) await pause();
     for (let j = i + 1; j < count; j++) {
-      let product = 0;
-      for (let d = 0; d < dimension; d++) product += embeddings[i * dimension + d]! * embeddings[j * dimension + d]!;
-      const distance = Math.max(0, 1 - product);
+      const distance = Math.max(0, 1 - dot(embeddings, i * dimension, embeddings, j * dimension, dimension));
       out[condensedIndex(i, j, count)] = windows[i] === windows[j] ? Math.max(distance, sameWindowDistance) : distance;
     }
   }

@@ -1,3 +1,5 @@
+import { dot64 } from '../vectors.ts';
+
 /** Parameters of VBx, by the paper's names. */
 export interface VbxParameters {
   /** Fa, scale of the sufficient statistics: how much one embedding counts. */
@@ -24,6 +26,9 @@ export const VBX_DEFAULTS: VbxParameters = {
  * to start from end like this in the first iterations, and then cost no more time.
  */
 const NOBODY = 1e-9;
+
+/** Items have a share of most speakers that no digit of what follows shows: below it nothing is added up. */
+const NOTHING = 1e-9;
 
 export interface VbxResult {
   /** [items, speakers] responsibilities */
@@ -57,11 +62,66 @@ export async function vbx(
   for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item]! + 1);
   const { statisticsScale: fa, speakerRegularisation: fb } = parameters;
   const weight = options.weights ?? new Float64Array(items).fill(1);
-  const gamma = initialResponsibilities(initial, items, speakers, parameters.initSmoothing);
+  const model: Mixture = {
+    items,
+    dimension,
+    speakers,
+    fa,
+    fb,
+    phi,
+    weight,
+    rho: new Float64Array(features.length),
+    constant: new Float64Array(items),
+    precision: new Float64Array(speakers * dimension),
+    alpha: new Float64Array(speakers * dimension),
+    offset: new Float64Array(speakers),
+    totals: new Float64Array(speakers),
+    gamma: initialResponsibilities(initial, items, speakers, parameters.initSmoothing),
+  };
+  prepare(model, features);
   let pi = new Float64Array(speakers).fill(1 / speakers);
+  let lastBound = Number.NEGATIVE_INFINITY;
+  for (let iteration = 0; iteration < parameters.maxIterations; iteration++) {
+    const alive = Array.from(pi.keys()).filter((s) => pi[s]! >= NOBODY);
+    const nextPi = new Float64Array(speakers);
+    const bound = updateSpeakers(model, alive) + updateResponsibilities(model, alive, pi, nextPi);
+    const total = nextPi.reduce((sum, value) => sum + value, 0);
+    pi = nextPi.map((value) => value / total);
+    if (iteration > 0 && bound - lastBound < parameters.epsilon) break;
+    lastBound = bound;
+    await options.pause?.();
+  }
+  return { gamma: model.gamma, pi, speakers };
+}
 
-  const constant = new Float64Array(items); // per-item constant in (23)
-  const rho = new Float64Array(features.length); // (18)
+/** What the iterations work on. */
+interface Mixture {
+  readonly items: number;
+  readonly dimension: number;
+  readonly speakers: number;
+  readonly fa: number;
+  readonly fb: number;
+  /** [dimension] */
+  readonly phi: Float64Array;
+  /** [items] */
+  readonly weight: ArrayLike<number>;
+  /** [items, dimension] (18) */
+  readonly rho: Float64Array;
+  /** [items] of (23) */
+  readonly constant: Float64Array;
+  /** [speakers, dimension] inverse of L, (17) */
+  readonly precision: Float64Array;
+  /** [speakers, dimension] (16) */
+  readonly alpha: Float64Array;
+  /** [speakers] terms of (23) that do not depend on the item */
+  readonly offset: Float64Array;
+  /** [speakers] */
+  readonly totals: Float64Array;
+  /** [items, speakers] responsibilities */
+  readonly gamma: Float64Array;
+}
+
+function prepare({ items, dimension, phi, rho, constant }: Mixture, features: Float64Array): void {
   for (let item = 0; item < items; item++) {
     let squares = 0;
     for (let d = 0; d < dimension; d++) {
@@ -71,63 +131,85 @@ export async function vbx(
     }
     constant[item] = -0.5 * (squares + dimension * Math.log(2 * Math.PI));
   }
+}
 
-  const precision = new Float64Array(speakers * dimension); // inverse of L, (17)
-  const alpha = new Float64Array(speakers * dimension); // (16)
-  const totals = new Float64Array(speakers);
-  const sums = new Float64Array(speakers * dimension);
-  const score = new Float64Array(speakers);
-  let lastBound = Number.NEGATIVE_INFINITY;
-  for (let iteration = 0; iteration < parameters.maxIterations; iteration++) {
-    let bound = 0;
-    const alive = Array.from(pi.keys()).filter((s) => pi[s]! >= NOBODY);
-    const offset = new Float64Array(speakers); // terms of (23) that do not depend on the item
-    totals.fill(0);
-    sums.fill(0);
-    for (let item = 0; item < items; item++) {
-      for (const s of alive) {
-        const share = weight[item]! * gamma[item * speakers + s]!;
-        totals[s]! += share;
-        for (let d = 0; d < dimension; d++) sums[s * dimension + d]! += share * rho[item * dimension + d]!;
-      }
-    }
+/** The speakers, given who the items are: (16), (17). @returns their part of the bound, (25) */
+function updateSpeakers(model: Mixture, alive: readonly number[]): number {
+  const { items, dimension, speakers, fa, fb, phi, weight, rho, precision, alpha, offset, totals, gamma } = model;
+  totals.fill(0);
+  alpha.fill(0); // first the sums of the items
+  // Four items at a time: a sum is read and written once for them.
+  for (let item = 0; item < items; item += 4) {
+    const [second, third, fourth] = [1, 2, 3].map((next) => Math.min(item + next, items - 1)) as [
+      number,
+      number,
+      number,
+    ];
     for (const s of alive) {
+      const share0 = weight[item]! * gamma[item * speakers + s]!;
+      const share1 = item + 1 < items ? weight[second]! * gamma[second * speakers + s]! : 0;
+      const share2 = item + 2 < items ? weight[third]! * gamma[third * speakers + s]! : 0;
+      const share3 = item + 3 < items ? weight[fourth]! * gamma[fourth * speakers + s]! : 0;
+      const total = share0 + share1 + (share2 + share3);
+      if (total < NOTHING) continue;
+      totals[s]! += total;
       for (let d = 0; d < dimension; d++) {
-        const inverse = 1 / (1 + (fa / fb) * totals[s]! * phi[d]!);
-        const mean = (fa / fb) * inverse * sums[s * dimension + d]!;
-        precision[s * dimension + d] = inverse;
-        alpha[s * dimension + d] = mean;
-        offset[s]! -= 0.5 * (inverse + mean * mean) * phi[d]!;
-        bound += fb * 0.5 * (Math.log(inverse) - inverse - mean * mean + 1); // (25), speaker part
+        alpha[s * dimension + d]! +=
+          share0 * rho[item * dimension + d]! +
+          share1 * rho[second * dimension + d]! +
+          (share2 * rho[third * dimension + d]! + share3 * rho[fourth * dimension + d]!);
       }
     }
-    const nextPi = new Float64Array(speakers);
-    for (let item = 0; item < items; item++) {
-      let largest = Number.NEGATIVE_INFINITY;
-      gamma.fill(0, item * speakers, (item + 1) * speakers);
-      for (const s of alive) {
-        let product = 0;
-        for (let d = 0; d < dimension; d++) product += rho[item * dimension + d]! * alpha[s * dimension + d]!;
-        score[s] = fa * weight[item]! * (product + offset[s]! + constant[item]!) + Math.log(pi[s]! + 1e-8);
-        largest = Math.max(largest, score[s]!);
-      }
-      let sum = 0;
-      for (const s of alive) sum += Math.exp(score[s]! - largest);
-      const evidence = largest + Math.log(sum);
-      bound += evidence;
-      for (const s of alive) {
-        const responsibility = Math.exp(score[s]! - evidence);
-        gamma[item * speakers + s] = responsibility;
-        nextPi[s]! += weight[item]! * responsibility;
-      }
-    }
-    const total = nextPi.reduce((sum, value) => sum + value, 0);
-    pi = nextPi.map((value) => value / total);
-    if (iteration > 0 && bound - lastBound < parameters.epsilon) break;
-    lastBound = bound;
-    await options.pause?.();
   }
-  return { gamma, pi, speakers };
+  let bound = 0;
+  for (const s of alive) {
+    let terms = 0;
+    for (let d = 0; d < dimension; d++) {
+      const inverse = 1 / (1 + (fa / fb) * totals[s]! * phi[d]!);
+      const mean = (fa / fb) * inverse * alpha[s * dimension + d]!;
+      precision[s * dimension + d] = inverse;
+      alpha[s * dimension + d] = mean;
+      terms -= 0.5 * (inverse + mean * mean) * phi[d]!;
+      bound += fb * 0.5 * (Math.log(inverse) - inverse - mean * mean + 1);
+    }
+    offset[s] = terms;
+  }
+  return bound;
+}
+
+/** Who the items are, given the speakers: (23). @returns their part of the bound */
+function updateResponsibilities(
+  { items, dimension, speakers, fa, weight, rho, constant, alpha, offset, gamma }: Mixture,
+  alive: readonly number[],
+  pi: Float64Array,
+  nextPi: Float64Array,
+): number {
+  const logPi = pi.map((value) => Math.log(value + 1e-8));
+  const score = new Float64Array(alive.length);
+  let bound = 0;
+  gamma.fill(0);
+  for (let item = 0; item < items; item++) {
+    const scale = fa * weight[item]!;
+    let largest = Number.NEGATIVE_INFINITY;
+    for (let at = 0; at < alive.length; at++) {
+      const s = alive[at]!;
+      const product = dot64(rho, item * dimension, alpha, s * dimension, dimension);
+      score[at] = scale * (product + offset[s]! + constant[item]!) + logPi[s]!;
+      largest = Math.max(largest, score[at]!);
+    }
+    let sum = 0;
+    for (let at = 0; at < alive.length; at++) {
+      score[at] = Math.exp(score[at]! - largest);
+      sum += score[at]!;
+    }
+    bound += largest + Math.log(sum);
+    for (let at = 0; at < alive.length; at++) {
+      const responsibility = score[at]! / sum;
+      gamma[item * speakers + alive[at]!] = responsibility;
+      nextPi[alive[at]!]! += weight[item]! * responsibility;
+    }
+  }
+  return bound;
 }
 
 function initialResponsibilities(
