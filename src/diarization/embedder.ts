@@ -68,6 +68,11 @@ export class Embedder {
     }
   }
 
+  /** Gives all memory back; nothing may be embedded afterwards. */
+  close(): void {
+    this.discardBefore(Number.POSITIVE_INFINITY);
+  }
+
   #isActive(index: number, request: EmbeddingRequest): boolean {
     const { stretchSamples } = this.ports.embedding.info;
     const { masks, windowStartSample, frameShiftSamples, frameSizeSamples } = request;

@@ -1,3 +1,5 @@
+import { release } from './memory.ts';
+
 /**
  * The part of a recording that a shard needs just now: samples come from a stream and are dropped once nothing needs them, so
  * that a shard of any length holds some tens of seconds. Positions are absolute samples of the recording. Samples that the
@@ -30,9 +32,10 @@ export class SampleBuffer {
     }
   }
 
-  /** Tells the stream that no more will be read, so that its decoder can be closed. */
+  /** Tells the stream that no more will be read, so that its decoder can be closed; nothing may be viewed afterwards. */
   async close(): Promise<void> {
     this.#ended = true;
+    release(this.#samples);
     await this.#source.return?.();
   }
 
@@ -63,6 +66,7 @@ export class SampleBuffer {
     if (needed > this.#samples.length) {
       const larger = new Float32Array(Math.max(needed, 2 * this.#samples.length));
       larger.set(this.#samples.subarray(0, this.#filled));
+      release(this.#samples);
       this.#samples = larger;
     }
     this.#samples.set(block, this.#filled);

@@ -120,6 +120,7 @@ export async function analyseShard(
       buffer.discardBefore(Math.floor(next / stretchSamples) * stretchSamples);
     }
   } finally {
+    embedder.close();
     await buffer.close();
   }
   return {

@@ -1,4 +1,5 @@
 import type { ByteSource } from '../../audio/types.ts';
+import { release } from '../../diarization/index.ts';
 import { isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contradicts, parseContentRange } from './http-headers.ts';
@@ -91,6 +92,7 @@ export class HttpSource implements ByteSource {
       for await (const chunk of opened.chunks()) {
         if (filled + chunk.length <= length) this.#buffer.set(chunk, filled);
         filled += chunk.length;
+        release(chunk);
         if (filled > length) break;
       }
     } catch (error) {
