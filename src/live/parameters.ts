@@ -47,7 +47,7 @@ export const LIVE = {
   fullWeightFrames: 50,
 
   /** A speaker's embedding is taken of so much speech alone, at least; all of it in the window, at most. */
-  minVoiceSeconds: 0.3,
+  minVoiceSeconds: 0.2,
   /** Of the frames of a block, so many have to be the speaker's. */
   minBlockShare: 0.8,
   /** Context of the embedder before and after the stretch whose frames are kept; embedder-v1 looks 22 frames to either side. */
@@ -74,7 +74,7 @@ export const LIVE = {
   /** Somebody who is less like everybody known is new… */
   newSpeakerSimilarity: 0.3,
   /** …once so much speech was heard. */
-  minNewSpeakerSeconds: 1,
+  minNewSpeakerSeconds: 0.7,
   /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */
   maxPendingSeconds: 1.2,
 
