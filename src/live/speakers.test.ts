@@ -23,26 +23,23 @@ function heard(maxSpeakers: number, told: readonly (readonly [number, number])[]
   return speakers;
 }
 
+/** Two people, the first of whom was given a second label once. */
+const ONE_OF_TWO_TWICE = [
+  [0, 0],
+  [1, 1],
+  [2, 0],
+  [0, 0],
+  [1, 1],
+] as const;
+
 it('leaves a label unused that was given twice to one person', async () => {
-  const speakers = heard(3, [
-    [0, 0],
-    [1, 1],
-    [2, 0],
-    [0, 0],
-    [1, 1],
-  ]);
+  const speakers = heard(3, ONE_OF_TWO_TWICE);
   expect(await speakers.reconsider(10)).toBe(true);
   expect(speakers.inUse()).toEqual([0, 1]);
 });
 
 it('gives an unused label to who comes when all have been given', async () => {
-  const speakers = heard(3, [
-    [0, 0],
-    [1, 1],
-    [2, 0],
-    [0, 0],
-    [1, 1],
-  ]);
+  const speakers = heard(3, ONE_OF_TWO_TWICE);
   expect(speakers.isFull).toBe(true);
   await speakers.reconsider(10);
   expect(speakers.isFull).toBe(false);
