@@ -1,24 +1,9 @@
 /** Vectors are rows of a flat array; `offset` is the index of a row's first value. */
 
-/** Four sums, so that no addition waits for the one before it. */
-export function dot(a: Float32Array, aOffset: number, b: Float32Array, bOffset: number, dimension: number): number {
-  let sum0 = 0;
-  let sum1 = 0;
-  let sum2 = 0;
-  let sum3 = 0;
-  let index = 0;
-  for (; index + 3 < dimension; index += 4) {
-    sum0 += a[aOffset + index]! * b[bOffset + index]!;
-    sum1 += a[aOffset + index + 1]! * b[bOffset + index + 1]!;
-    sum2 += a[aOffset + index + 2]! * b[bOffset + index + 2]!;
-    sum3 += a[aOffset + index + 3]! * b[bOffset + index + 3]!;
-  }
-  for (; index < dimension; index++) sum0 += a[aOffset + index]! * b[bOffset + index]!;
-  return sum0 + sum1 + (sum2 + sum3);
-}
+type Rows = Float32Array | Float64Array;
 
-/** The same of doubles. A function of its own: one for both would be compiled for neither. */
-export function dot64(a: Float64Array, aOffset: number, b: Float64Array, bOffset: number, dimension: number): number {
+/** Four sums, so that no addition waits for the one before it. */
+export function dot(a: Rows, aOffset: number, b: Rows, bOffset: number, dimension: number): number {
   let sum0 = 0;
   let sum1 = 0;
   let sum2 = 0;

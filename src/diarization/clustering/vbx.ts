@@ -1,4 +1,4 @@
-import { dot64 } from '../vectors.ts';
+import { dot } from '../vectors.ts';
 
 /** Parameters of VBx, by the paper's names. */
 export interface VbxParameters {
@@ -29,6 +29,8 @@ const NOBODY = 1e-9;
 
 /** Items have a share of most speakers that no digit of what follows shows: below it nothing is added up. */
 const NOTHING = 1e-9;
+
+const FOUR = 4;
 
 export interface VbxResult {
   /** [items, speakers] responsibilities */
@@ -61,7 +63,10 @@ export async function vbx(
   let speakers = 0;
   for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item]! + 1);
   const { statisticsScale: fa, speakerRegularisation: fb } = parameters;
-  const weight = options.weights ?? new Float64Array(items).fill(1);
+  const padded = FOUR * Math.ceil(items / FOUR);
+  const weight = new Float64Array(padded);
+  if (options.weights === undefined) weight.fill(1, 0, items);
+  else weight.set(options.weights);
   const model: Mixture = {
     items,
     dimension,
@@ -70,15 +75,15 @@ export async function vbx(
     fb,
     phi,
     weight,
-    rho: new Float64Array(features.length),
+    rho: new Float64Array(padded * dimension),
     constant: new Float64Array(items),
-    precision: new Float64Array(speakers * dimension),
     alpha: new Float64Array(speakers * dimension),
     offset: new Float64Array(speakers),
     totals: new Float64Array(speakers),
-    gamma: initialResponsibilities(initial, items, speakers, parameters.initSmoothing),
+    gamma: new Float64Array(padded * speakers),
   };
   prepare(model, features);
+  setResponsibilities(model, initial, parameters.initSmoothing);
   let pi = new Float64Array(speakers).fill(1 / speakers);
   let lastBound = Number.NEGATIVE_INFINITY;
   for (let iteration = 0; iteration < parameters.maxIterations; iteration++) {
@@ -91,10 +96,10 @@ export async function vbx(
     lastBound = bound;
     await options.pause?.();
   }
-  return { gamma: model.gamma, pi, speakers };
+  return { gamma: model.gamma.subarray(0, items * speakers), pi, speakers };
 }
 
-/** What the iterations work on. */
+/** What the iterations work on; arrays by item are filled up with zeros to a multiple of four. */
 interface Mixture {
   readonly items: number;
   readonly dimension: number;
@@ -104,13 +109,11 @@ interface Mixture {
   /** [dimension] */
   readonly phi: Float64Array;
   /** [items] */
-  readonly weight: ArrayLike<number>;
+  readonly weight: Float64Array;
   /** [items, dimension] (18) */
   readonly rho: Float64Array;
   /** [items] of (23) */
   readonly constant: Float64Array;
-  /** [speakers, dimension] inverse of L, (17) */
-  readonly precision: Float64Array;
   /** [speakers, dimension] (16) */
   readonly alpha: Float64Array;
   /** [speakers] terms of (23) that do not depend on the item */
@@ -135,21 +138,17 @@ function prepare({ items, dimension, phi, rho, constant }: Mixture, features: Fl
 
 /** The speakers, given who the items are: (16), (17). @returns their part of the bound, (25) */
 function updateSpeakers(model: Mixture, alive: readonly number[]): number {
-  const { items, dimension, speakers, fa, fb, phi, weight, rho, precision, alpha, offset, totals, gamma } = model;
+  const { items, dimension, speakers, fa, fb, phi, weight, rho, alpha, offset, totals, gamma } = model;
   totals.fill(0);
   alpha.fill(0); // first the sums of the items
   // Four items at a time: a sum is read and written once for them.
-  for (let item = 0; item < items; item += 4) {
-    const [second, third, fourth] = [1, 2, 3].map((next) => Math.min(item + next, items - 1)) as [
-      number,
-      number,
-      number,
-    ];
+  for (let item = 0; item < items; item += FOUR) {
+    const [second, third, fourth] = [item + 1, item + 2, item + 3];
     for (const s of alive) {
       const share0 = weight[item]! * gamma[item * speakers + s]!;
-      const share1 = item + 1 < items ? weight[second]! * gamma[second * speakers + s]! : 0;
-      const share2 = item + 2 < items ? weight[third]! * gamma[third * speakers + s]! : 0;
-      const share3 = item + 3 < items ? weight[fourth]! * gamma[fourth * speakers + s]! : 0;
+      const share1 = weight[second]! * gamma[second * speakers + s]!;
+      const share2 = weight[third]! * gamma[third * speakers + s]!;
+      const share3 = weight[fourth]! * gamma[fourth * speakers + s]!;
       const total = share0 + share1 + (share2 + share3);
       if (total < NOTHING) continue;
       totals[s]! += total;
@@ -167,7 +166,6 @@ function updateSpeakers(model: Mixture, alive: readonly number[]): number {
     for (let d = 0; d < dimension; d++) {
       const inverse = 1 / (1 + (fa / fb) * totals[s]! * phi[d]!);
       const mean = (fa / fb) * inverse * alpha[s * dimension + d]!;
-      precision[s * dimension + d] = inverse;
       alpha[s * dimension + d] = mean;
       terms -= 0.5 * (inverse + mean * mean) * phi[d]!;
       bound += fb * 0.5 * (Math.log(inverse) - inverse - mean * mean + 1);
@@ -193,7 +191,7 @@ function updateResponsibilities(
     let largest = Number.NEGATIVE_INFINITY;
     for (let at = 0; at < alive.length; at++) {
       const s = alive[at]!;
-      const product = dot64(rho, item * dimension, alpha, s * dimension, dimension);
+      const product = dot(rho, item * dimension, alpha, s * dimension, dimension);
       score[at] = scale * (product + offset[s]! + constant[item]!) + logPi[s]!;
       largest = Math.max(largest, score[at]!);
     }
@@ -212,17 +210,10 @@ function updateResponsibilities(
   return bound;
 }
 
-function initialResponsibilities(
-  initial: ArrayLike<number>,
-  items: number,
-  speakers: number,
-  smoothing: number,
-): Float64Array {
-  const gamma = new Float64Array(items * speakers);
+function setResponsibilities({ items, speakers, gamma }: Mixture, initial: ArrayLike<number>, smoothing: number): void {
   const high = Math.exp(smoothing) / (Math.exp(smoothing) + speakers - 1);
   const low = 1 / (Math.exp(smoothing) + speakers - 1);
   for (let item = 0; item < items; item++) {
     for (let s = 0; s < speakers; s++) gamma[item * speakers + s] = initial[item] === s ? high : low;
   }
-  return gamma;
 }
