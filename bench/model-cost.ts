@@ -6,11 +6,13 @@ import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts'
  * Time and WebAssembly memory of one model on ten seconds of input, in a process of its own: memory never shrinks, so that two
  * models in one process could not be told apart. Prints JSON.
  *
- *     tsx bench/model-cost.ts FILE segmentation|embedding
+ *     tsx bench/model-cost.ts FILE segmentation|powers|embedding
  */
 const RUNS = 40;
 const WARM_UP = 5;
 const SEGMENTATION_SAMPLES = 160_000;
+const POWER_FRAMES = 1000;
+const POWER_BANDS = 64;
 const EMBEDDING_FRAMES = 998;
 const MEL_BANDS = 80;
 
@@ -29,10 +31,14 @@ function signal(length: number): Float32Array {
 }
 
 const name = session.inputNames[0]!;
-const input =
-  kind === 'segmentation'
-    ? floatTensor(signal(SEGMENTATION_SAMPLES), [1, 1, SEGMENTATION_SAMPLES])
-    : floatTensor(signal(EMBEDDING_FRAMES * MEL_BANDS), [1, EMBEDDING_FRAMES, MEL_BANDS]);
+const shapes: Record<string, readonly number[]> = {
+  segmentation: [1, 1, SEGMENTATION_SAMPLES],
+  powers: [1, POWER_FRAMES, POWER_BANDS],
+  embedding: [1, EMBEDDING_FRAMES, MEL_BANDS],
+};
+const shape = shapes[kind!]!;
+const values = signal(shape.reduce((product, size) => product * size, 1));
+const input = floatTensor(kind === 'powers' ? values.map((value) => value * value) : values, shape);
 const times: number[] = [];
 for (let run = 0; run < WARM_UP + RUNS; run++) {
   const from = performance.now();

@@ -3,11 +3,12 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath } from '../client/models/store.ts';
+import { segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { packOfService } from './packs.ts';
 import { table } from './report.ts';
 import { cacheDir, say, sharedPath } from './shared.ts';
 
-type Kind = 'segmentation' | 'embedding';
+type Kind = 'segmentation' | 'powers' | 'embedding';
 
 interface Model {
   readonly name: string;
@@ -41,10 +42,17 @@ function models(): Model[] {
     return path === undefined ? [] : [{ name, kind, path }];
   };
   return [
-    own(segmentation.id, 'segmentation', segmentation.files.model),
+    own(
+      segmentation.form === 'split' ? `${segmentation.id}, network, 8 bits` : segmentation.id,
+      segmentation.form === 'split' ? 'powers' : 'segmentation',
+      segmentationFile(segmentation),
+    ),
+    ...(segmentation.form === 'split' && segmentation.files.whole
+      ? [own(`${segmentation.id}, whole, float32`, 'segmentation', segmentation.files.whole)]
+      : []),
     ...beside('segmentation-v0', 'segmentation', 'weights', 'segmentation-v0.onnx'),
     ...beside('segmentation-3.0 int8', 'segmentation', 'models', 'segmentation-3.0.int8.onnx'),
-    ...(embedding.form === 'split' ? [own(`${embedding.id}, trunk`, 'embedding', embedding.files.trunk)] : []),
+    ...(embedding.form === 'split' ? [own(`${embedding.id}, trunk, 8 bits`, 'embedding', embedding.files.trunk)] : []),
     ...beside('embedder-v0, trunk', 'embedding', 'weights', 'embedder-v0-trunk.onnx'),
   ].filter(({ name }, index, all) => all.findIndex((one) => one.name === name) === index);
 }
@@ -94,6 +102,12 @@ function equalErrorRates(): string {
     trials,
     ...corpora,
     ...['--model', `${embedding.id}=${modelPath(projectDir, whole)}`, '--floor', 'with'],
+    ...(embedding.form === 'split'
+      ? [
+          '--model',
+          `${embedding.id}, 8 bits=${[embedding.files.trunk, embedding.files.head].map((file) => modelPath(projectDir, file)).join('+')}`,
+        ]
+      : []),
     ...(first ? ['--model', `v0=${first}`] : []),
     ...(bilstm ? ['--bilstm', bilstm] : []),
     ...['--mfcc', '--resemblyzer', '--cache', join(cacheDir(), 'embeddings')],

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { moduleAt, nodeDsp } from '../client/audio/ports.ts';
 import type { Engine } from '../src/jobs/ports.ts';
 import { createEmbedding, type EmbeddingModel } from '../src/platform/onnx/embedding.ts';
-import type { EmbeddingEntry } from '../src/platform/onnx/manifest.ts';
+import { type EmbeddingEntry, segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { createOnnxRuntime, type OnnxRuntime } from '../src/platform/onnx/runtime.ts';
 import { createSegmentation } from '../src/platform/onnx/segmentation.ts';
 import { type MeasuredPack, readModel } from './packs.ts';
@@ -15,9 +15,10 @@ export async function nodeEngine({ pack }: MeasuredPack): Promise<Engine> {
   const dspOfProcess = nodeDsp();
   const ort = runtime;
   return {
-    segmentation: await createSegmentation(ort, readModel(pack.segmentation.files.model), pack.segmentation),
+    segmentation: await createSegmentation(ort, readModel(segmentationFile(pack.segmentation)), pack.segmentation),
     embedding: await createEmbedding(ort, readEmbedder(pack.embedding), pack.embedding),
     filterbank: dspOfProcess.filterbank,
+    melPower: dspOfProcess.melPower,
     pooling: dspOfProcess.pooling,
     memoryBytes: () => ort.memoryBytes() + dspOfProcess.memoryBytes(),
   };

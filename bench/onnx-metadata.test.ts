@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
+import { segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { readOnnxMetadata } from '../src/platform/onnx/metadata.ts';
 import { withOnnxMetadata } from './onnx-metadata.ts';
 import { packOfService, readModel } from './packs.ts';
 
 it('adds entries that a reader of ONNX metadata finds beside the old ones', () => {
-  const model = readModel(packOfService().pack.segmentation.files.model);
+  const model = readModel(segmentationFile(packOfService().pack.segmentation));
   const before = readOnnxMetadata(model);
   const long = 'x'.repeat(300);
   const after = readOnnxMetadata(withOnnxMetadata(model, { window_size: '160000', long }));

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath, readManifest } from '../client/models/store.ts';
 import { type Plda, parsePlda } from '../src/diarization/index.ts';
-import { type ModelFile, type ModelPack, packInUse } from '../src/platform/onnx/manifest.ts';
+import { type ModelFile, type ModelPack, packInUse, segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { readOnnxMetadata } from '../src/platform/onnx/metadata.ts';
 import { withOnnxMetadata } from './onnx-metadata.ts';
 import { cacheDir, sharedPath } from './shared.ts';
@@ -25,7 +25,7 @@ export function packOfService(): MeasuredPack {
 export function packWithReferenceSegmentation(): MeasuredPack | undefined {
   const { pack } = packOfService();
   const studio = readManifest(projectDir).packs.get('studio')?.segmentation;
-  if (!studio || !findModel(studio.files.model)) return undefined;
+  if (!studio || !findModel(segmentationFile(studio))) return undefined;
   return { label: studio.id, pack: { ...pack, segmentation: studio } };
 }
 
@@ -36,10 +36,11 @@ export function packWithFirstSegmentation(): MeasuredPack | undefined {
   if (!path || pack.segmentation.id === 'segmentation-v0') return undefined;
   const bytes = readFileSync(path);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const { licence, source, facts, tuned } = pack.segmentation;
   const files = { model: { path: 'segmentation-v0.onnx', bytes: bytes.length, sha256 } };
   return {
     label: 'segmentation-v0',
-    pack: { ...pack, segmentation: { ...pack.segmentation, id: 'segmentation-v0', files } },
+    pack: { ...pack, segmentation: { id: 'segmentation-v0', licence, source, facts, tuned, form: 'whole', files } },
   };
 }
 
@@ -73,12 +74,13 @@ export function sherpaModels({ pack }: MeasuredPack): { segmentation: string; em
   const whole = embedding.form === 'whole' ? embedding.files.model : embedding.files.whole;
   const embedder = whole && findModel(whole);
   if (!embedder) return undefined;
-  const path = findModel(segmentation.files.model);
+  const file = segmentation.form === 'whole' ? segmentation.files.model : segmentation.files.whole;
+  const path = file && findModel(file);
   if (!path) return undefined;
-  const bytes = readModel(segmentation.files.model);
+  const bytes = readModel(file);
   if (readOnnxMetadata(bytes).has('window_size')) return { segmentation: path, embedder };
   // sherpa-onnx knows the window by another name than our export.
-  const copy = join(cacheDir(), `${segmentation.files.model.sha256.slice(0, 16)}-window-size.onnx`);
+  const copy = join(cacheDir(), `${file.sha256.slice(0, 16)}-window-size.onnx`);
   writeFileSync(copy, withOnnxMetadata(bytes, { window_size: String(segmentation.facts.windowSamples) }));
   return { segmentation: copy, embedder };
 }

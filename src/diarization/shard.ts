@@ -5,8 +5,9 @@ import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { buildPowerset, decodeHard } from './powerset.ts';
 import { SampleBuffer } from './sample-buffer.ts';
+import { Segmenter } from './segmenter.ts';
 import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
-import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from './types.ts';
+import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './types.ts';
 import { windowCount, windowsOfShard } from './windows.ts';
 
 const SAMPLE_RATE_HZ = 16000;
@@ -16,6 +17,7 @@ export interface AnalysisPorts {
   readonly segmentation: SegmentationPort;
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
+  readonly melPower: MelPowerPort;
   readonly pooling: PoolingPort;
 }
 
@@ -60,6 +62,7 @@ export async function analyseShard(
   const { first, count } = windowsOfShard(grid, shard.startSample, shard.endSample);
 
   const buffer = new SampleBuffer(samples, shard.startSample);
+  const segmenter = new Segmenter(ports.segmentation, ports.melPower);
   const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
   const rows = new SpeakerRows(facts.dimension);
@@ -73,7 +76,7 @@ export async function analyseShard(
       const end = start + windowSamples;
       await buffer.fill(Math.min(end, shard.totalSamples));
       const heard = buffer.view(start, end);
-      const scores = await ports.segmentation.run(heard);
+      const scores = await segmenter.run(heard, start);
       quantise(scores, probabilities, index * framesPerWindow * classes);
       await pause();
       const active = decodeHard(scores, powerset);

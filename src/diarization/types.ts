@@ -19,11 +19,30 @@ export interface SegmentationInfo {
   readonly tuned: TuningBySetting;
 }
 
-/** Sliding-window speaker segmentation (one window a call). */
-export interface SegmentationPort {
-  readonly info: SegmentationInfo;
-  /** samples [windowSamples], or fewer → log-probabilities [framesPerWindow * classes], row-major. The result is the caller's. */
-  run(window: Float32Array): Promise<Float32Array>;
+/**
+ * Sliding-window speaker segmentation (one window a call), with its front end inside the model (whole) or outside (split): then what
+ * windows have in common is computed once, see `Segmenter`. The result, log-probabilities [framesPerWindow * classes], row-major, is the caller's.
+ */
+export type SegmentationPort =
+  | {
+      readonly form: 'whole';
+      readonly info: SegmentationInfo;
+      /** samples [windowSamples], or fewer */
+      run(window: Float32Array): Promise<Float32Array>;
+    }
+  | {
+      readonly form: 'split';
+      readonly info: SegmentationInfo;
+      /** mel powers [frames, 64] of a window, or of a shorter one */
+      run(powers: Float32Array, frames: number): Promise<Float32Array>;
+    };
+
+export interface MelPowerPort {
+  /**
+   * Power in 64 mel bands, 25 ms / 10 ms, periodic Hann, snip edges (`training/segmentation/frontend.py`).
+   * samples at 16 kHz in −1…1 → [frames, 64]; a frame depends on its own 400 samples alone, to the bit. The view is valid until the next call.
+   */
+  compute(samples: Float32Array): Float32Array;
 }
 
 export interface EmbeddingInfo {

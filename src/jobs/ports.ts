@@ -1,7 +1,13 @@
 import type { AudioIndex } from '../audio/index.ts';
 import type { ByteSource, DecoderPort, ResamplerPort, Result } from '../audio/types.ts';
 import type { Plda } from '../diarization/index.ts';
-import type { EmbeddingPort, FilterbankPort, PoolingPort, SegmentationPort } from '../diarization/types.ts';
+import type {
+  EmbeddingPort,
+  FilterbankPort,
+  MelPowerPort,
+  PoolingPort,
+  SegmentationPort,
+} from '../diarization/types.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
@@ -158,6 +164,7 @@ export interface Engine {
   readonly segmentation: SegmentationPort;
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
+  readonly melPower: MelPowerPort;
   readonly pooling: PoolingPort;
   /** WebAssembly memory now, in bytes. */
   memoryBytes(): number;

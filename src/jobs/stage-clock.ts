@@ -39,7 +39,13 @@ export class StageClock {
   }
 
   segmentation(port: SegmentationPort): SegmentationPort {
-    return { info: port.info, run: (window) => this.#timed('segmentationMs', () => port.run(window)) };
+    if (port.form === 'whole') {
+      return { ...port, run: (window: Float32Array) => this.#timed('segmentationMs', () => port.run(window)) };
+    }
+    return {
+      ...port,
+      run: (powers: Float32Array, frames: number) => this.#timed('segmentationMs', () => port.run(powers, frames)),
+    };
   }
 
   embedding(port: EmbeddingPort): EmbeddingPort {
@@ -61,7 +67,7 @@ export class StageClock {
     };
   }
 
-  /** Rounded for the log. What no stage claims is filterbank and pooling. */
+  /** Rounded for the log. What no stage claims is filterbank, mel powers and pooling. */
   finish(): StageTimes {
     this.times.totalMs = this.now() - this.#startedAt;
     return Object.fromEntries(

@@ -1,5 +1,5 @@
 import { buildPowerset, decodeHard, marginals } from '../diarization/powerset.ts';
-import type { SegmentationPort } from '../diarization/types.ts';
+import type { Segmenter } from '../diarization/segmenter.ts';
 
 /**
  * What the segmentation sees in one window: who of its local speakers talks in which frame. Frames are numbered from the beginning
@@ -72,9 +72,9 @@ export class Look {
 }
 
 /** Looks at a window that starts at a sample of the stream. */
-export async function look(port: SegmentationPort, window: Float32Array, startSample: number): Promise<Look> {
-  const { maxLocalSpeakers, maxSimultaneous, frameShiftSamples, frameSizeSamples, classes } = port.info;
-  const scores = await port.run(window);
+export async function look(segmenter: Segmenter, window: Float32Array, startSample: number): Promise<Look> {
+  const { maxLocalSpeakers, maxSimultaneous, frameShiftSamples, frameSizeSamples, classes } = segmenter.info;
+  const scores = await segmenter.run(window, startSample);
   const powerset = buildPowerset(maxLocalSpeakers, maxSimultaneous);
   const active = decodeHard(scores, powerset);
   const activations = marginals(scores.map(Math.exp), powerset);

@@ -150,6 +150,7 @@ describe('whatever the models say', () => {
     const classes = engine.segmentation.info.classes;
     /** Classes that last some frames each, as if three people talked at random. */
     const segmentation = {
+      form: 'whole' as const,
       info: engine.segmentation.info,
       run: async (window: Float32Array) => {
         const frames = Math.round(window.length / engine.segmentation.info.frameShiftSamples);

@@ -1,5 +1,6 @@
 import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { toMilliseconds } from '../diarization/rounding.ts';
+import { Segmenter } from '../diarization/segmenter.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
 import { blend } from './blend.ts';
 import { keptBlocks } from './blocks.ts';
@@ -40,6 +41,7 @@ export interface SessionState {
 /** Rolling windows: every 0.6 s or second the segmentation looks at the last seconds, and the look's local speakers are found again. */
 export class RollingSession implements LiveSession {
   readonly #timing: ReturnType<typeof timingOf>;
+  readonly #segmenter: Segmenter;
   readonly #ear: Ear;
   readonly #speakers: Speakers;
   readonly #turns: Turns;
@@ -63,6 +65,7 @@ export class RollingSession implements LiveSession {
   ) {
     this.#timing = timingOf(settings);
     this.#quiet = new Quiet(withTuning(settingsOf('precision-2'), engine.segmentation.info.tuned).quiet);
+    this.#segmenter = new Segmenter(engine.segmentation, engine.melPower);
     this.#ear = new Ear(engine);
     this.#speakers = new Speakers(engine, settings.maxSpeakers, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
@@ -150,7 +153,7 @@ export class RollingSession implements LiveSession {
     const now = this.#ear.end;
     const start = now - LIVE.windowSamples;
     const window = this.#ear.window(start, now);
-    const raw = await look(this.engine.segmentation, window, start);
+    const raw = await look(this.#segmenter, window, start);
     const fresh = this.#quiet.silence(raw, window, start, now - this.#timing.hopSamples, this.#shift);
     const seen = blend(fresh, this.#past);
     this.#past = [fresh, ...this.#past].slice(0, LIVE.pastLooks);

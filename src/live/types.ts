@@ -1,5 +1,5 @@
 import type { Plda, SpeakerVoice } from '../diarization/index.ts';
-import type { EmbeddingPort, FilterbankPort, SegmentationPort } from '../diarization/types.ts';
+import type { EmbeddingPort, FilterbankPort, MelPowerPort, SegmentationPort } from '../diarization/types.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 
 /** Most speakers that a stream tells apart (contract §7). */
@@ -54,6 +54,7 @@ export interface LiveEngine {
   readonly segmentation: SegmentationPort;
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
+  readonly melPower: MelPowerPort;
   readonly plda: Plda | undefined;
   readonly identification: IdentificationParameters;
 }

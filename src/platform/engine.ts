@@ -2,7 +2,7 @@ import manifestJson from '../../models/manifest.json';
 import { type Plda, parsePlda } from '../diarization/index.ts';
 import type { Engine } from '../jobs/ports.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
-import { type EmbeddingEntry, type ModelFile, packInUse, parseManifest } from './onnx/manifest.ts';
+import { type EmbeddingEntry, type ModelFile, packInUse, parseManifest, segmentationFile } from './onnx/manifest.ts';
 import { createOnnxRuntime } from './onnx/runtime.ts';
 import { createSegmentation } from './onnx/segmentation.ts';
 import ortModule from './onnx/wasm-module.ts';
@@ -30,7 +30,7 @@ async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
   // One after the other: each file's bytes can go before the next one is read.
   const segmentation = await createSegmentation(
     runtime,
-    await readModel(bucket, pack.segmentation.files.model),
+    await readModel(bucket, segmentationFile(pack.segmentation)),
     pack.segmentation,
   );
   const embedding = await createEmbedding(runtime, await readEmbedder(bucket, pack.embedding), pack.embedding);
@@ -38,6 +38,7 @@ async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
     segmentation,
     embedding,
     filterbank: dsp.filterbank,
+    melPower: dsp.melPower,
     pooling: dsp.pooling,
     memoryBytes: () => runtime.memoryBytes() + dsp.memoryBytes(),
   };

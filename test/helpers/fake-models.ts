@@ -32,6 +32,7 @@ function speakersAt(sample: number): number[] {
 export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () => undefined): AnalysisPorts {
   return {
     segmentation: {
+      form: 'whole',
       info: SEGMENTATION_INFO,
       async run(window) {
         onRun('segmentation');
@@ -61,6 +62,11 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
           for (const speaker of speakersAt(samples[frame * 160 + 200])) feats[frame * BANDS + speaker] = 1;
         }
         return feats;
+      },
+    },
+    melPower: {
+      compute() {
+        throw new Error('the segmentation has its front end inside');
       },
     },
     embedding: {

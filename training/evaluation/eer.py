@@ -1,10 +1,10 @@
 """Equal error rates of several embedders on the same trials, as a Markdown table and JSON.
 
     python -m evaluation.eer --trials trials.json --voices VOICES --noise NOISE --meetings MEETINGS \\
-        --model new=embedder.onnx --model v0=embedder-v0.onnx [--floor both] [--bilstm FILE] [--mfcc] [--resemblyzer] \\
+        --model new=embedder.onnx --model halves=trunk.onnx+head.onnx [--floor both] [--bilstm FILE] [--mfcc] [--resemblyzer] \\
         [--teacher FOLDER] [--cache FOLDER] [--json eer.json]
 
-Every --model is an ONNX file of WeSpeaker signature and gives a row with the feature floor, one without, or both. Rows keep the
+Every --model is an ONNX file of WeSpeaker signature, or trunk and head of ours, and gives a row with the feature floor, one without, or both. Rows keep the
 order of the command line; the last table compares every row with the first. One thread. With --cache, vectors are kept
 under the hash of trials and model and not computed again.
 """
@@ -48,9 +48,11 @@ def rows_of(options: argparse.Namespace) -> list[Row]:
     found = []
     for given in options.model:
         name, path = given.split("=", 1)
+        files = [Path(file) for file in path.split("+")]
+        kind = embedders.halves if len(files) == 2 else embedders.onnx
         for has_floor in floors(options.floor):
             label = f"{name}, {'floor' if has_floor else 'no floor'}"
-            found.append(Row(label, f"{digest(Path(path))}-{has_floor}", partial(embedders.onnx, Path(path), has_floor)))
+            found.append(Row(label, f"{'-'.join(map(digest, files))}-{has_floor}", partial(kind, *files, has_floor)))
     if options.bilstm:
         found.append(Row("wq2012 BLSTM", digest(options.bilstm), partial(embedders.bilstm, options.bilstm)))
     if options.mfcc:

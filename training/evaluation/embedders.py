@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
+from calibration.observe import pool
 from embedder.features import log_mels, raise_floor
 
 RATE = 16000
@@ -61,6 +62,17 @@ def onnx(path: Path, has_floor: bool) -> Embedder:
     """A model of WeSpeaker signature, `feats` [B, T, 80] -> `embs` [B, D]."""
     model = session(path)
     return batched(lambda samples: filterbank(samples, has_floor), lambda feats: model.run(["embs"], {"feats": feats})[0])
+
+
+def halves(trunk_path: Path, head_path: Path, has_floor: bool) -> Embedder:
+    """Trunk and head as the service runs them, pooled over the whole segment."""
+    trunk, head = session(trunk_path), session(head_path)
+
+    def run(feats: np.ndarray) -> np.ndarray:
+        pooled = [pool(frames, logits) for frames, logits in zip(*trunk.run(["frames", "logits"], {"feats": feats}))]
+        return head.run(["embs"], {"pooled": np.array(pooled, np.float32)})[0]
+
+    return batched(lambda samples: filterbank(samples, has_floor), run)
 
 
 def teacher(folder: Path, has_floor: bool) -> Embedder:

@@ -67,8 +67,13 @@ class FrontEnd(nn.Module):
         h = F.conv1d(h, self.second, groups=KEPT_BINS)
         h = (h * h).reshape(batch, KEPT_BINS, 2, SIDE, -1)
         power = F.conv1d((h[:, :, 0] + h[:, :, 1]).reshape(batch, KEPT_BINS * SIDE, -1), self.mel)
-        logs = torch.log(power / (power.mean((1, 2), keepdim=True) + POWER_FLOOR) + POWER_FLOOR)
-        return (logs - logs.mean(2, keepdim=True)) * FEATURE_SCALE
+        return features_of(power)
+
+
+def features_of(power: Tensor) -> Tensor:
+    """Mel power of windows [N,64,F] -> log features of the same shape, as `frontend.log_features`."""
+    logs = torch.log(power / (power.mean((1, 2), keepdim=True) + POWER_FLOOR) + POWER_FLOOR)
+    return (logs - logs.mean(2, keepdim=True)) * FEATURE_SCALE
 
 
 class WholeModel(nn.Module):
@@ -84,6 +89,17 @@ class WholeModel(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.network(self.front_end(x))
+
+
+class WithoutFrontEnd(nn.Module):
+    """The rest of a whole model: mel powers [N,F,64] -> log-probabilities, for callers that compute the powers once for all windows of a recording."""
+
+    def __init__(self, whole: WholeModel):
+        super().__init__()
+        self.network = whole.network
+
+    def forward(self, powers: Tensor) -> Tensor:
+        return self.network(features_of(powers.transpose(1, 2)))
 
 
 def metadata(version: str) -> dict[str, str]:
@@ -106,10 +122,15 @@ def metadata(version: str) -> dict[str, str]:
     }
 
 
-def write(model: WholeModel, path: Path, properties: dict[str, str]) -> None:
-    axes = {"x": {0: "N", 2: "T"}, "y": {0: "N", 1: "F"}}
-    example = torch.randn(2, 1, 160_000, generator=torch.Generator().manual_seed(0)) * 0.05
-    torch.onnx.export(model, (example,), str(path), input_names=["x"], output_names=["y"], opset_version=OPSET, dynamic_axes=axes, dynamo=False)
+def write(model: WholeModel | WithoutFrontEnd, path: Path, properties: dict[str, str]) -> None:
+    if isinstance(model, WholeModel):
+        name, axes = "x", {0: "N", 2: "T"}
+        example = torch.randn(2, 1, 160_000, generator=torch.Generator().manual_seed(0)) * 0.05
+    else:
+        name, axes = "powers", {0: "N", 1: "T"}
+        example = torch.rand(2, 1000, BANDS, generator=torch.Generator().manual_seed(0)) * 0.05
+    all_axes = {name: axes, "y": {0: "N", 1: "F"}}
+    torch.onnx.export(model, (example,), str(path), input_names=[name], output_names=["y"], opset_version=OPSET, dynamic_axes=all_axes, dynamo=False)
     graph = onnx.load(path)
     onnx.helper.set_model_props(graph, properties)
     onnx.save(graph, path)
@@ -138,6 +159,21 @@ def check(model: WholeModel, path: Path) -> float:
     return worst
 
 
+def check_without_front_end(model: WholeModel, path: Path) -> float:
+    """Largest difference of the network alone, on mel powers from numpy, and the whole model in PyTorch; raises where it is too large."""
+    rng = np.random.default_rng(1)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    worst = 0.0
+    for samples in (160_000, 48_000):
+        x = (rng.standard_normal(samples) * 0.1 * np.sin(np.arange(samples) / 3000)).astype(np.float32)
+        with torch.no_grad():
+            expected = model(torch.from_numpy(x[None, None])).numpy()
+        worst = max(worst, float(np.abs(session.run(None, {"powers": mel_power(x)[None]})[0] - expected).max()))
+    if worst > TOLERANCE:
+        raise ValueError(f"the network alone differs from the whole model by {worst}")
+    return worst
+
+
 def describe(path: Path, network: Segmentation) -> None:
     """Prints size, parameters and checksum of what was written."""
     parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY) and name != "identity_centres")
@@ -155,6 +191,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", required=True, help="checkpoint or state_dict; averaged weights are taken")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--weights", type=Path, help="also write the averaged weights (float32 state_dict without training-only parts)")
+    parser.add_argument("--network", type=Path, help="also write the network without its front end, mel powers in")
     parser.add_argument("--version", default="1")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -164,6 +201,9 @@ def main() -> None:
     difference = check(whole, args.out)
     describe(args.out, whole.network)
     print(f"ONNX against PyTorch: largest difference {difference:.1e} over {len(CHECK_SHAPES)} shapes")
+    if args.network:
+        write(WithoutFrontEnd(whole), args.network, metadata(args.version))
+        print(f"{args.network}: largest difference {check_without_front_end(whole, args.network):.1e}")
     if args.weights:
         save_weights(network, args.weights)
 

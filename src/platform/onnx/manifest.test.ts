@@ -39,15 +39,15 @@ describe('models/manifest.json', () => {
 });
 
 describe('parseManifest', () => {
-  it('loads the two halves of a split embedder and its PLDA, not its whole form', () => {
+  it('loads the parts of split models and the PLDA, not the whole forms', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
-      'segmentation-v1.onnx',
-      'embedder-v1-trunk.onnx',
+      'segmentation-v1-network.int8.onnx',
+      'embedder-v1-trunk.int8.onnx',
       'embedder-v1-head.onnx',
       'embedder-v1-plda.json',
     ]);
-    expect(allFiles(pack).length).toBe(5);
+    expect(allFiles(pack).length).toBe(6);
   });
 
   const broken: [string, (manifest: ReturnType<typeof json>) => void][] = [
@@ -57,7 +57,9 @@ describe('parseManifest', () => {
     ['packs.default.embedding.form', (m) => (m.packs.default.embedding.form = 'halved')],
     ['packs.default.embedding.files.head', (m) => delete m.packs.default.embedding.files.head],
     ['packs.default.embedding.files.trunk.sha256', (m) => (m.packs.default.embedding.files.trunk.sha256 = 'ABC')],
-    ['packs.default.segmentation.files.model.path', (m) => (m.packs.default.segmentation.files.model.path = '../x')],
+    ['packs.default.segmentation.files.whole.path', (m) => (m.packs.default.segmentation.files.whole.path = '../x')],
+    ['packs.default.segmentation.form', (m) => delete m.packs.default.segmentation.form],
+    ['packs.studio.segmentation.files.model', (m) => delete m.packs.studio.segmentation.files.model],
     ['packs.default.segmentation.tuned.all.x', (m) => (m.packs.default.segmentation.tuned = { all: { x: 'y' } })],
     ['packs.studio.embedding.files.model.origin.url', (m) => (m.packs.studio.embedding.files.model.origin.url = '')],
     ['packs.default.embedding.identification.slope', (m) => (m.packs.default.embedding.identification.slope = '1')],

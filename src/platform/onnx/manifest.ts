@@ -25,19 +25,25 @@ interface SlotEntry {
   readonly tuned: TuningBySetting;
 }
 
-export interface SegmentationEntry extends SlotEntry {
-  readonly files: { readonly model: ModelFile };
-  readonly facts: {
-    readonly sampleRateHz: number;
-    readonly windowSamples: number;
-    readonly classes: number;
-    readonly maxLocalSpeakers: number;
-    readonly maxSimultaneous: number;
-    readonly frameShiftSamples: number;
-    readonly frameSizeSamples: number;
-    readonly framesPerWindow: number;
-  };
+export interface SegmentationFacts {
+  readonly sampleRateHz: number;
+  readonly windowSamples: number;
+  readonly classes: number;
+  readonly maxLocalSpeakers: number;
+  readonly maxSimultaneous: number;
+  readonly frameShiftSamples: number;
+  readonly frameSizeSamples: number;
+  readonly framesPerWindow: number;
 }
+
+export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts } & (
+    | {
+        /** Mel powers in: what windows have in common is computed once. `whole` is the model with its front end, for other engines. */
+        readonly form: 'split';
+        readonly files: { readonly network: ModelFile; readonly whole?: ModelFile };
+      }
+    | { readonly form: 'whole'; readonly files: { readonly model: ModelFile } }
+  );
 
 export interface EmbeddingFacts {
   readonly sampleRateHz: number;
@@ -109,18 +115,25 @@ export function packInUse(manifest: ModelManifest): ModelPack {
   return manifest.packs.get(manifest.use)!;
 }
 
+/** The file of a segmentation model that a service loads. */
+export function segmentationFile({ form, files }: SegmentationEntry): ModelFile {
+  return form === 'split' ? files.network : files.model;
+}
+
 /** The files that a service loads to run the pack, without the extra forms for other engines. */
 export function filesToLoad(pack: ModelPack): readonly ModelFile[] {
   const { embedding } = pack;
   const models = embedding.form === 'split' ? [embedding.files.trunk, embedding.files.head] : [embedding.files.model];
   const { plda } = embedding.files;
-  return [pack.segmentation.files.model, ...models, ...(plda === undefined ? [] : [plda])];
+  return [segmentationFile(pack.segmentation), ...models, ...(plda === undefined ? [] : [plda])];
 }
 
 /** All files of the pack. */
 export function allFiles(pack: ModelPack): readonly ModelFile[] {
-  const extra = pack.embedding.form === 'split' ? pack.embedding.files.whole : undefined;
-  return extra === undefined ? filesToLoad(pack) : [...filesToLoad(pack), extra];
+  const wholes = [pack.segmentation, pack.embedding].flatMap((entry) =>
+    entry.form === 'split' && entry.files.whole ? [entry.files.whole] : [],
+  );
+  return [...filesToLoad(pack), ...wholes];
 }
 
 function segmentationEntry(value: unknown, at: string): SegmentationEntry {
@@ -128,9 +141,8 @@ function segmentationEntry(value: unknown, at: string): SegmentationEntry {
   const files = object(entry.files, `${at}.files`);
   const facts = object(entry.facts, `${at}.facts`);
   const fact = (name: string) => count(facts[name], `${at}.facts.${name}`);
-  return {
+  const shared = {
     ...slot(entry, at),
-    files: { model: file(files.model, `${at}.files.model`) },
     facts: {
       sampleRateHz: fact('sampleRateHz'),
       windowSamples: fact('windowSamples'),
@@ -142,6 +154,12 @@ function segmentationEntry(value: unknown, at: string): SegmentationEntry {
       framesPerWindow: fact('framesPerWindow'),
     },
   };
+  if (entry.form === 'whole') {
+    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`) } };
+  }
+  if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
+  const whole = files.whole === undefined ? {} : { whole: file(files.whole, `${at}.files.whole`) };
+  return { ...shared, form: 'split', files: { network: file(files.network, `${at}.files.network`), ...whole } };
 }
 
 function embeddingEntry(value: unknown, at: string): EmbeddingEntry {

@@ -10,7 +10,8 @@ describe('readOnnxMetadata', () => {
     expect(segmentation.get('receptive_field_shift')).toBe('320');
     expect(segmentation.get('classes')).toBe('none,1,2,3,1+2,1+3,2+3');
     expect(readOnnxMetadata(model('embedder-v1.onnx')).get('output_dim')).toBe('192');
-    expect(readOnnxMetadata(model('embedder-v1-trunk.onnx')).size).toBe(0);
+    expect(readOnnxMetadata(model('segmentation-v1-network.int8.onnx'))).toEqual(segmentation);
+    expect(readOnnxMetadata(model('embedder-v1-trunk.int8.onnx')).size).toBe(0);
   });
 
   it('refuses what is no protobuf', () => {

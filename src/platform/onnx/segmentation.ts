@@ -18,9 +18,12 @@ const METADATA_FACTS = {
   frames_per_window: 'framesPerWindow',
 } as const;
 
+const POWER_BANDS = 64;
+const POWER_SHIFT_SAMPLES = 160;
+
 /**
- * Opens a segmentation model: `x` [1, 1, windowSamples] → `y` [1, framesPerWindow, classes]. Shorter windows, as live streams
- * have them, give fewer frames.
+ * Opens a segmentation model, as its manifest entry has it: whole `x` [1, 1, windowSamples], split `powers` [1, frames, 64];
+ * either → `y` [1, framesPerWindow, classes]. Shorter windows, as live streams have them, give fewer frames.
  * What the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
  * manifest has is taken from there.
  *
@@ -33,19 +36,27 @@ export async function createSegmentation(
 ): Promise<SegmentationPort> {
   const info = segmentationInfo(model, entry);
   const session = await runtime.createSession(model);
+  const input = entry.form === 'split' ? 'powers' : 'x';
+  if (!session.inputNames.includes(input)) throw new Error(`${info.id} has no input "${input}"`);
   const { windowSamples, framesPerWindow, classes } = info;
+
+  async function infer(data: Float32Array, dims: readonly number[], samples: number): Promise<Float32Array> {
+    const { data: scores, dims: shape } = floatOutput(await session.run({ [input]: floatTensor(data, dims) }), 'y');
+    const isExpected =
+      samples === windowSamples ? scores.length === framesPerWindow * classes : scores.length % classes === 0;
+    if (!isExpected) {
+      throw new Error(`${info.id} gave [${shape.join(', ')}], not [1, ${framesPerWindow}, ${classes}]`);
+    }
+    return scores;
+  }
+
+  if (entry.form === 'whole') {
+    return { form: 'whole', info, run: (window) => infer(window, [1, 1, window.length], window.length) };
+  }
   return {
+    form: 'split',
     info,
-    async run(window) {
-      const outputs = await session.run({ x: floatTensor(window, [1, 1, window.length]) });
-      const { data, dims } = floatOutput(outputs, 'y');
-      const isExpected =
-        window.length === windowSamples ? data.length === framesPerWindow * classes : data.length % classes === 0;
-      if (!isExpected) {
-        throw new Error(`${info.id} gave [${dims.join(', ')}], not [1, ${framesPerWindow}, ${classes}]`);
-      }
-      return data;
-    },
+    run: (powers, frames) => infer(powers, [1, frames, POWER_BANDS], frames * POWER_SHIFT_SAMPLES),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Resampler, ResamplerPort } from '../../audio/types.ts';
-import type { FilterbankPort, PoolingPiece, PoolingPort } from '../../diarization/types.ts';
+import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort } from '../../diarization/types.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
 /** What `wasm/dsp/*.c` exports; pointers and handles are byte offsets, 0 for "no". */
@@ -16,6 +16,10 @@ interface DspExports {
   fb_capacity(): number;
   fb_output(): number;
   fb_compute(samples: number): number;
+  mp_input(): number;
+  mp_capacity(): number;
+  mp_output(): number;
+  mp_compute(samples: number): number;
   pool_begin(channels: number): number;
   pool_rows(): number;
   pool_stride(): number;
@@ -30,10 +34,12 @@ const PUSH_SAMPLES = 32768;
 const FRAME_SAMPLES = 400;
 const FRAME_SHIFT_SAMPLES = 160;
 const BANDS = 80;
+const POWER_BANDS = 64;
 
 export interface Dsp {
   readonly resampler: ResamplerPort;
   readonly filterbank: FilterbankPort;
+  readonly melPower: MelPowerPort;
   readonly pooling: PoolingPort;
   /** Linear memory in use, in bytes; it never shrinks. */
   memoryBytes(): number;
@@ -105,21 +111,34 @@ function createResampler(dsp: DspExports): ResamplerPort {
   };
 }
 
-function createFilterbank(dsp: DspExports): FilterbankPort {
-  const blockFrames = 1 + Math.floor((dsp.fb_capacity() - FRAME_SAMPLES) / FRAME_SHIFT_SAMPLES);
+/** A function of frames of 400 samples every 160 that takes a block of them at a time; positions in bytes, the capacity in samples. */
+interface FrameFunction {
+  readonly input: number;
+  readonly capacity: number;
+  readonly output: number;
+  run(samples: number): number;
+}
+
+/** @returns samples → [frames, bands], block by block */
+function createFrames(
+  dsp: DspExports,
+  bands: number,
+  { input, capacity, output, run }: FrameFunction,
+): FilterbankPort & MelPowerPort {
+  const blockFrames = 1 + Math.floor((capacity - FRAME_SAMPLES) / FRAME_SHIFT_SAMPLES);
   const buffer = new ResultBuffer();
   return {
     compute(samples) {
       const frames =
         samples.length < FRAME_SAMPLES ? 0 : 1 + Math.floor((samples.length - FRAME_SAMPLES) / FRAME_SHIFT_SAMPLES);
-      const result = buffer.reserve(frames * BANDS);
+      const result = buffer.reserve(frames * bands);
       for (let first = 0; first < frames; first += blockFrames) {
         const count = Math.min(blockFrames, frames - first);
         const start = first * FRAME_SHIFT_SAMPLES;
         const length = (count - 1) * FRAME_SHIFT_SAMPLES + FRAME_SAMPLES;
-        new Float32Array(dsp.memory.buffer, dsp.fb_input(), length).set(samples.subarray(start, start + length));
-        dsp.fb_compute(length);
-        result.set(new Float32Array(dsp.memory.buffer, dsp.fb_output(), count * BANDS), first * BANDS);
+        new Float32Array(dsp.memory.buffer, input, length).set(samples.subarray(start, start + length));
+        run(length);
+        result.set(new Float32Array(dsp.memory.buffer, output, count * bands), first * bands);
       }
       return result;
     },
@@ -182,14 +201,25 @@ function addPieces(dsp: DspExports, pieces: readonly PoolingPiece[], channels: n
 }
 
 /**
- * Signal processing in WebAssembly: resampler, filterbank and pooling over one instance of `wasm/dsp/dsp.wasm`.
+ * Signal processing in WebAssembly: resampler, filterbank, mel powers and pooling over one instance of `wasm/dsp/dsp.wasm`.
  * Instantiates at once; everything it returns lies outside the wasm memory.
  */
 export function createDsp(module: WebAssembly.Module): Dsp {
   const dsp = instantiate<DspExports>(module);
   return {
     resampler: createResampler(dsp),
-    filterbank: createFilterbank(dsp),
+    filterbank: createFrames(dsp, BANDS, {
+      input: dsp.fb_input(),
+      capacity: dsp.fb_capacity(),
+      output: dsp.fb_output(),
+      run: (samples) => dsp.fb_compute(samples),
+    }),
+    melPower: createFrames(dsp, POWER_BANDS, {
+      input: dsp.mp_input(),
+      capacity: dsp.mp_capacity(),
+      output: dsp.mp_output(),
+      run: (samples) => dsp.mp_compute(samples),
+    }),
     pooling: createPooling(dsp),
     memoryBytes: () => dsp.memory.buffer.byteLength,
   };

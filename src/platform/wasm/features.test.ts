@@ -52,6 +52,37 @@ describe('filterbank', () => {
   });
 });
 
+describe('mel powers', () => {
+  const samples = Float32Array.from(new Int16Array(npyBytes('fbank_samples.npy')), (value) => value / 32768);
+  const expected = new Float32Array(npyBytes('melpower_expected.npy'));
+
+  it('agree with double precision to 1e-4 of the power, or to 1e-9 of the loudest band of the frame', () => {
+    const out = dsp.melPower.compute(samples);
+    expect(out.length).toBe(expected.length);
+    let worst = 0;
+    for (let frame = 0; frame < out.length; frame += 64) {
+      const loudest = Math.max(...expected.subarray(frame, frame + 64));
+      for (let i = frame; i < frame + 64; i++) {
+        const allowed = 1e-4 * expected[i] + 1e-9 * loudest;
+        if (out[i] !== expected[i]) worst = Math.max(worst, Math.abs(out[i] - expected[i]) / allowed);
+      }
+    }
+    expect(worst).toBeLessThan(1);
+  });
+
+  it('are the same bits wherever a frame stands in a block, and in recordings longer than a block', () => {
+    const whole = dsp.melPower.compute(samples).slice();
+    for (const first of [1, 2, 3, 50]) {
+      expect(dsp.melPower.compute(samples.subarray(first * 160))).toEqual(whole.subarray(first * 64));
+    }
+    const long = new Float32Array(16000 * 3);
+    for (const second of [0, 1, 2]) long.set(samples, second * 16000);
+    const out = dsp.melPower.compute(long);
+    expect(out.length).toBe(298 * 64);
+    for (const second of [0, 1, 2]) expect(out.subarray(second * 6400, second * 6400 + whole.length)).toEqual(whole);
+  });
+});
+
 /** Pseudo-random trunk output; `spread` scales the logits. */
 function trunkOutput(frameCount: number, channels: number, seed: number, spread = 4): TrunkOutput {
   let state = seed;

@@ -1,0 +1,71 @@
+import type { MelPowerPort, SegmentationInfo, SegmentationPort } from './types.ts';
+
+const BANDS = 64;
+const FRAME_SAMPLES = 400;
+const SHIFT_SAMPLES = 160;
+/** Frame f of a window is centred on sample 160 f + 80 of it, so that it begins this far before 160 f. */
+const LEAD_SAMPLES = 120;
+
+/**
+ * Segmentation of one recording or stream, window after window. Windows overlap; a model whose front end is apart gets the mel powers of what
+ * a window has in common with the one before from there. As in the model with its front end inside, a window is silent outside: its
+ * first and last frame are its own. What comes out does not depend on which windows were seen before, to the bit.
+ */
+export class Segmenter {
+  #powers = new Float32Array(0);
+  #startSample = Number.NaN;
+
+  constructor(
+    private readonly port: SegmentationPort,
+    private readonly melPower: MelPowerPort,
+  ) {}
+
+  get info(): SegmentationInfo {
+    return this.port.info;
+  }
+
+  /**
+   * @param window samples, most often as many as in the call before
+   * @param startSample where the window starts, in samples
+   * @returns log-probabilities [frames, classes], the caller's
+   */
+  run(window: Float32Array, startSample: number): Promise<Float32Array> {
+    if (this.port.form === 'whole') return this.port.run(window);
+    const frames = Math.floor(window.length / SHIFT_SAMPLES);
+    this.#update(window, startSample, frames);
+    return this.port.run(this.#powers, frames);
+  }
+
+  #update(window: Float32Array, startSample: number, frames: number): void {
+    const known = this.#takeOver(startSample, frames);
+    this.#startSample = startSample;
+    // From the first frame that is new to the last but one, and the two at the edges.
+    if (known < frames - 1) {
+      const from = known * SHIFT_SAMPLES - LEAD_SAMPLES;
+      const to = (frames - 2) * SHIFT_SAMPLES - LEAD_SAMPLES + FRAME_SAMPLES;
+      this.#powers.set(this.melPower.compute(window.subarray(from, to)), known * BANDS);
+    }
+    for (const frame of new Set([0, frames - 1])) this.#edge(window.subarray(0, frames * SHIFT_SAMPLES), frame);
+  }
+
+  /** Moves what is known of the window to its place. @returns the first inner frame that is not known */
+  #takeOver(startSample: number, frames: number): number {
+    const powers = this.#powers;
+    const shift = (startSample - this.#startSample) / SHIFT_SAMPLES;
+    if (powers.length !== frames * BANDS) {
+      this.#powers = new Float32Array(frames * BANDS);
+      return 1;
+    }
+    if (!Number.isInteger(shift) || shift < 0 || shift >= frames - 2) return 1;
+    powers.copyWithin(BANDS, (1 + shift) * BANDS, (frames - 1) * BANDS);
+    return frames - 1 - shift;
+  }
+
+  #edge(window: Float32Array, frame: number): void {
+    const samples = new Float32Array(FRAME_SAMPLES);
+    const from = frame * SHIFT_SAMPLES - LEAD_SAMPLES;
+    const first = Math.max(0, from);
+    samples.set(window.subarray(first, from + FRAME_SAMPLES), first - from);
+    this.#powers.set(this.melPower.compute(samples), frame * BANDS);
+  }
+}
