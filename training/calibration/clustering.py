@@ -14,6 +14,7 @@ LEAST_WEIGHT = 0.01
 MAX_LEVELS = 400
 MAX_TRIES = 50
 MAX_ROUNDS = 6
+MIN_RISE = 1.1
 GROWTH_EXPONENT = 2
 
 
@@ -188,7 +189,7 @@ def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, para
         kept = [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= parameters.min_speaker_seconds] or order[:1]
         growth = (total / len(kept) / parameters.plain_seconds_per_speaker) ** GROWTH_EXPONENT
         wanted = min(parameters.max_regularisation, parameters.speaker_regularisation * growth)
-        if wanted <= regularisation:
+        if wanted <= MIN_RISE * regularisation:
             break
         regularisation, initial = wanted, gamma[:, kept].argmax(1)
     return np.stack([unit((embeddings * (weights * gamma[:, k])[:, None]).sum(0)) for k in kept])

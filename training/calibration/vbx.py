@@ -6,7 +6,7 @@ it has distinct seconds of speech: windows overlap, and what several of them hea
 import numpy as np
 
 
-def vbx(features, phi, initial, weights, statistics_scale, speaker_regularisation, smoothing=7.0, iterations=40, epsilon=1e-4):
+def vbx(features, phi, initial, weights, statistics_scale, speaker_regularisation, smoothing=7.0, iterations=40, epsilon_per_second=1e-5):
     """Responsibilities [items, speakers] and priors [speakers]; features [items, d] in the PLDA space, weights [items]."""
     fa, fb = statistics_scale, speaker_regularisation
     count, speakers = len(features), int(initial.max()) + 1
@@ -27,7 +27,7 @@ def vbx(features, phi, initial, weights, statistics_scale, speaker_regularisatio
         pi = (weights[:, None] * gamma).sum(0)
         pi /= pi.sum()
         bound = evidence.sum() + fb * 0.5 * (np.log(precision) - precision - alpha**2 + 1).sum()
-        if iteration and bound - last < epsilon:
+        if iteration and bound - last < epsilon_per_second * weights.sum():
             break
         last = bound
     return gamma, pi

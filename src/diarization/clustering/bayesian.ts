@@ -52,6 +52,10 @@ const MAX_ROUNDS = 6;
 /** Too many speakers have less speech each, which would keep them from being made fewer: hence more than in proportion. */
 const GROWTH_EXPONENT = 2;
 const MAX_ITERATIONS = 40;
+/** The bound grows with the evidence; what a second gains by less than this moves no speaker. */
+const EPSILON_PER_SECOND = 1e-5;
+/** Less of a rise is not worth a round. */
+const MIN_RISE = 1.1;
 
 /**
  * Speakers by variational Bayes: VBx (see `vbx.ts`) in a PLDA space, started from a low cut of the linkage tree. Items count by
@@ -74,15 +78,17 @@ export async function bayesianCentroids(
   const total = seconds.reduce((sum, value) => sum + value, 0);
   const share = Math.min(1, maxEvidenceSeconds / total);
   const weights = share < 1 ? seconds.map((value) => share * value) : seconds;
+  const epsilon = EPSILON_PER_SECOND * share * total;
+  const { initSmoothing } = VBX_DEFAULTS;
   let initial = startingClusters(items, tree, parameters);
   let speakerRegularisation = parameters.speakerRegularisation;
   for (let round = 1; ; round++) {
-    const settings = { ...VBX_DEFAULTS, statisticsScale, speakerRegularisation, maxIterations: MAX_ITERATIONS };
+    const settings = { statisticsScale, speakerRegularisation, initSmoothing, maxIterations: MAX_ITERATIONS, epsilon };
     const result = await vbx(features, phi, initial, settings, { weights, pause });
     const speakers = speakersOf(result, seconds, parameters);
     const growth = (total / speakers.length / plainSecondsPerSpeaker) ** GROWTH_EXPONENT;
     const wanted = Math.min(maxRegularisation, parameters.speakerRegularisation * growth);
-    if (wanted <= speakerRegularisation || round === MAX_ROUNDS) return centroidsOfSpeakers(items, result, speakers);
+    if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS) return centroidsOfSpeakers(items, result, speakers);
     speakerRegularisation = wanted;
     initial = likeliest(result, speakers);
   }
