@@ -88,7 +88,8 @@ export async function bayesianCentroids(
     const speakers = speakersOf(result, seconds, parameters);
     const growth = (total / speakers.length / plainSecondsPerSpeaker) ** GROWTH_EXPONENT;
     const wanted = Math.min(maxRegularisation, parameters.speakerRegularisation * growth);
-    if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS) return centroidsOfSpeakers(items, result, speakers);
+    if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS)
+      return centroidsOfSpeakers(items, result, speakers);
     speakerRegularisation = wanted;
     initial = likeliest(result, speakers);
   }
