@@ -29,6 +29,9 @@ function alone(start: number, length: number): Float32Array {
   return melPower.compute(padded).slice();
 }
 
+/** Comparing 64,000 numbers one by one takes the test library a quarter of a second. */
+const equal = (a: Float32Array, b: Float32Array) => Buffer.from(a.buffer).equals(Buffer.from(b.buffer));
+
 it.each([
   ['windows at a regular step', [0, 40_000, 80_000, 120_000], 160_000],
   ['windows of live streams', [0, 8_000, 16_000, 24_000, 24_000], 80_000],
@@ -41,7 +44,7 @@ it.each([
   const segmenter = new Segmenter(mirror, melPower);
   for (const start of starts) {
     const found = await segmenter.run(recording.subarray(start, start + length), start);
-    expect(found, `window at ${start}`).toEqual(alone(start, length));
+    expect(equal(found, alone(start, length)), `window at ${start}`).toBe(true);
   }
 });
 
@@ -53,7 +56,8 @@ it('takes windows of other lengths in between', async () => {
     [48_000, 80_000],
     [80_000, 160_000],
   ] as const) {
-    expect(await segmenter.run(recording.subarray(start, start + length), start)).toEqual(alone(start, length));
+    const found = await segmenter.run(recording.subarray(start, start + length), start);
+    expect(equal(found, alone(start, length)), `window at ${start}`).toBe(true);
   }
 });
 

@@ -1,0 +1,1 @@
+"""Forms of the networks in 8 bits."""
