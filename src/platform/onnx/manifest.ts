@@ -1,4 +1,4 @@
-import type { Tuning, TuningBySetting } from '../../diarization/types.ts';
+import type { SegmentationInfo, Tuning, TuningBySetting } from '../../diarization/types.ts';
 import type { IdentificationParameters } from '../../voiceprint/index.ts';
 
 /** One model file. `path` is relative to `models/`; the service loads it from storage under its hash. */
@@ -25,16 +25,8 @@ interface SlotEntry {
   readonly tuned: TuningBySetting;
 }
 
-export interface SegmentationFacts {
-  readonly sampleRateHz: number;
-  readonly windowSamples: number;
-  readonly classes: number;
-  readonly maxLocalSpeakers: number;
-  readonly maxSimultaneous: number;
-  readonly frameShiftSamples: number;
-  readonly frameSizeSamples: number;
-  readonly framesPerWindow: number;
-}
+/** What a segmentation model's own metadata may say too. */
+export type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { readonly sampleRateHz: number };
 
 export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts } & (
     | {
