@@ -27,7 +27,7 @@ export function renderAccuracy(
   const columns = sets.length > 1 ? [...sets, 'all'] : ['DER'];
   return `${recordings.length} labelled recordings, ${minutes.toFixed(0)} minutes (${origin}). DER in per cent, no collar, overlap scored, pooled over a folder;
 miss, false alarm and confusion over all. "Oracle" puts the reference's speakers in the place of the clustering and keeps everything else: what the segmentation costs.
-sherpa-onnx ${sherpaVersion()} has the same weights and its defaults; its clustering threshold was chosen on these very recordings${sets.length > 1 ? ', once for all and once for each folder' : ''},
+sherpa-onnx ${sherpaVersion()} has the same weights, in floating point where the service runs 8 bits, and its defaults; its clustering threshold was chosen on these very recordings${sets.length > 1 ? ', once for all and once for each folder' : ''},
 which is the most favourable way to look at it. The figures were made in Node with the Worker's code and WebAssembly; through the
 real service the whole answers were equal for ${proven} (both settings).${missing}
 

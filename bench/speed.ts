@@ -85,7 +85,7 @@ function render(times: ReadonlyMap<Setting, JobTimes>, sherpa: SherpaSpeed | und
     row('fetch + decode + resample', (one) => seconds(one.decodeMs, one)),
     row('segmentation network', (one) => seconds(one.segmentationMs, one)),
     row('embedding: network (trunk, head)', (one) => seconds(one.embedderMs, one)),
-    row('embedding: filterbank, pooling; powerset, part', (one) => seconds(one.featuresMs, one)),
+    row('filterbank, mel powers, pooling; powerset, part', (one) => seconds(one.featuresMs, one)),
     row('clustering, counts, turns, output', (one) => seconds(one.assembleMs, one)),
     row('probing the MP3, queues, database, storage', (one) => seconds(one.restMs, one)),
     row('shards', (one) => String(one.shards)),
@@ -119,7 +119,7 @@ function stepSeconds(setting: Setting): number {
 function renderSherpa(sherpa: SherpaSpeed | undefined): string {
   if (!sherpa) return '**sherpa-onnx was not measured:** the pack has no weights in the form that it loads.';
   const speed = (sherpa.audioSeconds / sherpa.seconds).toFixed(1);
-  return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, same weights, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
+  return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, same weights in floating point where the service runs 8 bits, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
 It gets the samples decoded already (16 kHz mono, in memory); decoding them with this product's WebAssembly decoder took ${sherpa.decodeSeconds.toFixed(1)} s
 in Node and is not in its time. Its windows step by 1 s, ours as the table says. It runs native AVX code where workerd runs 128-bit WebAssembly SIMD; a ratio below 1 means that the service is slower.
 Its WebAssembly build (npm package sherpa-onnx ${sherpaWasmVersion()}, Node, one thread, the same weights and settings) ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS / 60} minutes.`;

@@ -1,8 +1,9 @@
 import type { MelPowerPort, SegmentationInfo, SegmentationPort } from './types.ts';
 
-const BANDS = 64;
+/** Of a frame of mel powers. */
+export const POWER_BANDS = 64;
+export const POWER_SHIFT_SAMPLES = 160;
 const FRAME_SAMPLES = 400;
-const SHIFT_SAMPLES = 160;
 /** Frame f of a window is centred on sample 160 f + 80 of it, so that it begins this far before 160 f. */
 const LEAD_SAMPLES = 120;
 
@@ -31,7 +32,7 @@ export class Segmenter {
    */
   run(window: Float32Array, startSample: number): Promise<Float32Array> {
     if (this.port.form === 'whole') return this.port.run(window);
-    const frames = Math.floor(window.length / SHIFT_SAMPLES);
+    const frames = Math.floor(window.length / POWER_SHIFT_SAMPLES);
     this.#update(window, startSample, frames);
     return this.port.run(this.#powers, frames);
   }
@@ -41,31 +42,31 @@ export class Segmenter {
     this.#startSample = startSample;
     // From the first frame that is new to the last but one, and the two at the edges.
     if (known < frames - 1) {
-      const from = known * SHIFT_SAMPLES - LEAD_SAMPLES;
-      const to = (frames - 2) * SHIFT_SAMPLES - LEAD_SAMPLES + FRAME_SAMPLES;
-      this.#powers.set(this.melPower.compute(window.subarray(from, to)), known * BANDS);
+      const from = known * POWER_SHIFT_SAMPLES - LEAD_SAMPLES;
+      const to = (frames - 2) * POWER_SHIFT_SAMPLES - LEAD_SAMPLES + FRAME_SAMPLES;
+      this.#powers.set(this.melPower.compute(window.subarray(from, to)), known * POWER_BANDS);
     }
-    for (const frame of new Set([0, frames - 1])) this.#edge(window.subarray(0, frames * SHIFT_SAMPLES), frame);
+    for (const frame of new Set([0, frames - 1])) this.#edge(window.subarray(0, frames * POWER_SHIFT_SAMPLES), frame);
   }
 
   /** Moves what is known of the window to its place. @returns the first inner frame that is not known */
   #takeOver(startSample: number, frames: number): number {
     const powers = this.#powers;
-    const shift = (startSample - this.#startSample) / SHIFT_SAMPLES;
-    if (powers.length !== frames * BANDS) {
-      this.#powers = new Float32Array(frames * BANDS);
+    const shift = (startSample - this.#startSample) / POWER_SHIFT_SAMPLES;
+    if (powers.length !== frames * POWER_BANDS) {
+      this.#powers = new Float32Array(frames * POWER_BANDS);
       return 1;
     }
     if (!Number.isInteger(shift) || shift < 0 || shift >= frames - 2) return 1;
-    powers.copyWithin(BANDS, (1 + shift) * BANDS, (frames - 1) * BANDS);
+    powers.copyWithin(POWER_BANDS, (1 + shift) * POWER_BANDS, (frames - 1) * POWER_BANDS);
     return frames - 1 - shift;
   }
 
   #edge(window: Float32Array, frame: number): void {
     const samples = new Float32Array(FRAME_SAMPLES);
-    const from = frame * SHIFT_SAMPLES - LEAD_SAMPLES;
+    const from = frame * POWER_SHIFT_SAMPLES - LEAD_SAMPLES;
     const first = Math.max(0, from);
     samples.set(window.subarray(first, from + FRAME_SAMPLES), first - from);
-    this.#powers.set(this.melPower.compute(samples), frame * BANDS);
+    this.#powers.set(this.melPower.compute(samples), frame * POWER_BANDS);
   }
 }

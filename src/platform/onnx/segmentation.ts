@@ -1,4 +1,5 @@
 import { buildPowerset } from '../../diarization/powerset.ts';
+import { POWER_BANDS, POWER_SHIFT_SAMPLES } from '../../diarization/segmenter.ts';
 import type { SegmentationInfo, SegmentationPort } from '../../diarization/types.ts';
 import type { SegmentationEntry } from './manifest.ts';
 import { readOnnxMetadata } from './metadata.ts';
@@ -17,9 +18,6 @@ const METADATA_FACTS = {
   receptive_field_size: 'frameSizeSamples',
   frames_per_window: 'framesPerWindow',
 } as const;
-
-const POWER_BANDS = 64;
-const POWER_SHIFT_SAMPLES = 160;
 
 /**
  * Opens a segmentation model, as its manifest entry has it: whole `x` [1, 1, windowSamples], split `powers` [1, frames, 64];

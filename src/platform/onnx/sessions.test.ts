@@ -63,7 +63,7 @@ describe('segmentation', () => {
     // Share of the probability that is in another class; 0.01 on conversations.
     expect(await moved(conversation.subarray(0, 160_000))).toBeLessThan(0.02);
     expect(await moved(conversation.subarray(32_000, 112_000))).toBeLessThan(0.02);
-    // A live stream begins so. With ranges from whole windows alone it was 0.05.
+    // A live stream begins so. With ranges from whole windows alone it was 0.12.
     const begun = conversation.slice(0, 160_000).fill(0, 0, 100_000);
     expect(await moved(begun)).toBeLessThan(0.02);
   });
@@ -129,7 +129,7 @@ describe('embedding', () => {
 describe('the runtime', () => {
   it('holds the default pack in less than 40 MB', () => {
     expect(runtime.memoryBytes()).toBeGreaterThan(16e6);
-    // The default pack alone takes 33 MB; the other sessions of this file come on top.
+    // The default pack alone takes 20 MB; the other sessions of this file come on top.
     expect(runtime.memoryBytes()).toBeLessThan(64e6);
   });
 

@@ -1,4 +1,5 @@
 import type { Resampler, ResamplerPort } from '../../audio/types.ts';
+import { POWER_BANDS } from '../../diarization/segmenter.ts';
 import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort } from '../../diarization/types.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
@@ -34,7 +35,6 @@ const PUSH_SAMPLES = 32768;
 const FRAME_SAMPLES = 400;
 const FRAME_SHIFT_SAMPLES = 160;
 const BANDS = 80;
-const POWER_BANDS = 64;
 
 export interface Dsp {
   readonly resampler: ResamplerPort;
