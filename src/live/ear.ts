@@ -1,6 +1,6 @@
 import { BANDS, normalisedTail, subtractMean } from '../diarization/features.ts';
 import { normalise } from '../diarization/vectors.ts';
-import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
+import { LIVE, type LiveTiming, SAMPLE_RATE_HZ } from './parameters.ts';
 import { Ring } from './ring.ts';
 import type { LiveEngine } from './types.ts';
 
@@ -28,14 +28,19 @@ export interface EarState {
  * they go.
  */
 export class Ear {
-  readonly #samples = new Ring(1, LIVE.windowSamples + 2 * FBANK_SIZE + SAMPLE_RATE_HZ);
+  readonly #samples: Ring;
   readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
   /** A row a block: sums of the weights, of the weighted values, and of their squares, [3, channels]. */
   #blocks: Ring | undefined;
   /** Rows of the blocks behind those, whose context is not complete yet. */
   #early: Float32Array[] = [];
 
-  constructor(private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>) {}
+  constructor(
+    private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>,
+    private readonly timing: Pick<LiveTiming, 'windowSamples' | 'memorySamples'>,
+  ) {
+    this.#samples = new Ring(1, timing.windowSamples + 2 * FBANK_SIZE + SAMPLE_RATE_HZ);
+  }
 
   /** Samples heard so far. */
   get end(): number {
@@ -86,13 +91,17 @@ export class Ear {
     const first = Math.max(0, Math.ceil(this.#feats.start / stride) * stride, done - lead);
     const output = await embedding.trunk(this.#normalised(first), this.#feats.end - first);
     const { channels } = output;
-    const capacity = Math.ceil((LIVE.windowSamples + SAMPLE_RATE_HZ) / this.blockSamples);
-    this.#blocks ??= new Ring(3 * channels, capacity);
+    this.#blocks ??= this.#emptyBlocks(channels);
     this.#early = [];
     const row = (frame: number) => statistics(output.frames, output.logits, frame * channels, channels);
     let frame = (done - first) / stride;
     for (; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) this.#blocks.push(row(frame));
     for (; frame + FRAMES_PER_BLOCK <= output.frameCount; frame += FRAMES_PER_BLOCK) this.#early.push(row(frame));
+  }
+
+  #emptyBlocks(channels: number): Ring {
+    const { windowSamples, memorySamples } = this.timing;
+    return new Ring(3 * channels, Math.ceil(Math.max(windowSamples, memorySamples) / this.blockSamples) + 1);
   }
 
   /** Features [from, end) with the floor and the mean of the last ten seconds. */
@@ -160,8 +169,7 @@ export class Ear {
     this.#feats.restore(feats);
     if (!blocks) return;
     this.#early = [...early];
-    const capacity = Math.ceil((LIVE.windowSamples + SAMPLE_RATE_HZ) / this.blockSamples);
-    this.#blocks = new Ring(3 * channels, capacity);
+    this.#blocks = this.#emptyBlocks(channels);
     this.#blocks.restore(blocks);
   }
 }

@@ -35,9 +35,10 @@ const MIN_CONTINUITY = 0.3;
  * Which speaker of the stream each local speaker is: the assignment with the most likeness and continuity, each speaker once. Somebody
  * who is like nobody is new, or left unnamed until there is enough speech to tell.
  *
+ * @param minNewSeconds of speech, before which nobody is new
  * @returns [locals] label, or −1 where it is not clear yet
  */
-export function mapLocals(locals: readonly Local[], speakers: Speakers): Int32Array {
+export function mapLocals(locals: readonly Local[], speakers: Speakers, minNewSeconds: number): Int32Array {
   const labels = speakers.inUse();
   // A column for each label, and for each local speaker one to be new and one to be nobody yet.
   const columns = labels.length + 2 * locals.length;
@@ -54,29 +55,31 @@ export function mapLocals(locals: readonly Local[], speakers: Speakers): Int32Ar
       scores[at + column] = weight * (likeness[column]! + LIVE.continuityWeight * share);
     });
     const own = at + labels.length;
-    if (mayBeNew(local, speakers, likeness)) scores[own + row] = weight * LIVE.newSpeakerSimilarity;
-    scores[own + locals.length + row] = weight * scoreOfNobody(local);
+    if (mayBeNew(local, speakers, likeness, minNewSeconds)) scores[own + row] = weight * LIVE.newSpeakerSimilarity;
+    scores[own + locals.length + row] = weight * scoreOfNobody(local, minNewSeconds);
   });
   return assignOptimally(scores, locals.length, columns).map((column) => {
     if (column < labels.length) return labels[column]!;
-    return column < labels.length + locals.length && !speakers.isFull ? speakers.add() : -1;
+    if (column >= labels.length + locals.length || speakers.isFull) return -1;
+    const { voice, continuity } = locals[column - labels.length]!;
+    return speakers.add(voice, continuity);
   });
 }
 
 /** What it is worth to leave somebody unnamed: as much as a new speaker while more speech may still tell who it is. */
-function scoreOfNobody({ voice, continuity, mayWait }: Local): number {
+function scoreOfNobody({ voice, continuity, mayWait }: Local, minNewSeconds: number): number {
   if (voice === undefined) return 0;
-  const isTooShort = voice.seconds < LIVE.minNewSpeakerSeconds;
+  const isTooShort = voice.seconds < minNewSeconds;
   return mayWait && isTooShort && !continuity.some((share) => share >= MIN_CONTINUITY)
     ? LIVE.newSpeakerSimilarity
     : FORCED;
 }
 
 /** Whether a local speaker may be somebody new: it is like nobody, or there is nobody yet. */
-function mayBeNew({ voice }: Local, speakers: Speakers, likeness: readonly number[]): boolean {
+function mayBeNew({ voice }: Local, speakers: Speakers, likeness: readonly number[], minNewSeconds: number): boolean {
   if (speakers.isFull || voice === undefined) return false;
   if (likeness.length === 0) return true;
-  return voice.seconds >= LIVE.minNewSpeakerSeconds && likeness.every((value) => value < LIVE.newSpeakerSimilarity);
+  return voice.seconds >= minNewSeconds && likeness.every((value) => value < LIVE.newSpeakerSimilarity);
 }
 
 /** Of less speech than this, in frames, the continuity counts less. */

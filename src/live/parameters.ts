@@ -8,35 +8,47 @@ export interface LiveTiming {
   readonly hopSamples: number;
   /** What is heard after a moment before something is said about it. */
   readonly lookaheadSamples: number;
+  /** Audio that the segmentation sees at a look. */
+  readonly windowSamples: number;
+  /** How long the embedder's frames are remembered: until a piece is told and may be corrected. */
+  readonly memorySamples: number;
   /** How much longer somebody may be held back who is not known yet. */
   readonly maxPendingSamples: number;
+  /** Somebody who is like nobody is new once so much speech was heard. */
+  readonly minNewSpeakerSeconds: number;
 }
 
-/** A moment is told half a hop after the look-ahead on average; slower streams look less often. */
-const FAST_HOP_SAMPLES = 9600;
-const SLOW_HOP_SAMPLES = 16_000;
-const SLOW_FROM_MS = 1750;
+/** Who wants to know soon is told after more looks, and on less speech that somebody is new. */
+const TIMINGS = [
+  { belowMs: 750, hopSamples: 4800, minNewSpeakerSeconds: 0.5 },
+  { belowMs: 1750, hopSamples: 6400, minNewSpeakerSeconds: 0.7 },
+  { belowMs: Number.POSITIVE_INFINITY, hopSamples: 9600, minNewSpeakerSeconds: 0.7 },
+] as const;
 /** At so low a latency nobody is held back any more. */
 const PENDING_FROM_SECONDS = 0.5;
 const LOOKAHEAD_GRID_SAMPLES = 1600;
+/** Of a look, so much at least lies before what is told of it. */
+const LEAST_PAST_SAMPLES = 2.5 * SAMPLE_RATE_HZ;
 
 /**
- * The latency is the mean time from a moment to what is said about it, computing excepted: look-ahead plus half a hop. At most it
- * is half a hop more.
+ * The latency is the longest time from a moment to what is said about it, computing excepted, for somebody who is known: look-ahead
+ * plus hop. On average it is half a hop less.
  */
 export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
-  const hopSamples = latencyMs >= SLOW_FROM_MS ? SLOW_HOP_SAMPLES : FAST_HOP_SAMPLES;
-  const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples / 2;
-  const lookaheadSamples = Math.max(0, Math.round(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
+  const { hopSamples, minNewSpeakerSeconds } = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
+  const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples;
+  const lookaheadSamples = Math.max(0, Math.floor(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
+  const windowSamples = Math.max(LIVE.windowSamples, lookaheadSamples + LEAST_PAST_SAMPLES);
   const pendingSeconds = Math.max(0, latencyMs / 1000 - PENDING_FROM_SECONDS);
   const maxPendingSamples = Math.min(LIVE.maxPendingSeconds, pendingSeconds) * SAMPLE_RATE_HZ;
-  return { hopSamples, lookaheadSamples, maxPendingSamples };
+  const memorySamples = LIVE.pieceSeconds * SAMPLE_RATE_HZ + lookaheadSamples + 2 * hopSamples;
+  return { hopSamples, lookaheadSamples, windowSamples, memorySamples, maxPendingSamples, minNewSpeakerSeconds };
 }
 
 /** Chosen on generated conversations and meetings; seconds, shares and cosines. */
 export const LIVE = {
-  /** Audio that the segmentation sees at a look. */
-  windowSamples: 8 * SAMPLE_RATE_HZ,
+  /** Audio that the segmentation sees at a look, at least. */
+  windowSamples: 4 * SAMPLE_RATE_HZ,
 
   /** Quiet places are left out once so much speech was heard. */
   minLevelSeconds: 5,
@@ -73,8 +85,8 @@ export const LIVE = {
   continuityWeight: 0.25,
   /** Somebody who is less like everybody known is new… */
   newSpeakerSimilarity: 0.3,
-  /** …once so much speech was heard. */
-  minNewSpeakerSeconds: 0.7,
+  /** …or was here before: a label out of use is given again to who is at least so much like its last speaker. */
+  againSimilarity: 0.2,
   /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */
   maxPendingSeconds: 1.2,
 

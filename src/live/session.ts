@@ -8,7 +8,7 @@ import { Corrections, type CorrectionsState } from './corrections.ts';
 import { Ear, type EarState } from './ear.ts';
 import { Look, look } from './look.ts';
 import { continuityOf, type Local, mapLocals, type Voice } from './mapping.ts';
-import { LIVE, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
+import { LIVE, type LiveTiming, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
 import { Quiet, type QuietState } from './quiet.ts';
 import { Revision } from './revision.ts';
 import { modelsOf, packState } from './snapshot.ts';
@@ -38,9 +38,9 @@ export interface SessionState {
   readonly corrections: CorrectionsState | undefined;
 }
 
-/** Rolling windows: every 0.6 s or second the segmentation looks at the last seconds, and the look's local speakers are found again. */
+/** Rolling windows: several times a second the segmentation looks at the last seconds, and the look's local speakers are found again. */
 export class RollingSession implements LiveSession {
-  readonly #timing: ReturnType<typeof timingOf>;
+  readonly #timing: LiveTiming;
   readonly #segmenter: Segmenter;
   readonly #ear: Ear;
   readonly #speakers: Speakers;
@@ -66,8 +66,8 @@ export class RollingSession implements LiveSession {
     this.#timing = timingOf(settings);
     this.#quiet = new Quiet(withTuning(settingsOf('precision-2'), engine.segmentation.info.tuned).quiet);
     this.#segmenter = new Segmenter(engine.segmentation, engine.melPower);
-    this.#ear = new Ear(engine);
-    this.#speakers = new Speakers(engine, settings.maxSpeakers, pause);
+    this.#ear = new Ear(engine, this.#timing);
+    this.#speakers = new Speakers(engine, settings.maxSpeakers, this.#timing.windowSamples, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
     this.#turns = new Turns(this.#shift / SAMPLE_RATE_HZ);
     this.#corrections = settings.corrections ? new Corrections(this.#shift) : undefined;
@@ -151,7 +151,7 @@ export class RollingSession implements LiveSession {
   /** Looks at the last seconds, and tells about everything up to the look-ahead before now. */
   async #look(lookaheadSamples: number): Promise<LiveEvent[]> {
     const now = this.#ear.end;
-    const start = now - LIVE.windowSamples;
+    const start = now - this.#timing.windowSamples;
     const window = this.#ear.window(start, now);
     const raw = await look(this.#segmenter, window, start);
     const fresh = this.#quiet.silence(raw, window, start, now - this.#timing.hopSamples, this.#shift);
@@ -173,7 +173,7 @@ export class RollingSession implements LiveSession {
   /** How a local speaker sounds in this look; undefined where it hardly speaks alone. */
   async #voiceOf(seen: Look, local: number): Promise<Voice | undefined> {
     const now = this.#ear.end;
-    const kept = keptBlocks(this.#ear, now - LIVE.windowSamples, now, this.#shift, (frame) =>
+    const kept = keptBlocks(this.#ear, now - this.#timing.windowSamples, now, this.#shift, (frame) =>
       seen.isAlone(local, frame),
     );
     const embedding = kept && (await this.#ear.embed(kept.blocks));
@@ -194,7 +194,7 @@ export class RollingSession implements LiveSession {
         mayWait: this.#pendingFrames(seen, local) * this.#shift < this.#timing.maxPendingSamples,
       });
     }
-    const chosen = mapLocals(locals, this.#speakers);
+    const chosen = mapLocals(locals, this.#speakers, this.#timing.minNewSpeakerSeconds);
     const labels = new Int32Array(seen.speakers).fill(-1);
     const isKept = this.#ear.end >= this.#kept * LIVE.itemEverySeconds * SAMPLE_RATE_HZ;
     locals.forEach(({ local, voice }, row) => {
@@ -236,7 +236,7 @@ export class RollingSession implements LiveSession {
       if (mapped.length !== 1 || seen.count(frame) !== 1) return mapped.includes(label);
       return revision.labelOf(frame, mapped[0]!) === label;
     };
-    this.#told.remember(until, Math.ceil(LIVE.windowSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
+    this.#told.remember(until, Math.ceil(this.#timing.windowSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
     for (let label = 0; label < this.#speakers.labels; label++) {
       const earliest = held.get(label) ?? from;
       const decided = this.#turns.decide(label, from, until, seen.endFrame, (f) => isActive(label, f), earliest);

@@ -14,7 +14,7 @@ const voice = (axis: number) => ({
 
 /** Speakers of a stream of at most so many, in which voices were heard: [label told, axis] by look. */
 function heard(maxSpeakers: number, told: readonly (readonly [number, number])[]): Speakers {
-  const speakers = new Speakers(engine, maxSpeakers, async () => undefined);
+  const speakers = new Speakers(engine, maxSpeakers, 64_000, async () => undefined);
   told.forEach(([label, axis], look) => {
     while (speakers.labels <= label) speakers.add();
     speakers.hear(label, voice(axis));
@@ -50,6 +50,14 @@ it('gives an unused label to who comes when all have been given', async () => {
   speakers.hear(label, voice(5));
   expect(speakers.similarity(voice(5).embedding, label)).toBeGreaterThan(0.9);
   expect(speakers.similarity(voice(5).embedding, 0)).toBeLessThan(0.5);
+});
+
+it('gives its own label to who comes again after it fell out of use, and nobody else', async () => {
+  const speakers = heard(8, ONE_OF_TWO_TWICE);
+  await speakers.reconsider(10);
+  expect(speakers.inUse()).not.toContain(2);
+  expect(speakers.add(voice(7), new Float64Array(3))).toBe(3);
+  expect(speakers.add(voice(0), new Float64Array(4))).toBe(2);
 });
 
 it('gives an unused label to a cluster that has none', async () => {

@@ -13,6 +13,7 @@ export interface SpeakersState {
   readonly labels: number;
   readonly centroids: readonly (Float32Array | undefined)[];
   readonly young: readonly (Float32Array | undefined)[];
+  readonly heard: readonly Float32Array[];
   readonly shift: Float32Array;
   readonly reclusteredAt: number;
 }
@@ -30,6 +31,8 @@ export class Speakers {
   #centroids: (Float32Array | undefined)[] = [];
   /** By label: sum of the voices so far; undefined once a clustering has confirmed the label. */
   #young: (Float32Array | undefined)[] = [];
+  /** By label: sum of all voices that were told as its. */
+  #heard: Float32Array[] = [];
   #shift: Float32Array;
   #reclusteredAt = 0;
   readonly #parameters: ClusteringParameters;
@@ -37,6 +40,8 @@ export class Speakers {
   constructor(
     private readonly engine: Pick<LiveEngine, 'embedding' | 'plda'>,
     private readonly maxSpeakers: number,
+    /** Of a look. */
+    private readonly windowSamples: number,
     private readonly pause: () => Promise<void>,
   ) {
     this.#shift = new Float32Array(engine.embedding.info.dimension);
@@ -64,26 +69,44 @@ export class Speakers {
     return centroid === undefined ? -1 : dot(this.#shifted(embedding), 0, centroid, 0, centroid.length);
   }
 
-  /** Notes somebody who was not known before; not to be called when full. */
-  add(): number {
-    if (this.#labels >= this.maxSpeakers) {
-      const label = this.#unused()[0]!;
-      this.#young[label] = new Float32Array(this.#shift.length);
-      return label;
+  /**
+   * Notes somebody who is like nobody in use; not to be called when full. Who is like the last speaker of a label out of use gets that one again:
+   * a clustering has taken them for somebody else for lack of speech.
+   *
+   * @param continuity [labels] share of the speech that was told as each label's
+   */
+  add(voice?: Voice, continuity?: Float64Array): number {
+    const unused = this.#unused();
+    const again = voice && this.#likest(voice.embedding, unused, continuity);
+    const label = again ?? (this.#labels < this.maxSpeakers ? this.#labels++ : unused[0]!);
+    this.#centroids[label] = undefined;
+    this.#young[label] = new Float32Array(this.#shift.length);
+    this.#heard[label] ??= new Float32Array(this.#shift.length);
+    if (again === undefined) this.#heard[label]!.fill(0);
+    return label;
+  }
+
+  /** The label of some whose last speaker an embedding is like. */
+  #likest(embedding: Float32Array, labels: readonly number[], continuity?: Float64Array): number | undefined {
+    const own = this.#shifted(embedding);
+    let best: number | undefined;
+    let highest: number = LIVE.againSimilarity;
+    for (const label of labels) {
+      const heard = this.#shifted(unit(this.#heard[label]!));
+      const score = dot(own, 0, heard, 0, own.length) + LIVE.continuityWeight * (continuity?.[label] ?? 0);
+      if (score > highest) [best, highest] = [label, score];
     }
-    this.#centroids.push(undefined);
-    this.#young.push(new Float32Array(this.#shift.length));
-    return this.#labels++;
+    return best;
   }
 
   /** Takes a voice into account that was found to be a speaker's. */
   hear(label: number, { embedding, seconds }: Voice): void {
     const sum = this.#young[label];
+    const heard = this.#heard[label]!;
+    for (let d = 0; d < heard.length; d++) heard[d]! += seconds * embedding[d]!;
     if (sum === undefined) return;
     for (let d = 0; d < sum.length; d++) sum[d]! += seconds * embedding[d]!;
-    const mean = sum.slice();
-    normalise(mean, 0, mean.length);
-    this.#centroids[label] = this.#shifted(mean);
+    this.#centroids[label] = this.#shifted(unit(sum));
   }
 
   /** Keeps a voice for finding the speakers anew. @param look number among the looks whose voices are kept */
@@ -108,7 +131,7 @@ export class Speakers {
       items,
       this.#parameters,
       { min: 1, max: this.maxSpeakers },
-      { step: LIVE.itemEverySeconds, window: LIVE.windowSamples / SAMPLE_RATE_HZ },
+      { step: LIVE.itemEverySeconds, window: this.windowSamples / SAMPLE_RATE_HZ },
       { pause: this.pause, plda: this.engine.plda },
     );
     const { clusterOf } = assignSpeakers(model, items);
@@ -144,6 +167,7 @@ export class Speakers {
       labels: this.#labels,
       centroids: this.#centroids,
       young: this.#young,
+      heard: this.#heard,
       shift: this.#shift,
       reclusteredAt: this.#reclusteredAt,
     };
@@ -154,6 +178,7 @@ export class Speakers {
     this.#labels = state.labels;
     this.#centroids = [...state.centroids];
     this.#young = [...state.young];
+    this.#heard = state.heard.map((sum) => sum.slice());
     this.#shift = state.shift;
     this.#reclusteredAt = state.reclusteredAt;
   }
@@ -187,7 +212,17 @@ export class Speakers {
     const unused = Array.from({ length: given }, (_, label) => label).filter((label) => !kept.includes(label));
     return kept.map((label) => {
       if (label >= 0) return label;
-      return this.#labels < this.maxSpeakers ? this.add() : (unused.shift() ?? -1);
+      if (this.#labels < this.maxSpeakers) return this.add();
+      const other = unused.shift();
+      if (other !== undefined) this.#heard[other]!.fill(0);
+      return other ?? -1;
     });
   }
+}
+
+/** A copy of unit length. */
+function unit(sum: Float32Array): Float32Array {
+  const out = sum.slice();
+  normalise(out, 0, out.length);
+  return out;
 }
