@@ -21,7 +21,8 @@ interface Open<T> {
  */
 export class TurnBuilder<S, T> {
   readonly #turns: FrameTurn<T>[] = [];
-  readonly #open = new Map<number, Open<S>>();
+  /** By cluster. An array, because iterating over a map makes garbage for every entry, and there are many frames. */
+  readonly #open: (Open<S> | undefined)[] = [];
 
   constructor(
     private readonly maxPauseFrames: number,
@@ -37,30 +38,34 @@ export class TurnBuilder<S, T> {
    * @param sums running sums over the frames before this one; asked for only where a turn begins or pauses
    */
   push(frame: number, active: readonly number[], sums: () => S): void {
-    for (const [cluster, open] of this.#open) {
-      if (active.includes(cluster)) continue;
+    for (let cluster = 0; cluster < this.#open.length; cluster++) {
+      const open = this.#open[cluster];
+      if (open === undefined || active.includes(cluster)) continue;
       open.after ??= sums();
       if (this.exclusive && active.length > 0) {
         this.#close(cluster, open, sums);
-        this.#open.delete(cluster);
+        this.#open[cluster] = undefined;
       }
     }
     for (const cluster of active) {
-      const open = this.#open.get(cluster);
+      while (this.#open.length <= cluster) this.#open.push(undefined);
+      const open = this.#open[cluster];
       if (open !== undefined && frame - open.endFrame <= this.maxPauseFrames) {
         open.endFrame = frame + 1;
         open.after = undefined;
       } else {
         if (open !== undefined) this.#close(cluster, open, sums);
-        this.#open.set(cluster, { startFrame: frame, endFrame: frame + 1, before: sums(), after: undefined });
+        this.#open[cluster] = { startFrame: frame, endFrame: frame + 1, before: sums(), after: undefined };
       }
     }
   }
 
   /** All turns, by start and cluster. @param sums running sums over all frames */
   finish(sums: () => S): readonly FrameTurn<T>[] {
-    for (const [cluster, open] of this.#open) this.#close(cluster, open, sums);
-    this.#open.clear();
+    this.#open.forEach((open, cluster) => {
+      if (open !== undefined) this.#close(cluster, open, sums);
+    });
+    this.#open.length = 0;
     return this.#turns.sort((a, b) => a.startFrame - b.startFrame || a.cluster - b.cluster);
   }
 

@@ -1,4 +1,5 @@
 import type { LocalSpeakers } from '../local-speakers.ts';
+import { release } from '../memory.ts';
 import { dot, normalise } from '../vectors.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
@@ -92,6 +93,7 @@ export async function bayesianCentroids(
       return centroidsOfSpeakers(items, result, speakers);
     speakerRegularisation = wanted;
     initial = likeliest(result, speakers);
+    release(result.gamma);
   }
 }
 

@@ -52,8 +52,12 @@ export function meanShift(speakers: LocalSpeakers, weights: Float64Array, share:
 
 /** The local speakers with `shift` taken from their embeddings, again of unit length. */
 export function shifted(speakers: LocalSpeakers, shift: Float32Array): LocalSpeakers {
-  const { dimension } = speakers;
-  const embeddings = speakers.embeddings.map((value, index) => value - shift[index % dimension]!);
-  for (let row = 0; row < speakers.count; row++) normalise(embeddings, row * dimension, dimension);
+  const { count, dimension } = speakers;
+  const embeddings = new Float32Array(count * dimension);
+  for (let row = 0; row < count; row++) {
+    const at = row * dimension;
+    for (let d = 0; d < dimension; d++) embeddings[at + d] = speakers.embeddings[at + d]! - shift[d]!;
+    normalise(embeddings, at, dimension);
+  }
   return { ...speakers, embeddings };
 }

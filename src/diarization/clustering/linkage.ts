@@ -79,9 +79,14 @@ export async function linkage(
     const b = weight[second]!;
     for (let k = 0; k < n; k++) {
       if (alive[k] === 0 || k === second) continue;
-      const toFirst = distances[k < first ? condensedIndex(k, first, n) : condensedIndex(first, k, n)]!;
+      const toFirst = k < first ? condensedIndex(k, first, n) : condensedIndex(first, k, n);
       const pair = k < second ? condensedIndex(k, second, n) : condensedIndex(second, k, n);
-      distances[pair] = update(method, toFirst, distances[pair]!, height, a, b);
+      // Lance–Williams, in place: a function would make a number on the heap for every pair.
+      const x = distances[toFirst]!;
+      const y = distances[pair]!;
+      if (method === 'average') distances[pair] = (a * x + b * y) / (a + b);
+      else if (method === 'centroid') distances[pair] = (a * x + b * y - (a * b * height) / (a + b)) / (a + b);
+      else distances[pair] = Math.max(x, y);
     }
     weight[second] = a + b;
     items[second]! += items[first]!;
@@ -105,18 +110,6 @@ export async function linkage(
     }
   }
   return merges;
-}
-
-/** Lance–Williams: distance of k to the union of clusters at distances `x` and `y` with weights a and b, `height` apart. */
-function update(method: LinkageMethod, x: number, y: number, height: number, a: number, b: number): number {
-  switch (method) {
-    case 'average':
-      return (a * x + b * y) / (a + b);
-    case 'centroid':
-      return (a * x + b * y - (a * b * height) / (a + b)) / (a + b);
-    case 'complete':
-      return Math.max(x, y);
-  }
 }
 
 /**

@@ -1,7 +1,8 @@
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
 import { release } from '../memory.ts';
-import { dot, normalise } from '../vectors.ts';
-import { condensedIndex, cutIntoClusters, linkage } from './linkage.ts';
+import { normalise } from '../vectors.ts';
+import { cosineDistances } from './distances.ts';
+import { cutIntoClusters, linkage } from './linkage.ts';
 
 /** Windows that are reduced together: five minutes at a step of one second. */
 const BLOCK_WINDOWS = 300;
@@ -47,7 +48,10 @@ export class Representatives {
 
   async finish(): Promise<LocalSpeakers> {
     await this.#close(-1);
-    return concatenate(this.#blocks, this.dimension);
+    const all = concatenate(this.#blocks, this.dimension);
+    for (const { embeddings } of this.#blocks) release(embeddings);
+    this.#blocks = [];
+    return all;
   }
 
   async #close(next: number): Promise<void> {
@@ -66,27 +70,20 @@ export class Representatives {
     const quota = Math.max(2, share);
     const good = range(0, block.count).filter((row) => block.cleanSeconds[row]! >= minCleanSeconds);
     const kept = select(block, good);
-    if (kept.count <= quota) return kept;
-    const distances = cosineDistances(kept);
+    if (kept.count <= quota) {
+      release(block.embeddings);
+      return kept;
+    }
+    const distances = await cosineDistances(kept, this.pause);
     const merges = await linkage(distances, kept.count, 'average', { pause: this.pause });
-    release(distances, block.embeddings);
-    return means(kept, cutIntoClusters(merges, kept.count, quota), quota, index);
+    const reduced = means(kept, cutIntoClusters(merges, kept.count, quota), quota, index);
+    release(distances, block.embeddings, kept.embeddings);
+    return reduced;
   }
 }
 
 function range(start: number, end: number): number[] {
   return Array.from({ length: end - start }, (_, index) => start + index);
-}
-
-function cosineDistances({ count, dimension, embeddings }: LocalSpeakers): Float32Array {
-  const out = new Float32Array((count * (count - 1)) / 2);
-  for (let i = 0; i < count; i++) {
-    for (let j = i + 1; j < count; j++) {
-      const product = dot(embeddings, i * dimension, embeddings, j * dimension, dimension);
-      out[condensedIndex(i, j, count)] = Math.max(0, 1 - product);
-    }
-  }
-  return out;
 }
 
 function means(speakers: LocalSpeakers, clusterOf: Int32Array, clusters: number, block: number): LocalSpeakers {

@@ -1,11 +1,11 @@
 import type { LocalSpeakers } from '../local-speakers.ts';
 import { release } from '../memory.ts';
-import { dot } from '../vectors.ts';
 import { assignWindows } from './assign.ts';
 import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
+import { cosineDistances } from './distances.ts';
 import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
-import { condensedIndex, cutAtHeight, linkage, type Merge } from './linkage.ts';
+import { cutAtHeight, linkage, type Merge } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
 import { clustersWanted } from './wanted.ts';
 import {
@@ -145,24 +145,28 @@ async function startingCentroids(
   pause: Pause,
 ): Promise<Start> {
   const { subsegmentShare } = parameters.bayesian;
-  const all = { ...original, speakers: shifted(original.speakers, shift) };
   const unshifted = withPieces(trainingSet(original, parameters.minCleanSeconds, 1), evidence, subsegmentShare);
   const training = { ...unshifted, speakers: shifted(unshifted.speakers, shift) };
+  const features = evidence && project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count);
+  release(unshifted.speakers.embeddings);
   const tree = await treeOf(training, parameters.sameWindowDistance, pause);
   const centroids =
-    evidence === undefined
+    evidence === undefined || features === undefined
       ? cutCentroids(training, tree, parameters)
       : await bayesianCentroids(
           training,
-          project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count),
+          features,
           evidence.plda.phi,
           tree,
           isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian,
           pause,
         );
-  const items = evidence === undefined ? all : training;
-  const count = centroids.length / all.speakers.dimension;
-  if (count >= bounds.min && count <= bounds.max) return { centroids, items };
+  if (features) release(features);
+  const count = centroids.length / original.speakers.dimension;
+  const isWanted = count >= bounds.min && count <= bounds.max;
+  if (isWanted && evidence !== undefined) return { centroids, items: training };
+  const all = { ...original, speakers: shifted(original.speakers, shift) };
+  if (isWanted) return { centroids, items: all };
   if (count > bounds.max) {
     return { centroids: await centroidsWanted(all, training, tree, bounds.max, parameters, pause), items: all };
   }
@@ -195,7 +199,7 @@ function cutCentroids(
 }
 
 async function treeOf({ speakers, weights }: Weighted, sameWindowDistance: number, pause: Pause): Promise<Merge[]> {
-  const condensed = await distances(speakers, sameWindowDistance, pause);
+  const condensed = await cosineDistances(speakers, pause, sameWindowDistance);
   const tree = await linkage(condensed, speakers.count, 'average', { sizes: weights, pause });
   release(condensed);
   return tree;
@@ -222,19 +226,6 @@ async function centroidsWanted(
     await pause();
   }
   return best!.centroids;
-}
-
-async function distances(speakers: LocalSpeakers, sameWindowDistance: number, pause: Pause): Promise<Float32Array> {
-  const { count, dimension, embeddings, windows } = speakers;
-  const out = new Float32Array((count * (count - 1)) / 2);
-  for (let i = 0; i < count; i++) {
-    if (i % 64 === 63) await pause();
-    for (let j = i + 1; j < count; j++) {
-      const distance = Math.max(0, 1 - dot(embeddings, i * dimension, embeddings, j * dimension, dimension));
-      out[condensedIndex(i, j, count)] = windows[i] === windows[j] ? Math.max(distance, sameWindowDistance) : distance;
-    }
-  }
-  return out;
 }
 
 function equal(a: Int32Array, b: Int32Array | undefined): boolean {

@@ -1,4 +1,4 @@
-import { dot } from '../vectors.ts';
+import { release } from '../memory.ts';
 
 /** Parameters of VBx, by the paper's names. */
 export interface VbxParameters {
@@ -96,7 +96,10 @@ export async function vbx(
     lastBound = bound;
     await options.pause?.();
   }
-  return { gamma: model.gamma.subarray(0, items * speakers), pi, speakers };
+  release(model.rho, model.alpha);
+  const gamma = model.gamma.slice(0, items * speakers);
+  release(model.gamma);
+  return { gamma, pi, speakers };
 }
 
 /** What the iterations work on; arrays by item are filled up with zeros to a multiple of four. */
@@ -183,31 +186,68 @@ function updateResponsibilities(
   nextPi: Float64Array,
 ): number {
   const logPi = pi.map((value) => Math.log(value + 1e-8));
+  const products = new Float64Array(FOUR * alive.length);
   const score = new Float64Array(alive.length);
   let bound = 0;
   gamma.fill(0);
-  for (let item = 0; item < items; item++) {
-    const scale = fa * weight[item]!;
-    let largest = Number.NEGATIVE_INFINITY;
-    for (let at = 0; at < alive.length; at++) {
-      const s = alive[at]!;
-      const product = dot(rho, item * dimension, alpha, s * dimension, dimension);
-      score[at] = scale * (product + offset[s]! + constant[item]!) + logPi[s]!;
-      largest = Math.max(largest, score[at]!);
-    }
-    let sum = 0;
-    for (let at = 0; at < alive.length; at++) {
-      score[at] = Math.exp(score[at]! - largest);
-      sum += score[at]!;
-    }
-    bound += largest + Math.log(sum);
-    for (let at = 0; at < alive.length; at++) {
-      const responsibility = score[at]! / sum;
-      gamma[item * speakers + alive[at]!] = responsibility;
-      nextPi[alive[at]!]! += weight[item]! * responsibility;
+  for (let first = 0; first < items; first += FOUR) {
+    productsOfFour(rho, first, alpha, alive, dimension, products);
+    for (let item = first; item < Math.min(first + FOUR, items); item++) {
+      const scale = fa * weight[item]!;
+      let largest = Number.NEGATIVE_INFINITY;
+      for (let at = 0; at < alive.length; at++) {
+        const s = alive[at]!;
+        const product = products[FOUR * at + item - first]!;
+        score[at] = scale * (product + offset[s]! + constant[item]!) + logPi[s]!;
+        if (score[at]! > largest) largest = score[at]!;
+      }
+      let sum = 0;
+      for (let at = 0; at < alive.length; at++) {
+        score[at] = Math.exp(score[at]! - largest);
+        sum += score[at]!;
+      }
+      bound += largest + Math.log(sum);
+      for (let at = 0; at < alive.length; at++) {
+        const responsibility = score[at]! / sum;
+        gamma[item * speakers + alive[at]!] = responsibility;
+        nextPi[alive[at]!]! += weight[item]! * responsibility;
+      }
     }
   }
   return bound;
+}
+
+/** [speakers alive, 4] products of four items with the means: a value of a mean is read once for them. */
+function productsOfFour(
+  rho: Float64Array,
+  first: number,
+  alpha: Float64Array,
+  alive: readonly number[],
+  dimension: number,
+  out: Float64Array,
+): void {
+  const r0 = first * dimension;
+  const r1 = r0 + dimension;
+  const r2 = r1 + dimension;
+  const r3 = r2 + dimension;
+  for (let at = 0; at < alive.length; at++) {
+    const mean = alive[at]! * dimension;
+    let sum0 = 0;
+    let sum1 = 0;
+    let sum2 = 0;
+    let sum3 = 0;
+    for (let d = 0; d < dimension; d++) {
+      const value = alpha[mean + d]!;
+      sum0 += rho[r0 + d]! * value;
+      sum1 += rho[r1 + d]! * value;
+      sum2 += rho[r2 + d]! * value;
+      sum3 += rho[r3 + d]! * value;
+    }
+    out[FOUR * at] = sum0;
+    out[FOUR * at + 1] = sum1;
+    out[FOUR * at + 2] = sum2;
+    out[FOUR * at + 3] = sum3;
+  }
 }
 
 function setResponsibilities({ items, speakers, gamma }: Mixture, initial: ArrayLike<number>, smoothing: number): void {

@@ -1,4 +1,5 @@
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
+import { release } from '../memory.ts';
 import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from '../subsegments.ts';
 import type { Plda } from './plda.ts';
 
@@ -42,7 +43,10 @@ export function trainingSet(
   };
 }
 
-/** The local speakers and the subsegments, the evidence of the recording's seconds shared out between the two. */
+/**
+ * The local speakers and the subsegments, the evidence of the recording's seconds shared out between the two. The embeddings of `training` are
+ * in what comes out, and not to be used elsewhere afterwards.
+ */
 export function withPieces(training: Weighted, evidence: Evidence | undefined, share: number): Weighted {
   const pieces = evidence?.pieces;
   if (evidence === undefined) return training;
@@ -52,6 +56,7 @@ export function withPieces(training: Weighted, evidence: Evidence | undefined, s
     ...pieces.seconds.map((value) => share * value),
   ]);
   const speakers = concatenate([training.speakers, pieces.speakers], training.speakers.dimension);
+  release(training.speakers.embeddings);
   return { speakers, weights: seconds, seconds };
 }
 
