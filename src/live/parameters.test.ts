@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { LIVE, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
+
+const FRAME_SAMPLES = 1600;
+const EVERY_LATENCY_MS = Array.from({ length: 471 }, (_, index) => 300 + 10 * index);
+
+describe('how a stream is cut up', () => {
+  it('tells a moment within the latency', () => {
+    for (const latencyMs of EVERY_LATENCY_MS) {
+      const { hopSamples, lookaheadSamples } = timingOf({ latencyMs });
+      const longestMs = (1000 * (hopSamples + lookaheadSamples)) / SAMPLE_RATE_HZ;
+      expect(longestMs).toBeLessThanOrEqual(latencyMs);
+      expect(longestMs).toBeGreaterThan(latencyMs - 400);
+    }
+  });
+
+  it('looks where a frame of 100 ms ends, so that nothing waits for the next one', () => {
+    for (const latencyMs of EVERY_LATENCY_MS) expect(timingOf({ latencyMs }).hopSamples % FRAME_SAMPLES).toBe(0);
+  });
+
+  it('looks back far enough behind every look-ahead', () => {
+    for (const latencyMs of EVERY_LATENCY_MS) {
+      const { windowSamples, lookaheadSamples, memorySamples } = timingOf({ latencyMs });
+      expect(windowSamples - lookaheadSamples).toBeGreaterThanOrEqual(2.5 * SAMPLE_RATE_HZ);
+      expect(memorySamples - lookaheadSamples).toBeGreaterThan(LIVE.pieceSeconds * SAMPLE_RATE_HZ);
+      expect(windowSamples % FRAME_SAMPLES).toBe(0);
+    }
+  });
+
+  it('holds nobody back at half a second', () => {
+    expect(timingOf({ latencyMs: 500 }).maxPendingSamples).toBe(0);
+    expect(timingOf({ latencyMs: 2000 }).maxPendingSamples).toBe(LIVE.maxPendingSeconds * SAMPLE_RATE_HZ);
+  });
+});
