@@ -51,3 +51,31 @@ describe('samples that a shard stops reading', () => {
     expect(resamplers.open).toBe(0);
   });
 });
+
+describe('samples that a shard reads to the end', () => {
+  it('are all there, with a pause for a second of them and not for every block', async () => {
+    const whole = testSignal(16_000, 1, 7.3);
+    const sizes = [1, 576, 1152, 40_000, 0, 333];
+    async function* blocks(): AsyncGenerator<Float32Array> {
+      const reused = new Float32Array(40_000);
+      for (let at = 0, turn = 0; at < whole.length; turn++) {
+        const size = Math.min(sizes[turn % sizes.length]!, whole.length - at);
+        reused.set(whole.subarray(at, at + size));
+        yield reused.subarray(0, size);
+        at += size;
+      }
+    }
+    let pauses = 0;
+    const clock = new StageClock(
+      () => pauses,
+      async () => {
+        pauses++;
+      },
+    );
+    const read: number[] = [];
+    for await (const block of clock.samples(blocks())) read.push(...block);
+    expect(Float32Array.from(read)).toEqual(whole);
+    expect(pauses).toBeLessThanOrEqual(9);
+    expect(clock.finish().decodeMs).toBe(pauses);
+  });
+});

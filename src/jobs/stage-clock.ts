@@ -9,6 +9,9 @@ export interface StageTimes {
   totalMs: number;
 }
 
+/** A second at 16 kHz. */
+const GATHERED_SAMPLES = 16_000;
+
 /**
  * Wraps model runs and sample reading so that each counts its own time. The platform's clock moves only on I/O, so every
  * measured step ends with a pause; that pause is also what lets a busy isolate answer others between windows.
@@ -24,13 +27,34 @@ export class StageClock {
     this.#startedAt = now();
   }
 
+  /**
+   * The same samples, a second or more at a time: decoders give some milliseconds at once, and a pause for each of them costs more than the
+   * decoding, and leaves a heap full of promises.
+   *
+   * @returns blocks that are valid until the next one is asked for
+   */
   async *samples(blocks: AsyncIterable<Float32Array>): AsyncGenerator<Float32Array> {
     const iterator = blocks[Symbol.asyncIterator]();
+    let gathered = new Float32Array(2 * GATHERED_SAMPLES);
+    let isDone = false;
+    const gather = async (): Promise<number> => {
+      let filled = 0;
+      while (filled < GATHERED_SAMPLES) {
+        const next = await iterator.next();
+        if (next.done) {
+          isDone = true;
+          break;
+        }
+        if (filled + next.value.length > gathered.length) gathered = grown(gathered, filled + next.value.length);
+        gathered.set(next.value, filled);
+        filled += next.value.length;
+      }
+      return filled;
+    };
     try {
-      for (;;) {
-        const next = await this.#timed('decodeMs', () => iterator.next());
-        if (next.done) return;
-        yield next.value;
+      while (!isDone) {
+        const filled = await this.#timed('decodeMs', gather);
+        if (filled > 0) yield gathered.subarray(0, filled);
       }
     } finally {
       // Who reads stops before the end; decoder and resampler have memory of their own to give back.
@@ -84,4 +108,10 @@ export class StageClock {
       this.times[stage] += this.now() - from;
     }
   }
+}
+
+function grown(samples: Float32Array, least: number): Float32Array<ArrayBuffer> {
+  const larger = new Float32Array(Math.max(least, 2 * samples.length));
+  larger.set(samples);
+  return larger;
 }
