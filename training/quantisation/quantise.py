@@ -1,4 +1,4 @@
-"""Quantises a network of the service to 8 bits and says what that changes.
+"""Writes a network of the service in 8 bits and says what that changes.
 
     python -m quantisation.quantise segmentation NETWORK.onnx RECORDINGS OUT.onnx
     python -m quantisation.quantise trunk TRUNK.onnx RECORDINGS OUT.onnx --head HEAD.onnx
@@ -6,38 +6,31 @@
 Post-training quantisation (Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
 Inference", CVPR 2018): weights symmetric per output channel, activations asymmetric per tensor, ranges from the 99.99th percentile of what
 the network does on three of four recordings. The fourth ones, which it has not seen, are what the differences are taken on.
-Products of two activations (attention) and recurrences stay in floating point.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import soundfile
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from calibration.observe import pool
 from embedder.features import log_mels, raise_floor
 from segmentation.frontend import mel_power
 
-from .equalise import equalise
+from . import network, trunk
+from .ranges import measure
 
 RATE = 16_000
 WINDOW = 10 * RATE
 CALIBRATION_WINDOWS, TEST_WINDOWS = 64, 80
-PERCENTILE = 99.99
 POOLED_FRAMES = 75  # 1.5 s, what a subsegment is pooled from
 SEED = 0
-RANGE_NODES = ("frames_scaled", "logits_scaled", "logits_moved")
-"""What `equalise` adds stays in floating point."""
 
 
 def powers(samples: np.ndarray) -> np.ndarray:
@@ -60,17 +53,6 @@ def begun(windows: list[np.ndarray]) -> list[np.ndarray]:
     return found
 
 
-class Windows(CalibrationDataReader):
-    """Inputs one after the other, as the library wants them."""
-
-    def __init__(self, name: str, inputs: list[np.ndarray]):
-        self.name, self.rest = name, iter(inputs)
-
-    def get_next(self) -> dict[str, np.ndarray] | None:
-        following = next(self.rest, None)
-        return None if following is None else {self.name: following}
-
-
 def windows(paths: list[Path], count: int) -> Iterator[np.ndarray]:
     """`count` windows of 10 s drawn from all that the recordings have, in their order."""
     pieces = []
@@ -83,41 +65,14 @@ def windows(paths: list[Path], count: int) -> Iterator[np.ndarray]:
     return (pieces[index] for index in chosen)
 
 
-def products_of_activations(model: onnx.ModelProto) -> list[str]:
-    """Names of the matrix products without a weight."""
-    weights = {weight.name for weight in model.graph.initializer}
-    return [node.name for node in model.graph.node if node.op_type == "MatMul" and not weights & set(node.input)]
-
-
-def quantise(source: Path, target: Path, inputs: list[np.ndarray], kinds: list[str] | None) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        prepared = Path(folder) / "prepared.onnx"
-        quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-        graph = onnx.load(prepared)
-        if {"frames", "logits"} == {output.name for output in graph.graph.output}:
-            frames, logits = zip(*outputs(prepared, inputs))
-            equalise(graph, list(frames), list(logits))
-            onnx.save(graph, prepared)
-        quantize_static(
-            str(prepared), str(target), Windows(graph.graph.input[0].name, inputs),
-            quant_format=QuantFormat.QOperator, per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
-            op_types_to_quantize=kinds, nodes_to_exclude=[*products_of_activations(graph), *RANGE_NODES],
-            calibrate_method=CalibrationMethod.Percentile, extra_options={"CalibPercentile": PERCENTILE},
-        )  # fmt: skip
-    quantised = onnx.load(target)
-    del quantised.metadata_props[:]
-    quantised.metadata_props.extend(onnx.load(source).metadata_props)
-    onnx.save(quantised, target)
-
-
 def session(path: Path) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
 def outputs(path: Path, inputs: list[np.ndarray]) -> list[list[np.ndarray]]:
-    network = session(path)
-    name = network.get_inputs()[0].name
-    return [network.run(None, {name: one}) for one in inputs]
+    model = session(path)
+    name = model.get_inputs()[0].name
+    return [model.run(None, {name: one}) for one in inputs]
 
 
 def compare_segmentation(source: Path, target: Path, inputs: list[np.ndarray]) -> str:
@@ -162,9 +117,10 @@ def main() -> None:
         parser.error("a trunk needs --head")
     paths = sorted(args.recordings.glob("*.flac"))
     seen, unseen = [path for index, path in enumerate(paths) if index % 4], paths[::4]
-    of, kinds, compare = (powers, ["Conv", "MatMul"], compare_segmentation) if args.what == "segmentation" else (feats, None, compare_trunk(args.head))
+    of, form, compare = (powers, network, compare_segmentation) if args.what == "segmentation" else (feats, trunk, compare_trunk(args.head))
     material = list(windows(seen, CALIBRATION_WINDOWS))
-    quantise(args.source, args.target, [of(window) for window in (begun(material) if args.what == "segmentation" else material)], kinds)
+    inputs = [of(window) for window in (begun(material) if args.what == "segmentation" else material)]
+    form.build(args.source, args.target, measure(args.source, inputs))
     print(f"{args.target}: {args.target.stat().st_size} bytes, sha256 {hashlib.sha256(args.target.read_bytes()).hexdigest()}")
     material = list(windows(unseen, TEST_WINDOWS))
     print(compare(args.source, args.target, [of(window) for window in material]))

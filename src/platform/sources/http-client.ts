@@ -18,8 +18,17 @@ export interface Opened {
   readonly url: URL;
   /** The body's chunks; throws SourceReadError on a broken or silent connection. */
   chunks(): AsyncGenerator<Uint8Array>;
+  /** The body into a buffer, without a copy and with few reads; throws as `chunks` does. */
+  fill(buffer: ArrayBuffer): Promise<Filled>;
   /** Drops the connection; harmless after the end. */
   cancel(): Promise<void>;
+}
+
+export interface Filled {
+  /** The memory of the buffer that was given, which itself is detached. */
+  readonly buffer: ArrayBuffer;
+  /** How many bytes there were; all of the buffer when the body has as many or more. */
+  readonly length: number;
 }
 
 const MAX_REDIRECTS = 2;
@@ -74,12 +83,14 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
       // A compressed body would have other offsets than the file.
       headers: { 'Accept-Encoding': 'identity', 'User-Agent': 'rollcall', ...headers },
     });
+    const body: Body = { response, host: url.host, stallTimeoutMs: client.stallTimeoutMs, abort };
     return {
       ok: true,
       value: {
         response,
         url,
-        chunks: () => bodyChunks(response, url.host, client.stallTimeoutMs, abort),
+        chunks: () => bodyChunks(body),
+        fill: (buffer) => fillFrom(body, buffer),
         cancel: async () => {
           // Both: an unread body is dropped by the first, a stuck one only by the second.
           await response.body?.cancel().catch(() => undefined);
@@ -96,45 +107,90 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
   }
 }
 
-async function* bodyChunks(
-  response: Response,
-  host: string,
-  stallTimeoutMs: number,
-  abort: AbortController,
-): AsyncGenerator<Uint8Array> {
-  if (!response.body) return;
-  const reader = response.body.getReader();
+async function* bodyChunks(body: Body): AsyncGenerator<Uint8Array> {
+  if (!body.response.body) return;
+  const reader = body.response.body.getReader();
+  const read = watched(body, () => reader.read());
   let isDone = false;
   try {
     for (;;) {
-      const next = await readOrStall(reader, host, stallTimeoutMs);
+      const next = await read();
       isDone = next.done;
       if (next.done) return;
       yield next.value;
     }
   } finally {
-    // A body read to its end leaves the connection for the next request; any other is dropped, and nothing waits for it.
-    if (!isDone) {
-      reader.cancel().catch(() => undefined);
-      abort.abort();
-    }
+    read.close();
+    if (!isDone) drop(body, reader);
   }
 }
 
-async function readOrStall(reader: ReadableStreamDefaultReader<Uint8Array>, host: string, stallTimeoutMs: number) {
-  let stall = () => {};
-  const stalled = new Promise<never>((_, reject) => {
-    stall = () => reject(new SourceReadError({ kind: 'timeout', message: `The server ${host} stopped sending.` }));
-  });
-  const timer = setTimeout(() => stall(), stallTimeoutMs);
-  const read = reader.read();
+async function fillFrom(body: Body, given: ArrayBuffer): Promise<Filled> {
+  if (!body.response.body) return { buffer: given, length: 0 };
+  const reader = body.response.body.getReader({ mode: 'byob' });
+  let buffer = given;
+  let length = 0;
+  const read = watched(body, () => reader.read(new Uint8Array(buffer, length)));
+  let isDone = false;
   try {
-    return await Promise.race([read, stalled]);
-  } catch (error) {
-    read.catch(() => undefined);
-    if (error instanceof SourceReadError) throw error;
-    throw new SourceReadError({ kind: 'unreachable', message: `The connection to ${host} broke off.` });
+    while (length < buffer.byteLength) {
+      const { done, value } = await read();
+      isDone = done;
+      if (value) {
+        buffer = value.buffer as ArrayBuffer;
+        length += value.byteLength;
+      }
+      if (done) break;
+    }
+    return { buffer, length };
   } finally {
-    clearTimeout(timer);
+    read.close();
+    if (!isDone) drop(body, reader);
   }
+}
+
+interface Body {
+  readonly response: Response;
+  readonly host: string;
+  readonly stallTimeoutMs: number;
+  readonly abort: AbortController;
+}
+
+/** A body read to its end leaves the connection for the next request; any other is dropped, and nothing waits for it. */
+function drop({ abort }: Body, reader: ReadableStreamDefaultReader | ReadableStreamBYOBReader): void {
+  reader.cancel().catch(() => undefined);
+  abort.abort();
+}
+
+/** A silence is noticed at the first of these that ends in it. */
+const LOOKS_PER_TIMEOUT = 4;
+
+/**
+ * The same read, which fails as a SourceReadError: when the connection breaks, and when a read waits for `stallTimeoutMs` (a quarter more at most).
+ * One timer for a whole body: a timer and a race of promises for each chunk outlive the young generation and fill an isolate's heap.
+ */
+function watched<T>(body: Body, read: () => Promise<T>): (() => Promise<T>) & { close(): void } {
+  const { host, stallTimeoutMs, abort } = body;
+  let isWaiting = false;
+  let looks = 0;
+  let hasStalled = false;
+  const timer = setInterval(() => {
+    if (!isWaiting || ++looks <= LOOKS_PER_TIMEOUT) return;
+    hasStalled = true;
+    abort.abort();
+  }, stallTimeoutMs / LOOKS_PER_TIMEOUT);
+  const next = async (): Promise<T> => {
+    looks = 0;
+    isWaiting = true;
+    try {
+      return await read();
+    } catch {
+      throw hasStalled
+        ? new SourceReadError({ kind: 'timeout', message: `The server ${host} stopped sending.` })
+        : new SourceReadError({ kind: 'unreachable', message: `The connection to ${host} broke off.` });
+    } finally {
+      isWaiting = false;
+    }
+  };
+  return Object.assign(next, { close: () => clearInterval(timer) });
 }

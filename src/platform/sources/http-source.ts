@@ -1,5 +1,4 @@
 import type { ByteSource } from '../../audio/types.ts';
-import { release } from '../../diarization/index.ts';
 import { isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contradicts, parseContentRange } from './http-headers.ts';
@@ -23,7 +22,7 @@ export class HttpSource implements ByteSource {
   readonly #file: HttpFile;
   #address: string;
   /** Reused by every read. */
-  #buffer = new Uint8Array(0);
+  #buffer: ArrayBuffer = EMPTY_BUFFER;
 
   constructor(client: HttpClient, file: HttpFile) {
     this.#client = client;
@@ -86,23 +85,21 @@ export class HttpSource implements ByteSource {
   }
 
   async #readBody(opened: Opened, length: number): Promise<SourceResult<Uint8Array>> {
-    if (this.#buffer.length < length) this.#buffer = new Uint8Array(length);
-    let filled = 0;
+    // One byte more shows a body that is too long.
+    const given = this.#buffer.byteLength > length ? this.#buffer : new ArrayBuffer(length + 1);
+    this.#buffer = EMPTY_BUFFER;
     try {
-      for await (const chunk of opened.chunks()) {
-        if (filled + chunk.length <= length) this.#buffer.set(chunk, filled);
-        filled += chunk.length;
-        release(chunk);
-        if (filled > length) break;
-      }
+      const filled = await opened.fill(given);
+      this.#buffer = filled.buffer;
+      if (filled.length === length) return { ok: true, value: new Uint8Array(this.#buffer, 0, length) };
     } catch (error) {
       if (error instanceof SourceReadError) return { ok: false, error: error.error };
       throw error;
     }
-    if (filled === length) return { ok: true, value: this.#buffer.subarray(0, length) };
     const message = `The server ${opened.url.host} sent a part of the wrong length.`;
     return { ok: false, error: { kind: 'unreachable', message } };
   }
 }
 
+const EMPTY_BUFFER = new ArrayBuffer(0);
 const CHANGED: SourceError = { kind: 'changed', message: 'The recording changed while it was being processed.' };

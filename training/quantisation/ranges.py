@@ -1,0 +1,47 @@
+"""What goes into the convolutions and products of a network in floating point, over windows of recordings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+from .graph import Range
+
+PERCENTILE = 99.99
+"""Of the values, how many lie inside the range on either side: the few outside would cost all others their resolution."""
+
+
+def weighted(model: onnx.ModelProto) -> dict[str, str]:
+    """The convolutions and products with a weight: name of the node -> name of what goes in."""
+    weights = {one.name for one in model.graph.initializer}
+    return {node.name: node.input[0] for node in model.graph.node if node.op_type in ("Conv", "MatMul") and node.input[1] in weights}
+
+
+def normalised(model: onnx.ModelProto) -> list[str]:
+    """Results of layer norms, which the exporter writes out, before gain and offset."""
+    return [node.output[0] for node in model.graph.node if node.op_type == "Div" and "norm" in node.name]
+
+
+def measure(path: Path, windows: list[np.ndarray]) -> dict[str, Range]:
+    """Ranges by the name of the node that they go into; of what layer norms have before their gain, by the tensor's name."""
+    model = onnx.load(path)
+    places = weighted(model) | {one: one for one in normalised(model)}
+    inputs = {one.name for one in model.graph.input}
+    tensors = sorted(set(places.values()) - inputs)
+    for tensor in tensors:
+        model.graph.output.append(helper.make_tensor_value_info(tensor, TensorProto.FLOAT, None))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (fed,) = inputs
+    values: dict[str, list[np.ndarray]] = {tensor: [] for tensor in tensors}
+    for window in windows:
+        for tensor, value in zip(tensors, session.run(tensors, {fed: window}), strict=True):
+            values[tensor].append(value.ravel())
+    seen = {}
+    for tensor in tensors:
+        low, high = np.percentile(np.concatenate(values.pop(tensor)), [100 - PERCENTILE, PERCENTILE])
+        seen[tensor] = Range(float(low), float(high))
+    return {place: seen[tensor] for place, tensor in places.items() if tensor in seen}
