@@ -62,17 +62,30 @@ async function* outputBlocks(
   startSample: number,
 ): AsyncGenerator<Float32Array> {
   const reader = new BlockReader(source);
-  const container = containerOf(index);
-  const rateHz = index.sampleRateHz;
-  if (rateHz === OUTPUT_RATE_HZ) {
-    yield* container.readMono(reader, index, ports.decoder, startSample);
-    return;
+  try {
+    if (index.sampleRateHz === OUTPUT_RATE_HZ) {
+      yield* containerOf(index).readMono(reader, index, ports.decoder, startSample);
+    } else {
+      yield* resampled(reader, index, ports, startSample);
+    }
+  } finally {
+    reader.close();
   }
+}
+
+async function* resampled(
+  reader: BlockReader,
+  index: AudioIndex,
+  ports: AudioPorts,
+  startSample: number,
+): AsyncGenerator<Float32Array> {
+  const rateHz = index.sampleRateHz;
   const position = Math.floor((startSample * rateHz) / OUTPUT_RATE_HZ);
   const firstInput = Math.max(0, position - ports.resampler.contextInputSamples(rateHz));
   const resampler: Resampler = ports.resampler.open(rateHz, firstInput, startSample);
   try {
-    for await (const mono of container.readMono(reader, index, ports.decoder, firstInput)) yield resampler.push(mono);
+    const mono = containerOf(index).readMono(reader, index, ports.decoder, firstInput);
+    for await (const block of mono) yield resampler.push(block);
     yield resampler.flush();
   } finally {
     resampler.close();

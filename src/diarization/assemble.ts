@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import type { Result } from '../audio/types.ts';
 import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
@@ -5,7 +6,6 @@ import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } f
 import type { Diarization } from './diarization.ts';
 import { LEVEL_HOP_SAMPLES, type QuietPlaces, quietPlacesOf } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
-import { release } from './memory.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';

@@ -1,5 +1,5 @@
+import { release } from '../audio/memory.ts';
 import { BANDS, raiseFloor, subtractMean } from './features.ts';
-import { release } from './memory.ts';
 import type { SampleBuffer } from './sample-buffer.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPiece, PoolingPort, TrunkOutput } from './types.ts';
 import { normalise } from './vectors.ts';
@@ -122,16 +122,20 @@ export class Embedder {
     present.forEach((vector, row) => {
       batch.set(vector, row * width);
     });
+    release(...present);
     const embeddings = await embedding.head(batch, present.length);
+    release(batch);
     const { dimension } = embedding.info;
     let row = 0;
-    return pooled.map((vector) => {
+    const results = pooled.map((vector) => {
       if (vector === undefined) return undefined;
       const result = embeddings.slice(row * dimension, (row + 1) * dimension);
       row++;
       normalise(result, 0, dimension);
       return result;
     });
+    release(embeddings);
+    return results;
   }
 
   async #wholeOfKept(touched: readonly Analysed[], request: EmbeddingRequest): Promise<(Float32Array | undefined)[]> {

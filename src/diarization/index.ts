@@ -9,7 +9,6 @@ export {
   type SpeakerVoice,
   speakerLabel,
 } from './diarization.ts';
-export { release } from './memory.ts';
 export { joined, type OutputFlags, writeOutput } from './output.ts';
 export { type DiarizationSettings, type SettingName, settingsOf } from './parameters.ts';
 export { encodePart, openPart, type PartReader, type ShardPart } from './part.ts';

@@ -1,5 +1,5 @@
+import { release } from '../audio/memory.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
-import { release } from './memory.ts';
 import type { Subsegments } from './subsegments.ts';
 import type { TuningBySetting } from './types.ts';
 

@@ -1,4 +1,4 @@
-import { release } from './memory.ts';
+import { release } from '../audio/memory.ts';
 
 /**
  * The part of a recording that a shard needs just now: samples come from a stream and are dropped once nothing needs them, so

@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
 import { measureLevels } from './levels.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
@@ -80,6 +81,7 @@ export async function analyseShard(
       quantise(scores, probabilities, index * framesPerWindow * classes);
       await pause();
       const active = decodeHard(scores, powerset);
+      release(scores);
       const masks = speakerMasks(active, maxLocalSpeakers, minActiveFrames, minCleanFrames);
       const next = start + stepSamples;
       const isLast = window + 1 === windowCount(grid);

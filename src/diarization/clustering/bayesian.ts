@@ -1,5 +1,5 @@
+import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
-import { release } from '../memory.ts';
 import { dot, normalise } from '../vectors.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';

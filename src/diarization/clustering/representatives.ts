@@ -1,5 +1,5 @@
+import { release } from '../../audio/memory.ts';
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
-import { release } from '../memory.ts';
 import { normalise } from '../vectors.ts';
 import { cosineDistances } from './distances.ts';
 import { cutIntoClusters, linkage } from './linkage.ts';

@@ -1,5 +1,5 @@
+import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
-import { release } from '../memory.ts';
 import { assignWindows } from './assign.ts';
 import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';

@@ -1,4 +1,4 @@
-import { release } from '../memory.ts';
+import { release } from '../../audio/memory.ts';
 
 /** Parameters of VBx, by the paper's names. */
 export interface VbxParameters {

@@ -1,5 +1,5 @@
+import { release } from '../../audio/memory.ts';
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
-import { release } from '../memory.ts';
 import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from '../subsegments.ts';
 import type { Plda } from './plda.ts';
 
