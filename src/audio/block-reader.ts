@@ -64,7 +64,7 @@ export class BlockReader {
     return this.#scratch.subarray(0, filled);
   }
 
-  /** Gives the memory back; nothing may be read afterwards. What is being read ahead goes to nobody. */
+  /** Gives its memory back, not the source's; nothing may be read afterwards. What is being read ahead goes to nobody. */
   close(): void {
     release(...this.#blocks.map(({ buffer }) => buffer), this.#scratch);
     this.#blocks = [];

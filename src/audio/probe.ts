@@ -16,6 +16,14 @@ const HEAD_BYTES = 1 << 16;
 export async function probeAudio(source: ByteSource, decoders: DecoderPort): Promise<AudioResult<AudioIndex>> {
   if (source.sizeBytes === 0) return fail('empty', 'The file is empty.');
   const reader = new BlockReader(source);
+  try {
+    return await probeWith(reader, decoders);
+  } finally {
+    reader.close();
+  }
+}
+
+async function probeWith(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<AudioIndex>> {
   const startByte = await skipHeadTags(reader);
   const head = (await reader.peek(startByte, HEAD_BYTES)).slice(0, HEAD_BYTES);
   const container =

@@ -4,6 +4,8 @@ export interface ByteSource {
   readonly sizeBytes: number;
   /** Bytes `[offset, offset + length)`; shorter only where the source ends. The view may be reused by the next call. */
   read(offset: number, length: number): Promise<Uint8Array>;
+  /** Gives its memory back; nothing may be read afterwards. A read under way may still end. */
+  close?(): void;
 }
 
 /** How the samples of a recording are coded; all but 'pcm' have a decoder. */

@@ -231,11 +231,12 @@ class SubsegmentRows {
   }
 }
 
-/** Vectors as rows of one array. */
+/** Vectors as rows of one array; their own memory is given back. */
 function stacked(vectors: readonly Float32Array[], dimension: number): Float32Array {
   const rows = new Float32Array(vectors.length * dimension);
   vectors.forEach((vector, row) => {
     rows.set(vector, row * dimension);
   });
+  release(...vectors);
   return rows;
 }

@@ -80,7 +80,8 @@ async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin:
     await failJob(ports, job.id, { code: `source_${source.error.kind}`, message: source.error.message });
     return;
   }
-  const probed = await probeAudio(ports.sources.open(source.value), ports.codecs().decoder);
+  const recording = ports.sources.open(source.value);
+  const probed = await probeAudio(recording, ports.codecs().decoder).finally(() => recording.close?.());
   if (!probed.ok) {
     await failJob(ports, job.id, { code: `audio_${probed.error.kind}`, message: probed.error.message });
     return;

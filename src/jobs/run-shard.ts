@@ -1,4 +1,4 @@
-import { readSamples } from '../audio/index.ts';
+import { readSamples, release } from '../audio/index.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
 import { partKey } from './keys.ts';
 import { createPulse, JobGone } from './lease.ts';
@@ -30,6 +30,7 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
       const plan = await readPlan(ports, job.id);
       const part = await analyse(ports, job, plan, shard, pulse);
       await ports.objects.put(key, part);
+      release(part);
     });
   }
   // Counted before it is settled: dying in between repeats the count, which the counter tolerates.
@@ -51,11 +52,9 @@ async function analyse(
   const endSample = Math.min(range.endSample + OVERRUN_SAMPLES, plan.totalSamples);
   let readCount = 0;
   const report = progressReporter(ports, job.id, shard, endSample - range.startSample);
+  const source = ports.sources.open(plan.source);
   const samples = clock.samples(
-    readSamples(ports.sources.open(plan.source), plan.index, ports.codecs(), {
-      startSample: range.startSample,
-      endSample,
-    }),
+    readSamples(source, plan.index, ports.codecs(), { startSample: range.startSample, endSample }),
   );
   const counted = (async function* () {
     for await (const block of samples) {
@@ -64,14 +63,13 @@ async function analyse(
       yield block;
     }
   })();
-  const part = await analyseShard(
-    counted,
-    { ...range, totalSamples: plan.totalSamples },
-    clock.engine(engine),
-    settingsOf(job.request.model),
-    pulse,
+  const whole = { ...range, totalSamples: plan.totalSamples };
+  const settings = settingsOf(job.request.model);
+  const part = await analyseShard(counted, whole, clock.engine(engine), settings, pulse).finally(() =>
+    source.close?.(),
   );
   const bytes = encodePart(part);
+  release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);
   ports.log('info', 'shard_done', {
     jobId: job.id,
     shard,

@@ -1,3 +1,4 @@
+import { release } from '../../audio/index.ts';
 import type { ByteSource } from '../../audio/types.ts';
 import { isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
@@ -23,6 +24,7 @@ export class HttpSource implements ByteSource {
   #address: string;
   /** Reused by every read. */
   #buffer: ArrayBuffer = EMPTY_BUFFER;
+  #isClosed = false;
 
   constructor(client: HttpClient, file: HttpFile) {
     this.#client = client;
@@ -44,6 +46,17 @@ export class HttpSource implements ByteSource {
       if (!again || attempt >= backoffMs.length) throw new SourceReadError(result.error);
       await sleep(backoffMs[attempt]);
     }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#keep(EMPTY_BUFFER);
+  }
+
+  /** For the next read; what was kept before is given back. */
+  #keep(buffer: ArrayBuffer): void {
+    if (this.#buffer.byteLength > 0) release(new Uint8Array(this.#buffer));
+    this.#buffer = buffer;
   }
 
   async #tryRead(offset: number, length: number): Promise<SourceResult<Uint8Array>> {
@@ -91,6 +104,11 @@ export class HttpSource implements ByteSource {
     try {
       const filled = await opened.fill(given);
       this.#buffer = filled.buffer;
+      if (this.#isClosed) {
+        this.#keep(EMPTY_BUFFER);
+        // Nobody waits for it any more: another try would be in vain.
+        return { ok: true, value: new Uint8Array(0) };
+      }
       if (filled.length === length) return { ok: true, value: new Uint8Array(this.#buffer, 0, length) };
     } catch (error) {
       if (error instanceof SourceReadError) return { ok: false, error: error.error };

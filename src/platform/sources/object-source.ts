@@ -1,3 +1,4 @@
+import { release } from '../../audio/index.ts';
 import type { ByteSource } from '../../audio/types.ts';
 import { SourceReadError } from './errors.ts';
 import { sleep } from './http-client.ts';
@@ -13,10 +14,12 @@ export function openObject(
   { key, sizeBytes, etag }: { readonly key: string; readonly sizeBytes: number; readonly etag?: string },
   backoffMs: readonly number[],
 ): ByteSource {
+  let last = new Uint8Array(0);
   return {
     sizeBytes,
     async read(offset, length) {
       const wanted = Math.min(length, sizeBytes - offset);
+      release(last);
       if (wanted <= 0) return new Uint8Array(0);
       for (let attempt = 0; ; attempt++) {
         try {
@@ -24,12 +27,14 @@ export function openObject(
           if (!object || object.size !== sizeBytes || (etag !== undefined && object.etag !== etag)) {
             throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
           }
-          return new Uint8Array(await object.arrayBuffer());
+          last = new Uint8Array(await object.arrayBuffer());
+          return last;
         } catch (error) {
           if (error instanceof SourceReadError || attempt >= backoffMs.length) throw error;
           await sleep(backoffMs[attempt]);
         }
       }
     },
+    close: () => release(last),
   };
 }
