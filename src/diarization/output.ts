@@ -86,9 +86,11 @@ async function* joinedBlocks(blocks: AsyncIterable<Uint8Array>): AsyncGenerator<
 
 /** The texts of all values with commas between them, in chunks of thousands. */
 export function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
+  // One array for all chunks: those that grow, thousands of times in a day of audio, outlive the young generation.
+  const texts = new Array<string>(Math.min(CHUNK, values.length));
   for (let start = 0; start < values.length; start += CHUNK) {
-    const texts: string[] = [];
-    for (let index = start; index < Math.min(values.length, start + CHUNK); index++) texts.push(write(values[index]!));
+    texts.length = Math.min(CHUNK, values.length - start);
+    for (let index = 0; index < texts.length; index++) texts[index] = write(values[start + index]!);
     yield (start > 0 ? ',' : '') + texts.join(',');
   }
 }

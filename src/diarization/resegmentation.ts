@@ -19,6 +19,8 @@ const KEPT = 256;
 export class Resegmenter {
   readonly #none: Float32Array;
   readonly #posteriors = new Map<number, Float32Array>();
+  /** Of subsegments that were forgotten, for later ones. */
+  readonly #spare: Float32Array[] = [];
 
   constructor(
     private readonly model: ClusterModel,
@@ -35,7 +37,7 @@ export class Resegmenter {
     for (let row = 0; row < count; row++) {
       for (let d = 0; d < dimension; d++) vector[d] = embeddings[row * dimension + d]! - shift[d]!;
       normalise(vector, 0, dimension);
-      const posterior = new Float32Array(clusters);
+      const posterior = this.#spare.pop() ?? new Float32Array(clusters);
       let largest = Number.NEGATIVE_INFINITY;
       for (let cluster = 0; cluster < clusters; cluster++) {
         posterior[cluster] = dot(vector, 0, centroids, cluster * dimension, dimension) / this.parameters.temperature;
@@ -81,9 +83,10 @@ export class Resegmenter {
   discardBefore(frame: number): void {
     if (this.#posteriors.size <= KEPT) return;
     const first = Math.floor(this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES) - 1;
-    for (const index of this.#posteriors.keys()) {
+    for (const [index, posterior] of this.#posteriors) {
       if (index >= first) break;
       this.#posteriors.delete(index);
+      this.#spare.push(posterior);
     }
   }
 }
