@@ -87,6 +87,32 @@ describe('reading', () => {
     expect(await world.readError(ref, { stallTimeoutMs: 40, backoffMs: [] })).toMatchObject({ kind: 'timeout' });
   });
 
+  it('waits for a slow connection: only silence is an error', async () => {
+    world.handler = async (_request, response) => {
+      response.writeHead(206, {
+        'Content-Range': `bytes 0-999/${recording.length}`,
+        'Content-Length': 1000,
+        ETag: etag,
+      });
+      for (let at = 0; at < 1000; at += 100) {
+        response.write(recording.subarray(at, at + 100));
+        await new Promise((done) => setTimeout(done, 40));
+      }
+      response.end();
+    };
+    const bytes = await world.sources({ stallTimeoutMs: 200, backoffMs: [] }).open(ref).read(0, 1000);
+    expect(Buffer.compare(bytes, recording.subarray(0, 1000))).toBe(0);
+    expect(world.requests).toHaveLength(1);
+  });
+
+  it('gives nothing after it was closed, and asks for nothing again', async () => {
+    const source = world.sources().open(ref);
+    const under = source.read(0, 1000);
+    source.close?.();
+    expect((await under).length).toBe(0);
+    expect(world.requests).toHaveLength(1);
+  });
+
   it('refuses another part than it asked for, and a part of the wrong length', async () => {
     const answer =
       (range: string, length: number): Handler =>
