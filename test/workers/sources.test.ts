@@ -44,10 +44,13 @@ beforeEach(async () => {
   await (await workerd.getR2Bucket('BUCKET')).delete('spool/job');
 });
 
-async function ask(url: string, { maxBytes = 1024 * MIB, timeoutMs = 5000 } = {}): Promise<Record<string, unknown>> {
+async function ask(
+  url: string,
+  { maxBytes = 1024 * MIB, timeoutMs = 5000, loseCopy = false } = {},
+): Promise<Record<string, unknown>> {
   const response = await workerd.dispatchFetch('http://workerd/', {
     method: 'POST',
-    body: JSON.stringify({ url, maxBytes, timeoutMs }),
+    body: JSON.stringify({ url, maxBytes, timeoutMs, loseCopy }),
   });
   if (response.status !== 200) throw new Error(await response.text());
   return (await response.json()) as Record<string, unknown>;
@@ -132,4 +135,10 @@ it('says when the recording changes while it is read', async () => {
   handler = (request, response) =>
     serveRanges(request, response, { bytes: recording, etag: ++count > 3 ? '"v2"' : etag });
   expect(await ask(`${server.origin}/a.wav`)).toMatchObject({ ref: { kind: 'http' }, error: { kind: 'changed' } });
+});
+
+it('says that a copy is gone, also when its source is closed afterwards', async () => {
+  handler = (_request, response) => response.writeHead(200, { 'Content-Length': recording.length }).end(recording);
+  const { error } = await ask(`${server.origin}/a.wav`, { loseCopy: true });
+  expect(error).toMatchObject({ kind: 'changed' });
 });

@@ -10,6 +10,8 @@ interface Question {
   readonly url: string;
   readonly maxBytes: number;
   readonly timeoutMs: number;
+  /** Deletes the copy in R2 between probing and reading. */
+  readonly loseCopy: boolean;
 }
 
 const noCodecs = {
@@ -26,8 +28,8 @@ const noCodecs = {
   },
 };
 
-/** Resolves an address, and reads the recording behind it, in workerd. The answer is JSON. */
-async function answer(env: Env, { url, maxBytes, timeoutMs }: Question): Promise<unknown> {
+/** Resolves an address, and reads the recording behind it, in workerd, and closes what it opened, as jobs do. The answer is JSON. */
+async function answer(env: Env, { url, maxBytes, timeoutMs, loseCopy }: Question): Promise<unknown> {
   const sources = createSources({
     bucket: env.BUCKET,
     allowLoopback: true,
@@ -39,13 +41,20 @@ async function answer(env: Env, { url, maxBytes, timeoutMs }: Question): Promise
   if (!resolved.ok) return { error: resolved.error };
   const ref: SourceRef = resolved.value;
   try {
-    const probed = await probeAudio(sources.open(ref), noCodecs.decoder);
+    const head = sources.open(ref);
+    const probed = await probeAudio(head, noCodecs.decoder).finally(() => head.close?.());
+    if (loseCopy) await env.BUCKET.delete('spool/job');
     if (!probed.ok) return { ref, error: probed.error };
     const range = { startSample: 0, endSample: outputSampleCount(probed.value) };
+    const source = sources.open(ref);
     let [count, sum] = [0, 0];
-    for await (const block of readSamples(sources.open(ref), probed.value, noCodecs, range)) {
-      count += block.length;
-      for (const sample of block) sum += Math.abs(sample);
+    try {
+      for await (const block of readSamples(source, probed.value, noCodecs, range)) {
+        count += block.length;
+        for (const sample of block) sum += Math.abs(sample);
+      }
+    } finally {
+      source.close?.();
     }
     return { ref, count, sum };
   } catch (error) {

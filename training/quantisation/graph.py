@@ -15,6 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 CONTRIB = "com.microsoft"
+OPSET = 17
 LARGEST_WEIGHT = 127
 LARGEST_ACTIVATION = 255
 END = np.iinfo(np.int64).max
@@ -56,8 +57,8 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, np.ndarray] = {}
 
-    def constant(self, value: np.ndarray | list | float, name: str = "") -> str:
-        name = name or f"constant_{len(self.constants)}"
+    def constant(self, value: np.ndarray | float) -> str:
+        name = f"constant_{len(self.constants)}"
         self.constants[name] = np.asarray(value)
         return name
 
@@ -73,16 +74,17 @@ class Graph:
     def dequantise(self, tensor: Eight) -> str:
         return self.op("DequantizeLinear", [tensor.name, tensor.scale, tensor.zero_point])
 
-    def product(self, tensor: Eight, weight: np.ndarray, bias: np.ndarray | None, output: str = "") -> str:
-        """[..., K] times `weight` [K, N] or [G, K, N], plus `bias` [N] -> floating point."""
+    def product(self, tensor: Eight, weight: np.ndarray, bias: np.ndarray, output: str = "") -> str:
+        """[..., K] times `weight` [K, N] or [G, K, N], plus `bias` [N] or [G, 1, N] -> floating point."""
         largest = np.maximum(np.abs(weight).max(-2, keepdims=True), 1e-12).astype(np.float32) / LARGEST_WEIGHT
         rounded = np.clip(np.rint(weight / largest), -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
         scales = largest if weight.ndim > 2 else largest[0]
         inputs = [tensor.name, self.constant(rounded), tensor.scale, self.constant(scales), tensor.zero_point, self.constant(np.zeros(scales.shape, np.int8))]
-        if bias is not None and weight.ndim == 2:
-            return self.op("MatMulIntegerToFloat", [*inputs, self.constant(bias.astype(np.float32))], CONTRIB, output)
-        result = self.op("MatMulIntegerToFloat", inputs, CONTRIB, output if bias is None else "")
-        return result if bias is None else self.op("Add", [result, self.constant(bias.astype(np.float32))], output=output)
+        offset = self.constant(bias.astype(np.float32))
+        if weight.ndim == 2:
+            return self.op("MatMulIntegerToFloat", [*inputs, offset], CONTRIB, output)
+        # The operator takes no bias a group.
+        return self.op("Add", [self.op("MatMulIntegerToFloat", inputs, CONTRIB), offset], output=output)
 
     def reshape(self, tensor: Eight, shape: list[int]) -> Eight:
         return Eight(self.op("Reshape", [tensor.name, self.constant(np.array(shape, np.int64))]), tensor.scale, tensor.zero_point)
@@ -103,20 +105,19 @@ class Graph:
     def beside(self, tensors: list[Eight]) -> Eight:
         return Eight(self.op("Concat", [one.name for one in tensors], axis=-1), tensors[0].scale, tensors[0].zero_point)
 
-    def save(self, path: Path, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto], properties: dict[str, str], opset: int = 17) -> None:
+    def save(self, path: Path, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto], properties: dict[str, str]) -> None:
         weights = [numpy_helper.from_array(value, name) for name, value in self.constants.items()]
         graph = helper.make_graph(self.nodes, "eight_bits", inputs, outputs, weights)
-        imports = [helper.make_opsetid("", opset), helper.make_opsetid(CONTRIB, 1)]
+        imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=8)
         helper.set_model_props(model, properties)
         onnx.checker.check_model(model)
         onnx.save(model, path)
 
 
-def taps(graph: Graph, tensor: Eight, axes: int, width: int, dilation: int = 1, stride: int = 1) -> Eight:
+def taps(graph: Graph, tensor: Eight, axes: int, width: int) -> Eight:
     """Frames of a convolution over time laid side by side, the first first; time is axis 1 of `axes`, the ends are padded with zeros."""
-    reach = dilation * (width // 2)
     edge = [0] * axes
-    edge[1] = reach
+    edge[1] = width // 2
     padded = graph.pad(tensor, edge, edge)
-    return graph.beside([graph.cut(padded, 1, tap * dilation, (width - 1 - tap) * dilation, stride) for tap in range(width)])
+    return graph.beside([graph.cut(padded, 1, tap, width - 1 - tap) for tap in range(width)])

@@ -50,13 +50,8 @@ export class HttpSource implements ByteSource {
 
   close(): void {
     this.#isClosed = true;
-    this.#keep(EMPTY_BUFFER);
-  }
-
-  /** For the next read; what was kept before is given back. */
-  #keep(buffer: ArrayBuffer): void {
-    if (this.#buffer.byteLength > 0) release(new Uint8Array(this.#buffer));
-    this.#buffer = buffer;
+    release(new Uint8Array(this.#buffer));
+    this.#buffer = EMPTY_BUFFER;
   }
 
   async #tryRead(offset: number, length: number): Promise<SourceResult<Uint8Array>> {
@@ -105,7 +100,7 @@ export class HttpSource implements ByteSource {
       const filled = await opened.fill(given);
       this.#buffer = filled.buffer;
       if (this.#isClosed) {
-        this.#keep(EMPTY_BUFFER);
+        this.close();
         // Nobody waits for it any more: another try would be in vain.
         return { ok: true, value: new Uint8Array(0) };
       }

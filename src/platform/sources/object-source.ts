@@ -15,6 +15,7 @@ export function openObject(
   backoffMs: readonly number[],
 ): ByteSource {
   let last = new Uint8Array(0);
+  let isClosed = false;
   return {
     sizeBytes,
     async read(offset, length) {
@@ -28,6 +29,7 @@ export function openObject(
             throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
           }
           last = new Uint8Array(await object.arrayBuffer());
+          if (isClosed) release(last);
           return last;
         } catch (error) {
           if (error instanceof SourceReadError || attempt >= backoffMs.length) throw error;
@@ -35,6 +37,9 @@ export function openObject(
         }
       }
     },
-    close: () => release(last),
+    close() {
+      isClosed = true;
+      release(last);
+    },
   };
 }
