@@ -19,6 +19,9 @@ export interface FrameTiming {
   readonly totalSamples: number;
 }
 
+/** Decoded samples given on together, at least a frame: what follows has less to do for each (a step of every stage, and the resampler's rows). */
+const BLOCK_SAMPLES = 8192;
+
 /** Frames from number `fromFrame` on, in order; a view is valid until the next one. */
 export type FramesFrom = (fromFrame: number) => AsyncIterable<Uint8Array>;
 
@@ -35,19 +38,28 @@ export async function* decodeFrames(
   const end = timing.totalSamples + skipSamples;
   const firstWanted = Math.floor(from / frameSamples);
   const decoder = new StretchDecoder(open, plan, firstWanted);
-  const out = new Float32Array(frameSamples);
+  const block = new Float32Array(Math.max(1, Math.floor(BLOCK_SAMPLES / frameSamples)) * frameSamples);
   let frame = decoder.firstFrame;
+  /** Number of the first sample of the block, and how many are in it. */
+  let begin = firstWanted * frameSamples;
+  let filled = 0;
+  const wanted = () => block.subarray(Math.max(0, from - begin), Math.min(filled, end - begin));
   try {
     for await (const packet of framesFrom(frame)) {
       const first = frame * frameSamples;
-      if (first >= end) return;
+      if (first >= end) break;
       const decoded = decoder.decode(frame++, packet).subarray(0, frameSamples);
-      if (first + frameSamples <= from) continue;
+      if (first < begin) continue;
+      block.set(decoded, filled);
       // A damaged frame gives less than it should: its time passes all the same.
-      out.fill(0);
-      out.set(decoded);
-      yield out.subarray(Math.max(0, from - first), Math.min(frameSamples, end - first));
+      block.fill(0, filled + decoded.length, filled + frameSamples);
+      filled += frameSamples;
+      if (filled < block.length) continue;
+      yield wanted();
+      begin += filled;
+      filled = 0;
     }
+    if (filled > 0) yield wanted();
   } finally {
     decoder.close();
   }

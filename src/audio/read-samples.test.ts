@@ -11,7 +11,9 @@ import {
 } from '../../test/helpers/audio.ts';
 import { flacFile } from '../../test/helpers/flac.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
+import { BlockReader } from './block-reader.ts';
 import { type AudioIndex, outputSampleCount, probeAudio, readSamples } from './index.ts';
+import { containerOf } from './registry.ts';
 
 const ports = audioPorts();
 const fixture = (name: string) => new Uint8Array(readFileSync(new URL(`../../test/fixtures/${name}`, import.meta.url)));
@@ -112,6 +114,17 @@ describe('ranges', () => {
     for await (const _ of samples);
     expect(source.reads.length).toBeLessThanOrEqual(2);
   });
+});
+
+it('short frames are given on together: a stage costs a step for every block', async () => {
+  const file = fixture('conversation.mp3');
+  const index = await indexOf(file);
+  const lengths: number[] = [];
+  for await (const block of containerOf(index).readMono(new BlockReader(memorySource(file)), index, ports.decoder, 0)) {
+    lengths.push(block.length);
+  }
+  expect(Math.min(...lengths.slice(1, -1))).toBeGreaterThanOrEqual(4096);
+  expect(lengths.reduce((sum, length) => sum + length, 0)).toBe(index.totalSamples);
 });
 
 it('a decoder is closed also when the reader stops early', async () => {

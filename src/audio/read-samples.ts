@@ -5,6 +5,9 @@ import { type ByteSource, type DecoderPort, OUTPUT_RATE_HZ, type Resampler, type
 /** Longest block yielded, samples at 16 kHz: one second. */
 const MAX_BLOCK_SAMPLES = OUTPUT_RATE_HZ;
 
+/** Of long blocks the resampler makes several outputs at once: packets of a codec are too short for that. */
+const GATHERED_SAMPLES = 4096;
+
 export interface AudioPorts {
   readonly decoder: DecoderPort;
   readonly resampler: ResamplerPort;
@@ -85,9 +88,32 @@ async function* resampled(
   const resampler: Resampler = ports.resampler.open(rateHz, firstInput, startSample);
   try {
     const mono = containerOf(index).readMono(reader, index, ports.decoder, firstInput);
-    for await (const block of mono) yield resampler.push(block);
+    for await (const block of gathered(mono)) yield resampler.push(block);
     yield resampler.flush();
   } finally {
     resampler.close();
   }
+}
+
+/** The same samples in blocks of at least `GATHERED_SAMPLES`, but for the last; views that the next one may overwrite. */
+async function* gathered(blocks: AsyncGenerator<Float32Array>): AsyncGenerator<Float32Array> {
+  let held = new Float32Array(2 * GATHERED_SAMPLES);
+  let count = 0;
+  for await (const block of blocks) {
+    if (count === 0 && block.length >= GATHERED_SAMPLES) {
+      yield block;
+      continue;
+    }
+    if (count + block.length > held.length) {
+      const larger = new Float32Array(count + block.length);
+      larger.set(held.subarray(0, count));
+      held = larger;
+    }
+    held.set(block, count);
+    count += block.length;
+    if (count < GATHERED_SAMPLES) continue;
+    yield held.subarray(0, count);
+    count = 0;
+  }
+  if (count > 0) yield held.subarray(0, count);
 }

@@ -180,6 +180,65 @@ static float dot(const float *x, const float *row, int taps) {
   return sum_lanes(wasm_f32x4_add(even, odd));
 }
 
+/* Of the dot products that share a row, so many are taken at once: the row is then loaded once for all of them. */
+#define WAYS 4
+
+/* out[m * apart] = dot(x + m * shift, row), for m below WAYS; each summed as `dot` does, to the same bits. */
+static void dots(const float *x, int64_t shift, const float *row, int taps, float *out, int64_t apart) {
+  v128_t even[WAYS], odd[WAYS];
+  for (int m = 0; m < WAYS; m++) even[m] = odd[m] = wasm_f32x4_splat(0);
+  int k = 0;
+  for (; k + 8 <= taps; k += 8) {
+    v128_t left = wasm_v128_load(row + k), right = wasm_v128_load(row + k + 4);
+    for (int m = 0; m < WAYS; m++) {
+      even[m] = wasm_f32x4_add(even[m], wasm_f32x4_mul(wasm_v128_load(x + m * shift + k), left));
+      odd[m] = wasm_f32x4_add(odd[m], wasm_f32x4_mul(wasm_v128_load(x + m * shift + k + 4), right));
+    }
+  }
+  if (k < taps) {
+    v128_t left = wasm_v128_load(row + k);
+    for (int m = 0; m < WAYS; m++) even[m] = wasm_f32x4_add(even[m], wasm_f32x4_mul(wasm_v128_load(x + m * shift + k), left));
+  }
+  for (int m = 0; m < WAYS; m++) out[m * apart] = sum_lanes(wasm_f32x4_add(even[m], odd[m]));
+}
+
+/* The output at position + phase / up, x being the first input that it depends on. */
+static float one_output(const Resampler *r, const float *x, int64_t phase) {
+  if (!r->interpolate) return dot(x, r->table + phase * r->taps, r->taps);
+  int64_t scaled = phase * r->rows, row = scaled / r->up;
+  float fraction = (float)((double)(scaled - row * r->up) / (double)r->up);
+  const float *lower = r->table + row * r->taps;
+  float a = dot(x, lower, r->taps), b = dot(x, lower + r->taps, r->taps);
+  return a + (b - a) * fraction;
+}
+
+/* `count` outputs from r->next_output on. Those `up` apart have the same row, and inputs `down` apart. */
+static void filter(const Resampler *r, int64_t count) {
+  int64_t whole = r->down / r->up, part = r->down % r->up;
+  int64_t together = r->interpolate ? 0 : count / (WAYS * r->up) * (WAYS * r->up);
+  int64_t position = floor_divide(r->next_output * r->down, r->up);
+  int64_t phase = r->next_output * r->down - position * r->up;
+  const float *x = r->history + (position - r->half + 1 - r->history_start);
+  for (int64_t i = 0; i < count;) {
+    if (i < together)
+      dots(x, r->down, r->table + phase * r->taps, r->taps, r->output + i, r->up);
+    else
+      r->output[i] = one_output(r, x, phase);
+    x += whole;
+    phase += part;
+    if (phase >= r->up) {
+      phase -= r->up;
+      x++;
+    }
+    i++;
+    /* The next three times `up` outputs have been made already. */
+    if (i < together && i % r->up == 0) {
+      i += (WAYS - 1) * r->up;
+      x += (WAYS - 1) * r->down;
+    }
+  }
+}
+
 /* Produces the outputs below `limit` whose inputs all lie before `available`. Returns their count, -1 without memory. */
 static int produce(Resampler *r, int64_t available, int64_t limit) {
   int64_t first = r->next_output;
@@ -193,27 +252,7 @@ static int produce(Resampler *r, int64_t available, int64_t limit) {
   if (r->half == 0) {
     memcpy(r->output, r->history + (first - r->history_start), (size_t)count * sizeof(float));
   } else {
-    int64_t position = floor_divide(first * r->down, r->up);
-    int64_t phase = first * r->down - position * r->up;
-    int64_t whole = r->down / r->up, part = r->down % r->up;
-    for (int i = 0; i < count; i++) {
-      const float *x = r->history + (position - r->half + 1 - r->history_start);
-      if (r->interpolate) {
-        int64_t scaled = phase * r->rows, row = scaled / r->up;
-        float fraction = (float)((double)(scaled - row * r->up) / (double)r->up);
-        const float *lower = r->table + row * r->taps;
-        float a = dot(x, lower, r->taps), b = dot(x, lower + r->taps, r->taps);
-        r->output[i] = a + (b - a) * fraction;
-      } else {
-        r->output[i] = dot(x, r->table + phase * r->taps, r->taps);
-      }
-      position += whole;
-      phase += part;
-      if (phase >= r->up) {
-        phase -= r->up;
-        position++;
-      }
-    }
+    filter(r, count);
   }
   r->next_output = stop;
   /* Drops what no later output reaches. */

@@ -73,6 +73,11 @@ describe('resampler to 16 kHz', () => {
     }
   });
 
+  it.each(RATES)('gives outputs that are made together the bits of those made one by one, from %i Hz', (rateHz) => {
+    const input = noise(Math.round(rateHz * 0.5));
+    expect(resample(rateHz, input, { blocks: [input.length] })).toEqual(resample(rateHz, input, { blocks: [5] }));
+  });
+
   it('gives the same bits at hour 23 of a recording as at its start, where the phase is the same', () => {
     const input = noise(20000);
     const seconds = 23 * 3600;
