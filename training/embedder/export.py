@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn.utils import fuse_conv_bn_eval
 
-from .model import Block, Embedder, FrontEnd, Trunk
+from .model import CHANNELS, Block, Embedder, FrontEnd, Trunk
 
 OPSET = 17
 PAIRS = {
@@ -92,8 +92,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
-    model = Embedder()
-    state = torch.load(args.checkpoint, map_location="cpu", weights_only=False)["model"]
+    stored = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
+    model, state = Embedder(stored["args"].get("channels", CHANNELS)), stored["model"]
     model.load_state_dict(state)
     np.savez_compressed(args.out / f"embedder-v{args.version}.npz", **{k: v.numpy().astype(np.float16 if v.is_floating_point() else v.numpy().dtype) for k, v in state.items()})
     model = fold(model)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 BANDS = 80
+CHANNELS = 256
 EMBEDDING_SIZE = 192
 FRAME_CHANNELS = 512
 VARIANCE_FLOOR = 1e-5
@@ -69,7 +70,7 @@ class Block(nn.Module):
 class Trunk(nn.Module):
     """feats [B, T, 80] -> frames, logits, both [B, ceil(T / 2), 512]: what is computed once per stretch of audio."""
 
-    def __init__(self, channels: int = 256, front_channels: int = 16, dilations: tuple[int, ...] = (1, 2, 3, 4, 1, 2)):
+    def __init__(self, channels: int = CHANNELS, front_channels: int = 16, dilations: tuple[int, ...] = (1, 2, 3, 4, 1, 2)):
         super().__init__()
         self.front = FrontEnd(front_channels)
         self.stem = _convolution(10 * front_channels, channels, 3, padding=(0, 1), bias=False)
@@ -108,9 +109,9 @@ class Head(nn.Module):
 class Embedder(nn.Module):
     """feats [B, T, 80] -> embs [B, 192], the whole model with attentive statistics between trunk and head."""
 
-    def __init__(self):
+    def __init__(self, channels: int = CHANNELS):
         super().__init__()
-        self.trunk = Trunk()
+        self.trunk = Trunk(channels)
         self.head = Head()
 
     def forward(self, feats):

@@ -1,4 +1,4 @@
-"""Checks that need no data: the C kernels against PyTorch, the classes' permutations, and the scoring on a hand-made case."""
+"""Checks that need no data: the C kernels against PyTorch, the classes' permutations, the scoring on a hand-made case, and training on a GPU if there is one."""
 
 import numpy as np
 import torch
@@ -6,8 +6,8 @@ from torch import nn
 
 from .evaluate import score
 from .kernels import Depthwise, bidirectional_gru
-from .losses import permutation_loss, soft_label_loss
-from .model import CLASS_SPEAKERS
+from .losses import permutation_loss, side_losses, soft_label_loss
+from .model import CLASS_SPEAKERS, Segmentation
 
 TOLERANCE = 2e-3
 """Relative; the gradient of the recurrent weights is summed in bfloat16 and gets ten times as much."""
@@ -62,7 +62,34 @@ def check_scoring() -> None:
     print("scoring: as expected")
 
 
+def _step(device: str, half: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Losses [3] and all gradients [P] of one batch of random windows."""
+    torch.manual_seed(2)
+    model = Segmentation(identities=40).train()
+    x, labels, mask = torch.randn(8, 64, 1000), torch.rand(8, 3, 20) < 0.4, torch.rand(8, 500) < 0.9
+    identities = torch.randint(-1, 40, (8, 3))
+    model, x, mask, identities = model.to(device), x.to(device), mask.float().to(device), identities.to(device)
+    labels = labels.repeat_interleave(25, 2).float().to(device)
+    with torch.autocast(device, dtype=torch.bfloat16, enabled=half):
+        logs, first, last = model(x, heads=True)
+    losses = torch.stack([permutation_loss(logs, labels, mask).mean(), *side_losses(model, first, last, labels, mask, identities)])
+    losses.sum().backward()
+    return losses.detach().cpu(), torch.cat([p.grad.flatten() for p in model.parameters()]).cpu()
+
+
+def check_device(device: str) -> None:
+    """Losses and gradients on a device are those on the CPU, up to the short mantissas of TF32 and bfloat16."""
+    for half, tolerance in ((False, 0.02), (True, 0.1)):
+        (expected, slope), (losses, got) = _step("cpu", half=False), _step(device, half)
+        apart = float((losses / expected - 1).abs().max()), float((got - slope).norm() / slope.norm())
+        if not max(apart) < tolerance:
+            raise AssertionError(f"{device}, {half=}: losses differ by {apart[0]:.1e}, gradients by {apart[1]:.1e}")
+    print(f"{device}: as on the CPU")
+
+
 if __name__ == "__main__":
     check_kernels()
     check_losses()
     check_scoring()
+    if torch.cuda.is_available():
+        check_device("cuda")

@@ -4,6 +4,7 @@ The first is that of powerset segmentation (Plaquet and Bredin, Interspeech 2023
 """
 
 import itertools
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -11,31 +12,40 @@ from torch import Tensor
 
 from .model import CLASS_SPEAKERS, Segmentation
 
+CODE = torch.tensor([1, 2, 4])
 PERMUTATIONS = torch.tensor(list(itertools.permutations(range(3))))
 CLASS_OF_CODE = torch.tensor([0, 1, 2, 4, 3, 5, 6, 0])
-"""Class of an activity triple (a, b, c), by its code a + 2 b + 4 c."""
-CLASS_PERMUTATIONS = torch.stack([CLASS_OF_CODE[CLASS_SPEAKERS[:, p] @ torch.tensor([1, 2, 4])] for p in PERMUTATIONS])
+"""Class of an activity triple (a, b, c), by its code, CODE times the triple."""
+CLASS_PERMUTATIONS = torch.stack([CLASS_OF_CODE[CLASS_SPEAKERS[:, p] @ CODE] for p in PERMUTATIONS])
 """[6,7]: class k of the permuted speakers is class CLASS_PERMUTATIONS[p][k] of the original ones."""
 
 IDENTITY_MARGIN, IDENTITY_SCALE = 0.1, 20.0
 MIN_IDENTITY_FRAMES = 20
 
 
+@cache
+def _on(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """CODE, CLASS_OF_CODE and CLASS_PERMUTATIONS on a device, copied there once."""
+    return CODE.to(device), CLASS_OF_CODE.to(device), CLASS_PERMUTATIONS.to(device)
+
+
 def classes_of(labels: Tensor) -> Tensor:
     """Activities [...,3,T] -> classes [...,T]."""
-    return CLASS_OF_CODE[(labels.long() * torch.tensor([1, 2, 4])[:, None]).sum(-2)]
+    code, class_of_code, _ = _on(labels.device)
+    return class_of_code[(labels.long() * code[:, None]).sum(-2)]
 
 
 def permutation_loss(logs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     """Cross-entropy with the best order of the speakers in every window: logs [N,T,7], labels [N,3,T], mask [N,T] -> [N]."""
     total = mask.sum(1).clamp(min=1)
-    losses = [-(logs.gather(2, classes_of(labels[:, p])[..., None])[..., 0] * mask).sum(1) / total for p in PERMUTATIONS]
+    classes, (_, _, orders) = classes_of(labels), _on(labels.device)
+    losses = [-(logs.gather(2, order[classes][..., None])[..., 0] * mask).sum(1) / total for order in orders]
     return torch.stack(losses, 1).min(1)[0]
 
 
 def soft_label_loss(logs: Tensor, soft: Tensor) -> Tensor:
     """Cross-entropy against probabilities [N,T,7] under the best order of the speakers: -> [N]."""
-    losses = [-(soft[..., order] * logs).sum(-1).mean(1) for order in CLASS_PERMUTATIONS]
+    losses = [-(soft[..., order] * logs).sum(-1).mean(1) for order in _on(logs.device)[2]]
     return torch.stack(losses, 1).min(1)[0]
 
 
@@ -59,13 +69,13 @@ def identity_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speake
     weight = speakers * alone[:, None]
     count = weight.sum(2)
     pooled = torch.matmul(weight, embeddings) / count.clamp(min=1)[..., None]
-    known = (count > MIN_IDENTITY_FRAMES) & (identities >= 0)
-    if not known.any():
-        return torch.zeros(())
-    target = identities[known].long()
-    cosine = F.normalize(pooled[known], dim=-1) @ F.normalize(model.identity_centres, dim=-1).t()
+    known = ((count > MIN_IDENTITY_FRAMES) & (identities >= 0)).float().flatten()
+    target = identities.clamp(min=0).long().flatten()
+    cosine = F.normalize(pooled.flatten(0, 1), dim=-1) @ F.normalize(model.identity_centres, dim=-1).t()
     cosine = cosine - IDENTITY_MARGIN * F.one_hot(target, cosine.shape[1])
-    return F.cross_entropy(cosine * IDENTITY_SCALE, target)
+    losses = F.cross_entropy(cosine * IDENTITY_SCALE, target, reduction="none")
+    # Weights instead of a selection: the number of known voices stays on the GPU, which nobody has to wait for.
+    return (losses * known).sum() / known.sum().clamp(min=1)
 
 
 def side_losses(model: Segmentation, first: Tensor, last: Tensor, labels: Tensor, mask: Tensor, identities: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """The network: log-mel features [N,64,frames at 100 Hz] -> log-probabilities of seven powerset classes at 50 Hz.
 
 Convolutions to 25 Hz, then twice an attention block and a bidirectional GRU, then back to 50 Hz with a skip connection. Two heads (speaker
-embeddings of frames) exist for training only and are dropped at export.
+embeddings of frames) exist for training only and are dropped at export. On the CPU it is trained with the C kernels, on a GPU with PyTorch's own operations.
 """
 
 import torch
@@ -32,8 +32,12 @@ class SelfAttention(nn.Module):
         batch, time, _ = x.shape
         size = WIDTH // HEADS
         query, key, value = self.qkv(x).reshape(batch, -1, 3, HEADS, size).permute(2, 0, 3, 1, 4).unbind(0)
-        weights = torch.matmul(query * size**-0.5, key.transpose(2, 3)).softmax(-1)
-        return self.out(torch.matmul(weights, value).transpose(1, 2).reshape(batch, -1, WIDTH))
+        if x.is_cuda:
+            mixed = F.scaled_dot_product_attention(query, key, value)
+        else:
+            weights = torch.matmul(query * size**-0.5, key.transpose(2, 3)).softmax(-1)
+            mixed = torch.matmul(weights, value)
+        return self.out(mixed.transpose(1, 2).reshape(batch, -1, WIDTH))
 
 
 class AttentionBlock(nn.Module):
@@ -49,7 +53,7 @@ class AttentionBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm_conv(x)
-        if self.training:
+        if self.training and not x.is_cuda:
             y = Depthwise.apply(y, self.depthwise.weight, self.depthwise.bias)
         else:
             y = self.depthwise(y.transpose(1, 2)).transpose(1, 2)
@@ -68,7 +72,11 @@ class GruBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm(x)
-        return x + (bidirectional_gru(self.gru, y) if self.training else self.gru(y)[0])
+        if not x.is_cuda:
+            return x + (bidirectional_gru(self.gru, y) if self.training else self.gru(y)[0])
+        # In float32: autocast makes a GRU of cuDNN one of float16, whose gradients would have to be scaled.
+        with torch.autocast("cuda", enabled=False):
+            return x + self.gru(y.float())[0]
 
 
 class Segmentation(nn.Module):

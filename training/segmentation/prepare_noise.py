@@ -2,6 +2,8 @@
 
 import argparse
 import json
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -40,30 +42,42 @@ def generated_music(rng: np.random.Generator) -> np.ndarray:
     return out[:size]
 
 
+def root_mel(samples: np.ndarray) -> np.ndarray | None:
+    """Square root of mel power of a sound brought to a common level; None for less than half a second."""
+    if len(samples) < RATE_HZ // 2:
+        return None
+    return np.sqrt(mel_power(samples / (np.sqrt((samples**2).mean()) + 1e-6) * 0.1)).astype(np.float16)
+
+
+def recorded(folder: Path, file: str) -> np.ndarray | None:
+    return root_mel(decode(folder / file))
+
+
+def music(pieces: int, seed: int) -> list[np.ndarray]:
+    """All pieces in one go: they share a random stream."""
+    rng = np.random.default_rng(seed)
+    return [root_mel(generated_music(rng)) for _ in range(pieces)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--noise", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--music", type=int, default=40, help="pieces of generated music")
+    parser.add_argument("--processes", type=int, default=2)
     args = parser.parse_args()
-    rng = np.random.default_rng(args.seed)
-    parts, index, row = [], [], 0
-
-    def add(samples: np.ndarray, kind: str, name: str) -> None:
-        nonlocal row
-        if len(samples) < RATE_HZ // 2:
-            return
-        scaled = samples / (np.sqrt((samples**2).mean()) + 1e-6) * 0.1
-        parts.append(np.sqrt(mel_power(scaled)).astype(np.float16))
-        index.append(dict(row=row, frames=len(parts[-1]), kind=kind, file=name))
-        row += len(parts[-1])
-
-    for file in read_noise_index(args.noise, "noise"):
-        add(decode(args.noise / file), "noise", file)
-    for piece in range(args.music):
-        add(generated_music(rng), "music", f"generated-{piece}")
-    np.concatenate(parts).tofile(args.work / "noise.f16")
+    args.work.mkdir(parents=True, exist_ok=True)
+    files = read_noise_index(args.noise, "noise")
+    with get_context("fork").Pool(args.processes) as pool:
+        played = pool.apply_async(music, (args.music, args.seed))
+        sounds = [("noise", file, mel) for file, mel in zip(files, pool.map(partial(recorded, args.noise), files, chunksize=8)) if mel is not None]
+        sounds += [("music", f"generated-{piece}", mel) for piece, mel in enumerate(played.get())]
+    index, row = [], 0
+    for kind, name, mel in sounds:
+        index.append(dict(row=row, frames=len(mel), kind=kind, file=name))
+        row += len(mel)
+    np.concatenate([mel for _, _, mel in sounds]).tofile(args.work / "noise.f16")
     (args.work / "noise.json").write_text(json.dumps(index))
     print(f"{len(index)} noises, {row / 6000:.1f} min")
 

@@ -5,7 +5,7 @@ of DFT bins in a band). A window takes about 2 ms.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +45,14 @@ class Simulator:
     `frames` is their length at 100 Hz; `features` makes what the network sees of mel power [frames,64].
     """
 
-    def __init__(self, work: Path, split: str, seed: int, frames: int = WINDOW_FRAMES, features: Callable[[np.ndarray], np.ndarray] = log_features):
+    def __init__(
+        self,
+        work: Path,
+        split: str,
+        seed: int | Sequence[int],
+        frames: int = WINDOW_FRAMES,
+        features: Callable[[np.ndarray], np.ndarray] = log_features,
+    ):
         self.frames, self.features = frames, features
         self.rng = np.random.default_rng(seed)
         self.voices, self.noises = VoiceBank(work, split, self.rng), NoiseBank(work, self.rng)
