@@ -81,9 +81,9 @@ make -j"${JOBS:-2}" libavcodec/libavcodec.a libavutil/libavutil.a libswresample/
 # --- link -----------------------------------------------------------------------------------------------------------
 # No -O here: clang 14 would then call wasm-opt. The stack lies below the data so that an overflow traps instead of
 # writing over it. 32 MiB is a bound for damaged input, not a need (see ../README.md).
-"clang$llvm" "${cflags[@]}" -I. -I"$source" -c "$here/codecs.c" -o codecs.o
-"clang$llvm" "${cflags[@]}" -c "$here/mp3_window.c" -o mp3_window.o
-"clang$llvm" --target=wasm32-wasi -mexec-model=reactor -o "$out" codecs.o mp3_window.o -Wl,--wrap=ff_mpadsp_apply_window_float \
+for own in codecs mp3_window upsampler; do "clang$llvm" "${cflags[@]}" -I. -I"$source" -c "$here/$own.c" -o "$own.o"; done
+"clang$llvm" --target=wasm32-wasi -mexec-model=reactor -o "$out" codecs.o mp3_window.o upsampler.o \
+  -Wl,--wrap=ff_mpadsp_apply_window_float -Wl,--wrap=swri_resample_dsp_init \
   libavcodec/libavcodec.a libswresample/libswresample.a libavutil/libavutil.a -lm -lwasi-emulated-signal \
   -Wl,--gc-sections -Wl,--strip-all -Wl,-z,stack-size=524288 -Wl,--stack-first -Wl,--max-memory=33554432
 
