@@ -11,6 +11,7 @@ set -euo pipefail
 voices=$1 noise=$2 teachers=$3 work=$4 out=$5 minutes=$6
 widths=${WIDTHS:-256}
 cores=$(nproc)
+workers=$((cores > 5 ? cores - 4 : 0))
 end=$(($(date +%s) + minutes * 60))
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
 cd "$(dirname "$0")"
@@ -26,7 +27,7 @@ segmentation() {
   python3 -m segmentation.prepare_mels --noise "$noise" --work "$own" --processes "$cores"
   wait
   python3 -m segmentation.train --work "$own" --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v2.pt --device "${DEVICE:-cuda}" \
-    --workers $((cores - 4)) --batch 256 --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 --average-decay 0.999
+    --workers "$workers" --batch 256 --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 --average-decay 0.999
 }
 
 embedders() {

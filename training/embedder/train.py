@@ -75,7 +75,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--name", default="embedder-v1")
     parser.add_argument("--crops", type=int, default=1_500_000)
     parser.add_argument("--minutes", type=float, default=0, help="stop after this long, keeping the schedule; 0: never")
-    parser.add_argument("--fit-minutes", type=float, default=0, help="end the schedule after this long, whatever --crops says")
+    parser.add_argument("--fit-minutes", type=float, help="end the schedule after this long, whatever --crops says")
     parser.add_argument("--learning-rate", type=float, default=1.5e-3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
@@ -126,7 +126,9 @@ def main() -> None:
         save(checkpoint, **kept, optimiser=optimiser.state_dict(), seen=seen, step=step, seconds=earlier + time.time() - started, args=vars(args))
 
     def progress() -> float:
-        return (earlier + time.time() - started) / (60 * args.fit_minutes) if args.fit_minutes else seen / args.crops
+        if args.fit_minutes is None:
+            return seen / args.crops
+        return (earlier + time.time() - started) / (60 * max(args.fit_minutes, 1e-3))
 
     while (done := progress()) < 1 and (not args.minutes or time.time() - started < 60 * args.minutes):
         for group in optimiser.param_groups:
