@@ -5,7 +5,7 @@
 Writes ``embedder-v<version>.onnx`` (``feats`` [B, T, 80] -> ``embs`` [B, 192], the signature and metadata that WeSpeaker's
 and sherpa-onnx's runtimes read), ``…-trunk.onnx`` (``feats`` -> ``frames``, ``logits`` [B, ceil(T/2), 512]) and ``…-head.onnx``
 (``pooled`` [B, 1024] -> ``embs``). Batch normalisation is folded into the convolutions; only the whole model carries the metadata. Also writes the weights as ``.npz``
-in float16, from which training can go on (``--initial``).
+in float16, from which training can go on (``--initial``), and which may stand in the place of the checkpoint.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn.utils import fuse_conv_bn_eval
 
-from .model import CHANNELS, Block, Embedder, FrontEnd, Trunk
+from .model import Block, Embedder, FrontEnd, Trunk
 
 OPSET = 17
 PAIRS = {
@@ -84,6 +84,13 @@ def write(module: nn.Module, example: torch.Tensor, path: Path, inputs: list[str
     print(f"{path.name}: {path.stat().st_size} bytes, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}, largest difference {worst:.1e}")
 
 
+def stored_state(path: Path) -> dict[str, torch.Tensor]:
+    """Weights of a checkpoint of ``train.py``, or of the ``.npz`` that this writes."""
+    if path.suffix == ".npz":
+        return {name: torch.from_numpy(value) for name, value in np.load(path).items()}
+    return torch.load(path, map_location="cpu", weights_only=False)["model"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", type=Path, required=True)
@@ -92,9 +99,9 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
-    stored = torch.load(args.checkpoint, map_location="cpu", weights_only=False)
-    model, state = Embedder(stored["args"].get("channels", CHANNELS)), stored["model"]
-    model.load_state_dict(state)
+    state = stored_state(args.checkpoint)
+    model = Embedder(len(state["trunk.stem.weight"]))
+    model.load_state_dict({name: state[name].to(value.dtype) for name, value in model.state_dict().items()})
     np.savez_compressed(args.out / f"embedder-v{args.version}.npz", **{k: v.numpy().astype(np.float16 if v.is_floating_point() else v.numpy().dtype) for k, v in state.items()})
     model = fold(model)
     feats, pooled = torch.randn(2, 300, 80), torch.randn(2, 1024)
