@@ -119,15 +119,18 @@ def through_codec(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return _round_trip(scaled, 16000, "MP3", "MPEG_LAYER_III", 0.9)
 
 
+def read_mono(file: str) -> np.ndarray:
+    """A voice's recording, [n] at 16 kHz."""
+    samples, rate = soundfile.read(file, dtype="float32")
+    return samples if rate == RATE else soxr.resample(samples, rate, RATE).astype(np.float32)
+
+
 def voice_mels(job: tuple[str, list[list[float]], float]) -> list[list[np.ndarray]]:
     """For every unit of one voice its variants' log-mels, float16 [frames, 80]."""
     file, clips, speed = job
     rng = np.random.default_rng(zlib.crc32(f"{file} {speed}".encode()))
-    samples, rate = soundfile.read(file, dtype="float32")
-    if rate != RATE:
-        samples = soxr.resample(samples, rate, RATE).astype(np.float32)
     out = []
-    for unit in cut_units(samples, clips):
+    for unit in cut_units(read_mono(file), clips):
         dry = change_speed(unit, speed)
         wet = through_room(dry, rng)
         coded = through_codec(wet if rng.random() < 0.5 else dry, rng)

@@ -75,11 +75,8 @@ def voice_samples(job: tuple[str, list[list[float]], float]) -> list[list[np.nda
     """For every unit of one voice its variants' samples, int16."""
     file, clips, speed = job
     rng = np.random.default_rng(zlib.crc32(f"{file} {speed} samples".encode()))
-    samples, rate = soundfile.read(file, dtype="float32")
-    if rate != RATE:
-        samples = soxr.resample(samples, rate, RATE).astype(np.float32)
     out = []
-    for unit in prepare.cut_units(samples, clips):
+    for unit in prepare.cut_units(prepare.read_mono(file), clips):
         dry = prepare.change_speed(unit, speed)
         out.append([_to_int16(dry), _to_int16(_coded(dry, rng))])
     return out
