@@ -17,6 +17,7 @@ export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
 cd "$(dirname "$0")"
 mkdir -p "$work/segmentation" "$work/embedder" "$out"
 
+copy_out() { cp "$work"/segmentation/segmentation.pt "$work"/embedder/embedder-*-weights.pt "$out"/ 2> /dev/null || true; }
 minutes_left() { python3 -c "import time; print(round(($end - time.time()) / 60, 2))"; }
 
 segmentation() {
@@ -44,8 +45,8 @@ embedders() {
 segmentation > "$out/segmentation.log" 2>&1 &
 embedders > "$out/embedders.log" 2>&1 &
 while sleep 60; do
-  cp "$work"/segmentation/segmentation.pt "$work"/embedder/embedder-*.pt "$out"/ 2> /dev/null || true
+  copy_out
   [ -n "$(jobs -r)" ] || break
 done
-cp "$work"/segmentation/segmentation.pt "$work"/embedder/embedder-*.pt "$out"/
+copy_out
 tail -n 2 "$out"/*.log

@@ -7,7 +7,7 @@ Loss: 10 (1 - cosine to the teacher's embedding of the same speech without its d
 cross-entropy over voices and speeds (Deng et al., "ArcFace", CVPR 2019) against fixed class vectors, the teacher's mean embedding
 of each class: the student must tell each voice from all others in the teacher's space. The learning rate follows a cosine over ``--crops``; a checkpoint is written every few minutes and at the end, and ``--resume`` goes on from it with the
 optimiser's state, so a run may be cut into pieces. A crop is counted as such whatever its length. With ``--samples`` crops come out of what ``samples.py`` and ``sample_targets.py``
-wrote; with ``--fit-minutes`` the schedule ends when the time does. With ``--average`` the model that is exported is a running mean of the weights.
+wrote; with ``--fit-minutes`` the schedule ends when the time does. Beside the checkpoint lies ``NAME-weights.pt``, a quarter of its size, which ``export.py`` reads as well. With ``--average`` the model that is exported is a running mean of the weights.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def main() -> None:
     def write() -> None:
         kept = dict(model=average.state(model), trained=model.state_dict()) if average else dict(model=model.state_dict())
         save(checkpoint, **kept, optimiser=optimiser.state_dict(), seen=seen, step=step, seconds=earlier + time.time() - started, args=vars(args))
+        save(args.work / f"{args.name}-weights.pt", model=kept["model"], seen=seen, step=step)
 
     def progress() -> float:
         if args.fit_minutes is None:
