@@ -62,7 +62,7 @@ const PRECISION_2: DiarizationSettings = {
     bayesian: {
       subsegmentShare: 0.7,
       maxSubsegments: 800,
-      initialThreshold: 0.65,
+      initialThreshold: 0.7,
       representativeInitialThreshold: 0.5,
       maxClusters: 100,
       statisticsScale: 0.5,
@@ -76,7 +76,7 @@ const PRECISION_2: DiarizationSettings = {
   },
   quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4 },
   reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
-  confidence: { slope: 0.571, offset: 0.313 },
+  confidence: { slope: 0.702, offset: 0.193 },
 };
 
 const COMMUNITY_1: DiarizationSettings = {

@@ -62,7 +62,7 @@ export const LIVE = {
   minVoiceSeconds: 0.2,
   /** Of the frames of a block, so many have to be the speaker's. */
   minBlockShare: 0.8,
-  /** Context of the embedder before and after the stretch whose frames are kept; embedder-v1 looks 22 frames to either side. */
+  /** Context of the embedder before and after the stretch whose frames are kept; embedder-v4 looks 22 frames to either side. */
   trunkLeadFrames: 24,
   trunkLagFrames: 10,
   /** The features' mean and floor are taken over so much of the past. */

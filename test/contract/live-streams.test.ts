@@ -33,7 +33,7 @@ async function upgrade(url: string): Promise<number> {
   }
 }
 
-const voiceprint = (dimension = 192, embeddingId = 'embedder-v1') =>
+const voiceprint = (dimension = 192, embeddingId = 'embedder-v4') =>
   encodeVoiceprint({ embeddingId, embedding: new Float32Array(dimension).fill(1), secondsAlone: 10 });
 
 describe('POST /v1/live', () => {

@@ -196,7 +196,7 @@ describe('a stream of speech', () => {
 
   it('tells a match on starts where voiceprints were given', { timeout: 60_000 }, async () => {
     const nobody = encodeVoiceprint({
-      embeddingId: 'embedder-v1',
+      embeddingId: 'embedder-v4',
       embedding: new Float32Array(192).map((_, i) => (i % 3) - 1),
       secondsAlone: 10,
     });

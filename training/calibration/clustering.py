@@ -43,7 +43,7 @@ class Bayesian:
     """Named as in `BayesianParameters` of the TypeScript."""
 
     subsegment_share: float = 0.7
-    initial_threshold: float = 0.65
+    initial_threshold: float = 0.7
     max_clusters: int = 100
     statistics_scale: float = 0.5
     speaker_regularisation: float = 2.0

@@ -1,6 +1,6 @@
 """Step 4: export the trained embedder as ONNX, whole and in two halves, and compare each with PyTorch.
 
-    python -m embedder.export --checkpoint WORK/embedder-v1.pt --out FOLDER [--version 1]
+    python -m embedder.export --checkpoint WORK/embedder-192-weights.pt --out FOLDER [--version 1]
 
 Writes ``embedder-v<version>.onnx`` (``feats`` [B, T, 80] -> ``embs`` [B, 192], the signature and metadata that WeSpeaker's
 and sherpa-onnx's runtimes read), ``…-trunk.onnx`` (``feats`` -> ``frames``, ``logits`` [B, ceil(T/2), 512]) and ``…-head.onnx``

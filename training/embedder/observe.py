@@ -1,7 +1,7 @@
 """Step 5: embeddings of degraded pieces of held-out voices, what the score calibration is fitted on.
 
     python -m embedder.prepare --split dev --speeds 1.0 ... --work DEV
-    python -m embedder.observe --work DEV --model FOLDER/embedder-v1.onnx --out DEV/observed.npz [--pieces 16]
+    python -m embedder.observe --work DEV --model FOLDER/embedder-v4.onnx --out DEV/observed.npz [--pieces 16]
 
 Every voice gives ``--pieces`` pieces of 0.6 to 8 s, each degraded on its own as in training (room, noise, other talkers, band,
 codec), so that the spread within a voice is that of a recording's, and more. Stores embeddings [n, 192], voice [n], seconds [n].

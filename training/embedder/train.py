@@ -72,7 +72,7 @@ def save(path: Path, **state) -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--name", default="embedder-v1")
+    parser.add_argument("--name", default="embedder")
     parser.add_argument("--crops", type=int, default=1_500_000)
     parser.add_argument("--minutes", type=float, default=0, help="stop after this long, keeping the schedule; 0: never")
     parser.add_argument("--fit-minutes", type=float, help="end the schedule after this long, whatever --crops says")

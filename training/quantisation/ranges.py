@@ -11,9 +11,6 @@ from onnx import TensorProto, helper
 
 from .graph import Range
 
-PERCENTILE = 99.99
-"""Of the values, how many lie inside the range on either side: the few outside would cost all others their resolution."""
-
 
 def weighted(model: onnx.ModelProto) -> dict[str, str]:
     """The convolutions and products with a weight: name of the node -> name of what goes in."""
@@ -26,8 +23,12 @@ def normalised(model: onnx.ModelProto) -> list[str]:
     return [node.output[0] for node in model.graph.node if node.op_type == "Div" and "norm" in node.name]
 
 
-def measure(path: Path, windows: list[np.ndarray]) -> dict[str, Range]:
-    """Ranges by the name of the node that they go into; of what layer norms have before their gain, by the tensor's name."""
+def measure(path: Path, windows: list[np.ndarray], percentile: float) -> dict[str, Range]:
+    """
+    Ranges by the name of the node that they go into; of what layer norms have before their gain, by the tensor's name.
+
+    @param percentile: of the values, how many lie inside the range on either side: the few outside would cost all others their resolution
+    """
     model = onnx.load(path)
     places = weighted(model) | {one: one for one in normalised(model)}
     inputs = {one.name for one in model.graph.input}
@@ -42,6 +43,6 @@ def measure(path: Path, windows: list[np.ndarray]) -> dict[str, Range]:
             values[tensor].append(value.ravel())
     seen = {}
     for tensor in tensors:
-        low, high = np.percentile(np.concatenate(values.pop(tensor)), [100 - PERCENTILE, PERCENTILE])
+        low, high = np.percentile(np.concatenate(values.pop(tensor)), [100 - percentile, percentile])
         seen[tensor] = Range(float(low), float(high))
     return {place: seen[tensor] for place, tensor in places.items() if tensor in seen}

@@ -42,10 +42,10 @@ describe('parseManifest', () => {
   it('loads the parts of split models and the PLDA, not the whole forms', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
-      'segmentation-v1-network.int8.onnx',
-      'embedder-v1-trunk.int8.onnx',
-      'embedder-v1-head.onnx',
-      'embedder-v1-plda.json',
+      'segmentation-v3-network.int8.onnx',
+      'embedder-v4-trunk.int8.onnx',
+      'embedder-v4-head.onnx',
+      'embedder-v4-plda.json',
     ]);
     expect(allFiles(pack).length).toBe(6);
   });

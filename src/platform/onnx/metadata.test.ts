@@ -6,17 +6,17 @@ const model = (name: string) => readFileSync(new URL(`../../../models/${name}`, 
 
 describe('readOnnxMetadata', () => {
   it('reads what exporters wrote', () => {
-    const segmentation = readOnnxMetadata(model('segmentation-v1.onnx'));
+    const segmentation = readOnnxMetadata(model('segmentation-v3.onnx'));
     expect(segmentation.get('receptive_field_shift')).toBe('320');
     expect(segmentation.get('classes')).toBe('none,1,2,3,1+2,1+3,2+3');
-    expect(readOnnxMetadata(model('embedder-v1.onnx')).get('output_dim')).toBe('192');
-    expect(readOnnxMetadata(model('segmentation-v1-network.int8.onnx'))).toEqual(segmentation);
-    expect(readOnnxMetadata(model('embedder-v1-trunk.int8.onnx')).size).toBe(0);
+    expect(readOnnxMetadata(model('embedder-v4.onnx')).get('output_dim')).toBe('192');
+    expect(readOnnxMetadata(model('segmentation-v3-network.int8.onnx'))).toEqual(segmentation);
+    expect(readOnnxMetadata(model('embedder-v4-trunk.int8.onnx')).size).toBe(0);
   });
 
   it('refuses what is no protobuf', () => {
     expect(() => readOnnxMetadata(new TextEncoder().encode('<!doctype html>'))).toThrow(/not an ONNX model/);
-    const bytes = model('embedder-v1-head.onnx');
+    const bytes = model('embedder-v4-head.onnx');
     expect(() => readOnnxMetadata(bytes.subarray(0, bytes.length - 100))).toThrow(/not an ONNX model/);
   });
 });

@@ -21,7 +21,7 @@ if (!hasReference) console.warn('skipped: ../shared/models is not beside this ch
 const manifest = parseManifest(JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8')));
 const pack = manifest.packs.get('default')!;
 const wasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
-const wholeFile = allFiles(pack).find(({ path }) => path === 'segmentation-v1.onnx')!;
+const wholeFile = allFiles(pack).find(({ path }) => path === 'segmentation-v3.onnx')!;
 const network = () => bytes(segmentationFile(pack.segmentation).path);
 const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../wasm/dsp/dsp.wasm', models))));
 const conversation = await conversationSamples();
@@ -81,7 +81,7 @@ describe('segmentation', () => {
     const page = new TextEncoder().encode('<html>not found</html>');
     await expect(createSegmentation(runtime, page, pack.segmentation)).rejects.toThrow(/not an ONNX model/);
     const wrong = { ...pack.segmentation, facts: { ...pack.segmentation.facts, classes: 8 } };
-    await expect(createSegmentation(runtime, bytes('embedder-v1-head.onnx'), wrong)).rejects.toThrow(/powerset/);
+    await expect(createSegmentation(runtime, bytes('embedder-v4-head.onnx'), wrong)).rejects.toThrow(/powerset/);
   });
 
   it.skipIf(!hasReference)('runs segmentation-3.0 by its manifest entry alone', async () => {
@@ -105,10 +105,10 @@ describe('embedding', () => {
   it('gives nearly the same from two halves, the first in 8 bits, as from the whole in floating point', async () => {
     const halves = await createEmbedding(
       runtime,
-      { form: 'split', trunk: bytes('embedder-v1-trunk.int8.onnx'), head: bytes('embedder-v1-head.onnx') },
+      { form: 'split', trunk: bytes('embedder-v4-trunk.int8.onnx'), head: bytes('embedder-v4-head.onnx') },
       pack.embedding,
     );
-    const one = await createEmbedding(runtime, { form: 'whole', model: bytes('embedder-v1.onnx') }, whole);
+    const one = await createEmbedding(runtime, { form: 'whole', model: bytes('embedder-v4.onnx') }, whole);
     if (halves.form !== 'split' || one.form !== 'whole') throw new Error('unexpected form');
     const trunk = await halves.trunk(feats, 600);
     expect([trunk.frameCount, trunk.channels, trunk.frames.length]).toEqual([300, 512, 300 * 512]);
@@ -128,7 +128,7 @@ describe('embedding', () => {
 
   it('refuses an entry that contradicts the file', async () => {
     const other = { ...whole, facts: { ...whole.facts, dimension: 256 } } as EmbeddingEntry;
-    const model = { form: 'whole', model: bytes('embedder-v1.onnx') } as const;
+    const model = { form: 'whole', model: bytes('embedder-v4.onnx') } as const;
     await expect(createEmbedding(runtime, model, other)).rejects.toThrow(/output_dim 192/);
     await expect(createEmbedding(runtime, model, pack.embedding)).rejects.toThrow(/split embedder/);
   });
