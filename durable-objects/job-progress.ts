@@ -1,14 +1,11 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../src/env.ts';
 import { dispatch } from '../src/jobs/dispatch.ts';
-import { WORK_VERSION } from '../src/jobs/keys.ts';
 import { resendLost } from '../src/jobs/resend.ts';
 import { isTerminal } from '../src/jobs/state.ts';
 import { jobPorts } from '../src/services.ts';
 
 const ALARM_EVERY_MS = 30_000;
-/** Parts of another version of the service are of no use to this one, and not counted. */
-const PARTS = `parts_v${WORK_VERSION}`;
 /** Share of the whole that assembling is shown as: it is short, and only its end is known. */
 const ASSEMBLE_SHARE = 0.05;
 
@@ -21,11 +18,16 @@ export class JobProgress extends DurableObject<Env> {
   readonly #fractions = new Map<number, number>();
   /** The storage, tables included, has been deleted: the job has ended. */
   #closed = false;
+  readonly #work: string;
+  /** Table of the parts that are there. Those of another version of the service, or of other models, are of no use to this one, and not counted. */
+  readonly #parts: string;
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
+    this.#work = jobPorts(env).work;
+    this.#parts = `"parts_${this.#work}"`;
     state.storage.sql.exec('CREATE TABLE IF NOT EXISTS job (id TEXT NOT NULL, shard_count INTEGER NOT NULL)');
-    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS ${PARTS} (shard INTEGER PRIMARY KEY)`);
+    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS ${this.#parts} (shard INTEGER PRIMARY KEY)`);
   }
 
   /** Called before the first part can exist; again, when the plan runs twice. */
@@ -41,10 +43,10 @@ export class JobProgress extends DurableObject<Env> {
     this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
   }
 
-  async partDone(jobId: string, shard: number, workVersion: number): Promise<void> {
+  async partDone(jobId: string, shard: number, work: string): Promise<void> {
     const job = this.#job();
-    if (job?.id !== jobId || shard >= job.shardCount || workVersion !== WORK_VERSION) return;
-    this.ctx.storage.sql.exec(`INSERT OR IGNORE INTO ${PARTS} (shard) VALUES (?)`, shard);
+    if (job?.id !== jobId || shard >= job.shardCount || work !== this.#work) return;
+    this.ctx.storage.sql.exec(`INSERT OR IGNORE INTO ${this.#parts} (shard) VALUES (?)`, shard);
     this.#fractions.delete(shard);
     if (this.#partCount() === job.shardCount) await this.#startAssembly(jobId);
   }
@@ -87,6 +89,6 @@ export class JobProgress extends DurableObject<Env> {
   }
 
   #partCount(): number {
-    return Number(this.ctx.storage.sql.exec(`SELECT COUNT(*) AS parts FROM ${PARTS}`).one().parts);
+    return Number(this.ctx.storage.sql.exec(`SELECT COUNT(*) AS parts FROM ${this.#parts}`).one().parts);
   }
 }

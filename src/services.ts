@@ -5,6 +5,7 @@ import type { AppServices, JobService, JobView } from './jobs/app-services.ts';
 import { cancelJob, deleteJob } from './jobs/cancel.ts';
 import { createJob } from './jobs/create.ts';
 import { openOutput, openTurns } from './jobs/job-output.ts';
+import { workOf } from './jobs/keys.ts';
 import { type CursorPort, listJobs } from './jobs/list.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import { createLiveService } from './jobs/live/service.ts';
@@ -20,6 +21,7 @@ import { createKeyService } from './platform/keys.ts';
 import { createLiveObjects } from './platform/live-objects.ts';
 import { log } from './platform/log.ts';
 import { createMediaService } from './platform/media.ts';
+import { nameOfModels, packOfBuild } from './platform/models-in-use.ts';
 import { readCursor, signCursor } from './platform/page-cursor.ts';
 import { createProgress } from './platform/progress.ts';
 import { createQueues } from './platform/queues.ts';
@@ -52,13 +54,14 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
 export function jobPorts(env: Env): JobPorts {
   const { allowLoopback, outputTtlMs, signingKey, s3 } = configOf(env);
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
+  const work = workOf(nameOfModels(packOfBuild()));
   return {
     store: createJobStore(env.DB),
     queue: createQueues({ plans: env.PLANS, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
     objects: createObjectStore(env.BUCKET),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
     media,
-    progress: createProgress(env.JOB_PROGRESS),
+    progress: createProgress(env.JOB_PROGRESS, work),
     webhook: createWebhookClient({ allowLoopback }),
     webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
     codecs: () => {
@@ -70,6 +73,7 @@ export function jobPorts(env: Env): JobPorts {
       dsp ??= sharedDsp();
       return loadEngine(env.BUCKET, dsp);
     },
+    work,
     plda: (embeddingId) => loadPlda(env.BUCKET, embeddingId),
     identification: identificationOf,
     log,

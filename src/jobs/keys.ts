@@ -1,15 +1,19 @@
 /** R2 keys of a job. Everything below `work/` belongs to unfinished jobs only. */
 export const WORK_PREFIX = 'work/';
 export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
-/**
- * Raised with every change of what the steps of a job leave for one another: the plan with the index of its recording, the parts. What another
- * version left is not looked at: the job is planned anew.
- */
+/** Raised with every change of what the steps of a job leave for one another: the plan with the index of its recording, the parts. */
 export const WORK_VERSION = 2;
-export const planKey = (jobId: string) => `${workPrefix(jobId)}plan-v${WORK_VERSION}.json`;
+/**
+ * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings of two models
+ * cannot be compared. What another version or other models left is not looked at: the job is planned anew.
+ *
+ * @param models the short name of those in use, letters and digits
+ */
+export const workOf = (models: string) => `v${WORK_VERSION}-${models}`;
+export const planKey = (jobId: string, work: string) => `${workPrefix(jobId)}plan-${work}.json`;
 export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
-export const partKey = (jobId: string, shard: number) =>
-  `${workPrefix(jobId)}part-v${WORK_VERSION}-${String(shard).padStart(5, '0')}`;
+export const partKey = (jobId: string, shard: number, work: string) =>
+  `${workPrefix(jobId)}part-${work}-${String(shard).padStart(5, '0')}`;
 /** Speakers' probabilities of a long recording, between their making and the writing of the output. */
 export const tracksKey = (jobId: string, block: number) =>
   `${workPrefix(jobId)}tracks-${String(block).padStart(5, '0')}`;

@@ -56,7 +56,7 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
 }
 
 /**
- * In place of a step of a running job that was planned by another version of the service: plans it anew and begins all its parts again.
+ * In place of a step of a running job that was planned by another version of the service, or with other models: plans it anew and begins all its parts again.
  * Harmless when several steps do so at once.
  *
  * @param attempt 1 for the first delivery of the step's message
@@ -67,8 +67,9 @@ export async function planAnew(ports: JobPorts, job: JobRecord, attempt: number)
   await makePlan(ports, job, attempt, 'restart');
 }
 
-/** Whether the job has a plan of this version. */
-export const hasPlan = (ports: JobPorts, jobId: string): Promise<boolean> => ports.objects.exists(planKey(jobId));
+/** Whether the job has a plan of this version and these models. */
+export const hasPlan = (ports: JobPorts, jobId: string): Promise<boolean> =>
+  ports.objects.exists(planKey(jobId, ports.work));
 
 async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin: 'start' | 'restart'): Promise<void> {
   const limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
@@ -93,7 +94,7 @@ async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin:
   }
   const totalSamples = outputSampleCount(index);
   const plan: JobPlan = { source: source.value, index, totalSamples, shards: cutShards(totalSamples) };
-  await ports.objects.put(planKey(job.id), new TextEncoder().encode(JSON.stringify(plan)));
+  await ports.objects.put(planKey(job.id, ports.work), new TextEncoder().encode(JSON.stringify(plan)));
   const shardCount = plan.shards.length;
   // The counter exists before the first part can be counted.
   await ports.progress.begin(job.id, shardCount);
@@ -160,7 +161,7 @@ async function findSource(
 
 /** @throws when the plan is gone: the job has ended and its work was removed */
 export async function readPlan(ports: JobPorts, jobId: string): Promise<JobPlan> {
-  const bytes = await ports.objects.get(planKey(jobId));
+  const bytes = await ports.objects.get(planKey(jobId, ports.work));
   if (!bytes) throw new Error(`job ${jobId} has no plan`);
   return JSON.parse(new TextDecoder().decode(bytes)) as JobPlan;
 }

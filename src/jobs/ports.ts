@@ -217,6 +217,8 @@ export interface JobPorts {
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
   readonly codecs: () => Codecs;
   readonly engine: () => Promise<Engine>;
+  /** Of which version of the service and which models plans and parts are (`workOf`). */
+  readonly work: string;
   /** The PLDA of an embedder; undefined where it has none. */
   readonly plda: (embeddingId: string) => Promise<Plda | undefined>;
   /** How scores of an embedder become probabilities. */

@@ -23,7 +23,7 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
     await ports.store.settle(id);
     return;
   }
-  const key = partKey(job.id, shard);
+  const key = partKey(job.id, shard, ports.work);
   if (!(await ports.objects.exists(key))) {
     const pulse = createPulse(ports, job.id, id);
     await mutex.run(pulse, ports.sleep, async () => {

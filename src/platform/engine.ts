@@ -1,8 +1,8 @@
-import manifestJson from '../../models/manifest.json';
 import { type Plda, parsePlda } from '../diarization/index.ts';
 import type { Engine } from '../jobs/ports.ts';
+import { packOfBuild } from './models-in-use.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
-import { type EmbeddingEntry, type ModelFile, packInUse, parseManifest, segmentationFile } from './onnx/manifest.ts';
+import { type EmbeddingEntry, type ModelFile, segmentationFile } from './onnx/manifest.ts';
 import { createOnnxRuntime } from './onnx/runtime.ts';
 import { createSegmentation } from './onnx/segmentation.ts';
 import ortModule from './onnx/wasm-module.ts';
@@ -25,7 +25,7 @@ export function loadEngine(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
 }
 
 async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
-  const pack = packInUse(parseManifest(manifestJson));
+  const pack = packOfBuild();
   const runtime = createOnnxRuntime(ortModule);
   // One after the other: each file's bytes can go before the next one is read.
   const segmentation = await createSegmentation(
@@ -62,7 +62,7 @@ export async function loadPlda(bucket: R2Bucket, embeddingId: string): Promise<P
 }
 
 async function readPlda(bucket: R2Bucket): Promise<Plda | undefined> {
-  const { id, files } = packInUse(parseManifest(manifestJson)).embedding;
+  const { id, files } = packOfBuild().embedding;
   if (files.plda === undefined) return undefined;
   const read = parsePlda(JSON.parse(new TextDecoder().decode(await readModel(bucket, files.plda))));
   if (read.embedding !== id) throw new Error(`model ${files.plda.path} is for ${read.embedding}, not for ${id}`);

@@ -1,10 +1,9 @@
-import manifestJson from '../../models/manifest.json';
 import { DEFAULT_IDENTIFICATION, decodeVoiceprint, type IdentificationParameters } from '../voiceprint/index.ts';
-import { packInUse, parseManifest } from './onnx/manifest.ts';
+import { packOfBuild } from './models-in-use.ts';
 
 /** The embedder in use, as the manifest describes it. */
 function embedder() {
-  return packInUse(parseManifest(manifestJson)).embedding;
+  return packOfBuild().embedding;
 }
 
 /** What was fitted for an embedder; general values where nothing was, or for another one than that in use. */

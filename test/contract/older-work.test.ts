@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { WORK_VERSION } from '../../src/jobs/keys.ts';
 import { conversation } from '../helpers/local-process.ts';
 import { type ContractService, startContractService } from './service.ts';
 import { storeJob } from './stored-job.ts';
@@ -25,8 +26,12 @@ async function outputOf(id: string): Promise<unknown> {
   }
 }
 
-/** A running job as an older version left it: another kind of plan and part, another number of shards, and messages under way. */
-async function jobOfOlderVersion(id: string, steps: readonly object[]): Promise<void> {
+/**
+ * A running job as an older version left it, or this one with other models: another kind of plan and part, another number of shards, and messages under way.
+ *
+ * @param suffix of the names of plan and parts
+ */
+async function jobOfOlderVersion(id: string, suffix: string, steps: readonly object[]): Promise<void> {
   await storeJob(service, { id, status: 'running', url: 'media://talk' });
   await service.run(
     'UPDATE jobs SET shard_count = 5, request = (SELECT request FROM jobs WHERE id = ?) WHERE id = ?',
@@ -41,8 +46,9 @@ async function jobOfOlderVersion(id: string, steps: readonly object[]): Promise<
     totalSamples: 5,
     shards: Array(5).fill({ startSample: 0, endSample: 5 }),
   };
-  await service.bucket.put(`work/${id}/plan.json`, JSON.stringify(plan));
-  for (let shard = 0; shard < 5; shard++) await service.bucket.put(`work/${id}/part-0000${shard}`, 'another layout');
+  await service.bucket.put(`work/${id}/plan${suffix}.json`, JSON.stringify(plan));
+  for (let shard = 0; shard < 5; shard++)
+    await service.bucket.put(`work/${id}/part${suffix}-0000${shard}`, 'another layout');
   for (const step of steps) {
     const body = { jobId: id, ...step };
     const key = 'shard' in body ? `${id}/shard/${body.shard}` : `${id}/assemble`;
@@ -56,14 +62,22 @@ async function jobOfOlderVersion(id: string, steps: readonly object[]): Promise<
   await service.runScheduled('@boot');
 }
 
-it.each<[string, object[]]>([
-  ['in the middle of its shards', [2, 3, 4].map((shard) => ({ step: 'shard', shard }))],
-  ['about to be assembled', [{ step: 'assemble' }]],
+const OTHER_MODELS = `-v${WORK_VERSION}-${'0'.repeat(16)}`;
+
+it.each<[string, string, object[]]>([
+  ['an older version left in the middle of its shards', '', [2, 3, 4].map((shard) => ({ step: 'shard', shard }))],
+  ['an older version left about to be assembled', '', [{ step: 'assemble' }]],
+  [
+    'a version that did not name its models left in the middle',
+    `-v${WORK_VERSION}`,
+    [2, 3, 4].map((shard) => ({ step: 'shard', shard })),
+  ],
+  ['other models left about to be assembled', OTHER_MODELS, [{ step: 'assemble' }]],
 ])(
-  'a job that an older version left %s is planned anew, and ends as if nothing had been',
-  async (name, steps) => {
+  'a job that %s is planned anew, and ends as if nothing had been',
+  async (name, suffix, steps) => {
     const id = `older-${name.length}`;
-    await jobOfOlderVersion(id, steps);
+    await jobOfOlderVersion(id, suffix, steps);
     expect(await outputOf(id)).toEqual(undisturbed.output);
     expect(service.log()).toContain('job_planned_anew');
     await expect.poll(async () => (await service.bucket.list({ prefix: `work/${id}/` })).objects).toEqual([]);

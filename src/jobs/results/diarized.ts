@@ -27,7 +27,7 @@ export async function diarizeParts(
 ): Promise<Result<Diarization, JobFault>> {
   const parts = await Promise.all(
     plan.shards.map((_, shard) => {
-      const key = partKey(job.id, shard);
+      const key = partKey(job.id, shard, ports.work);
       return openPart((offset, length) => ports.objects.getRange(key, offset, length));
     }),
   );

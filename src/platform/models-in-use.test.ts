@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { nameOfModels } from './models-in-use.ts';
+import { parseManifest } from './onnx/manifest.ts';
+
+it('names the weights of every pack differently, however little of them differs', () => {
+  const manifest = JSON.parse(readFileSync(new URL('../../models/manifest.json', import.meta.url), 'utf8'));
+  const { packs } = parseManifest(manifest);
+  const own = packs.get('default')!;
+  const others = [...packs.values()].flatMap((pack) => [
+    { ...pack, segmentation: own.segmentation },
+    { ...pack, embedding: own.embedding },
+    pack,
+  ]);
+  const names = others.map(nameOfModels);
+  expect(names).toEqual(names.map(() => expect.stringMatching(/^[0-9a-f]{16}$/)));
+  expect(new Set(names).size).toBe(4);
+  expect(names).toContain(nameOfModels({ ...own, name: 'the same under another name' }));
+});

@@ -1,0 +1,16 @@
+import manifestJson from '../../models/manifest.json';
+import { type ModelPack, packInUse, parseManifest, segmentationFile } from './onnx/manifest.ts';
+
+let pack: ModelPack | undefined;
+
+/** The pack that this build of the service runs. */
+export function packOfBuild(): ModelPack {
+  pack ??= packInUse(parseManifest(manifestJson));
+  return pack;
+}
+
+/** A short name for a pack's weights, sixteen hexadecimal digits: another for every other file of the segmentation or the embedder. */
+export function nameOfModels({ segmentation, embedding }: ModelPack): string {
+  const embedder = embedding.form === 'split' ? embedding.files.trunk : embedding.files.model;
+  return segmentationFile(segmentation).sha256.slice(0, 8) + embedder.sha256.slice(0, 8);
+}
