@@ -17,7 +17,7 @@ export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
 cd "$(dirname "$0")"
 mkdir -p "$work/segmentation" "$work/embedder" "$out"
 
-copy_out() { cp "$work"/segmentation/segmentation.pt "$work"/embedder/embedder-*-weights.pt "$out"/ 2> /dev/null || true; }
+copy_out() { cp "$work"/segmentation/segmentation.pt "$work"/embedder/embedder-*-weights.pt "$out"/; }
 minutes_left() { python3 -c "import time; print(round(($end - time.time()) / 60, 2))"; }
 
 segmentation() {
@@ -45,7 +45,7 @@ embedders() {
 segmentation > "$out/segmentation.log" 2>&1 &
 embedders > "$out/embedders.log" 2>&1 &
 while sleep 60; do
-  copy_out
+  copy_out 2> /dev/null || true # nothing is there in the first minutes
   [ -n "$(jobs -r)" ] || break
 done
 copy_out
