@@ -72,6 +72,7 @@ const PRECISION_2: DiarizationSettings = {
       maxEvidenceSeconds: 1800,
       minPriorShare: 0.02,
       minSpeakerSeconds: 1,
+      mergeSimilarity: 0.65,
     },
   },
   quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4 },

@@ -75,11 +75,17 @@ function scoreOfNobody({ voice, continuity, mayWait }: Local, minNewSeconds: num
     : FORCED;
 }
 
-/** Whether a local speaker may be somebody new: it is like nobody, or there is nobody yet. */
-function mayBeNew({ voice }: Local, speakers: Speakers, likeness: readonly number[], minNewSeconds: number): boolean {
+/** Whether a local speaker may be somebody new: it is like nobody, or there is nobody yet; with enough speech, where there is time to wait for it. */
+function mayBeNew(
+  { voice, mayWait }: Local,
+  speakers: Speakers,
+  likeness: readonly number[],
+  minNewSeconds: number,
+): boolean {
   if (speakers.isFull || voice === undefined) return false;
-  if (likeness.length === 0) return true;
-  return voice.seconds >= minNewSeconds && likeness.every((value) => value < LIVE.newSpeakerSimilarity);
+  if (voice.seconds < minNewSeconds) return likeness.length === 0 && !mayWait;
+  const doubt = LIVE.shortVoiceDoubt * Math.max(0, 1 - voice.seconds / CERTAIN_SECONDS);
+  return likeness.every((value) => value < LIVE.newSpeakerSimilarity - doubt);
 }
 
 /** Of less speech than this, in frames, the continuity counts less. */

@@ -49,6 +49,8 @@ export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTi
 export const LIVE = {
   /** Audio that the segmentation sees at a look, at least. */
   windowSamples: 4 * SAMPLE_RATE_HZ,
+  /** At the beginning of a stream it sees what there is, with silence before to make up for this much. */
+  leastWindowSamples: SAMPLE_RATE_HZ,
 
   /** Quiet places are left out once so much speech was heard. */
   minLevelSeconds: 5,
@@ -85,6 +87,8 @@ export const LIVE = {
   continuityWeight: 0.25,
   /** Somebody who is less like everybody known is new… */
   newSpeakerSimilarity: 0.3,
+  /** …by up to so much less while little of the voice was heard: what is short is like nobody… */
+  shortVoiceDoubt: 0.12,
   /** …or was here before: a label out of use is given again to who is at least so much like its last speaker. */
   againSimilarity: 0.2,
   /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */

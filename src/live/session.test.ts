@@ -137,6 +137,20 @@ it('has nothing to say about silence, and nothing about no samples', async () =>
   expect(await createLiveSession(engine, SETTINGS).finish()).toEqual([]);
 });
 
+it.each([500, 2000, 5000])('tells of half a second of speech before the end, latency %d ms', async (latencyMs) => {
+  const { start } = conversationTurns()[0]!;
+  const word = samples.subarray(Math.round((start + 0.3) * 16_000), Math.round((start + 0.8) * 16_000));
+  const session = createLiveSession(engine, { ...SETTINGS, latencyMs });
+  const events = await session.push(
+    new Float32Array([...new Float32Array(24_000), ...word, ...new Float32Array(1600)]),
+  );
+  events.push(...(await session.finish()));
+  const turns = turnsOf(events);
+  expect(turns).toHaveLength(1);
+  expect(turns[0]!.start).toBeGreaterThan(1.2);
+  expect(turns[0]!.end - turns[0]!.start).toBeGreaterThan(0.2);
+});
+
 it('refuses the snapshot of other models', () => {
   const snapshot = createLiveSession(engine, SETTINGS).snapshot();
   const info = { ...engine.segmentation.info, id: 'another' };

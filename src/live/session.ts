@@ -97,7 +97,7 @@ export class RollingSession implements LiveSession {
     const events: LiveEvent[] = [];
     if (total > 0) {
       this.#looks++;
-      events.push(...(await this.#look(0)));
+      events.push(...(await this.#look(0, true)));
     }
     const lastFrame = Math.ceil(total / this.#shift);
     const ends: TurnEvent[] = [];
@@ -149,9 +149,9 @@ export class RollingSession implements LiveSession {
   }
 
   /** Looks at the last seconds, and tells about everything up to the look-ahead before now. */
-  async #look(lookaheadSamples: number): Promise<LiveEvent[]> {
+  async #look(lookaheadSamples: number, isLast = false): Promise<LiveEvent[]> {
     const now = this.#ear.end;
-    const start = now - this.#timing.windowSamples;
+    const start = Math.max(now - this.#timing.windowSamples, Math.min(0, now - LIVE.leastWindowSamples));
     const window = this.#ear.window(start, now);
     const raw = await look(this.#segmenter, window, start);
     const fresh = this.#quiet.silence(raw, window, start, now - this.#timing.hopSamples, this.#shift);
@@ -159,7 +159,7 @@ export class RollingSession implements LiveSession {
     this.#past = [fresh, ...this.#past].slice(0, LIVE.pastLooks);
     await this.pause();
     await this.#ear.understand();
-    const labels = await this.#identify(seen);
+    const labels = await this.#identify(seen, isLast);
     const until = Math.min(seen.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
     const revision = new Revision(this.#speakers, this.#shift);
     await revision.listen(this.#ear, seen, this.#decidedUntil, until);
@@ -181,7 +181,7 @@ export class RollingSession implements LiveSession {
   }
 
   /** [local speakers] the label of each, −1 for those that are silent or not known yet. */
-  async #identify(seen: Look): Promise<Int32Array> {
+  async #identify(seen: Look, isLast: boolean): Promise<Int32Array> {
     const locals: Local[] = [];
     for (let local = 0; local < seen.speakers; local++) {
       if (seen.sum(local, 0, seen.endFrame) === 0) continue;
@@ -191,7 +191,7 @@ export class RollingSession implements LiveSession {
         continuity: continuityOf(seen, local, this.#decidedUntil, this.#speakers.labels, (f, l) =>
           this.#told.has(f, l),
         ),
-        mayWait: this.#pendingFrames(seen, local) * this.#shift < this.#timing.maxPendingSamples,
+        mayWait: !isLast && this.#pendingFrames(seen, local) * this.#shift < this.#timing.maxPendingSamples,
       });
     }
     const chosen = mapLocals(locals, this.#speakers, this.#timing.minNewSpeakerSeconds);

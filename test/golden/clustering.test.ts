@@ -25,6 +25,9 @@ interface Run {
   /** VBx on the drawn PLDA. */
   readonly bayesian?: boolean;
   readonly subsegments?: boolean;
+  /** Fb of VBx, which does not grow then. */
+  readonly regularisation?: number;
+  readonly mergeSimilarity?: number;
   readonly min: number;
   readonly max: number | null;
   readonly count: number;
@@ -65,13 +68,22 @@ describe('clustering against training/calibration/clustering.py (write_golden.py
   const plda = parsePlda(expected.plda);
 
   it.each(expected.runs)(
-    '$recording windows, $min to $max speakers: $count (VBx $bayesian, subsegments $subsegments)',
+    '$recording windows, $min to $max speakers: $count (VBx $bayesian, subsegments $subsegments, joined above $mergeSimilarity)',
     async (run) => {
       const speakers = recording(run.recording);
       const { stepSeconds } = expected.recordings[run.recording];
       const model = await findSpeakers(
         speakers,
-        { ...clustering, bayesian: { ...clustering.bayesian, speakerRegularisation: 1, initialThreshold: 0.45 } },
+        {
+          ...clustering,
+          bayesian: {
+            ...clustering.bayesian,
+            speakerRegularisation: run.regularisation ?? 1,
+            maxRegularisation: run.regularisation ?? clustering.bayesian.maxRegularisation,
+            initialThreshold: 0.45,
+            mergeSimilarity: run.mergeSimilarity ?? clustering.bayesian.mergeSimilarity,
+          },
+        },
         { min: run.min, max: run.max ?? Number.POSITIVE_INFINITY },
         { step: stepSeconds, window: 10 },
         {

@@ -52,6 +52,7 @@ class Bayesian:
     max_evidence_seconds: float = 1800.0
     min_prior_share: float = 0.02
     min_speaker_seconds: float = 1.0
+    merge_similarity: float = 0.65
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,8 @@ def training_rows(items, min_clean_seconds, wanted):
     return rows if len(rows) >= wanted else np.sort(np.argsort(-items.clean_seconds, kind="stable")[:wanted])
 
 
-def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, parameters):
-    """Speakers by VBx from a low cut of the tree; unit centroids, most speech first."""
+def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, parameters, fewest):
+    """Speakers by VBx from a low cut of the tree, alike ones joined down to the fewest wanted; unit centroids, most speech first."""
     n = len(weights)
     merged = sum(height <= parameters.initial_threshold for height, _, _ in merges)
     members = at_level(n, merges, n - merged)
@@ -192,7 +193,21 @@ def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, para
         if wanted <= MIN_RISE * regularisation:
             break
         regularisation, initial = wanted, gamma[:, kept].argmax(1)
-    return np.stack([unit((embeddings * (weights * gamma[:, k])[:, None]).sum(0)) for k in kept])
+    shares = [weights * gamma[:, k] for k in kept]
+    return unit(join_alike([((embeddings * share[:, None]).sum(0), share.sum()) for share in shares], parameters.merge_similarity, fewest))
+
+
+def join_alike(speakers, similarity, fewest):
+    """Sums of the speakers' embeddings, those added up whose directions are more alike than two people's; most speech first."""
+    while len(speakers) > max(1, fewest):
+        centroids = unit(np.stack([total for total, _ in speakers]))
+        cosines = np.tril(centroids @ centroids.T, -1)
+        second, first = divmod(int(cosines.argmax()), len(speakers))
+        if cosines[second, first] <= similarity:
+            break
+        joined = tuple(a + b for a, b in zip(speakers[first], speakers[second]))
+        speakers = [speaker for number, speaker in enumerate(speakers) if number not in (first, second)] + [joined]
+    return np.stack([total for total, _ in sorted(speakers, key=lambda speaker: -speaker[1])])
 
 
 def joined(items, rows, seconds, subsegments, share):
@@ -241,7 +256,7 @@ def cluster_model(items, parameters=Parameters(), minimum=1, maximum=np.inf, pld
     merges = tree_of(shifted, counts, windows, parameters)
     if plda is not None:
         features = plda.project(vectors)
-        centroids = bayesian_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian)
+        centroids = bayesian_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum)
     else:
         merged = sum(height <= parameters.threshold for height, _, _ in merges)
         kept = large(at_level(len(shifted), merges, len(shifted) - merged), evidence, parameters)

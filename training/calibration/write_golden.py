@@ -6,6 +6,7 @@ Five voices, two local speakers in most windows, a voice that says little and em
 Drawn with a fixed seed; nothing here is speech.
 """
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,9 @@ SEED = 5
 PLDA_DIMENSION = 16
 # Drawn voices are nearer to each other than people's.
 BAYESIAN = Parameters(bayesian=Bayesian(speaker_regularisation=1.0, initial_threshold=0.45))
+
+FOUND_TWICE = 0.02
+"""Regularisation so small that some voices are found more than once."""
 
 
 def draw(step_seconds, windows, rng):
@@ -72,6 +76,12 @@ def main():
                 items, BAYESIAN, minimum, np.inf if maximum is None else maximum, plda, pieces if with_pieces else None
             )
             runs.append({"recording": name, "bayesian": True, "subsegments": with_pieces, "min": minimum, "max": maximum, "count": count, "labels": labels.tolist()})
+        for similarity, minimum in ((1.0, 1), (0.65, 1), (0.3, 1), (0.3, 4)):
+            changes = {"speaker_regularisation": FOUND_TWICE, "max_regularisation": FOUND_TWICE, "merge_similarity": similarity}
+            joining = replace(BAYESIAN, bayesian=replace(BAYESIAN.bayesian, **changes))
+            labels, count = cluster(items, joining, minimum, np.inf, plda, pieces)
+            run = {"recording": name, "bayesian": True, "subsegments": True, "regularisation": FOUND_TWICE, "mergeSimilarity": similarity}
+            runs.append({**run, "min": minimum, "max": None, "count": count, "labels": labels.tolist()})
     document = {"embedding": "drawn", **{key: np.asarray(value).tolist() for key, value in vars(plda).items()}}
     (DATA / "clustering.json").write_text(json.dumps({"recordings": recordings, "runs": runs, "plda": document}))
 

@@ -1,6 +1,7 @@
 import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
 import { dot, normalise } from '../vectors.ts';
+import { joinAlike, type SpeakerSum } from './alike.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
 import { VBX_DEFAULTS, type VbxResult, vbx } from './vbx.ts';
@@ -36,6 +37,8 @@ export interface BayesianParameters {
   readonly minPriorShare: number;
   /** So are those with less speech. */
   readonly minSpeakerSeconds: number;
+  /** Speakers whose centroids are more alike than this, as a cosine, are one. */
+  readonly mergeSimilarity: number;
 }
 
 /** Local speakers with enough clean speech, and subsegments. */
@@ -64,6 +67,7 @@ const MIN_RISE = 1.1;
  * better than any distance does. The same as `training/calibration/clustering.py`.
  *
  * @param features [count, phi.length] in the PLDA space, of the embeddings before the shift
+ * @param fewest speakers that the caller wants: alike ones are not joined below that
  * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first
  */
 export async function bayesianCentroids(
@@ -72,6 +76,7 @@ export async function bayesianCentroids(
   phi: Float64Array,
   tree: readonly Merge[],
   parameters: BayesianParameters,
+  fewest: number,
   pause: () => Promise<void>,
 ): Promise<Float32Array> {
   const { seconds } = items;
@@ -89,8 +94,10 @@ export async function bayesianCentroids(
     const speakers = speakersOf(result, seconds, parameters);
     const growth = (total / speakers.length / plainSecondsPerSpeaker) ** GROWTH_EXPONENT;
     const wanted = Math.min(maxRegularisation, parameters.speakerRegularisation * growth);
-    if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS)
-      return centroidsOfSpeakers(items, result, speakers);
+    if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS) {
+      const sums = sumsOfSpeakers(items, result, speakers);
+      return centroidsOfSums(joinAlike(sums, parameters.mergeSimilarity, fewest), items.speakers.dimension);
+    }
     speakerRegularisation = wanted;
     initial = likeliest(result, speakers);
     release(result.gamma);
@@ -144,19 +151,27 @@ function likeliest({ gamma, speakers }: VbxResult, chosen: readonly number[]): I
   });
 }
 
-function centroidsOfSpeakers(
+function sumsOfSpeakers(
   { speakers: { count, dimension, embeddings }, weights }: BayesianItems,
   { gamma, speakers }: VbxResult,
   chosen: readonly number[],
-): Float32Array {
-  const centroids = new Float32Array(chosen.length * dimension);
-  chosen.forEach((k, index) => {
-    const sums = new Float64Array(dimension);
+): SpeakerSum[] {
+  return chosen.map((k) => {
+    const sum = new Float64Array(dimension);
+    let total = 0;
     for (let row = 0; row < count; row++) {
       const weight = weights[row]! * gamma[row * speakers + k]!;
-      for (let d = 0; d < dimension; d++) sums[d]! += weight * embeddings[row * dimension + d]!;
+      total += weight;
+      for (let d = 0; d < dimension; d++) sum[d]! += weight * embeddings[row * dimension + d]!;
     }
-    centroids.set(sums, index * dimension);
+    return { sum, weight: total };
+  });
+}
+
+function centroidsOfSums(sums: readonly SpeakerSum[], dimension: number): Float32Array {
+  const centroids = new Float32Array(sums.length * dimension);
+  sums.forEach(({ sum }, index) => {
+    centroids.set(sum, index * dimension);
     normalise(centroids, index * dimension, dimension);
   });
   return centroids;

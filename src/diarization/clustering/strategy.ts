@@ -159,6 +159,7 @@ async function startingCentroids(
           evidence.plda.phi,
           tree,
           isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian,
+          bounds.min,
           pause,
         );
   if (features) release(features);
