@@ -27,7 +27,8 @@ interface Run {
   readonly subsegments?: boolean;
   /** Fb of VBx, which does not grow then. */
   readonly regularisation?: number;
-  readonly mergeSimilarity?: number;
+  /** `mergeSimilarity` and `mergeItemSimilarity`. */
+  readonly merging?: readonly [number, number];
   readonly min: number;
   readonly max: number | null;
   readonly count: number;
@@ -68,7 +69,7 @@ describe('clustering against training/calibration/clustering.py (write_golden.py
   const plda = parsePlda(expected.plda);
 
   it.each(expected.runs)(
-    '$recording windows, $min to $max speakers: $count (VBx $bayesian, subsegments $subsegments, joined above $mergeSimilarity)',
+    '$recording windows, $min to $max speakers: $count (VBx $bayesian, subsegments $subsegments, joined $merging)',
     async (run) => {
       const speakers = recording(run.recording);
       const { stepSeconds } = expected.recordings[run.recording];
@@ -81,7 +82,8 @@ describe('clustering against training/calibration/clustering.py (write_golden.py
             speakerRegularisation: run.regularisation ?? 1,
             maxRegularisation: run.regularisation ?? clustering.bayesian.maxRegularisation,
             initialThreshold: 0.45,
-            mergeSimilarity: run.mergeSimilarity ?? clustering.bayesian.mergeSimilarity,
+            mergeSimilarity: run.merging?.[0] ?? clustering.bayesian.mergeSimilarity,
+            mergeItemSimilarity: run.merging?.[1] ?? clustering.bayesian.mergeItemSimilarity,
           },
         },
         { min: run.min, max: run.max ?? Number.POSITIVE_INFINITY },

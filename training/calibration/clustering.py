@@ -52,7 +52,8 @@ class Bayesian:
     max_evidence_seconds: float = 1800.0
     min_prior_share: float = 0.02
     min_speaker_seconds: float = 1.0
-    merge_similarity: float = 0.65
+    merge_similarity: float = 0.55
+    merge_item_similarity: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -194,16 +195,18 @@ def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, para
             break
         regularisation, initial = wanted, gamma[:, kept].argmax(1)
     shares = [weights * gamma[:, k] for k in kept]
-    return unit(join_alike([((embeddings * share[:, None]).sum(0), share.sum()) for share in shares], parameters.merge_similarity, fewest))
+    return unit(join_alike([((embeddings * share[:, None]).sum(0), share.sum()) for share in shares], parameters, fewest))
 
 
-def join_alike(speakers, similarity, fewest):
-    """Sums of the speakers' embeddings, those added up whose directions are more alike than two people's; most speech first."""
+def join_alike(speakers, parameters, fewest):
+    """Sums of the speakers' embeddings, those added up that are more alike than two people are; most speech first."""
     while len(speakers) > max(1, fewest):
-        centroids = unit(np.stack([total for total, _ in speakers]))
-        cosines = np.tril(centroids @ centroids.T, -1)
+        totals, weights = np.stack([total for total, _ in speakers]), np.array([weight for _, weight in speakers])
+        products, centroids = totals @ totals.T, unit(totals)
+        alike = products / np.outer(weights, weights) >= parameters.merge_item_similarity
+        cosines = np.where(np.tril(alike, -1), centroids @ centroids.T, -np.inf)
         second, first = divmod(int(cosines.argmax()), len(speakers))
-        if cosines[second, first] <= similarity:
+        if cosines[second, first] < parameters.merge_similarity:
             break
         joined = tuple(a + b for a, b in zip(speakers[first], speakers[second]))
         speakers = [speaker for number, speaker in enumerate(speakers) if number not in (first, second)] + [joined]

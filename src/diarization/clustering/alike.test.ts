@@ -1,16 +1,17 @@
 import { expect, it } from 'vitest';
 import { joinAlike } from './alike.ts';
 
-/** Somebody who sounds like an angle of a circle, after so much speech. */
-function speaker(degrees: number, weight: number) {
+/** Somebody who sounds like an angle of a circle, after so much speech, of which so much goes in one direction. */
+function speaker(degrees: number, weight: number, coherence = 1) {
   const angle = (degrees * Math.PI) / 180;
-  return { sum: Float64Array.of(weight * Math.cos(angle), weight * Math.sin(angle)), weight };
+  const length = coherence * weight;
+  return { sum: Float64Array.of(length * Math.cos(angle), length * Math.sin(angle)), weight };
 }
 
-const SIXTY_DEGREES = 0.5;
+const SIXTY_DEGREES = { mergeSimilarity: 0.5, mergeItemSimilarity: 0.3 };
 
 it('joins who is alike, the most alike first, and looks again at what comes of it', () => {
-  const found = joinAlike([speaker(65, 9), speaker(0, 5), speaker(20, 5)], SIXTY_DEGREES - 0.05, 1);
+  const found = joinAlike([speaker(65, 9), speaker(0, 5), speaker(20, 5)], SIXTY_DEGREES, 1);
   expect(found.map(({ weight }) => weight)).toEqual([19]);
   const apart = joinAlike([speaker(75, 9), speaker(0, 5), speaker(20, 5)], SIXTY_DEGREES, 1);
   expect(apart.map(({ weight }) => weight)).toEqual([10, 9]);
@@ -27,4 +28,9 @@ it('changes nothing of who is not alike', () => {
   const two = [speaker(0, 2), speaker(90, 1)];
   expect(joinAlike(two, SIXTY_DEGREES, 1)).toEqual(two);
   expect(joinAlike([], SIXTY_DEGREES, 1)).toEqual([]);
+});
+
+it('does not take a mixture of people for one of them', () => {
+  expect(joinAlike([speaker(0, 2, 0.7), speaker(20, 1, 0.7)], SIXTY_DEGREES, 1)).toHaveLength(1);
+  expect(joinAlike([speaker(0, 2, 0.5), speaker(20, 1, 0.5)], SIXTY_DEGREES, 1)).toHaveLength(2);
 });

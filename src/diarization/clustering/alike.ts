@@ -4,19 +4,26 @@ export interface SpeakerSum {
   readonly weight: number;
 }
 
+/** How alike two speakers have to be to be one. Both are cosines. */
+export interface AlikeParameters {
+  /** Of the centroids, at least: people differ more on average, however long they are heard… */
+  readonly mergeSimilarity: number;
+  /** …and of their embeddings, each with each, on average: the centroid of what is a mixture of people lies near all of them. */
+  readonly mergeItemSimilarity: number;
+}
+
 /**
- * Joins the speakers whose centroids are more alike than two people's are, the most alike first. VBx weighs every second as if it were
+ * Joins the speakers that are more alike than two people are, those with the closest centroids first. VBx weighs every second as if it were
  * drawn anew; over minutes, one person's change of position or voice adds up to evidence for a second speaker, however close the two lie.
  * The mean of many seconds is known so well that its likeness alone tells.
  *
- * @param similarity cosine above which two centroids are one person's
  * @param fewest speakers to leave, at least
  * @returns most speech first
  */
-export function joinAlike(speakers: readonly SpeakerSum[], similarity: number, fewest: number): SpeakerSum[] {
+export function joinAlike(speakers: readonly SpeakerSum[], parameters: AlikeParameters, fewest: number): SpeakerSum[] {
   let left = [...speakers];
   while (left.length > Math.max(1, fewest)) {
-    const pair = mostAlike(left, similarity);
+    const pair = mostAlike(left, parameters);
     if (pair === undefined) break;
     const joined = {
       sum: pair[0].sum.map((value, d) => value + pair[1].sum[d]!),
@@ -27,25 +34,26 @@ export function joinAlike(speakers: readonly SpeakerSum[], similarity: number, f
   return left.sort((a, b) => b.weight - a.weight);
 }
 
-/** The two that are most alike, where that is by more than `similarity`. */
-function mostAlike(speakers: readonly SpeakerSum[], similarity: number): [SpeakerSum, SpeakerSum] | undefined {
-  let highest = similarity;
+/** The two whose centroids are the closest of all that are alike. */
+function mostAlike(
+  speakers: readonly SpeakerSum[],
+  { mergeSimilarity, mergeItemSimilarity }: AlikeParameters,
+): [SpeakerSum, SpeakerSum] | undefined {
+  let highest = Number.NEGATIVE_INFINITY;
   let pair: [SpeakerSum, SpeakerSum] | undefined;
   speakers.forEach((a, index) => {
     for (const b of speakers.slice(0, index)) {
-      const value = cosine(a.sum, b.sum);
-      if (value > highest) [highest, pair] = [value, [b, a]];
+      const product = productOf(a.sum, b.sum);
+      const similarity = product / Math.sqrt(productOf(a.sum, a.sum) * productOf(b.sum, b.sum));
+      const isAlike = similarity >= mergeSimilarity && product / (a.weight * b.weight) >= mergeItemSimilarity;
+      if (isAlike && similarity > highest) [highest, pair] = [similarity, [b, a]];
     }
   });
   return pair;
 }
 
-function cosine(a: Float64Array, b: Float64Array): number {
-  let [product, squaresA, squaresB] = [0, 0, 0];
-  for (let d = 0; d < a.length; d++) {
-    product += a[d]! * b[d]!;
-    squaresA += a[d]! ** 2;
-    squaresB += b[d]! ** 2;
-  }
-  return product / Math.sqrt(Math.max(1e-24, squaresA * squaresB));
+function productOf(a: Float64Array, b: Float64Array): number {
+  let sum = 0;
+  for (let d = 0; d < a.length; d++) sum += a[d]! * b[d]!;
+  return sum;
 }

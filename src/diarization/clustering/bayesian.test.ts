@@ -87,7 +87,7 @@ it('finds many people who say little each: what one costs does not grow with the
 
 it('does not take a voice that changes over minutes for several', async () => {
   const two = recording(2, 240, { noise: 1, drift: 1.1 });
-  const asTheyAre = { mergeSimilarity: 1 };
+  const asTheyAre = { mergeSimilarity: 2 };
   expect(await countSpeakers(two, asTheyAre)).toBe(2);
   expect(await countSpeakers(two, { ...asTheyAre, plainSecondsPerSpeaker: 1e9 })).toBeGreaterThan(2);
 });
@@ -95,8 +95,9 @@ it('does not take a voice that changes over minutes for several', async () => {
 it('joins who was found twice and sounds the same on average, and nobody else', async () => {
   const two = recording(2, 240, { noise: 1, drift: 0.7 });
   const unbounded = { plainSecondsPerSpeaker: 1e9, speakerRegularisation: 0.5 };
-  expect(await countSpeakers(two, { ...unbounded, mergeSimilarity: 1 })).toBeGreaterThan(2);
-  expect(await countSpeakers(two, unbounded)).toBe(2);
+  expect(await countSpeakers(two, { ...unbounded, mergeSimilarity: 2 })).toBeGreaterThan(2);
+  // Drawn embeddings are noisier than those of people.
+  expect(await countSpeakers(two, { ...unbounded, mergeItemSimilarity: 0 })).toBe(2);
   const many = recording(24, 12, { noise: 0.6, drift: 0 });
-  expect(await countSpeakers(many, { mergeSimilarity: 1 })).toBe(await countSpeakers(many));
+  expect(await countSpeakers(many, { mergeSimilarity: 2 })).toBe(await countSpeakers(many));
 });

@@ -1,12 +1,12 @@
 import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
 import { dot, normalise } from '../vectors.ts';
-import { joinAlike, type SpeakerSum } from './alike.ts';
+import { type AlikeParameters, joinAlike, type SpeakerSum } from './alike.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
 import { VBX_DEFAULTS, type VbxResult, vbx } from './vbx.ts';
 
-export interface BayesianParameters {
+export interface BayesianParameters extends AlikeParameters {
   /** Share of the evidence that lies in the subsegments, the rest in the local speakers. */
   readonly subsegmentShare: number;
   /** Subsegments that take part, at most. */
@@ -37,8 +37,6 @@ export interface BayesianParameters {
   readonly minPriorShare: number;
   /** So are those with less speech. */
   readonly minSpeakerSeconds: number;
-  /** Speakers whose centroids are more alike than this, as a cosine, are one. */
-  readonly mergeSimilarity: number;
 }
 
 /** Local speakers with enough clean speech, and subsegments. */
@@ -96,7 +94,7 @@ export async function bayesianCentroids(
     const wanted = Math.min(maxRegularisation, parameters.speakerRegularisation * growth);
     if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS) {
       const sums = sumsOfSpeakers(items, result, speakers);
-      return centroidsOfSums(joinAlike(sums, parameters.mergeSimilarity, fewest), items.speakers.dimension);
+      return centroidsOfSums(joinAlike(sums, parameters, fewest), items.speakers.dimension);
     }
     speakerRegularisation = wanted;
     initial = likeliest(result, speakers);
