@@ -77,6 +77,8 @@ export const LIVE = {
   /** Speakers are found anew after each of these times, then as often as the last of them. */
   reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],
   reclusterEverySeconds: 10,
+  /** Speakers found whose centroids are more alike than this are one. More than for recordings, where short pieces take part: those of looks are more alike. */
+  mergeSimilarity: 0.65,
 
   /** Speech around a moment by which the look's speakers are revised, how much it has to say (0 nothing, 1 everything), and how sharply. */
   revisionSeconds: 1.5,

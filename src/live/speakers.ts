@@ -46,7 +46,8 @@ export class Speakers {
   ) {
     this.#shift = new Float32Array(engine.embedding.info.dimension);
     const { clustering } = withTuning(settingsOf('precision-2'), engine.embedding.info.tuned);
-    this.#parameters = clustering;
+    const { mergeSimilarity } = LIVE;
+    this.#parameters = { ...clustering, bayesian: { ...clustering.bayesian, mergeSimilarity } };
   }
 
   get labels(): number {
