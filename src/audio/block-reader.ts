@@ -10,6 +10,11 @@ const MAX_BLOCKS = 3;
 /** The longest stretch that may be asked for at once, bytes; nothing in a file can make a reader hold more. */
 export const MAX_PEEK_BYTES = 8 << 20;
 
+/** More was asked for at once than a reader holds: a size in the file that cannot be. */
+export class OutOfBounds extends RangeError {
+  override readonly name = 'OutOfBounds';
+}
+
 interface Block {
   readonly index: number;
   readonly buffer: Uint8Array;
@@ -44,7 +49,7 @@ export class BlockReader {
    * The view is valid until the next call. Failures of the source are thrown as they come.
    */
   async peek(offset: number, minLength: number): Promise<Uint8Array> {
-    if (!(offset >= 0) || !(minLength >= 0) || minLength > MAX_PEEK_BYTES) throw new RangeError('peek out of bounds');
+    if (!(offset >= 0) || !(minLength >= 0) || minLength > MAX_PEEK_BYTES) throw new OutOfBounds('peek out of bounds');
     if (offset >= this.sizeBytes) return new Uint8Array(0);
     const wanted = Math.min(minLength, this.sizeBytes - offset);
     const first = Math.floor(offset / this.#blockBytes);

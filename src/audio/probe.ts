@@ -1,4 +1,4 @@
-import { BlockReader } from './block-reader.ts';
+import { BlockReader, OutOfBounds } from './block-reader.ts';
 import { type AudioIndex, CONTAINERS } from './registry.ts';
 import { type AudioResult, fail } from './result.ts';
 import { nameForeign, UNKNOWN } from './sniff.ts';
@@ -18,6 +18,10 @@ export async function probeAudio(source: ByteSource, decoders: DecoderPort): Pro
   const reader = new BlockReader(source);
   try {
     return await probeWith(reader, decoders);
+  } catch (error) {
+    if (error instanceof OutOfBounds)
+      return fail('corrupt', 'The file is damaged: a part of it states a size that cannot be.');
+    throw error;
   } finally {
     reader.close();
   }

@@ -8,12 +8,18 @@ import type { Piece } from './pieces.ts';
 /** Packets above this size are damage; the decoders take no more either. */
 export const MAX_PACKET_BYTES = 4 << 20;
 
+/** Codec private data above this size is damage: that of Vorbis, the longest, has some 10 kB. It is part of every plan of a job. */
+export const MAX_PRIVATE_BYTES = 32 << 10;
+
 /** One encoded packet of the chosen track, as its container holds it. */
 export interface RawPacket {
   /** Where it lies in the file, if in one piece; else `bytes` holds it. */
   readonly offset: number;
+  /** With the prefix. */
   readonly length: number;
   readonly bytes?: Uint8Array;
+  /** What it begins with that is not in the file. */
+  readonly prefix?: Uint8Array;
   /** The container's time of its first sample, where it has one. */
   readonly seconds?: number;
   /** What the container's walker takes to begin anew with this packet; undefined where it cannot. */
@@ -60,6 +66,14 @@ export interface PacketIndex extends IndexBase {
 /** The first `atMost` bytes of a packet. The view is valid until the next use of the reader. */
 export async function packetBytes(reader: BlockReader, packet: RawPacket, atMost: number): Promise<Uint8Array> {
   const length = Math.min(packet.length, atMost);
+  const { prefix } = packet;
+  if (prefix) {
+    const whole = new Uint8Array(length);
+    whole.set(prefix.subarray(0, length));
+    const rest = length - prefix.length;
+    if (rest > 0) whole.set((await reader.peek(packet.offset, rest)).subarray(0, rest), prefix.length);
+    return whole;
+  }
   const view = packet.bytes ?? (await reader.peek(packet.offset, length));
   return view.length > length ? view.subarray(0, length) : view;
 }

@@ -3,7 +3,7 @@ import { isUsableRate, MAX_CHANNELS } from '../container.ts';
 import { type AudioResult, fail, ok } from '../result.ts';
 import type { DecoderPort } from '../types.ts';
 import { packetCounter } from './count.ts';
-import type { PacketIndex, PacketWalk, TrackCodec } from './packet.ts';
+import { MAX_PRIVATE_BYTES, type PacketIndex, type PacketWalk, type TrackCodec } from './packet.ts';
 import { type Piece, samplesOf } from './pieces.ts';
 import { type Scan, scanPackets } from './scan.ts';
 import { tryDecoder } from './track-decoder.ts';
@@ -42,6 +42,9 @@ export async function probeTrack(
   }
   if (!isUsableRate(track.sampleRateHz)) {
     return fail('unsupported', `${where} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);
+  }
+  if (track.extraData.length > 2 * MAX_PRIVATE_BYTES) {
+    return fail('corrupt', `${where} has a damaged header: what it says about its codec is too long.`);
   }
   const trial = await tryDecoder(reader, track, decoders, source.walk(), where);
   if (!trial.ok) return trial;

@@ -1,5 +1,5 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { MAX_PACKET_BYTES, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
+import type { PacketWalk, RawPacket } from '../../packets/packet.ts';
 import { type Element, intOf, MAX_HEADER_BYTES, parseElement, uintOf } from './ebml.ts';
 import * as id from './ids.ts';
 import { laceSizes, MAX_LACE_BYTES } from './lacing.ts';
@@ -8,7 +8,7 @@ export interface BlockWalk {
   /** Undefined for the blocks of all tracks. */
   readonly trackNumber: number | undefined;
   readonly nsPerTick: number;
-  /** Bytes that every packet begins with and that were left out, hexadecimal in JSON: as numbers. */
+  /** Bytes that every packet begins with and that were left out; numbers, as the walk is stored as JSON. */
   readonly prefix: readonly number[];
 }
 
@@ -89,7 +89,8 @@ async function readGroup(reader: BlockReader, walk: BlockWalk, clusterTicks: num
     position = element.bodyStart + element.size;
     if (element.id === id.BLOCK) packets = await readBlock(reader, walk, clusterTicks, element);
     else if (element.id === id.DISCARD_PADDING) {
-      paddingNs = intOf((await reader.peek(element.bodyStart, element.size)).subarray(0, Math.min(8, element.size)));
+      const bytes = Math.min(8, element.size);
+      paddingNs = intOf((await reader.peek(element.bodyStart, bytes)).subarray(0, bytes));
     }
   }
   return { packets, paddingNs };
@@ -113,30 +114,21 @@ async function readBlock(
   const seconds = (ticks * walk.nsPerTick) / 1e9;
   const start = bodyStart + headerBytes;
   const bytes = size - headerBytes;
-  if (lacing === 0) return [await packetAt(reader, walk, start, bytes, seconds)];
+  if (lacing === 0) return [packetAt(walk, start, bytes, seconds)];
   const head = await reader.peek(start, Math.min(bytes, MAX_LACE_BYTES));
   const laces = laceSizes(head, lacing, bytes);
   const packets: RawPacket[] = [];
   let offset = start + laces.headerBytes;
   for (const length of laces.sizes) {
-    packets.push(await packetAt(reader, walk, offset, length, packets.length === 0 ? seconds : undefined));
+    packets.push(packetAt(walk, offset, length, packets.length === 0 ? seconds : undefined));
     offset += length;
   }
   return packets;
 }
 
-async function packetAt(
-  reader: BlockReader,
-  { prefix }: BlockWalk,
-  offset: number,
-  length: number,
-  seconds: number | undefined,
-): Promise<RawPacket> {
-  if (prefix.length === 0 || length > MAX_PACKET_BYTES) return { offset, length, seconds };
-  const bytes = new Uint8Array(prefix.length + length);
-  bytes.set(prefix);
-  bytes.set((await reader.peek(offset, length)).subarray(0, length), prefix.length);
-  return { offset, length: bytes.length, bytes, seconds };
+function packetAt({ prefix }: BlockWalk, offset: number, length: number, seconds: number | undefined): RawPacket {
+  if (prefix.length === 0) return { offset, length, seconds };
+  return { offset, length: prefix.length + length, prefix: Uint8Array.from(prefix), seconds };
 }
 
 /** The next place that looks like the start of a cluster. */

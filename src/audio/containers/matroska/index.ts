@@ -23,6 +23,8 @@ const WHERE = 'The Matroska file';
 /** Private data with pictures in it is the longest part of a header. */
 const MAX_HEADER_PART_BYTES = 4 << 20;
 const DEFAULT_NS_PER_TICK = 1_000_000;
+/** Bytes that may have been left out of every packet: writers leave out sync words. */
+const MAX_PREFIX_BYTES = 64;
 /** Blocks looked at to see which track begins first. */
 const FIRST_BLOCKS = 64;
 
@@ -47,6 +49,9 @@ export const matroska: Container<MatroskaIndex> = {
     if (encoding.kind === 'encrypted') return fail('unsupported', `${WHERE} is encrypted (DRM), so it cannot be read.`);
     if (encoding.kind === 'compressed') {
       return fail('unsupported', `${WHERE} has compressed packets in its audio track, which is not supported.`);
+    }
+    if (encoding.kind === 'stripped' && encoding.prefix.length > MAX_PREFIX_BYTES) {
+      return fail('corrupt', `${WHERE} has a damaged header: too many bytes were left out of every packet.`);
     }
     const codec = codecOfTrack(track);
     if (!codec.ok) return codec;

@@ -9,7 +9,7 @@ import {
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
 import { indexOf } from '../../../../test/helpers/indexes.ts';
-import { block, cluster, element, matroskaHeader, text } from '../../../../test/helpers/matroska.ts';
+import { block, cluster, element, matroskaHeader, text, uint } from '../../../../test/helpers/matroska.ts';
 import { outputSampleCount, probeAudio } from '../../index.ts';
 import { laceSizes } from './lacing.ts';
 
@@ -91,7 +91,47 @@ describe('times', () => {
   });
 });
 
+describe('bytes left out of every packet', () => {
+  const stripped = (prefix: Uint8Array) =>
+    element(0x6d80, element(0x6240, element(0x5034, concat(uint(0x4254, 3), element(0x4255, prefix)))));
+
+  it('stand before it again', async () => {
+    const file = concat(
+      matroskaHeader({ extra: stripped(ramp(0, 2)) }),
+      cluster(0, block(0, ramp(2, 98)), block(100, ramp(2, 98))),
+    );
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(200);
+    const whole = [...Array(100).keys(), ...Array(100).keys()].map(placeOf);
+    expect(levels(await readSourceRate(file, index, ports))).toEqual(whole);
+  });
+
+  it('are few: a mebibyte of them would be one for each of thousands of packets', async () => {
+    const blocks = Array.from({ length: 300 }, (_, i) => block(i, ramp(i, 1)));
+    const file = concat(matroskaHeader({ extra: stripped(new Uint8Array(1 << 20)) }), cluster(0, ...blocks));
+    expect(await probe(file)).toMatchObject({
+      ok: false,
+      error: { kind: 'corrupt', message: expect.stringMatching(/too many bytes/) },
+    });
+  });
+});
+
 describe('damage', () => {
+  it('padding of nine megabytes is read as a number all the same', async () => {
+    const group = element(
+      0xa0,
+      concat(element(0xa1, block(0, ramp(0)).slice(9)), element(0x75a2, new Uint8Array(9 << 20))),
+    );
+    const index = await indexOf(concat(matroskaHeader(), cluster(0, group), cluster(100, block(0, ramp(100)))));
+    expect(index.totalSamples).toBe(200);
+  });
+
+  it('private data of 40 kB is no header', async () => {
+    const extra = element(0x63a2, new Uint8Array(40 << 10).fill(1));
+    const file = concat(matroskaHeader({ codecId: 'A_AAC', extra }), cluster(0, block(0, ramp(0))));
+    expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'corrupt' } });
+  });
+
   it('behind bytes that are no elements it goes on at the next cluster', async () => {
     const rubbish = Uint8Array.from({ length: 3000 }, (_, i) => (i * 7) & 0x7f & ~0x10);
     const [one, two] = [cluster(0, block(0, ramp(0))), cluster(300, block(0, ramp(300)))];

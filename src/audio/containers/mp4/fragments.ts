@@ -1,6 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { u32be } from '../../bytes.ts';
-import { MAX_PACKET_BYTES, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
+import { MAX_PACKET_BYTES, type PacketRun, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
 import { type Box, boxesIn, boxesOf, readBody } from './boxes.ts';
 
 /** What holds for packets of a track where a fragment says nothing (`trex`). */
@@ -18,30 +18,31 @@ export interface FragmentWalk {
 /** A `moof` box describes some seconds; one of this size would be an hour. */
 const MAX_MOOF_BYTES = 4 << 20;
 
-/** Packets of one run: an hour of sound, still little memory. */
-const MAX_RUN_PACKETS = 1 << 18;
+/** Packets of one run. A fragment may claim any number of them, so that they are never held together. */
+const MAX_RUN_PACKETS = 1024;
 
 /** The packets of one track from the fragment at `from` on (ISO/IEC 14496-12 §8.8). Ends where a packet is not in the file. */
 export async function* walkFragments(reader: BlockReader, walk: FragmentWalk, from: number): PacketWalk {
   for await (const box of boxesOf(reader, from, reader.sizeBytes)) {
     if (box.type !== 'moof' || box.end - box.start > MAX_MOOF_BYTES) continue;
-    const packets: RawPacket[] = [];
     const body = await readBody(reader, box, MAX_MOOF_BYTES);
-    const { isWhole, endSeconds } = readFragment(body, box, walk, reader.sizeBytes, packets);
-    if (packets.length > 0) yield { packets: [{ ...packets[0], entry: box.start }, ...packets.slice(1)], endSeconds };
+    const isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes);
     if (!isWhole) return;
   }
 }
 
-/** Adds the packets of the track in one fragment to `out`; not whole when the file ends inside it. */
-function readFragment(
+/**
+ * The packets of the track in one fragment, the first with an entry.
+ *
+ * @returns whether it is whole: false when the file ends inside it
+ */
+function* fragmentRuns(
   body: Uint8Array,
   moof: Box,
   walk: FragmentWalk,
   fileBytes: number,
-  out: RawPacket[],
-): { isWhole: boolean; endSeconds?: number } {
-  let endSeconds: number | undefined;
+): Generator<PacketRun, boolean> {
+  let entry: number | undefined = moof.start;
   /** End of the data of the track fragment in front: where the next begins that says nothing else. */
   let dataEnd = moof.start;
   for (const traf of boxesIn(body)) {
@@ -54,18 +55,22 @@ function readFragment(
       else if (box.type === 'tfdt' && view.length >= 8) {
         ticks = view[0] === 1 && view.length >= 12 ? u32be(view, 4) * 2 ** 32 + u32be(view, 8) : u32be(view, 4);
       } else if (box.type === 'trun' && header) {
-        const run = readRun(view, header, { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes });
-        if (header.trackId === walk.trackId) {
-          for (const packet of run.packets) out.push(packet);
-          if (run.isCut) return { isWhole: false };
-          if (run.ticks !== undefined && walk.timescale > 0) endSeconds = run.ticks / walk.timescale;
+        const run = new TrackRun(view, header, { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes });
+        if (header.trackId !== walk.trackId) run.pass();
+        else {
+          for (let packets = run.next(); packets.length > 0; packets = run.next()) {
+            if (entry !== undefined) packets[0] = { ...packets[0], entry };
+            entry = undefined;
+            yield { packets, endSeconds: run.endSeconds };
+          }
+          if (run.isCut) return false;
         }
-        dataEnd = run.dataEnd;
+        dataEnd = run.offset;
         ticks = run.ticks;
       }
     }
   }
-  return { isWhole: true, endSeconds };
+  return true;
 }
 
 interface TrackFragment extends FragmentDefaults {
@@ -103,34 +108,85 @@ interface RunPlace {
 }
 
 /** One `trun`: packets that lie behind one another. */
-function readRun(view: Uint8Array, header: TrackFragment, place: RunPlace) {
-  const packets: RawPacket[] = [];
-  let { offset, ticks } = place;
-  if (view.length < 8) return { packets, dataEnd: offset, ticks, isCut: false };
-  const flags = u32be(view, 0);
-  let at = 8;
-  if (flags & 0x01 && view.length >= 12) {
-    offset = header.baseOffset + (u32be(view, at) | 0);
-    at += 4;
-  }
-  if (flags & 0x04) at += 4;
-  const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => flags & flag);
-  const entryBytes = 4 * fields.length;
-  const sizeAt = 4 * fields.indexOf(0x200);
-  // A count without entries is bounded by the bytes that are there: a packet has at least one.
-  const room =
-    entryBytes > 0 ? Math.floor((view.length - at) / entryBytes) : place.fileBytes / Math.max(1, header.size);
-  const count = Math.min(u32be(view, 4), Math.max(0, Math.floor(room)), MAX_RUN_PACKETS);
-  for (let i = 0; i < count; i++, at += entryBytes) {
-    const length = flags & 0x200 ? u32be(view, at + sizeAt) : header.size;
-    const duration = flags & 0x100 ? u32be(view, at) : header.duration;
-    if (offset < 0 || offset + length > place.fileBytes) return { packets, dataEnd: offset, ticks, isCut: true };
-    if (length <= MAX_PACKET_BYTES) {
-      const seconds = ticks === undefined || place.timescale <= 0 ? undefined : ticks / place.timescale;
-      packets.push({ offset, length, seconds });
+class TrackRun {
+  /** Where the next packet lies. */
+  offset: number;
+  /** When it begins, where the fragment says that. */
+  ticks: number | undefined;
+  /** Whether the file ends before it does. */
+  isCut = false;
+  readonly #flags: number;
+  readonly #entryBytes: number;
+  readonly #sizeAt: number;
+  #at = 8;
+  #left = 0;
+
+  constructor(
+    private readonly view: Uint8Array,
+    private readonly header: TrackFragment,
+    private readonly place: RunPlace,
+  ) {
+    this.offset = place.offset;
+    this.ticks = place.ticks;
+    this.#flags = view.length < 8 ? 0 : u32be(view, 0);
+    if (this.#flags & 0x01 && view.length >= 12) {
+      this.offset = header.baseOffset + (u32be(view, this.#at) | 0);
+      this.#at += 4;
     }
-    offset += length;
-    if (ticks !== undefined) ticks += duration;
+    if (this.#flags & 0x04) this.#at += 4;
+    const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => this.#flags & flag);
+    this.#entryBytes = 4 * fields.length;
+    this.#sizeAt = 4 * fields.indexOf(0x200);
+    if (view.length < 8) return;
+    // A count without entries is bounded by the bytes that are there; packets of no bytes are none.
+    const room =
+      this.#entryBytes > 0
+        ? Math.floor((view.length - this.#at) / this.#entryBytes)
+        : header.size > 0
+          ? Math.floor(place.fileBytes / header.size)
+          : 0;
+    this.#left = Math.min(u32be(view, 4), Math.max(0, room));
   }
-  return { packets, dataEnd: offset, ticks, isCut: false };
+
+  get endSeconds(): number | undefined {
+    return this.#secondsOf(this.ticks);
+  }
+
+  /** The next packets, not more than a run may have; none at the end. */
+  next(): RawPacket[] {
+    const packets: RawPacket[] = [];
+    while (this.#left > 0 && !this.isCut && packets.length < MAX_RUN_PACKETS) {
+      const packet = this.#step();
+      if (packet) packets.push(packet);
+    }
+    return packets;
+  }
+
+  /** Goes to the end without looking at packets: of another track. */
+  pass(): void {
+    if (this.#entryBytes === 0) {
+      this.offset += this.#left * this.header.size;
+      if (this.ticks !== undefined) this.ticks += this.#left * this.header.duration;
+      this.#left = 0;
+    }
+    while (this.#left > 0 && !this.isCut) this.#step();
+  }
+
+  /** One packet on; undefined where it is damage, or not in the file. */
+  #step(): RawPacket | undefined {
+    const { view, header, offset, ticks } = this;
+    const length = this.#flags & 0x200 ? u32be(view, this.#at + this.#sizeAt) : header.size;
+    const duration = this.#flags & 0x100 ? u32be(view, this.#at) : header.duration;
+    this.isCut = offset < 0 || offset + length > this.place.fileBytes;
+    if (this.isCut) return undefined;
+    this.#left--;
+    this.#at += this.#entryBytes;
+    this.offset += length;
+    if (ticks !== undefined) this.ticks = ticks + duration;
+    return length <= MAX_PACKET_BYTES ? { offset, length, seconds: this.#secondsOf(ticks) } : undefined;
+  }
+
+  #secondsOf(ticks: number | undefined): number | undefined {
+    return ticks === undefined || this.place.timescale <= 0 ? undefined : ticks / this.place.timescale;
+  }
 }

@@ -128,6 +128,19 @@ describe('hostile counts', () => {
     await soon(concat(header, ...Array.from({ length: 20 }, () => moof), box('mdat', new Uint8Array(1 << 20))));
   });
 
+  it('thousands of runs that claim the same bytes again and again, in a file of 64 KB', async () => {
+    const header = fragments.slice(0, find(fragments, 'moof') - 4);
+    for (const size of [0, 1]) {
+      const trackId = u32(0x020038, 1, 1024, size, 0);
+      const runs = Array.from({ length: 4000 }, () => box('trun', u32(0, 0xffffffff)));
+      const moof = box('moof', box('mfhd', u32(0, 1)), box('traf', box('tfhd', trackId), ...runs));
+      await soon(concat(header, moof, box('mdat', new Uint8Array(1000))));
+      const again = Array.from({ length: 4000 }, () => box('trun', u32(1, 0xffffffff, 100)));
+      const same = box('moof', box('mfhd', u32(0, 1)), box('traf', box('tfhd', trackId), ...again));
+      await soon(concat(header, same, box('mdat', new Uint8Array(1000))));
+    }
+  });
+
   it('tables of four billion entries', async () => {
     for (const [type, offset] of [
       ['stsz', 12],

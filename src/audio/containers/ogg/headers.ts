@@ -22,6 +22,8 @@ const OTHERS: readonly (readonly [magic: string, name: string])[] = [
   ['CELT    ', 'CELT'],
 ];
 
+const NOTHING = new Uint8Array(0);
+
 type Kind = 'vorbis' | 'opus' | 'flac';
 
 interface FirstPacket {
@@ -52,9 +54,10 @@ export async function readStream(reader: BlockReader, from: number): Promise<Aud
         assembler = candidate;
       } else other ??= OTHERS.find(([magic]) => hasAscii(bytes, 0, magic))?.[1];
     } else if (first && assembler && page.serial === first.serial) {
-      const packets = (await assembler.add(reader, page)).map((packet) => packet.bytes ?? new Uint8Array(0));
+      const packets = (await assembler.add(reader, page)).map((packet) => packet.bytes ?? NOTHING);
       const isAudio = packets.some((packet) => first?.kind === 'flac' && packet[0] === 0xff);
-      headers.push(...packets);
+      // Of the others only their number matters.
+      headers.push(...(first.kind === 'vorbis' ? packets : packets.map(() => NOTHING)));
       const isEnd = isAudio || headers.length >= headerPackets(first);
       if (isEnd) return finish(first, headers, isAudio ? page.start : page.end);
     }
