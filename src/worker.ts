@@ -18,6 +18,9 @@ const DEAD_LETTER_QUEUE = 'rollcall-dead';
 /** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
 const BOOT_CRON = '@boot';
 
+/** Before a message is delivered again that could not even be given back in order. */
+const FAILED_PAUSE_SECONDS = 10;
+
 const app = createApp(appServices, docsAssets);
 const mutex = new Mutex();
 
@@ -26,7 +29,16 @@ export default {
 
   async queue(batch, env) {
     const ports = jobPorts(env);
-    await Promise.all(batch.messages.map((delivery) => handleDelivery(ports, batch.queue, delivery)));
+    // A message that fails even at its own failure must not end its neighbours'.
+    const handled = batch.messages.map(async (delivery) => {
+      try {
+        await handleDelivery(ports, batch.queue, delivery);
+      } catch (error) {
+        log('error', 'delivery_failed', { queue: batch.queue, error: String(error) });
+        delivery.retry({ delaySeconds: FAILED_PAUSE_SECONDS });
+      }
+    });
+    await Promise.all(handled);
   },
 
   async scheduled(controller, env) {

@@ -15,8 +15,7 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     await ports.store.settle(id);
     return;
   }
-  const pulse = createPulse(ports, job.id, id);
-  await mutex.run(pulse, ports.sleep, async () => {
+  await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
     await pulse();
     const startedAt = ports.now();
     const plan = await readPlan(ports, job.id);

@@ -3,12 +3,12 @@ import type { RetryReason, WebhookMessage } from './messages.ts';
 import { outboxId } from './messages.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 import { isTerminal } from './state.ts';
-import { signWebhook } from './webhook-signature.ts';
+import { signedContent, signWebhook } from './webhook-signature.ts';
 
 /** Pauses before the retries: at once, after one minute, after five (contract §8). */
 export const RETRY_DELAYS_SECONDS = [0, 60, 300] as const;
-/** Beyond this the receiver gets id and status and fetches the output itself: the body is signed whole, in memory. */
-export const MAX_WEBHOOK_BODY_BYTES = 32 * 1024 * 1024;
+/** Beyond this the receiver gets id and status and fetches the output itself: the body is signed whole, in memory, and several are at once. */
+export const MAX_WEBHOOK_OUTPUT_BYTES = 8 * 1024 * 1024;
 
 /**
  * Delivers a job's result to its webhook, or plans the next try. The receiver never changes the job.
@@ -25,12 +25,12 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
     await ports.store.settle(id);
     return;
   }
-  const body = await webhookBody(ports, job);
   const timestampSeconds = Math.floor(ports.now() / 1000);
+  const { content, body } = signedContent(timestampSeconds, await bodyParts(ports, job));
   const [signature, previousSignature] = await Promise.all(
     versions.map(async (version) => {
       const secret = await ports.webhookSecret(job.accountId, version);
-      return signWebhook(secret, timestampSeconds, body);
+      return signWebhook(secret, content);
     }),
   );
   const headers: Record<string, string> = {
@@ -62,9 +62,9 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   await dispatch(ports, next, delaySeconds);
 }
 
-async function webhookBody(ports: JobPorts, job: JobRecord): Promise<Uint8Array> {
+async function bodyParts(ports: JobPorts, job: JobRecord): Promise<Uint8Array[]> {
   const encoder = new TextEncoder();
-  const statusOnly = encoder.encode(JSON.stringify({ jobId: job.id, status: job.status }));
+  const statusOnly = [encoder.encode(JSON.stringify({ jobId: job.id, status: job.status }))];
   if (job.webhookStatusOnly) return statusOnly;
   const head = {
     jobId: job.id,
@@ -73,19 +73,16 @@ async function webhookBody(ports: JobPorts, job: JobRecord): Promise<Uint8Array>
     updatedAt: new Date(job.updatedAt).toISOString(),
   };
   if (job.error) {
-    return encoder.encode(JSON.stringify({ ...head, output: { error: job.error.message, code: job.error.code } }));
+    return [encoder.encode(JSON.stringify({ ...head, output: { error: job.error.message, code: job.error.code } }))];
   }
   const expired = (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
-  const output = job.outputKey && !expired ? await ports.objects.get(job.outputKey) : undefined;
-  if (!output) return encoder.encode(JSON.stringify(head));
-  if (output.length > MAX_WEBHOOK_BODY_BYTES) {
-    ports.log('warn', 'webhook_output_left_out', { jobId: job.id, bytes: output.length });
+  const key = expired ? undefined : job.outputKey;
+  const bytes = key === undefined ? undefined : await ports.objects.sizeBytes(key);
+  if (bytes !== undefined && bytes > MAX_WEBHOOK_OUTPUT_BYTES) {
+    ports.log('warn', 'webhook_output_left_out', { jobId: job.id, bytes });
     return statusOnly;
   }
-  const prefix = encoder.encode(`${JSON.stringify(head).slice(0, -1)},"output":`);
-  const body = new Uint8Array(prefix.length + output.length + 1);
-  body.set(prefix);
-  body.set(output, prefix.length);
-  body[body.length - 1] = '}'.charCodeAt(0);
-  return body;
+  const output = key === undefined || bytes === undefined ? undefined : await ports.objects.get(key);
+  if (!output) return [encoder.encode(JSON.stringify(head))];
+  return [encoder.encode(`${JSON.stringify(head).slice(0, -1)},"output":`), output, encoder.encode('}')];
 }

@@ -8,6 +8,7 @@ const NEW_JOB_MS = 60_000;
 /** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
 const LAST_WRITE_MS = 20 * 60_000;
 const DELETED_BATCH = 1000;
+const FOLDERS_BATCH = 1000;
 
 /** Deletes outputs and media past their time and what ended jobs left in work. Safe to run at any time, also twice at once. */
 export async function expire(ports: JobPorts): Promise<void> {
@@ -63,18 +64,27 @@ async function expireMedia(ports: JobPorts, now: number): Promise<number> {
 }
 
 async function sweepWork(ports: JobPorts): Promise<number> {
-  const ids = await ports.objects.folders(WORK_PREFIX, 1000);
-  const unfinished = await ports.store.unfinished(ids);
-  const leftovers = ids.filter((id) => !unfinished.has(id));
   let removed = 0;
-  for (const id of leftovers) {
-    // What a request carries along is stored a moment before its job's row is written.
-    const uploads = await Promise.all(
-      [inlineUrlKey(id), voiceprintsKey(id)].map((key) => ports.objects.uploadedAt(key)),
-    );
-    if (uploads.some((uploadedAt) => uploadedAt !== undefined && ports.now() - uploadedAt < NEW_JOB_MS)) continue;
-    await removeWork(ports, id);
-    removed++;
+  let after: string | undefined;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const ids = await ports.objects.folders(WORK_PREFIX, FOLDERS_BATCH, after);
+    if (ids.length === 0) break;
+    after = ids.at(-1);
+    const unfinished = await ports.store.unfinished(ids);
+    for (const id of ids) {
+      if (unfinished.has(id) || (await isNew(ports, id))) continue;
+      await removeWork(ports, id);
+      removed++;
+    }
+    if (ids.length < FOLDERS_BATCH) break;
   }
   return removed;
+}
+
+/** What a request carries along is stored a moment before its job's row is written. */
+async function isNew(ports: JobPorts, jobId: string): Promise<boolean> {
+  const uploads = await Promise.all(
+    [inlineUrlKey(jobId), voiceprintsKey(jobId)].map((key) => ports.objects.uploadedAt(key)),
+  );
+  return uploads.some((uploadedAt) => uploadedAt !== undefined && ports.now() - uploadedAt < NEW_JOB_MS);
 }

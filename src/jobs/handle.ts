@@ -1,17 +1,24 @@
 import { assembleJob } from './assemble.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
-import { LEASE_MS } from './dispatch.ts';
+import { LEASE_MS, QUEUE_LEASE_MS } from './dispatch.ts';
 import { failJob } from './fail.ts';
 import { JobGone, keepLease } from './lease.ts';
 import type { Message } from './messages.ts';
 import { outboxId } from './messages.ts';
-import type { Mutex } from './mutex.ts';
+import { type Mutex, TurnLost } from './mutex.ts';
 import { hasPlan, planAnew, planJob, RetryStep } from './plan.ts';
 import type { JobPorts } from './ports.ts';
 import { runShard } from './run-shard.ts';
 
 /** What the queue does with a handled message. */
 export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; readonly delaySeconds: number };
+
+/** So often the queue delivers a message before it gives up on it: once, and `max_retries` in wrangler.toml. */
+export const MAX_DELIVERIES = 5;
+/** Pause before a step is tried again whose source fails, doubled each time: four minutes in all. */
+const SOURCE_PAUSE_SECONDS = 15;
+/** Who lost the turn in an isolate leaves it to others for so long. */
+const TURN_PAUSE_SECONDS = 30;
 
 const DONE: Verdict = { kind: 'done' };
 
@@ -66,9 +73,23 @@ async function onError(ports: JobPorts, message: Message, attempt: number, error
   }
   if (error instanceof RetryStep) return { kind: 'retry', delaySeconds: error.delaySeconds };
   const source = sourceFault(error);
-  if (source?.permanent) {
-    await failJob(ports, jobId, { code: `source_${source.kind}`, message: source.message });
-    return DONE;
+  if (source) {
+    if (source.permanent || attempt >= MAX_DELIVERIES) {
+      await failJob(ports, jobId, { code: `source_${source.kind}`, message: source.message });
+      return DONE;
+    }
+    ports.log('warn', 'source_failed', {
+      jobId,
+      step: message.step,
+      attempt,
+      kind: source.kind,
+      error: source.message,
+    });
+    return retryIn(ports, message, SOURCE_PAUSE_SECONDS * 2 ** (attempt - 1));
+  }
+  if (error instanceof TurnLost) {
+    ports.log('warn', 'turn_lost', { jobId, step: message.step, attempt });
+    return retryIn(ports, message, TURN_PAUSE_SECONDS);
   }
   ports.log('error', 'step_failed', {
     jobId,
@@ -80,11 +101,20 @@ async function onError(ports: JobPorts, message: Message, attempt: number, error
   return { kind: 'retry', delaySeconds: Math.min(30, 2 ** attempt) };
 }
 
-/** Read faults carry the source's own tagged error; a source that changed will not change back. */
+/** A pause that is longer than a step's lease must not have the message sent a second time. */
+async function retryIn(ports: JobPorts, message: Message, delaySeconds: number): Promise<Verdict> {
+  await ports.store.renewLease(outboxId(message), ports.now() + delaySeconds * 1000 + QUEUE_LEASE_MS);
+  return { kind: 'retry', delaySeconds };
+}
+
+/** What no other try will mend: a source that changed will not change back, and an address that is refused stays so. */
+const PERMANENT = new Set(['changed', 'http_status', 'empty', 'private_address', 'invalid_url', 'too_many_redirects']);
+
+/** Read faults carry the source's own tagged error. */
 function sourceFault(error: unknown): { kind: string; message: string; permanent: boolean } | undefined {
   if (!(error instanceof Error) || error.name !== 'SourceReadError') return undefined;
   const { kind, message } = (error as Error & { error: { kind: string; message: string } }).error;
-  return { kind, message, permanent: kind === 'changed' || kind === 'http_status' || kind === 'empty' };
+  return { kind, message, permanent: PERMANENT.has(kind) };
 }
 
 /** A message that the queue gave up on: its job fails with a reason instead of waiting for ever. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Mutex } from './mutex.ts';
+import { Mutex, TurnLost } from './mutex.ts';
 
 const sleep = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
 
@@ -52,4 +52,60 @@ it('is free again after work that failed', async () => {
       async () => 'free',
     ),
   ).toBe('free');
+});
+
+it('work that is silent for two minutes loses its turn, as an invocation that the platform has ended would keep it for ever', async () => {
+  let now = 0;
+  const mutex = new Mutex(() => now);
+  const idle = async () => {};
+  let goOn = () => {};
+  const silent = mutex.run(idle, sleep, async (pulse) => {
+    await new Promise<void>((done) => {
+      goOn = done;
+    });
+    await pulse();
+  });
+  let waited = 0;
+  const next = mutex.run(
+    async () => {
+      now = ++waited * 50_000;
+    },
+    sleep,
+    async (pulse) => {
+      const looks = waited;
+      goOn();
+      await expect(silent).rejects.toBeInstanceOf(TurnLost);
+      await pulse();
+      return looks;
+    },
+  );
+  expect(await next).toBe(3);
+  expect(await mutex.run(idle, sleep, async () => 'free')).toBe('free');
+});
+
+it('work that gives signs of life keeps its turn', async () => {
+  let now = 0;
+  const mutex = new Mutex(() => now);
+  const noted: string[] = [];
+  const first = mutex.run(
+    async () => {},
+    sleep,
+    async (pulse) => {
+      for (let i = 0; i < 5; i++) {
+        now += 100_000;
+        await pulse();
+        await sleep(120);
+      }
+      noted.push('first');
+    },
+  );
+  const second = mutex.run(
+    async () => {},
+    sleep,
+    async () => {
+      noted.push('second');
+    },
+  );
+  await Promise.all([first, second]);
+  expect(noted).toEqual(['first', 'second']);
 });

@@ -135,13 +135,15 @@ export interface ObjectStore {
   /** A stretch of an object; undefined when it is gone. */
   openRange(key: string, offset: number, length: number): Promise<ReadableStream<Uint8Array> | undefined>;
   exists(key: string): Promise<boolean>;
+  /** Undefined when there is no such object. */
+  sizeBytes(key: string): Promise<number | undefined>;
   /** When the object was written, in milliseconds since the Unix epoch. */
   uploadedAt(key: string): Promise<number | undefined>;
   deleteMany(keys: readonly string[]): Promise<void>;
   /** Keys below the prefix, at most `limit`. */
   list(prefix: string, limit: number): Promise<string[]>;
-  /** Names of the folders directly below the prefix, at most `limit`. */
-  folders(prefix: string, limit: number): Promise<string[]>;
+  /** Names of the folders directly below the prefix, in their order, at most `limit` of those behind `after`. */
+  folders(prefix: string, limit: number, after?: string): Promise<string[]>;
 }
 
 /** Where a recording's bytes are, in a form that fits into the plan. */

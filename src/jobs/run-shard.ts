@@ -25,8 +25,7 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
   }
   const key = partKey(job.id, shard, ports.work);
   if (!(await ports.objects.exists(key))) {
-    const pulse = createPulse(ports, job.id, id);
-    await mutex.run(pulse, ports.sleep, async () => {
+    await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
       const plan = await readPlan(ports, job.id);
       const part = await analyse(ports, job, plan, shard, pulse);
       await ports.objects.put(key, part);

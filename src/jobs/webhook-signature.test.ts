@@ -1,12 +1,14 @@
 import { createHmac } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { signingVersions, signWebhook, WEBHOOK_SECRET_GRACE_MS } from './webhook-signature.ts';
+import { signedContent, signingVersions, signWebhook, WEBHOOK_SECRET_GRACE_MS } from './webhook-signature.ts';
 
 it('signs version, timestamp and raw body with the secret', async () => {
   const body = new TextEncoder().encode('{"jobId":"a","status":"succeeded"}');
   const expected = createHmac('sha256', 'whs_é').update('v0:1700000000:').update(body).digest('hex');
-  expect(await signWebhook('whs_é', 1_700_000_000, body)).toBe(expected);
-  expect(await signWebhook('whs_é', 1_700_000_001, body)).not.toBe(expected);
+  const signed = signedContent(1_700_000_000, [body.subarray(0, 9), body.subarray(9)]);
+  expect(signed.body).toEqual(body);
+  expect(await signWebhook('whs_é', signed.content)).toBe(expected);
+  expect(await signWebhook('whs_é', signedContent(1_700_000_001, [body]).content)).not.toBe(expected);
 });
 
 it('signs with the secret from before a rotation too, for a day', () => {

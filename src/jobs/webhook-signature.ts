@@ -12,19 +12,32 @@ export function signingVersions(version: number, rotatedAt: number | null, now: 
 }
 
 /**
- * Signature of a webhook: hex HMAC-SHA256 over `v0:{timestamp}:{raw body}` with the account's secret (contract §8).
+ * What a webhook's signature is made over, `v0:{timestamp}:{raw body}` (contract §8), and the body, which is a view of it: outputs have
+ * megabytes, and one copy in memory is enough.
  *
  * @param timestampSeconds Unix time, also sent as `X-Request-Timestamp`
+ * @param parts of the body, in order
  */
-export async function signWebhook(secret: string, timestampSeconds: number, body: Uint8Array): Promise<string> {
+export function signedContent(
+  timestampSeconds: number,
+  parts: readonly Uint8Array[],
+): { readonly content: Uint8Array<ArrayBuffer>; readonly body: Uint8Array<ArrayBuffer> } {
+  const head = new TextEncoder().encode(`v0:${timestampSeconds}:`);
+  const content = new Uint8Array(parts.reduce((bytes, part) => bytes + part.length, head.length));
+  let at = 0;
+  for (const part of [head, ...parts]) {
+    content.set(part, at);
+    at += part.length;
+  }
+  return { content, body: content.subarray(head.length) };
+}
+
+/** Signature of a webhook: hex HMAC-SHA256 over the signed content with the account's secret (contract §8). */
+export async function signWebhook(secret: string, content: Uint8Array<ArrayBuffer>): Promise<string> {
   const encoder = new TextEncoder();
   const key = await crypto.subtle.importKey('raw', encoder.encode(secret), { name: 'HMAC', hash: 'SHA-256' }, false, [
     'sign',
   ]);
-  const head = encoder.encode(`v0:${timestampSeconds}:`);
-  const signed = new Uint8Array(head.length + body.length);
-  signed.set(head);
-  signed.set(body, head.length);
-  const mac = new Uint8Array(await crypto.subtle.sign('HMAC', key, signed));
+  const mac = new Uint8Array(await crypto.subtle.sign('HMAC', key, content));
   return Array.from(mac, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,5 +1,6 @@
 import { type Plda, parsePlda } from '../diarization/index.ts';
 import type { Engine } from '../jobs/ports.ts';
+import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
 import { type EmbeddingEntry, type ModelFile, segmentationFile } from './onnx/manifest.ts';
@@ -8,20 +9,15 @@ import { createSegmentation } from './onnx/segmentation.ts';
 import ortModule from './onnx/wasm-module.ts';
 import type { Dsp } from './wasm/dsp.ts';
 
-let engine: Promise<Engine> | undefined;
+const engine = new Loaded<Engine>();
 
 /**
- * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs. A failed load is tried again by the
- * next call.
+ * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs and streams.
  *
  * @throws when a model file is missing in R2 or is not the one that the manifest names
  */
 export function loadEngine(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
-  engine ??= load(bucket, dsp).catch((error) => {
-    engine = undefined;
-    throw error;
-  });
-  return engine;
+  return engine.get(() => load(bucket, dsp));
 }
 
 async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
@@ -44,7 +40,7 @@ async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
   };
 }
 
-let plda: Promise<Plda | undefined> | undefined;
+const plda = new Loaded<Plda | undefined>();
 
 /**
  * The PLDA of the embedder in use, loaded once per isolate; undefined where the pack has none, or for another embedder: parts
@@ -53,11 +49,7 @@ let plda: Promise<Plda | undefined> | undefined;
  * @throws when the file is missing in R2, damaged, or of another embedder than the pack's
  */
 export async function loadPlda(bucket: R2Bucket, embeddingId: string): Promise<Plda | undefined> {
-  plda ??= readPlda(bucket).catch((error) => {
-    plda = undefined;
-    throw error;
-  });
-  const loaded = await plda;
+  const loaded = await plda.get(() => readPlda(bucket));
   return loaded?.embedding === embeddingId ? loaded : undefined;
 }
 

@@ -9,8 +9,9 @@ export function packOfBuild(): ModelPack {
   return pack;
 }
 
-/** A short name for a pack's weights, sixteen hexadecimal digits: another for every other file of the segmentation or the embedder. */
+/** A short name for a pack's weights, 16 or 24 hexadecimal digits: another for every other file of the segmentation or the embedder. */
 export function nameOfModels({ segmentation, embedding }: ModelPack): string {
-  const embedder = embedding.form === 'split' ? embedding.files.trunk : embedding.files.model;
-  return segmentationFile(segmentation).sha256.slice(0, 8) + embedder.sha256.slice(0, 8);
+  const { form, files } = embedding;
+  const embedder = form === 'split' ? [files.trunk, files.head] : [files.model];
+  return [segmentationFile(segmentation), ...embedder].map(({ sha256 }) => sha256.slice(0, 8)).join('');
 }

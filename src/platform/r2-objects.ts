@@ -38,6 +38,10 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       return (await bucket.head(key)) !== null;
     },
 
+    async sizeBytes(key) {
+      return (await bucket.head(key))?.size;
+    },
+
     async uploadedAt(key) {
       return (await bucket.head(key))?.uploaded.getTime();
     },
@@ -53,8 +57,10 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       return objects.map((object) => object.key);
     },
 
-    async folders(prefix, limit) {
-      const { delimitedPrefixes } = await bucket.list({ prefix, limit, delimiter: '/' });
+    async folders(prefix, limit, after) {
+      // Zero is the character behind the slash: behind everything in that folder.
+      const startAfter = after === undefined ? undefined : `${prefix}${after}0`;
+      const { delimitedPrefixes } = await bucket.list({ prefix, limit, delimiter: '/', startAfter });
       return delimitedPrefixes.map((folder) => folder.slice(prefix.length, -1));
     },
   };

@@ -1,6 +1,6 @@
 import { type Plda, project, type SpeakerVoice } from '../diarization/index.ts';
 
-/** How scores of an embedder become probabilities; fitted by `training/calibration/identification.py`. */
+/** How scores of an embedder become probabilities; fitted by `training/identification/fit.py`. */
 export interface IdentificationParameters {
   /** What voices are compared by; `plda` needs that of the embedder. */
   readonly score: 'plda' | 'cosine';

@@ -25,13 +25,10 @@ export async function createStream(
   const token = newToken();
   const digest = await tokenDigest(token);
   await ports.objects.open(setupOf(streamId, request, digest, now + tokenMs));
-  let created = false;
-  try {
-    created = await ports.store.create({ id: streamId, accountId, input: request.input, now }, MAX_OPEN_STREAMS);
-  } finally {
-    if (!created) await ports.objects.discard(streamId);
-  }
+  // Where this throws the row may be there all the same: then the object, which ends it when its token expires, has to stay.
+  const created = await ports.store.create({ id: streamId, accountId, input: request.input, now }, MAX_OPEN_STREAMS);
   if (created) return { ok: true, value: { token } };
+  await ports.objects.discard(streamId);
   return { ok: false, error: { kind: 'too_many_streams', maxStreams: MAX_OPEN_STREAMS } };
 }
 
