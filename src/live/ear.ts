@@ -37,9 +37,9 @@ export class Ear {
 
   constructor(
     private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>,
-    private readonly timing: Pick<LiveTiming, 'windowSamples' | 'memorySamples'>,
+    private readonly timing: Pick<LiveTiming, 'windowSamples' | 'wideSamples' | 'memorySamples'>,
   ) {
-    this.#samples = new Ring(1, timing.windowSamples + 2 * FBANK_SIZE + SAMPLE_RATE_HZ);
+    this.#samples = new Ring(1, timing.wideSamples + 2 * FBANK_SIZE + SAMPLE_RATE_HZ);
   }
 
   /** Samples heard so far. */
@@ -68,6 +68,11 @@ export class Ear {
     const from = this.#feats.end * FBANK_SHIFT;
     if (this.end - from < FBANK_SIZE) return;
     this.#feats.push(this.engine.filterbank.compute(this.#samples.view(from, this.end)));
+  }
+
+  /** First sample that is remembered. */
+  get start(): number {
+    return this.#samples.start;
   }
 
   /** The samples [from, to), zeros before the stream began. */

@@ -17,6 +17,8 @@ export interface Local {
   readonly voice: Voice | undefined;
   /** [labels] share of its speech in the decided past that was told as each label's */
   readonly continuity: Float64Array;
+  /** [labels] share of its speech further back that was told as each label's, see `linksOf`; where it seemed new without */
+  readonly links?: Float64Array;
   /** Whether there is time to hear more before it is told as somebody's. */
   readonly mayWait: boolean;
 }
@@ -55,7 +57,8 @@ export function mapLocals(locals: readonly Local[], speakers: Speakers, minNewSe
       scores[at + column] = weight * (likeness[column]! + LIVE.continuityWeight * share);
     });
     const own = at + labels.length;
-    if (mayBeNew(local, speakers, likeness, minNewSeconds)) scores[own + row] = weight * LIVE.newSpeakerSimilarity;
+    if (mayBeNew(local, speakers, labels, likeness, minNewSeconds))
+      scores[own + row] = weight * LIVE.newSpeakerSimilarity;
     scores[own + locals.length + row] = weight * scoreOfNobody(local, minNewSeconds);
   });
   return assignOptimally(scores, locals.length, columns).map((column) => {
@@ -77,15 +80,26 @@ function scoreOfNobody({ voice, continuity, mayWait }: Local, minNewSeconds: num
 
 /** Whether a local speaker may be somebody new: it is like nobody, or there is nobody yet; with enough speech, where there is time to wait for it. */
 function mayBeNew(
-  { voice, mayWait }: Local,
+  { voice, mayWait, links }: Local,
   speakers: Speakers,
+  labels: readonly number[],
   likeness: readonly number[],
   minNewSeconds: number,
 ): boolean {
   if (speakers.isFull || voice === undefined) return false;
   if (voice.seconds < minNewSeconds) return likeness.length === 0 && !mayWait;
   const doubt = LIVE.shortVoiceDoubt * Math.max(0, 1 - voice.seconds / CERTAIN_SECONDS);
-  return likeness.every((value) => value < LIVE.newSpeakerSimilarity - doubt);
+  const threshold = LIVE.newSpeakerSimilarity - doubt;
+  return likeness.every((value, row) => value < threshold - LIVE.linkWeight * (links?.[labels[row]!] ?? 0));
+}
+
+/** Whether somebody would be new among others, so that a second opinion is worth having. */
+export function seemsNew(local: Local, speakers: Speakers, minNewSeconds: number): boolean {
+  const labels = speakers.inUse();
+  const { voice } = local;
+  if (labels.length === 0 || voice === undefined) return false;
+  const likeness = labels.map((label) => speakers.similarity(voice.embedding, label));
+  return mayBeNew(local, speakers, labels, likeness, minNewSeconds);
 }
 
 /** Of less speech than this, in frames, the continuity counts less. */

@@ -10,6 +10,8 @@ export interface LiveTiming {
   readonly lookaheadSamples: number;
   /** Audio that the segmentation sees at a look. */
   readonly windowSamples: number;
+  /** Audio that it sees once more where somebody seems new. */
+  readonly wideSamples: number;
   /** How long the embedder's frames are remembered: until a piece is told and may be corrected. */
   readonly memorySamples: number;
   /** How much longer somebody may be held back who is not known yet. */
@@ -39,10 +41,19 @@ export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTi
   const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples;
   const lookaheadSamples = Math.max(0, Math.floor(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
   const windowSamples = Math.max(LIVE.windowSamples, lookaheadSamples + LEAST_PAST_SAMPLES);
+  const wideSamples = Math.max(LIVE.wideSamples, windowSamples);
   const pendingSeconds = Math.max(0, latencyMs / 1000 - PENDING_FROM_SECONDS);
   const maxPendingSamples = Math.min(LIVE.maxPendingSeconds, pendingSeconds) * SAMPLE_RATE_HZ;
   const memorySamples = LIVE.pieceSeconds * SAMPLE_RATE_HZ + lookaheadSamples + 2 * hopSamples;
-  return { hopSamples, lookaheadSamples, windowSamples, memorySamples, maxPendingSamples, minNewSpeakerSeconds };
+  return {
+    hopSamples,
+    lookaheadSamples,
+    windowSamples,
+    wideSamples,
+    memorySamples,
+    maxPendingSamples,
+    minNewSpeakerSeconds,
+  };
 }
 
 /** Chosen on generated conversations and meetings; seconds, shares and cosines. */
@@ -51,6 +62,8 @@ export const LIVE = {
   windowSamples: 4 * SAMPLE_RATE_HZ,
   /** At the beginning of a stream it sees what there is, with silence before to make up for this much. */
   leastWindowSamples: SAMPLE_RATE_HZ,
+  /** Before somebody is new it looks back so far, at least. */
+  wideSamples: 6 * SAMPLE_RATE_HZ,
 
   /** Quiet places are left out once so much speech was heard. */
   minLevelSeconds: 5,
@@ -91,6 +104,8 @@ export const LIVE = {
   newSpeakerSimilarity: 0.3,
   /** …by up to so much less while little of the voice was heard: what is short is like nobody… */
   shortVoiceDoubt: 0.12,
+  /** …by so much less than who a look further back takes for the same person, all of whose speech in it was theirs… */
+  linkWeight: 0.1,
   /** …or was here before: a label out of use is given again to who is at least so much like its last speaker. */
   againSimilarity: 0.2,
   /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */

@@ -6,8 +6,9 @@ import { blend } from './blend.ts';
 import { keptBlocks } from './blocks.ts';
 import { Corrections, type CorrectionsState } from './corrections.ts';
 import { Ear, type EarState } from './ear.ts';
+import { linksOf } from './links.ts';
 import { Look, look } from './look.ts';
-import { continuityOf, type Local, mapLocals, type Voice } from './mapping.ts';
+import { continuityOf, type Local, mapLocals, seemsNew, type Voice } from './mapping.ts';
 import { LIVE, type LiveTiming, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
 import { Quiet, type QuietState } from './quiet.ts';
 import { Revision } from './revision.ts';
@@ -194,7 +195,8 @@ export class RollingSession implements LiveSession {
         mayWait: !isLast && this.#pendingFrames(seen, local) * this.#shift < this.#timing.maxPendingSamples,
       });
     }
-    const chosen = mapLocals(locals, this.#speakers, this.#timing.minNewSpeakerSeconds);
+    const asked = await this.#lookFurtherBack(seen, locals);
+    const chosen = mapLocals(asked, this.#speakers, this.#timing.minNewSpeakerSeconds);
     const labels = new Int32Array(seen.speakers).fill(-1);
     const isKept = this.#ear.end >= this.#kept * LIVE.itemEverySeconds * SAMPLE_RATE_HZ;
     locals.forEach(({ local, voice }, row) => {
@@ -206,6 +208,29 @@ export class RollingSession implements LiveSession {
     });
     if (isKept) this.#kept++;
     return labels;
+  }
+
+  /** The same, with what a look further back says of those who seem new. */
+  async #lookFurtherBack(seen: Look, locals: readonly Local[]): Promise<Local[]> {
+    const { wideSamples, minNewSpeakerSeconds } = this.#timing;
+    let wide: Look | undefined;
+    const asked: Local[] = [];
+    for (const local of locals) {
+      if (!seemsNew(local, this.#speakers, minNewSpeakerSeconds)) {
+        asked.push(local);
+        continue;
+      }
+      if (!wide) {
+        const now = this.#ear.end;
+        const start = Math.max(now - wideSamples, Math.min(0, now - LIVE.leastWindowSamples));
+        const kept = this.#ear.start > 0 ? Math.max(start, this.#ear.start) : start;
+        await this.pause();
+        wide = await look(this.#segmenter, this.#ear.window(kept, now), kept);
+      }
+      const links = linksOf(wide, seen, local.local, this.#decidedUntil, this.#speakers.labels, this.#told);
+      asked.push({ ...local, links });
+    }
+    return asked;
   }
 
   /** Frames at the end of the decided past in which a local speaker talked and nobody was told in its place. */
@@ -236,7 +261,7 @@ export class RollingSession implements LiveSession {
       if (mapped.length !== 1 || seen.count(frame) !== 1) return mapped.includes(label);
       return revision.labelOf(frame, mapped[0]!) === label;
     };
-    this.#told.remember(until, Math.ceil(this.#timing.windowSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
+    this.#told.remember(until, Math.ceil(this.#timing.wideSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
     for (let label = 0; label < this.#speakers.labels; label++) {
       const earliest = held.get(label) ?? from;
       const decided = this.#turns.decide(label, from, until, seen.endFrame, (f) => isActive(label, f), earliest);
