@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../src/env.ts';
-import { type ChannelEnd, LiveChannel } from '../src/jobs/live/channel.ts';
+import { type ChannelEnd, CLOSE, LiveChannel } from '../src/jobs/live/channel.ts';
 import { LiveInput } from '../src/jobs/live/input.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live/ports.ts';
 import { tokenDigest } from '../src/jobs/live/token.ts';
@@ -68,8 +68,14 @@ export class LiveStream extends DurableObject<Env> {
     await processed;
   }
 
-  override async webSocketClose(): Promise<void> {
+  /** The platform leaves the answer to a client's close to the object; without one the client waits for nothing. */
+  override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
     await this.#resume()?.disconnected();
+    try {
+      socket.close(isOwnCode(code) ? code : CLOSE.normal);
+    } catch {
+      // The connection has broken since.
+    }
   }
 
   override async webSocketError(): Promise<void> {
@@ -200,5 +206,8 @@ export class LiveStream extends DurableObject<Env> {
     await this.#storage.forget();
   }
 }
+
+/** Codes that a client may have sent and that may be sent back; the others say that there was none (RFC 6455 §7.4). */
+const isOwnCode = (code: number) => code === CLOSE.normal || (code >= 3000 && code <= 4999);
 
 const stackOf = (error: unknown) => (error instanceof Error ? error.stack : undefined);

@@ -113,18 +113,20 @@ export function appServices(env: Env): AppServices {
 const watchedJobs = new SharedReads<JobView | undefined>(0.9 * MIN_POLL_MS, now);
 
 function jobService(ports: JobPorts, cursors: CursorPort): JobService {
+  const viewOf = (job: JobRecord) => jobView(job, ports.now() - ports.outputTtlMs);
   const find: JobService['find'] = async (accountId, jobId) => {
     const job = await ports.store.findOwned(accountId, jobId);
     if (!job) return undefined;
     const progress = job.status === 'running' ? await ports.progress.fraction(jobId) : undefined;
-    return { ...jobView(job), progress };
+    return { ...viewOf(job), progress };
   };
   return {
     find,
     async create(input) {
       const created = await createJob(ports, input, crypto.randomUUID());
-      return created.ok ? { ok: true, value: jobView(created.value) } : created;
+      return created.ok ? { ok: true, value: viewOf(created.value) } : created;
     },
+    hasReplay: (accountId, key) => ports.store.hasReplay(accountId, key, ports.now()),
     openOutput: async (jobId) => openOutput(ports, await ports.store.find(jobId)),
     async openTurns(jobId, format) {
       const job = await ports.store.find(jobId);
@@ -133,7 +135,7 @@ function jobService(ports: JobPorts, cursors: CursorPort): JobService {
     list: (accountId, query) => listJobs(ports.store, cursors, accountId, query),
     async cancel(accountId, jobId) {
       const job = await cancelJob(ports, accountId, jobId);
-      return job && jobView(job);
+      return job && viewOf(job);
     },
     remove: (accountId, jobId) => deleteJob(ports, accountId, jobId),
     watch: (accountId, jobId, afterId, isOpen) => {
@@ -143,7 +145,8 @@ function jobService(ports: JobPorts, cursors: CursorPort): JobService {
   };
 }
 
-function jobView(job: JobRecord): JobView {
+/** @param outputsFrom outputs of jobs that ended before are gone, also those that only tell an error */
+function jobView(job: JobRecord, outputsFrom: number): JobView {
   return {
     id: job.id,
     kind: job.kind,
@@ -151,6 +154,6 @@ function jobView(job: JobRecord): JobView {
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
     metadata: job.request.metadata,
-    error: job.error,
+    error: (job.completedAt ?? outputsFrom + 1) > outputsFrom ? job.error : undefined,
   };
 }

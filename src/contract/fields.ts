@@ -57,7 +57,7 @@ export const optionalMetadata = () =>
       const keys = Object.keys(entries);
       if (keys.length > METADATA_MAX_ENTRIES) {
         context.addIssue({ code: 'custom', message: `must have at most ${METADATA_MAX_ENTRIES} entries` });
-      } else if (keys.some((key) => key.length === 0 || key.length > METADATA_MAX_KEY_CHARS)) {
+      } else if (keys.some((key) => key.length === 0 || [...key].length > METADATA_MAX_KEY_CHARS)) {
         context.addIssue({ code: 'custom', message: `keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long` });
       }
     })

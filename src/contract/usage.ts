@@ -36,6 +36,7 @@ export interface UsageQuery {
 
 const isoDate = z.iso.date();
 const isoDatetime = z.iso.datetime({ offset: true });
+const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z');
 const NOT_A_TIME = 'must be an ISO 8601 date or a datetime with its zone, as 2026-01-31 or 2026-01-31T09:30:00Z';
 
 /**
@@ -52,6 +53,7 @@ export function parseUsageQuery(
   if (from === undefined) errors.push({ field: 'from', message: NOT_A_TIME });
   if (to === undefined) errors.push({ field: 'to', message: NOT_A_TIME });
   if (from === undefined || to === undefined) return { ok: false, errors };
+  if (to > LAST_MOMENT) errors.push({ field: 'to', message: 'must be before the year 10000' });
   if (from > to) errors.push({ field: 'from', message: 'must not be after `to`' });
   if (to - from > MAX_DAYS * DAY_MS)
     errors.push({ field: 'from', message: `must be at most ${MAX_DAYS} days before the end` });

@@ -195,7 +195,7 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
   const asked = numSpeakers != null ? `${wanted} speakers were` : `at least ${wanted} speakers were`;
   if (wanted > MAX_SPEAKERS)
     return `${asked} asked for; at most ${MAX_SPEAKERS} can be told apart, ${found} were found.`;
-  return `${asked} asked for, but the recording holds speech for only ${found}.`;
+  return `${asked} asked for, but only ${found} could be told apart in this recording.`;
 }
 
 function noSpeech(): Result<Diarization, NoSpeech> {

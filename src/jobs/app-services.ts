@@ -66,6 +66,8 @@ export type JobWatchItem =
 
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' }>>;
+  /** Whether a call with this key has made a job that stands for it still. */
+  hasReplay(accountId: string, idempotencyKey: string): Promise<boolean>;
   /** undefined for unknown, deleted and other accounts' jobs alike */
   find(accountId: string, jobId: string): Promise<JobView | undefined>;
   /** The stored output document (UTF-8 JSON), undefined when there is none or it is past its time to live. */

@@ -26,6 +26,9 @@ const LIMITS = {
 export const SHARD_SECONDS = 300;
 const SAMPLE_RATE_HZ = 16000;
 
+/** Encoders without a note of it leave so much silence at both ends at most: 30 seconds stay 30 seconds. */
+const PADDING_SECONDS = 0.2;
+
 /** Messages of shards that are sent at the same time. */
 const SENDS_AT_ONCE = 16;
 
@@ -91,7 +94,7 @@ async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin:
     return;
   }
   const index = probed.value;
-  if (index.durationSeconds > limits.maxSeconds) {
+  if (index.durationSeconds > limits.maxSeconds + PADDING_SECONDS) {
     await failJob(ports, job.id, { code: 'audio_too_long', message: limits.tooLong });
     return;
   }

@@ -73,6 +73,8 @@ export interface OutboxRow {
  */
 export interface JobStore {
   create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>>;
+  /** Whether an idempotency key stands for a job. */
+  hasReplay(accountId: string, idempotencyKey: string, now: number): Promise<boolean>;
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
   /** created → running, with one `shard` message each. False when the job is terminal or gone. */

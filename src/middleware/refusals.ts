@@ -2,6 +2,9 @@ import type { ApiError, FieldError, ValidationError } from '../contract/errors.t
 import type { Scope } from '../jobs/app-services.ts';
 import type { AppContext } from './context.ts';
 
+/** When a stream will end nobody knows; asking again sooner is no use. */
+const STREAMS_RETRY_SECONDS = 10;
+
 /** Every way in which a request is turned down. */
 export type Refusal =
   | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
@@ -61,6 +64,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       c.header('Retry-After', String(refusal.retryAfterSeconds));
       return apiError(c, 429, `Too many requests; try again in ${refusal.retryAfterSeconds} s.`);
     case 'too_many_streams':
+      c.header('Retry-After', String(STREAMS_RETRY_SECONDS));
       return apiError(
         c,
         429,

@@ -55,7 +55,10 @@ export function createJobEndpoint({ path, operationId, summary, bodySchema, pars
         ...idempotencyKeyErrors(c),
       ]);
       if (!parsed.ok || errors.length > 0) return { kind: 'invalid', errors };
-      if (!canPay(account)) return { kind: 'payment_required' };
+      const key = c.req.header(IDEMPOTENCY_KEY_HEADER);
+      // A repeated call costs nothing: its job may be what the credit went to.
+      const isPaid = canPay(account) || (key !== undefined && (await services.jobs.hasReplay(account.id, key)));
+      if (!isPaid) return { kind: 'payment_required' };
 
       const spec = parsed.value;
       return async () => {

@@ -79,6 +79,12 @@ describe('GET /v1/jobs/{jobId}', () => {
     });
   });
 
+  it.each(['failed', 'canceled'])('tells nothing of the error of a %s job after 24 hours', async (status) => {
+    const error = { code: 'source_not_found', message: 'The recording was not found.' };
+    await put({ id: `old-${status}`, status, completedAt: Date.now() - 24 * HOUR_MS, error });
+    expect((await read(`old-${status}`)).body).toEqual({ jobId: `old-${status}`, status, ...TIMES });
+  });
+
   it('leaves output out, never null, once it is past its 24 hours, swept or not', async () => {
     await put({
       id: 'job-past',

@@ -136,6 +136,7 @@ describe('POST /v1/live', () => {
     expect(opened).toHaveLength(10);
     const refused = answers.find(({ status }) => status === 429)!;
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(20);
+    expect(refused.headers.get('Retry-After')).toMatch(/^\d+$/);
     expect(refused.body).toEqual({
       requestId: expect.stringMatching(UUID),
       message: expect.stringContaining('10 live'),

@@ -109,6 +109,19 @@ describe('texts', () => {
     expect(await stream.closed).toMatchObject({ code: 1009 });
   });
 
+  it.each([[1000], [4321], [undefined]])(
+    'a client that closes with %s is answered at once, not by a timeout',
+    async (code) => {
+      const stream = await open();
+      await stream.stream([frameOf(0.3), frameOf(0.3)]);
+      const closedAt = Date.now();
+      stream.socket.close(code);
+      expect(await stream.closed).toMatchObject({ code: code ?? 1000 });
+      expect(Date.now() - closedAt).toBeLessThan(5000);
+      expect(await read(stream)).toMatchObject({ status: 'done' });
+    },
+  );
+
   it('end_of_stream ends it, whatever else comes behind', async () => {
     const stream = await open();
     await stream.stream([frameOf(0.5), frameOf(0.5)]);

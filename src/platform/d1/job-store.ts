@@ -94,6 +94,14 @@ export function createJobStore(db: D1Database): JobStore {
         .run();
     },
 
+    async hasReplay(accountId, idempotencyKey, now) {
+      const row = await db
+        .prepare('SELECT 1 FROM idempotency_keys WHERE account_id = ?1 AND idempotency_key = ?2 AND created_at > ?3')
+        .bind(accountId, idempotencyKey, now - IDEMPOTENCY_TTL_MS)
+        .first();
+      return row !== null;
+    },
+
     async expired(before, limit) {
       const { results } = await db
         .prepare(
@@ -107,7 +115,9 @@ export function createJobStore(db: D1Database): JobStore {
 
     async markCleaned(jobIds, now) {
       await db
-        .prepare('UPDATE jobs SET cleaned_at = ?2 WHERE id IN (SELECT value FROM json_each(?1))')
+        .prepare(
+          'UPDATE jobs SET cleaned_at = ?2, error_code = NULL, error_message = NULL WHERE id IN (SELECT value FROM json_each(?1))',
+        )
         .bind(JSON.stringify(jobIds), now)
         .run();
     },

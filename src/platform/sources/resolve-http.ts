@@ -28,7 +28,9 @@ export async function resolveHttp(
   if (spooled !== undefined) return { ok: true, value: { kind: 'object', key: target.key, sizeBytes: spooled } };
   for (let attempt = 0; ; attempt++) {
     const result = await tryResolve(client, url, target);
-    if (result.ok || !isPassing(result.error) || attempt >= client.backoffMs.length) return result;
+    // Who did not answer in time has held up the step for long enough; the queue asks again.
+    const isOver = result.ok || !isPassing(result.error) || result.error.kind === 'timeout';
+    if (isOver || attempt >= client.backoffMs.length) return result;
     await sleep(client.backoffMs[attempt]);
   }
 }

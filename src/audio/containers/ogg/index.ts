@@ -111,6 +111,7 @@ async function probeLink(
     track: codec,
     walk: () => walkOgg(reader, serial, firstByte, end),
     played: (scan) => playedRange(stream.value, scan),
+    isCut: () => end.isCut === true,
   });
   return probed.ok ? ok({ format: 'ogg', ...probed.value, serial }) : probed;
 }

@@ -79,6 +79,8 @@ export class PacketAssembler {
 /** Where a walk ended: the file's end, or the first page of another recording behind this one. */
 export interface WalkEnd {
   nextRecording?: number;
+  /** Whether the file ends inside a page. */
+  isCut?: boolean;
   /** Granule position of the last page. */
   granule?: number;
 }
@@ -86,7 +88,7 @@ export interface WalkEnd {
 /** The packets of one stream from the page at `from` on, with the positions that the pages state. */
 export async function* walkOgg(reader: BlockReader, serial: number, from: number, end: WalkEnd = {}): PacketWalk {
   const assembler = new PacketAssembler(serial);
-  for await (const page of pagesOf(reader, from)) {
+  for await (const page of pagesOf(reader, from, end)) {
     if (page.isFirst) {
       end.nextRecording = page.start;
       return;

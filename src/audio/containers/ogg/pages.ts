@@ -21,11 +21,16 @@ const MAX_HEADER_BYTES = HEADER_BYTES + 255;
 /** Bytes that may lie between two pages; behind more the file is taken to be over. */
 const MAX_SEARCH_BYTES = 16 << 20;
 
-/** The pages from `from` on, up to the last whole one. Bytes between pages are passed over. */
-export async function* pagesOf(reader: BlockReader, from: number): AsyncGenerator<Page> {
+/**
+ * The pages from `from` on, up to the last whole one. Bytes between pages are passed over.
+ *
+ * @param end is told whether the file ends inside a page
+ */
+export async function* pagesOf(reader: BlockReader, from: number, end: { isCut?: boolean } = {}): AsyncGenerator<Page> {
   for (let position = from; ; ) {
     const page = parsePage(await reader.peek(position, MAX_HEADER_BYTES), position);
-    if (page && page.end > reader.sizeBytes) return;
+    end.isCut = page !== undefined && page.end > reader.sizeBytes;
+    if (end.isCut) return;
     if (page) {
       yield page;
       position = page.end;
