@@ -6,9 +6,9 @@ import { type LabelledSegment, parseSingleFileRttm } from './score/rttm.ts';
 import { sharedPath } from './shared.ts';
 
 /** Folders of short labelled recordings. */
-export const LABELLED_SETS = ['meetings', 'simulated', 'dialogues'] as const;
+const LABELLED_SETS = ['meetings', 'simulated', 'dialogues'] as const;
 /** The meetings of 5 to 20 minutes that `training/meetings` generates. */
-export const GENERATED_SET = 'generated';
+const GENERATED_SET = 'generated';
 export type RecordingSet = (typeof LABELLED_SETS)[number] | typeof GENERATED_SET;
 
 export interface LabelledRecording {

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { makePrivateDir, projectDir } from '../client/local/paths.ts';
 
 /** Recordings and reference models beside the checkout; not part of the repository. */
-export const SHARED_DIR = resolve(projectDir, '../shared');
+const SHARED_DIR = resolve(projectDir, '../shared');
 
 /** A path below the shared folder, undefined where it is missing. */
 export function sharedPath(...parts: string[]): string | undefined {

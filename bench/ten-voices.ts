@@ -15,7 +15,7 @@ const MAX_GAIN_DB = 6;
 const NOISE_DB = { least: 22, most: 40 };
 
 /** How a long recording is encoded: what a day of it needs to stay far below the largest upload. */
-export const CODINGS = {
+const CODINGS = {
   /** 345 MB a day. */
   compact: { rateHz: 22_050, channels: 1, kbps: 32 },
   /** As music and podcasts have it. */
@@ -120,7 +120,7 @@ function shuffled<T>(values: readonly T[], random: () => number): T[] {
 }
 
 /** Uniform numbers in [0, 1), the same for the same seed (mulberry32). */
-export function generator(seed: number): () => number {
+function generator(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

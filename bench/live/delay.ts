@@ -30,7 +30,7 @@ export interface EventDelays {
 }
 
 /** Where speakers begin and end; segments of a speaker that touch or overlap are one turn. */
-export function momentsOf(reference: readonly LabelledSegment[]): Moment[] {
+function momentsOf(reference: readonly LabelledSegment[]): Moment[] {
   return turnsOf(reference).flatMap(({ speaker, startMicros, endMicros }) => [
     { kind: 'start' as const, speaker, seconds: startMicros / 1e6 },
     { kind: 'end' as const, speaker, seconds: endMicros / 1e6 },

@@ -6,7 +6,6 @@ import { type MeasuredPack, pldaOf } from '../packs.ts';
 
 /** Latencies that are measured, milliseconds. */
 export const LATENCIES_MS = [500, 1000, 2000] as const;
-export type LatencyMs = (typeof LATENCIES_MS)[number];
 
 /** The service's engine, with what live streams need of it besides, in this process. */
 export async function liveEngine(pack: MeasuredPack): Promise<Engine & LiveEngine> {

@@ -12,7 +12,7 @@ export interface LiveSource {
   close(): Promise<void>;
 }
 
-export const MICROPHONE = 'mic';
+const MICROPHONE = 'mic';
 
 /** Longest chunk of a file: the stream is paced in steps of this. */
 const CHUNK_SAMPLES = 1600;

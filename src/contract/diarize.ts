@@ -18,7 +18,7 @@ import {
 } from './languages.ts';
 import { parseBody } from './parse-body.ts';
 
-export const DEFAULT_TRANSCRIPTION_MODEL: TranscriptionModel = 'asr-tdt-0.6b-v3';
+const DEFAULT_TRANSCRIPTION_MODEL: TranscriptionModel = 'asr-tdt-0.6b-v3';
 
 const transcriptionConfigSchema = z
   .object(

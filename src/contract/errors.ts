@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 
 /** One faulty field of a request. `field` is a dotted path from the root of the body, as the caller spelled it. */
-export const fieldErrorSchema = z
+const fieldErrorSchema = z
   .object({
     field: z.string().openapi({ example: 'transcriptionConfig.model' }),
     message: z.string().openapi({ example: 'must be one of: asr-tdt-0.6b-v3, asr-large-v3-turbo' }),

@@ -8,7 +8,7 @@ export function expected(what: string): { error: (issue: { input: unknown }) => 
 export const requiredText = () => z.string(expected('a string')).min(1, 'must not be empty');
 
 /** Longest address that is kept with a job; `data:` URLs carry the recording itself and have a bound of their own. */
-export const URL_MAX_CHARS = 8192;
+const URL_MAX_CHARS = 8192;
 const URL_TOO_LONG = `must be at most ${URL_MAX_CHARS} characters`;
 
 /** Address of a recording. Only its form as a text is looked at here. */
@@ -39,9 +39,9 @@ export const optionalSpeakerCount = () =>
 export const optionalChoice = <const T extends readonly [string, ...string[]]>(names: T) =>
   z.enum(names, { error: () => `must be one of: ${names.join(', ')}` }).nullish();
 
-export const METADATA_MAX_ENTRIES = 16;
-export const METADATA_MAX_KEY_CHARS = 64;
-export const METADATA_MAX_VALUE_CHARS = 512;
+const METADATA_MAX_ENTRIES = 16;
+const METADATA_MAX_KEY_CHARS = 64;
+const METADATA_MAX_VALUE_CHARS = 512;
 
 /** Labels of the caller's own, kept with the job and returned with it. */
 export const optionalMetadata = () =>

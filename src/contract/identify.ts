@@ -13,9 +13,9 @@ import {
 import { parseBody } from './parse-body.ts';
 import { VOICEPRINT_MAX_CHARS } from './voiceprint.ts';
 
-export const MAX_VOICEPRINTS = 50;
-export const LABEL_MAX_CHARS = 100;
-export const DEFAULT_THRESHOLD = 0;
+const MAX_VOICEPRINTS = 50;
+const LABEL_MAX_CHARS = 100;
+const DEFAULT_THRESHOLD = 0;
 
 const submittedVoiceprintSchema = z
   .object(

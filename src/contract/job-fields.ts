@@ -10,7 +10,7 @@ import {
 
 export const MODELS = ['precision-2', 'community-1'] as const;
 export type ModelName = (typeof MODELS)[number];
-export const DEFAULT_MODEL: ModelName = 'precision-2';
+const DEFAULT_MODEL: ModelName = 'precision-2';
 
 /** Fields that the bodies of all job requests have. */
 export const jobFields = () => ({

@@ -11,8 +11,8 @@ export const ENCODINGS = ['pcm_f32le', 'pcm_s16le'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
 export const MAX_SPEAKERS = 8;
-export const MIN_LATENCY_MS = 300;
-export const MAX_LATENCY_MS = 5000;
+const MIN_LATENCY_MS = 300;
+const MAX_LATENCY_MS = 5000;
 export const LIVE_DEFAULTS = {
   maxSpeakers: MAX_SPEAKERS,
   sampleRate: 16_000,

@@ -4,7 +4,7 @@ import { asObject, requiredText } from './fields.ts';
 
 export const MEDIA_SCHEME = 'media://';
 const MEDIA_URL = /^media:\/\/[a-zA-Z0-9\-_./]+$/;
-export const MEDIA_URL_MAX_CHARS = 255;
+const MEDIA_URL_MAX_CHARS = 255;
 
 /**
  * The name in a `media://NAME` address, without the scheme.

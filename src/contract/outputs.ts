@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 
 /** A stretch in which one speaker talks; seconds from the start of the audio, at most 3 decimals. */
-export const turnSchema = z
+const turnSchema = z
   .object({ speaker: z.string().openapi({ example: 'SPEAKER_00' }), start: z.number(), end: z.number() })
   .openapi('Turn');
 export type Turn = z.infer<typeof turnSchema>;

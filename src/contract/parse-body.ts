@@ -3,7 +3,7 @@ import { type FieldError, onePerField, type Parsed, toFieldErrors } from './erro
 import { asObject, renameAliases } from './fields.ts';
 
 /** Spellings of fields that clients in the wild send. */
-export const ALIASES = {
+const ALIASES = {
   transcription_config: 'transcriptionConfig',
   turn_level_confidence: 'turnLevelConfidence',
 } as const;

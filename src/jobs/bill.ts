@@ -1,9 +1,9 @@
 import type { JobKind } from './app-services.ts';
 
 /** Every successful job on a recording is billed at least this much (contract §7). */
-export const MIN_BILLED_SECONDS = 20;
+const MIN_BILLED_SECONDS = 20;
 /** What a voiceprint takes from the credit of an account, which is counted in seconds of audio. */
-export const VOICEPRINT_CREDIT_SECONDS = 20;
+const VOICEPRINT_CREDIT_SECONDS = 20;
 
 /** What a successful job or stream is billed: the length of its audio, or, for a voiceprint, one voiceprint. */
 export function billOf(

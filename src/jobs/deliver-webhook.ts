@@ -1,14 +1,18 @@
 import { dispatch } from './dispatch.ts';
 import type { RetryReason, WebhookMessage } from './messages.ts';
 import { outboxId } from './messages.ts';
+import { Mutex } from './mutex.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 import { isTerminal } from './state.ts';
 import { signedContent, signWebhook } from './webhook-signature.ts';
 
 /** Pauses before the retries: at once, after one minute, after five (contract §8). */
-export const RETRY_DELAYS_SECONDS = [0, 60, 300] as const;
-/** Beyond this the receiver gets id and status and fetches the output itself: the body is signed whole, in memory, and several are at once. */
-export const MAX_WEBHOOK_OUTPUT_BYTES = 8 * 1024 * 1024;
+const RETRY_DELAYS_SECONDS = [0, 60, 300] as const;
+/** Beyond this the receiver gets id and status and fetches the output itself: the body is signed whole, in memory. */
+const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
+/** Beyond this one delivery at a time has its body in an isolate's memory: receivers may be slow, and several are waited for at once. */
+const LARGE_OUTPUT_BYTES = 1024 * 1024;
+const largeBodies = new Mutex();
 
 /**
  * Delivers a job's result to its webhook, or plans the next try. The receiver never changes the job.
@@ -25,25 +29,11 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
     await ports.store.settle(id);
     return;
   }
-  const timestampSeconds = Math.floor(ports.now() / 1000);
-  const { content, body } = signedContent(timestampSeconds, await bodyParts(ports, job));
-  const [signature, previousSignature] = await Promise.all(
-    versions.map(async (version) => {
-      const secret = await ports.webhookSecret(job.accountId, version);
-      return signWebhook(secret, content);
-    }),
-  );
-  const headers: Record<string, string> = {
-    'Content-Type': 'application/json',
-    'X-Request-Timestamp': String(timestampSeconds),
-    'X-Signature': signature,
-  };
-  if (previousSignature !== undefined) headers['X-Signature-Previous'] = previousSignature;
-  if (message.attempt > 0) {
-    headers['x-retry-num'] = String(message.attempt);
-    headers['x-retry-reason'] = message.reason ?? 'unknown_error';
-  }
-  const answer = await ports.webhook.post(job.webhookUrl, body, headers);
+  const { webhookUrl } = job;
+  const outputBytes = await outputBytesOf(ports, job);
+  const isLarge = outputBytes > LARGE_OUTPUT_BYTES && outputBytes <= MAX_OUTPUT_BYTES;
+  const post = () => postSigned(ports, { ...job, webhookUrl }, message, versions, outputBytes);
+  const answer = await (isLarge ? largeBodies.run(ports.pause, ports.sleep, post) : post());
   if (answer.ok && answer.value.status >= 200 && answer.value.status < 300) {
     ports.log('info', 'webhook_delivered', { jobId: job.id, attempt: message.attempt });
     await ports.store.settle(id);
@@ -62,7 +52,43 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   await dispatch(ports, next, delaySeconds);
 }
 
-async function bodyParts(ports: JobPorts, job: JobRecord): Promise<Uint8Array[]> {
+/** @param versions of the secret to sign with, the current one first */
+async function postSigned(
+  ports: JobPorts,
+  job: JobRecord & { readonly webhookUrl: string },
+  message: WebhookMessage,
+  versions: readonly number[],
+  outputBytes: number,
+) {
+  const timestampSeconds = Math.floor(ports.now() / 1000);
+  const { content, body } = signedContent(timestampSeconds, await bodyParts(ports, job, outputBytes));
+  const [signature, previousSignature] = await Promise.all(
+    versions.map(async (version) => {
+      const secret = await ports.webhookSecret(job.accountId, version);
+      return signWebhook(secret, content);
+    }),
+  );
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json',
+    'X-Request-Timestamp': String(timestampSeconds),
+    'X-Signature': signature,
+  };
+  if (previousSignature !== undefined) headers['X-Signature-Previous'] = previousSignature;
+  if (message.attempt > 0) {
+    headers['x-retry-num'] = String(message.attempt);
+    headers['x-retry-reason'] = message.reason ?? 'unknown_error';
+  }
+  return ports.webhook.post(job.webhookUrl, body, headers);
+}
+
+/** Size of the output that belongs into the body; 0 where there is none. */
+async function outputBytesOf(ports: JobPorts, job: JobRecord): Promise<number> {
+  const isPast = (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
+  if (job.webhookStatusOnly || job.error || isPast || job.outputKey === undefined) return 0;
+  return (await ports.objects.sizeBytes(job.outputKey)) ?? 0;
+}
+
+async function bodyParts(ports: JobPorts, job: JobRecord, outputBytes: number): Promise<Uint8Array[]> {
   const encoder = new TextEncoder();
   const statusOnly = [encoder.encode(JSON.stringify({ jobId: job.id, status: job.status }))];
   if (job.webhookStatusOnly) return statusOnly;
@@ -75,14 +101,11 @@ async function bodyParts(ports: JobPorts, job: JobRecord): Promise<Uint8Array[]>
   if (job.error) {
     return [encoder.encode(JSON.stringify({ ...head, output: { error: job.error.message, code: job.error.code } }))];
   }
-  const expired = (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
-  const key = expired ? undefined : job.outputKey;
-  const bytes = key === undefined ? undefined : await ports.objects.sizeBytes(key);
-  if (bytes !== undefined && bytes > MAX_WEBHOOK_OUTPUT_BYTES) {
-    ports.log('warn', 'webhook_output_left_out', { jobId: job.id, bytes });
+  if (outputBytes > MAX_OUTPUT_BYTES) {
+    ports.log('warn', 'webhook_output_left_out', { jobId: job.id, bytes: outputBytes });
     return statusOnly;
   }
-  const output = key === undefined || bytes === undefined ? undefined : await ports.objects.get(key);
+  const output = outputBytes > 0 && job.outputKey ? await ports.objects.get(job.outputKey) : undefined;
   if (!output) return [encoder.encode(JSON.stringify(head))];
   return [encoder.encode(`${JSON.stringify(head).slice(0, -1)},"output":`), output, encoder.encode('}')];
 }

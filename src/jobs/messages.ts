@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
 /** A step of a job, as it travels through the job queue. Small by design: everything else is in D1 and R2. */
-export const jobMessageSchema = z.discriminatedUnion('step', [
+const jobMessageSchema = z.discriminatedUnion('step', [
   z.object({ step: z.literal('plan'), jobId: z.string() }),
   z.object({ step: z.literal('shard'), jobId: z.string(), shard: z.number().int().nonnegative() }),
   z.object({ step: z.literal('assemble'), jobId: z.string() }),
 ]);
 export type JobMessage = z.infer<typeof jobMessageSchema>;
 
-export const RETRY_REASONS = [
+const RETRY_REASONS = [
   'http_timeout',
   'too_many_redirects',
   'connection_failed',
@@ -19,7 +19,7 @@ export const RETRY_REASONS = [
 export type RetryReason = (typeof RETRY_REASONS)[number];
 
 /** One delivery of a job's webhook; `attempt` 0 is the first, 1…3 are the retries. */
-export const webhookMessageSchema = z.object({
+const webhookMessageSchema = z.object({
   step: z.literal('webhook'),
   jobId: z.string(),
   attempt: z.number().int().min(0).max(3),

@@ -11,7 +11,7 @@ import type {
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
-import type { Message } from './messages.ts';
+import type { Message, RetryReason } from './messages.ts';
 
 /** A job as it is stored. Times are milliseconds since the Unix epoch. */
 export type JobRecord = StoredSpec & {
@@ -194,7 +194,7 @@ export interface WebhookPort {
     url: string,
     body: Uint8Array,
     headers: Record<string, string>,
-  ): Promise<Result<{ status: number }, { reason: import('./messages.ts').RetryReason; detail: string }>>;
+  ): Promise<Result<{ status: number }, { reason: RetryReason; detail: string }>>;
 }
 
 export type Log = (level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>) => void;

@@ -76,11 +76,3 @@ export interface LiveSession {
   /** All that is needed to go on in another isolate: `restore` continues with the same events, to the bit. */
   snapshot(): Uint8Array;
 }
-
-/** Implemented in `src/live/index.ts` as `createLiveSession`, and `restoreLiveSession(engine, snapshot, pause?)`. */
-export type CreateLiveSession = (
-  engine: LiveEngine,
-  settings: LiveSettings,
-  /** Called between units of work, so that an isolate can answer others. */
-  pause?: () => Promise<void>,
-) => LiveSession;

@@ -1,7 +1,7 @@
 import type { Account } from '../jobs/app-services.ts';
 
 /** The least that a job is billed; an account with less cannot pay for one. */
-export const MIN_CREDIT_SECONDS = 20;
+const MIN_CREDIT_SECONDS = 20;
 
 /** Whether the account may start another job. */
 export function canPay(account: Account): boolean {

@@ -3,7 +3,7 @@ import type { AppContext } from './context.ts';
 import type { Refusal } from './refusals.ts';
 
 /** Room for a `data:` URL of 8 MiB of audio (10.7 MiB in base64) with everything else beside it. */
-export const JSON_BODY_MAX_BYTES = 12 * 1024 * 1024;
+const JSON_BODY_MAX_BYTES = 12 * 1024 * 1024;
 /** The contract's deepest body has three levels; unknown fields get some more. */
 export const JSON_MAX_DEPTH = 32;
 /** Bounds the memory that a small body can blow up to when it is parsed. */

@@ -51,7 +51,6 @@ export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentia
     },
   };
 }
-export type DirectUploads = ReturnType<typeof createDirectUploads>;
 
 /** Names can be long and telling; their hash is neither. */
 async function folderOf(accountId: string, name: string): Promise<string> {

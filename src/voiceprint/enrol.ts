@@ -1,9 +1,9 @@
 import type { Diarization, SpeakerVoice } from '../diarization/index.ts';
 
 /** Less speech of one person than this makes no voiceprint. */
-export const MIN_SPEECH_SECONDS = 1;
+const MIN_SPEECH_SECONDS = 1;
 /** Less than this makes one with a warning. */
-export const GOOD_SPEECH_SECONDS = 5;
+const GOOD_SPEECH_SECONDS = 5;
 /** Speech of others below both bounds counts as a mistake of the diarization, and is left out with a warning. */
 const MAX_OTHER_SECONDS = 2;
 const MAX_OTHER_SHARE = 0.2;

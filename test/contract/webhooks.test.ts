@@ -6,6 +6,7 @@ import { webhookSecretOf } from '../../client/accounts.ts';
 import { WEBHOOK_SECRET_GRACE_MS } from '../../src/jobs/webhook-signature.ts';
 import { startServer, type TestServer } from '../helpers/http-server.ts';
 import { type ContractService, startContractService } from './service.ts';
+import { storeJob } from './stored-job.ts';
 
 interface Delivery {
   readonly path: string;
@@ -99,6 +100,32 @@ describe('contract §8: webhooks', () => {
     const jobId = await failingJob('/ok/status-only', { webhookStatusOnly: true });
     const [delivery] = await delivered('/ok/status-only', 1);
     expect(JSON.parse(delivery!.raw)).toEqual({ jobId, status: 'failed' });
+  });
+
+  it('carries outputs of up to 8 MiB, several at once; of a larger one id and status', async () => {
+    const sizes = { small: 100, 'large-1': 3_000_000, 'large-2': 3_000_000, huge: 9_000_000 };
+    for (const [name, bytes] of Object.entries(sizes)) {
+      const id = `output-${name}`;
+      const output = JSON.stringify({ diarization: [], filler: 'x'.repeat(bytes) });
+      await storeJob(service, { id, status: 'succeeded', output, webhook: `${receiver.origin}/ok/${name}` });
+      const message = JSON.stringify({ step: 'webhook', jobId: id, attempt: 0 });
+      await service.run(
+        `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'webhooks', ?, 0, 0)`,
+        `${id}/webhook`,
+        id,
+        message,
+      );
+    }
+    await service.runScheduled('@boot');
+    for (const [name, bytes] of Object.entries(sizes)) {
+      const [delivery] = await delivered(`/ok/${name}`, 1);
+      const body = JSON.parse(delivery!.raw);
+      if (name === 'huge') expect(body).toEqual({ jobId: 'output-huge', status: 'succeeded' });
+      else expect(body.output.filler).toHaveLength(bytes);
+      const secret = await webhookSecretOf(service.run, 'main', service.signingKey);
+      expect(delivery!.headers['x-signature']).toBe(signatureOf(secret, delivery!));
+      await settled(`output-${name}`);
+    }
   });
 
   it('signs with the new and with the old secret for a day after a rotation, then with the new alone', async () => {

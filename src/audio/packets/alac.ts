@@ -2,7 +2,7 @@ import { toHex, u32be } from '../bytes.ts';
 import { MONO_BLOCK_SAMPLES } from '../container.ts';
 import type { TrackCodec } from './packet.ts';
 
-export const ALAC_CONFIG_BYTES = 24;
+const ALAC_CONFIG_BYTES = 24;
 const MIN_FRAME_SAMPLES = 64;
 const ATOM_HEAD = [0, 0, 0, 12 + ALAC_CONFIG_BYTES, 0x61, 0x6c, 0x61, 0x63, 0, 0, 0, 0];
 

@@ -25,7 +25,7 @@ const KBPS_MPEG2_L1 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 
 const RATES_MPEG1 = [44100, 48000, 32000];
 
 /** The bits that all frames of a stream share. */
-export const lockAt = (bytes: Uint8Array, at: number): number =>
+const lockAt = (bytes: Uint8Array, at: number): number =>
   (((bytes[at + 1] & 0x1e) << 8) | (bytes[at + 2] & 0x0c)) >>> 0;
 
 /** Cheap test: a possible header (free format excluded) of the stream with these lock bits. */

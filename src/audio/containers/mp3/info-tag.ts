@@ -42,7 +42,7 @@ function readXing(frame: Uint8Array, at: number): InfoTag {
 }
 
 /** Samples that every decoder itself puts in front (ISO/IEC 11172-3 synthesis filterbank and overlap). */
-export const DECODER_DELAY_SAMPLES = 529;
+const DECODER_DELAY_SAMPLES = 529;
 
 /**
  * Where the recording lies in the decoded samples, as players have it: without the tag nothing is cut.

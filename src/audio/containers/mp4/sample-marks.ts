@@ -4,7 +4,7 @@
  */
 export type SampleMark = readonly [packet: number, run: number, chunk: number, firstOfChunk: number, offset: number];
 
-export const FIRST_MARK: SampleMark = [0, 0, 0, 0, 0];
+const FIRST_MARK: SampleMark = [0, 0, 0, 0, 0];
 
 /** Packets and entries of the table of chunks between two marks: a few milliseconds. */
 const MARK_EVERY = 1 << 15;

@@ -31,7 +31,7 @@ export interface PesHeader {
 }
 
 /** The header at the start of a payload; undefined where none is. */
-export function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
+function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
   if (payload.length < 9 || payload[0] !== 0 || payload[1] !== 0 || payload[2] !== 1) return undefined;
   if (payload[6] >> 6 !== 2) return undefined;
   const bytes = 9 + payload[8];
