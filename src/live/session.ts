@@ -3,12 +3,10 @@ import { toMilliseconds } from '../diarization/rounding.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
 import { blend } from './blend.ts';
-import { keptBlocks } from './blocks.ts';
 import { Corrections, type CorrectionsState } from './corrections.ts';
 import { Ear, type EarState } from './ear.ts';
-import { linksOf } from './links.ts';
 import { Look, look } from './look.ts';
-import { continuityOf, type Local, mapLocals, seemsNew, type Voice } from './mapping.ts';
+import { Naming } from './naming.ts';
 import { LIVE, type LiveTiming, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
 import { Quiet, type QuietState } from './quiet.ts';
 import { Revision } from './revision.ts';
@@ -48,6 +46,7 @@ export class RollingSession implements LiveSession {
   readonly #turns: Turns;
   readonly #quiet: Quiet;
   readonly #told = new Told();
+  readonly #naming: Naming;
   /** Where they were asked for. */
   readonly #corrections: Corrections | undefined;
   readonly #shift: number;
@@ -56,8 +55,6 @@ export class RollingSession implements LiveSession {
   #decidedUntil = 0;
   /** The last looks, the latest first. */
   #past: readonly Look[] = [];
-  /** Looks whose voices were kept. */
-  #kept = 0;
 
   constructor(
     private readonly engine: LiveEngine,
@@ -71,6 +68,8 @@ export class RollingSession implements LiveSession {
     this.#speakers = new Speakers(engine, settings.maxSpeakers, this.#timing.windowSamples, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
     this.#turns = new Turns(this.#shift / SAMPLE_RATE_HZ);
+    const hearing = { segmenter: this.#segmenter, ear: this.#ear, speakers: this.#speakers, told: this.#told };
+    this.#naming = new Naming(hearing, this.#timing, this.#shift, pause);
     this.#corrections = settings.corrections ? new Corrections(this.#shift) : undefined;
   }
 
@@ -120,7 +119,7 @@ export class RollingSession implements LiveSession {
       looks: this.#looks,
       decidedUntil: this.#decidedUntil,
       told: this.#told.save(),
-      kept: this.#kept,
+      kept: this.#naming.kept,
       past: this.#past,
       quiet: this.#quiet.save(),
       ear: this.#ear.save(),
@@ -134,7 +133,7 @@ export class RollingSession implements LiveSession {
     this.#looks = state.looks;
     this.#decidedUntil = state.decidedUntil;
     this.#told.restore(state.told);
-    this.#kept = state.kept;
+    this.#naming.restore(state.kept);
     this.#past = state.past.map(
       (l) => new Look(l.firstFrame, l.frames, l.speakers, l.activations, l.expected, l.active),
     );
@@ -160,7 +159,7 @@ export class RollingSession implements LiveSession {
     this.#past = [fresh, ...this.#past].slice(0, LIVE.pastLooks);
     await this.pause();
     await this.#ear.understand();
-    const labels = await this.#identify(seen, isLast);
+    const labels = await this.#naming.name(seen, this.#decidedUntil, isLast);
     const until = Math.min(seen.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
     const revision = new Revision(this.#speakers, this.#shift);
     await revision.listen(this.#ear, seen, this.#decidedUntil, until);
@@ -171,80 +170,6 @@ export class RollingSession implements LiveSession {
     return events;
   }
 
-  /** How a local speaker sounds in this look; undefined where it hardly speaks alone. */
-  async #voiceOf(seen: Look, local: number): Promise<Voice | undefined> {
-    const now = this.#ear.end;
-    const kept = keptBlocks(this.#ear, now - this.#timing.windowSamples, now, this.#shift, (frame) =>
-      seen.isAlone(local, frame),
-    );
-    const embedding = kept && (await this.#ear.embed(kept.blocks));
-    return embedding && { embedding, seconds: kept.seconds };
-  }
-
-  /** [local speakers] the label of each, −1 for those that are silent or not known yet. */
-  async #identify(seen: Look, isLast: boolean): Promise<Int32Array> {
-    const locals: Local[] = [];
-    for (let local = 0; local < seen.speakers; local++) {
-      if (seen.sum(local, 0, seen.endFrame) === 0) continue;
-      locals.push({
-        local,
-        voice: await this.#voiceOf(seen, local),
-        continuity: continuityOf(seen, local, this.#decidedUntil, this.#speakers.labels, (f, l) =>
-          this.#told.has(f, l),
-        ),
-        mayWait: !isLast && this.#pendingFrames(seen, local) * this.#shift < this.#timing.maxPendingSamples,
-      });
-    }
-    const asked = await this.#lookFurtherBack(seen, locals);
-    const chosen = mapLocals(asked, this.#speakers, this.#timing.minNewSpeakerSeconds);
-    const labels = new Int32Array(seen.speakers).fill(-1);
-    const isKept = this.#ear.end >= this.#kept * LIVE.itemEverySeconds * SAMPLE_RATE_HZ;
-    locals.forEach(({ local, voice }, row) => {
-      const label = chosen[row]!;
-      labels[local] = label;
-      if (label < 0 || voice === undefined) return;
-      this.#speakers.hear(label, voice);
-      if (isKept) this.#speakers.keep(label, voice, this.#kept);
-    });
-    if (isKept) this.#kept++;
-    return labels;
-  }
-
-  /** The same, with what a look further back says of those who seem new. */
-  async #lookFurtherBack(seen: Look, locals: readonly Local[]): Promise<Local[]> {
-    const { wideSamples, minNewSpeakerSeconds } = this.#timing;
-    let wide: Look | undefined;
-    const asked: Local[] = [];
-    for (const local of locals) {
-      if (!seemsNew(local, this.#speakers, minNewSpeakerSeconds)) {
-        asked.push(local);
-        continue;
-      }
-      if (!wide) {
-        const now = this.#ear.end;
-        const start = Math.max(now - wideSamples, Math.min(0, now - LIVE.leastWindowSamples));
-        const kept = this.#ear.start > 0 ? Math.max(start, this.#ear.start) : start;
-        await this.pause();
-        wide = await look(this.#segmenter, this.#ear.window(kept, now), kept);
-      }
-      const links = linksOf(wide, seen, local.local, this.#decidedUntil, this.#speakers.labels, this.#told);
-      asked.push({ ...local, links });
-    }
-    return asked;
-  }
-
-  /** Frames at the end of the decided past in which a local speaker talked and nobody was told in its place. */
-  #pendingFrames(seen: Look, local: number): number {
-    let frames = 0;
-    const oldest = this.#decidedUntil - Math.round((2 * LIVE.maxPendingSeconds * SAMPLE_RATE_HZ) / this.#shift);
-    for (let frame = this.#decidedUntil - 1; frame >= Math.max(0, oldest, seen.firstFrame); frame--) {
-      if (!seen.isActive(local, frame)) continue;
-      if (this.#told.count(frame) >= seen.count(frame)) break;
-      frames++;
-    }
-    return frames;
-  }
-
   async #decide(seen: Look, labels: Int32Array, until: number, revision: Revision): Promise<TurnEvent[]> {
     const from = this.#decidedUntil;
     if (until <= from) return [];
@@ -252,7 +177,7 @@ export class RollingSession implements LiveSession {
     const told: { readonly kind: 'start' | 'end'; readonly label: number; readonly frame: number }[] = [];
     const held = new Map<number, number>();
     labels.forEach((label, local) => {
-      if (label >= 0) held.set(label, from - this.#pendingFrames(seen, local));
+      if (label >= 0) held.set(label, from - this.#naming.pendingFrames(seen, local, from));
     });
     const mappedAt = (frame: number): number[] =>
       Array.from(labels).filter((label, local) => label >= 0 && seen.isActive(local, frame));
