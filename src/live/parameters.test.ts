@@ -14,8 +14,15 @@ describe('how a stream is cut up', () => {
     }
   });
 
-  it('looks where a frame of 100 ms ends, so that nothing waits for the next one', () => {
-    for (const latencyMs of EVERY_LATENCY_MS) expect(timingOf({ latencyMs }).hopSamples % FRAME_SAMPLES).toBe(0);
+  it('tells of every moment within the latency, though a look waits for the end of the frame of 100 ms in which it falls', () => {
+    for (const latencyMs of EVERY_LATENCY_MS) {
+      const { hopSamples, lookaheadSamples } = timingOf({ latencyMs });
+      for (let look = 1; look <= 16; look++) {
+        const lookedAt = Math.ceil((look * hopSamples) / FRAME_SAMPLES) * FRAME_SAMPLES;
+        const toldSince = (look - 1) * hopSamples - lookaheadSamples;
+        expect((lookedAt - toldSince) / 16).toBeLessThanOrEqual(latencyMs);
+      }
+    }
   });
 
   it('looks back far enough behind every look-ahead', () => {

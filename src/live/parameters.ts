@@ -16,29 +16,35 @@ export interface LiveTiming {
   readonly memorySamples: number;
   /** How much longer somebody may be held back who is not known yet. */
   readonly maxPendingSamples: number;
+  /** Looks before a look that are taken together with it. */
+  readonly pastLooks: number;
   /** Somebody who is like nobody is new once so much speech was heard. */
   readonly minNewSpeakerSeconds: number;
 }
 
 /** Who wants to know soon is told after more looks, and on less speech that somebody is new. */
 const TIMINGS = [
-  { belowMs: 750, hopSamples: 4800, minNewSpeakerSeconds: 0.5 },
-  { belowMs: 1750, hopSamples: 6400, minNewSpeakerSeconds: 0.7 },
-  { belowMs: Number.POSITIVE_INFINITY, hopSamples: 9600, minNewSpeakerSeconds: 0.7 },
+  { belowMs: 750, hopSamples: 4000, pastLooks: 5, minNewSpeakerSeconds: 0.4 },
+  { belowMs: 1750, hopSamples: 6400, pastLooks: 3, minNewSpeakerSeconds: 0.7 },
+  { belowMs: Number.POSITIVE_INFINITY, hopSamples: 9600, pastLooks: 3, minNewSpeakerSeconds: 0.7 },
 ] as const;
 /** At so low a latency nobody is held back any more. */
 const PENDING_FROM_SECONDS = 0.5;
 const LOOKAHEAD_GRID_SAMPLES = 1600;
+/** Audio comes in frames of so many samples. */
+const FRAME_SAMPLES = 1600;
 /** Of a look, so much at least lies before what is told of it. */
 const LEAST_PAST_SAMPLES = 2.5 * SAMPLE_RATE_HZ;
 
 /**
  * The latency is the longest time from a moment to what is said about it, computing excepted, for somebody who is known: look-ahead
- * plus hop. On average it is half a hop less.
+ * plus hop, and what a look has to wait for the end of a frame of audio. On average it is half a hop less.
  */
 export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
-  const { hopSamples, minNewSpeakerSeconds } = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
-  const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples;
+  const { hopSamples, pastLooks, minNewSpeakerSeconds } = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
+  // Hops are whole or half frames of 100 ms; a look waits for the end of the frame in which it falls.
+  const frameWaitSamples = hopSamples % FRAME_SAMPLES;
+  const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples - frameWaitSamples;
   const lookaheadSamples = Math.max(0, Math.floor(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
   const windowSamples = Math.max(LIVE.windowSamples, lookaheadSamples + LEAST_PAST_SAMPLES);
   const wideSamples = Math.max(LIVE.wideSamples, windowSamples);
@@ -52,6 +58,7 @@ export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTi
     wideSamples,
     memorySamples,
     maxPendingSamples,
+    pastLooks,
     minNewSpeakerSeconds,
   };
 }
@@ -68,9 +75,7 @@ export const LIVE = {
   /** Quiet places are left out once so much speech was heard. */
   minLevelSeconds: 5,
 
-  /** A look and so many before it are taken together… */
-  pastLooks: 3,
-  /** …in which frames count fully that have at least so many others after them. */
+  /** Of looks that are taken together, frames count fully that have at least so many others after them. */
   fullWeightFrames: 50,
 
   /** A speaker's embedding is taken of so much speech alone, at least; all of it in the window, at most. */

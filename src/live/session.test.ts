@@ -31,12 +31,13 @@ async function stream(
   first: LiveSession,
   size: () => number,
   swap: (session: LiveSession) => LiveSession = (session) => session,
+  heard = samples,
 ): Promise<LiveEvent[]> {
   let session = first;
   const told: LiveEvent[] = [];
-  for (let at = 0; at < samples.length; ) {
-    const count = Math.min(size(), samples.length - at);
-    told.push(...(await session.push(samples.subarray(at, at + count))));
+  for (let at = 0; at < heard.length; ) {
+    const count = Math.min(size(), heard.length - at);
+    told.push(...(await session.push(heard.subarray(at, at + count))));
     at += count;
     expect(session.receivedSamples).toBe(at);
     session = swap(session);
@@ -91,10 +92,13 @@ describe('a live session on a conversation of three', () => {
     const next = random(3);
     const swap = (session: LiveSession) =>
       next() < 0.03 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
-    // At this latency it has to decide before it has heard much.
+    // At this latency, and with noise, it has to decide before it has heard much.
     const settings = { ...SETTINGS, latencyMs: 300 };
-    const plain = await stream(createLiveSession(engine, settings), () => FRAME);
-    const told = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap);
+    const noise = random(5);
+    const noisy = samples.map((value) => value + 0.01 * (noise() + noise() + noise() - 1.5));
+    const as = (session: LiveSession) => session;
+    const plain = await stream(createLiveSession(engine, settings), () => FRAME, as, noisy);
+    const told = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap, noisy);
     expect(plain.every(isTurnEvent)).toBe(true);
     expect(told.filter(isTurnEvent)).toEqual(plain);
     const changes = told.flatMap((event) => (event.kind === 'correction' ? event.changes : []));

@@ -156,7 +156,7 @@ export class RollingSession implements LiveSession {
     const raw = await look(this.#segmenter, window, start);
     const fresh = this.#quiet.silence(raw, window, start, now - this.#timing.hopSamples, this.#shift);
     const seen = blend(fresh, this.#past);
-    this.#past = [fresh, ...this.#past].slice(0, LIVE.pastLooks);
+    this.#past = [fresh, ...this.#past].slice(0, this.#timing.pastLooks);
     await this.pause();
     await this.#ear.understand();
     const labels = await this.#naming.name(seen, this.#decidedUntil, isLast);
