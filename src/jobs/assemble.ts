@@ -6,7 +6,7 @@ import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
 import { readPlan } from './plan.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
-import { resultOf } from './results/index.ts';
+import { type OutputText, resultOf } from './results/index.ts';
 
 /** Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes. */
 export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord): Promise<void> {
@@ -24,7 +24,7 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
       await failJob(ports, job.id, result.error);
       return;
     }
-    await ports.objects.putStream(outputKey(job.id), result.value);
+    await ports.objects.putStream(outputKey(job.id), withPulse(result.value, ports.now, pulse));
     await ports.pause();
     ports.log('info', 'job_assembled', { jobId: job.id, shards: plan.shards.length, totalMs: ports.now() - startedAt });
     const bill = billOf(job.kind, plan.index.durationSeconds);
@@ -37,6 +37,19 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     await notify(ports, job.id);
     await removeWork(ports, job.id);
   });
+}
+
+const PULSE_EVERY_MS = 5000;
+
+/** The same chunks, with a sign of life every few seconds: a day's output with all its values takes a while to be stored. */
+export async function* withPulse(chunks: OutputText, now: () => number, pulse: () => Promise<void>) {
+  let pulsedAt = now();
+  for await (const chunk of chunks) {
+    yield chunk;
+    if (now() - pulsedAt < PULSE_EVERY_MS) continue;
+    pulsedAt = now();
+    await pulse();
+  }
 }
 
 /** An output that was written while its job was canceled or deleted belongs to nobody. */
