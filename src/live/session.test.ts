@@ -10,7 +10,12 @@ import { collectTurns } from '../../client/live/turns.ts';
 import { audioPorts, random } from '../../test/helpers/audio.ts';
 import { turnsOf } from '../../test/helpers/live-turns.ts';
 import { errorRate } from '../../test/helpers/score.ts';
-import { conversationSamples, conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
+import {
+  conversationSamples,
+  conversationTurns,
+  noisyConversationSamples,
+  voiceSample,
+} from '../../test/helpers/voices.ts';
 import { assemble, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
 import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession, type TurnEvent } from './index.ts';
 
@@ -94,8 +99,7 @@ describe('a live session on a conversation of three', () => {
       next() < 0.03 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
     // At this latency, and with noise, it has to decide before it has heard much.
     const settings = { ...SETTINGS, latencyMs: 300 };
-    const noise = random(5);
-    const noisy = samples.map((value) => value + 0.01 * (noise() + noise() + noise() - 1.5));
+    const noisy = await noisyConversationSamples();
     const as = (session: LiveSession) => session;
     const plain = await stream(createLiveSession(engine, settings), () => FRAME, as, noisy);
     const told = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap, noisy);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { decodeFile } from '../../client/audio/file.ts';
 import type { Turn } from '../../client/sdk/types.ts';
-import { audioPorts } from './audio.ts';
+import { audioPorts, random } from './audio.ts';
 import { conversation } from './local-process.ts';
 import { readRttm } from './score.ts';
 import { wav16 } from './wav.ts';
@@ -13,6 +13,12 @@ export const conversationTurns = (): Turn[] => readRttm(readFileSync(conversatio
 
 /** The conversation fixture as samples at 16 kHz. */
 export const conversationSamples = (): Promise<Float32Array> => decodeFile(conversation, audioPorts());
+
+/** The same with some noise: who has to say within 300 ms who speaks is wrong about it at first, and can tell later. */
+export async function noisyConversationSamples(): Promise<Float32Array> {
+  const next = random(5);
+  return (await conversationSamples()).map((value) => value + 0.01 * (next() + next() + next() - 1.5));
+}
 
 /** What one speaker of the conversation says by himself, one turn after another, as a WAV file of at most `maxSeconds`. */
 export async function voiceSample(speaker: string, maxSeconds = 12): Promise<Uint8Array<ArrayBuffer>> {
