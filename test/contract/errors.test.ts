@@ -50,19 +50,6 @@ describe('error bodies', () => {
     expect((await post({ creditSeconds: 0, subscribe: true }, 'subscriber')).status).toBe(200);
   });
 
-  it('no 402 for a repeated call whose job has taken the credit: its Idempotency-Key gives that job, and 409 with another body', async () => {
-    const { accountId, token: key } = await service.newKey({ account: 'spent', creditSeconds: 20 });
-    const headers = { 'Idempotency-Key': 'lost answer' };
-    const post = (body: object) => service.call('POST', '/v1/diarize', { key, headers, body });
-    const first = await post({ url: SOURCE });
-    expect(first.status).toBe(200);
-    await service.run('UPDATE accounts SET credit_seconds = 0 WHERE id = ?', accountId);
-    const again = await post({ url: SOURCE });
-    expect([again.status, again.body.jobId]).toEqual([200, first.body.jobId]);
-    expectApiError(await post({ url: SOURCE, exclusive: true }), 409);
-    expectApiError(await service.call('POST', '/v1/diarize', { key, body: { url: SOURCE } }), 402);
-  });
-
   it('413 and 415', async () => {
     const large = new Uint8Array(13 * 1024 * 1024).fill(0x20);
     expectApiError(await service.call('POST', '/v1/diarize', { body: large }), 413);
