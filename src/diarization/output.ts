@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import { type Diarization, speakerLabel } from './diarization.ts';
 
 /** Optional parts of the output document. */
@@ -81,6 +82,7 @@ async function* joinedBlocks(blocks: AsyncIterable<Uint8Array>): AsyncGenerator<
     if (!isFirst) yield ',';
     isFirst = false;
     yield* joined(block, probabilityText);
+    release(block);
   }
 }
 

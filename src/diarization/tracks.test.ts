@@ -22,10 +22,12 @@ async function tracksOf(spill?: TrackSpill): Promise<readonly SpeakerTrack[]> {
 describe('FrameTrackWriter', () => {
   it('puts the tracks of many speakers down in blocks that read as the same bytes', async () => {
     const stored = new Map<number, Uint8Array>();
+    const given: Uint8Array[] = [];
     let largest = 0;
     const spilled = await tracksOf({
       write: async (block, bytes) => {
-        stored.set(block, bytes);
+        stored.set(block, bytes.slice());
+        given.push(bytes);
         largest = Math.max(largest, bytes.length);
       },
       read: async (block, offset, length) => stored.get(block)!.subarray(offset, offset + length),
@@ -33,6 +35,8 @@ describe('FrameTrackWriter', () => {
     const kept = await tracksOf();
     expect([...stored.keys()]).toEqual([0, 1, 2]);
     expect(largest).toBeLessThanOrEqual(4 * 1024 * 1024);
+    // A day has dozens of them: as garbage they would fill the isolate.
+    expect(given.map(({ length }) => length)).toEqual([0, 0, 0]);
     for (const [speaker, track] of kept.entries()) {
       const there = spilled[speaker];
       if (!(track instanceof Uint8Array) || there instanceof Uint8Array) throw new Error('the wrong one was put down');

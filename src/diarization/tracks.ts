@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import type { FrameTracks, SpeakerTrack } from './diarization.ts';
 import type { FrameTimes } from './turns.ts';
 
@@ -8,7 +9,9 @@ const BLOCK_BYTES = 4 * 1024 * 1024;
 
 /** A place for the speakers' tracks of long recordings: blocks by number. Writing one twice leaves the second. */
 export interface TrackSpill {
+  /** @param bytes to be copied or stored before the promise resolves: they are given back then */
   write(block: number, bytes: Uint8Array): Promise<void>;
+  /** @returns bytes that are the caller's, who may detach their buffer */
   read(block: number, offset: number, length: number): Promise<Uint8Array>;
 }
 
@@ -64,7 +67,10 @@ export class FrameTrackWriter {
 
   /** Puts full blocks down. To be called after every few minutes of audio: until then they wait in memory. */
   async flush(): Promise<void> {
-    for (const { number, bytes } of this.#full) await this.#spill!.write(number, bytes);
+    for (const { number, bytes } of this.#full) {
+      await this.#spill!.write(number, bytes);
+      release(bytes);
+    }
     this.#full = [];
   }
 

@@ -91,7 +91,9 @@ export function turnSeconds(
   turn: { readonly startFrame: number; readonly endFrame: number },
   times: FrameTimes,
 ): { readonly startSeconds: number; readonly endSeconds: number } {
-  const seconds = (frame: number) =>
-    Math.min(times.totalSamples, Math.max(0, frame * times.shiftSamples + times.offsetSamples)) / 16000;
-  return { startSeconds: seconds(turn.startFrame), endSeconds: seconds(turn.endFrame) };
+  return { startSeconds: secondsAt(turn.startFrame, times), endSeconds: secondsAt(turn.endFrame, times) };
+}
+
+function secondsAt(frame: number, { shiftSamples, offsetSamples, totalSamples }: FrameTimes): number {
+  return Math.min(totalSamples, Math.max(0, frame * shiftSamples + offsetSamples)) / 16000;
 }

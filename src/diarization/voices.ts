@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import type { Parts } from './assemble.ts';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
 import type { Diarization, SpeakerTurn, SpeakerVoice } from './diarization.ts';
@@ -36,6 +37,7 @@ export async function speakerVoices(
       const turn = turnAt(alone, subsegments.indices[row]! * SUBSEGMENT_SHIFT_SECONDS);
       if (turn !== undefined) fromPieces.add(turn.speaker, subsegments.embeddings, row, 1);
     }
+    release(speakers.embeddings, subsegments.embeddings);
     await pause();
   }
   const seconds = new Float64Array(diarization.speakers);

@@ -1,4 +1,5 @@
 import type { ObjectStore } from '../jobs/ports.ts';
+import { TextParts } from './text-parts.ts';
 
 /** R2 wants equal parts of at least 5 MiB, the last one excepted; one is held in memory. */
 const PART_BYTES = 5 * 1024 * 1024;
@@ -72,39 +73,25 @@ async function putStream(
   key: string,
   chunks: Iterable<string> | AsyncIterable<string>,
 ): Promise<void> {
-  const encoder = new TextEncoder();
-  let buffer = new Uint8Array(64 * 1024);
-  let used = 0;
+  const text = new TextParts(PART_BYTES);
   let upload: R2MultipartUpload | undefined;
-  const parts: R2UploadedPart[] = [];
+  const uploaded: R2UploadedPart[] = [];
   try {
     for await (const chunk of chunks) {
-      const bytes = encoder.encode(chunk);
-      for (let read = 0; read < bytes.length; ) {
-        if (used === buffer.length) {
-          if (used < PART_BYTES) {
-            const grown = new Uint8Array(Math.min(PART_BYTES, used * 2));
-            grown.set(buffer);
-            buffer = grown;
-          } else {
-            upload ??= await bucket.createMultipartUpload(key);
-            parts.push(await upload.uploadPart(parts.length + 1, buffer));
-            used = 0;
-          }
-        }
-        const count = Math.min(bytes.length - read, buffer.length - used);
-        buffer.set(bytes.subarray(read, read + count), used);
-        used += count;
-        read += count;
+      for (let left = chunk; left !== ''; ) {
+        left = text.add(left);
+        if (!text.isFull) continue;
+        upload ??= await bucket.createMultipartUpload(key);
+        uploaded.push(await upload.uploadPart(uploaded.length + 1, text.bytes));
+        text.clear();
       }
     }
-    const rest = buffer.subarray(0, used);
     if (!upload) {
-      await bucket.put(key, rest);
+      await bucket.put(key, text.bytes);
       return;
     }
-    if (used > 0) parts.push(await upload.uploadPart(parts.length + 1, rest));
-    await upload.complete(parts);
+    if (text.bytes.length > 0) uploaded.push(await upload.uploadPart(uploaded.length + 1, text.bytes));
+    await upload.complete(uploaded);
   } catch (error) {
     await upload?.abort();
     throw error;

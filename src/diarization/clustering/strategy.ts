@@ -147,9 +147,10 @@ async function startingCentroids(
   const { subsegmentShare } = parameters.bayesian;
   const unshifted = withPieces(trainingSet(original, parameters.minCleanSeconds, 1), evidence, subsegmentShare);
   const training = { ...unshifted, speakers: shifted(unshifted.speakers, shift) };
+  const tree = await treeOf(training, parameters.sameWindowDistance, pause);
+  // Not before: the distances of the tree are most of what an assembly holds.
   const features = evidence && project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count);
   release(unshifted.speakers.embeddings);
-  const tree = await treeOf(training, parameters.sameWindowDistance, pause);
   const centroids =
     evidence === undefined || features === undefined
       ? cutCentroids(training, tree, parameters)
