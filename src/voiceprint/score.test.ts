@@ -24,6 +24,22 @@ const plda: Plda = {
   phi: Float64Array.of(4, 1),
 };
 
+/** Log-likelihood ratio of means of n and m observations, from the joint normal distribution. */
+function ratioOf(x: ArrayLike<number>, y: ArrayLike<number>, n: number, m: number): number {
+  let ratio = 0;
+  for (let d = 0; d < 2; d++) {
+    const between = plda.phi[d]!;
+    const density = (c: number) => {
+      const [p, q] = [between + 1 / n, between + 1 / m];
+      const determinant = p * q - c * c;
+      return -0.5 * (Math.log(determinant) + (q * x[d]! ** 2 - 2 * c * x[d]! * y[d]! + p * y[d]! ** 2) / determinant);
+    };
+    ratio += density(between) - density(0);
+  }
+  return ratio;
+}
+const doubled = (embedding: Float32Array) => embedding.map((value) => value * Math.SQRT2);
+
 describe('without a PLDA', () => {
   it('is a logistic map of the cosine similarity', () => {
     const [a, b] = [voice(unit(1, 0)), voice(unit(1, 1))];
@@ -37,18 +53,8 @@ describe('without a PLDA', () => {
 describe('with a PLDA', () => {
   it('is a logistic map of the log-likelihood ratio, computed from the joint normal distribution', () => {
     const [a, b] = [voice(unit(1, 0.5), 10), voice(unit(0.8, -0.3), 0)];
-    // Observations: min(3, 1 + 10 / 5) = 3 and 1. Densities of (x, y) by 2 x 2 covariances, dimension by dimension.
-    let expected = 0;
-    for (let d = 0; d < 2; d++) {
-      const [x, y] = [a.embedding[d]! * Math.SQRT2, b.embedding[d]! * Math.SQRT2];
-      const between = plda.phi[d]!;
-      const density = (c: number) => {
-        const [p, q] = [between + 1 / 3, between + 1];
-        const determinant = p * q - c * c;
-        return -0.5 * (Math.log(determinant) + (q * x * x - 2 * c * x * y + p * y * y) / determinant);
-      };
-      expected += (density(between) - density(0)) / 2;
-    }
+    // Observations: min(3, 1 + 10 / 5) = 3 and 1.
+    const expected = ratioOf(doubled(a.embedding), doubled(b.embedding), 3, 1) / 2;
     expect(logOddsOf([a], [b], parameters, plda)[0]).toBeCloseTo(2 * expected - 0.5, 5);
   });
 
@@ -64,6 +70,41 @@ describe('with a PLDA', () => {
     });
     expect(scores[1]).toBeGreaterThan(scores[0]!);
     expect(scores[2]).toBeGreaterThan(scores[1]!);
+  });
+});
+
+describe('with a cohort', () => {
+  const strangers = [
+    [1, 0],
+    [0, 1],
+    [-1, 1],
+    [2, 2],
+  ];
+  const cohort = { values: Int8Array.from(strangers.flat()), scale: 0.5 };
+  const known = { ...plda, cohort };
+
+  it('takes off what the two score against those strangers that they are most like', () => {
+    const [a, b] = [voice(unit(1, 0.5), 10), voice(unit(0.8, -0.3), 0)];
+    const [x, y] = [doubled(a.embedding), doubled(b.embedding)];
+    const highest = (mean: Float32Array, n: number) => {
+      const ratios = strangers.map((stranger) => ratioOf(mean, [stranger[0]! / 2, stranger[1]! / 2], n, 1));
+      const [first, second] = ratios.sort((p, q) => q - p);
+      return (first! + second!) / 2;
+    };
+    const expected = (ratioOf(x, y, 3, 1) - (highest(x, 3) + highest(y, 1)) / 2) / 2;
+    expect(logOddsOf([a], [b], { ...parameters, cohortTop: 2 }, known)[0]).toBeCloseTo(2 * expected - 0.5, 5);
+  });
+
+  it('is left alone where nothing was fitted with it, and missed where it was', () => {
+    const [a, b] = [voice(unit(1, 0.2), 3), voice(unit(0.1, 1), 30)];
+    expect(logOddsOf([a], [b], parameters, known)).toEqual(logOddsOf([a], [b], parameters, plda));
+    expect(() => logOddsOf([a], [b], { ...parameters, cohortTop: 2 }, plda)).toThrow(/cohort/);
+  });
+
+  it('lets nobody pass who has no speech alone', () => {
+    const [nobody, somebody] = [voice(new Float32Array(0), 0), voice(unit(1, 0))];
+    const odds = logOddsOf([nobody], [somebody], { ...parameters, cohortTop: 2 }, known)[0]!;
+    expect(probabilityOf(odds)).toBeLessThan(0.001);
   });
 });
 

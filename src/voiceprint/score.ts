@@ -1,4 +1,5 @@
 import { type Plda, project, type SpeakerVoice } from '../diarization/index.ts';
+import { againstCohort, type PldaMean } from './cohort.ts';
 
 /** How scores of an embedder become probabilities; fitted by `training/identification/fit.py`. */
 export interface IdentificationParameters {
@@ -11,6 +12,8 @@ export interface IdentificationParameters {
   readonly secondsPerObservation: number;
   /** …and how many observations a voice is, at most: speech of one recording shares its channel. */
   readonly maxObservations: number;
+  /** Of what a voice scores against the PLDA's cohort, so many of the highest are averaged and taken off its scores; 0 or absent for none. */
+  readonly cohortTop?: number;
 }
 
 /** For embedders without values of their own: cosine similarities around 0.45 are as likely the same speaker as not. */
@@ -27,7 +30,8 @@ const MAX_LOG_ODDS = 12;
 
 /**
  * Calibrated log-odds that two voices are one person's. The score of a PLDA is the log-likelihood ratio of means of several
- * observations (Prince and Elder, 2007). A logistic map (Platt scaling) makes log-odds of it, or of the cosine similarity.
+ * observations (Prince and Elder, 2007), less what the two score against strangers: see `cohort.ts`. A logistic map (Platt scaling) makes log-odds of
+ * it, or of the cosine similarity.
  *
  * @param probes and `references` voices of one embedder; an empty embedding, which nothing is known about, scores lowest
  * @returns [probes, references]
@@ -71,20 +75,26 @@ function pldaScores(
     voice.embedding.length === 0 ? new Float64Array(plda.outputs) : project(plda, voice.embedding, 1);
   const observations = ({ secondsAlone }: SpeakerVoice) =>
     Math.min(parameters.maxObservations, 1 + secondsAlone / parameters.secondsPerObservation);
-  const a = probes.map((voice) => ({ at: projected(voice), within: 1 / observations(voice) }));
-  const b = references.map((voice) => ({ at: projected(voice), within: 1 / observations(voice) }));
-  return (row, column) => likelihoodRatio(a[row]!, b[column]!, plda.phi) / plda.outputs;
+  const { cohortTop = 0 } = parameters;
+  if (cohortTop > 0 && plda.cohort === undefined) throw new Error('the PLDA has no cohort');
+  const scored = (voice: SpeakerVoice) => {
+    const mean = { at: projected(voice), within: 1 / observations(voice) };
+    const strangers = cohortTop > 0 && voice.embedding.length > 0 ? againstCohort(mean, plda, cohortTop) : 0;
+    return { mean, strangers };
+  };
+  const a = probes.map(scored);
+  const b = references.map(scored);
+  return (row, column) => {
+    const [x, y] = [a[row]!, b[column]!];
+    return (likelihoodRatio(x.mean, y.mean, plda.phi) - (x.strangers + y.strangers) / 2) / plda.outputs;
+  };
 }
 
 /**
  * Log-likelihood ratio of two means x, y with variances v, w within a speaker and φ between: as one speaker they are jointly
  * normal with covariance φ, as two independent.
  */
-function likelihoodRatio(
-  x: { readonly at: Float64Array; readonly within: number },
-  y: { readonly at: Float64Array; readonly within: number },
-  phi: Float64Array,
-): number {
+function likelihoodRatio(x: PldaMean, y: PldaMean, phi: Float64Array): number {
   let sum = 0;
   for (let d = 0; d < phi.length; d++) {
     const between = phi[d]!;

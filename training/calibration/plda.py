@@ -1,15 +1,20 @@
 """Fits the PLDA of a pack's embedder on degraded pieces of held-out voices.
 
-    python -m calibration.plda OBSERVED.npz ID OUT.json [DIMENSIONS]
+    python -m calibration.plda OBSERVED.npz ID OUT.json [--dimensions 128] [--cohort OTHERS.npz]
 
 Two-covariance model (Brümmer and de Villiers, "The speaker partitioning problem", Odyssey 2010): a unit embedding, centred and
 scaled to length sqrt(D), is its speaker's mean plus noise. A linear map turns the covariance within speakers into the identity
 and that between speakers into a diagonal, ``phi``, the form VBx works in (Landini et al., 2022). Covariances are moment estimates
 over pieces of at least a second, shrunk towards their mean eigenvalue. Also prints how well scores tell speakers apart, cosine and PLDA, with the
 logistic calibration that turns each into a log-likelihood ratio, on voices that the fit did not see.
+
+OTHERS.npz, observed likewise, are voices that nobody will ask about. A piece of each of COHORT_SIZE of them goes along, in the PLDA space and in bytes: what a
+voice scores against those of them that it is most like is what it scores against strangers, and is taken off its scores
+(adaptive score normalisation: Matějka et al., "Analysis of score normalization in multilingual speaker recognition", Interspeech 2017).
 """
+import argparse
+import base64
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +23,9 @@ from scipy.optimize import minimize
 
 SHRINKAGE = 0.05
 MIN_SECONDS = 1.0
+COHORT_SIZE = 1500
+COHORT_MIN_SECONDS = 3.0
+COHORT_SEED = 5
 
 
 def length_normalised(embeddings, mean):
@@ -90,15 +98,38 @@ def logistic(same, other):
     return *best.x, best.fun
 
 
-def main(observed, identity, out, dimensions="128"):
-    data = np.load(observed)
-    keep = data["seconds"] >= MIN_SECONDS
-    embeddings, voice, seconds = data["embeddings"].astype(float)[keep], data["voice"][keep], data["seconds"][keep]
-    embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+def read(path, least_seconds):
+    """Unit embeddings, voices and seconds of the pieces that are long enough."""
+    data = np.load(path)
+    keep = data["seconds"] >= least_seconds
+    embeddings = data["embeddings"].astype(float)[keep]
+    return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True), data["voice"][keep], data["seconds"][keep]
+
+
+def cohort(model, path):
+    """{scale, values}: COHORT_SIZE pieces of as many voices, [n, dimensions] signed bytes in base64 that times scale are in the PLDA space."""
+    embeddings, voice, _ = read(path, COHORT_MIN_SECONDS)
+    order = np.random.default_rng(COHORT_SEED).permutation(len(voice))
+    _, first = np.unique(voice[order], return_index=True)
+    projected = project(model, embeddings[order[np.sort(first)[:COHORT_SIZE]]])
+    scale = float(np.round(np.abs(projected).max() / 127, 6))
+    values = np.clip(np.rint(projected / scale), -127, 127).astype(np.int8)
+    return {"scale": scale, "values": base64.b64encode(values.tobytes()).decode()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("observed", type=Path)
+    parser.add_argument("identity", metavar="ID")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--dimensions", type=int, default=128)
+    parser.add_argument("--cohort", type=Path)
+    options = parser.parse_args()
+    embeddings, voice, seconds = read(options.observed, MIN_SECONDS)
     rng = np.random.default_rng(3)
     half = rng.permutation(np.unique(voice))
     is_fit = np.isin(voice, half[: len(half) // 2])
-    model = fit(embeddings[is_fit], voice[is_fit], int(dimensions))
+    model = fit(embeddings[is_fit], voice[is_fit], options.dimensions)
     for low, high in ((1, 1.4), (1.4, 2.4), (2.4, 4.4), (4.4, 9)):
         rows = np.flatnonzero(~is_fit & (seconds >= low) & (seconds < high))
         same, other = pairs(voice[rows], rng)
@@ -110,12 +141,15 @@ def main(observed, identity, out, dimensions="128"):
         ):
             slope, shift, cost = logistic(score(same), score(other))
             print(f"{low}-{high} s {name}: EER {100 * equal_error(score(same), score(other)):.1f} %, slope {slope:.3f} offset {shift:.3f} Cllr {cost:.3f}")
-    mean, offset, transform, phi = fit(embeddings, voice, int(dimensions))
-    document = {"embedding": identity, "mean": mean, "offset": offset, "transform": transform, "phi": phi}
-    rounded = {key: value if isinstance(value, str) else np.round(value, 6).tolist() for key, value in document.items()}
-    Path(out).write_text(json.dumps(rounded, separators=(",", ":")) + "\n")
-    print(f"phi {phi[:5].round(2)} ... {phi[-3:].round(3)}, {Path(out).stat().st_size} bytes")
+    model = fit(embeddings, voice, options.dimensions)
+    arrays = {key: np.round(value, 6).tolist() for key, value in zip(("mean", "offset", "transform", "phi"), model)}
+    document = {"embedding": options.identity, **arrays}
+    if options.cohort:
+        document["cohort"] = cohort(model, options.cohort)
+    options.out.write_text(json.dumps(document, separators=(",", ":")) + "\n")
+    phi = model[3]
+    print(f"phi {phi[:5].round(2)} ... {phi[-3:].round(3)}, {options.out.stat().st_size} bytes")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

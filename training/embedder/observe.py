@@ -1,4 +1,4 @@
-"""Step 5: embeddings of degraded pieces of held-out voices, what the score calibration is fitted on.
+"""Step 5: embeddings of degraded pieces of voices: held-out ones for the score calibration, others for its cohort.
 
     python -m embedder.prepare --split dev --speeds 1.0 ... --work DEV
     python -m embedder.observe --work DEV --model FOLDER/embedder-v4.onnx --out DEV/observed.npz [--pieces 16]
@@ -20,6 +20,7 @@ from .augment import Augmenter
 from .prepare import VARIANTS
 
 LENGTHS_FRAMES = (60, 100, 150, 200, 300, 400, 600, 800)
+MAX_ROWS = 48  # degraded together
 
 
 class _WholePieces(Augmenter):
@@ -59,7 +60,9 @@ def main() -> None:
                     begin = offset + int(rng.integers(0, frames - n + 1))
                     batch[row, filled : filled + n] = variant[begin : begin + n]
                     filled += n
-            embeddings = session.run(None, {"feats": augment(batch)})[0]
+            embeddings = np.concatenate(
+                [session.run(None, {"feats": augment(batch[at : at + MAX_ROWS])})[0] for at in range(0, len(batch), MAX_ROWS)]
+            )
             found.append((embeddings, voices[chosen], np.full(len(chosen), length / 100)))
     embeddings, voice, seconds = (np.concatenate(parts) for parts in zip(*found))
     np.savez(args.out, embeddings=embeddings.astype(np.float32), voice=voice, seconds=seconds)

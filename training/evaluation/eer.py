@@ -2,11 +2,12 @@
 
     python -m evaluation.eer --trials trials.json --voices VOICES --noise NOISE --meetings MEETINGS \\
         --model new=embedder.onnx --model halves=trunk.onnx+head.onnx [--floor both] [--bilstm FILE] [--mfcc] [--resemblyzer] \\
-        [--teacher FOLDER] [--cache FOLDER] [--json eer.json]
+        [--teacher FOLDER] [--cohort OTHERS.npz] [--cache FOLDER] [--json eer.json]
 
 Every --model is an ONNX file of WeSpeaker signature, or trunk and head of ours, and gives a row with the feature floor, one without, or both. Rows keep the
 order of the command line; the last table compares every row with the first. One thread. With --cache, vectors are kept
-under the hash of trials and model and not computed again.
+under the hash of trials and model and not computed again. OTHERS.npz holds pieces of strangers as `embedder.observe` writes them, of the first model: a row of its
+own for that model, with what a voice scores against the strangers it is most like taken off its scores.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from . import embedders, scoring
 from .trials import samples_of
 
 BOOTSTRAP_SEED = 11
+COHORT_MIN_SECONDS = 3.0
+COHORT_TOP = 10
 
 
 @dataclass(frozen=True)
@@ -88,17 +91,24 @@ def vectors_of(rows: list[Row], options: argparse.Namespace, segments: list[dict
     return found
 
 
+def strangers_of(found: np.ndarray, path: Path) -> np.ndarray:
+    """[segments] what each scores against the cohort."""
+    data = np.load(path)
+    cohort = data["embeddings"][data["seconds"] >= COHORT_MIN_SECONDS].astype(np.float64)
+    return scoring.against_strangers(found, cohort / np.linalg.norm(cohort, axis=1, keepdims=True), COHORT_TOP)
+
+
 def table(head: list[str], lines: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
 
 
-def evaluate(vectors: dict[str, np.ndarray], trials: dict) -> tuple[dict, str]:
-    """Figures by set and row, and the Markdown of both tables."""
+def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, np.ndarray]) -> tuple[dict, str]:
+    """Figures by set and row, and the Markdown of both tables. strangers: of rows whose scores are normalised."""
     voices = [one["voice"] for one in trials["segments"]]
     figures, main, against = {}, [], []
     first = next(iter(vectors))
     for name, pairs in trials["sets"].items():
-        results = {row: scoring.eer(found, voices, pairs, BOOTSTRAP_SEED) for row, found in vectors.items()}
+        results = {row: scoring.eer(found, voices, pairs, BOOTSTRAP_SEED, strangers.get(row)) for row, found in vectors.items()}
         low_high = {row: scoring.interval(draws) for row, (_, draws) in results.items()}
         changes = {row: scoring.interval(draws - results[first][1]) for row, (_, draws) in results.items()}
         counts = f"{len(pairs['same'])} / {len(pairs['different'])}"
@@ -136,6 +146,7 @@ def main() -> None:
     parser.add_argument("--resemblyzer", action="store_true")
     parser.add_argument("--teacher", type=Path, metavar="FOLDER")
     parser.add_argument("--teacher-floor", choices=("with", "without", "both"), default="both")
+    parser.add_argument("--cohort", type=Path)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -143,7 +154,13 @@ def main() -> None:
     rows = rows_of(options)
     if not rows:
         parser.error("nothing to evaluate")
-    figures, text = evaluate(vectors_of(rows, options, trials["segments"]), trials)
+    vectors, strangers = vectors_of(rows, options, trials["segments"]), {}
+    if options.cohort:
+        first = next(iter(vectors))
+        name = f"{first}, less strangers"
+        strangers[name] = strangers_of(vectors[first], options.cohort)
+        vectors = {first: vectors[first], name: vectors[first], **vectors}
+    figures, text = evaluate(vectors, trials, strangers)
     print(text)
     if options.json:
         whole = {"trials_sha256": digest(options.trials), "seed": trials["seed"], "sets": figures}

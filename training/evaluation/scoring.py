@@ -20,9 +20,17 @@ def weighted_eer(scores: np.ndarray, is_same: np.ndarray, weights: np.ndarray) -
     return float(100 * (misses[k - 1] + share * (misses[k] - misses[k - 1])))
 
 
-def eer(vectors: np.ndarray, voices: list[str], pairs: dict, seed: int) -> tuple[float, np.ndarray]:
+def against_strangers(vectors: np.ndarray, cohort: np.ndarray, top: int) -> np.ndarray:
+    """[n] mean of each unit vector's highest cosines to the unit vectors of a cohort."""
+    return np.sort(vectors @ cohort.T, axis=1)[:, -top:].mean(1)
+
+
+def eer(
+    vectors: np.ndarray, voices: list[str], pairs: dict, seed: int, strangers: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
     """EER in % of unit vectors [n, D], and of every resample of the voices, which weighs a pair by the product of its voices.
 
+    strangers [n], of `against_strangers`: the mean of a pair's two is taken off its cosine.
     pairs: {same, different}, lists of index pairs. The same voices, pairs and seed give the same resamples, whatever the vectors.
     """
     index = np.array(pairs["same"] + pairs["different"])
@@ -30,6 +38,8 @@ def eer(vectors: np.ndarray, voices: list[str], pairs: dict, seed: int) -> tuple
     scores = np.einsum("nd,nd->n", vectors[index[:, 0]], vectors[index[:, 1]])
     names, number = np.unique(np.array(voices)[index], return_inverse=True)
     number = number.reshape(index.shape)
+    if strangers is not None:
+        scores = scores - strangers[index].mean(1)
     order = np.argsort(scores, kind="stable")
     scores, is_same, number = scores[order], is_same[order], number[order]
     rng = np.random.default_rng(seed)

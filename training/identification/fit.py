@@ -11,6 +11,8 @@ same arithmetic as `src/voiceprint/score.ts`.
 from __future__ import annotations
 
 import argparse
+import base64
+import itertools
 import json
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from scipy.optimize import minimize
 
 SECONDS_PER_OBSERVATION = (1.0, 2.0, 4.0, 8.0, 16.0)
 MAX_OBSERVATIONS = (1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
+COHORT_TOPS = (0, 3, 10, 30)
 BINS = 10
 
 
@@ -27,6 +30,8 @@ class Plda:
         raw = json.loads(path.read_text())
         self.mean, self.offset, self.phi = (np.array(raw[key]) for key in ("mean", "offset", "phi"))
         self.transform = np.array(raw["transform"])
+        values = np.frombuffer(base64.b64decode(raw["cohort"]["values"]), np.int8) if "cohort" in raw else np.zeros(0)
+        self.cohort = values.reshape(-1, len(self.phi)) * (raw["cohort"]["scale"] if "cohort" in raw else 1.0)
 
     def project(self, embedding: np.ndarray) -> np.ndarray:
         """Unit embedding [D] -> [outputs]."""
@@ -34,12 +39,16 @@ class Plda:
         vector = vector * np.sqrt(len(vector) / (vector**2).sum()) - self.offset
         return self.transform @ vector
 
-    def ratio(self, x: np.ndarray, y: np.ndarray, n: float, m: float) -> float:
-        """Log-likelihood ratio a dimension of two means of n and m observations."""
+    def ratio(self, x: np.ndarray, y: np.ndarray, n: float, m: float) -> np.ndarray:
+        """Log-likelihood ratios a dimension of means of n observations, [..., outputs], and of m."""
         a, b = self.phi + 1 / n, self.phi + 1 / m
         determinant = a * b - self.phi**2
         joint = (b * x**2 - 2 * self.phi * x * y + a * y**2) / determinant
-        return float(0.5 * (x**2 / a + y**2 / b - joint + np.log(a * b / determinant)).mean())
+        return 0.5 * (x**2 / a + y**2 / b - joint + np.log(a * b / determinant)).mean(-1)
+
+    def against_cohort(self, x: np.ndarray, n: float, top: int) -> float:
+        """Mean of the highest ratios of a mean of n observations to the pieces of the cohort, one observation each."""
+        return float(np.sort(self.ratio(x, self.cohort, n, 1))[-top:].mean()) if top else 0.0
 
 
 class Pairs:
@@ -59,11 +68,23 @@ class Pairs:
         self.same = np.array([row[4] for row in rows], float)
         self.weight = np.array([row[5] for row in rows])
 
-    def scores(self, per_observation: float, most: float) -> np.ndarray:
+    def scores(self, per_observation: float, most: float, top: int) -> np.ndarray:
+        strangers: dict[int, float] = {}
+
         def count(seconds: float) -> float:
             return min(most, 1 + seconds / per_observation)
 
-        return np.array([self.plda.ratio(x, y, count(s), count(t)) for x, s, y, t, _, _ in self.rows])
+        def against_strangers(voice: np.ndarray, seconds: float) -> float:
+            if id(voice) not in strangers:
+                strangers[id(voice)] = self.plda.against_cohort(voice, count(seconds), top)
+            return strangers[id(voice)]
+
+        return np.array(
+            [
+                self.plda.ratio(x, y, count(s), count(t)) - (against_strangers(x, s) + against_strangers(y, t)) / 2
+                for x, s, y, t, _, _ in self.rows
+            ]
+        )
 
 
 def log_odds(scores: np.ndarray, slope: float, offset: float) -> np.ndarray:
@@ -129,21 +150,22 @@ def main() -> None:
     plda = Plda(options.plda)
     train, check = (Pairs(options.enrolled / half / "voices.json", plda) for half in ("fit", "check"))
     best = None
-    for per_observation in SECONDS_PER_OBSERVATION:
-        for most in MAX_OBSERVATIONS:
-            scores = train.scores(per_observation, most)
-            slope, offset, loss = fit(scores, train)
-            print(f"{per_observation:5.1f} s an observation, at most {most:3.1f}: {loss:.4f} nats, EER {equal_error_rate(scores, train.same):.2f} %")
-            if best is None or loss < best[0] - 1e-4:
-                best = (loss, per_observation, most, slope, offset)
+    tops = COHORT_TOPS if len(plda.cohort) else (0,)
+    for top, per_observation, most in itertools.product(tops, SECONDS_PER_OBSERVATION, MAX_OBSERVATIONS):
+        scores = train.scores(per_observation, most, top)
+        slope, offset, loss = fit(scores, train)
+        shown = f"cohort {top:2d}, {per_observation:4.1f} s an observation, at most {most:3.1f}"
+        print(f"{shown}: {loss:.4f} nats, EER {equal_error_rate(scores, train.same):.2f} %")
+        if best is None or loss < best[0] - 1e-4:
+            best = (loss, top, per_observation, most, slope, offset)
     assert best is not None
-    _, per_observation, most, slope, offset = best
-    scores = check.scores(per_observation, most)
+    _, top, per_observation, most, slope, offset = best
+    scores = check.scores(per_observation, most, top)
     values = log_odds(scores, slope, offset)
     print(f"check: {cross_entropy(values, check):.4f} nats, EER {equal_error_rate(scores, check.same):.2f} %, {len(check.rows)} pairs")
     for count, confidence, share in bins_of(values, check):
         print(f"  {count:5d} pairs, confidence {confidence:5.1f}, same person {share:5.1f} %")
-    parameters = dict(slope=slope, offset=offset, secondsPerObservation=per_observation, maxObservations=most)
+    parameters = dict(slope=slope, offset=offset, secondsPerObservation=per_observation, maxObservations=most, cohortTop=top)
     print(json.dumps({"score": "plda", **{key: round(value, 4) for key, value in parameters.items()}}))
     if options.svg:
         draw(bins_of(values, check), options.svg)

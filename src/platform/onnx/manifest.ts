@@ -210,6 +210,7 @@ function identification(value: unknown, at: string): IdentificationParameters {
     offset: number('offset'),
     secondsPerObservation: number('secondsPerObservation'),
     maxObservations: number('maxObservations'),
+    ...(entry.cohortTop !== undefined && { cohortTop: count(entry.cohortTop, `${at}.cohortTop`) }),
   };
 }
 
