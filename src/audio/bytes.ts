@@ -33,6 +33,7 @@ export function ascii(bytes: Uint8Array, from: number, to: number): string {
 /** The bytes of a text in ASCII. */
 export const fromAscii = (text: string): Uint8Array => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 
+/** Two lower-case digits a byte. */
 export function toHex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += byte.toString(16).padStart(2, '0');

@@ -204,3 +204,12 @@ describe('webhook addresses', () => {
     expect(checkWebhookUrl('data:,x', local)).toMatchObject({ ok: false });
   });
 });
+
+it('tells which kinds of address there are', () => {
+  const messageOf = (checked: ReturnType<typeof checkHttpUrl>) => (checked.ok ? '' : checked.error.message);
+  expect(messageOf(checkSourceUrl('ftp://example.com/a.wav', strict))).toMatch(
+    /must be https, http, media:\/\/ or data:\./,
+  );
+  expect(messageOf(checkHttpUrl('ftp://example.com/a.wav', strict))).toMatch(/must be http or https\./);
+  expect(messageOf(checkWebhookUrl('ftp://example.com/hook', strict))).toMatch(/must be https\./);
+});

@@ -41,6 +41,8 @@ const CLOSED_SUFFIXES = [
   'lacolhost.com',
 ];
 
+const SOURCE = 'The address of the recording';
+
 const invalid = (message: string): Checked => ({ ok: false, error: { reason: 'invalid', message } });
 const closed = (message: string): Checked => ({ ok: false, error: { reason: 'private_address', message } });
 
@@ -49,26 +51,27 @@ const closed = (message: string): Checked => ({ ok: false, error: { reason: 'pri
  * that URLs have; names are judged where they are known to be internal. What a name resolves to is not known here.
  */
 export function checkSourceUrl(url: string, policy: UrlPolicy): Checked {
-  return /^data:/i.test(url) ? checkDataUrl(url) : checkHttpUrl(url, policy);
+  return /^data:/i.test(url) ? checkDataUrl(url) : checkAddress(url, policy, SOURCE, 'https, http, media:// or data:');
 }
 
 /** As `checkSourceUrl`, http and https only: also for each redirect. */
 export function checkHttpUrl(url: string, policy: UrlPolicy): Checked {
-  return checkAddress(url, policy, 'The address of the recording');
+  return checkAddress(url, policy, SOURCE, 'http or https');
 }
 
 /** A callback address: https, or http to loopback where the policy opens it. */
 export function checkWebhookUrl(url: string, policy: UrlPolicy): Checked {
   const subject = 'The webhook address';
-  const checked = checkAddress(url, policy, subject);
+  const checked = checkAddress(url, policy, subject, 'https');
   if (!checked.ok || checked.value.protocol === 'https:') return checked;
   return policy.allowLoopback && isLoopback(hostOf(checked.value)) ? checked : invalid(`${subject} must be https.`);
 }
 
-function checkAddress(url: string, policy: UrlPolicy, subject: string): Checked {
+/** @param schemes what the caller may use, in words */
+function checkAddress(url: string, policy: UrlPolicy, subject: string, schemes: string): Checked {
   if (!URL.canParse(url)) return invalid(`${subject} is not a valid URL.`);
   const parsed = new URL(url);
-  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') return invalid(`${subject} must be http or https.`);
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') return invalid(`${subject} must be ${schemes}.`);
   if (parsed.username !== '' || parsed.password !== '') {
     return invalid(`${subject} must not contain a user name or password.`);
   }

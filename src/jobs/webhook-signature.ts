@@ -1,3 +1,5 @@
+import { toHex } from '../audio/bytes.ts';
+
 /** How long the secret from before a rotation still signs beside the new one. */
 export const WEBHOOK_SECRET_GRACE_MS = 24 * 3600 * 1000;
 
@@ -39,5 +41,5 @@ export async function signWebhook(secret: string, content: Uint8Array<ArrayBuffe
     'sign',
   ]);
   const mac = new Uint8Array(await crypto.subtle.sign('HMAC', key, content));
-  return Array.from(mac, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return toHex(mac);
 }

@@ -1,3 +1,4 @@
+import { toHex } from '../audio/bytes.ts';
 import type { MediaRows } from './d1/media-rows.ts';
 import { presign, type S3Credentials } from './s3-presign.ts';
 
@@ -55,6 +56,6 @@ export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentia
 /** Names can be long and telling; their hash is neither. */
 async function folderOf(accountId: string, name: string): Promise<string> {
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(name)));
-  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const hex = toHex(digest);
   return `media/${accountId}/${hex}/`;
 }

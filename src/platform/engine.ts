@@ -1,3 +1,4 @@
+import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda } from '../diarization/index.ts';
 import type { Engine } from '../jobs/ports.ts';
 import { Loaded } from './loaded.ts';
@@ -75,7 +76,7 @@ async function readModel(bucket: R2Bucket, file: ModelFile): Promise<Uint8Array>
   if (!object) throw new Error(`model ${file.path} has not been uploaded: run "npm run deploy" or "npm start"`);
   const bytes = new Uint8Array(await object.arrayBuffer());
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  const hex = toHex(digest);
   if (hex !== file.sha256) throw new Error(`model ${file.path} in R2 is damaged: its SHA-256 is ${hex}`);
   return bytes;
 }

@@ -1,3 +1,5 @@
+import { toHex } from '../audio/bytes.ts';
+
 /**
  * Secret that signs an account's webhooks: HMAC-SHA256 of account and version with the service's signing key. Derived whenever
  * it is needed and stored nowhere, so a copy of the database reveals none; a higher version is a new secret.
@@ -10,5 +12,5 @@ export async function deriveWebhookSecret(signingKey: string, accountId: string,
   const key = await crypto.subtle.importKey('raw', raw, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   const message = new TextEncoder().encode(`rollcall webhook secret\n${version}\n${accountId}`);
   const mac = new Uint8Array(await crypto.subtle.sign('HMAC', key, message));
-  return `whsec_${Array.from(mac, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  return `whsec_${toHex(mac)}`;
 }
