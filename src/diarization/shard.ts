@@ -5,6 +5,7 @@ import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { buildPowerset, decodeHard } from './powerset.ts';
+import { Rows } from './rows.ts';
 import { SampleBuffer } from './sample-buffer.ts';
 import { Segmenter } from './segmenter.ts';
 import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
@@ -181,27 +182,29 @@ function quantise(logProbabilities: Float32Array, target: Uint8Array, offset: nu
 }
 
 class SpeakerRows {
-  readonly #embeddings: Float32Array[] = [];
+  readonly #embeddings: Rows;
   readonly #windows: number[] = [];
   readonly #locals: number[] = [];
   readonly #clean: number[] = [];
   readonly #active: number[] = [];
 
-  constructor(private readonly dimension: number) {}
+  constructor(private readonly dimension: number) {
+    this.#embeddings = new Rows(dimension);
+  }
 
   add(window: number, local: number, cleanSeconds: number, activeSeconds: number, embedding: Float32Array): void {
     this.#windows.push(window);
     this.#locals.push(local);
     this.#clean.push(cleanSeconds);
     this.#active.push(activeSeconds);
-    this.#embeddings.push(embedding);
+    this.#embeddings.take(embedding);
   }
 
   finish(): LocalSpeakers {
     return {
       count: this.#windows.length,
       dimension: this.dimension,
-      embeddings: stacked(this.#embeddings, this.dimension),
+      embeddings: this.#embeddings.finish(),
       windows: Int32Array.from(this.#windows),
       locals: Uint8Array.from(this.#locals),
       cleanSeconds: Float32Array.from(this.#clean),
@@ -212,13 +215,15 @@ class SpeakerRows {
 
 class SubsegmentRows {
   readonly #indices: number[] = [];
-  readonly #embeddings: Float32Array[] = [];
+  readonly #embeddings: Rows;
 
-  constructor(private readonly dimension: number) {}
+  constructor(private readonly dimension: number) {
+    this.#embeddings = new Rows(dimension);
+  }
 
   add(index: number, embedding: Float32Array): void {
     this.#indices.push(index);
-    this.#embeddings.push(embedding);
+    this.#embeddings.take(embedding);
   }
 
   finish(): Subsegments {
@@ -226,17 +231,7 @@ class SubsegmentRows {
       count: this.#indices.length,
       dimension: this.dimension,
       indices: Int32Array.from(this.#indices),
-      embeddings: stacked(this.#embeddings, this.dimension),
+      embeddings: this.#embeddings.finish(),
     };
   }
-}
-
-/** Vectors as rows of one array; their own memory is given back. */
-function stacked(vectors: readonly Float32Array[], dimension: number): Float32Array {
-  const rows = new Float32Array(vectors.length * dimension);
-  vectors.forEach((vector, row) => {
-    rows.set(vector, row * dimension);
-  });
-  release(...vectors);
-  return rows;
 }
