@@ -3,7 +3,7 @@
     python -m identification.fit --enrolled OUT --plda PLDA.json [--svg FILE]
 
 OUT is the folder of `generate.py` after `ROLLCALL_FIT=1 ROLLCALL_ENROLLED=OUT npm run bench -- identification`, which writes voices.json into
-both halves. Prints the parameters for the manifest (`embedding.identification`): of a grid over the observations that speech counts as, the
+both halves. Prints the parameters for the manifest (`embedding.identification`): of a grid over the observations that speech counts as and how many of the PLDA's cohort count, the
 slope and offset of a logistic regression (Platt, 1999) with the least cross-entropy on `fit`, every conversation weighing the same. The
 same arithmetic as `src/voiceprint/score.ts`.
 """
