@@ -5,7 +5,6 @@ import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { buildPowerset, decodeHard } from './powerset.ts';
-import { Rows } from './rows.ts';
 import { SampleBuffer } from './sample-buffer.ts';
 import { Segmenter } from './segmenter.ts';
 import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
@@ -182,29 +181,27 @@ function quantise(logProbabilities: Float32Array, target: Uint8Array, offset: nu
 }
 
 class SpeakerRows {
-  readonly #embeddings: Rows;
+  readonly #embeddings: Float32Array[] = [];
   readonly #windows: number[] = [];
   readonly #locals: number[] = [];
   readonly #clean: number[] = [];
   readonly #active: number[] = [];
 
-  constructor(private readonly dimension: number) {
-    this.#embeddings = new Rows(dimension);
-  }
+  constructor(private readonly dimension: number) {}
 
   add(window: number, local: number, cleanSeconds: number, activeSeconds: number, embedding: Float32Array): void {
     this.#windows.push(window);
     this.#locals.push(local);
     this.#clean.push(cleanSeconds);
     this.#active.push(activeSeconds);
-    this.#embeddings.take(embedding);
+    this.#embeddings.push(embedding);
   }
 
   finish(): LocalSpeakers {
     return {
       count: this.#windows.length,
       dimension: this.dimension,
-      embeddings: this.#embeddings.finish(),
+      embeddings: stacked(this.#embeddings, this.dimension),
       windows: Int32Array.from(this.#windows),
       locals: Uint8Array.from(this.#locals),
       cleanSeconds: Float32Array.from(this.#clean),
@@ -215,15 +212,13 @@ class SpeakerRows {
 
 class SubsegmentRows {
   readonly #indices: number[] = [];
-  readonly #embeddings: Rows;
+  readonly #embeddings: Float32Array[] = [];
 
-  constructor(private readonly dimension: number) {
-    this.#embeddings = new Rows(dimension);
-  }
+  constructor(private readonly dimension: number) {}
 
   add(index: number, embedding: Float32Array): void {
     this.#indices.push(index);
-    this.#embeddings.take(embedding);
+    this.#embeddings.push(embedding);
   }
 
   finish(): Subsegments {
@@ -231,7 +226,17 @@ class SubsegmentRows {
       count: this.#indices.length,
       dimension: this.dimension,
       indices: Int32Array.from(this.#indices),
-      embeddings: this.#embeddings.finish(),
+      embeddings: stacked(this.#embeddings, this.dimension),
     };
   }
+}
+
+/** Vectors as rows of one array; their own memory is given back. */
+function stacked(vectors: readonly Float32Array[], dimension: number): Float32Array {
+  const rows = new Float32Array(vectors.length * dimension);
+  vectors.forEach((vector, row) => {
+    rows.set(vector, row * dimension);
+  });
+  release(...vectors);
+  return rows;
 }
