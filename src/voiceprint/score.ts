@@ -12,7 +12,7 @@ export interface IdentificationParameters {
   readonly secondsPerObservation: number;
   /** …and how many observations a voice is, at most: speech of one recording shares its channel. */
   readonly maxObservations: number;
-  /** Of what a voice scores against the PLDA's cohort, so many of the highest are averaged and taken off its scores; 0 or absent for none. */
+  /** Of what a voice scores against the PLDA's cohort, so many of the highest are averaged and taken off its scores; absent for none. */
   readonly cohortTop?: number;
 }
 

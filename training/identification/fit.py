@@ -165,7 +165,7 @@ def main() -> None:
     print(f"check: {cross_entropy(values, check):.4f} nats, EER {equal_error_rate(scores, check.same):.2f} %, {len(check.rows)} pairs")
     for count, confidence, share in bins_of(values, check):
         print(f"  {count:5d} pairs, confidence {confidence:5.1f}, same person {share:5.1f} %")
-    parameters = dict(slope=slope, offset=offset, secondsPerObservation=per_observation, maxObservations=most, cohortTop=top)
+    parameters = dict(slope=slope, offset=offset, secondsPerObservation=per_observation, maxObservations=most, **({"cohortTop": top} if top else {}))
     print(json.dumps({"score": "plda", **{key: round(value, 4) for key, value in parameters.items()}}))
     if options.svg:
         draw(bins_of(values, check), options.svg)
