@@ -10,6 +10,7 @@ export default defineConfig({
       'bench/**/*.test.ts',
       'test/{unit,golden,contract,workers}/**/*.test.ts',
     ],
+    globalSetup: 'test/temporary-files.ts',
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,

@@ -63,3 +63,11 @@ it('names that every object has are no fields and no models', () => {
   expect(fieldsOf({ transcriptionConfig: { model: 'toString' } })).toEqual(['transcriptionConfig.model']);
   expect(fieldsOf({ transcriptionConfig: { language: 'constructor' } })).toEqual(['transcriptionConfig.language']);
 });
+
+it('tells faults of the labels as a whole beside those of single ones, and loses no label in silence', () => {
+  const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, i === 0 ? 1 : 'v']));
+  expect(fieldsOf({ metadata: many }).sort()).toEqual(['metadata', 'metadata.k0']);
+  expect(fieldsOf({ metadata: JSON.parse('{"__proto__":"x","a":"b"}') })).toEqual(['metadata']);
+  expect(fieldsOf({ metadata: { '': 'x' } })).toEqual(['metadata']);
+  expect(fieldsOf({ metadata: { constructor: 'x' } })).toEqual([]);
+});

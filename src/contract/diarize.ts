@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
-import { asObject, optionalFlag, optionalText } from './fields.ts';
+import { asObject, metadataErrors, optionalFlag, optionalText } from './fields.ts';
 import {
   type DiarizationFields,
   diarizationFields,
@@ -66,7 +66,8 @@ export interface DiarizeRequest extends JobFields, DiarizationFields {
  * @param options.transcription whether a transcription engine is configured
  */
 export function parseDiarizeBody(body: unknown, options: { readonly transcription: boolean }): Parsed<DiarizeRequest> {
-  const parsed = parseBody(body, diarizeBodySchema, (fields) => [
+  const parsed = parseBody(body, diarizeBodySchema, (fields, raw) => [
+    ...metadataErrors(raw.metadata),
     ...speakerCountErrors(fields),
     ...transcriptionErrors(fields, options),
   ]);

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import type { FieldError } from './errors.ts';
 
 /** `is required` for an absent value, `must be …` for one of the wrong type. */
 export function expected(what: string): { error: (issue: { input: unknown }) => string } {
@@ -53,20 +54,25 @@ export const optionalMetadata = () =>
         .max(METADATA_MAX_VALUE_CHARS, `must be at most ${METADATA_MAX_VALUE_CHARS} characters`),
       expected('an object of strings'),
     )
-    .superRefine((entries, context) => {
-      const keys = Object.keys(entries);
-      if (keys.length > METADATA_MAX_ENTRIES) {
-        context.addIssue({ code: 'custom', message: `must have at most ${METADATA_MAX_ENTRIES} entries` });
-      } else if (keys.some((key) => key.length === 0 || [...key].length > METADATA_MAX_KEY_CHARS)) {
-        context.addIssue({ code: 'custom', message: `keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long` });
-      }
-    })
     .nullish()
     .openapi({
       example: { call: '4711' },
       maxProperties: METADATA_MAX_ENTRIES,
       description: `Strings of your own, returned with the job; keys of 1 to ${METADATA_MAX_KEY_CHARS} characters.`,
     });
+
+/**
+ * Faults of the labels as a whole, told beside those of single ones. Of the object as it came: validation leaves `__proto__` out, and no label may
+ * be lost in silence.
+ */
+export function metadataErrors(metadata: unknown): FieldError[] {
+  const keys = Object.keys(asObject(metadata) ?? {});
+  const fault = (message: string): FieldError[] => [{ field: 'metadata', message }];
+  if (keys.length > METADATA_MAX_ENTRIES) return fault(`must have at most ${METADATA_MAX_ENTRIES} entries`);
+  if (keys.some((key) => key.length === 0 || [...key].length > METADATA_MAX_KEY_CHARS))
+    return fault(`keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long`);
+  return keys.includes('__proto__') ? fault('must not have the key __proto__') : [];
+}
 
 /** The body as an object, or undefined where it is anything else (an array, a string, null). */
 export function asObject(body: unknown): Record<string, unknown> | undefined {

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
-import { asObject, expected, optionalFlag, requiredText } from './fields.ts';
+import { asObject, expected, metadataErrors, optionalFlag, requiredText } from './fields.ts';
 import {
   type DiarizationFields,
   diarizationFields,
@@ -91,6 +91,7 @@ export function parseIdentifyBody(
   voiceprintFault: (voiceprint: string) => string | undefined,
 ): Parsed<IdentifyRequest> {
   const parsed = parseBody(body, identifyBodySchema, (fields, raw) => [
+    ...metadataErrors(raw.metadata),
     ...speakerCountErrors(fields),
     ...voiceprintErrors(raw.voiceprints, voiceprintFault),
   ]);

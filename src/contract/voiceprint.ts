@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { Parsed } from './errors.ts';
+import { metadataErrors } from './fields.ts';
 import { type JobFields, jobFields, jobFieldsOf } from './job-fields.ts';
 import { parseBody } from './parse-body.ts';
 
@@ -13,6 +14,6 @@ export type VoiceprintRequest = JobFields;
 
 /** Reads the body of POST /v1/voiceprint. */
 export function parseVoiceprintBody(body: unknown): Parsed<VoiceprintRequest> {
-  const parsed = parseBody(body, voiceprintBodySchema);
+  const parsed = parseBody(body, voiceprintBodySchema, (_fields, raw) => metadataErrors(raw.metadata));
   return parsed.ok ? { ok: true, value: jobFieldsOf(parsed.value) } : parsed;
 }

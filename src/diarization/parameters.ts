@@ -74,6 +74,8 @@ const PRECISION_2: DiarizationSettings = {
       minSpeakerSeconds: 1,
       mergeSimilarity: 0.55,
       mergeItemSimilarity: 0.3,
+      sameItemSimilarity: 0.12,
+      sameItemSimilarityGrowth: 0.088,
     },
   },
   quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4 },

@@ -2,7 +2,7 @@ import { oneWord } from './text.ts';
 
 /** What RTTM calls a recording: the name in its path or address, without the ending and without white space. */
 export function fileIdOf(fileOrUrl: string): string {
-  const name = fileOrUrl.startsWith('data:') ? '' : lastSegment(fileOrUrl);
+  const name = /^data:/i.test(fileOrUrl) ? '' : lastSegment(fileOrUrl);
   const stem = name.replace(/(?!^)\.[^.]*$/, '');
   return oneWord(stem) || 'audio';
 }

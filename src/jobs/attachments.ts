@@ -26,7 +26,8 @@ export function detach(
 ): { readonly stored: StoredSpec; readonly attachments: Attachment[] } {
   const attachments: Attachment[] = [];
   let { url } = spec.request;
-  if (url.startsWith(INLINE_URL)) {
+  // Schemes are of either case.
+  if (/^data:/i.test(url)) {
     attachments.push({ key: inlineUrlKey(jobId), text: url });
     url = INLINE_URL;
   }

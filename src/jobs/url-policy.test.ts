@@ -188,6 +188,12 @@ describe('data: URLs', () => {
     const base64 = (bytes: number) => `data:audio/wav;base64,${'A'.repeat((bytes / 3) * 4)}`;
     expect(checkSourceUrl(base64(8_388_606), strict)).toMatchObject({ ok: true });
     expect(checkSourceUrl(base64(8_388_633), strict)).toMatchObject({ ok: false });
+    // Line breaks and escapes are no data: 8,300,000 bytes were refused in lines of 76 characters.
+    const inLines = base64(8_300_001).replace(/A{76}/g, (line) => `${line}\r\n`);
+    expect(checkSourceUrl(inLines, strict)).toMatchObject({ ok: true });
+    expect(checkSourceUrl(inLines.replaceAll('\r\n', '%0D%0A').replaceAll('AAAA', 'A%2BAA'), strict)).toMatchObject({
+      ok: true,
+    });
   });
 });
 

@@ -97,6 +97,8 @@ export const LIVE = {
   reclusterEverySeconds: 10,
   /** Speakers found whose centroids are more alike than this are one. More than for recordings, where short pieces take part: those of looks are more alike. */
   mergeSimilarity: 0.65,
+  /** That alone tells: no likeness of the looks' voices on average joins speakers whose centroids lie apart. */
+  sameItemSimilarity: 2,
 
   /** Speech around a moment by which the look's speakers are revised, how much it has to say (0 nothing, 1 everything), and how sharply. */
   revisionSeconds: 1.5,

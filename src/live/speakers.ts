@@ -46,8 +46,8 @@ export class Speakers {
   ) {
     this.#shift = new Float32Array(engine.embedding.info.dimension);
     const { clustering } = withTuning(settingsOf('precision-2'), engine.embedding.info.tuned);
-    const { mergeSimilarity } = LIVE;
-    this.#parameters = { ...clustering, bayesian: { ...clustering.bayesian, mergeSimilarity } };
+    const { mergeSimilarity, sameItemSimilarity } = LIVE;
+    this.#parameters = { ...clustering, bayesian: { ...clustering.bayesian, mergeSimilarity, sameItemSimilarity } };
   }
 
   get labels(): number {

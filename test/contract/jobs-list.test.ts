@@ -82,6 +82,10 @@ describe('GET /v2/jobs', () => {
     expect([foreign.status, faultyFields(foreign)]).toEqual([400, ['cursor']]);
     const otherFilter = await list(`?status=failed&cursor=${nextCursor}`, mine.token);
     expect([otherFilter.status, faultyFields(otherFilter)]).toEqual([400, ['cursor']]);
+    for (const addition of ['.x', '=']) {
+      const longer = await list(`?cursor=${encodeURIComponent(nextCursor + addition)}`, mine.token);
+      expect([longer.status, faultyFields(longer)]).toEqual([400, ['cursor']]);
+    }
     for (const cursor of ['x', 'a.b', '.', '%00', `${nextCursor}x`, `x${nextCursor}`, 'é.é', 'x'.repeat(5000)]) {
       const damaged = await list(`?cursor=${encodeURIComponent(cursor)}`, mine.token);
       expect([cursor, damaged.status, faultyFields(damaged)]).toEqual([cursor, 400, ['cursor']]);

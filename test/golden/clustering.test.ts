@@ -27,8 +27,8 @@ interface Run {
   readonly subsegments?: boolean;
   /** Fb of VBx, which does not grow then. */
   readonly regularisation?: number;
-  /** `mergeSimilarity` and `mergeItemSimilarity`. */
-  readonly merging?: readonly [number, number];
+  /** `mergeSimilarity`, `mergeItemSimilarity` and `sameItemSimilarity`. */
+  readonly merging?: readonly [number, number, number];
   readonly min: number;
   readonly max: number | null;
   readonly count: number;
@@ -84,6 +84,7 @@ describe('clustering against training/calibration/clustering.py (write_golden.py
             initialThreshold: 0.45,
             mergeSimilarity: run.merging?.[0] ?? clustering.bayesian.mergeSimilarity,
             mergeItemSimilarity: run.merging?.[1] ?? clustering.bayesian.mergeItemSimilarity,
+            sameItemSimilarity: run.merging?.[2] ?? clustering.bayesian.sameItemSimilarity,
           },
         },
         { min: run.min, max: run.max ?? Number.POSITIVE_INFINITY },

@@ -54,6 +54,8 @@ class Bayesian:
     min_speaker_seconds: float = 1.0
     merge_similarity: float = 0.55
     merge_item_similarity: float = 0.3
+    same_item_similarity: float = 0.12
+    same_item_similarity_growth: float = 0.088
 
 
 @dataclass(frozen=True)
@@ -203,10 +205,12 @@ def join_alike(speakers, parameters, fewest):
     while len(speakers) > max(1, fewest):
         totals, weights = np.stack([total for total, _ in speakers]), np.array([weight for _, weight in speakers])
         products, centroids = totals @ totals.T, unit(totals)
-        alike = products / np.outer(weights, weights) >= parameters.merge_item_similarity
-        cosines = np.where(np.tril(alike, -1), centroids @ centroids.T, -np.inf)
+        of_items, cosines = products / np.outer(weights, weights), centroids @ centroids.T
+        same = of_items >= parameters.same_item_similarity + parameters.same_item_similarity_growth * np.log(len(speakers))
+        alike = same | (cosines >= parameters.merge_similarity) & (of_items >= parameters.merge_item_similarity)
+        cosines = np.where(np.tril(alike, -1), cosines, -np.inf)
         second, first = divmod(int(cosines.argmax()), len(speakers))
-        if cosines[second, first] < parameters.merge_similarity:
+        if cosines[second, first] == -np.inf:
             break
         joined = tuple(a + b for a, b in zip(speakers[first], speakers[second]))
         speakers = [speaker for number, speaker in enumerate(speakers) if number not in (first, second)] + [joined]

@@ -76,11 +76,14 @@ def main():
                 items, BAYESIAN, minimum, np.inf if maximum is None else maximum, plda, pieces if with_pieces else None
             )
             runs.append({"recording": name, "bayesian": True, "subsegments": with_pieces, "min": minimum, "max": maximum, "count": count, "labels": labels.tolist()})
-        for similarity, item_similarity, minimum in ((2.0, 0.0, 1), (0.65, 0.3, 1), (0.3, 0.3, 1), (0.3, 0.0, 1), (0.3, 0.0, 4)):
-            changes = {"speaker_regularisation": FOUND_TWICE, "max_regularisation": FOUND_TWICE, "merge_similarity": similarity, "merge_item_similarity": item_similarity}
+        for *merging, minimum in (
+            (2.0, 0.0, 2.0, 1), (0.65, 0.3, 2.0, 1), (0.3, 0.3, 2.0, 1), (0.3, 0.0, 2.0, 1), (0.3, 0.0, 2.0, 4), (2.0, 0.0, 0.12, 1), (0.65, 0.3, 0.18, 1),
+        ):  # fmt: skip
+            names = ("merge_similarity", "merge_item_similarity", "same_item_similarity")
+            changes = {"speaker_regularisation": FOUND_TWICE, "max_regularisation": FOUND_TWICE, **dict(zip(names, merging))}
             joining = replace(BAYESIAN, bayesian=replace(BAYESIAN.bayesian, **changes))
             labels, count = cluster(items, joining, minimum, np.inf, plda, pieces)
-            run = {"recording": name, "bayesian": True, "subsegments": True, "regularisation": FOUND_TWICE, "merging": [similarity, item_similarity]}
+            run = {"recording": name, "bayesian": True, "subsegments": True, "regularisation": FOUND_TWICE, "merging": merging}
             runs.append({**run, "min": minimum, "max": None, "count": count, "labels": labels.tolist()})
     document = {"embedding": "drawn", **{key: np.asarray(value).tolist() for key, value in vars(plda).items()}}
     (DATA / "clustering.json").write_text(json.dumps({"recordings": recordings, "runs": runs, "plda": document}))

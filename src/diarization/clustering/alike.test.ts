@@ -8,7 +8,12 @@ function speaker(degrees: number, weight: number, coherence = 1) {
   return { sum: Float64Array.of(length * Math.cos(angle), length * Math.sin(angle)), weight };
 }
 
-const SIXTY_DEGREES = { mergeSimilarity: 0.5, mergeItemSimilarity: 0.3 };
+const SIXTY_DEGREES = {
+  mergeSimilarity: 0.5,
+  mergeItemSimilarity: 0.3,
+  sameItemSimilarity: 2,
+  sameItemSimilarityGrowth: 0,
+};
 
 it('joins who is alike, the most alike first, and looks again at what comes of it', () => {
   const found = joinAlike([speaker(65, 9), speaker(0, 5), speaker(20, 5)], SIXTY_DEGREES, 1);
@@ -33,4 +38,18 @@ it('changes nothing of who is not alike', () => {
 it('does not take a mixture of people for one of them', () => {
   expect(joinAlike([speaker(0, 2, 0.7), speaker(20, 1, 0.7)], SIXTY_DEGREES, 1)).toHaveLength(1);
   expect(joinAlike([speaker(0, 2, 0.5), speaker(20, 1, 0.5)], SIXTY_DEGREES, 1)).toHaveLength(2);
+});
+
+it('takes the only two for one person at a likeness that would not do among many: monologues were found to be dialogues', () => {
+  const byItems = {
+    mergeSimilarity: 2,
+    mergeItemSimilarity: 2,
+    sameItemSimilarity: 0.12,
+    sameItemSimilarityGrowth: 0.088,
+  };
+  // 0.2 of a pair of embeddings: with two speakers 0.18 is enough, with five 0.26 is asked for.
+  const two = [speaker(0, 2, 0.5), speaker(37, 1, 0.5)];
+  expect(joinAlike(two, byItems, 1)).toHaveLength(1);
+  const others = [speaker(120, 1, 0.5), speaker(180, 1, 0.5), speaker(260, 1, 0.5)];
+  expect(joinAlike([...two, ...others], byItems, 1)).toHaveLength(5);
 });

@@ -4,12 +4,19 @@ export interface SpeakerSum {
   readonly weight: number;
 }
 
-/** How alike two speakers have to be to be one. Both are cosines. */
+/** How alike two speakers have to be to be one. All are cosines. */
 export interface AlikeParameters {
   /** Of the centroids, at least: people differ more on average, however long they are heard… */
   readonly mergeSimilarity: number;
   /** …and of their embeddings, each with each, on average: the centroid of what is a mixture of people lies near all of them. */
   readonly mergeItemSimilarity: number;
+  /**
+   * Or of their embeddings alone, each with each, on average, if one speaker were left: from there on two who were found are more likely the
+   * same person twice than two people…
+   */
+  readonly sameItemSimilarity: number;
+  /** …and so much more for every factor of e in the number of speakers: n of them make some n² pairs, and hardly one is the same person. */
+  readonly sameItemSimilarityGrowth: number;
 }
 
 /**
@@ -37,15 +44,17 @@ export function joinAlike(speakers: readonly SpeakerSum[], parameters: AlikePara
 /** The two whose centroids are the closest of all that are alike. */
 function mostAlike(
   speakers: readonly SpeakerSum[],
-  { mergeSimilarity, mergeItemSimilarity }: AlikeParameters,
+  { mergeSimilarity, mergeItemSimilarity, sameItemSimilarity, sameItemSimilarityGrowth }: AlikeParameters,
 ): [SpeakerSum, SpeakerSum] | undefined {
+  const same = sameItemSimilarity + sameItemSimilarityGrowth * Math.log(speakers.length);
   let highest = Number.NEGATIVE_INFINITY;
   let pair: [SpeakerSum, SpeakerSum] | undefined;
   speakers.forEach((a, index) => {
     for (const b of speakers.slice(0, index)) {
       const product = productOf(a.sum, b.sum);
       const similarity = product / Math.sqrt(productOf(a.sum, a.sum) * productOf(b.sum, b.sum));
-      const isAlike = similarity >= mergeSimilarity && product / (a.weight * b.weight) >= mergeItemSimilarity;
+      const ofItems = product / (a.weight * b.weight);
+      const isAlike = ofItems >= same || (similarity >= mergeSimilarity && ofItems >= mergeItemSimilarity);
       if (isAlike && similarity > highest) [highest, pair] = [similarity, [b, a]];
     }
   });
