@@ -1,3 +1,4 @@
+import { toHex } from '../audio/bytes.ts';
 import type { FieldError } from '../contract/errors.ts';
 import { IDEMPOTENCY_KEY_HEADER, isIdempotencyKey } from '../contract/jobs.ts';
 import type { CreateJob } from '../jobs/app-services.ts';
@@ -23,7 +24,7 @@ export async function idempotency(
   if (key === undefined) return undefined;
   const text = new TextEncoder().encode(`${kind}\n${canonicalJson(request)}`);
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', text));
-  return { key, bodyHash: Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('') };
+  return { key, bodyHash: toHex(digest) };
 }
 
 /** JSON with the keys of every object in code point order. */
