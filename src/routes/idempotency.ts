@@ -1,4 +1,3 @@
-import { toHex } from '../audio/bytes.ts';
 import type { FieldError } from '../contract/errors.ts';
 import { IDEMPOTENCY_KEY_HEADER, isIdempotencyKey } from '../contract/jobs.ts';
 import type { CreateJob } from '../jobs/app-services.ts';
@@ -24,7 +23,7 @@ export async function idempotency(
   if (key === undefined) return undefined;
   const text = new TextEncoder().encode(`${kind}\n${canonicalJson(request)}`);
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', text));
-  return { key, bodyHash: toHex(digest) };
+  return { key, bodyHash: Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('') };
 }
 
 /** JSON with the keys of every object in code point order. */
