@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { accessSync, constants, createReadStream, existsSync, type Stats, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
+import { isDataUrl } from '../../src/contract/data-url.ts';
 import type { RollcallClient } from '../sdk/client.ts';
 import type { Outcome } from '../sdk/types.ts';
 import { CliError, EXIT } from './run.ts';
@@ -19,7 +20,7 @@ export type Recording =
  * @param baseDir folder that relative names are meant from
  */
 export function openRecording(fileOrUrl: string, baseDir: string): Recording {
-  if (/^(https?|media):\/\//i.test(fileOrUrl) || /^data:/i.test(fileOrUrl)) return { kind: 'url', url: fileOrUrl };
+  if (/^(https?|media):\/\//i.test(fileOrUrl) || isDataUrl(fileOrUrl)) return { kind: 'url', url: fileOrUrl };
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(fileOrUrl)) {
     throw new CliError(EXIT.usage, `${fileOrUrl}: only http, https, media and data addresses can be read.`);
   }

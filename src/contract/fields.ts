@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { isDataUrl } from './data-url.ts';
 import type { FieldError } from './errors.ts';
 
 /** `is required` for an absent value, `must be …` for one of the wrong type. */
@@ -15,7 +16,7 @@ const URL_TOO_LONG = `must be at most ${URL_MAX_CHARS} characters`;
 /** Address of a recording. Only its form as a text is looked at here. */
 export const sourceUrl = () =>
   requiredText()
-    .refine((url) => url.length <= URL_MAX_CHARS || /^data:/i.test(url), URL_TOO_LONG)
+    .refine((url) => url.length <= URL_MAX_CHARS || isDataUrl(url), URL_TOO_LONG)
     .openapi({
       example: 'https://example.com/meeting.mp3',
       description: 'Address of the recording: http, https, media, or data with at most 8 MiB of audio.',

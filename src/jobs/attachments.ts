@@ -1,3 +1,4 @@
+import { isDataUrl } from '../contract/data-url.ts';
 import type { SubmittedVoiceprint } from '../contract/identify.ts';
 import type { JobSpec } from './app-services.ts';
 import { INLINE_URL, inlineUrlKey, voiceprintsKey } from './keys.ts';
@@ -26,8 +27,7 @@ export function detach(
 ): { readonly stored: StoredSpec; readonly attachments: Attachment[] } {
   const attachments: Attachment[] = [];
   let { url } = spec.request;
-  // Schemes are of either case.
-  if (/^data:/i.test(url)) {
+  if (isDataUrl(url)) {
     attachments.push({ key: inlineUrlKey(jobId), text: url });
     url = INLINE_URL;
   }

@@ -1,4 +1,5 @@
 import type { Result } from '../audio/types.ts';
+import { isDataUrl } from '../contract/data-url.ts';
 import { ipv6Groups, isIpv4, isLoopbackV4, isLoopbackV6, isPublicV4, isPublicV6 } from './ip-policy.ts';
 
 export interface UrlPolicy {
@@ -51,7 +52,7 @@ const closed = (message: string): Checked => ({ ok: false, error: { reason: 'pri
  * that URLs have; names are judged where they are known to be internal. What a name resolves to is not known here.
  */
 export function checkSourceUrl(url: string, policy: UrlPolicy): Checked {
-  return /^data:/i.test(url) ? checkDataUrl(url) : checkAddress(url, policy, SOURCE, 'https, http, media:// or data:');
+  return isDataUrl(url) ? checkDataUrl(url) : checkAddress(url, policy, SOURCE, 'https, http, media:// or data:');
 }
 
 /** As `checkSourceUrl`, http and https only: also for each redirect. */

@@ -1,3 +1,4 @@
+import { isDataUrl } from '../../contract/data-url.ts';
 import type { SourceRef, SourcesPort } from '../../jobs/ports.ts';
 import { decodeDataUrl } from './data-url.ts';
 import type { HttpClient } from './http-client.ts';
@@ -28,7 +29,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
   const { bucket } = options;
   return {
     async resolve(url, spoolKey, { maxBytes }) {
-      if (!/^data:/i.test(url)) return resolveHttp(client, url, { bucket, key: spoolKey, maxBytes });
+      if (!isDataUrl(url)) return resolveHttp(client, url, { bucket, key: spoolKey, maxBytes });
       const decoded = decodeDataUrl(url);
       if (!decoded.ok) return decoded;
       await bucket.put(spoolKey, decoded.value);
