@@ -9,6 +9,7 @@ import {
   openPart,
   type PartReader,
   type Plda,
+  partsOf,
   writeOutput,
 } from '../src/diarization/index.ts';
 
@@ -48,7 +49,7 @@ export async function finish(
   settings: DiarizationSettings,
   plda: Plda | undefined,
 ): Promise<DiarizeOutput | undefined> {
-  const parts = { count: 1, readEmbeddings: () => part.readEmbeddings(), readFrames: () => part.readFrames() };
+  const parts = partsOf([part]);
   const result = await assemble(parts, { totalSamples }, settings, {}, { pldaOf: async () => plda });
   return result.ok ? toOutput(result.value) : undefined;
 }

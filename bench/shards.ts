@@ -1,5 +1,5 @@
 import { nodeAudio } from '../client/audio/ports.ts';
-import { assemble, settingsOf } from '../src/diarization/index.ts';
+import { assemble, partsOf, settingsOf } from '../src/diarization/index.ts';
 import type { Engine } from '../src/jobs/ports.ts';
 import { nodeEngine } from './node-engine.ts';
 import { packOfService, pldaOf } from './packs.ts';
@@ -56,11 +56,7 @@ async function turnsOf(samples: Float32Array, shardSeconds: number, setting: Set
   const settings = settingsOf(setting);
   const shards = await analyseInShards(samples, shardSeconds * SAMPLE_RATE_HZ, engine, settings);
   const plda = pldaOf(packOfService());
-  const parts = {
-    count: shards.length,
-    readEmbeddings: (index: number) => shards[index]!.reader.readEmbeddings(),
-    readFrames: (index: number) => shards[index]!.reader.readFrames(),
-  };
+  const parts = partsOf(shards.map(({ reader }) => reader));
   const options = { speakerTracks: false, pldaOf: async () => plda };
   const result = await assemble(parts, { totalSamples: samples.length }, settings, {}, options);
   if (!result.ok) return [];

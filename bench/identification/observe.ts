@@ -1,4 +1,11 @@
-import { assemble, type Diarization, type Plda, type SpeakerVoice, settingsOf } from '../../src/diarization/index.ts';
+import {
+  assemble,
+  type Diarization,
+  type Plda,
+  partsOf,
+  type SpeakerVoice,
+  settingsOf,
+} from '../../src/diarization/index.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
 import { type Enrolment, enrol, type IdentificationParameters, logOddsOf } from '../../src/voiceprint/index.ts';
 import { analyse } from '../pipeline.ts';
@@ -56,7 +63,7 @@ export async function observe(set: TrialSet, identifier: Identifier, say: (text:
 
 async function diarize(samples: Float32Array, { engine, plda }: Identifier): Promise<Diarization | undefined> {
   const part = await analyse(samples, engine, SETTINGS);
-  const parts = { count: 1, readEmbeddings: () => part.readEmbeddings(), readFrames: () => part.readFrames() };
+  const parts = partsOf([part]);
   const options = { voices: true, speakerTracks: false, pldaOf: async () => plda };
   const result = await assemble(parts, { totalSamples: samples.length }, SETTINGS, {}, options);
   return result.ok ? result.value : undefined;

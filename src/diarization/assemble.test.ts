@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../test/helpers/collect.ts';
 import { recording } from '../../test/helpers/fake-models.ts';
-import { partsOf } from '../../test/helpers/fake-parts.ts';
+import { shardedPartsOf } from '../../test/helpers/fake-parts.ts';
 import { assemble, type SpeakerRequest } from './assemble.ts';
+import type { Plda } from './clustering/plda.ts';
 import type { Diarization } from './diarization.ts';
 import { writeOutput } from './output.ts';
-import { type SettingName, settingsOf } from './parameters.ts';
+import { type SettingName, settingsOf, withTuning } from './parameters.ts';
 
 const TALK = recording([
   [[], 0.5],
@@ -25,7 +26,7 @@ async function diarize(
   name: SettingName = 'precision-2',
   shardSeconds = 300,
 ): Promise<Diarization> {
-  const parts = await partsOf(samples, name, shardSeconds);
+  const parts = await shardedPartsOf(samples, name, shardSeconds);
   const result = await assemble(parts, { totalSamples: samples.length }, settingsOf(name), request);
   if (!result.ok) throw new Error(result.error.message);
   return result.value;
@@ -77,7 +78,7 @@ describe('assemble', () => {
 
   it('says no_speech for silence and for an empty recording', async () => {
     for (const samples of [new Float32Array(20 * 16000), new Float32Array(0)]) {
-      const parts = await partsOf(samples, 'precision-2');
+      const parts = await shardedPartsOf(samples, 'precision-2');
       const result = await assemble(parts, { totalSamples: samples.length }, settingsOf('precision-2'), {});
       expect(result).toEqual({ ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.' } });
     }
@@ -119,7 +120,7 @@ describe('assemble', () => {
   });
 
   it('leaves out the tracks of the speakers when they are not wanted', async () => {
-    const parts = await partsOf(TALK, 'community-1');
+    const parts = await shardedPartsOf(TALK, 'community-1');
     const audio = { totalSamples: TALK.length };
     const result = await assemble(parts, audio, settingsOf('community-1'), {}, { speakerTracks: false });
     expect(result.ok && result.value.tracks.speakers).toEqual([]);
@@ -168,8 +169,44 @@ describe('assemble', () => {
     });
   });
 
+  it('finds who says little beside an hour of silence, which thins no speech', async () => {
+    const said: Parameters<typeof recording>[0] = [
+      [[1], 20],
+      [[2], 20],
+      [[1], 22],
+      [[3], 4],
+      [[2], 20],
+    ];
+    const plda: Plda = {
+      embedding: 'fake-embedder',
+      inputs: 12,
+      outputs: 12,
+      mean: new Float64Array(12),
+      offset: new Float64Array(12),
+      transform: Float64Array.from({ length: 144 }, (_, at) => (at % 13 === 0 ? 3 : 0)),
+      phi: new Float64Array(12).fill(4),
+    };
+    const settings = withTuning(settingsOf('precision-2'), {
+      all: { clustering: { bayesian: { minSpeakerSeconds: 3 } } },
+    });
+    const speakersOf = async (silentSeconds: number) => {
+      const samples = recording([...said, [[], silentSeconds]]);
+      const parts = await shardedPartsOf(samples, 'precision-2');
+      const result = await assemble(
+        parts,
+        { totalSamples: samples.length },
+        settings,
+        {},
+        { pldaOf: async () => plda },
+      );
+      return result.ok && result.value.speakers;
+    };
+    expect(await speakersOf(1)).toBe(3);
+    expect(await speakersOf(3600)).toBe(3);
+  }, 60_000);
+
   it('refuses parts that do not belong together', async () => {
-    const parts = await partsOf(TALK, 'precision-2', 10);
+    const parts = await shardedPartsOf(TALK, 'precision-2', 10);
     const swapped = { ...parts, readEmbeddings: (index: number) => parts.readEmbeddings(index === 1 ? 2 : index) };
     const audio = { totalSamples: TALK.length };
     await expect(assemble(swapped, audio, settingsOf('precision-2'), {})).rejects.toThrow(/follow/);

@@ -7,19 +7,13 @@ import type { Diarization } from './diarization.ts';
 import { LEVEL_HOP_SAMPLES, type QuietPlaces, quietPlacesOf } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
-import type { EmbeddingsSection, FramesSection, ModelFacts } from './part.ts';
+import type { EmbeddingsSection, ModelFacts } from './part.ts';
+import { type Parts, totalCounts } from './parts.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
-import { joinSubsegments, SUBSEGMENT_SHIFT_SAMPLES, type Subsegments, thinned } from './subsegments.ts';
+import { joinSubsegments, type Subsegments, thinned } from './subsegments.ts';
 import type { TrackSpill } from './tracks.ts';
 import { speakerVoices } from './voices.ts';
 import { windowCount } from './windows.ts';
-
-/** Stored parts of a recording, in order. What is read is the caller's, who may detach its buffers. */
-export interface Parts {
-  readonly count: number;
-  readEmbeddings(index: number): Promise<EmbeddingsSection>;
-  readFrames(index: number): Promise<FramesSection>;
-}
 
 /** Speakers that the caller asks for. Nulls count as absent. */
 export interface SpeakerRequest {
@@ -120,9 +114,10 @@ async function gather(
   const { facts } = first;
   const tuned = facts.tuned.reduce(withTuning, settings);
   const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
-  const representatives = new Representatives(facts.dimension, windows, tuned.clustering, pause);
-  const gridSize = Math.ceil(totalSamples / SUBSEGMENT_SHIFT_SAMPLES);
-  const every = Math.max(1, Math.ceil(gridSize / tuned.clustering.bayesian.maxSubsegments));
+  // By how much is said, not by the recording's length: hours of silence must not thin the speech beside them.
+  const { speakers: speakerCount, subsegments: subsegmentCount } = totalCounts(parts);
+  const representatives = new Representatives(facts.dimension, speakerCount, tuned.clustering, pause);
+  const every = Math.max(1, Math.ceil(subsegmentCount / tuned.clustering.bayesian.maxSubsegments));
   const subsegments: Subsegments[] = [];
   const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));
   let nextWindow = 0;

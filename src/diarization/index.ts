@@ -1,4 +1,4 @@
-export { type AssembleOptions, assemble, type NoSpeech, type Parts, type SpeakerRequest } from './assemble.ts';
+export { type AssembleOptions, assemble, type NoSpeech, type SpeakerRequest } from './assemble.ts';
 export { assignOptimally } from './assignment.ts';
 export { type Plda, parsePlda, project } from './clustering/plda.ts';
 export {
@@ -12,4 +12,5 @@ export {
 export { joined, type OutputFlags, writeOutput } from './output.ts';
 export { type DiarizationSettings, type SettingName, settingsOf } from './parameters.ts';
 export { encodePart, openPart, type PartReader, type ShardPart } from './part.ts';
+export { type Parts, partsOf } from './parts.ts';
 export { type AnalysisPorts, analyseShard, type Shard } from './shard.ts';

@@ -49,8 +49,15 @@ export interface FramesSection extends WindowRange {
   readonly probabilities: Uint8Array;
 }
 
+/** How much a part holds, known before its sections are read. */
+export interface PartCounts {
+  readonly speakers: number;
+  readonly subsegments: number;
+}
+
 /** A stored part, read section by section: all embeddings are needed at once, frames only shard by shard. */
 export interface PartReader {
+  readonly counts: PartCounts;
   readEmbeddings(): Promise<EmbeddingsSection>;
   readFrames(): Promise<FramesSection>;
 }
@@ -143,6 +150,7 @@ export async function openPart(read: (offset: number, length: number) => Promise
   if (framesLength !== windowCount * facts.framesPerWindow * facts.classes) throw damaged('frames');
   const start = PREFIX_BYTES + headerLength;
   return {
+    counts: { speakers: speakerCount, subsegments: subsegmentCount },
     readEmbeddings: async () => {
       const bytes = await exactly(read, start, embeddingsLength);
       const speakers = decodeSpeakers(bytes.subarray(0, speakersLength), header);

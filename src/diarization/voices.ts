@@ -1,7 +1,7 @@
 import { release } from '../audio/memory.ts';
-import type { Parts } from './assemble.ts';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
 import type { Diarization, SpeakerTurn, SpeakerVoice } from './diarization.ts';
+import type { Parts } from './parts.ts';
 import { SUBSEGMENT_SHIFT_SECONDS } from './subsegments.ts';
 import { normalise } from './vectors.ts';
 

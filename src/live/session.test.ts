@@ -16,7 +16,7 @@ import {
   noisyConversationSamples,
   voiceSample,
 } from '../../test/helpers/voices.ts';
-import { assemble, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
+import { assemble, partsOf, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
 import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession, type TurnEvent } from './index.ts';
 
 const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [], corrections: false };
@@ -131,7 +131,7 @@ async function voiceOf(name: string): Promise<SpeakerVoice> {
   const speech = await decodeFile(path, audioPorts());
   const settings = settingsOf('precision-2');
   const part = await analyse(speech, engine, settings);
-  const parts = { count: 1, readEmbeddings: () => part.readEmbeddings(), readFrames: () => part.readFrames() };
+  const parts = partsOf([part]);
   const options = { voices: true, pldaOf: async () => engine.plda };
   const result = await assemble(parts, { totalSamples: speech.length }, settings, {}, options);
   if (!result.ok) throw new Error(result.error.message);

@@ -1,11 +1,11 @@
-import type { Parts } from '../../src/diarization/assemble.ts';
 import { type SettingName, settingsOf } from '../../src/diarization/parameters.ts';
 import { encodePart, openPart, type PartReader } from '../../src/diarization/part.ts';
+import { type Parts, partsOf } from '../../src/diarization/parts.ts';
 import { type AnalysisPorts, analyseShard } from '../../src/diarization/shard.ts';
 import { blocksOf, fakePorts } from './fake-models.ts';
 
 /** Analyses a recording in shards of the given length and stores the parts in memory, as jobs do in R2. */
-export async function partsOf(
+export async function shardedPartsOf(
   samples: Float32Array,
   name: SettingName,
   shardSeconds = 300,
@@ -20,9 +20,5 @@ export async function partsOf(
     const bytes = encodePart(await analyseShard(blocks, shard, ports, settingsOf(name), async () => undefined));
     readers.push(await openPart(async (offset, length) => bytes.subarray(offset, offset + length)));
   }
-  return {
-    count: readers.length,
-    readEmbeddings: (index) => readers[index].readEmbeddings(),
-    readFrames: (index) => readers[index].readFrames(),
-  };
+  return partsOf(readers);
 }

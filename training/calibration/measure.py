@@ -56,7 +56,7 @@ class Observation:
         """Labels [items], unit centroids, shift."""
         if len(self.locals) == 0:
             return np.zeros(0, int), np.ones((1, 1)), 0
-        every = max(1, int(np.ceil(self.frames / SUBSEGMENT_FRAMES / MAX_SUBSEGMENTS)))
+        every = max(1, int(np.ceil(len(self.pieces.indices) / MAX_SUBSEGMENTS)))
         kept = self.pieces.indices % every == 0
         thinned = Subsegments(self.pieces.indices[kept], self.pieces.embeddings[kept], every)
         return cluster_model(self.items, parameters, minimum, maximum, plda, thinned if plda else None)

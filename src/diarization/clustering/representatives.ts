@@ -9,22 +9,24 @@ const BLOCK_WINDOWS = 300;
 
 /**
  * Gathers the local speakers of a recording in bounded memory. Up to `maxItems` they are kept as they are. Beyond, every block
- * of 300 windows is reduced to its share of representatives: clusters of its cleanest local speakers, each with the mean
+ * of 300 windows is reduced to as many representatives as its share of all local speakers allows: clusters of its cleanest local speakers, each with the mean
  * embedding and the sum of the seconds. Blocks lie on the recording's grid, so that the result does not depend on the sharding.
  */
 export class Representatives {
   #blocks: LocalSpeakers[] = [];
   #open: LocalSpeakers[] = [];
   #openBlock = 0;
-  #rows = 0;
-  #reducing = false;
+  readonly #reducing: boolean;
 
+  /** @param totalRows local speakers of the whole recording, which will be added */
   constructor(
     private readonly dimension: number,
-    private readonly totalWindows: number,
+    private readonly totalRows: number,
     private readonly limits: { readonly maxItems: number; readonly minCleanSeconds: number },
     private readonly pause: () => Promise<void>,
-  ) {}
+  ) {
+    this.#reducing = totalRows > limits.maxItems;
+  }
 
   /** Takes the next local speakers, in order of their windows. */
   async add(speakers: LocalSpeakers): Promise<void> {
@@ -36,13 +38,6 @@ export class Representatives {
       if (block !== this.#openBlock) await this.#close(block);
       this.#open.push(select(speakers, range(start, end)));
       start = end;
-    }
-    this.#rows += speakers.count;
-    if (this.#rows > this.limits.maxItems && !this.#reducing) {
-      this.#reducing = true;
-      for (let index = 0; index < this.#blocks.length; index++) {
-        this.#blocks[index] = await this.#reduce(this.#blocks[index]!, index);
-      }
     }
   }
 
@@ -66,8 +61,7 @@ export class Representatives {
 
   async #reduce(block: LocalSpeakers, index: number): Promise<LocalSpeakers> {
     const { maxItems, minCleanSeconds } = this.limits;
-    const share = Math.floor((maxItems * BLOCK_WINDOWS) / Math.max(this.totalWindows, BLOCK_WINDOWS));
-    const quota = Math.max(2, share);
+    const quota = Math.max(2, Math.floor((maxItems * block.count) / this.totalRows));
     const good = range(0, block.count).filter((row) => block.cleanSeconds[row]! >= minCleanSeconds);
     const kept = select(block, good);
     if (kept.count <= quota) {

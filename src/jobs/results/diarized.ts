@@ -1,5 +1,5 @@
 import type { Result } from '../../audio/types.ts';
-import { assemble, type Diarization, openPart, settingsOf } from '../../diarization/index.ts';
+import { assemble, type Diarization, openPart, partsOf, settingsOf } from '../../diarization/index.ts';
 import { partKey, tracksKey } from '../keys.ts';
 import type { JobPlan, JobPorts, JobRecord } from '../ports.ts';
 
@@ -32,11 +32,7 @@ export async function diarizeParts(
     }),
   );
   const result = await assemble(
-    {
-      count: parts.length,
-      readEmbeddings: (shard) => parts[shard]!.readEmbeddings(),
-      readFrames: (shard) => parts[shard]!.readFrames(),
-    },
+    partsOf(parts),
     { totalSamples: plan.totalSamples },
     settingsOf(job.request.model),
     job.kind === 'voiceprint' ? {} : job.request,
