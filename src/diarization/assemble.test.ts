@@ -20,6 +20,16 @@ const TALK = recording([
   [[1], 7.26],
 ]);
 
+const PLDA: Plda = {
+  embedding: 'fake-embedder',
+  inputs: 12,
+  outputs: 12,
+  mean: new Float64Array(12),
+  offset: new Float64Array(12),
+  transform: Float64Array.from({ length: 144 }, (_, at) => (at % 13 === 0 ? 3 : 0)),
+  phi: new Float64Array(12).fill(4),
+};
+
 async function diarize(
   samples: Float32Array,
   request: SpeakerRequest = {},
@@ -153,6 +163,23 @@ describe('assemble', () => {
       expect(atLeast.warning).toMatch(/at least 2 speakers/);
     });
 
+    it('is reached where some of them are outvoted everywhere', async () => {
+      const samples = recording([
+        [[1], 4],
+        [[], 0.5],
+        [[2], 4],
+      ]);
+      const parts = await shardedPartsOf(samples, 'precision-2');
+      const found: number[] = [];
+      for (const numSpeakers of [1, 2, 3, 4, 5, 6]) {
+        const settings = settingsOf('precision-2');
+        const options = { pldaOf: async () => PLDA };
+        const result = await assemble(parts, { totalSamples: samples.length }, settings, { numSpeakers }, options);
+        found.push(result.ok ? new Set(result.value.turns.map(({ speaker }) => speaker)).size : 0);
+      }
+      expect(found).toEqual([1, 2, 3, 4, 5, 6]);
+    });
+
     it('is bounded', async () => {
       const { speakers, warning } = await diarize(TALK, { numSpeakers: 1_000_000 });
       expect(speakers).toBeLessThanOrEqual(100);
@@ -177,15 +204,6 @@ describe('assemble', () => {
       [[3], 4],
       [[2], 20],
     ];
-    const plda: Plda = {
-      embedding: 'fake-embedder',
-      inputs: 12,
-      outputs: 12,
-      mean: new Float64Array(12),
-      offset: new Float64Array(12),
-      transform: Float64Array.from({ length: 144 }, (_, at) => (at % 13 === 0 ? 3 : 0)),
-      phi: new Float64Array(12).fill(4),
-    };
     const settings = withTuning(settingsOf('precision-2'), {
       all: { clustering: { bayesian: { minSpeakerSeconds: 3 } } },
     });
@@ -197,7 +215,7 @@ describe('assemble', () => {
         { totalSamples: samples.length },
         settings,
         {},
-        { pldaOf: async () => plda },
+        { pldaOf: async () => PLDA },
       );
       return result.ok && result.value.speakers;
     };

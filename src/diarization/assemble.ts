@@ -1,5 +1,6 @@
 import { release } from '../audio/memory.ts';
 import type { Result } from '../audio/types.ts';
+import { type Claims, claimsOf } from './claims.ts';
 import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
@@ -40,8 +41,10 @@ export interface NoSpeech {
   readonly message: string;
 }
 
-/** Tries to give every wanted speaker a turn before the result is taken as it is. */
-const RESCUE_ROUNDS = 3;
+/** Tries to give every wanted speaker a turn by more weight… */
+const BOOST_ROUNDS = 3;
+/** …and then by a subsegment each, which may have been the only one of somebody else, who then needs another. */
+const CLAIM_ROUNDS = 4;
 /** More are not told apart: time and memory of the frames of a day grow with them. */
 const MAX_SPEAKERS = 100;
 const BOOST = 4;
@@ -156,7 +159,10 @@ function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: n
   if (part.windowCount > 0 && part.firstWindow !== nextWindow) throw new Error('the parts do not follow each other');
 }
 
-/** Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try. */
+/**
+ * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
+ * does not help a subsegment of its own.
+ */
 async function reconstructAll(
   parts: Parts,
   bounds: SpeakerBounds,
@@ -175,12 +181,15 @@ async function reconstructAll(
       await pause();
     }
   };
+  const wanted = Math.min(bounds.min, clusters);
+  let claims: Claims = new Map();
   for (let round = 0; ; round++) {
-    const reconstruction = await reconstruct(feed, { ...context, clusters, boost, model });
-    const wanted = Math.min(bounds.min, clusters);
-    if (reconstruction.diarization.speakers >= wanted || round === RESCUE_ROUNDS) return reconstruction;
+    const reconstruction = await reconstruct(feed, { ...context, clusters, boost, claims, model });
+    if (reconstruction.diarization.speakers >= wanted || round === BOOST_ROUNDS + CLAIM_ROUNDS) return reconstruction;
     const heard = new Set(reconstruction.clusterOf);
-    for (let cluster = 0; cluster < clusters; cluster++) if (!heard.has(cluster)) boost[cluster]! *= BOOST;
+    const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter((cluster) => !heard.has(cluster));
+    if (round < BOOST_ROUNDS) for (const cluster of unheard) boost[cluster]! *= BOOST;
+    else claims = await claimsOf(parts, model, unheard, claims, pause);
   }
 }
 

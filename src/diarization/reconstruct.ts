@@ -1,3 +1,4 @@
+import type { Claims } from './claims.ts';
 import type { Assignment, ClusterModel } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
 import { FrameCollector } from './frame-collector.ts';
@@ -33,6 +34,8 @@ export interface ReconstructionContext {
   readonly trackSpill?: TrackSpill;
   /** The speakers that were found, for the subsegments' say; without it they have none. */
   readonly model?: ClusterModel;
+  /** Subsegments that are a speaker's whatever the votes say. */
+  readonly claims?: Claims;
   /** Where nobody talks, whatever the segmentation says. */
   readonly quiet?: QuietPlaces;
 }
@@ -61,6 +64,7 @@ export async function reconstruct(
       context.model,
       settings.subsegments,
       (frame) => frame * facts.frameShiftSamples + facts.frameSizeSamples / 2,
+      context.claims,
     );
   const views = new SpeakerViews();
   const overlapAdd = new OverlapAdd(

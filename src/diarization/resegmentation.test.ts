@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Claims } from './claims.ts';
 import { Resegmenter } from './resegmentation.ts';
 
 /** Two speakers along the axes; frames of 0.1 s. */
@@ -12,8 +13,12 @@ const MODEL = {
 const FIRST = [1, 0];
 const SECOND = [0, 1];
 
-function resegmenter(weight: number, pieces: readonly (readonly [index: number, direction: number[]])[]) {
-  const made = new Resegmenter(MODEL, { weight, temperature: 0.1 }, (frame) => frame * 1600);
+function resegmenter(
+  weight: number,
+  pieces: readonly (readonly [index: number, direction: number[]])[],
+  claims?: Claims,
+) {
+  const made = new Resegmenter(MODEL, { weight, temperature: 0.1 }, (frame) => frame * 1600, claims);
   made.add({
     count: pieces.length,
     dimension: 2,
@@ -56,5 +61,16 @@ describe('Resegmenter', () => {
     const made = resegmenter(1, [[1, SECOND]]);
     expect(blended(made, 5, 1.6, 0.9, 0.7)).toEqual([0.9, 0.7]);
     expect(blended(made, 5, 0, 0.1, 0)).toEqual([0, 0.1]);
+  });
+
+  it('lets a claimant change places with whoever is most active around the claimed subsegment', () => {
+    const made = () => resegmenter(1, [[1, FIRST]], new Map([[1, 1]]));
+    expect([3, 5, 7].map((frame) => blended(made(), frame, 1, 0.8, 0.2))).toEqual([
+      [0.1, 0.9],
+      [0.1, 0.9],
+      [0.1, 0.9],
+    ]);
+    // Frame 8 is closer to the next subsegment, which nobody claims.
+    expect(blended(made(), 8, 1, 0.8, 0.2)).toEqual([0.9, 0.1]);
   });
 });

@@ -1,4 +1,6 @@
+import type { Claims } from './claims.ts';
 import type { ClusterModel } from './clustering/strategy.ts';
+import { argmax } from './powerset.ts';
 import { SUBSEGMENT_SHIFT_SAMPLES, type Subsegments } from './subsegments.ts';
 import { dot, normalise } from './vectors.ts';
 
@@ -14,7 +16,8 @@ const KEPT = 256;
 /**
  * Lets the subsegments have their say about who speaks: a local speaker who is two people cannot be parted by assigning it,
  * but its subsegments can. Where one person speaks, the activations of the speakers are blended with the subsegments'
- * posteriors, interpolated between the two around the frame; the surer it is that several do, the more they stay.
+ * posteriors, interpolated between the two around the frame; the surer it is that several do, the more they stay. Around a claimed
+ * subsegment the claimant changes places with whoever is most active.
  */
 export class Resegmenter {
   readonly #none: Float32Array;
@@ -26,6 +29,7 @@ export class Resegmenter {
     private readonly model: ClusterModel,
     private readonly parameters: ResegmentationParameters,
     private readonly centreOfFrame: (frame: number) => number,
+    private readonly claims: Claims = new Map(),
   ) {
     this.#none = new Float32Array(model.clusters);
   }
@@ -68,6 +72,7 @@ export class Resegmenter {
     const towardsRight = left === undefined ? 1 : right === undefined ? 0 : position - before;
     const weight = this.parameters.weight * certainty;
     const [one, other] = [left ?? this.#none, right ?? this.#none];
+    const claimant = this.claims.get(Math.round(position));
     for (const values of sets) {
       let total = 0;
       for (let cluster = 0; cluster < values.length; cluster++) total += values[cluster]!;
@@ -76,6 +81,7 @@ export class Resegmenter {
         const posterior = (1 - towardsRight) * one[cluster]! + towardsRight * other[cluster]!;
         values[cluster] = (1 - weight) * values[cluster]! + weight * total * posterior;
       }
+      if (claimant !== undefined) swap(values, claimant, argmax(values, 0, values.length));
     }
   }
 
@@ -89,4 +95,8 @@ export class Resegmenter {
       this.#spare.push(posterior);
     }
   }
+}
+
+function swap(values: Float32Array, a: number, b: number): void {
+  [values[a], values[b]] = [values[b]!, values[a]!];
 }
