@@ -138,6 +138,11 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
       'mp4',
       ['-c:a', 'aac', '-b:a', '24k', '-movflags', 'frag_keyframe+empty_moov', '-frag_duration', '2000000'],
     ],
+    [
+      'AAC in an index and fragments behind it',
+      'mp4',
+      ['-c:a', 'aac', '-b:a', '24k', '-movflags', 'frag_keyframe', '-frag_duration', '32000000'],
+    ],
     ['AAC in Matroska', 'matroska', ['-c:a', 'aac', '-b:a', '24k']],
     ['AAC in MPEG-TS', 'mpegts', ['-c:a', 'aac', '-b:a', '24k']],
     ['AAC in LATM in MPEG-TS', 'mpegts', ['-c:a', 'aac', '-b:a', '24k', '-mpegts_flags', 'latm']],

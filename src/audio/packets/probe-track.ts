@@ -24,7 +24,8 @@ export interface TrackToProbe {
   played(scan: Scan, rateHz: number): Played;
   /** Whether the walk ended before the container says it should. */
   isCut?(scan: Scan): boolean;
-  readonly warnings?: readonly string[];
+  /** What else is to be said, behind the walk. */
+  warnings?(): readonly string[];
 }
 
 /** Pauses shorter than this in all are not worth a word. */
@@ -60,7 +61,7 @@ export async function probeTrack(
       ? [`Pauses in the times of the packets, ${gapSeconds.toFixed(1)} s in all, were taken as silence.`]
       : []),
     ...(scan.brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
-    ...(source.warnings ?? []),
+    ...(source.warnings?.() ?? []),
     ...(warning === undefined ? [] : [warning]),
   ];
   return ok({

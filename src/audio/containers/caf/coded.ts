@@ -42,7 +42,7 @@ export async function probeCoded(
     walk: () => walkFromStart(reader, places, marks),
     played: (scan, rateHz) => playedRange(table, scan.endPosition, rateHz / header.description.sampleRateHz),
     isCut: (scan) => scan.packets < table.packets,
-    warnings: warning === undefined || warning === TRUNCATED_WARNING ? [] : [warning],
+    warnings: () => (warning === undefined || warning === TRUNCATED_WARNING ? [] : [warning]),
   });
   return probed.ok ? ok({ ...probed.value, format: 'caf', codec, places, marks: marks.build() }) : probed;
 }

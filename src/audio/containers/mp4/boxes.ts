@@ -14,7 +14,7 @@ export interface Box {
 const MAX_HEADER_BYTES = 16;
 
 /** Boxes walked on one level; a day in fragments of half a second has 350 thousand. */
-const MAX_BOXES = 1_000_000;
+export const MAX_BOXES = 1_000_000;
 
 /** The header at `at` of `view`, which lies at `position` in the file; undefined for a length that cannot be. */
 function parseBox(view: Uint8Array, at: number, position: number, limit: number): Box | undefined {

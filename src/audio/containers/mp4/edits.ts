@@ -50,6 +50,21 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): EditList |
   return { kind: 'edits', edits, movieTimescale };
 }
 
+/**
+ * The list of a recording that goes on in fragments. One that is written before they are knows nothing of them: its last piece, where it ends with
+ * the samples of the index, is meant to go on.
+ *
+ * @param media length of the sound in front of the fragments
+ */
+export function openEnded(list: EditList, media: { readonly timescale: number; readonly duration: number }): EditList {
+  const last = list.kind === 'edits' ? list.edits.at(-1) : undefined;
+  if (list.kind !== 'edits' || !last || last.mediaTime === EMPTY || last.duration === 0) return list;
+  if (media.timescale <= 0 || media.duration <= 0) return list;
+  const endSeconds = last.mediaTime / media.timescale + last.duration / list.movieTimescale;
+  const isAll = endSeconds >= media.duration / media.timescale - 1 / list.movieTimescale;
+  return isAll ? { ...list, edits: [...list.edits.slice(0, -1), { ...last, duration: 0 }] } : list;
+}
+
 /** The media that a list is made for. */
 export interface EditedMedia {
   readonly timescale: number;

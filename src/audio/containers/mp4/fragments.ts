@@ -1,7 +1,8 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { u32be } from '../../bytes.ts';
 import { MAX_PACKET_BYTES, type PacketRun, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
-import { type Box, boxesIn, boxesOf, readBody } from './boxes.ts';
+import { type Box, boxesIn, findBox, readBody } from './boxes.ts';
+import { type FragmentFaults, fragmentsOf, MAX_MOOF_BYTES } from './fragment-boxes.ts';
 
 /** What holds for packets of a track where a fragment says nothing (`trex`). */
 export interface FragmentDefaults {
@@ -13,28 +14,56 @@ export interface FragmentWalk {
   readonly trackId: number;
   readonly timescale: number;
   readonly defaults: FragmentDefaults;
+  /** Where fragments may begin: behind the index. */
+  readonly firstByte: number;
+  /** Packets in front of the fragments, by tables. Entries count on from there: a fragment's is this and its place in the file. */
+  readonly tabled: number;
 }
 
-/** A `moof` box describes some seconds; one of this size would be an hour. */
-const MAX_MOOF_BYTES = 4 << 20;
+/** Flag of `tfhd`: a place in the file that packets are counted from. */
+const HAS_BASE = 0x01;
 
 /** Packets of one run. A fragment may claim any number of them, so that they are never held together. */
 const MAX_RUN_PACKETS = 1024;
 
-/** The packets of one track from the fragment at `from` on (ISO/IEC 14496-12 §8.8). Ends where a packet is not in the file. */
-export async function* walkFragments(reader: BlockReader, walk: FragmentWalk, from: number): PacketWalk {
-  for await (const box of boxesOf(reader, from, reader.sizeBytes)) {
-    if (box.type !== 'moof' || box.end - box.start > MAX_MOOF_BYTES) continue;
+/**
+ * The packets of one track from an entry on, or from the first fragment (ISO/IEC 14496-12 §8.8). Packets that are not in the file are left out,
+ * and with them the rest of their fragment.
+ */
+export async function* walkFragments(
+  reader: BlockReader,
+  walk: FragmentWalk,
+  entry: number,
+  faults: FragmentFaults = {},
+): PacketWalk {
+  const from = Math.max(walk.firstByte, entry - walk.tabled);
+  let isWhole = true;
+  for await (const { box, isOfAnother } of fragmentsOf(reader, from, faults)) {
+    // What a fragment lacks is the end of the file only in the last one.
+    if (!isWhole) faults.isDamaged = true;
     const body = await readBody(reader, box, MAX_MOOF_BYTES);
-    const isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes);
-    if (!isWhole) return;
+    if (isOfAnother && countsFromFileStart(body)) {
+      faults.hasAnother = true;
+      break;
+    }
+    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes);
   }
+  if (!isWhole) faults.isCut = true;
+}
+
+/** Whether a fragment says where its packets lie in bytes from the start of its file. */
+function countsFromFileStart(body: Uint8Array): boolean {
+  for (const traf of boxesIn(body)) {
+    const header = traf.type === 'traf' ? findBox(body, 'tfhd', traf.bodyStart, traf.end) : undefined;
+    if (header && header.length >= 8 && u32be(header, 0) & HAS_BASE) return true;
+  }
+  return false;
 }
 
 /**
  * The packets of the track in one fragment, the first with an entry.
  *
- * @returns whether it is whole: false when the file ends inside it
+ * @returns whether it is whole: false where a packet is not in the file
  */
 function* fragmentRuns(
   body: Uint8Array,
@@ -42,7 +71,7 @@ function* fragmentRuns(
   walk: FragmentWalk,
   fileBytes: number,
 ): Generator<PacketRun, boolean> {
-  let entry: number | undefined = moof.start;
+  let entry: number | undefined = walk.tabled + moof.start;
   /** End of the data of the track fragment in front: where the next begins that says nothing else. */
   let dataEnd = moof.start;
   for (const traf of boxesIn(body)) {
@@ -93,7 +122,7 @@ function parseTrackFragment(
     at += bytes;
     return bytes === 8 ? u32be(view, at - 8) * 2 ** 32 + u32be(view, at - 4) : u32be(view, at - 4);
   };
-  const base = field(0x01, 8);
+  const base = field(HAS_BASE, 8);
   field(0x02, 4);
   const duration = field(0x08, 4) ?? walk.defaults.duration;
   const size = field(0x10, 4) ?? walk.defaults.size;
@@ -113,7 +142,7 @@ class TrackRun {
   offset: number;
   /** When it begins, where the fragment says that. */
   ticks: number | undefined;
-  /** Whether the file ends before it does. */
+  /** Whether a packet is not in the file. */
   isCut = false;
   readonly #flags: number;
   readonly #entryBytes: number;

@@ -10,17 +10,19 @@ import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { DecoderPort } from '../../types.ts';
 import { type Box, boxesOf } from './boxes.ts';
-import { type GaplessComment, playEdits } from './edits.ts';
+import { type GaplessComment, openEnded, playEdits } from './edits.ts';
+import type { FragmentFaults } from './fragment-boxes.ts';
 import { type FragmentWalk, walkFragments } from './fragments.ts';
 import { type Movie, type Mp4Track, readMovie } from './movie.ts';
 import { codecOfEntry } from './sample-entry.ts';
 import { SampleMarks } from './sample-marks.ts';
 import { type SampleWalk, walkSamples } from './sample-table.ts';
 
-/** How the packets of the track are found: by tables, or fragment by fragment. */
-type TrackWalk =
-  | { readonly kind: 'samples'; readonly samples: SampleWalk }
-  | { readonly kind: 'fragments'; readonly fragments: FragmentWalk; readonly firstByte: number };
+/** How the packets of the track are found: by tables, fragment by fragment, or first the one and then the other. */
+interface TrackWalk {
+  readonly samples?: SampleWalk;
+  readonly fragments?: FragmentWalk;
+}
 
 export interface Mp4Index extends PacketIndex {
   readonly format: 'mp4';
@@ -35,6 +37,10 @@ const FIRST_WORDS = new Set(['free', 'skip', 'wide', 'pnot']);
 const MAX_PADDING_SECONDS = 1;
 
 const WHERE = 'The MP4 file';
+const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
+const HAS_ANOTHER = 'Behind the recording the MP4 file holds another one, which was left out.';
+/** Boxes looked at behind the index; some writers put down a box for each chunk. */
+const MAX_BOXES_BEHIND = 1000;
 
 /** MP4, M4A, QuickTime and 3GP, also in fragments; of a video its sound. */
 export const mp4: Container<Mp4Index> = {
@@ -64,10 +70,21 @@ export const mp4: Container<Mp4Index> = {
     readPackets(reader, index, decoders, startSample, (entry) => walkTrack(reader, index.walk, entry)),
 };
 
-function walkTrack(reader: BlockReader, walk: TrackWalk, entry: number, found?: SampleMarks): PacketWalk {
-  return walk.kind === 'samples'
-    ? walkSamples(reader, walk.samples, entry, found)
-    : walkFragments(reader, walk.fragments, entry);
+/** What a walk from the first packet on tells beside the packets. */
+class Found {
+  readonly marks = new SampleMarks();
+  readonly faults: FragmentFaults = {};
+}
+
+/** @param entry a packet's number in the tables; behind the last of them a fragment (`FragmentWalk.tabled`) */
+async function* walkTrack(
+  reader: BlockReader,
+  { samples, fragments }: TrackWalk,
+  entry: number,
+  found?: Found,
+): PacketWalk {
+  if (samples && entry < samples.tables.sizes.count) yield* walkSamples(reader, samples, entry, found?.marks);
+  if (fragments) yield* walkFragments(reader, fragments, entry, found?.faults);
 }
 
 async function findMovie(reader: BlockReader, startByte: number): Promise<AudioResult<{ movie: Movie; end: number }>> {
@@ -101,44 +118,61 @@ async function probeMovie(
     codec.value.pcm ? codec.value.pcm.bytesPerSample * codec.value.channels : 0,
   );
   if (!walk) return fail('corrupt', 'The MP4 file lacks the tables of its audio track.');
-  const start = walk.kind === 'fragments' ? walk.firstByte : 0;
-  let found = new SampleMarks();
+  const { samples } = walk;
+  const hasAnother = !walk.fragments && (await hasIndexBehind(reader, movieEnd));
+  let found = new Found();
   const probed = await probeTrack(reader, decoders, {
     where: WHERE,
     track: codec.value,
     walk() {
-      found = new SampleMarks();
-      return walkTrack(reader, walk, start, found);
+      found = new Found();
+      return walkTrack(reader, walk, 0, found);
     },
     played: (scan, rateHz) => playedOf(movie, track, codec.value, scan, rateHz),
-    isCut: (scan) => walk.kind === 'samples' && countOf(walk.samples, scan) < walk.samples.tables.sizes.count,
+    isCut: () => found.faults.isCut === true || (samples !== undefined && found.marks.end < samples.tables.sizes.count),
+    warnings: () => [
+      ...(found.faults.isDamaged ? [DAMAGED] : []),
+      ...(hasAnother || found.faults.hasAnother ? [HAS_ANOTHER] : []),
+    ],
   });
   if (!probed.ok) return probed;
-  return ok({ format: 'mp4', ...probed.value, walk: withMarks(walk, found) });
+  const { marks } = found.marks;
+  return ok({
+    format: 'mp4',
+    ...probed.value,
+    walk: samples ? { ...walk, samples: { ...samples, marks } } : walk,
+  });
 }
 
-const withMarks = (walk: TrackWalk, { marks }: SampleMarks): TrackWalk =>
-  walk.kind === 'samples' ? { ...walk, samples: { ...walk.samples, marks } } : walk;
+/** Whether a second index stands behind the first: files were put behind one another. */
+async function hasIndexBehind(reader: BlockReader, movieEnd: number): Promise<boolean> {
+  let count = 0;
+  for await (const box of boxesOf(reader, movieEnd, reader.sizeBytes)) {
+    if (box.type === 'moov') return true;
+    if (box.isCut || ++count > MAX_BOXES_BEHIND) return false;
+  }
+  return false;
+}
 
 function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: number): TrackWalk | undefined {
   const { tables, timescale, id } = track;
-  if (movie.isFragmented && (!tables || tables.sizes.count === 0)) {
-    const defaults = movie.defaults.get(id) ?? { duration: 0, size: 0 };
-    return { kind: 'fragments', fragments: { trackId: id, timescale, defaults }, firstByte: movieEnd };
-  }
+  const tabled = tables?.sizes.count ?? 0;
+  const defaults = movie.defaults.get(id) ?? { duration: 0, size: 0 };
+  const fragments = movie.isFragmented ? { trackId: id, timescale, defaults, firstByte: movieEnd, tabled } : undefined;
+  if (fragments && tabled === 0) return { fragments };
   if (!tables) return undefined;
   // Uncompressed sound has an entry of one constant size for each sample frame; some writers say 1 byte.
   const pcmFrameBytes = tables.sizes.constant > 0 ? frameBytes : 0;
-  return { kind: 'samples', samples: { tables, timescale, pcmFrameBytes, marks: [] } };
+  const samples = { tables, timescale, pcmFrameBytes, marks: [] };
+  return fragments ? { samples, fragments } : { samples };
 }
-
-const countOf = (walk: SampleWalk, scan: Scan): number => (walk.pcmFrameBytes > 0 ? scan.endPosition : scan.packets);
 
 /** The recording by the edit list; else by iTunes' comment, else by Opus' own header; else all that is there. */
 function playedOf(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, rateHz: number): Played {
   // A last packet that lasts less than it decodes to ends in padding.
   const mediaEnd = scan.endPosition - Math.max(0, Math.min(scan.endPadding, MAX_PADDING_SECONDS * rateHz));
-  const { edits, timescale } = track;
+  const { timescale } = track;
+  const edits = track.edits && movie.isFragmented ? openEnded(track.edits, track) : track.edits;
   let fault = edits?.kind === 'unusable' ? edits.fault : undefined;
   if (edits?.kind === 'edits') {
     const { seek, emptyPackets } = scan;

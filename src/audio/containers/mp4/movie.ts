@@ -1,5 +1,5 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { ascii, hasAscii, u32be } from '../../bytes.ts';
+import { ascii, hasAscii, i64be, u32be } from '../../bytes.ts';
 import { type Box, boxesIn, boxesOf, childrenOf, findBox, readBody } from './boxes.ts';
 import { type EditList, type GaplessComment, parseEdits, parseGaplessComment } from './edits.ts';
 import type { FragmentDefaults } from './fragments.ts';
@@ -10,6 +10,8 @@ export interface Mp4Track {
   readonly id: number;
   readonly isEnabled: boolean;
   readonly timescale: number;
+  /** Units of `timescale`, without what stands in fragments; 0 where it is not known. */
+  readonly duration: number;
   /** First entry of `stsd`, with its header. */
   readonly sampleEntry: Uint8Array;
   readonly tables: SampleTables | undefined;
@@ -60,6 +62,12 @@ function* boxesInBody(body: Uint8Array, type: string): Generator<Uint8Array> {
 /** Units a second, of `mvhd` and `mdhd`. */
 const timescaleOf = (body: Uint8Array): number => (body.length < 24 ? 0 : u32be(body, body[0] === 1 ? 20 : 12));
 
+/** Body of `mdhd`. */
+function durationOf(body: Uint8Array): number {
+  if (body.length < 24 || (body[0] === 1 && body.length < 32)) return 0;
+  return body[0] === 1 ? Math.max(0, i64be(body, 24)) : u32be(body, 16);
+}
+
 async function readTrack(reader: BlockReader, trak: Box, movieTimescale: number): Promise<Mp4Track | undefined> {
   const inTrack = await childrenOf(reader, trak);
   const mdia = inTrack.get('mdia');
@@ -73,13 +81,15 @@ async function readTrack(reader: BlockReader, trak: Box, movieTimescale: number)
   const description = await readBody(reader, stsd, MAX_ENTRY_BYTES);
   const [entry] = boxesIn(description, 8);
   const tkhd = inTrack.get('tkhd');
+  const media = await readBody(reader, mdhd, 32);
   const header = tkhd ? await readBody(reader, tkhd, 24) : new Uint8Array(24);
   const edts = inTrack.get('edts');
   const elst = edts ? (await childrenOf(reader, edts)).get('elst') : undefined;
   return {
     id: header.length < 24 ? 0 : u32be(header, header[0] === 1 ? 20 : 12),
     isEnabled: (header[3] & 1) === 1,
-    timescale: timescaleOf(await readBody(reader, mdhd, 32)),
+    timescale: timescaleOf(media),
+    duration: durationOf(media),
     sampleEntry: entry ? description.subarray(entry.start, entry.end) : new Uint8Array(0),
     tables: await readTables(reader, table),
     edits: elst ? parseEdits(await readBody(reader, elst, MAX_TAG_BYTES), movieTimescale) : undefined,

@@ -12,6 +12,8 @@ const MARK_EVERY = 1 << 15;
 /** Collects the marks of one walk from the first packet on. */
 export class SampleMarks {
   readonly marks: SampleMark[] = [];
+  /** Number behind the last packet that is in the file. */
+  end = 0;
   #packets = 0;
   #markedAt = 0;
 

@@ -75,6 +75,7 @@ export async function* walkSamples(
         if (packet >= from) packets.push({ offset, length, entry: packet, seconds });
         packet += frames;
         offset += length;
+        if (found) found.end = packet;
         if (packets.length < MAX_RUN) continue;
         yield { packets, endSeconds: times?.endSeconds };
         packets = [];

@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { find, formatFixture } from '../../../../test/helpers/bytes.ts';
+import { indexAs, indexOf } from '../../../../test/helpers/indexes.ts';
+import { type EditEntry, editList } from '../../../../test/helpers/mp4.ts';
+import { openEnded, parseEdits } from './edits.ts';
+
+const ports = audioPorts();
+const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
+const mixed = formatFixture('mp4-tables-and-fragments-aac-32000-mono.mp4');
+const RATE_HZ = 48000;
+
+/** Where each box of a type begins, of those that do not lie in another. */
+function placesOf(file: Uint8Array, type: string): number[] {
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
+  const places: number[] = [];
+  for (let at = 0; at + 8 <= file.length; at += view.getUint32(at)) {
+    if (find(file, type, at) === at + 4) places.push(at);
+    if (!Buffer.from(file.buffer, file.byteOffset).includes(type, at + 8)) break;
+  }
+  return places;
+}
+
+const moofs = placesOf(fragments, 'moof');
+
+/** The file with another length in the header of the box at a place. */
+function withSize(file: Uint8Array, at: number, size: number): Uint8Array {
+  const out = file.slice();
+  new DataView(out.buffer).setUint32(at, size);
+  return out;
+}
+
+describe('an index with samples, and fragments behind it', () => {
+  it('are one recording: the fragments are no silence', async () => {
+    const index = await indexAs('mp4', mixed);
+    expect(index.warning).toBeUndefined();
+    expect(index.walk.samples?.tables.sizes.count).toBe(16);
+    expect(index.durationSeconds).toBeGreaterThan(3);
+    const samples = await readSourceRate(mixed, index, ports);
+    expect(samples).toHaveLength(index.totalSamples);
+    for (let at = 3200; at + 6400 < 3 * 32_000; at += 6400) {
+      expect(samples.subarray(at, at + 6400).some((value) => Math.abs(value) > 0.001)).toBe(true);
+    }
+  });
+
+  it('give the same samples wherever reading begins', async () => {
+    const index = await indexAs('mp4', mixed);
+    const whole = await readSourceRate(mixed, index, ports);
+    for (const from of [10_000, 16_384, 16_385, 40_000, 90_000]) {
+      expect(worstDifference(await readSourceRate(mixed, index, ports, from), whole.subarray(from))).toBe(0);
+    }
+  });
+
+  it('cut off in the index, and in the fragments', async () => {
+    for (const share of [0.1, 0.6]) {
+      const index = await indexOf(mixed.slice(0, mixed.length * share));
+      expect(index.warning).toBe('The MP4 file ends before it should; the part that is there was used.');
+      expect(index.durationSeconds / 3).toBeCloseTo(share, 0);
+    }
+  });
+
+  it('an edit list that ends with the samples of the index goes on', () => {
+    const list = (...entries: readonly EditEntry[]) => parseEdits(editList(...entries), 1000);
+    const lastOf = (edits: ReturnType<typeof list>, duration: number) => {
+      const open = edits && openEnded(edits, { timescale: 32_000, duration });
+      return open?.kind === 'edits' ? open.edits.at(-1)?.duration : undefined;
+    };
+    expect(lastOf(list([480, 1024]), 16_384)).toBe(0);
+    expect(lastOf(list([400, 1024]), 16_384)).toBe(400);
+    expect(lastOf(list([100, 0xffffffff], [512, 0]), 16_384)).toBe(0);
+    expect(lastOf(list([480, 1024]), 0)).toBe(480);
+  });
+});
+
+describe('fragments that are not whole', () => {
+  const warningOf = async (file: Uint8Array) => (await indexOf(file)).warning;
+
+  it('of a file that ends early are said', async () => {
+    const cut = 'The MP4 file ends before it should; the part that is there was used.';
+    expect(await warningOf(fragments.slice(0, -3000))).toBe(cut);
+    expect(await warningOf(fragments.slice(0, moofs[3] + 20))).toBe(cut);
+    expect(await warningOf(fragments.slice(0, moofs[3] + 200))).toBe(cut);
+  });
+
+  it('are passed over: a length that cannot be, in the middle of the file', async () => {
+    const whole = await indexOf(fragments);
+    const good = await readSourceRate(fragments, whole, ports);
+    for (const size of [3, 0x7fffffff]) {
+      for (const type of ['moof', 'mdat']) {
+        const file = withSize(fragments, placesOf(fragments, type)[2], size);
+        const index = await indexOf(file);
+        expect(index.warning).toMatch(/Parts of the MP4 file are damaged and were left out\./);
+        expect(index.totalSamples).toBe(whole.totalSamples);
+        const samples = await readSourceRate(file, index, ports);
+        expect(worstDifference(samples.subarray(RATE_HZ * 1.5), good.subarray(RATE_HZ * 1.5))).toBeLessThan(0.05);
+      }
+    }
+  });
+
+  it('a packet outside of the file ends its fragment only', async () => {
+    const sizes = find(fragments, 'trun', moofs[2]) + 16;
+    const file = withSize(fragments, sizes + 4, 0x7fffffff);
+    const index = await indexOf(file);
+    expect(index.warning).toMatch(/damaged/);
+    expect(index.totalSamples).toBe((await indexOf(fragments)).totalSamples);
+  });
+
+  it('tags and padding behind them are nothing', async () => {
+    expect(await warningOf(concat(fragments, new TextEncoder().encode(`TAG${' '.repeat(125)}`)))).toBeUndefined();
+    expect(await warningOf(concat(fragments, new Uint8Array(10_000)))).toBeUndefined();
+  });
+});
+
+describe('files behind one another', () => {
+  it('end with the first, and it is said', async () => {
+    const plain = formatFixture('mp4-aac-16000-mono.m4a');
+    for (const [first, second] of [
+      [plain, plain],
+      [plain, fragments],
+      [mixed, mixed],
+    ]) {
+      const [alone, index] = [await indexOf(first), await indexOf(concat(first, second))];
+      expect(index.totalSamples).toBe(alone.totalSamples);
+      expect(index.warning).toBe('Behind the recording the MP4 file holds another one, which was left out.');
+    }
+  });
+
+  it('are one where the fragments say their places by themselves', async () => {
+    const index = await indexOf(concat(fragments, fragments));
+    expect(index.totalSamples).toBeGreaterThan(1.9 * (await indexOf(fragments)).totalSamples);
+  });
+});
