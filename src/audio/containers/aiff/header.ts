@@ -1,6 +1,7 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u16be, u32be } from '../../bytes.ts';
 import { effectsOfLayout, MAX_LAYOUT_BYTES } from '../../channel-layout.ts';
+import { anotherBehind } from '../../joined.ts';
 import { shapeFault } from '../../limits.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
@@ -58,7 +59,12 @@ export async function readAiffHeader(reader: BlockReader, startByte: number): Pr
   if (!sound) return fail('no_samples', 'The AIFF file has no samples in it.');
   const { dataOffset, declared } = sound;
   const available = Math.max(0, reader.sizeBytes - dataOffset);
-  if (declared !== undefined && declared <= available) return ok({ format, dataOffset, dataBytes: declared });
+  if (declared !== undefined && declared <= available) {
+    const behind = dataOffset + declared + (declared & 1);
+    const isJoined = hasAscii(await reader.peek(behind, 4), 0, 'FORM');
+    const warning = isJoined ? { warning: anotherBehind('The AIFF file') } : {};
+    return ok({ format, dataOffset, dataBytes: declared, ...warning });
+  }
   const warning = declared === undefined || declared >= STREAMED_FROM ? STREAMED_WARNING : TRUNCATED_WARNING;
   return ok({ format, dataOffset, dataBytes: available, warning });
 }

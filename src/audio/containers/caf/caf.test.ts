@@ -49,6 +49,17 @@ function fromAdts(adts: Uint8Array, repeats: number) {
   return { cookie, lengths: all.map(({ length }) => length), data: concat(...all), packets: packets.length };
 }
 
+it('bytes behind the sound that are no chunk refuse nothing', async () => {
+  const file = cafFile({}, [0x40, 0, 0xc0, 0]);
+  const tails = [0xff, 0x80, 0, 0x41].map((byte) => new Uint8Array(100).fill(byte));
+  for (const tail of [...tails, new TextEncoder().encode(`data${'\xff'.repeat(30)}`)]) {
+    const both = concat(file, tail);
+    const index = await indexOf(both);
+    expect(index.warning).toBeUndefined();
+    expect([...(await readSourceRate(both, index, ports))]).toEqual([0.5, -0.5]);
+  }
+});
+
 describe('uncompressed samples', () => {
   it.each<[string, CafOptions, number[], number[]]>([
     ['16 bits, big-endian', {}, [0x40, 0, 0xc0, 0], [0.5, -0.5]],

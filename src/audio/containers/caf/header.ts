@@ -1,6 +1,7 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, f64be, hasAscii, i64be, u32be } from '../../bytes.ts';
 import { type EffectsChannels, effectsOfLayout, MAX_LAYOUT_BYTES } from '../../channel-layout.ts';
+import { anotherBehind } from '../../joined.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 
 /** The description chunk (Apple Core Audio Format 1.0, 'desc'). */
@@ -59,8 +60,15 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
     const type = ascii(head, 0, 4);
     const size = i64be(head, 4);
     const body = offset + 12;
-    // Only sound that is being written may be of unknown length; it is the last chunk.
-    if (size < 0 && type !== 'data') return DAMAGED;
+    if (data && type === 'caff') {
+      data = { warning: anotherBehind('The Core Audio file'), ...data };
+      break;
+    }
+    // Only sound that is being written may be of unknown length; it is the last chunk. What follows the sound and is no chunk is not missed.
+    if (size < 0 && (data || type !== 'data')) {
+      if (data) break;
+      return DAMAGED;
+    }
     if (type === 'desc') {
       const bytes = await reader.peek(body, DESCRIPTION_BYTES);
       if (bytes.length < DESCRIPTION_BYTES) return DAMAGED;
@@ -75,7 +83,7 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
       const bytes = await reader.peek(body, TABLE_HEADER_BYTES);
       if (bytes.length < TABLE_HEADER_BYTES || size < TABLE_HEADER_BYTES) return DAMAGED;
       packetTable = parsePacketTable(bytes, body, Math.min(reader.sizeBytes, body + size));
-    } else if (type === 'data') {
+    } else if (type === 'data' && !data) {
       // Behind a count of edits.
       data = { dataOffset: body + 4, ...extent(reader.sizeBytes - body - 4, size < 0 ? undefined : size - 4) };
     }

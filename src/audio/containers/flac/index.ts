@@ -5,6 +5,7 @@ import { fail, ok } from '../../result.ts';
 import { findSeekPoint, type SeekTable, SeekTableBuilder } from '../../seek-table.ts';
 import { tailTagsStart } from '../../tags.ts';
 import type { DecoderPort } from '../../types.ts';
+import { goesOn, hasStreamBehind } from './behind.ts';
 import { parseStreamInfo, readMetadata } from './stream-info.ts';
 import { walkFlacFrames } from './walker.ts';
 
@@ -35,8 +36,10 @@ export const flac: Container<FlacIndex> = {
     let totalSamples = 0;
     let gaps = 0;
     let isCut = false;
+    let lastFrame = firstByte;
     for await (const frame of walkFlacFrames(reader, info, firstByte, endByte, 0)) {
       isCut ||= frame.samples === 0;
+      lastFrame = frame.offset;
       if (frame.samples > 0) seek.add(frame.offset, totalSamples + frame.gapSamples);
       totalSamples += frame.gapSamples + frame.samples;
       gaps += frame.gapSamples;
@@ -48,6 +51,7 @@ export const flac: Container<FlacIndex> = {
       ...(isCut || totalSamples < info.totalSamples
         ? ['The FLAC file ends before it should; the part that is there was used.']
         : []),
+      ...((await hasStreamBehind(reader, lastFrame, endByte)) ? [goesOn(totalSamples / info.sampleRateHz)] : []),
       ...(gaps > 0 ? [`Damaged parts of the FLAC file, ${gapSeconds} s in all, were taken as silence.`] : []),
     ];
     return ok({

@@ -12,6 +12,12 @@ export interface BlockWalk {
   readonly prefix: readonly number[];
 }
 
+/** How a walk ended. */
+export interface BlocksEnd {
+  /** At the header of another file that was put behind. */
+  hasAnother?: boolean;
+}
+
 /** Packets of one run. */
 const MAX_RUN = 512;
 /** How far behind a damaged place the next cluster is looked for. */
@@ -28,7 +34,7 @@ interface Found {
  * The packets of a track from the cluster at `from` on. Clusters are stepped into whatever size they state, so that those of live
  * recordings, which state none, need nothing more. Behind damage it goes on at the next cluster.
  */
-export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number): PacketWalk {
+export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number, end: BlocksEnd = {}): PacketWalk {
   let position = from;
   let clusterTicks = 0;
   let entry: number | undefined;
@@ -44,7 +50,8 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
       continue;
     }
     if (element?.size === undefined || !isKnown(element.id)) {
-      if (element?.id === id.SEGMENT || element?.id === id.EBML) break;
+      end.hasAnother = element?.id === id.SEGMENT || element?.id === id.EBML;
+      if (end.hasAnother) break;
       const found = await findCluster(reader, position + 1);
       if (found === undefined) break;
       position = found;

@@ -1,6 +1,7 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, fromHex } from '../../bytes.ts';
 import type { Container } from '../../container.ts';
+import { anotherBehind } from '../../joined.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
 import { onePiece } from '../../packets/pieces.ts';
@@ -8,7 +9,7 @@ import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import { MAX_GAP_SECONDS, type Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
-import { type BlockWalk, walkBlocks } from './blocks.ts';
+import { type BlocksEnd, type BlockWalk, walkBlocks } from './blocks.ts';
 import { codecOfTrack } from './codec.ts';
 import { elementsIn, elementsOf, readBody, uintOf } from './ebml.ts';
 import * as id from './ids.ts';
@@ -58,12 +59,14 @@ export const matroska: Container<MatroskaIndex> = {
     const prefix = encoding.kind === 'stripped' ? [...encoding.prefix] : [];
     const walk: BlockWalk = { trackNumber: track.number, nsPerTick, prefix };
     const firstSeconds = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster);
+    const end: BlocksEnd = {};
     const probed = await probeTrack(reader, decoders, {
       where: WHERE,
       track: codec.value,
-      walk: () => walkBlocks(reader, walk, firstCluster),
+      walk: () => walkBlocks(reader, walk, firstCluster, end),
       played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, firstSeconds),
       isCut: () => isCut,
+      warnings: () => (end.hasAnother ? [anotherBehind(WHERE)] : []),
     });
     return probed.ok ? ok({ format: 'matroska', ...probed.value, walk }) : probed;
   },

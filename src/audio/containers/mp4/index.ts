@@ -1,6 +1,7 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, fromHex } from '../../bytes.ts';
 import type { Container } from '../../container.ts';
+import { anotherBehind } from '../../joined.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, PacketWalk, TrackCodec } from '../../packets/packet.ts';
 import { onePiece, type Piece } from '../../packets/pieces.ts';
@@ -38,7 +39,6 @@ const MAX_PADDING_SECONDS = 1;
 
 const WHERE = 'The MP4 file';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
-const HAS_ANOTHER = 'Behind the recording the MP4 file holds another one, which was left out.';
 /** Boxes looked at behind the index; some writers put down a box for each chunk. */
 const MAX_BOXES_BEHIND = 1000;
 
@@ -132,7 +132,7 @@ async function probeMovie(
     isCut: () => found.faults.isCut === true || (samples !== undefined && found.marks.end < samples.tables.sizes.count),
     warnings: () => [
       ...(found.faults.isDamaged ? [DAMAGED] : []),
-      ...(hasAnother || found.faults.hasAnother ? [HAS_ANOTHER] : []),
+      ...(hasAnother || found.faults.hasAnother ? [anotherBehind(WHERE)] : []),
     ],
   });
   if (!probed.ok) return probed;

@@ -1,5 +1,4 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { hasAscii } from '../../bytes.ts';
 import type { EffectsChannels } from '../../channel-layout.ts';
 import type { Container, IndexBase } from '../../container.ts';
 import { fixedBlocks } from '../../fixed-blocks.ts';
@@ -8,6 +7,7 @@ import { type PcmEncoding, readPcm } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { DecoderPort } from '../../types.ts';
 import { type Mp3Index, mp3, probeMpeg } from '../mp3/index.ts';
+import { isWave } from './behind.ts';
 import { type BlockCodec, type BlockFormat, blockSamples, WARM_UP_BLOCKS } from './block-codecs.ts';
 import { readWavHeader, type WavHeader } from './header.ts';
 
@@ -42,8 +42,7 @@ export const wav: Container<WavIndex> = {
   format: 'wav',
   hasMagic: true,
 
-  detect: (head) =>
-    (hasAscii(head, 0, 'RIFF') || hasAscii(head, 0, 'RF64') || hasAscii(head, 0, 'BW64')) && hasAscii(head, 8, 'WAVE'),
+  detect: isWave,
 
   async probe(reader, startByte) {
     const header = await readWavHeader(reader, startByte);

@@ -1,0 +1,47 @@
+import type { BlockReader } from '../../block-reader.ts';
+import { ascii, hasAscii, u32le } from '../../bytes.ts';
+import { anotherBehind } from '../../joined.ts';
+
+/** Chunks walked behind the samples. */
+const MAX_CHUNKS = 100;
+/** A header and the shortest format. */
+const MIN_FILE_BYTES = 44;
+/** Bytes behind the last chunk that nobody misses: padding, tags of players. */
+const MAX_TAIL_BYTES = 4096;
+
+const IS_NAME = /^[\x20-\x7e]{4}$/;
+const TAGS = ['ID3', 'TAG', 'APETAGEX'];
+
+export const isWave = (head: Uint8Array): boolean =>
+  (hasAscii(head, 0, 'RIFF') || hasAscii(head, 0, 'RF64') || hasAscii(head, 0, 'BW64')) && hasAscii(head, 8, 'WAVE');
+
+/**
+ * What stands behind the samples, where it seems to be sound that is not read: another file, or bytes that are no chunk, no tag and no zeros.
+ *
+ * @param from first byte behind the samples
+ * @returns a sentence about it; undefined where there is nothing of that kind
+ */
+export async function behindWarning(reader: BlockReader, from: number): Promise<string | undefined> {
+  const end = reader.sizeBytes;
+  let offset = from;
+  let isPadded = false;
+  for (let count = 0; count < MAX_CHUNKS && end - offset >= MIN_FILE_BYTES; count++) {
+    const head = await reader.peek(offset, 12);
+    if (isWave(head)) return anotherBehind('The WAV file');
+    const size = u32le(head, 4);
+    if (IS_NAME.test(ascii(head, 0, 4)) && offset + 8 + size <= end) {
+      offset += 8 + size;
+      isPadded = false;
+      continue;
+    }
+    // A chunk of an odd length has a byte more, which some writers leave out.
+    if (isPadded || head[0] !== 0) break;
+    offset++;
+    isPadded = true;
+  }
+  const rest = end - offset;
+  if (rest <= MAX_TAIL_BYTES) return undefined;
+  const head = (await reader.peek(offset, 16)).subarray(0, 16);
+  if (TAGS.some((tag) => hasAscii(head, 0, tag)) || head.every((byte) => byte === 0)) return undefined;
+  return `${rest} bytes behind the samples of the WAV file belong to nothing that its header names and were left out.`;
+}
