@@ -1,5 +1,6 @@
 import type { BlockReader } from './block-reader.ts';
 import type { EffectsChannels } from './channel-layout.ts';
+import { silenceWild } from './wild.ts';
 
 /** How one uncompressed or companded sample is coded. */
 export type PcmEncoding = 'unsigned' | 'signed' | 'float' | 'alaw' | 'mulaw';
@@ -15,7 +16,7 @@ export interface PcmLayout {
   readonly effects?: EffectsChannels;
 }
 
-/** Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. */
+/** Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. Of floats always the same frames together (`wild.ts`). */
 export type MonoConverter = (bytes: Uint8Array, frames: number, out: Float32Array) => void;
 
 type Load = (view: DataView, at: number) => number;
@@ -69,6 +70,15 @@ const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
 
 /** Converts interleaved samples to mono, the mean of the channels without low-frequency effects. */
 export function monoConverter(layout: PcmLayout): MonoConverter {
+  const convert = meanConverter(layout);
+  if (layout.encoding !== 'float') return convert;
+  return (bytes, frames, out) => {
+    convert(bytes, frames, out);
+    silenceWild(out.subarray(0, frames));
+  };
+}
+
+function meanConverter(layout: PcmLayout): MonoConverter {
   const { bytesPerSample, channels, effects = [] } = layout;
   const load = loader(layout);
   const frameBytes = bytesPerSample * channels;
@@ -103,11 +113,11 @@ export async function* readPcm(
   const convert = monoConverter(layout);
   const framesAtOnce = Math.max(1, Math.floor(READ_BYTES / frameBytes));
   const out = new Float32Array(framesAtOnce);
-  for (let sample = startSample; sample < totalSamples; ) {
+  // The same stretches wherever reading begins: what a converter makes of floats depends on their neighbours.
+  for (let sample = startSample - (startSample % framesAtOnce); sample < totalSamples; sample += framesAtOnce) {
     const frames = Math.min(framesAtOnce, totalSamples - sample);
     const bytes = await reader.peek(dataOffset + sample * frameBytes, frames * frameBytes);
     convert(bytes, frames, out);
-    yield out.subarray(0, frames);
-    sample += frames;
+    if (sample + frames > startSample) yield out.subarray(Math.max(0, startSample - sample), frames);
   }
 }
