@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, random, readRange } from '../../test/helpers/audio.ts';
 import { flacFile, flacFrames, flacHeader } from '../../test/helpers/flac.ts';
 import { apeTag, id3v1, id3v2, infoFrame, mp3Frames } from '../../test/helpers/mp3-frames.ts';
+import { withChecksums } from '../../test/helpers/ogg.ts';
 import { pcm16, wavFile } from '../../test/helpers/wav.ts';
 import { outputSampleCount, probeAudio } from './index.ts';
 
@@ -31,6 +32,7 @@ const recordings: Record<string, Uint8Array> = {
   'mp4, index in front': format('mp4-aac-16000-mono.m4a'),
   'mp4, index behind': format('mp4-opus-stereo.mp4'),
   'mp4 in fragments': format('mp4-fragments-aac-48000-stereo.mp4'),
+  'mp4, samples in the index and fragments': format('mp4-tables-and-fragments-aac-32000-mono.mp4'),
   'mp4, HE-AAC, with iTunes tags': format('mp4-heaac-itunes-32000-stereo.m4a'),
   'mp4 with pictures': format('mp4-video-aac-44100-mono.mp4'),
   quicktime: format('mov-s24be-8000-stereo.mov'),
@@ -94,7 +96,9 @@ describe('mutated files', () => {
     let readable = 0;
     const started = performance.now();
     for (let round = 0; round < rounds; round++) {
-      const file = mutate(seed, next);
+      const mutated = mutate(seed, next);
+      // A checksum would keep most of it from the code behind.
+      const file = name.startsWith('ogg') && round % 2 === 0 ? withChecksums(mutated) : mutated;
       const source = memorySource(file);
       const probed = await probeAudio(source, ports.decoder);
       if (!probed.ok) {

@@ -6,7 +6,7 @@ import { parseVorbisIdentification, parseVorbisModes, vorbisPrivateData } from '
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from '../flac/stream-info.ts';
 import { PacketAssembler } from './packets.ts';
-import { pagesOf } from './pages.ts';
+import { type PagesEnd, pagesOf } from './pages.ts';
 
 export interface OggStream {
   readonly serial: number;
@@ -43,7 +43,8 @@ export async function readStream(reader: BlockReader, from: number): Promise<Aud
   let other: string | undefined;
   const headers: Uint8Array[] = [];
   let pages = 0;
-  for await (const page of pagesOf(reader, from)) {
+  const end: PagesEnd = {};
+  for await (const page of pagesOf(reader, from, end)) {
     if (++pages > MAX_HEADER_PAGES) break;
     if (page.isFirst && !first) {
       const candidate = new PacketAssembler(page.serial);
@@ -62,7 +63,7 @@ export async function readStream(reader: BlockReader, from: number): Promise<Aud
       if (isEnd) return finish(first, headers, isAudio ? page.start : page.end);
     }
   }
-  if (first) return fail('corrupt', 'The headers of the OGG file are damaged.');
+  if (first || end.isDamaged) return fail('corrupt', 'The headers of the OGG file are damaged.');
   return other
     ? fail('unsupported', `The OGG file holds audio in ${other}, which is not supported.`)
     : fail('no_samples', 'The OGG file has no audio track that is known.');

@@ -23,6 +23,7 @@ export interface OggIndex extends IndexBase {
 }
 
 const WHERE = 'The OGG file';
+const DAMAGED = 'Pages of the OGG file whose checksums are wrong were left out.';
 /** Recordings behind one another in one file, as internet radio makes them. */
 const MAX_LINKS = 64;
 
@@ -112,6 +113,7 @@ async function probeLink(
     walk: () => walkOgg(reader, serial, firstByte, end),
     played: (scan) => playedRange(stream.value, scan),
     isCut: () => end.isCut === true,
+    warnings: () => (end.isDamaged ? [DAMAGED] : []),
   });
   return probed.ok ? ok({ format: 'ogg', ...probed.value, serial }) : probed;
 }

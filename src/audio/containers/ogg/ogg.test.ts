@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { formatFixture, patched } from '../../../../test/helpers/bytes.ts';
 import { indexOf } from '../../../../test/helpers/indexes.ts';
+import { withChecksums } from '../../../../test/helpers/ogg.ts';
 import { BlockReader, probeAudio } from '../../index.ts';
+import { crc32 } from './crc.ts';
 import { type Page, pagesOf } from './pages.ts';
 
 const ports = audioPorts();
@@ -16,6 +18,13 @@ async function pages(file: Uint8Array): Promise<Page[]> {
   for await (const page of pagesOf(new BlockReader(memorySource(file)), 0)) found.push(page);
   return found;
 }
+
+it('the checksum is that of the CRC catalogue', () => {
+  const check = new TextEncoder().encode('123456789');
+  // CRC-32/CKSUM and this one differ in the last step only.
+  expect(~crc32(check) >>> 0).toBe(0x765e7680);
+  expect(crc32(check.subarray(3), crc32(check.subarray(0, 3)))).toBe(crc32(check));
+});
 
 describe('length', () => {
   it.each([
@@ -81,6 +90,43 @@ describe('damage', () => {
     expect(error / power).toBeLessThan(0.01);
   });
 
+  it('a page with a wrong checksum is left out, not decoded to noise', async () => {
+    const list = await pages(speech);
+    for (const at of [list[3].bodyStart + 20, list[3].start + 8, list[3].start + 26]) {
+      const file = speech.slice();
+      file[at] ^= 0x15;
+      const without = concat(speech.subarray(0, list[3].start), speech.subarray(list[3].end));
+      const [index, lost] = [await indexOf(file), await indexOf(without)];
+      expect(index.warning).toMatch(/Pages of the OGG file whose checksums are wrong were left out\./);
+      expect(lost.warning ?? '').not.toMatch(/checksums/);
+      expect(index.totalSamples).toBe(lost.totalSamples);
+      const samples = await readSourceRate(file, index, ports);
+      expect(worstDifference(samples, await readSourceRate(without, lost, ports))).toBe(0);
+      const from = Math.floor(samples.length / 2);
+      expect(worstDifference(await readSourceRate(file, index, ports, from), samples.subarray(from))).toBe(0);
+    }
+  });
+
+  it('a page that states to be longer than the file is not its end', async () => {
+    const list = await pages(opus);
+    const last = list[list.length - 2];
+    const file = opus.slice();
+    file[last.start + 26] = 255;
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(144_000);
+    expect(index.warning).toMatch(/checksums/);
+    expect(index.warning).not.toMatch(/ends before/);
+  });
+
+  it('false pages without end take no time', async () => {
+    const false255 = new Uint8Array(27 + 255).fill(255);
+    false255.set(Uint8Array.of(0x4f, 0x67, 0x67, 0x53, 0, 0));
+    const file = concat(opus, ...Array.from({ length: 30_000 }, () => false255));
+    const started = performance.now();
+    expect((await indexOf(file)).totalSamples).toBe(144_000);
+    expect(performance.now() - started).toBeLessThan(15_000);
+  });
+
   it('bytes between pages are passed over', async () => {
     const list = await pages(vorbis);
     const at = list[list.length - 1].start;
@@ -94,12 +140,13 @@ describe('refused', () => {
     expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
 
   it('Speex, and what is not known', async () => {
-    await refused(patched(opus, 'OpusHead', 'Speex   '), 'unsupported', /audio in Speex/);
-    await refused(patched(opus, 'OpusHead', 'NobodyKn'), 'no_samples', /no audio track/);
+    await refused(withChecksums(patched(opus, 'OpusHead', 'Speex   ')), 'unsupported', /audio in Speex/);
+    await refused(withChecksums(patched(opus, 'OpusHead', 'NobodyKn')), 'no_samples', /no audio track/);
   });
 
   it('headers without an end, or damaged', async () => {
     await refused(vorbis.slice(0, 2000), 'corrupt', /headers of the OGG file/);
-    await refused(patched(vorbis, '\x05vorbis', '\x05nothing'), 'corrupt', /./);
+    await refused(withChecksums(patched(vorbis, '\x05vorbis', '\x05nothing')), 'corrupt', /./);
+    await refused(patched(opus, 'OpusHead', 'NobodyKn'), 'corrupt', /headers of the OGG file/);
   });
 });

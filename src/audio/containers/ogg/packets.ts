@@ -1,6 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { MAX_PACKET_BYTES, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
-import { type Page, pagesOf } from './pages.ts';
+import { type Page, type PagesEnd, pagesOf } from './pages.ts';
 
 /** Packets of one logical stream, put together page by page. */
 export class PacketAssembler {
@@ -77,10 +77,8 @@ export class PacketAssembler {
 }
 
 /** Where a walk ended: the file's end, or the first page of another recording behind this one. */
-export interface WalkEnd {
+export interface WalkEnd extends PagesEnd {
   nextRecording?: number;
-  /** Whether the file ends inside a page. */
-  isCut?: boolean;
   /** Granule position of the last page. */
   granule?: number;
 }

@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { hasAscii, u32le } from '../../bytes.ts';
+import { CRC_OFFSET, pageChecksum } from './crc.ts';
 
 /** One OGG page (RFC 3533 §6). */
 export interface Page {
@@ -20,26 +21,49 @@ const HEADER_BYTES = 27;
 const MAX_HEADER_BYTES = HEADER_BYTES + 255;
 /** Bytes that may lie between two pages; behind more the file is taken to be over. */
 const MAX_SEARCH_BYTES = 16 << 20;
+/** Pages with a wrong checksum in one walk; a file made of false headers would otherwise be summed over and over. */
+const MAX_FALSE_PAGES = 10_000;
+
+/** What a walk over pages found. */
+export interface PagesEnd {
+  /** Whether the file ends inside a page. */
+  isCut?: boolean;
+  /** Whether pages were left out. */
+  isDamaged?: boolean;
+}
 
 /**
- * The pages from `from` on, up to the last whole one. Bytes between pages are passed over.
- *
- * @param end is told whether the file ends inside a page
+ * The pages from `from` on, up to the last whole one. Bytes between pages are passed over, and so are pages with a wrong checksum: what lies in
+ * them would be decoded to noise.
  */
-export async function* pagesOf(reader: BlockReader, from: number, end: { isCut?: boolean } = {}): AsyncGenerator<Page> {
+export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd = {}): AsyncGenerator<Page> {
+  let falsePages = 0;
+  end.isCut = false;
   for (let position = from; ; ) {
     const page = parsePage(await reader.peek(position, MAX_HEADER_BYTES), position);
-    end.isCut = page !== undefined && page.end > reader.sizeBytes;
-    if (end.isCut) return;
-    if (page) {
+    const isWhole = page !== undefined && page.end <= reader.sizeBytes;
+    if (page && isWhole && (await hasRightChecksum(reader, page))) {
+      // What seemed to be a page that the file cuts off was none, if another comes behind its start.
+      end.isDamaged ||= end.isCut;
+      end.isCut = false;
       yield page;
       position = page.end;
       continue;
+    }
+    if (page) {
+      if (isWhole) end.isDamaged = true;
+      else end.isCut = true;
+      if (++falsePages > MAX_FALSE_PAGES) return;
     }
     const found = await findPage(reader, position + 1);
     if (found === undefined) return;
     position = found;
   }
+}
+
+async function hasRightChecksum(reader: BlockReader, { start, end }: Page): Promise<boolean> {
+  const view = await reader.peek(start, end - start);
+  return u32le(view, CRC_OFFSET) === pageChecksum(view.subarray(0, end - start));
 }
 
 function parsePage(view: Uint8Array, position: number): Page | undefined {
