@@ -107,8 +107,16 @@ async function retryIn(ports: JobPorts, message: Message, delaySeconds: number):
   return { kind: 'retry', delaySeconds };
 }
 
-/** What no other try will mend: a source that changed will not change back, and an address that is refused stays so. */
-const PERMANENT = new Set(['changed', 'http_status', 'empty', 'private_address', 'invalid_url', 'too_many_redirects']);
+/** What no other try will mend: a source that changed will not change back, one that is shorter than stated will not grow, and an address that is refused stays so. */
+const PERMANENT = new Set([
+  'changed',
+  'incomplete',
+  'http_status',
+  'empty',
+  'private_address',
+  'invalid_url',
+  'too_many_redirects',
+]);
 
 /** Read faults carry the source's own tagged error. */
 function sourceFault(error: unknown): { kind: string; message: string; permanent: boolean } | undefined {

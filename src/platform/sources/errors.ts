@@ -12,7 +12,8 @@ export type SourceErrorKind =
   | 'too_large'
   | 'empty'
   | 'web_page'
-  | 'changed';
+  | 'changed'
+  | 'incomplete';
 
 /** `message` is one sentence for the person who sent the address; it names the host at most, never query or credentials. */
 export interface SourceError {

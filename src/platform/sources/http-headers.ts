@@ -16,6 +16,14 @@ export function parseContentRange(value: string | null): ContentRange | undefine
   return start <= end && (total === undefined || end < total) ? { start, end, total } : undefined;
 }
 
+/**
+ * Whether an answer's range begins where it should and ends before it should, or before it begins: the file is shorter than the server states.
+ */
+export function endsEarly(value: string | null, start: number, end: number): boolean {
+  const match = /^bytes\s+(\d{1,15})-(\d{1,15})\//i.exec(value?.trim() ?? '');
+  return match !== null && Number(match[1]) === start && Number(match[2]) < end;
+}
+
 /** What pins a file: its strong entity tag, or else the time of its last change. */
 export function validatorOf(headers: Headers): string | undefined {
   const tag = headers.get('ETag');

@@ -2,7 +2,7 @@ import { release } from '../../audio/index.ts';
 import type { ByteSource } from '../../audio/types.ts';
 import { isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
-import { contradicts, parseContentRange } from './http-headers.ts';
+import { contradicts, endsEarly, parseContentRange } from './http-headers.ts';
 
 export interface HttpFile {
   readonly url: string;
@@ -42,7 +42,10 @@ export class HttpSource implements ByteSource {
       if (result.ok) return result.value;
       const isRedirected = this.#address !== this.#file.url;
       if (isRedirected) this.#address = this.#file.url;
-      const again = isPassing(result.error) || (isRedirected && result.error.kind === 'http_status');
+      const again =
+        isPassing(result.error) ||
+        result.error.kind === 'incomplete' ||
+        (isRedirected && result.error.kind === 'http_status');
       if (!again || attempt >= backoffMs.length) throw new SourceReadError(result.error);
       await sleep(backoffMs[attempt]);
     }
@@ -86,6 +89,10 @@ export class HttpSource implements ByteSource {
     const range = parseContentRange(headers.get('Content-Range'));
     if (validator !== undefined && contradicts(headers, validator)) return CHANGED;
     if (range?.total !== undefined && range.total !== sizeBytes) return CHANGED;
+    if (endsEarly(headers.get('Content-Range'), offset, last)) {
+      const message = `The server ${url.host} states ${sizeBytes} bytes for the recording, but what it sends ends before.`;
+      return { kind: 'incomplete', message };
+    }
     if (!range || range.start !== offset || range.end !== last) {
       return { kind: 'server_error', message: `The server ${url.host} sent another part than was asked for.` };
     }

@@ -113,6 +113,30 @@ describe('reading', () => {
     expect(world.requests).toHaveLength(1);
   });
 
+  it('fails soon where the server states a larger size than it has', async () => {
+    const bytes = recording.subarray(0, 1500);
+    const stated = 3 * bytes.length;
+    world.handler = (request, response) => {
+      const [from, to] = (/bytes=(\d+)-(\d+)/.exec(request.headers.range ?? '') ?? []).slice(1).map(Number);
+      const last = Math.min(to!, bytes.length - 1);
+      response.writeHead(206, { 'Content-Range': `bytes ${from}-${last}/${stated}`, ETag: etag });
+      response.end(bytes.subarray(from, last + 1));
+    };
+    const lying = { ...ref, sizeBytes: stated };
+    const source = world.sources().open(lying);
+    expect((await source.read(0, 1500)).length).toBe(1500);
+    for (const [offset, length] of [
+      [1000, 1000],
+      [2000, 100],
+    ] as const) {
+      world.requests.length = 0;
+      await expect(source.read(offset, length)).rejects.toMatchObject({
+        error: { kind: 'incomplete', message: expect.stringMatching(/states 4500 bytes.*ends before/) },
+      });
+      expect(world.requests).toHaveLength(4);
+    }
+  });
+
   it('refuses another part than it asked for, and a part of the wrong length', async () => {
     const answer =
       (range: string, length: number): Handler =>
