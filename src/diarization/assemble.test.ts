@@ -90,7 +90,10 @@ describe('assemble', () => {
     for (const samples of [new Float32Array(20 * 16000), new Float32Array(0)]) {
       const parts = await shardedPartsOf(samples, 'precision-2');
       const result = await assemble(parts, { totalSamples: samples.length }, settingsOf('precision-2'), {});
-      expect(result).toEqual({ ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.' } });
+      expect(result).toEqual({
+        ok: false,
+        error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb: -127 },
+      });
     }
   });
 

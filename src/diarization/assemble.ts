@@ -5,7 +5,7 @@ import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
-import { LEVEL_HOP_SAMPLES, type QuietPlaces, quietPlacesOf } from './levels.ts';
+import { LEVEL_HOP_SAMPLES, loudestDb, type QuietPlaces, quietPlacesOf } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, ModelFacts } from './part.ts';
@@ -39,6 +39,13 @@ export interface AssembleOptions {
 export interface NoSpeech {
   readonly kind: 'no_speech';
   readonly message: string;
+  /** As of `Assembled`. */
+  readonly loudestDb: number;
+}
+
+export interface Assembled extends Diarization {
+  /** Mean power of the loudest tenth of a second, dB of full scale. */
+  readonly loudestDb: number;
 }
 
 /** Tries to give every wanted speaker a turn by more weight… */
@@ -62,12 +69,12 @@ export async function assemble(
   settings: DiarizationSettings,
   request: SpeakerRequest,
   options: AssembleOptions = {},
-): Promise<Result<Diarization, NoSpeech>> {
+): Promise<Result<Assembled, NoSpeech>> {
   const { pause = async () => undefined, speakerTracks = true, pldaOf = async () => undefined } = options;
   const bounds = boundsOf(request);
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
-  if (gathered === undefined || gathered.speakers.count === 0) return noSpeech();
-  const { facts, tuned, speakers, subsegments, quiet } = gathered;
+  if (gathered === undefined || gathered.speakers.count === 0) return noSpeech(gathered?.loudest);
+  const { facts, tuned, speakers, subsegments, quiet, loudest } = gathered;
   const model = await findSpeakers(
     speakers,
     tuned.clustering,
@@ -83,12 +90,20 @@ export async function assemble(
     quiet,
     trackSpill: options.trackSpill,
   });
-  if (diarization.turns.length === 0) return noSpeech();
+  if (diarization.turns.length === 0) return noSpeech(loudest);
   const warning = warningFor(diarization.speakers, request);
   const voices = options.voices
     ? await speakerVoices(parts, model, clusterOf, facts.embeddingId, diarization, pause)
     : undefined;
-  return { ok: true, value: { ...diarization, ...(voices && { voices }), ...(warning !== undefined && { warning }) } };
+  return {
+    ok: true,
+    value: {
+      ...diarization,
+      ...(voices && { voices }),
+      ...(warning !== undefined && { warning }),
+      loudestDb: loudest,
+    },
+  };
 }
 
 function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {
@@ -104,6 +119,7 @@ interface Gathered {
   readonly speakers: LocalSpeakers;
   readonly subsegments: Subsegments & { readonly every: number };
   readonly quiet: QuietPlaces;
+  readonly loudest: number;
 }
 
 async function gather(
@@ -143,6 +159,7 @@ async function gather(
     speakers: await representatives.finish(),
     subsegments: { ...joinSubsegments(subsegments, facts.dimension), every },
     quiet: quietPlacesOf(levels, tuned.quiet),
+    loudest: loudestDb(levels),
   };
 }
 
@@ -202,6 +219,6 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
   return `${asked} asked for, but only ${found} could be told apart in this recording.`;
 }
 
-function noSpeech(): Result<Diarization, NoSpeech> {
-  return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.' } };
+function noSpeech(loudest = loudestDb(new Uint8Array(0))): Result<never, NoSpeech> {
+  return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb: loudest } };
 }

@@ -32,6 +32,11 @@ export function measureLevels(
   return levels;
 }
 
+/** Level of the loudest tenth, dB of full scale; −127 where there is nothing. @param levels as of `measureLevels` */
+export function loudestDb(levels: Uint8Array): number {
+  return levels.reduce((loudest, level) => Math.max(loudest, level & ~SPEECH), 0) + FLOOR_DB;
+}
+
 /** The first tenth that begins at a sample or after it. */
 export function hopFrom(sample: number): number {
   return Math.ceil(sample / LEVEL_HOP_SAMPLES);

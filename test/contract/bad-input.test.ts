@@ -6,6 +6,12 @@ import { type Answer, type ContractService, startContractService } from './servi
 
 const RATE = 16000;
 const tone = (seconds: number) => Float32Array.from({ length: seconds * RATE }, (_, i) => 0.1 * Math.sin(i / 5));
+/** The right channel is the left one upside down. */
+const cancelled = wav16(
+  Float32Array.from({ length: 24 * RATE }, (_, i) => (i % 2 === 0 ? 0.1 : -0.1) * Math.sin((i >> 1) / 5)),
+  RATE,
+  2,
+);
 const silence = wav16(new Float32Array(12 * RATE), RATE);
 
 const PAGES: Record<string, (request: IncomingMessage, response: ServerResponse) => void> = {
@@ -16,6 +22,7 @@ const PAGES: Record<string, (request: IncomingMessage, response: ServerResponse)
   '/empty.wav': (_, response) => response.writeHead(200, { 'Content-Length': '0' }).end(),
   '/zero-seconds.wav': (request, response) => serveRanges(request, response, { bytes: wav16([], RATE), etag: '"0"' }),
   '/silence.wav': (request, response) => serveRanges(request, response, { bytes: silence, etag: '"s"' }),
+  '/cancelled.wav': (request, response) => serveRanges(request, response, { bytes: cancelled, etag: '"c"' }),
   '/noise.bin': (_, response) => response.end(Uint8Array.from({ length: 5000 }, (_, i) => (i * 7919) % 251)),
   '/huge.wav': (_, response) => {
     response.writeHead(200, { 'Content-Length': String(2 * 1024 ** 3) });
@@ -59,7 +66,8 @@ describe('bad input fails its job with one clear sentence and costs nothing', ()
     ['/page.wav', /web page|HTML/],
     ['/empty.wav', /empty/],
     ['/zero-seconds.wav', /no (audio )?samples|empty|no audio/i],
-    ['/silence.wav', /no speech/i],
+    ['/silence.wav', /no speech\.$/i],
+    ['/cancelled.wav', /no speech.*its 2 channels.*cancel each other out/i],
     ['/noise.bin', /not.*(audio|recogni)/i],
     ['/huge.wav', /1 GiB/],
     ['/loop.wav', /redirect/],

@@ -2,6 +2,7 @@ import type { Result } from '../../audio/types.ts';
 import { assemble, type Diarization, openPart, partsOf, settingsOf } from '../../diarization/index.ts';
 import { partKey, tracksKey } from '../keys.ts';
 import type { JobPlan, JobPorts, JobRecord } from '../ports.ts';
+import { lostInTheMix } from './lost-in-the-mix.ts';
 
 /** Why a job has no result, in a sentence for the caller. */
 export interface JobFault {
@@ -47,8 +48,14 @@ export async function diarizeParts(
       },
     },
   );
-  if (!result.ok) return { ok: false, error: { code: result.error.kind, message: result.error.message } };
-  const warnings = [plan.index.warning, result.value.warning].filter((text) => text !== undefined);
-  const { warning: _, ...diarization } = result.value;
+  const { channels } = plan.index;
+  if (!result.ok) {
+    const { kind, message, loudestDb } = result.error;
+    const hint = lostInTheMix(channels, loudestDb, 'nothing found');
+    return { ok: false, error: { code: kind, message: hint === undefined ? message : `${message} ${hint}` } };
+  }
+  const { warning, loudestDb, ...diarization } = result.value;
+  const hint = lostInTheMix(channels, loudestDb, 'something found');
+  const warnings = [plan.index.warning, hint, warning].filter((text) => text !== undefined);
   return { ok: true, value: { ...diarization, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
 }
