@@ -14,6 +14,7 @@ import { webhookSecretOf } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
 import { accountDetails, accountLine, usageLines } from './account-report.ts';
 import { accountName, requestCount, seconds, signingKey, withDatabase } from './arguments.ts';
+import { printLines } from './print.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
 
 interface Remote {
@@ -22,12 +23,12 @@ interface Remote {
 
 const list = ({ remote }: Remote) =>
   withDatabase(remote, async (run) => {
-    for (const account of await listAccounts(run)) print(accountLine(account));
+    await printLines((await listAccounts(run)).map(accountLine));
   });
 
 const show = (name: string, { remote }: Remote) =>
   withDatabase(remote, async (run) => {
-    for (const line of accountDetails(await mustFind(run, name), Date.now())) print(line);
+    await printLines(accountDetails(await mustFind(run, name), Date.now()));
   });
 
 const create = (name: string, { remote }: Remote) =>
@@ -37,7 +38,7 @@ const create = (name: string, { remote }: Remote) =>
     note(
       `account ${name} is made; give it credit with: npm run account -- set ${JSON.stringify(name)} --credit SECONDS`,
     );
-    print(id);
+    await printLines([id]);
   });
 
 interface SetOptions extends Remote {
@@ -88,7 +89,7 @@ async function rotate(name: string, { remote, force }: Remote & { readonly force
     note(
       `the secret before signs too, as X-Signature-Previous, until ${new Date(rotation.previousUntil).toISOString()}`,
     );
-    print(String(await webhookSecretOf(run, name, key)));
+    await printLines([String(await webhookSecretOf(run, name, key))]);
   });
 }
 
@@ -96,7 +97,7 @@ async function webhookSecret(name: string, { remote }: Remote): Promise<void> {
   await withDatabase(remote, async (run) => {
     const secret = await webhookSecretOf(run, name, signingKey(remote));
     if (secret === undefined) throw noAccount(name);
-    print(secret);
+    await printLines([secret]);
   });
 }
 
@@ -107,7 +108,7 @@ async function usage(name: string, { remote, ...query }: Remote & { from?: strin
   }
   await withDatabase(remote, async (run) => {
     const { id } = await mustFind(run, name);
-    for (const line of usageLines(usageReport(range.value, await accountUsage(run, id, range.value)))) print(line);
+    await printLines(usageLines(usageReport(range.value, await accountUsage(run, id, range.value))));
   });
 }
 
@@ -119,10 +120,6 @@ async function mustFind(run: RunSql, name: string): Promise<AccountRow> {
 
 function noAccount(name: string): CliError {
   return new CliError(EXIT.failed, `There is no account ${name}.`);
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 const command = new Command('account').description(

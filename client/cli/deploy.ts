@@ -4,6 +4,7 @@ import { projectDir } from '../local/paths.ts';
 import { CliError, EXIT, runCommand } from './run.ts';
 
 async function run({ dryRun }: { dryRun?: boolean }): Promise<void> {
+  // A deployment goes on to its end also where nobody reads what it says.
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   try {
     await (dryRun ? rehearse : deploy)({ root: projectDir, say });

@@ -13,6 +13,7 @@ import {
   startService,
 } from '../../test/helpers/local-process.ts';
 import { errorRate, readRttm } from '../../test/helpers/score.ts';
+import { RollcallClient } from '../sdk/client.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
@@ -120,6 +121,35 @@ describe('npm run diarize', () => {
     expect(run.stderr).toMatch(/^rollcall: http:\/\/127\.0\.0\.1:9 cannot be reached/);
     const noKey = await runCli('diarize', [conversation], { ROLLCALL_URL: service.url });
     expect(noKey).toMatchObject({ code: 2, stderr: 'rollcall: ROLLCALL_URL is set but ROLLCALL_KEY is not.\n' });
+  });
+
+  it.each(['diarizing', 'uploading'])(
+    'cancels its job when it is interrupted while it says %s: a service that goes on would bill it',
+    async (word) => {
+      const child = spawnCli('diarize', [conversation], here());
+      let stderr = '';
+      child.stderr?.on('data', (chunk: Buffer) => {
+        stderr += chunk.toString();
+        if (!child.killed && stderr.includes(word)) child.kill('SIGINT');
+      });
+      const run = await collect(child);
+      expect(run).toMatchObject({ code: 130, stdout: '' });
+      const client = new RollcallClient({ url: service.url, key: service.key });
+      const jobId = /^The job (\S+) is canceled\.$/m.exec(run.stderr)?.[1];
+      if (word === 'diarizing')
+        expect(await client.retrieve(jobId ?? '')).toMatchObject({ value: { status: 'canceled' } });
+      const jobs = await fetch(`${service.url}/v1/jobs?status=running`, {
+        headers: { Authorization: `Bearer ${service.key}` },
+      });
+      expect(await jobs.json()).toMatchObject({ items: [] });
+    },
+  );
+
+  it('is silent when it is interrupted while its own service starts', async () => {
+    const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'nobody') });
+    child.stderr?.once('data', () => child.kill('SIGINT'));
+    expect(await collect(child)).toEqual({ code: 130, stdout: '', stderr: 'Starting a local service …\n' });
+    expect(abandonedOneShots()).toEqual([]);
   });
 
   it('cleans up when it is interrupted', async () => {

@@ -1,8 +1,8 @@
-import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { fileIdOf, formatOutput } from '../format/output.ts';
 import type { DiarizeOptions, DiarizeOutput } from '../sdk/types.ts';
-import { callersDir, deliver, runJob, succeeded, withService } from './job.ts';
+import { deliver, fetchedAgain, openDestination } from './deliver.ts';
+import { callersDir, runJob, withService } from './job.ts';
 import { openRecording } from './recording.ts';
 import { CliError, EXIT, runCommand } from './run.ts';
 import { addSpeakerOptions, checkCounts, JOB_HELP, type ResultOptions } from './speaker-options.ts';
@@ -27,12 +27,14 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
   const baseDir = callersDir('diarize');
   const recording = openRecording(fileOrUrl, baseDir);
   const voices = openVoices(voiceprint, baseDir);
+  const destination = openDestination(output, baseDir, [fileOrUrl, ...voiceprint.map(([, file]) => file)]);
   const result = await withService(async (session) => {
     if (voices.length > 0) return identify<DiarizeOutput>(session, recording, voices, request);
     const start = (url: string) => session.client.diarize({ ...request, url });
-    return succeeded<DiarizeOutput>(await runJob(session, recording, 'diarizing', start));
+    return runJob<DiarizeOutput>(session, { recording, doing: 'diarizing', start });
   });
-  deliver(formatOutput(result, format, fileIdOf(fileOrUrl)), output && resolve(baseDir, output));
+  const text = formatOutput(result.output, format, fileIdOf(fileOrUrl));
+  await deliver(text, destination, fetchedAgain(result.address, format));
 }
 
 const command = addSpeakerOptions(

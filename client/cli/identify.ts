@@ -1,8 +1,8 @@
-import { resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileIdOf, formatOutput } from '../format/output.ts';
 import type { IdentifyOutput } from '../sdk/types.ts';
-import { callersDir, deliver, withService } from './job.ts';
+import { deliver, fetchedAgain, openDestination } from './deliver.ts';
+import { callersDir, withService } from './job.ts';
 import { openRecording } from './recording.ts';
 import { note, runCommand } from './run.ts';
 import {
@@ -26,15 +26,16 @@ async function run(fileOrUrl: string, options: Options): Promise<void> {
   const baseDir = callersDir('identify');
   const recording = openRecording(fileOrUrl, baseDir);
   const voices = openVoices(voiceprint, baseDir);
+  const destination = openDestination(output, baseDir, [fileOrUrl, ...voiceprint.map(([, file]) => file)]);
   const matching = { threshold, exclusive: !several };
-  const result = await withService((session) =>
+  const { output: result, address } = await withService((session) =>
     identify<IdentifyOutput>(session, recording, voices, { ...request, matching }),
   );
   for (const { speaker, match, confidence } of result.voiceprints) {
     const scores = Object.entries(confidence).map(([label, value]) => `${label} ${value}`);
     note(`${speaker}: ${match ?? 'nobody of these'} (${scores.join(', ')})`);
   }
-  deliver(formatOutput(result, format, fileIdOf(fileOrUrl)), output && resolve(baseDir, output));
+  await deliver(formatOutput(result, format, fileIdOf(fileOrUrl)), destination, fetchedAgain(address, format));
 }
 
 function percent(text: string): number {

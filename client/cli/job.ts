@@ -1,5 +1,4 @@
-import { writeFileSync } from 'node:fs';
-import { RollcallClient } from '../sdk/client.ts';
+import { isTerminal, RollcallClient } from '../sdk/client.ts';
 import type { ClientError, ErrorOutput, JobCreated, JobResult, Outcome } from '../sdk/types.ts';
 import { Progress } from './progress.ts';
 import { type Recording, uploadRecording } from './recording.ts';
@@ -11,6 +10,8 @@ export interface Session {
   readonly client: RollcallClient;
   readonly progress: Progress;
   readonly signal: AbortSignal;
+  /** The service goes on after this command, with its jobs and their results. */
+  readonly lasts: boolean;
 }
 
 export interface ServiceUse {
@@ -34,6 +35,7 @@ export async function withService<T>(work: (session: Session) => Promise<T>, use
       client: new RollcallClient({ url: target.url, key: target.key, onRateLimit }),
       progress,
       signal: interrupt.signal,
+      lasts: target.lasts,
     };
     const working = work(session).then((value) => ({ value }));
     result = use.finishesAfterInterrupt ? await working : await untilInterrupted(working, interrupt.signal);
@@ -45,82 +47,117 @@ export async function withService<T>(work: (session: Session) => Promise<T>, use
   return result.value;
 }
 
-/**
- * Runs a job on a recording, which is uploaded first where it is a file.
- *
- * @param doing what the progress bar says
- */
-export async function runJob(
-  { client, progress, signal }: Session,
-  recording: Recording,
-  doing: string,
-  start: (url: string) => Promise<Outcome<JobCreated>>,
-): Promise<JobResult> {
-  const url = recording.kind === 'url' ? recording.url : await upload(client, recording, progress);
-  const { jobId, warning } = must(await start(url));
-  if (warning) note(`warning: ${warning}`);
-  progress.begin(doing, 1);
-  return must(await client.wait(jobId, { signal, onUpdate: (job) => progress.update(job.progress ?? 0) }));
+/** A job to run on a recording. */
+export interface Task {
+  readonly recording: Recording;
+  /** What the progress bar says. */
+  readonly doing: string;
+  /** What errors and warnings are about; the name of the file if it is left out. */
+  readonly about?: string;
+  readonly start: (url: string) => Promise<Outcome<JobCreated>>;
+  /** Says what a person wrote that became this field of the request. */
+  readonly nameOf?: (field: string) => string;
 }
 
-async function upload(
-  client: RollcallClient,
-  recording: Recording & { kind: 'file' },
-  progress: Progress,
-): Promise<string> {
+/** What a job has brought. */
+export interface JobOutput<T> {
+  readonly output: T;
+  /** Where it can be read again, on a service that goes on. */
+  readonly address?: string;
+}
+
+/**
+ * Runs a job to its end, after the upload of the recording where it is a file. Its warnings go to stderr.
+ *
+ * @throws CliError for a job that does not succeed
+ */
+export async function runJob<T extends { readonly warning?: string }>(
+  session: Session,
+  task: Task,
+): Promise<JobOutput<T>> {
+  const { client, progress, signal } = session;
+  const { recording, doing, start, nameOf } = task;
+  const url = recording.kind === 'url' ? recording.url : await upload(session, recording);
+  signal.throwIfAborted();
+  const { jobId, warning } = must(await start(url), nameOf);
+  const about = task.about ?? (recording.kind === 'file' ? recording.name : undefined);
+  const warn = (text: string) => note(`warning: ${labelled(about, text)}`);
+  if (warning) warn(warning);
+  progress.begin(doing, 1);
+  const ended = await client.wait(jobId, { signal, onUpdate: (job) => progress.update(job.progress ?? 0) });
+  if (signal.aborted) {
+    await abandon(session, jobId);
+    signal.throwIfAborted();
+  }
+  const output = succeeded<T>(must(ended), about);
+  if (output.warning) warn(output.warning);
+  return { output, ...(session.lasts && { address: client.outputUrl(jobId) }) };
+}
+
+async function upload({ client, progress, signal }: Session, recording: Recording & { kind: 'file' }): Promise<string> {
   // A bad key is found out before a large file is sent.
   must(await client.test());
   progress.begin('uploading', recording.sizeBytes);
-  return must(await uploadRecording(client, recording, (sentBytes) => progress.update(sentBytes)));
+  const uploaded = await uploadRecording(client, recording, (sentBytes) => progress.update(sentBytes), signal);
+  signal.throwIfAborted();
+  return must(uploaded);
 }
 
-/** What comes of the work, or undefined when Ctrl-C comes first. */
-export function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+/** Stops a job that nobody waits for any more: it would be billed. A service of this command's own ends with its jobs. */
+async function abandon({ client, progress, lasts }: Session, jobId: string): Promise<void> {
+  if (!lasts) return;
+  const job = await client.cancel(jobId);
+  progress.end();
+  if (!job.ok) note(`The job ${jobId} could not be canceled and goes on: ${job.error.message}.`);
+  else if (job.value.status === 'canceled' || !isTerminal(job.value.status)) note(`The job ${jobId} is canceled.`);
+}
+
+/** Longest time in which interrupted work may tidy up: end an upload, cancel a job. */
+const TIDYING_MS = 3000;
+
+/** What comes of the work, or undefined when Ctrl-C comes first; the work has a moment to tidy up then. */
+export async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const interrupted = new Promise<undefined>((done) => {
     if (signal.aborted) done(undefined);
     signal.addEventListener('abort', () => done(undefined), { once: true });
   });
-  return Promise.race([work, interrupted]);
+  const result = await Promise.race([work, interrupted]);
+  if (result === undefined) {
+    const timeIsUp = new Promise<void>((done) => setTimeout(done, TIDYING_MS));
+    await Promise.race([work.catch(() => {}), timeIsUp]);
+  }
+  return result;
 }
 
-/** The value, or the exit code and message that fit the error. */
-export function must<T>(outcome: Outcome<T>): T {
+/**
+ * The value, or the exit code and message that fit the error.
+ *
+ * @param nameOf what a person knows a faulty field as
+ */
+export function must<T>(outcome: Outcome<T>, nameOf?: (field: string) => string): T {
   if (outcome.ok) return outcome.value;
   const { error } = outcome;
   if (error.kind !== 'refused') throw new CliError(EXIT.unreachable, `${error.message}.`);
-  throw new CliError(error.status === 400 ? EXIT.usage : EXIT.failed, describeRefusal(error));
+  throw new CliError(error.status === 400 ? EXIT.usage : EXIT.failed, describeRefusal(error, nameOf));
 }
 
-function describeRefusal({ status, message, requestId, fields }: ClientError & { kind: 'refused' }): string {
-  if (fields?.length) return fields.map((fault) => `${fault.field}: ${fault.message}`).join('; ');
+function describeRefusal(
+  { status, message, requestId, fields }: ClientError & { kind: 'refused' },
+  nameOf: (field: string) => string = (field) => field,
+): string {
+  if (fields?.length) return fields.map((fault) => `${nameOf(fault.field)}: ${fault.message}`).join('; ');
   return `the service refused (${status}): ${message}${status >= 500 && requestId ? ` (request ${requestId})` : ''}`;
 }
 
-/** The output of a job that succeeded; its warning goes to stderr. */
-export function succeeded<T extends { readonly warning?: string }>(job: JobResult): T {
-  if (job.status === 'succeeded' && job.output) {
-    const output = job.output as unknown as T;
-    if (output.warning) note(`warning: ${output.warning}`);
-    return output;
-  }
+function succeeded<T>(job: JobResult, about: string | undefined): T {
+  if (job.status === 'succeeded' && job.output) return job.output as unknown as T;
   const reason = (job.output as ErrorOutput | undefined)?.error;
-  throw new CliError(
-    EXIT.failed,
-    reason ?? (job.status === 'succeeded' ? 'the output has expired' : `the job ${job.status}`),
-  );
+  const fallback = job.status === 'succeeded' ? 'the output has expired' : `the job ${job.status}`;
+  throw new CliError(EXIT.failed, labelled(about, reason ?? fallback));
 }
 
-/** Writes a result to a file, or to the standard output. */
-export function deliver(text: string, outputPath: string | undefined): void {
-  if (outputPath === undefined) {
-    process.stdout.write(text);
-    return;
-  }
-  try {
-    writeFileSync(outputPath, text);
-  } catch (error) {
-    throw new CliError(EXIT.failed, `the result could not be written: ${(error as Error).message}`);
-  }
+function labelled(about: string | undefined, text: string): string {
+  return about === undefined ? text : `${about}: ${text}`;
 }
 
 /** `npm run` changes into the repository; relative names are meant from where it was called. */

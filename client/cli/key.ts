@@ -3,6 +3,7 @@ import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
 import { createKey, ensureAccount, listKeys, revokeKey, webhookSecretOf } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
 import { accountName, seconds, signingKey, withDatabase } from './arguments.ts';
+import { printLines } from './print.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
 
 interface Options {
@@ -43,7 +44,7 @@ async function create(run: RunSql, options: Options, signingKey: () => string): 
   const scopes = options.scopes ?? SCOPES;
   const { keyId, token } = await createKey(run, { accountId, scopes, expiresAt, signingKey: secret }, now);
   note(`key id ${keyId}`);
-  process.stdout.write(`${token}\n`);
+  await printLines([token]);
 }
 
 async function revoke(run: RunSql, keyId: string): Promise<void> {
@@ -54,13 +55,13 @@ async function revoke(run: RunSql, keyId: string): Promise<void> {
 async function showWebhookSecret(run: RunSql, account: string, signingKey: string): Promise<void> {
   const secret = await webhookSecretOf(run, account, signingKey);
   if (secret === undefined) throw new CliError(EXIT.failed, `There is no account ${account}.`);
-  process.stdout.write(`${secret}\n`);
+  await printLines([secret]);
 }
 
 async function list(run: RunSql, account: string | undefined): Promise<void> {
   const day = (time: number | null): string => (time === null ? '-' : new Date(time).toISOString());
   const now = Date.now();
-  for (const row of await listKeys(run, account)) {
+  const lines = (await listKeys(run, account)).map((row) => {
     const expired = row.expiresAt !== null && row.expiresAt <= now;
     const state = row.revokedAt !== null ? 'revoked' : expired ? 'expired' : 'active';
     const columns = [
@@ -71,8 +72,9 @@ async function list(run: RunSql, account: string | undefined): Promise<void> {
       day(row.expiresAt),
       row.scopes.replaceAll(' ', ','),
     ];
-    process.stdout.write(`${columns.join('  ')}\n`);
-  }
+    return columns.join('  ');
+  });
+  await printLines(lines);
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };

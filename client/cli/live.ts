@@ -1,11 +1,11 @@
-import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { fileIdOf, formatOutput } from '../format/output.ts';
 import { nodeWebSocket } from '../live/node.ts';
 import { openLiveStream } from '../live/open.ts';
 import type { LiveStream } from '../live/stream.ts';
 import type { LiveClose, LiveEvent } from '../live/types.ts';
-import { callersDir, deliver, must, type Session, untilInterrupted, withService } from './job.ts';
+import { deliver, openDestination } from './deliver.ts';
+import { callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
 import { type LiveSource, openLiveSource } from './live-source.ts';
 import { Pacer } from './pace.ts';
@@ -37,6 +37,7 @@ async function live(name: string, options: Options): Promise<void> {
   const baseDir = callersDir('live');
   const source = await openLiveSource(name, baseDir);
   const voices = openVoices(voiceprint, baseDir);
+  const destination = openDestination(output, baseDir, [name, ...voiceprint.map(([, file]) => file)]);
   let interrupted = false;
   const heard = await withService(
     async (session) => {
@@ -54,7 +55,7 @@ async function live(name: string, options: Options): Promise<void> {
   if (!heard) process.exit(INTERRUPTED); // before the stream was open, maybe in the middle of an upload
   const { events, sentSeconds, close } = heard;
   const result = outputOf(events, voices.length > 0, sentSeconds);
-  deliver(formatOutput(result, format, fileIdOf(name)), output && resolve(baseDir, output));
+  await deliver(formatOutput(result, format, fileIdOf(name)), destination);
   failUnlessDone(close);
   // Ctrl-C is how a recording from the microphone ends; a file has not been heard to its end.
   if (interrupted && source.kind === 'file') process.exitCode = INTERRUPTED;
@@ -67,6 +68,7 @@ async function open(
 ): Promise<LiveStream> {
   const voiceprints = voices.length > 0 ? await voiceprintsOf(session, voices) : undefined;
   session.progress.end();
+  session.signal.throwIfAborted();
   return must(await openLiveStream(session.client, { ...wishes, voiceprints, webSocket: nodeWebSocket }));
 }
 

@@ -3,19 +3,23 @@ import { allFiles, type ModelPack } from '../../src/platform/onnx/manifest.ts';
 import { projectDir } from '../local/paths.ts';
 import { pullFile } from '../models/pull.ts';
 import { fileState, readManifest, switchPack } from '../models/store.ts';
+import { printLines } from './print.ts';
 import { Progress } from './progress.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
 
 const root = process.env.ROLLCALL_MODELS_ROOT ?? projectDir;
 
-function list(): void {
+async function list(): Promise<void> {
   const manifest = readManifest(root);
-  for (const pack of manifest.packs.values()) {
+  const lines = [...manifest.packs.values()].flatMap((pack) => {
     const mark = pack.name === manifest.use ? '*' : ' ';
     const here = allFiles(pack).every((file) => fileState(root, file) === 'intact');
-    print(`${mark} ${pack.name}  ${here ? 'ready' : `to be pulled: npm run models -- pull ${pack.name}`}`);
-    for (const slot of [pack.segmentation, pack.embedding]) print(`    ${slot.id}  ${slot.licence}  ${slot.source}`);
-  }
+    const slots = [pack.segmentation, pack.embedding].map(
+      ({ id, licence, source }) => `    ${id}  ${licence}  ${source}`,
+    );
+    return [`${mark} ${pack.name}  ${here ? 'ready' : `to be pulled: npm run models -- pull ${pack.name}`}`, ...slots];
+  });
+  await printLines(lines);
 }
 
 async function pull(name: string): Promise<void> {
@@ -34,28 +38,30 @@ async function pull(name: string): Promise<void> {
     if ('message' in outcome) {
       throw new CliError(outcome.kind === 'unreachable' ? EXIT.unreachable : EXIT.failed, outcome.message);
     }
-    print(`${file.path}  ${outcome.kind === 'present' ? 'here already' : 'pulled and verified'}`);
+    await printLines([`${file.path}  ${outcome.kind === 'present' ? 'here already' : 'pulled and verified'}`]);
   }
   if (readManifest(root).use !== name) note(`Switch to it with: npm run models -- use ${name}`);
 }
 
 /** Checks size and SHA-256 of every file of a pack; without a name, of all packs that are here at least in part. */
-function verify(name: string | undefined): void {
+async function verify(name: string | undefined): Promise<void> {
   const manifest = readManifest(root);
   const packs = name === undefined ? [...manifest.packs.values()] : [findPack(name)];
+  const lines: string[] = [];
   let bad = 0;
   for (const pack of packs) {
     const states = allFiles(pack).map((file) => ({ file, state: fileState(root, file) }));
     const absent = states.every(({ state }) => state === 'missing');
     if (absent && name === undefined && pack.name !== manifest.use) {
-      print(`${pack.name}  not pulled`);
+      lines.push(`${pack.name}  not pulled`);
       continue;
     }
     for (const { file, state } of states) {
-      print(`${pack.name}  ${file.path}  ${state}`);
+      lines.push(`${pack.name}  ${file.path}  ${state}`);
       if (state !== 'intact') bad++;
     }
   }
+  await printLines(lines);
   if (bad > 0) throw new CliError(EXIT.failed, `${bad} ${bad === 1 ? 'file is' : 'files are'} missing or damaged.`);
 }
 
@@ -74,10 +80,6 @@ function findPack(name: string): ModelPack {
   const pack = packs.get(name);
   if (!pack) throw new CliError(EXIT.usage, `There is no pack ${name}. There are: ${[...packs.keys()].join(', ')}.`);
   return pack;
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');

@@ -12,7 +12,7 @@ const MAX_BYTES = 1024 ** 3;
 
 export type Recording =
   | { readonly kind: 'url'; readonly url: string }
-  | { readonly kind: 'file'; readonly path: string; readonly sizeBytes: number };
+  | { readonly kind: 'file'; readonly name: string; readonly path: string; readonly sizeBytes: number };
 
 /**
  * Tells addresses from files and finds out what is wrong with a file before anything is started.
@@ -38,7 +38,7 @@ export function openRecording(fileOrUrl: string, baseDir: string): Recording {
     const gibibytes = (stats.size / MAX_BYTES).toFixed(2);
     throw new CliError(EXIT.failed, `${fileOrUrl} has ${gibibytes} GiB; a recording may have 1 GiB at most.`);
   }
-  return { kind: 'file', path, sizeBytes: stats.size };
+  return { kind: 'file', name: fileOrUrl, path, sizeBytes: stats.size };
 }
 
 function findFile(name: string, baseDir: string): string {
@@ -57,6 +57,7 @@ export function uploadRecording(
   client: RollcallClient,
   file: Recording & { kind: 'file' },
   onProgress: (sentBytes: number) => void,
+  signal: AbortSignal,
 ): Promise<Outcome<string>> {
   let sentBytes = 0;
   const counted = async function* (): AsyncGenerator<Uint8Array> {
@@ -67,5 +68,5 @@ export function uploadRecording(
     }
   };
   const body = Readable.toWeb(Readable.from(counted(), { objectMode: true })) as ReadableStream<Uint8Array>;
-  return client.upload(`cli/${randomUUID()}`, body, file.sizeBytes);
+  return client.upload(`cli/${randomUUID()}`, body, file.sizeBytes, signal);
 }

@@ -1,4 +1,6 @@
 import { type Command, CommanderError } from 'commander';
+import { OutputLost, outliveFailedStreams, print } from './print.ts';
+import { describeSystemError } from './system-error.ts';
 
 /** Exit codes of every command. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
@@ -14,6 +16,9 @@ export class CliError extends Error {
   }
 }
 
+/** Ends a command that Ctrl-C stopped, without a word. */
+export class Interrupted extends Error {}
+
 /** A note for the person at the terminal: stdout is kept for results. */
 export function note(message: string): void {
   process.stderr.write(`${message}\n`);
@@ -21,32 +26,46 @@ export function note(message: string): void {
 
 /** Parses the arguments and runs the command's action, turning its errors into exit codes. */
 export async function runCommand(command: Command): Promise<void> {
-  prepare(command);
+  outliveFailedStreams();
+  const help: string[] = [];
+  prepare(command, (text) => help.push(text));
   try {
     await command.parseAsync();
   } catch (error) {
     process.exitCode = report(error);
   }
+  // Commander prints without waiting: what becomes of it is seen to here.
+  if (help.length > 0) await print(help.join('')).catch((error: unknown) => (process.exitCode = report(error)));
 }
 
 /** Commander would end the process by itself, with code 1 for wrong usage. */
-function prepare(command: Command): void {
+function prepare(command: Command, writeOut: (text: string) => void): void {
   command.exitOverride().showHelpAfterError('(--help shows what is possible)').allowExcessArguments(false);
-  for (const child of command.commands) prepare(child);
+  command.configureOutput({ writeOut });
+  for (const child of command.commands) prepare(child, writeOut);
 }
 
-function report(error: unknown): ExitCode {
+function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof CliError) {
     note(`rollcall: ${error.message}`);
     return error.exitCode;
   }
-  note(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  if (error instanceof Interrupted) return INTERRUPTED;
+  if (error instanceof OutputLost) {
+    if (error.kind === 'closed') return PIPE_CLOSED;
+    note(`rollcall: the standard output could not be written: ${error.message}.`);
+    return EXIT.failed;
+  }
+  const system = describeSystemError(error);
+  note(system ? `rollcall: ${system}.` : error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.failed;
 }
 
 /** Exit code of a command that a signal ended. */
 export const INTERRUPTED = 130;
+/** Exit code that shells give to a program whose reader has ended: 128 and the number of SIGPIPE. */
+const PIPE_CLOSED = 141;
 
 /**
  * Calls back at the first Ctrl-C, SIGTERM or SIGHUP; a second one ends the process at once. The handlers stay: wrangler's

@@ -38,7 +38,8 @@ export function addSpeakerOptions(command: Command): Command {
 /** The same on every command that runs jobs. */
 export const JOB_HELP =
   '\nUses the service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else starts one.\n' +
-  'Exit code: 0 done, 1 the job failed, 2 wrong usage, 3 the service cannot be reached.';
+  'Exit code: 0 done, 1 the job failed, 2 wrong usage, 3 the service cannot be reached,\n' +
+  '130 after Ctrl-C, 141 nobody reads the result any more.';
 
 /** @throws CliError when counts contradict each other */
 export function checkCounts({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerOptions): void {

@@ -3,6 +3,7 @@ import { defaultStateDir } from '../local/paths.ts';
 import { type LocalService, startLocalService } from '../local/service.ts';
 import { announce, withdraw } from './announcement.ts';
 import { localKey } from './local-key.ts';
+import { print } from './print.ts';
 import { CliError, EXIT, INTERRUPTED, note, onInterrupt, runCommand } from './run.ts';
 
 const DEFAULT_PORT = 8787;
@@ -31,9 +32,21 @@ async function start(): Promise<void> {
     throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
   });
 
+  try {
+    await tell(service, stateDir);
+  } catch (error) {
+    // A service whose key nobody has seen would hold the port for nothing.
+    withdraw(stateDir);
+    await service.stop();
+    throw error;
+  }
+}
+
+/** Tells the person at the terminal, and other commands, where the service is and its key. */
+async function tell(service: LocalService, stateDir: string): Promise<void> {
   const key = await localKey(service, stateDir);
   announce(stateDir, { url: service.url, key });
-  process.stdout.write(
+  await print(
     `rollcall listens on ${service.url}\n` +
       `key: ${key}\n` +
       `curl -H "Authorization: Bearer ${key}" ${service.url}/v1/test\n`,

@@ -2,15 +2,18 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { killOrphans, livingOwner } from '../local/owner.ts';
 import { defaultStateDir, localDir } from '../local/paths.ts';
+import type { LocalService } from '../local/service.ts';
 import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { findAnnounced } from './announcement.ts';
 import { localKey } from './local-key.ts';
-import { CliError, EXIT, note } from './run.ts';
+import { CliError, EXIT, Interrupted, note } from './run.ts';
 
 /** The service that a command works with. */
 export interface Target {
   readonly url: string;
   readonly key: string;
+  /** It was there before the command and is there afterwards, with its jobs and their results. */
+  readonly lasts: boolean;
   /** Ends what was started for this command; does nothing to a service that was there before. */
   close(): Promise<void>;
 }
@@ -28,10 +31,10 @@ export async function openTarget(signal: AbortSignal, outlivesInterrupt = false)
     if (!URL.canParse(url) || !/^https?:/.test(url))
       throw new CliError(EXIT.usage, `ROLLCALL_URL is not an address: ${url}`);
     if (!key) throw new CliError(EXIT.usage, 'ROLLCALL_URL is set but ROLLCALL_KEY is not.');
-    return { url, key, close: async () => {} };
+    return { url, key, lasts: true, close: async () => {} };
   }
   const announced = await findAnnounced(defaultStateDir());
-  if (announced) return { ...announced, close: async () => {} };
+  if (announced) return { ...announced, lasts: true, close: async () => {} };
   if (outlivesInterrupt) keepServiceFromInterrupts();
   return startOneShot(signal);
 }
@@ -42,16 +45,19 @@ async function startOneShot(signal: AbortSignal): Promise<Target> {
   const stateDir = join(localDir, `${PREFIX}${process.pid}`);
   const { startLocalService } = await import('../local/service.ts'); // brings Miniflare: not needed for a remote service
   const removeState = (): void => rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
-  try {
-    const service = await startLocalService({ stateDir });
-    const close = async (): Promise<void> => {
-      await service.stop();
-      removeState();
-    };
-    if (signal.aborted) await close();
-    return { url: service.url, key: await localKey(service, stateDir), close };
-  } catch (error) {
+  let service: LocalService | undefined;
+  const close = async (): Promise<void> => {
+    await service?.stop();
     removeState();
+  };
+  try {
+    service = await startLocalService({ stateDir });
+    signal.throwIfAborted();
+    return { url: service.url, key: await localKey(service, stateDir), lasts: false, close };
+  } catch (error) {
+    await close();
+    // Ctrl-C reaches the children of this process, too: their complaints are no news.
+    if (signal.aborted) throw new Interrupted();
     throw new CliError(
       EXIT.unreachable,
       `The local service did not start: ${error instanceof Error ? error.message : error}`,

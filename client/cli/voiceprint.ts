@@ -1,6 +1,6 @@
-import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { callersDir, deliver, withService } from './job.ts';
+import { deliver, fetchedAgain, openDestination } from './deliver.ts';
+import { callersDir, withService } from './job.ts';
 import { openRecording } from './recording.ts';
 import { runCommand } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
@@ -9,8 +9,9 @@ import { makeVoiceprint } from './voices.ts';
 async function run(fileOrUrl: string, { output }: { output?: string }): Promise<void> {
   const baseDir = callersDir('voiceprint');
   const recording = openRecording(fileOrUrl, baseDir);
-  const text = await withService((session) => makeVoiceprint(session, recording, fileOrUrl));
-  deliver(`${text}\n`, output && resolve(baseDir, output));
+  const destination = openDestination(output, baseDir, [fileOrUrl]);
+  const made = await withService((session) => makeVoiceprint(session, recording, fileOrUrl));
+  await deliver(`${made.output.voiceprint}\n`, destination, fetchedAgain(made.address, 'json'));
 }
 
 const command = new Command('voiceprint')

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import type { VoiceprintOutput } from '../sdk/types.ts';
-import { must, runJob, type Session, succeeded } from './job.ts';
+import { type JobOutput, must, runJob, type Session } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { CliError, EXIT } from './run.ts';
 
@@ -49,16 +49,23 @@ export async function voiceprintsOf(
 ): Promise<{ label: string; voiceprint: string }[]> {
   const prints: { label: string; voiceprint: string }[] = [];
   for (const { label, source } of voices) {
-    const voiceprint = source.kind === 'print' ? source.text : await makeVoiceprint(session, source.recording, label);
+    const voiceprint =
+      source.kind === 'print'
+        ? source.text
+        : (await makeVoiceprint(session, source.recording, label)).output.voiceprint;
     prints.push({ label, voiceprint });
   }
   return prints;
 }
 
 /** Makes a voiceprint of a recording of one person. */
-export async function makeVoiceprint(session: Session, recording: Recording, name: string): Promise<string> {
-  const job = await runJob(session, recording, `voice of ${name}`, (url) => session.client.voiceprint({ url }));
-  return succeeded<VoiceprintOutput>(job).voiceprint;
+export function makeVoiceprint(
+  session: Session,
+  recording: Recording,
+  name: string,
+): Promise<JobOutput<VoiceprintOutput>> {
+  const start = (url: string) => session.client.voiceprint({ url });
+  return runJob<VoiceprintOutput>(session, { recording, doing: `voice of ${name}`, start });
 }
 
 /** Runs an identify job, after the voiceprint jobs it needs. */
@@ -67,9 +74,9 @@ export async function identify<T extends { readonly warning?: string }>(
   recording: Recording,
   voices: readonly KnownVoice[],
   options: object,
-): Promise<T> {
+): Promise<JobOutput<T>> {
   must(await session.client.test());
   const voiceprints = await voiceprintsOf(session, voices);
   const start = (url: string) => session.client.identify({ ...options, url, voiceprints });
-  return succeeded<T>(await runJob(session, recording, 'identifying', start));
+  return runJob<T>(session, { recording, doing: 'identifying', start });
 }

@@ -65,19 +65,21 @@ export class RollcallClient {
    *
    * @param name letters, digits and `-_./`, without `media://`
    * @param sizeBytes length of a stream
+   * @param signal ends the upload
    * @returns the address to use as `url` of a job
    */
   async upload(
     name: string,
     body: Blob | Uint8Array | ReadableStream<Uint8Array>,
     sizeBytes?: number,
+    signal?: AbortSignal,
   ): Promise<Outcome<string>> {
     const url = `media://${name}`;
     const ticket = await this.call<{ url: string }>('POST', '/media/input', { url });
     if (!ticket.ok) return ticket;
     const headers: Record<string, string> = sizeBytes === undefined ? {} : { 'Content-Length': String(sizeBytes) };
     // Streams need `duplex`, which the DOM's types do not know.
-    const init = { method: 'PUT', body, headers, duplex: 'half' } as RequestInit;
+    const init = { method: 'PUT', body, headers, duplex: 'half', signal } as RequestInit;
     const stored = await request(ticket.value.url, init);
     if (!stored.ok) return stored;
     await stored.value.body?.cancel();
@@ -115,6 +117,16 @@ export class RollcallClient {
   /** @param signal ends a wait for the rate limit */
   retrieve(jobId: string, signal?: AbortSignal): Promise<Outcome<JobState>> {
     return this.call('GET', `/jobs/${encodeURIComponent(jobId)}`, undefined, {}, withProgress, signal);
+  }
+
+  /** Stops a job that is not done, which is then not billed; gives a job that is done as it is. */
+  cancel(jobId: string): Promise<Outcome<JobState>> {
+    return this.call('POST', `/jobs/${encodeURIComponent(jobId)}/cancel`);
+  }
+
+  /** Address of a job's output as a file; it takes `?format=` and needs the key as the API does. */
+  outputUrl(jobId: string): string {
+    return `${this.base}/jobs/${encodeURIComponent(jobId)}/output`;
   }
 
   /** Polls until the job has succeeded, failed or was canceled; or until the signal, then with the last state seen. */

@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  collect,
+  conversation,
+  type Finished,
+  type RunningService,
+  root,
+  runCli,
+  spawnCli,
+  startService,
+} from '../../test/helpers/local-process.ts';
+import { openDestination } from './deliver.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const FULL_DISK = '/dev/full';
+
+let scratch: string;
+const file = (name: string) => join(scratch, name);
+
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'rollcall-deliver-'));
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true, maxRetries: 5 }));
+
+describe('--output', () => {
+  it.each([
+    ['', /needs the name of a file/],
+    ['.', /is a folder/],
+    ['absent/', /is a folder/],
+    ['absent/out.txt', /there is no folder .*absent/],
+    ['text/out.txt', /text is not a folder/],
+    ['text', /would be overwritten/],
+  ])('%j is refused before a job is started, instead of after it', (name, message) => {
+    writeFileSync(file('text'), 'kept');
+    expect(() => openDestination(name, scratch, ['text'])).toThrow(message);
+    expect(readFileSync(file('text'), 'utf8')).toBe('kept');
+  });
+
+  it('takes a new file, an old one, and something that is no regular file', () => {
+    writeFileSync(file('old.txt'), 'old');
+    mkdirSync(file('folder'), { recursive: true });
+    for (const name of ['new.txt', 'old.txt', 'folder/new.txt', 'Zoë 会議.txt']) {
+      expect(openDestination(name, scratch, ['text'])).toEqual({ kind: 'file', name, path: file(name) });
+    }
+    expect(openDestination('/dev/null', scratch, [])).toMatchObject({ kind: 'file' });
+    expect(openDestination(undefined, scratch, [])).toEqual({ kind: 'stdout' });
+    expect(existsSync(file('new.txt'))).toBe(false);
+  });
+
+  it('is looked at before the service', async () => {
+    const nowhere = { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' };
+    for (const command of ['diarize', 'live', 'voiceprint']) {
+      const run = await runCli(command, [conversation, '--output', file('absent/out.txt')], nowhere);
+      expect(run, command).toMatchObject({ code: 2, stdout: '' });
+      expect(run.stderr).toMatch(/^rollcall: --output: .* there is no folder .*\n$/);
+    }
+  });
+});
+
+describe('a result that cannot be written', () => {
+  let service: RunningService;
+  let here: Record<string, string>;
+  beforeAll(async () => {
+    service = await startService(file('state'));
+    here = { ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key };
+  });
+  afterAll(() => service?.interrupt());
+
+  it.runIf(existsSync(FULL_DISK))('is printed where the disk of --output is full', async () => {
+    const run = await runCli('diarize', [conversation, '--output', FULL_DISK], here);
+    expect(run.code).toBe(1);
+    expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
+    expect(run.stderr).toMatch(/\/dev\/full could not be written: no space left on device/);
+  });
+
+  it.runIf(existsSync(FULL_DISK))('can be fetched again where stdout is full, as one line says', async () => {
+    const run = await toFullDisk('diarize', [conversation, '--format', 'rttm'], here);
+    expect(run.code).toBe(1);
+    expect(linesOf(run)).toEqual([expect.stringContaining('the result could not be printed: no space left on device')]);
+    const address = /"(http[^"]+)"/.exec(run.stderr)?.[1] ?? '';
+    const again = await fetch(address, { headers: { Authorization: `Bearer ${service.key}` } });
+    expect(await again.text()).toMatch(/^SPEAKER /);
+  });
+
+  it('ends quietly where nobody reads stdout any more, as of a program that SIGPIPE ends', async () => {
+    const child = spawnCli('diarize', [conversation], here);
+    child.stdout?.destroy();
+    const run = await collect(child);
+    expect(run).toMatchObject({ code: 141, stderr: 'uploading …\ndiarizing …\n' });
+  });
+
+  it('goes on where nobody reads the notes any more', async () => {
+    const child = spawnCli('diarize', [conversation], here);
+    child.stderr?.destroy();
+    expect(await collect(child)).toMatchObject({ code: 0, stdout: expect.stringContaining('SPEAKER_00') });
+  });
+});
+
+describe('what other commands print', () => {
+  it.each([
+    ['models', ['list']],
+    ['diarize', ['--help']],
+  ])('%s %j: a closed pipe is no fault of ours', async (command, args) => {
+    const child = spawnCli(command, args);
+    child.stdout?.destroy();
+    expect(await collect(child)).toMatchObject({ code: 141, stderr: '' });
+  });
+
+  it.runIf(existsSync(FULL_DISK)).each([
+    ['models', ['list']],
+    ['diarize', ['--help']],
+  ])('%s %j: a full disk is told in one line', async (command, args) => {
+    const run = await toFullDisk(command, args, {});
+    expect(run.code).toBe(1);
+    expect(run.stderr).toBe('rollcall: the standard output could not be written: no space left on device.\n');
+  });
+});
+
+function toFullDisk(command: string, args: readonly string[], env: Record<string, string>): Promise<Finished> {
+  const cli = [process.execPath, '--import', 'tsx', join('client', 'cli', `${command}.ts`), ...args];
+  const child: ChildProcess = spawn('sh', ['-c', `exec "$@" > ${FULL_DISK}`, 'sh', ...cli], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return collect(child);
+}
+
+function linesOf({ stderr }: Finished): string[] {
+  return stderr.split('\n').filter((line) => line.startsWith('rollcall: '));
+}

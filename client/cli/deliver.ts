@@ -1,0 +1,96 @@
+import { accessSync, constants, existsSync, type Stats, statSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Format } from '../format/output.ts';
+import { OutputLost, print } from './print.ts';
+import { CliError, EXIT, note } from './run.ts';
+import { systemReason } from './system-error.ts';
+
+/** Where a result goes; `name` is the file as the person called it. */
+export type Destination =
+  | { readonly kind: 'stdout' }
+  | { readonly kind: 'file'; readonly path: string; readonly name: string };
+
+/**
+ * Finds out what is wrong with `--output` before anything is started: a job may take an hour.
+ *
+ * @param baseDir folder that relative names are meant from
+ * @param inputs files that the command reads, which the result must not replace
+ */
+export function openDestination(name: string | undefined, baseDir: string, inputs: readonly string[]): Destination {
+  if (name === undefined) return { kind: 'stdout' };
+  if (name === '') throw new CliError(EXIT.usage, '--output needs the name of a file.');
+  const path = resolve(baseDir, name);
+  const stats = existsSync(path) ? statSync(path) : undefined;
+  if (stats?.isDirectory() || /[\\/]$/.test(name)) {
+    throw new CliError(EXIT.usage, `--output: ${name} is a folder; give the name of a file in it.`);
+  }
+  if (stats) checkWritable(path, `--output: ${name}`);
+  else checkFolder(dirname(path), name);
+  if (stats?.isFile() && inputs.some((input) => isSame(stats, resolve(baseDir, input)))) {
+    throw new CliError(EXIT.usage, `--output: ${name} is read by this command, and would be overwritten.`);
+  }
+  return { kind: 'file', path, name };
+}
+
+function checkFolder(folder: string, name: string): void {
+  if (!existsSync(folder)) {
+    throw new CliError(EXIT.usage, `--output: ${name} cannot be made: there is no folder ${folder}.`);
+  }
+  if (!statSync(folder).isDirectory()) {
+    throw new CliError(EXIT.usage, `--output: ${name} cannot be made: ${folder} is not a folder.`);
+  }
+  checkWritable(folder, `--output: ${name} cannot be made: ${folder}`);
+}
+
+function checkWritable(path: string, what: string): void {
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    throw new CliError(EXIT.usage, `${what} may not be written (${systemReason(error)}).`);
+  }
+}
+
+function isSame(stats: Stats, path: string): boolean {
+  if (!existsSync(path)) return false;
+  const other = statSync(path);
+  return other.dev === stats.dev && other.ino === stats.ino;
+}
+
+/**
+ * How a result that was lost here can be had once more.
+ *
+ * @param address of the output of its job, where the service goes on
+ */
+export function fetchedAgain(address: string | undefined, format: Format): string | undefined {
+  if (address === undefined) return undefined;
+  const query = `format=${format === 'text' ? 'txt' : format}`;
+  return `The service has it for 24 hours: curl -H "Authorization: Bearer KEY" "${address}?${query}"`;
+}
+
+/**
+ * Writes a result where it belongs; to the standard output where the file cannot be written after all.
+ *
+ * @param again what `fetchedAgain` says
+ */
+export async function deliver(text: string, to: Destination, again?: string): Promise<void> {
+  if (to.kind === 'stdout') return printOr(text, again);
+  try {
+    writeFileSync(to.path, text);
+  } catch (error) {
+    note(`rollcall: ${to.name} could not be written: ${systemReason(error) ?? String(error)}. It is printed instead:`);
+    await printOr(text, again);
+    throw new CliError(
+      EXIT.failed,
+      `the result was printed, as ${to.name} could not be written.${again ? ` ${again}` : ''}`,
+    );
+  }
+}
+
+async function printOr(text: string, again: string | undefined): Promise<void> {
+  try {
+    await print(text);
+  } catch (error) {
+    if (!(error instanceof OutputLost) || error.kind === 'closed') throw error;
+    throw new CliError(EXIT.failed, `the result could not be printed: ${error.message}.${again ? ` ${again}` : ''}`);
+  }
+}
