@@ -6,17 +6,18 @@ import { callersDir, runJob, withService } from './job.ts';
 import { openRecording } from './recording.ts';
 import { CliError, EXIT, runCommand } from './run.ts';
 import { addSpeakerOptions, checkCounts, JOB_HELP, type ResultOptions } from './speaker-options.ts';
-import { collectVoice, identify, openVoices } from './voices.ts';
+import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
 interface Options extends Omit<DiarizeOptions, 'url'>, ResultOptions {
   readonly voiceprint?: readonly [string, string][];
+  readonly threshold?: number;
 }
 
 /** What only a diarize job can tell. */
 const DIARIZE_ONLY = ['speechProbability', 'crosstalkProbability', 'speakerProbability', 'transcription'] as const;
 
 async function diarize(fileOrUrl: string, options: Options): Promise<void> {
-  const { format, output, voiceprint = [], ...request } = options;
+  const { format, output, voiceprint = [], threshold, ...request } = options;
   checkCounts(request);
   if (voiceprint.length > 0 && DIARIZE_ONLY.some((name) => request[name])) {
     throw new CliError(
@@ -24,12 +25,16 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
       '--voiceprint cannot be combined with --transcribe or with probabilities per frame.',
     );
   }
+  if (threshold !== undefined && voiceprint.length === 0) {
+    throw new CliError(EXIT.usage, '--threshold needs a --voiceprint to match.');
+  }
   const baseDir = callersDir('diarize');
   const recording = openRecording(fileOrUrl, baseDir);
   const voices = openVoices(voiceprint, baseDir);
   const destination = openDestination(output, baseDir, [fileOrUrl, ...voiceprint.map(([, file]) => file)]);
   const result = await withService(async (session) => {
-    if (voices.length > 0) return identify<DiarizeOutput>(session, recording, voices, request);
+    if (voices.length > 0)
+      return identify<DiarizeOutput>(session, recording, voices, { ...request, matching: { threshold } });
     const start = (url: string) => session.client.diarize({ ...request, url });
     return runJob<DiarizeOutput>(session, { recording, doing: 'diarizing', start });
   });
@@ -54,6 +59,7 @@ const command = addSpeakerOptions(
     'a recording or voiceprint of somebody to be found; may be repeated',
     collectVoice,
   )
+  .option('--threshold <n>', 'least confidence of a match with a voiceprint, 0 to 100', percent)
   .addHelpText('after', JOB_HELP)
   .action((fileOrUrl: string, { transcribe, ...options }: Options & { transcribe?: boolean }) =>
     diarize(fileOrUrl, { ...options, transcription: transcribe }),

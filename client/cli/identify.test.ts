@@ -50,12 +50,46 @@ describe('npm run identify', () => {
     expect(both.code).toBe(2);
   });
 
+  it('gives diarize a threshold, too: somebody else is not named', async () => {
+    const adam = ['--voiceprint', `Adam=${file('adam.wav')}`];
+    expect((await run('diarize', file('beth.wav'), ...adam)).stdout).toContain('Adam');
+    const sure = await run('diarize', file('beth.wav'), ...adam, '--threshold', '50');
+    expect(sure.code).toBe(0);
+    expect(sure.stdout).toContain('SPEAKER_00');
+    expect(sure.stdout).not.toContain('Adam');
+  });
+
+  it('says which of several voices is faulty', async () => {
+    const made = await run('voiceprint', file('beth.wav'));
+    writeFileSync(file('beth.print'), `> rollcall@0.1.0 voiceprint\n\n${made.stdout}`); // as without --silent
+    writeFileSync(file('damaged.print'), `${made.stdout.slice(0, 100)}\n`);
+    writeFileSync(file('text.wav'), 'This is text.\n');
+    const good = ['--voiceprint', `beth=${file('beth.print')}`];
+    for (const [name, code] of [
+      ['damaged.print', 2],
+      ['text.wav', 1],
+    ] as const) {
+      for (const [command, ...options] of [['identify'], ['diarize'], ['live', '--fast']]) {
+        const faulty = ['--voiceprint', `carl=${file(name)}`];
+        const result = await run(command!, conversation, ...options, ...good, ...faulty);
+        expect(result, command).toMatchObject({ code, stdout: '' });
+        expect(result.stderr).toContain(`rollcall: --voiceprint carl=${file(name)}: `);
+      }
+    }
+  });
+
   it.each([
     [['identify', 'a.wav'], /--voiceprint/],
     [['identify', 'FILE', '--voiceprint', 'adam'], /NAME=FILE/],
     [['identify', 'FILE', '--voiceprint', 'adam=nowhere.wav'], /no such file/],
     [['identify', 'FILE', '--voiceprint', 'a=FILE', '--voiceprint', 'a=FILE'], /twice/],
     [['identify', 'FILE', '--voiceprint', 'a=FILE', '--threshold', '101'], /0 to 100/],
+    [['diarize', 'FILE', '--voiceprint', 'a=FILE', '--threshold', '-1'], /0 to 100/],
+    [['diarize', 'FILE', '--threshold', '50'], /--threshold needs a --voiceprint/],
+    [['diarize', 'FILE', '--voiceprint', ' =FILE'], /is blank/],
+    [['live', 'FILE', '--voiceprint', ' =FILE'], /is blank/],
+    [['identify', 'FILE', '--voiceprint', 'Speaker_1=FILE'], /must not begin with SPEAKER_/],
+    [['identify', 'FILE', '--voiceprint', `${'a'.repeat(101)}=FILE`], /100 characters at most/],
   ])('%j is wrong usage', async ([command, ...args], message) => {
     const filled = args.map((arg) => arg.replace('FILE', file('adam.wav')));
     const result = await run(command!, ...filled);

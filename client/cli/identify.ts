@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { fileIdOf, formatOutput } from '../format/output.ts';
 import type { IdentifyOutput } from '../sdk/types.ts';
 import { deliver, fetchedAgain, openDestination } from './deliver.ts';
@@ -12,7 +12,7 @@ import {
   type ResultOptions,
   type SpeakerOptions,
 } from './speaker-options.ts';
-import { collectVoice, identify, openVoices } from './voices.ts';
+import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
 interface Options extends SpeakerOptions, ResultOptions {
   readonly voiceprint: readonly [string, string][];
@@ -36,12 +36,6 @@ async function run(fileOrUrl: string, options: Options): Promise<void> {
     note(`${speaker}: ${match ?? 'nobody of these'} (${scores.join(', ')})`);
   }
   await deliver(formatOutput(result, format, fileIdOf(fileOrUrl)), destination, fetchedAgain(address, format));
-}
-
-function percent(text: string): number {
-  const value = Number(text);
-  if (text.trim() === '' || !(value >= 0 && value <= 100)) throw new InvalidArgumentError('It must be 0 to 100.');
-  return value;
 }
 
 const command = addSpeakerOptions(

@@ -11,7 +11,7 @@ import { type LiveSource, openLiveSource } from './live-source.ts';
 import { Pacer } from './pace.ts';
 import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
-import { collectVoice, type KnownVoice, openVoices, voiceprintsOf } from './voices.ts';
+import { collectVoice, type KnownVoice, openVoices, voiceOfField, voiceprintsOf } from './voices.ts';
 
 interface Options {
   readonly speed: number;
@@ -69,7 +69,8 @@ async function open(
   const voiceprints = voices.length > 0 ? await voiceprintsOf(session, voices) : undefined;
   session.progress.end();
   session.signal.throwIfAborted();
-  return must(await openLiveStream(session.client, { ...wishes, voiceprints, webSocket: nodeWebSocket }));
+  const opened = await openLiveStream(session.client, { ...wishes, voiceprints, webSocket: nodeWebSocket });
+  return must(opened, voiceOfField(voices));
 }
 
 /** Streams the source to its end, to the signal or to the end of the connection, whichever is first. */
