@@ -14,6 +14,8 @@ import {
 export interface AudioFile {
   /** Length at 16 kHz. */
   readonly sampleCount: number;
+  /** What a person should know of a file that is not quite as it should be, as a job's output tells it. */
+  readonly warning?: string;
   /** 16 kHz mono in blocks of at most a second; a block is a view that the next one may overwrite. */
   blocks(): AsyncGenerator<Float32Array>;
   close(): Promise<void>;
@@ -40,7 +42,8 @@ export async function openAudioFile(path: string, ports: AudioPorts): Promise<Re
     const index = probed.value;
     const sampleCount = outputSampleCount(index);
     const blocks = () => readSamples(source, index, ports, { startSample: 0, endSample: sampleCount });
-    return { ok: true, value: { sampleCount, blocks, close: () => handle.close() } };
+    const { warning } = index;
+    return { ok: true, value: { sampleCount, warning, blocks, close: () => handle.close() } };
   } catch (error) {
     await handle.close();
     throw error;

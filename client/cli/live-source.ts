@@ -2,7 +2,7 @@ import { openAudioFile } from '../audio/file.ts';
 import { nodeAudio } from '../audio/ports.ts';
 import { findRecorder, record } from './recorder.ts';
 import { openRecording } from './recording.ts';
-import { CliError, EXIT } from './run.ts';
+import { CliError, EXIT, note } from './run.ts';
 
 /** Where the audio of a stream comes from. */
 export interface LiveSource {
@@ -28,8 +28,9 @@ export async function openLiveSource(name: string, baseDir: string): Promise<Liv
     throw new CliError(EXIT.usage, `${name}: only a file or ${MICROPHONE} can be streamed, no address.`);
   }
   const opened = await openAudioFile(recording.path, nodeAudio());
-  if (!opened.ok) throw new CliError(EXIT.failed, opened.error.message);
+  if (!opened.ok) throw new CliError(EXIT.failed, `${name}: ${opened.error.message}`);
   const file = opened.value;
+  if (file.warning !== undefined) note(`warning: ${name}: ${file.warning}`);
   async function* chunks(signal: AbortSignal): AsyncGenerator<Float32Array> {
     for await (const block of file.blocks()) {
       for (let at = 0; at < block.length; at += CHUNK_SAMPLES) {

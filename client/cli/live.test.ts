@@ -101,6 +101,16 @@ describe('npm run live', () => {
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
   });
 
+  it('passes on what the decoder warns of in a file, as diarize does', async () => {
+    const cut = join(scratch, 'cut.wav');
+    const whole = await voiceSample('adam');
+    writeFileSync(cut, whole.subarray(0, Math.floor(whole.length / 2)));
+    const run = await live(cut, '--fast');
+    expect(run.code).toBe(0);
+    expect(run.stderr).toMatch(/^warning: .*cut\.wav: The WAV file ends before its header says/);
+    expect(run.stderr.match(/^warning:/gm)).toHaveLength(1);
+  });
+
   it('finds out what is wrong with the source before anything is sent', async () => {
     const page = join(scratch, 'page.mp3');
     writeFileSync(page, '<!doctype html><title>Not found</title>'.repeat(50));
