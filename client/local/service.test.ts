@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -59,6 +59,18 @@ describe('the local service', () => {
     const env = { ...process.env, ...quietWranglerEnv };
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
     expect(stdout).toContain('No migrations to apply');
+  });
+
+  it('goes on without a log where service.log cannot be written, and says so once', async () => {
+    mkdirSync(join(stateDir, 'service.log'));
+    const warnings: string[] = [];
+    const service = await startLocalService({ stateDir, onWarning: (message) => warnings.push(message) });
+    try {
+      expect((await fetch(`${service.url}/v1/test`)).status).toBe(401);
+    } finally {
+      await service.stop();
+    }
+    expect(warnings).toEqual([expect.stringMatching(/the log cannot be written .*service\.log/)]);
   });
 
   it('runs the scheduled handler when told to', async () => {

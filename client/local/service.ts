@@ -1,4 +1,3 @@
-import { closeSync, existsSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
@@ -6,6 +5,7 @@ import { Log, LogLevel, Miniflare, type WorkerOptions } from 'miniflare';
 import { bundleWorker } from './bundle.ts';
 import { claimState } from './claim.ts';
 import { runSqlOn, serveDatabase } from './database.ts';
+import { type LogFile, openLogFile } from './log-file.ts';
 import { applyMigrations } from './migrations.ts';
 import { forgetOwner, recordOwner } from './owner.ts';
 import { bundleCacheDir, projectDir } from './paths.ts';
@@ -34,6 +34,8 @@ export interface LocalServiceOptions {
   readonly beside?: { readonly script: string; readonly route: string };
   /** Gets what the Worker writes to its log, line by line as workerd prints it. */
   readonly onLog?: (text: string) => void;
+  /** Something that a person should know, and in spite of which the service goes on; standard error by default. */
+  readonly onWarning?: (message: string) => void;
   /** workerd ended by itself (crashed or was killed); the service is gone and can be started again. */
   readonly onDeath?: () => void;
 }
@@ -61,7 +63,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const stateDir = resolve(options.stateDir);
   const port = await claimState(stateDir, options.port ?? 0);
 
-  const log = openLog(join(stateDir, 'service.log'), options.onLog);
+  const log = openLog(join(stateDir, 'service.log'), options);
   let stopped = false;
   const died = (): void => {
     // Ctrl-C reaches workerd as well as this process, and maybe first: then the end was asked for.
@@ -169,24 +171,14 @@ function sharedOptions(stateDir: string, port: number, log: LogFile, died: () =>
   } as const;
 }
 
-interface LogFile {
-  write(text: string): void;
-  close(): void;
-}
-
-const MAX_LOG_BYTES = 16 * 1024 * 1024;
-
-function openLog(path: string, onLog?: (text: string) => void): LogFile {
-  if (existsSync(path) && statSync(path).size > MAX_LOG_BYTES) rmSync(path);
-  let file: number | undefined = openSync(path, 'a', 0o600);
+function openLog(path: string, { onLog, onWarning }: LocalServiceOptions): LogFile {
+  const warn = onWarning ?? ((message: string) => void process.stderr.write(`${message}\n`));
+  const file = openLogFile(path, (why) => warn(`warning: the log cannot be written and is given up: ${why}`));
   return {
     write(text) {
-      if (file !== undefined) writeSync(file, text);
+      file.write(text);
       onLog?.(text);
     },
-    close() {
-      if (file !== undefined) closeSync(file);
-      file = undefined;
-    },
+    close: file.close,
   };
 }

@@ -1,0 +1,51 @@
+import { closeSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+
+/** Where the Worker's log goes. */
+export interface LogFile {
+  write(text: string): void;
+  close(): void;
+}
+
+const MAX_LOG_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Opens a log that is appended to; one that has grown too long is begun anew. A log that cannot be written (any more) is given
+ * up: the service is worth more than what it says.
+ *
+ * @param onGivenUp is told why, once
+ */
+export function openLogFile(path: string, onGivenUp: (why: string) => void): LogFile {
+  let file: number | undefined;
+  const attempt = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      if (file !== undefined) closeQuietly(file);
+      file = undefined;
+      onGivenUp(error instanceof Error ? error.message : String(error));
+    }
+  };
+  attempt(() => {
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES) rmSync(path);
+    file = openSync(path, 'a', 0o600);
+  });
+  return {
+    write(text) {
+      const open = file;
+      if (open !== undefined) attempt(() => void writeSync(open, text));
+    },
+    close() {
+      if (file !== undefined) closeQuietly(file);
+      file = undefined;
+    },
+  };
+}
+
+/** A disk that was full may say so only now. */
+function closeQuietly(file: number): void {
+  try {
+    closeSync(file);
+  } catch {
+    // Nothing that was written before can be saved.
+  }
+}
