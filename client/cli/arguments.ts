@@ -35,11 +35,17 @@ export function accountName(text: string): string {
 /** Lets `work` use the database of the local or of the deployed service. */
 export async function withDatabase(remote: boolean | undefined, work: (run: RunSql) => Promise<void>): Promise<void> {
   const database = await openAccounts(remote);
+  const run: RunSql = remote ? (...call) => database.run(...call).catch(refuseRemote) : database.run;
   try {
-    await work(database.run);
+    await work(run);
   } finally {
     await database.close();
   }
+}
+
+/** What wrangler complains of is for the person at the terminal to mend. */
+function refuseRemote(error: unknown): never {
+  throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
 }
 
 /** Loads what it needs only now: wrong usage is told without waiting for wrangler's libraries. */

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
+import { findAccount } from '../account-settings.ts';
 import { createKey, ensureAccount, listKeys, revokeKey, webhookSecretOf } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
 import { accountName, seconds, signingKey, withDatabase } from './arguments.ts';
@@ -54,13 +55,14 @@ async function revoke(run: RunSql, keyId: string): Promise<void> {
 
 async function showWebhookSecret(run: RunSql, account: string, signingKey: string): Promise<void> {
   const secret = await webhookSecretOf(run, account, signingKey);
-  if (secret === undefined) throw new CliError(EXIT.failed, `There is no account ${account}.`);
+  if (secret === undefined) throw noAccount(account);
   await printLines([secret]);
 }
 
 async function list(run: RunSql, account: string | undefined): Promise<void> {
   const day = (time: number | null): string => (time === null ? '-' : new Date(time).toISOString());
   const now = Date.now();
+  if (account !== undefined && !(await findAccount(run, account))) throw noAccount(account);
   const lines = (await listKeys(run, account)).map((row) => {
     const expired = row.expiresAt !== null && row.expiresAt <= now;
     const state = row.revokedAt !== null ? 'revoked' : expired ? 'expired' : 'active';
@@ -75,6 +77,10 @@ async function list(run: RunSql, account: string | undefined): Promise<void> {
     return columns.join('  ');
   });
   await printLines(lines);
+}
+
+function noAccount(name: string): CliError {
+  return new CliError(EXIT.failed, `There is no account ${name}.`);
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };

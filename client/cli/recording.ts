@@ -24,10 +24,13 @@ export function openRecording(fileOrUrl: string, baseDir: string): Recording {
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(fileOrUrl)) {
     throw new CliError(EXIT.usage, `${fileOrUrl}: only http, https, media and data addresses can be read.`);
   }
+  if (fileOrUrl.trim() === '') throw new CliError(EXIT.usage, 'The name of the recording is blank.');
   const path = findFile(fileOrUrl, baseDir);
   const stats: Stats = statSync(path);
   if (stats.isDirectory()) throw new CliError(EXIT.usage, `${fileOrUrl} is a folder, not a recording.`);
-  if (!stats.isFile()) throw new CliError(EXIT.usage, `${fileOrUrl} is not a regular file.`);
+  if (!stats.isFile()) {
+    throw new CliError(EXIT.usage, `${fileOrUrl} is not a regular file. Save what it gives into one first.`);
+  }
   try {
     accessSync(path, constants.R_OK);
   } catch {
@@ -43,8 +46,12 @@ export function openRecording(fileOrUrl: string, baseDir: string): Recording {
 
 function findFile(name: string, baseDir: string): string {
   const path = [resolve(baseDir, name), resolve(name)].find((candidate) => existsSync(candidate));
-  if (!path) throw new CliError(EXIT.usage, `${name}: there is no such file.`);
-  return path;
+  if (path) return path;
+  if (name === '-') {
+    throw new CliError(EXIT.usage, 'A recording cannot be read from the standard input. Save it as a file first.');
+  }
+  const hint = /^[a-z0-9-]+(\.[a-z0-9-]+)+\//i.test(name) ? ' An address begins with https:// or http://.' : '';
+  throw new CliError(EXIT.usage, `${name}: there is no such file.${hint}`);
 }
 
 /**

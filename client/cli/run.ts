@@ -1,4 +1,6 @@
 import { type Command, CommanderError } from 'commander';
+import { LocalStateError } from '../local/state-error.ts';
+import { optionsKeptByNpm } from './npm-options.ts';
 import { OutputLost, outliveFailedStreams, print } from './print.ts';
 import { describeSystemError } from './system-error.ts';
 
@@ -28,8 +30,14 @@ export function note(message: string): void {
 export async function runCommand(command: Command): Promise<void> {
   outliveFailedStreams();
   const help: string[] = [];
+  const kept = optionsKeptByNpm(command, process.argv.slice(2), process.env);
+  const call = `npm run ${command.name()} --`;
+  command.name(call); // as help shows it
   prepare(command, (text) => help.push(text));
   try {
+    if (kept.length > 0) {
+      throw new CliError(EXIT.usage, `npm took ${kept.join(' ')} for itself. Write -- before the options: ${call} …`);
+    }
     await command.parseAsync();
   } catch (error) {
     process.exitCode = report(error);
@@ -46,7 +54,12 @@ function prepare(command: Command, writeOut: (text: string) => void): void {
 }
 
 function report(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  if (error instanceof CommanderError) {
+    if (error.code === 'commander.excessArguments') {
+      note('(A name with spaces needs quotes; options need -- in front, as npm run has options of its own.)');
+    }
+    return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  }
   if (error instanceof CliError) {
     note(`rollcall: ${error.message}`);
     return error.exitCode;
@@ -55,6 +68,10 @@ function report(error: unknown): number {
   if (error instanceof OutputLost) {
     if (error.kind === 'closed') return PIPE_CLOSED;
     note(`rollcall: the standard output could not be written: ${error.message}.`);
+    return EXIT.failed;
+  }
+  if (error instanceof LocalStateError) {
+    note(`rollcall: ${error.message}`);
     return EXIT.failed;
   }
   const system = describeSystemError(error);

@@ -5,6 +5,7 @@ import { announce, withdraw } from './announcement.ts';
 import { localKey } from './local-key.ts';
 import { print } from './print.ts';
 import { CliError, EXIT, INTERRUPTED, note, onInterrupt, runCommand } from './run.ts';
+import { describeSystemError } from './system-error.ts';
 
 const DEFAULT_PORT = 8787;
 
@@ -29,7 +30,10 @@ async function start(): Promise<void> {
       process.exit(EXIT.failed);
     },
   }).catch((error: unknown) => {
-    throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
+    throw new CliError(
+      EXIT.failed,
+      describeSystemError(error) ?? (error instanceof Error ? error.message : String(error)),
+    );
   });
 
   try {

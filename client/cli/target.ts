@@ -28,9 +28,11 @@ const PREFIX = 'oneshot-';
 export async function openTarget(signal: AbortSignal, outlivesInterrupt = false): Promise<Target> {
   const { ROLLCALL_URL: url, ROLLCALL_KEY: key } = process.env;
   if (url) {
-    if (!URL.canParse(url) || !/^https?:/.test(url))
-      throw new CliError(EXIT.usage, `ROLLCALL_URL is not an address: ${url}`);
+    if (!URL.canParse(url) || !/^https?:\/\//i.test(url))
+      throw new CliError(EXIT.usage, `ROLLCALL_URL is not an address with http:// or https:// in front: ${url}`);
     if (!key) throw new CliError(EXIT.usage, 'ROLLCALL_URL is set but ROLLCALL_KEY is not.');
+    if (!/^[!-~]+$/.test(key.trim()))
+      throw new CliError(EXIT.usage, 'ROLLCALL_KEY is not a key: it holds characters that no key has.');
     return { url, key, lasts: true, close: async () => {} };
   }
   const announced = await findAnnounced(defaultStateDir());

@@ -1,9 +1,10 @@
 import { createServer } from 'node:net';
 import { killOrphans, livingOwner, recordOwner } from './owner.ts';
 import { makePrivateDir } from './paths.ts';
+import { LocalStateError } from './state-error.ts';
 
-/** The port or the state folder is taken; `message` is meant for the person at the terminal. */
-export class LocalServiceBusy extends Error {}
+/** The port or the state folder is taken. */
+export class LocalServiceBusy extends LocalStateError {}
 
 /** How long a command such as `npm run key` may hold a state folder before the service gives up. */
 const COMMAND_WAIT_MS = 20_000;

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { LocalStateError } from './state-error.ts';
 
 /** Root of the repository: where wrangler.toml, models/ and migrations/ are. */
 export const projectDir = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
@@ -14,9 +15,19 @@ export function defaultStateDir(): string {
   return moved ? resolve(moved) : localDir;
 }
 
-/** Makes a folder that only its owner may enter: it holds keys and recordings. */
+/**
+ * Makes a folder that only its owner may enter: it holds keys and recordings.
+ *
+ * @throws LocalStateError where that is impossible
+ */
 export function makePrivateDir(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'is, or lies in, a file' : `cannot be made (${code})`;
+    throw new LocalStateError(`The folder ${path} ${why}. ROLLCALL_STATE names the folder for the service's state.`);
+  }
 }
 
 /** Where the bundles of a checkout are kept. */

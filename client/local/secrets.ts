@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LocalStateError } from './state-error.ts';
 
 export interface LocalSecrets {
   /** Base64 of 32 random bytes: signs API keys and media tickets. */
@@ -12,10 +13,23 @@ export interface LocalSecrets {
 /** Reads the secrets of a state folder; makes them the first time. */
 export function loadSecrets(stateDir: string): LocalSecrets {
   const path = join(stateDir, 'secrets.json');
-  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as LocalSecrets;
+  if (existsSync(path)) return readSecrets(path);
   const secrets = { signingKey: randomBytes(32).toString('base64') };
   saveSecrets(stateDir, secrets);
   return secrets;
+}
+
+/** @throws LocalStateError for a damaged file: new secrets in its place would end every key without a word */
+function readSecrets(path: string): LocalSecrets {
+  try {
+    const secrets = JSON.parse(readFileSync(path, 'utf8')) as Partial<LocalSecrets> | null;
+    if (typeof secrets?.signingKey === 'string') return secrets as LocalSecrets;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new LocalStateError(
+    `${path} is damaged. Put a good copy in its place, or remove it: keys that were made before are useless then.`,
+  );
 }
 
 /** Writes beside and renames: a kill leaves the old file or the new one, readable by the owner alone. */

@@ -1,0 +1,65 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { conversation, runCli } from '../../test/helpers/local-process.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let scratch: string;
+const file = (name: string) => join(scratch, name);
+
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'rollcall-mistakes-'));
+  writeFileSync(file('state-is-a-file'), '');
+  mkdirSync(file('damaged'));
+  writeFileSync(file('damaged/secrets.json'), '{');
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** What a person may do in the first minutes, and the one line that says what to change. */
+const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
+  ['diarize', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
+  ['live', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
+  ['diarize', ['/dev/null'], {}, 2, /not a regular file\. Save/],
+  ['diarize', [' '], {}, 2, /name of the recording is blank/],
+  ['diarize', ['www.example.com/talk.mp3'], {}, 2, /no such file\. An address begins with https:/],
+  [
+    'diarize',
+    [conversation],
+    { ROLLCALL_URL: 'localhost:8787', ROLLCALL_KEY: 'k' },
+    2,
+    /with http:\/\/ or https:\/\/ in/,
+  ],
+  ['diarize', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'schlüssel–' }, 2, /is not a key/],
+  ['diarize', [conversation], { npm_lifecycle_event: 'diarize', npm_config_exclusive: 'true' }, 2, /Write -- before/],
+  ['deploy', [], { npm_lifecycle_event: 'deploy', npm_config_dry_run: 'true' }, 2, /npm took --dry-run for itself/],
+  ['start', [], { ROLLCALL_STATE: 'state-is-a-file' }, 1, /state-is-a-file is, or lies in, a file/],
+  ['key', ['--list'], { ROLLCALL_STATE: 'state-is-a-file' }, 1, /state-is-a-file is, or lies in, a file/],
+  ['start', [], { ROLLCALL_STATE: 'damaged', PORT: '0' }, 1, /secrets\.json is damaged/],
+  ['key', ['--account', 'a'], { ROLLCALL_STATE: 'damaged' }, 1, /secrets\.json is damaged/],
+  ['key', ['--list', '--account', 'nobody'], { ROLLCALL_STATE: 'empty' }, 1, /There is no account nobody/],
+];
+
+describe('a mistake at the command line is one line, without a stack trace', () => {
+  it.each(mistakes)('%s %j %j', async (command, args, env, code, message) => {
+    const { ROLLCALL_STATE: state, ...rest } = env;
+    const run = await runCli(command, args, { ...rest, ...(state !== undefined && { ROLLCALL_STATE: file(state) }) });
+    expect(run).toMatchObject({ code, stdout: '' });
+    expect(run.stderr).toMatch(message);
+    expect(run.stderr).toMatch(/^rollcall: .*\n$/);
+  });
+
+  it('says what two recordings may come from', async () => {
+    const run = await runCli('diarize', ['my', 'recording.wav']);
+    expect(run).toMatchObject({ code: 2, stdout: '' });
+    expect(run.stderr).toContain('A name with spaces needs quotes');
+  });
+
+  it('shows the command in its help as it is called', async () => {
+    expect((await runCli('diarize', ['--help'])).stdout).toMatch(
+      /^Usage: npm run diarize -- \[options\] <file-or-url>\n/,
+    );
+    expect((await runCli('account', ['show', '--help'])).stdout).toMatch(/^Usage: npm run account -- show /);
+  });
+});

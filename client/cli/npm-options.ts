@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+
+/** What `npm run` says about how a command was called. */
+interface Environment {
+  readonly [name: string]: string | undefined;
+}
+
+/**
+ * The options that `npm run` took for its own because no `--` stood in front of them: a command would do something else than it
+ * was asked for, such as really deploy after `npm run deploy --dry-run`.
+ *
+ * @param given the arguments that reached the command
+ */
+export function optionsKeptByNpm(command: Command, given: readonly string[], env: Environment): string[] {
+  if (env.npm_lifecycle_event !== command.name()) return [];
+  const flags = [command, ...command.commands].flatMap(({ options }) => options.map(({ long }) => long ?? ''));
+  return [...new Set(flags)].filter((flag) => {
+    const isGiven = given.some((word) => word === flag || word.startsWith(`${flag}=`));
+    return !isGiven && flag !== MAYBE_OF_NPM && env[variableOf(flag)] !== undefined;
+  });
+}
+
+/** npm has this option, too, and a person may have it set for good. */
+const MAYBE_OF_NPM = '--force';
+
+function variableOf(flag: string): string {
+  return `npm_config_${flag.replace(/^--(no-)?/, '').replaceAll('-', '_')}`;
+}

@@ -1,0 +1,2 @@
+/** A state folder that cannot be used as it is; `message` is meant for the person at the terminal. */
+export class LocalStateError extends Error {}
