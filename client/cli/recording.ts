@@ -6,6 +6,7 @@ import { isDataUrl } from '../../src/contract/data-url.ts';
 import type { RollcallClient } from '../sdk/client.ts';
 import type { Outcome } from '../sdk/types.ts';
 import { CliError, EXIT } from './run.ts';
+import { systemReason } from './system-error.ts';
 
 /** Largest recording that the service takes. */
 const MAX_BYTES = 1024 ** 3;
@@ -54,26 +55,45 @@ function findFile(name: string, baseDir: string): string {
   throw new CliError(EXIT.usage, `${name}: there is no such file.${hint}`);
 }
 
+const CHUNK_BYTES = 256 * 1024;
+
 /**
- * Uploads a file as media of the account.
+ * Uploads a file as media of the account, as long as it was when it was opened: a recording may still be growing.
  *
  * @param onProgress gets the bytes sent so far
  * @returns the `media://` address
+ * @throws CliError for a file that got shorter or cannot be read to its end
  */
-export function uploadRecording(
+export async function uploadRecording(
   client: RollcallClient,
   file: Recording & { kind: 'file' },
   onProgress: (sentBytes: number) => void,
   signal: AbortSignal,
 ): Promise<Outcome<string>> {
-  let sentBytes = 0;
+  let fault: string | undefined;
   const counted = async function* (): AsyncGenerator<Uint8Array> {
-    for await (const chunk of createReadStream(file.path, { highWaterMark: 256 * 1024 })) {
-      yield chunk as Uint8Array;
-      sentBytes += (chunk as Uint8Array).length;
-      onProgress(sentBytes);
+    const chunks = createReadStream(file.path, { highWaterMark: CHUNK_BYTES, end: file.sizeBytes - 1 }).iterator();
+    let sentBytes = 0;
+    try {
+      for (;;) {
+        // Around this alone: what is thrown at a `yield` is the connection's.
+        const next = await chunks.next().catch((error: unknown) => {
+          fault = `cannot be read: ${systemReason(error) ?? String(error)}`;
+          throw error;
+        });
+        if (next.done) break;
+        yield next.value as Uint8Array;
+        sentBytes += (next.value as Uint8Array).length;
+        onProgress(sentBytes);
+      }
+    } finally {
+      await chunks.return?.();
     }
+    if (sentBytes < file.sizeBytes) fault = 'became shorter while it was uploaded';
   };
   const body = Readable.toWeb(Readable.from(counted(), { objectMode: true })) as ReadableStream<Uint8Array>;
-  return client.upload(`cli/${randomUUID()}`, body, file.sizeBytes, signal);
+  const uploaded = await client.upload(`cli/${randomUUID()}`, body, file.sizeBytes, signal);
+  // To the connection it looks like a fault of the network.
+  if (fault !== undefined) throw new CliError(EXIT.failed, `${file.name} ${fault}.`);
+  return uploaded;
 }
