@@ -104,7 +104,8 @@ export function appServices(env: Env): AppServices {
     voiceprintFault,
     quota: createQuota(env.ACCOUNT_QUOTA),
     usage: createUsage(env.DB),
-    policy: { allowLoopback, transcription: false },
+    // What opens loopback is the local service, whose runtime has nothing in front of it.
+    policy: { allowLoopback, directConnections: allowLoopback, transcription: false },
     log,
   };
 }

@@ -160,6 +160,8 @@ export interface AppServices {
   readonly quota: QuotaService;
   readonly usage: UsageService;
   readonly policy: {
+    /** Whether clients connect to the runtime itself, so that their handshakes come here whole. */
+    readonly directConnections: boolean;
     /** Opens loopback sources and webhooks; local development only. */
     readonly allowLoopback: boolean;
     /** Whether a transcription engine is configured. */

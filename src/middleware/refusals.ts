@@ -20,7 +20,7 @@ export type Refusal =
   | { readonly kind: 'too_many_requests'; readonly retryAfterSeconds: number }
   | { readonly kind: 'too_many_streams'; readonly maxStreams: number }
   | { readonly kind: 'range_not_satisfiable'; readonly sizeBytes: number }
-  | { readonly kind: 'upgrade_required' }
+  | { readonly kind: 'upgrade_required' | 'websocket_version' }
   | { readonly kind: 'internal' };
 
 /** The answer to a refused request, in the error format of the contract. */
@@ -73,6 +73,9 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'upgrade_required':
       c.header('Upgrade', 'websocket');
       return apiError(c, 426, 'This address is for WebSocket connections (Upgrade: websocket).');
+    case 'websocket_version':
+      c.header('Sec-WebSocket-Version', '13');
+      return apiError(c, 426, 'This address speaks version 13 of the WebSocket protocol (Sec-WebSocket-Version: 13).');
     case 'range_not_satisfiable':
       c.header('Content-Range', `bytes */${refusal.sizeBytes}`);
       return apiError(c, 416, `The file has ${refusal.sizeBytes} bytes.`);

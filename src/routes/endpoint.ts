@@ -36,7 +36,7 @@ const ERROR_DESCRIPTIONS = {
   413: 'Body too large',
   415: 'The body is not JSON',
   416: 'The file has no such part',
-  426: 'The request is no WebSocket upgrade',
+  426: 'The request is no WebSocket upgrade, or of another version',
 } as const;
 type ErrorStatus = keyof typeof ERROR_DESCRIPTIONS;
 

@@ -11,6 +11,7 @@ import type { LiveView } from '../jobs/app-services.ts';
 import { canPay } from '../middleware/credit.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
+import { handshakeFault } from './handshake.ts';
 
 /** POST /v1/live: makes a stream and gives the address to connect to. */
 export const createLive = endpoint(
@@ -79,12 +80,17 @@ export const connectLive = endpoint(
       '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and `{"type":"error","message"}`; where corrections were ' +
       'asked for also `{"type":"diarization_speaker_correction","data":{"changes":[{"start","end","from","to"}]}}`.',
     request: { params: z.object({ id: z.string() }), query: z.object({ token: z.string().optional() }) },
-    responses: { 101: { description: 'Connected' }, ...errorResponses(401, 426) },
+    responses: { 101: { description: 'Connected' }, ...errorResponses(400, 401, 426) },
   },
   'public',
   (c) => async () => {
-    if (c.req.header('Upgrade')?.toLowerCase() !== 'websocket') return { kind: 'upgrade_required' };
-    const socket = await c.get('services').live.connect(c.req.param('id') ?? '', c.req.query('token') ?? '');
+    const { live, policy } = c.get('services');
+    const fault = handshakeFault(
+      { method: c.req.method, header: (name) => c.req.header(name) },
+      policy.directConnections,
+    );
+    if (fault) return fault;
+    const socket = await live.connect(c.req.param('id') ?? '', c.req.query('token') ?? '');
     return socket ? new Response(null, { status: 101, webSocket: socket }) : { kind: 'bad_ticket' };
   },
 );

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
@@ -31,6 +33,20 @@ async function upgrade(url: string): Promise<number> {
     if (error instanceof Refused) return error.status;
     throw error;
   }
+}
+
+/** The answer to a handshake with these headers, as they are. */
+function handshake(url: string, headers: Record<string, string | undefined>) {
+  const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  return new Promise<{ status: number; version?: string; body: any }>((done, fail) => {
+    const request = get(url.replace(/^ws/, 'http'), { headers: sent as Record<string, string> }, (response) => {
+      const version = response.headers['sec-websocket-version'];
+      text(response).then((body) => done({ status: response.statusCode ?? 0, version, body: JSON.parse(body) }), fail);
+    });
+    request.on('upgrade', () => fail(new Error('connected')));
+    request.on('error', fail);
+  });
 }
 
 const voiceprint = (dimension = 192, embeddingId = 'embedder-v4') =>
@@ -244,6 +260,34 @@ describe('the address of a stream', () => {
     const { body } = await create((await newAccount()).token, {});
     const plain = await service.call('GET', body.url.replace(/^ws/, 'http'), { key: null });
     expect(plain).toMatchObject({ status: 426, body: { requestId: expect.stringMatching(UUID) } });
+    expect(await upgrade(body.url)).toBe(101);
+  });
+
+  it('is not spent by a faulty handshake: 426 or 400, and the right one still connects', async () => {
+    const good = {
+      Connection: 'Upgrade',
+      Upgrade: 'websocket',
+      'Sec-WebSocket-Version': '13',
+      'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    };
+    const { body } = await create((await newAccount()).token, {});
+    const faults: [Record<string, string | undefined>, number][] = [
+      [{ 'Sec-WebSocket-Version': undefined }, 426],
+      [{ 'Sec-WebSocket-Version': '8' }, 426],
+      [{ 'Sec-WebSocket-Version': '13, 8' }, 426],
+      [{ 'Sec-WebSocket-Key': undefined }, 400],
+      [{ 'Sec-WebSocket-Key': 'short' }, 400],
+      [{ 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAA' }, 400],
+      [{ Upgrade: 'h2c' }, 426],
+    ];
+    for (const [change, status] of faults) {
+      const answer = await handshake(body.url, { ...good, ...change });
+      expect(answer.status, JSON.stringify(change)).toBe(status);
+      if (status === 426)
+        expect(answer.body).toEqual({ requestId: expect.stringMatching(UUID), message: expect.any(String) });
+      else expect(answer.body.errors).toEqual([{ field: 'Sec-WebSocket-Key', message: 'must be 16 bytes in base64' }]);
+      if ('Sec-WebSocket-Version' in change) expect(answer.version).toBe('13');
+    }
     expect(await upgrade(body.url)).toBe(101);
   });
 
