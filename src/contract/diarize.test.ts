@@ -33,6 +33,25 @@ describe('transcription settings, where an engine is configured', () => {
     expect(fieldsOf({ transcriptionConfig: { language: 'Japanese', model: 'asr-large-v3-turbo' } })).toEqual([]);
   });
 
+  it('tell all their faults at once, a wrong language beside a wrong model too', () => {
+    const config = { model: 'whisper', language: 'Klingon' };
+    expect(fieldsOf({ transcriptionConfig: config })).toEqual([
+      'transcriptionConfig.model',
+      'transcriptionConfig.language',
+    ]);
+    expect(fieldsOf({ transcription: 1, numSpeakers: 0, transcription_config: config }).sort()).toEqual([
+      'numSpeakers',
+      'transcription',
+      'transcription_config.language',
+      'transcription_config.model',
+    ]);
+    expect(fieldsOf({ transcriptionConfig: { model: 3, language: 'Japanese' } })).toEqual([
+      'transcriptionConfig.model',
+    ]);
+    expect(fieldsOf({ transcriptionConfig: { model: 3, language: 4 } })).toHaveLength(2);
+    expect(fieldsOf({ transcriptionConfig: 'none' })).toEqual(['transcriptionConfig']);
+  });
+
   it('are read from the alias where the own name is null', () => {
     const parsed = parse({ transcription: true, transcriptionConfig: null, transcription_config: { language: 'fr' } });
     expect(parsed.ok && parsed.value.transcriptionConfig).toEqual({ model: 'asr-tdt-0.6b-v3', language: 'fr' });

@@ -70,6 +70,7 @@ export function parseDiarizeBody(body: unknown, options: { readonly transcriptio
     ...metadataErrors(raw.metadata),
     ...speakerCountErrors(fields),
     ...transcriptionErrors(fields, options),
+    ...languageErrors(raw.transcriptionConfig),
   ]);
   return parsed.ok ? { ok: true, value: withDefaults(parsed.value) } : parsed;
 }
@@ -86,20 +87,22 @@ function transcriptionErrors(
       errors.push({ field: 'transcription', message: 'is not configured on this service' });
     }
   }
-  const config = asObject(body.transcriptionConfig);
-  if (typeof config?.language === 'string' && config.language !== '') {
-    const model = transcriptionModel(config.model);
-    if (languageCode(model, config.language) === undefined) {
-      errors.push({ field: 'transcriptionConfig.language', message: `is not a language of ${model}` });
-    }
-  }
   return errors;
 }
 
-/** The model that a checked wire name, or none, stands for. */
-function transcriptionModel(name: unknown): TranscriptionModel {
-  const known = TRANSCRIPTION_MODELS.find((model) => model === name || TRANSCRIPTION_MODEL_ALIASES[model] === name);
-  return known ?? DEFAULT_TRANSCRIPTION_MODEL;
+/** Of the settings as they came: a language is judged also where the model beside it is faulty, then by all models. */
+function languageErrors(settings: unknown): FieldError[] {
+  const { model: name, language } = asObject(settings) ?? {};
+  if (typeof language !== 'string' || language === '') return [];
+  const model = transcriptionModel(name ?? DEFAULT_TRANSCRIPTION_MODEL);
+  const models = model === undefined ? TRANSCRIPTION_MODELS : [model];
+  if (models.some((candidate) => languageCode(candidate, language) !== undefined)) return [];
+  return [{ field: 'transcriptionConfig.language', message: `is not a language of ${models.join(' or ')}` }];
+}
+
+/** The model that a wire name stands for; undefined for a name that is none. */
+function transcriptionModel(name: unknown): TranscriptionModel | undefined {
+  return TRANSCRIPTION_MODELS.find((model) => model === name || TRANSCRIPTION_MODEL_ALIASES[model] === name);
 }
 
 function withDefaults(body: z.infer<typeof diarizeBodySchema>): DiarizeRequest {
@@ -118,6 +121,6 @@ function withDefaults(body: z.infer<typeof diarizeBodySchema>): DiarizeRequest {
 function transcriptionSettings(
   config: z.infer<typeof transcriptionConfigSchema>,
 ): DiarizeRequest['transcriptionConfig'] {
-  const model = transcriptionModel(config.model);
+  const model = transcriptionModel(config.model) ?? DEFAULT_TRANSCRIPTION_MODEL;
   return { model, language: config.language ? languageCode(model, config.language) : undefined };
 }
