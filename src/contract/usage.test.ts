@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseUsageQuery, usageReport } from './usage.ts';
+import { parseUsageQuery, usageReport, usageSchema } from './usage.ts';
 
 const NOW = Date.parse('2026-03-15T12:00:00Z');
 const DAY_MS = 24 * 3600 * 1000;
@@ -29,10 +29,36 @@ describe('the bounds of a usage report', () => {
     [{ from: '2026-03-02', to: '2026-03-01T12:00:00Z' }, ['from']],
     [{ from: '2023-12-31', to: '2024-12-31' }, ['from']],
     [{ from: '1700000000000' }, ['from']],
+    [{ from: '2026-03-02', to: '2026-03-01' }, ['from']],
+    [{ to: '9999-12-31' }, ['to']],
+    [{ from: '0000-01-01', to: '9999-12-31T23:59:59Z' }, ['from', 'to']],
   ])('%j is refused', (query, fields) => {
     const parsed = parseUsageQuery(query, NOW);
     expect(!parsed.ok && parsed.errors.map(({ field }) => field)).toEqual(fields);
   });
+});
+
+const messageOf = (query: { from?: string; to?: string }) => {
+  const parsed = parseUsageQuery(query, NOW);
+  return parsed.ok ? '' : parsed.errors.map(({ message }) => message).join('; ');
+};
+
+it('says what to change', () => {
+  expect(messageOf({ to: '9999-12-31' })).toBe('must be in the years 1970 to 9998');
+  expect(messageOf({ from: '1969-12-31' })).toBe('must be in the years 1970 to 9998');
+  expect(messageOf({ from: '2026-03-16' })).toBe('must not be in the future where there is no `to`');
+  expect(messageOf({ from: '2026-03-02', to: '2026-03-01' })).toBe('must not be after `to`');
+  expect(messageOf({ from: '2020-01-01' })).toMatch(/^must be at most 366 days before `to` \(now, if not sent\)/);
+  expect(messageOf({ from: '2026-01-01T00:00:00 01:00' })).toMatch(/%2B/);
+  expect(messageOf({ from: '2026/01/01' })).toMatch(/^must be an ISO 8601 date/);
+});
+
+it('reaches to both ends of the years it takes, and writes them as ISO 8601 has them', () => {
+  for (const day of ['1970-01-01', '9998-12-31']) {
+    const parsed = parseUsageQuery({ to: day }, NOW);
+    const report = usageReport(parsed.ok ? parsed.value : { from: Number.NaN, to: Number.NaN }, []);
+    expect(usageSchema.safeParse(report).error, day).toBeUndefined();
+  }
 });
 
 it('adds up the days without a tail of digits', () => {

@@ -36,8 +36,14 @@ export interface UsageQuery {
 
 const isoDate = z.iso.date();
 const isoDatetime = z.iso.datetime({ offset: true });
-const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z');
+/** Answers write times as ISO 8601 does, with years of four digits, and a report may begin before and end after what was asked for. */
+const [FIRST_YEAR, LAST_YEAR] = [1970, 9998];
+const FIRST_MOMENT = Date.UTC(FIRST_YEAR, 0);
+const END_OF_TIME = Date.UTC(LAST_YEAR + 1, 0);
 const NOT_A_TIME = 'must be an ISO 8601 date or a datetime with its zone, as 2026-01-31 or 2026-01-31T09:30:00Z';
+/** What a query makes of a `+` that was not escaped. */
+const LOST_PLUS = 'has a space: in a query the + of a zone is written %2B';
+const OUT_OF_TIME = `must be in the years ${FIRST_YEAR} to ${LAST_YEAR}`;
 
 /**
  * The bounds of a usage report. A date as `to` means the end of that day; without bounds the report covers the last 30 days.
@@ -47,23 +53,34 @@ export function parseUsageQuery(
   query: { readonly from?: string; readonly to?: string },
   now: number,
 ): Parsed<UsageQuery> {
-  const to = query.to === undefined ? now : momentOf(query.to, DAY_MS);
-  const from = query.from === undefined ? (to ?? now) - DEFAULT_DAYS * DAY_MS : momentOf(query.from, 0);
-  const errors: FieldError[] = [];
-  if (from === undefined) errors.push({ field: 'from', message: NOT_A_TIME });
-  if (to === undefined) errors.push({ field: 'to', message: NOT_A_TIME });
-  if (from === undefined || to === undefined) return { ok: false, errors };
-  if (to > LAST_MOMENT) errors.push({ field: 'to', message: 'must be before the year 10000' });
-  if (from > to) errors.push({ field: 'from', message: 'must not be after `to`' });
-  if (to - from > MAX_DAYS * DAY_MS)
-    errors.push({ field: 'from', message: `must be at most ${MAX_DAYS} days before the end` });
-  return errors.length === 0 ? { ok: true, value: { from, to } } : { ok: false, errors };
+  const to = query.to === undefined ? now : momentOf('to', query.to, DAY_MS);
+  const from = query.from === undefined ? undefined : momentOf('from', query.from, 0);
+  const errors = [from, to].filter((moment) => typeof moment === 'object');
+  if (typeof to !== 'number' || typeof from === 'object') return { ok: false, errors };
+  const range = { from: from ?? to - DEFAULT_DAYS * DAY_MS, to };
+  const message = from === undefined ? undefined : rangeFault(range, query.to);
+  return message === undefined ? { ok: true, value: range } : { ok: false, errors: [{ field: 'from', message }] };
 }
 
-function momentOf(text: string, endOfDateMs: number): number | undefined {
-  if (isoDate.safeParse(text).success) return Date.parse(`${text}T00:00:00Z`) + endOfDateMs;
-  return isoDatetime.safeParse(text).success ? Date.parse(text) : undefined;
+/** @param toText as it was sent */
+function rangeFault({ from, to }: UsageQuery, toText: string | undefined): string | undefined {
+  if (toText === undefined && from > to) return 'must not be in the future where there is no `to`';
+  // The day of `to` ends where the next one, which `from` may be, begins.
+  if (from > to || (from === to && toText !== undefined && isDate(toText))) return 'must not be after `to`';
+  if (to - from <= MAX_DAYS * DAY_MS) return undefined;
+  return `must be at most ${MAX_DAYS} days before \`to\` (now, if not sent); ask for a longer time in parts`;
 }
+
+function momentOf(field: string, text: string, endOfDateMs: number): number | FieldError {
+  const isDay = isDate(text);
+  if (!isDay && !isDatetime(text)) return { field, message: / \d\d:\d\d$/.test(text) ? LOST_PLUS : NOT_A_TIME };
+  const moment = Date.parse(isDay ? `${text}T00:00:00Z` : text);
+  if (!(moment >= FIRST_MOMENT && moment < END_OF_TIME)) return { field, message: OUT_OF_TIME };
+  return isDay ? moment + endOfDateMs : moment;
+}
+
+const isDate = (text: string) => isoDate.safeParse(text).success;
+const isDatetime = (text: string) => isoDatetime.safeParse(text).success;
 
 /** The answer for a range and what was found in it. */
 export function usageReport({ from, to }: UsageQuery, days: readonly UsageRow[]): Usage {

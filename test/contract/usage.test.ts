@@ -90,6 +90,9 @@ describe('GET /v1/usage', () => {
     ['to=1746057600', ['to']],
     ['from=2025-05-03&to=2025-05-01', ['from']],
     ['from=2024-05-01&to=2025-05-02', ['from']],
+    ['from=2025-05-02&to=2025-05-01', ['from']],
+    ['to=9999-12-31', ['to']],
+    ['from=2025-05-01T00:00:00+02:00', ['from']],
   ])('refuses %s with one error a field', async (query, fields) => {
     const answer = await service.call('GET', `/v1/usage?${query}`);
     expect(answer.status).toBe(400);
