@@ -1,4 +1,113 @@
+/** Most bytes that a `data:` URL may hold. */
+export const MAX_DATA_URL_BYTES = 8 * 1024 * 1024;
+
 /** Whether an address holds the sound itself (RFC 2397). Schemes are of either case (RFC 3986 §3.1). */
 export function isDataUrl(url: string): boolean {
   return /^data:/i.test(url);
+}
+
+/** Where the data of a `data:` URL begin and how they are written; undefined for one without a comma. */
+export function dataOf(url: string): { readonly from: number; readonly isBase64: boolean } | undefined {
+  const comma = url.indexOf(',');
+  return comma < 0 ? undefined : { from: comma + 1, isBase64: BASE64_MARK.test(url.slice(0, comma)) };
+}
+
+/**
+ * What is wrong with a `data:` URL, as a sentence; undefined for one that can be decoded to at least one and at most 8 MiB of
+ * bytes. Looks at each character once and keeps nothing: the body that the URL came in is bounded, so is the work.
+ */
+export function dataUrlFault(url: string): string | undefined {
+  const data = dataOf(url);
+  if (!data || data.from === url.length) return NO_DATA;
+  const read = data.isBase64 ? readBase64(url, data.from) : { ok: true as const, bytes: percentBytes(url, data.from) };
+  if (!read.ok) return read.message;
+  if (read.bytes === 0) return NO_DATA;
+  return read.bytes > MAX_DATA_URL_BYTES ? 'The data: URL holds more than 8 MiB.' : undefined;
+}
+
+export type Base64Read =
+  | { readonly ok: true; readonly bytes: number }
+  | { readonly ok: false; readonly message: string };
+
+/**
+ * Reads base64 from a place in a text to its end: the standard and the URL-safe alphabet, padded or not, with percent escapes
+ * and white space as some clients write them. By hand: `atob` would make two more copies of the whole as text.
+ *
+ * @param into gets the bytes; without it they are only counted
+ */
+export function readBase64(text: string, from: number, into?: Uint8Array): Base64Read {
+  let length = 0;
+  let bits = 0;
+  let count = 0;
+  let isPadded = false;
+  for (let i = from; i < text.length; i++) {
+    const at = i;
+    let code = text.charCodeAt(i);
+    if (code === PERCENT) {
+      code = 16 * hexDigit(text.charCodeAt(i + 1)) + hexDigit(text.charCodeAt(i + 2));
+      i += 2;
+    }
+    if (code === 0x20 || (code >= 9 && code <= 13)) continue;
+    if (code === PAD) {
+      isPadded = true;
+      continue;
+    }
+    const value = BASE64_VALUES[code] ?? -1;
+    if (value < 0 || isPadded) return notBase64(`character ${at - from + 1} of its data does not belong there`);
+    bits = ((bits << 6) | value) & 0xffffff;
+    if (++count % 4 !== 0) continue;
+    if (into) {
+      into[length] = bits >> 16;
+      into[length + 1] = bits >> 8;
+      into[length + 2] = bits;
+    }
+    length += 3;
+  }
+  const rest = count % 4;
+  if (rest === 1) return notBase64('its data end in the middle of a byte');
+  if (into && rest === 2) into[length] = bits >> 4;
+  if (into && rest === 3) {
+    into[length] = bits >> 10;
+    into[length + 1] = bits >> 2;
+  }
+  return { ok: true, bytes: length + Math.max(0, rest - 1) };
+}
+
+const NO_DATA = 'The data: URL has no data.';
+const BASE64_MARK = /;\s*base64\s*$/i;
+const PERCENT = 0x25;
+const PAD = 0x3d;
+
+const BASE64_VALUES = (() => {
+  const values = new Int8Array(128).fill(-1);
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+  for (let i = 0; i < 64; i++) values[alphabet.charCodeAt(i)] = i;
+  values['-'.charCodeAt(0)] = 62;
+  values['_'.charCodeAt(0)] = 63;
+  return values;
+})();
+
+const notBase64 = (why: string): Base64Read => ({
+  ok: false,
+  message: `The data: URL is not correct base64: ${why}.`,
+});
+
+/** Value of a hex digit; NaN, which is no character, for anything else. */
+function hexDigit(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const letter = code | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN;
+}
+
+/** Bytes of percent-encoded data; what is no escape stands for itself, in UTF-8. */
+function percentBytes(text: string, from: number): number {
+  let bytes = 0;
+  for (let i = from; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    // A surrogate is half of a character of four bytes.
+    bytes += code < 0x80 ? 1 : code < 0x800 || (code >= 0xd800 && code < 0xe000) ? 2 : 3;
+    const isEscape = hexDigit(text.charCodeAt(i + 1)) >= 0 && hexDigit(text.charCodeAt(i + 2)) >= 0;
+    if (code === PERCENT && isEscape) i += 2;
+  }
+  return bytes;
 }

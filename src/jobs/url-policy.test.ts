@@ -212,7 +212,7 @@ describe('webhook addresses', () => {
 });
 
 it('tells which kinds of address there are', () => {
-  const messageOf = (checked: ReturnType<typeof checkHttpUrl>) => (checked.ok ? '' : checked.error.message);
+  const messageOf = (checked: ReturnType<typeof checkSourceUrl>) => (checked.ok ? '' : checked.error.message);
   expect(messageOf(checkSourceUrl('ftp://example.com/a.wav', strict))).toMatch(
     /must be https, http, media:\/\/ or data:\./,
   );
