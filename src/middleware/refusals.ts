@@ -57,7 +57,11 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'idempotency_conflict':
       return apiError(c, 409, 'This Idempotency-Key was used with another request.');
     case 'body_too_large':
-      return apiError(c, 413, `The body is larger than ${refusal.maxBytes} bytes.`);
+      return apiError(
+        c,
+        413,
+        `The body is larger than ${sizeText(refusal.maxBytes)}, the most that this address takes.`,
+      );
     case 'media_type':
       return apiError(c, 415, 'The body must be JSON (Content-Type: application/json).');
     case 'too_many_requests':
@@ -82,6 +86,12 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'internal':
       return apiError(c, 500, 'Something went wrong on our side; it has been logged under this request id.');
   }
+}
+
+/** Whole binary units, as the documentation has them. */
+function sizeText(bytes: number): string {
+  const mebibytes = bytes / 1024 ** 2;
+  return mebibytes < 1024 ? `${mebibytes} MiB` : `${mebibytes / 1024} GiB`;
 }
 
 type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500;

@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type ContractService, startContractService, text, UUID } from './service.ts';
 
@@ -56,6 +57,30 @@ describe('error bodies', () => {
     expectApiError(await service.call('POST', '/v1/media/input', { body: large }), 413);
     const headers = { 'Content-Type': 'audio/wav' };
     expectApiError(await service.call('POST', '/v1/media/input', { body: text('{}'), headers }), 415);
+  });
+
+  it('413 whole to a client that sends far more than 64 MiB before it listens', { timeout: 60_000 }, async () => {
+    const body = new Uint8Array(80 * 1024 * 1024);
+    for (let i = 0; i < 3; i++) {
+      const answer = await service.call('POST', '/v1/diarize', { body });
+      expectApiError(answer, 413);
+      expect(answer.body.message).toContain('12 MiB');
+    }
+    expectApiError(await service.call('POST', '/v1/diarize', { body, key: 'not.a.key' }), 401);
+    expectApiError(await service.call('POST', '/v1/test', { body }), 405);
+  });
+
+  it('413 before the body comes, where its length is told', async () => {
+    const headers = { Authorization: `Bearer ${service.main.token}`, 'Content-Length': 100 * 1024 * 1024 };
+    const status = await new Promise((done, fail) => {
+      const sent = request(`${service.url}/v1/diarize`, { method: 'POST', headers }, (response) => {
+        done(response.statusCode);
+        sent.destroy();
+      });
+      sent.on('error', fail);
+      sent.flushHeaders();
+    });
+    expect(status).toBe(413);
   });
 
   it('500 without internals, the cause in the log under the request id', async () => {
