@@ -8,6 +8,7 @@ export default defineConfig({
       'durable-objects/**/*.test.ts',
       'client/**/*.test.ts',
       'bench/**/*.test.ts',
+      'public/**/*.test.ts',
       'test/{unit,golden,contract,workers}/**/*.test.ts',
     ],
     globalSetup: 'test/temporary-files.ts',

@@ -8,7 +8,10 @@ const app = createApp(
   () => {
     throw new Error('no service is called for the document');
   },
-  { version: '1', script: noBytes, styles: noBytes, licences: noBytes },
+  {
+    docs: { version: '1', script: noBytes, styles: noBytes, licences: noBytes },
+    playground: { page: '', styles: '', script: '', microphoneFrames: '' },
+  },
 );
 const document = apiDocument(app, '1.2.3');
 type Webhooks = Record<string, { post: { parameters: { name: string; in: string }[] } }>;

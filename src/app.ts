@@ -25,6 +25,7 @@ import { keyTest } from './routes/key-test.ts';
 import { connectLive, createLive, readLive } from './routes/live.ts';
 import { createUpload, upload } from './routes/media.ts';
 import { createDownload, download } from './routes/media-output.ts';
+import { type PlaygroundAssets, playground } from './routes/playground.ts';
 import { readUsage } from './routes/usage.ts';
 import { voiceprint } from './routes/voiceprint.ts';
 
@@ -54,11 +55,11 @@ export const ENDPOINTS = [
 /**
  * The HTTP face of the service.
  * @param services builds what the routes call, once a request, from the request's bindings
- * @param assets files of the reference page
+ * @param assets files of the reference page and of the playground
  */
 export function createApp<Bindings extends object>(
   services: (env: Bindings, ctx: ExecutionContext) => AppServices,
-  assets: DocsAssets,
+  assets: { readonly docs: DocsAssets; readonly playground: PlaygroundAssets },
 ): OpenAPIHono<AppEnv> {
   // `/v1/test/` and `/v1/test` are one address.
   const app = new OpenAPIHono<AppEnv>({ getPath: (request) => getPath(request).replace(/(?<=.)\/+$/, '') });
@@ -71,7 +72,7 @@ export function createApp<Bindings extends object>(
   app.use(requestLog);
 
   registerShared(app.openAPIRegistry);
-  register(app, [...ENDPOINTS, ...documentation(app, version, assets)]);
+  register(app, [...ENDPOINTS, ...documentation(app, version, assets.docs), ...playground(version, assets.playground)]);
 
   // Whoever holds no key learns nothing about which addresses exist.
   app.all('/v1/*', authenticate, countRequest());

@@ -1,8 +1,21 @@
 import styles from 'swagger-ui-dist/swagger-ui.css';
 import script from 'swagger-ui-dist/swagger-ui-bundle.js';
 import licences from 'swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt';
+import microphoneFrames from '../.wrangler/playground/microphone-frames.js';
+import playgroundScript from '../.wrangler/playground/playground.js';
 import { dependencies } from '../package.json';
+import playgroundPage from '../public/index.html';
+import playgroundStyles from '../public/playground.css';
 import type { DocsAssets } from './routes/documentation.ts';
+import type { PlaygroundAssets } from './routes/playground.ts';
 
 /** The reference page's files, out of the Worker's bundle: the page works without any other server. */
 export const docsAssets: DocsAssets = { version: dependencies['swagger-ui-dist'], script, styles, licences };
+
+/** The playground's files; its scripts are bundled by `public/build.mjs` before the Worker is. */
+export const playgroundAssets: PlaygroundAssets = {
+  page: playgroundPage,
+  styles: playgroundStyles,
+  script: playgroundScript,
+  microphoneFrames,
+};

@@ -1,5 +1,5 @@
 import { createApp } from './app.ts';
-import { docsAssets } from './docs-assets.ts';
+import { docsAssets, playgroundAssets } from './docs-assets.ts';
 import type { Env } from './env.ts';
 import { expire } from './jobs/expire.ts';
 import { handleDeadLetter, handleMessage } from './jobs/handle.ts';
@@ -21,7 +21,7 @@ const BOOT_CRON = '@boot';
 /** Before a message is delivered again that could not even be given back in order. */
 const FAILED_PAUSE_SECONDS = 10;
 
-const app = createApp(appServices, docsAssets);
+const app = createApp(appServices, { docs: docsAssets, playground: playgroundAssets });
 const mutex = new Mutex();
 
 export default {

@@ -53,6 +53,7 @@ async function tell(service: LocalService, stateDir: string): Promise<void> {
   await print(
     `rollcall listens on ${service.url}\n` +
       `key: ${key}\n` +
+      `playground: ${service.url}/\n` +
       `curl -H "Authorization: Bearer ${key}" ${service.url}/v1/test\n`,
   );
 }

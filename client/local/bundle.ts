@@ -27,6 +27,10 @@ export function wranglerScript(): string {
 /** Folders and files whose contents decide what the bundle holds. */
 const inputs = [
   'src',
+  'public',
+  // Of which the playground takes its client.
+  'client/sdk',
+  'client/live',
   'durable-objects',
   'wasm',
   'models/manifest.json',
@@ -116,6 +120,7 @@ function listModules(bundleDir: string): Module[] {
     if (name.endsWith('.wasm')) return 'CompiledWasm';
     // Files that the Worker serves as they are.
     if (name.includes('swagger-ui')) return 'Data';
+    if (/(playground|microphone-frames)\.js$/.test(name)) return 'Text';
     if (name.endsWith('.onnx') || name.endsWith('.bin')) return 'Data';
     if (/\.(txt|html|sql|css)$/.test(name)) return 'Text';
     return undefined;

@@ -1,9 +1,9 @@
-import { type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi';
+import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { documentHead } from '../contract/api-document.ts';
-import type { AppContext, AppEnv } from '../middleware/context.ts';
-import type { Refusal } from '../middleware/refusals.ts';
-import { type Endpoint, endpoint } from './endpoint.ts';
-import { HOME_PAGE, REFERENCE_PAGE, REFERENCE_START, STYLES } from './pages.ts';
+import type { AppEnv } from '../middleware/context.ts';
+import type { Endpoint } from './endpoint.ts';
+import { REFERENCE_PAGE, REFERENCE_START, STYLES } from './pages.ts';
+import { FOR_GOOD, FOR_MINUTES, file, open, page, send } from './static-files.ts';
 
 /** Files of the reference page, as the Worker's bundle holds them. */
 export interface DocsAssets {
@@ -14,25 +14,8 @@ export interface DocsAssets {
   readonly licences: ArrayBuffer;
 }
 
-type Answer = (c: AppContext) => Response | Refusal;
-
-const FOR_GOOD = 'public, max-age=31536000, immutable';
-const FOR_MINUTES = 'public, max-age=300';
-
-/** Own scripts and styles alone: the pages hold nothing inline and load nothing from elsewhere. */
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
-
 /**
- * GET /openapi.json, GET /docs with its files, and GET /.
+ * GET /openapi.json, and GET /docs with its files.
  * @param app the service that the document describes, with all that is registered on it by the time of the first request
  */
 export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets: DocsAssets): Endpoint[] {
@@ -64,7 +47,6 @@ export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets:
       },
     ),
     page('/docs', 'getReferencePage', 'Reference page', REFERENCE_PAGE(folder)),
-    page('/', 'getHomePage', 'What this is', HOME_PAGE(version)),
     file('/docs/styles.css', (c) => send(c, 'text/css; charset=utf-8', STYLES, FOR_MINUTES)),
     file('/docs/start.js', (c) => send(c, 'text/javascript; charset=utf-8', REFERENCE_START, FOR_MINUTES)),
     file(`${folder}/{file}`, (c) => {
@@ -95,36 +77,4 @@ function cachedDocument(app: OpenAPIHono<AppEnv>, version: string): (origin: str
     if (last.origin !== origin) last = { origin, text: JSON.stringify({ ...made, servers: [{ url: origin }] }) };
     return last.text;
   };
-}
-
-/** An endpoint for everyone, which answers from memory. */
-function open(route: RouteConfig, answer: Answer): Endpoint {
-  return endpoint(route, 'public', (c) => () => answer(c));
-}
-
-function page(path: string, operationId: string, summary: string, html: string): Endpoint {
-  return open(
-    {
-      method: 'get',
-      path,
-      operationId,
-      summary,
-      responses: { 200: { description: 'A page', content: { 'text/html': { schema: z.string() } } } },
-    },
-    (c) => {
-      c.header('Content-Security-Policy', PAGE_POLICY);
-      c.header('Referrer-Policy', 'no-referrer');
-      return send(c, 'text/html; charset=utf-8', html, FOR_MINUTES);
-    },
-  );
-}
-
-/** A file of a page; the API document leaves it out. */
-function file(path: string, answer: Answer): Endpoint {
-  return open({ method: 'get', path, hide: true, responses: { 200: { description: 'A file' } } }, answer);
-}
-
-function send(c: AppContext, type: string, body: ArrayBuffer | string, cacheControl: string): Response {
-  c.header('Cache-Control', cacheControl);
-  return c.body(body, 200, { 'Content-Type': type });
 }

@@ -63,7 +63,7 @@ describe('the pages', () => {
     expect(html).not.toMatch(/<script(?![^>]* src=)|<style|style=|\son\w+=/);
     const files = [...html.matchAll(/<(?:script|link)[^>]*? (?:src|href)="([^"]+)"/g)].map(([, address]) => address);
     for (const file of files.filter((address) => address !== 'data:,')) {
-      expect(file, 'on this service').toMatch(/^\/docs\//);
+      expect(file, 'on this service').toMatch(/^\/(docs|playground)\//);
       const answer = await get(file);
       expect(answer.status, file).toBe(200);
       expect((await answer.arrayBuffer()).byteLength, file).toBeGreaterThan(100);

@@ -1,0 +1,113 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { RollcallClient } from '../../client/sdk/client.ts';
+import { runJob } from './job.ts';
+
+const SERVICE = 'http://127.0.0.1:8787';
+const client = new RollcallClient({ url: SERVICE, key: 'k' });
+const job = (status: string, output?: object) => ({ jobId: 'j', status, createdAt: '', updatedAt: '', output });
+const ADDRESS = { kind: 'address', url: 'https://example.com/a.mp3' } as const;
+
+/** Answers the calls by method and path; keeps what was asked. */
+function service(answers: Record<string, () => Response>) {
+  const calls: { name: string; body?: unknown }[] = [];
+  vi.stubGlobal('fetch', async (url: string, { method, body }: RequestInit) => {
+    const name = `${method} ${new URL(url).pathname}`;
+    calls.push({ name, body: typeof body === 'string' ? JSON.parse(body) : body });
+    const answer = answers[name];
+    if (!answer) throw new TypeError('blocked by the policy of the page');
+    return answer();
+  });
+  return calls;
+}
+afterEach(() => vi.unstubAllGlobals());
+
+const created = () => Response.json({ jobId: 'j', status: 'created' });
+const run = (source: Parameters<typeof runJob>[1]['source'], signal = new AbortController().signal) => {
+  const told: [string, number?][] = [];
+  const tell = (...state: [string, number?]) => void told.push(state);
+  return runJob(client, { source, model: 'precision-2', numSpeakers: 2 }, tell, signal).then((end) => ({ end, told }));
+};
+
+describe('a job of the playground', () => {
+  it('goes from an address to its end, and tells how far it is', async () => {
+    const states = [job('created'), job('running'), job('succeeded', { diarization: [] })];
+    const calls = service({
+      'POST /v1/diarize': created,
+      'GET /v1/jobs/j': () => Response.json(states.shift(), { headers: { 'X-Job-Progress': '0.5' } }),
+    });
+    const { end, told } = await run(ADDRESS);
+    expect(end).toMatchObject({ ok: true, job: { status: 'succeeded' } });
+    expect(calls[0]!.body).toEqual({ url: ADDRESS.url, model: 'precision-2', numSpeakers: 2 });
+    expect(told.map(([text]) => text)).toEqual([
+      'Starting …',
+      'The job waits for its turn …',
+      'Listening … 50 %',
+      'Done.',
+    ]);
+  });
+
+  it('sends a small file along where the page must not speak to the host of uploads', async () => {
+    vi.stubGlobal('FileReader', FakeFileReader);
+    const calls = service({
+      'POST /v1/media/input': () => Response.json({ url: 'https://bucket.example/x' }, { status: 201 }),
+      'POST /v1/diarize': created,
+      'GET /v1/jobs/j': () => Response.json(job('succeeded', { diarization: [] })),
+    });
+    expect((await run({ kind: 'file', file: new Blob(['abc']) })).end.ok).toBe(true);
+    expect(calls.find(({ name }) => name === 'POST /v1/diarize')!.body).toMatchObject({
+      url: 'data:application/octet-stream;base64,YWJj',
+    });
+    const large = new Blob([new Uint8Array(9 * 1024 * 1024)]);
+    const { end } = await run({ kind: 'file', file: large });
+    expect(!end.ok && end.problem?.message).toMatch(/8 MiB/);
+  });
+
+  it('tells every fault that the service names, and what to do about a key', async () => {
+    const errors = [{ field: 'url', message: 'must not be empty' }];
+    service({ 'POST /v1/diarize': () => Response.json({ message: 'Invalid request', errors }, { status: 400 }) });
+    expect((await run(ADDRESS)).end).toEqual({
+      ok: false,
+      problem: { message: 'Invalid request.', details: ['url must not be empty.'] },
+    });
+    const refusal = { message: 'The API key is not valid.', requestId: 'r' };
+    service({ 'POST /v1/diarize': () => Response.json(refusal, { status: 401 }) });
+    expect((await run(ADDRESS)).end).toEqual({
+      ok: false,
+      problem: { message: refusal.message, details: [expect.stringContaining('npm run key'), 'Request r'] },
+    });
+  });
+
+  it('says why a job failed', async () => {
+    const output = { error: 'The recording holds no speech.', code: 'no_speech' };
+    service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': () => Response.json(job('failed', output)) });
+    expect((await run(ADDRESS)).end).toEqual({
+      ok: false,
+      problem: { message: output.error, details: ['Code no_speech', 'Job j'] },
+    });
+  });
+
+  it('is canceled when it is given up', async () => {
+    const stop = new AbortController();
+    const calls = service({
+      'POST /v1/diarize': created,
+      'GET /v1/jobs/j': () => {
+        stop.abort();
+        return Response.json(job('running'));
+      },
+      'POST /v1/jobs/j/cancel': () => Response.json(job('canceled')),
+    });
+    expect((await run(ADDRESS, stop.signal)).end).toEqual({ ok: false });
+    expect(calls.at(-1)!.name).toBe('POST /v1/jobs/j/cancel');
+  });
+});
+
+/** As much of the browser's as is used. */
+class FakeFileReader {
+  result: string | null = null;
+  onload: () => void = () => undefined;
+  async readAsDataURL(file: Blob): Promise<void> {
+    const text = Buffer.from(await file.arrayBuffer()).toString('base64');
+    this.result = `data:application/octet-stream;base64,${text}`;
+    this.onload();
+  }
+}

@@ -1,0 +1,67 @@
+import type { RollcallClient } from '../../client/sdk/client.ts';
+import type { JobState, Outcome } from '../../client/sdk/types.ts';
+import { type Problem, problemOf, problemOfJob } from './problem.ts';
+import type { Asked, Source } from './request.ts';
+
+/** What `data:` URLs may hold. */
+const MAX_DATA_BYTES = 8 * 1024 * 1024;
+
+/** How far it is; `fraction` is known only while the job runs. */
+export type Tell = (message: string, fraction?: number) => void;
+export type JobEnd = { readonly ok: true; readonly job: JobState } | { readonly ok: false; readonly problem?: Problem };
+
+type Recording = Exclude<Source, { kind: 'microphone' }>;
+
+/**
+ * Sends a recording, starts a job and waits for its end.
+ *
+ * @param signal gives up: the job is canceled
+ * @returns no problem where it was given up
+ */
+export async function runJob(
+  client: RollcallClient,
+  { source, model, numSpeakers }: Omit<Asked, 'source' | 'key'> & { readonly source: Recording },
+  tell: Tell,
+  signal: AbortSignal,
+): Promise<JobEnd> {
+  tell(source.kind === 'file' ? 'Sending the file …' : 'Starting …');
+  const url = await addressOf(client, source);
+  if (!url.ok) return { ok: false, problem: problemOf(url.error) };
+  if (signal.aborted) return { ok: false };
+  const created = await client.diarize({ url: url.value, model, numSpeakers });
+  if (!created.ok) return { ok: false, problem: problemOf(created.error) };
+  const { jobId } = created.value;
+  const waited = await client.wait(jobId, { signal, onUpdate: (job) => tell(...stateOf(job)) });
+  if (signal.aborted) {
+    await client.cancel(jobId);
+    return { ok: false };
+  }
+  if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
+  const job = waited.value;
+  return job.status === 'succeeded' ? { ok: true, job } : { ok: false, problem: problemOfJob(job) };
+}
+
+function stateOf({ status, progress }: JobState): [string, number?] {
+  if (status !== 'running') return [status === 'succeeded' ? 'Done.' : 'The job waits for its turn …'];
+  return progress === undefined ? ['Listening …'] : [`Listening … ${Math.round(100 * progress)} %`, progress];
+}
+
+async function addressOf(client: RollcallClient, source: Recording): Promise<Outcome<string>> {
+  if (source.kind === 'address') return { ok: true, value: source.url };
+  const { file } = source;
+  const stored = await client.upload(`playground/${crypto.randomUUID()}`, file);
+  // A service may take uploads at another host, which this page must not speak to: what is small goes along with the request.
+  if (stored.ok || stored.error.kind !== 'unreachable') return stored;
+  if (file.size <= MAX_DATA_BYTES) return { ok: true, value: await dataUrl(file) };
+  const message = `${stored.error.message}. Where uploads go to another host than this page's, only files of up to ${MAX_DATA_BYTES / 1024 ** 2} MiB can be tried here; use an address, or npm run diarize`;
+  return { ok: false, error: { kind: 'unreachable', message } };
+}
+
+function dataUrl(file: Blob): Promise<string> {
+  return new Promise((done, fail) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result));
+    reader.onerror = () => fail(reader.error);
+    reader.readAsDataURL(file);
+  });
+}

@@ -1,0 +1,26 @@
+import { afterEach, expect, it, vi } from 'vitest';
+
+afterEach(() => vi.unstubAllGlobals());
+
+it('the audio thread passes the first channel on in portions of 100 ms, and loses no sample', async () => {
+  const portions: Float32Array[] = [];
+  let made: { process(inputs: Float32Array[][]): boolean } | undefined;
+  vi.stubGlobal(
+    'AudioWorkletProcessor',
+    class {
+      readonly port = { postMessage: (portion: Float32Array) => void portions.push(portion) };
+    },
+  );
+  vi.stubGlobal('registerProcessor', (name: string, Processor: new () => NonNullable<typeof made>) => {
+    expect(name).toBe('microphone-frames');
+    made = new Processor();
+  });
+  await import('./microphone-frames.ts');
+  for (let block = 0; block < 25; block++) {
+    const samples = Float32Array.from({ length: 128 }, (_, i) => block * 128 + i);
+    expect(made!.process([[samples, new Float32Array(128).fill(-1)]])).toBe(true);
+  }
+  expect(made!.process([[]])).toBe(true);
+  expect(portions.map(({ length }) => length)).toEqual([1600, 1600]);
+  expect([...portions[0]!, ...portions[1]!]).toEqual(Array.from({ length: 3200 }, (_, i) => i));
+});

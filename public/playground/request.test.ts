@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { type FormValues, readForm } from './request.ts';
+
+const file = new Blob(['audio']);
+const GOOD: FormValues = { key: 'a.b.c', source: 'file', file, address: '', model: 'precision-2', speakers: '' };
+const fields = (change: Partial<FormValues>) => {
+  const read = readForm({ ...GOOD, ...change });
+  return read.ok ? [] : read.faults.map(({ field }) => field);
+};
+const value = (change: Partial<FormValues>) => {
+  const read = readForm({ ...GOOD, ...change });
+  return read.ok ? read.value : undefined;
+};
+
+describe('the form', () => {
+  it('is read as it was meant', () => {
+    expect(value({})).toEqual({ key: 'a.b.c', source: { kind: 'file', file }, model: 'precision-2' });
+    expect(
+      value({ source: 'address', address: ' https://example.com/a.mp3 ', model: 'community-1', speakers: ' 3 ' }),
+    ).toEqual({
+      key: 'a.b.c',
+      source: { kind: 'address', url: 'https://example.com/a.mp3' },
+      model: 'community-1',
+      numSpeakers: 3,
+    });
+    expect(value({ source: 'microphone' })?.source).toEqual({ kind: 'microphone' });
+  });
+
+  it('takes a key with what stood before it where it was copied', () => {
+    for (const key of ['key: a.b.c', ' Bearer a.b.c\n', 'a.b.c']) expect(value({ key })?.key).toBe('a.b.c');
+  });
+
+  it('has all its faults told at once, each with the field to go to', () => {
+    expect(fields({ key: ' ', file: undefined, speakers: 'two' })).toEqual(['key', 'file', 'speakers']);
+    expect(fields({ file: new Blob([]) })).toEqual(['file']);
+    expect(fields({ key: 'gelöscht' })).toEqual(['key']);
+    for (const speakers of ['0', '-1', '1.5', '1e3', '99999']) expect(fields({ speakers })).toEqual(['speakers']);
+    for (const address of ['', 'ftp://x', 'meeting.mp3', 'javascript:1'])
+      expect(fields({ source: 'address', address })).toEqual(['address']);
+  });
+});

@@ -1,0 +1,68 @@
+/** What a person asked for. */
+export type Source =
+  | { readonly kind: 'file'; readonly file: Blob }
+  | { readonly kind: 'address'; readonly url: string }
+  | { readonly kind: 'microphone' };
+
+export interface Asked {
+  readonly key: string;
+  readonly source: Source;
+  readonly model: 'precision-2' | 'community-1';
+  readonly numSpeakers?: number;
+}
+
+/** The form as it stands. */
+export interface FormValues {
+  readonly key: string;
+  readonly source: string;
+  readonly file: Blob | undefined;
+  readonly address: string;
+  readonly model: string;
+  readonly speakers: string;
+}
+
+/** Something wrong that a person can put right; `field` is the id of the element to go to. */
+export interface Fault {
+  readonly field: string;
+  readonly message: string;
+}
+
+export type Read =
+  | { readonly ok: true; readonly value: Asked }
+  | { readonly ok: false; readonly faults: readonly Fault[] };
+
+/** Reads the form. Finds every fault at once. */
+export function readForm(form: FormValues): Read {
+  const faults: Fault[] = [];
+  // Copied from a terminal, a key comes with the word in front of it.
+  const key = form.key.trim().replace(/^(?:key:|bearer)\s*/i, '');
+  if (key === '') faults.push({ field: 'key', message: 'Enter an API key of this service.' });
+  else if (/[^\x21-\x7e]/.test(key))
+    faults.push({ field: 'key', message: 'The API key has characters that no key has.' });
+  const source = sourceOf(form, faults);
+  const speakers = form.speakers.trim();
+  if (speakers !== '' && !/^[1-9]\d{0,3}$/.test(speakers))
+    faults.push({ field: 'speakers', message: 'The number of speakers must be a whole number from 1 on, or empty.' });
+  if (faults.length > 0 || !source) return { ok: false, faults };
+  const model = form.model === 'community-1' ? form.model : 'precision-2';
+  return { ok: true, value: { key, source, model, ...(speakers !== '' && { numSpeakers: Number(speakers) }) } };
+}
+
+function sourceOf({ source, file, address }: FormValues, faults: Fault[]): Source | undefined {
+  const fault = (field: string, message: string): undefined => {
+    faults.push({ field, message });
+  };
+  switch (source) {
+    case 'microphone':
+      return { kind: 'microphone' };
+    case 'address': {
+      const url = address.trim();
+      if (url === '') return fault('address', 'Enter the address of a recording.');
+      const isKnown = /^(https?|media):\/\//i.test(url) || /^data:/i.test(url);
+      return isKnown ? { kind: 'address', url } : fault('address', 'The address must begin with https:// or http://.');
+    }
+    default:
+      if (!file) return fault('file', 'Choose a file.');
+      return file.size > 0 ? { kind: 'file', file } : fault('file', 'The file is empty.');
+  }
+}

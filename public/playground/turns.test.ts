@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { clock, layOut, preciseClock, speakersOf, summary, turnsOf } from './turns.ts';
+
+const TURNS = [
+  { speaker: 'SPEAKER_00', start: 0.8, end: 10.8 },
+  { speaker: 'SPEAKER_01', start: 10, end: 40 },
+  { speaker: 'SPEAKER_00', start: 50, end: 80 },
+];
+
+it('speakers come in order of their first words, with all that they said', () => {
+  expect(speakersOf(TURNS)).toEqual([
+    { name: 'SPEAKER_00', seconds: 40, turns: 2 },
+    { name: 'SPEAKER_01', seconds: 30, turns: 1 },
+  ]);
+  expect(summary(TURNS)).toBe('2 speakers, 3 turns. Talk: SPEAKER_00 0:40, SPEAKER_01 0:30.');
+  expect(summary(TURNS.slice(1, 2))).toMatch(/^1 speaker, 1 turn\./);
+  expect(summary([])).toBe('Nobody has spoken.');
+});
+
+describe('the picture', () => {
+  it('has a lane a speaker and every turn where it belongs', () => {
+    const { length, lanes } = layOut(TURNS, 100);
+    expect(length).toBe(100);
+    expect(lanes.map(({ name, bars }) => [name, bars.length])).toEqual([
+      ['SPEAKER_00', 2],
+      ['SPEAKER_01', 1],
+    ]);
+    expect(lanes[1]!.bars[0]).toEqual({ turn: TURNS[1], left: 0.1, width: 0.3 });
+  });
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, 0, 3])('is never shorter than its turns (%s s)', (seconds) => {
+    const { length, lanes } = layOut(TURNS, seconds);
+    expect(length).toBe(80);
+    for (const { left, width } of lanes.flatMap(({ bars }) => bars)) expect(left + width).toBeLessThanOrEqual(1);
+  });
+
+  it.each([0, 1, 7, 59, 61, 1800, 4000, 86_400])('of %i s has one to eight round marks', (seconds) => {
+    const { ticks } = layOut([], seconds);
+    expect(ticks[0]).toEqual({ left: 0, label: '0:00' });
+    expect(ticks.length).toBeLessThanOrEqual(8);
+    for (const { left } of ticks) expect(left).toBeLessThan(1);
+  });
+});
+
+it('times are written as clocks have them, and never rounded up', () => {
+  expect([0, 65, 3665, 59.99].map(clock)).toEqual(['0:00', '1:05', '1:01:05', '0:59']);
+  expect([0, 65.26, 59.96, 3.3, 2.3].map(preciseClock)).toEqual(['0:00.0', '1:05.2', '0:59.9', '0:03.3', '0:02.3']);
+});
+
+it('a job without turns has none', () => {
+  const job = { jobId: 'x', status: 'failed', createdAt: '', updatedAt: '' } as const;
+  expect(turnsOf(job)).toEqual([]);
+  expect(turnsOf({ ...job, output: { error: 'No.', code: 'no' } })).toEqual([]);
+  expect(turnsOf({ ...job, output: { diarization: TURNS } })).toBe(TURNS);
+});

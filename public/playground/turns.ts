@@ -1,0 +1,91 @@
+import type { JobState, Turn } from '../../client/sdk/types.ts';
+
+export type { Turn };
+
+/** A speaker with all that is said of them. */
+export interface Speaker {
+  readonly name: string;
+  readonly seconds: number;
+  readonly turns: number;
+}
+
+/** One speaker's row of the picture. Positions and widths are fractions of the whole, 0 to 1. */
+export interface Lane {
+  readonly name: string;
+  readonly bars: readonly { readonly turn: Turn; readonly left: number; readonly width: number }[];
+}
+
+export interface Timeline {
+  /** Seconds that the picture is wide. */
+  readonly length: number;
+  readonly lanes: readonly Lane[];
+  readonly ticks: readonly { readonly left: number; readonly label: string }[];
+}
+
+/** The turns of a job that has succeeded. */
+export function turnsOf(job: JobState): readonly Turn[] {
+  return job.output && 'diarization' in job.output ? job.output.diarization : [];
+}
+
+/** Speakers in order of their first words. */
+export function speakersOf(turns: readonly Turn[]): Speaker[] {
+  const found = new Map<string, Speaker>();
+  for (const { speaker: name, start, end } of turns) {
+    const known = found.get(name) ?? { name, seconds: 0, turns: 0 };
+    found.set(name, { name, seconds: known.seconds + end - start, turns: known.turns + 1 });
+  }
+  return [...found.values()];
+}
+
+/** Where everything stands in the picture. @param seconds length of the recording, at least to the last turn's end */
+export function layOut(turns: readonly Turn[], seconds: number): Timeline {
+  const length = lengthOf(turns, seconds);
+  const lanes = speakersOf(turns).map(({ name }) => ({
+    name,
+    bars: turns
+      .filter(({ speaker }) => speaker === name)
+      .map((turn) => ({ turn, left: turn.start / length, width: (turn.end - turn.start) / length })),
+  }));
+  const step = tickSeconds(length);
+  const ticks = Array.from({ length: Math.ceil(length / step) }, (_, i) => ({
+    left: (i * step) / length,
+    label: clock(i * step),
+  }));
+  return { length, lanes, ticks };
+}
+
+/** Length of what is shown; never 0, for it divides. */
+function lengthOf(turns: readonly Turn[], seconds: number): number {
+  const last = turns.reduce((latest, { end }) => Math.max(latest, end), 0);
+  return Math.max(Number.isFinite(seconds) ? seconds : 0, last, 1);
+}
+
+/** At most eight round steps. */
+function tickSeconds(length: number): number {
+  const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+  return steps.find((step) => length / step <= 8) ?? 14_400;
+}
+
+/** `65` → `1:05`, `3665` → `1:01:05`. */
+export function clock(seconds: number): string {
+  const whole = Math.floor(seconds);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+/** As `clock`, with tenths: `65.26` → `1:05.2`. Cut, not rounded: 59.96 is not 1:00.0 of a minute that has not begun. */
+export function preciseClock(seconds: number): string {
+  const tenths = Math.floor(seconds * 10 + 1e-6);
+  return `${clock(Math.floor(tenths / 10))}.${tenths % 10}`;
+}
+
+/** The picture in a sentence, for those who do not see it and below it for those who do. */
+export function summary(turns: readonly Turn[]): string {
+  const speakers = speakersOf(turns);
+  if (speakers.length === 0) return 'Nobody has spoken.';
+  const said = speakers.map(({ name, seconds }) => `${name} ${clock(seconds)}`).join(', ');
+  return `${count(speakers.length, 'speaker')}, ${count(turns.length, 'turn')}. Talk: ${said}.`;
+}
+
+export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;

@@ -1,0 +1,25 @@
+import type { Endpoint } from './endpoint.ts';
+import { FOR_MINUTES, file, page, send } from './static-files.ts';
+
+/** The playground, as the Worker's bundle holds it. */
+export interface PlaygroundAssets {
+  /** HTML with `{{version}}` where the service's version goes. */
+  readonly page: string;
+  readonly styles: string;
+  readonly script: string;
+  /** What runs in the browser's audio thread. */
+  readonly microphoneFrames: string;
+}
+
+const SCRIPT = 'text/javascript; charset=utf-8';
+
+/** GET /: a page on which a person tries the service, with its files. A recording of this device is played from its memory (`blob:`). */
+export function playground(version: string, assets: PlaygroundAssets): Endpoint[] {
+  const html = assets.page.replace('{{version}}', version);
+  return [
+    page('/', 'getPlayground', 'Playground', html, ['media-src blob:']),
+    file('/playground/playground.css', (c) => send(c, 'text/css; charset=utf-8', assets.styles, FOR_MINUTES)),
+    file('/playground/playground.js', (c) => send(c, SCRIPT, assets.script, FOR_MINUTES)),
+    file('/playground/microphone-frames.js', (c) => send(c, SCRIPT, assets.microphoneFrames, FOR_MINUTES)),
+  ];
+}

@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { transform } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ContractService, startContractService } from './service.ts';
+
+let service: ContractService;
+let html: string;
+beforeAll(async () => {
+  service = await startContractService();
+  html = await (await fetch(`${service.url}/`)).text();
+});
+afterAll(() => service?.stop());
+
+const file = (name: string) => fetch(`${service.url}/playground/${name}`);
+const source = (name: string) => readFileSync(new URL(`../../public/playground/${name}`, import.meta.url), 'utf8');
+const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!);
+
+describe('the playground (GET /)', () => {
+  it('may load from this service and play from memory, and nothing else', async () => {
+    const { headers } = await fetch(`${service.url}/`);
+    expect(headers.get('Content-Security-Policy')?.split('; ').sort()).toEqual([
+      "base-uri 'none'",
+      "connect-src 'self'",
+      "default-src 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+      "img-src 'self' data:",
+      'media-src blob:',
+      "script-src 'self'",
+      "style-src 'self'",
+    ]);
+    expect(headers.get('Referrer-Policy')).toBe('no-referrer');
+    expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
+    const { headers: docs } = await fetch(`${service.url}/docs`);
+    expect(docs.get('Content-Security-Policy')).not.toContain('media-src');
+  });
+
+  it('says its version', () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    expect(html).toContain(`<small>${version}</small>`);
+    expect(html).not.toContain('{{');
+  });
+
+  it.each(['playground.js', 'microphone-frames.js'])(
+    '%s is JavaScript, whole, and names no other host',
+    async (name) => {
+      const response = await file(name);
+      expect(response.headers.get('Content-Type')).toBe('text/javascript; charset=utf-8');
+      expect(response.headers.get('Cache-Control')).toMatch(/^public, max-age=\d+$/);
+      const script = await response.text();
+      await expect(transform(script, { loader: 'js', format: 'esm' })).resolves.toMatchObject({ warnings: [] });
+      expect(script).not.toMatch(/https?:\/\/\w|\beval\(|new Function|innerHTML/);
+    },
+  );
+
+  it('has every element that its script asks for, once, and a label for each field', () => {
+    const ids = idsOf(html);
+    expect(new Set(ids).size).toBe(ids.length);
+    const wanted = [...source('main.ts').matchAll(/find\('([\w-]+)'/g)].map(([, id]) => id!);
+    expect(wanted.length).toBeGreaterThan(10);
+    expect(ids).toEqual(expect.arrayContaining([...wanted, 'of-file', 'of-address', 'of-microphone', 'result-title']));
+    const fields = [...html.matchAll(/<(?:input|select)(?![^>]*type="radio")[^>]*id="([^"]+)"/g)].map(([, id]) => id!);
+    expect(fields.sort()).toEqual(['address', 'file', 'key', 'model', 'speakers']);
+    for (const id of fields) expect(html, id).toContain(`<label for="${id}">`);
+    for (const [, targets] of html.matchAll(/aria-(?:describedby|labelledby)="([^"]+)"/g))
+      expect(ids).toContain(targets);
+  });
+
+  it('takes no address of a file that it does not have', async () => {
+    for (const name of ['', 'index.html', 'main.ts', '..%2fpackage.json']) expect((await file(name)).status).toBe(404);
+  });
+
+  it.each(['light', 'dark'])('has text and colours of enough contrast in %s', async (scheme) => {
+    const colours = coloursOf(await (await file('playground.css')).text(), scheme === 'dark');
+    for (const name of ['text', 'quiet', 'link', 'problem']) {
+      expect(contrast(colours.get(name)!, colours.get('page')!), name).toBeGreaterThanOrEqual(4.5);
+    }
+    expect(contrast(colours.get('on-button')!, colours.get('button')!)).toBeGreaterThanOrEqual(4.5);
+    for (const name of [...Array.from({ length: 8 }, (_, i) => `speaker-${i}`), 'line']) {
+      expect(contrast(colours.get(name)!, colours.get('page')!), name).toBeGreaterThanOrEqual(3);
+      if (name !== 'line') expect(contrast(colours.get(name)!, colours.get('faint')!), name).toBeGreaterThanOrEqual(3);
+    }
+  });
+});
+
+/** The custom properties of the style sheet, those of the dark scheme in the place of the others' where asked for. */
+function coloursOf(css: string, isDark: boolean): Map<string, string> {
+  const [light, dark] = css.split('@media (prefers-color-scheme: dark)');
+  const read = (text: string) =>
+    [...text.matchAll(/--([\w-]+): (#[0-9a-f]{3,6});/g)].map(([, name, colour]) => [name!, colour!] as const);
+  return new Map([...read(light!), ...(isDark ? read(dark!) : [])]);
+}
+
+/** Contrast ratio of WCAG 2. */
+function contrast(one: string, two: string): number {
+  const [lighter, darker] = [luminance(one), luminance(two)].sort((a, b) => b - a);
+  return (lighter! + 0.05) / (darker! + 0.05);
+}
+
+function luminance(colour: string): number {
+  const digits =
+    colour.length === 4 ? [...colour.slice(1)].map((digit) => digit + digit) : colour.slice(1).match(/../g)!;
+  const [red, green, blue] = digits.map((pair) => {
+    const value = Number.parseInt(pair, 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
+}
