@@ -62,7 +62,7 @@ export function createApp<Bindings extends object>(
   assets: { readonly docs: DocsAssets; readonly playground: PlaygroundAssets },
 ): OpenAPIHono<AppEnv> {
   // `/v1/test/` and `/v1/test` are one address.
-  const app = new OpenAPIHono<AppEnv>({ getPath: (request) => getPath(request).replace(/(?<=.)\/+$/, '') });
+  const app = new OpenAPIHono<AppEnv>({ getPath: (request) => withoutTrailingSlashes(getPath(request)) });
 
   app.use(requestId, answerHeaders, cors, drain);
   app.use(async (c, next) => {
@@ -87,4 +87,11 @@ export function createApp<Bindings extends object>(
     return refuse(c, { kind: 'internal' });
   });
   return app;
+}
+
+/** By hand: a pattern would try every run of slashes in a path that is nothing else, each from its start. */
+function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (end > 1 && path[end - 1] === '/') end--;
+  return path.slice(0, end);
 }

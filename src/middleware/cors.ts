@@ -8,8 +8,11 @@ const shared = honoCors({
   allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
   exposeHeaders: [
     REQUEST_ID_HEADER,
+    'Accept-Ranges',
     'Allow',
     'Content-Disposition',
+    'Content-Range',
+    'ETag',
     'Retry-After',
     'X-Job-Progress',
     'X-RateLimit-Limit',

@@ -25,7 +25,10 @@ export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<J
   if (bytes === 'too_large') return tooLarge;
   if (bytes === 'broken') return invalid('ended before its time');
   if (!isJsonLike(c.req.header('Content-Type'))) return { ok: false, error: { kind: 'media_type' } };
-  return bytes.length === 0 && whenEmpty ? { ok: true, value: whenEmpty } : parseJson(bytes);
+  if (bytes.length === 0) return whenEmpty ? { ok: true, value: whenEmpty } : invalid('is empty: send a JSON object');
+  const parsed = parseJson(bytes);
+  const coding = c.req.header('Content-Encoding')?.trim().toLowerCase() || 'identity';
+  return parsed.ok || coding === 'identity' ? parsed : invalid('is encoded (Content-Encoding): send it as it is');
 }
 
 /** Whether a Content-Type says JSON, or one of the types that careless clients send with JSON, or nothing at all. */

@@ -37,11 +37,16 @@ export const download = endpoint(
     summary: 'Download a recording',
     request: {
       params: z.object({ ticket: z.string() }),
-      headers: z.object({ Range: z.string().optional(), 'If-Range': z.string().optional() }),
+      headers: z.object({
+        Range: z.string().optional(),
+        'If-Range': z.string().optional(),
+        'If-None-Match': z.string().optional(),
+      }),
     },
     responses: {
       200: { description: 'The recording', content: { 'application/octet-stream': { schema: z.string() } } },
       206: { description: 'A part of it', content: { 'application/octet-stream': { schema: z.string() } } },
+      304: { description: 'The recording is the one that the client has' },
       ...errorResponses(401, 404, 416),
     },
   },
@@ -51,6 +56,7 @@ export const download = endpoint(
     const found = await media.findDownload(c.req.param('ticket') ?? '');
     if (!found.ok) return { kind: found.error.kind };
     const { name, sizeBytes, etag, open } = found.value;
+    if (namesEtag(c.req.header('If-None-Match'), etag)) return () => c.body(null, 304, { ETag: etag });
     const pin = c.req.header('If-Range');
     // The recording was replaced since the client began: a part of the new one would not fit what it has.
     const wanted = wantedRange(pin === undefined || pin === etag ? c.req.header('Range') : undefined, sizeBytes);
@@ -72,3 +78,9 @@ export const download = endpoint(
     };
   },
 );
+
+/** Whether an If-None-Match header names what is there (RFC 9110 §13.1.2), so that there is nothing to send. */
+function namesEtag(header: string | undefined, etag: string): boolean {
+  const names = header?.split(',').map((name) => name.trim().replace(/^W\//, '')) ?? [];
+  return names.includes(etag) || (names.length === 1 && names[0] === '*');
+}

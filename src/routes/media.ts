@@ -48,6 +48,12 @@ export const upload = endpoint(
   'public',
   (c) => async () => {
     const { media } = c.get('services');
+    // RFC 9110 §14.5: a part that is taken for the whole would destroy the recording that it is a part of.
+    if (c.req.header('Content-Range') !== undefined)
+      return {
+        kind: 'invalid',
+        errors: [{ field: 'Content-Range', message: 'is not taken: send the whole recording' }],
+      };
     const declared = c.req.header('Content-Length');
     const contentLength = declared !== undefined && /^\d+$/.test(declared) ? Number(declared) : undefined;
     const stored = await media.acceptUpload(c.req.param('ticket') ?? '', c.req.raw.body, contentLength);

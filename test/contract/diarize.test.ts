@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CallOptions, type ContractService, faultyFields, startContractService, text } from './service.ts';
 
@@ -137,6 +138,18 @@ describe('a body is read', () => {
       expect((await post(body, { headers: { 'Content-Type': type } })).status).toBe(415);
     },
   );
+
+  it('or is refused in words that fit, where it is empty or compressed', async () => {
+    const messageOf = async (body: Uint8Array<ArrayBuffer>, headers = {}) => {
+      const answer = await service.call('POST', '/v1/diarize', { body, headers });
+      expect([answer.status, faultyFields(answer)]).toEqual([400, ['body']]);
+      return answer.body.errors[0].message;
+    };
+    expect(await messageOf(text(''))).toBe('is empty: send a JSON object');
+    const packed = new Uint8Array(gzipSync(JSON.stringify({ url: SOURCE })));
+    expect(await messageOf(packed, { 'Content-Encoding': 'gzip' })).toMatch(/Content-Encoding/);
+    expect(await messageOf(packed)).toBe('is not UTF-8 text');
+  });
 
   it('at an address with trailing slashes', async () => {
     expect((await service.call('POST', '/v1/diarize/', { body: { url: SOURCE } })).status).toBe(200);

@@ -30,6 +30,17 @@ describe('error bodies', () => {
     expectApiError(await service.call('GET', '/nothing-here', { key: null }), 404);
   });
 
+  it('takes no longer for a path of slashes than for others', async () => {
+    const timeOf = async (path: string) => {
+      const startedAt = performance.now();
+      for (let i = 0; i < 10; i++) expectApiError(await service.call('GET', `${path}x`, { key: null }), 404);
+      return performance.now() - startedAt;
+    };
+    const others = await timeOf(`/${'a'.repeat(15_000)}`);
+    // It was 100 ms of the processor for each.
+    expect(await timeOf('/'.repeat(15_000))).toBeLessThan(5 * others + 300);
+  });
+
   it('405 with Allow for another method', async () => {
     const answer = await service.call('GET', '/v1/diarize');
     expectApiError(answer, 405);

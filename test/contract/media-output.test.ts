@@ -47,6 +47,27 @@ describe('POST /v1/media/output', () => {
     expect((await bytesOf(response)).equals(CONTENT)).toBe(true);
   });
 
+  it('sends nothing that the client has: 304 to its ETag, whole or in a list, strong or weak', async () => {
+    await upload('known', CONTENT);
+    const url = await addressOf('known');
+    const etag = (await get(url)).headers.get('ETag')!;
+    for (const names of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const answer = await get(url, { 'If-None-Match': names, Range: 'bytes=0-9' });
+      expect([answer.status, (await bytesOf(answer)).length, answer.headers.get('ETag')], names).toEqual([
+        304,
+        0,
+        etag,
+      ]);
+    }
+    expect((await get(url, { 'If-None-Match': '"other"' })).status).toBe(200);
+  });
+
+  it('gives what there is of a part that ends beyond any number', async () => {
+    await upload('part', CONTENT);
+    const response = await get(await addressOf('part'), { Range: `bytes=99990-${'9'.repeat(400)}` });
+    expect([response.status, response.headers.get('Content-Range')]).toEqual([206, 'bytes 99990-99999/100000']);
+  });
+
   it('is the same 404 for names that are unknown, past their time or of another account', async () => {
     const other = await service.newKey({ account: 'other' });
     await upload('mine', text('mine'));

@@ -154,6 +154,15 @@ describe('PUT to the upload address', () => {
     expect(String(await bytesOf('same', other.accountId))).toBe('theirs');
   });
 
+  it('refuses a part of a recording, which would be taken for the whole: 400', async () => {
+    const url = await uploadUrl('resumed');
+    await put(url, text('whole'));
+    const headers = { 'Content-Range': 'bytes 5-9/10' };
+    const answer = await service.call('PUT', url, { key: null, body: text('parts'), headers });
+    expect([answer.status, faultyFields(answer)]).toEqual([400, ['Content-Range']]);
+    expect(String(await bytesOf('resumed'))).toBe('whole');
+  });
+
   it('refuses more than 1 GiB by its Content-Length: 413', async () => {
     const { hostname, port, pathname } = new URL(await uploadUrl('large'));
     const { request } = await import('node:http');
