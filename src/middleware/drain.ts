@@ -18,7 +18,8 @@ export const drain: AppMiddleware = async (c, next) => {
   const { body } = c.req.raw;
   if (!body || body.locked) return;
   const isSmall = Number(c.req.header('Content-Length') ?? Number.POSITIVE_INFINITY) <= SMALL_BODY_BYTES;
-  if (isSmall || c.res.status < 400) await drop(body);
+  // The answer to HEAD has no body that could be held open.
+  if (isSmall || c.res.status < 400 || c.req.method === 'HEAD') await drop(body);
   else await answerMeanwhile(c, body);
 };
 
