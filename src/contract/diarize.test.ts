@@ -75,6 +75,16 @@ it('a fault between two fields is told only where both are right by themselves',
   expect(fieldsOf({ numSpeakers: 2, minSpeakers: 2, maxSpeakers: 2 })).toEqual([]);
 });
 
+it('counts of speakers are whole numbers from 1 on, of any size and however they are written', () => {
+  for (const numSpeakers of [1, 2.0, 1e20, Number.MAX_SAFE_INTEGER]) expect(fieldsOf({ numSpeakers })).toEqual([]);
+  const messages = [0.5, 2.5, Number.POSITIVE_INFINITY, '2', 0, -1].map((numSpeakers) => {
+    const parsed = parse({ numSpeakers });
+    return parsed.ok ? '' : parsed.errors[0]!.message;
+  });
+  expect(messages.slice(0, 4)).toEqual(Array(4).fill('must be a whole number'));
+  expect(messages.slice(4)).toEqual(Array(2).fill('must be at least 1'));
+});
+
 it('names that every object has are no fields and no models', () => {
   const body = JSON.parse('{"url":"https://example.com/a","__proto__":{"exclusive":true},"constructor":1}');
   const parsed = parseDiarizeBody(body, { transcription: true });

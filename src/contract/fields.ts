@@ -34,9 +34,14 @@ export const optionalText = () => requiredText().nullish();
 
 export const optionalFlag = () => z.boolean(expected('a boolean')).nullish();
 
-/** A count of speakers. JSON has one number type, so `2.0` is the whole number 2. */
+/** A count of speakers. JSON has one number type, so `2.0` is the whole number 2, and `1e20` is one too. */
 export const optionalSpeakerCount = () =>
-  z.int(expected('a whole number')).min(1, 'must be at least 1').nullish().openapi({ example: 2 });
+  z
+    .number(expected('a whole number'))
+    .refine(Number.isInteger, 'must be a whole number')
+    .min(1, 'must be at least 1')
+    .nullish()
+    .openapi({ type: ['integer', 'null'], minimum: 1, example: 2 });
 
 export const optionalChoice = <const T extends readonly [string, ...string[]]>(names: T) =>
   z.enum(names, { error: () => `must be one of: ${names.join(', ')}` }).nullish();
