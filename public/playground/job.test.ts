@@ -25,7 +25,10 @@ const created = () => Response.json({ jobId: 'j', status: 'created' });
 const run = (source: Parameters<typeof runJob>[1]['source'], signal = new AbortController().signal) => {
   const told: [string, number?][] = [];
   const tell = (...state: [string, number?]) => void told.push(state);
-  return runJob(client, { source, model: 'precision-2', numSpeakers: 2 }, tell, signal).then((end) => ({ end, told }));
+  const created: string[] = [];
+  const onCreated = (id: string) => void created.push(id);
+  const asked = { source, model: 'precision-2', numSpeakers: 2 } as const;
+  return runJob(client, asked, tell, onCreated, signal).then((end) => ({ end, told, created }));
 };
 
 describe('a job of the playground', () => {
@@ -35,7 +38,8 @@ describe('a job of the playground', () => {
       'POST /v1/diarize': created,
       'GET /v1/jobs/j': () => Response.json(states.shift(), { headers: { 'X-Job-Progress': '0.5' } }),
     });
-    const { end, told } = await run(ADDRESS);
+    const { end, told, created: ids } = await run(ADDRESS);
+    expect(ids).toEqual(['j']);
     expect(end).toMatchObject({ ok: true, job: { status: 'succeeded' } });
     expect(calls[0]!.body).toEqual({ url: ADDRESS.url, model: 'precision-2', numSpeakers: 2 });
     expect(told.map(([text]) => text)).toEqual([
@@ -53,11 +57,11 @@ describe('a job of the playground', () => {
       'POST /v1/diarize': created,
       'GET /v1/jobs/j': () => Response.json(job('succeeded', { diarization: [] })),
     });
-    expect((await run({ kind: 'file', file: new Blob(['abc']) })).end.ok).toBe(true);
+    expect((await run({ kind: 'file', file: new File(['abc'], 'a') })).end.ok).toBe(true);
     expect(calls.find(({ name }) => name === 'POST /v1/diarize')!.body).toMatchObject({
       url: 'data:application/octet-stream;base64,YWJj',
     });
-    const large = new Blob([new Uint8Array(9 * 1024 * 1024)]);
+    const large = new File([new Uint8Array(9 * 1024 * 1024)], 'a');
     const { end } = await run({ kind: 'file', file: large });
     expect(!end.ok && end.problem?.message).toMatch(/8 MiB/);
   });
@@ -73,7 +77,11 @@ describe('a job of the playground', () => {
     service({ 'POST /v1/diarize': () => Response.json(refusal, { status: 401 }) });
     expect((await run(ADDRESS)).end).toEqual({
       ok: false,
-      problem: { message: refusal.message, details: [expect.stringContaining('npm run key'), 'Request r'] },
+      problem: {
+        message: refusal.message,
+        isOfKey: true,
+        details: [expect.stringContaining('npm run key'), 'Request r'],
+      },
     });
   });
 
@@ -84,6 +92,19 @@ describe('a job of the playground', () => {
       ok: false,
       problem: { message: output.error, details: ['Code no_speech', 'Job j'] },
     });
+  });
+
+  it('is not begun when it is given up while the file is sent', async () => {
+    const stop = new AbortController();
+    const calls = service({
+      'POST /v1/media/input': () => {
+        stop.abort();
+        return Response.json({ url: `${SERVICE}/v1/media/upload/x` }, { status: 201 });
+      },
+    });
+    const { end, created: ids } = await run({ kind: 'file', file: new File(['abc'], 'a') }, stop.signal);
+    expect([end, ids]).toEqual([{ ok: false }, []]);
+    expect(calls.map(({ name }) => name)).not.toContain('POST /v1/diarize');
   });
 
   it('is canceled when it is given up', async () => {

@@ -15,6 +15,7 @@ type Recording = Exclude<Source, { kind: 'microphone' }>;
 /**
  * Sends a recording, starts a job and waits for its end.
  *
+ * @param onCreated told the job's id: it goes on without the page from then on
  * @param signal gives up: the job is canceled
  * @returns no problem where it was given up
  */
@@ -22,15 +23,27 @@ export async function runJob(
   client: RollcallClient,
   { source, model, numSpeakers }: Omit<Asked, 'source' | 'key'> & { readonly source: Recording },
   tell: Tell,
+  onCreated: (jobId: string) => void,
   signal: AbortSignal,
 ): Promise<JobEnd> {
   tell(source.kind === 'file' ? 'Sending the file …' : 'Starting …');
-  const url = await addressOf(client, source);
-  if (!url.ok) return { ok: false, problem: problemOf(url.error) };
+  const url = await addressOf(client, source, signal);
   if (signal.aborted) return { ok: false };
+  if (!url.ok) return { ok: false, problem: problemOf(url.error) };
   const created = await client.diarize({ url: url.value, model, numSpeakers });
   if (!created.ok) return { ok: false, problem: problemOf(created.error) };
   const { jobId } = created.value;
+  onCreated(jobId);
+  return followJob(client, jobId, tell, signal);
+}
+
+/** Waits for the end of a job. Parameters and result as of `runJob`. */
+export async function followJob(
+  client: RollcallClient,
+  jobId: string,
+  tell: Tell,
+  signal: AbortSignal,
+): Promise<JobEnd> {
   const waited = await client.wait(jobId, { signal, onUpdate: (job) => tell(...stateOf(job)) });
   if (signal.aborted) {
     await client.cancel(jobId);
@@ -46,12 +59,12 @@ function stateOf({ status, progress }: JobState): [string, number?] {
   return progress === undefined ? ['Listening …'] : [`Listening … ${Math.round(100 * progress)} %`, progress];
 }
 
-async function addressOf(client: RollcallClient, source: Recording): Promise<Outcome<string>> {
+async function addressOf(client: RollcallClient, source: Recording, signal: AbortSignal): Promise<Outcome<string>> {
   if (source.kind === 'address') return { ok: true, value: source.url };
   const { file } = source;
-  const stored = await client.upload(`playground/${crypto.randomUUID()}`, file);
+  const stored = await client.upload(`playground/${crypto.randomUUID()}`, file, undefined, signal);
   // A service may take uploads at another host, which this page must not speak to: what is small goes along with the request.
-  if (stored.ok || stored.error.kind !== 'unreachable') return stored;
+  if (stored.ok || stored.error.kind !== 'unreachable' || signal.aborted) return stored;
   if (file.size <= MAX_DATA_BYTES) return { ok: true, value: await dataUrl(file) };
   const message = `${stored.error.message}. Where uploads go to another host than this page's, only files of up to ${MAX_DATA_BYTES / 1024 ** 2} MiB can be tried here; use an address, or npm run diarize`;
   return { ok: false, error: { kind: 'unreachable', message } };

@@ -1,12 +1,13 @@
-import { RollcallClient } from '../../client/sdk/client.ts';
+import { isTerminal, RollcallClient } from '../../client/sdk/client.ts';
 import type { JobState } from '../../client/sdk/types.ts';
-import { runJob } from './job.ts';
+import { followJob, type JobEnd, runJob } from './job.ts';
 import { listen } from './microphone.ts';
 import { Player } from './player.ts';
 import type { Problem } from './problem.ts';
-import { type Asked, type Fault, readForm } from './request.ts';
-import { type Turn, turnsOf } from './turns.ts';
-import { showTurns } from './view.ts';
+import { type Asked, type Fault, nameOf, readForm } from './request.ts';
+import { type KnownJob, keyInFragment, Session } from './session.ts';
+import { clock, count, liveLength, speakersOf, type Turn, turnsOf } from './turns.ts';
+import { ResultView } from './view.ts';
 
 /** An element of the page, of the type that it is used as. */
 function find<T extends HTMLElement>(id: string, type: new () => T): T {
@@ -16,25 +17,28 @@ function find<T extends HTMLElement>(id: string, type: new () => T): T {
 }
 
 const form = find('ask', HTMLFormElement);
-const [keyField, fileField, addressField] = ['key', 'file', 'address'].map((id) => find(id, HTMLInputElement));
+const keyField = find('key', HTMLInputElement);
+const [fileField, addressField] = [find('file', HTMLInputElement), find('address', HTMLInputElement)];
 const speakersField = find('speakers', HTMLInputElement);
 const modelField = find('model', HTMLSelectElement);
 const [startButton, stopButton] = [find('start', HTMLButtonElement), find('stop', HTMLButtonElement)];
 const downloadButton = find('download', HTMLButtonElement);
 const [statusText, problemBox] = [find('status', HTMLElement), find('problem', HTMLElement)];
 const progressBar = find('progress', HTMLProgressElement);
-const [result, warning, title] = ['result', 'warning', 'result-title'].map((id) => find(id, HTMLElement));
-const elements = {
+const [result, warning] = [find('result', HTMLElement), find('warning', HTMLElement)];
+const [title, facts] = [find('result-title', HTMLElement), find('facts', HTMLElement)];
+const [picture, caption] = [find('picture', HTMLElement), find('caption', HTMLElement)];
+const view = new ResultView({
   timeline: find('timeline', HTMLElement),
-  summary: find('summary', HTMLElement),
   rows: find('turns', HTMLElement),
   more: find('more', HTMLButtonElement),
-};
+});
+const player = new Player(find('player', HTMLAudioElement), (moment) => view.move(moment));
+const session = new Session(() => sessionStorage);
 
-let moveMark: (moment: number | undefined) => void = () => undefined;
-const player = new Player(find('player', HTMLAudioElement), (moment) => moveMark(moment));
 let running: AbortController | undefined;
-let savedJob: string | undefined;
+/** What `Save as JSON` saves. */
+let saved = { name: '', content: {} as object };
 
 const chosenSource = () => String(new FormData(form).get('source'));
 
@@ -45,6 +49,21 @@ function showChoice(): void {
   startButton.textContent = source === 'microphone' ? 'Listen' : 'Find the speakers';
 }
 
+/** @param isKnown whether the key's field makes room, as there is a key in it that need not be seen */
+function showKey(isKnown: boolean): void {
+  find('key-field', HTMLElement).hidden = isKnown;
+  find('key-known', HTMLElement).hidden = !isKnown;
+}
+
+function takeKey(): void {
+  const given = keyInFragment(location);
+  // Not to be seen over a shoulder, nor copied along with the address.
+  if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
+  if (given !== undefined) session.key = given;
+  keyField.value = given ?? session.key;
+  showKey(keyField.value !== '');
+}
+
 function showState(message: string, fraction?: number): void {
   if (statusText.textContent !== message) statusText.textContent = message;
   progressBar.hidden = running === undefined;
@@ -52,105 +71,163 @@ function showState(message: string, fraction?: number): void {
   else progressBar.value = fraction;
 }
 
-function showProblem({ message, details }: Problem): void {
+function showProblem({ message, details, isOfKey }: Problem): void {
   const head = document.createElement('p');
   head.textContent = message;
   const list = document.createElement('ul');
   for (const detail of details) list.appendChild(document.createElement('li')).textContent = detail;
   problemBox.replaceChildren(head, ...(details.length > 0 ? [list] : []));
   problemBox.hidden = false;
+  if (!isOfKey) return;
+  session.key = '';
+  showKey(false);
+  keyField.setAttribute('aria-invalid', 'true');
+  keyField.focus();
 }
 
 function showFaults(faults: readonly Fault[]): void {
   for (const { field } of faults) find(field, HTMLElement).setAttribute('aria-invalid', 'true');
-  showProblem({ message: 'Something has to be put right first.', details: faults.map(({ message }) => message) });
-  find(faults[0]!.field, HTMLElement).focus();
+  showProblem({ message: faults.map(({ message }) => message).join(' '), details: [] });
+  const { field } = faults[0]!;
+  if (field === 'key') showKey(false);
+  find(field, HTMLElement).focus();
 }
 
 function clear(): void {
-  problemBox.hidden = true;
-  result.hidden = true;
-  warning.hidden = true;
+  player.load(undefined);
+  view.clear();
+  session.job = undefined;
+  for (const element of [problemBox, result, warning]) element.hidden = true;
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
 }
 
-function show(turns: readonly Turn[], seconds: number, isPlayable: boolean): void {
-  const play = isPlayable
-    ? async (turn: Turn) => {
-        if (!(await player.play(turn))) showState('This browser cannot play the file.');
-      }
-    : undefined;
-  moveMark = showTurns(elements, turns, seconds, play);
+/** @param heard seconds of the recording, NaN where they are not known */
+function showTurns(name: string, turns: readonly Turn[], heard: number, content: object): void {
+  const speakers = speakersOf(turns).length;
+  title.textContent = speakers === 0 ? 'Nobody speaks' : count(speakers, 'speaker');
+  const length = Number.isFinite(heard) && heard > 0 ? [clock(heard)] : [];
+  facts.textContent = [count(turns.length, 'turn'), ...length, name].join(' · ');
+  saved = { name, content };
+  result.classList.toggle('empty', turns.length === 0);
   result.hidden = false;
 }
 
-function showJob(job: JobState, isPlayable: boolean): void {
+function showJob(job: JobState, { name }: KnownJob, file: File | undefined): void {
   const note = job.output && 'warning' in job.output ? job.output.warning : undefined;
   warning.textContent = note ?? '';
   warning.hidden = note === undefined;
-  savedJob = JSON.stringify(job, null, 2);
   downloadButton.hidden = false;
-  show(turnsOf(job), player.seconds, isPlayable);
-  title.focus();
-}
-
-async function diarize(client: RollcallClient, asked: Asked, signal: AbortSignal): Promise<void> {
-  const { source } = asked;
-  if (source.kind === 'microphone') return;
-  const file = source.kind === 'file' ? source.file : undefined;
-  player.load(file);
-  const end = await runJob(client, { ...asked, source }, showState, signal);
-  if (end.ok) showJob(end.job, file !== undefined);
-  else if (end.problem) showProblem(end.problem);
+  const [turns, canPlay] = [turnsOf(job), player.canPlay];
+  showTurns(name, turns, player.seconds, job);
+  view.show(turns, player.seconds, canPlay ? player : undefined);
+  if (canPlay && turns.length > 0)
+    caption.textContent = 'Click a turn to hear it, or between turns to play on from there.';
+  else caption.textContent = file && !canPlay ? 'This browser cannot play the file.' : '';
+  title.focus({ preventScroll: true });
+  picture.scrollIntoView({ block: 'nearest' });
 }
 
 async function hear(client: RollcallClient, signal: AbortSignal): Promise<void> {
-  player.load(undefined);
   downloadButton.hidden = true;
+  caption.textContent = '';
   showState('Opening the microphone …');
   const shown = (turns: readonly Turn[], seconds: number) => {
-    show(turns, seconds, false);
+    showTurns('microphone', turns, seconds, { diarization: turns });
+    view.show(turns, liveLength(seconds), undefined);
+    view.move({ at: seconds, isPlaying: false });
+    if (turns.length === 0) title.textContent = 'Nobody has spoken yet';
     showState(signal.aborted ? 'Finishing …' : 'Listening …');
   };
   const problem = await listen(client, shown, signal);
+  downloadButton.hidden = false;
+  view.move(undefined);
   if (problem) showProblem(problem);
+}
+
+/** Sends a recording, or listens. */
+async function work(client: RollcallClient, asked: Asked, signal: AbortSignal): Promise<void> {
+  const { source } = asked;
+  if (source.kind === 'microphone') return hear(client, signal);
+  const file = source.kind === 'file' ? source.file : undefined;
+  player.load(file);
+  let job: KnownJob = { id: '', name: nameOf(source) };
+  const onCreated = (id: string) => {
+    job = { ...job, id };
+    session.job = job;
+  };
+  const end = await runJob(client, { ...asked, source }, showState, onCreated, signal);
+  showEnd(end, job, file);
+}
+
+function showEnd(end: JobEnd, job: KnownJob, file: File | undefined): void {
+  if (end.ok) showJob(end.job, job, file);
+  else session.job = undefined;
+  if (!end.ok && end.problem) showProblem(end.problem);
+}
+
+/** Does something that can be stopped; the form waits meanwhile. */
+async function run(key: string, task: (client: RollcallClient, signal: AbortSignal) => Promise<void>): Promise<void> {
+  const control = new AbortController();
+  running = control;
+  showButtons();
+  const onRateLimit = (seconds: number) => showState(`Too many requests; going on in ${seconds} s …`);
+  try {
+    await task(new RollcallClient({ url: location.origin, key, onRateLimit }), control.signal);
+  } catch (error) {
+    showProblem({ message: 'Something went wrong in this page.', details: [String(error)] });
+  }
+  running = undefined;
+  showButtons();
+  const isStopped = control.signal.aborted && result.hidden;
+  const isDone = !result.hidden && problemBox.hidden;
+  showState(isStopped ? 'Stopped.' : isDone ? 'Done.' : '');
+}
+
+/** One button takes the other's place, and the focus that it had. */
+function showButtons(): void {
+  const [shown, other] = running ? [stopButton, startButton] : [startButton, stopButton];
+  const hadFocus = document.activeElement === other;
+  shown.hidden = false;
+  other.hidden = true;
+  stopButton.disabled = false;
+  if (hadFocus) shown.focus();
 }
 
 async function start(): Promise<void> {
   if (running) return;
   clear();
+  showState('');
   const read = readForm({
-    key: keyField!.value,
+    key: keyField.value,
     source: chosenSource(),
-    file: fileField!.files?.[0],
-    address: addressField!.value,
+    file: fileField.files?.[0],
+    address: addressField.value,
     model: modelField.value,
     speakers: speakersField.value,
   });
   if (!read.ok) return showFaults(read.faults);
-  const run = new AbortController();
-  running = run;
-  startButton.disabled = true;
-  stopButton.hidden = false;
-  const onRateLimit = (seconds: number) => showState(`Too many requests; going on in ${seconds} s …`);
-  const client = new RollcallClient({ url: location.origin, key: read.value.key, onRateLimit });
-  try {
-    if (read.value.source.kind === 'microphone') await hear(client, run.signal);
-    else await diarize(client, read.value, run.signal);
-  } catch (error) {
-    showProblem({ message: 'Something went wrong in this page.', details: [String(error)] });
-  }
-  running = undefined;
-  startButton.disabled = false;
-  stopButton.hidden = true;
-  showState(problemBox.hidden ? (run.signal.aborted && result.hidden ? 'Stopped.' : 'Done.') : '');
+  const asked = read.value;
+  session.key = asked.key;
+  const begun = performance.now();
+  await run(asked.key, (client, signal) => work(client, asked, signal));
+  const isJobDone = asked.source.kind !== 'microphone' && !result.hidden && problemBox.hidden;
+  if (isJobDone) showState(`Done in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
+}
+
+/** Takes up the job of before the page was loaded anew. One that has come to nothing meanwhile is no news. */
+async function resume(key: string, job: KnownJob): Promise<void> {
+  await run(key, async (client, signal) => {
+    showState('Asking after the job …');
+    const known = await client.retrieve(job.id, signal);
+    if (known.ok && (known.value.output !== undefined || !isTerminal(known.value.status)))
+      showEnd(await followJob(client, job.id, showState, signal), job, undefined);
+  });
 }
 
 function download(): void {
-  if (savedJob === undefined) return;
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([savedJob], { type: 'application/json' }));
-  link.download = 'speakers.json';
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(saved.content, null, 2)], { type: 'application/json' }));
+  link.download = `${saved.name.replace(/\.\w{1,5}$/, '')}-speakers.json`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
@@ -162,7 +239,18 @@ form.addEventListener('submit', (event) => {
 });
 stopButton.addEventListener('click', () => {
   showState('Stopping …');
+  stopButton.disabled = true;
   running?.abort();
 });
 downloadButton.addEventListener('click', download);
+find('change-key', HTMLButtonElement).addEventListener('click', () => {
+  showKey(false);
+  keyField.select();
+});
+// Another address with a key, put into the same tab.
+window.addEventListener('hashchange', takeKey);
+// Browsers put back what was chosen before a reload, some of them late.
+window.addEventListener('pageshow', showChoice);
 showChoice();
+takeKey();
+if (session.job && keyField.value !== '') void resume(keyField.value, session.job);

@@ -48,6 +48,13 @@ interface Microphone {
   close(): Promise<void>;
 }
 
+function whyNot(error: unknown): string {
+  const name = error instanceof DOMException ? error.name : '';
+  if (name === 'NotAllowedError') return 'The microphone is not allowed. Allow it for this page in the browser.';
+  if (name === 'NotFoundError') return 'There is no microphone.';
+  return 'The microphone cannot be used.';
+}
+
 async function openMicrophone(): Promise<Microphone | Problem> {
   // Browsers have it on https and on this very machine alone.
   if (!navigator.mediaDevices) return { message: 'This page has no microphone: it must come over https.', details: [] };
@@ -55,7 +62,7 @@ async function openMicrophone(): Promise<Microphone | Problem> {
   try {
     media = await navigator.mediaDevices.getUserMedia({ audio: true });
   } catch (error) {
-    return { message: 'The microphone cannot be used.', details: [String(error)] };
+    return { message: whyNot(error), details: [String(error)] };
   }
   const release = () => {
     for (const track of media.getTracks()) track.stop();

@@ -4,11 +4,13 @@ import type { ClientError, JobState } from '../../client/sdk/types.ts';
 export interface Problem {
   readonly message: string;
   readonly details: readonly string[];
+  /** The service does not know the key. */
+  readonly isOfKey?: boolean;
 }
 
 /** What to do about an answer, where the answer itself does not say. */
 const REMEDIES: Readonly<Record<number, string>> = {
-  401: 'Look at the key: has it all been copied? npm start prints it, npm run key makes a new one.',
+  401: 'Has all of it been copied? npm start prints it, npm run key makes a new one.',
   402: 'Give the account credit or a subscription: npm run account.',
   403: 'Use a key with this scope: npm run key -- --scopes …',
 };
@@ -19,6 +21,7 @@ export function problemOf(error: ClientError): Problem {
   const remedy = REMEDIES[error.status];
   return {
     message: sentence(error.message),
+    ...(error.status === 401 && { isOfKey: true }),
     details: [
       ...(error.fields ?? []).map(({ field, message }) =>
         sentence(/^[A-Z]/.test(message) ? message : `${field} ${message}`),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type FormValues, readForm } from './request.ts';
+import { type FormValues, nameOf, readForm } from './request.ts';
 
-const file = new Blob(['audio']);
+const file = new File(['audio'], 'a.mp3');
 const GOOD: FormValues = { key: 'a.b.c', source: 'file', file, address: '', model: 'precision-2', speakers: '' };
 const fields = (change: Partial<FormValues>) => {
   const read = readForm({ ...GOOD, ...change });
@@ -27,15 +27,26 @@ describe('the form', () => {
   });
 
   it('takes a key with what stood before it where it was copied', () => {
-    for (const key of ['key: a.b.c', ' Bearer a.b.c\n', 'a.b.c']) expect(value({ key })?.key).toBe('a.b.c');
+    const address = 'http://127.0.0.1:8787/#key=a.b.c';
+    for (const key of ['key: a.b.c', ' Bearer a.b.c\n', 'a.b.c', address, `playground: ${address}`])
+      expect(value({ key })?.key).toBe('a.b.c');
   });
 
   it('has all its faults told at once, each with the field to go to', () => {
     expect(fields({ key: ' ', file: undefined, speakers: 'two' })).toEqual(['key', 'file', 'speakers']);
-    expect(fields({ file: new Blob([]) })).toEqual(['file']);
+    expect(fields({ file: new File([], 'a.mp3') })).toEqual(['file']);
     expect(fields({ key: 'gelöscht' })).toEqual(['key']);
     for (const speakers of ['0', '-1', '1.5', '1e3', '99999']) expect(fields({ speakers })).toEqual(['speakers']);
     for (const address of ['', 'ftp://x', 'meeting.mp3', 'javascript:1'])
       expect(fields({ source: 'address', address })).toEqual(['address']);
   });
+});
+
+it('a recording is named as the person knows it', () => {
+  const named = (url: string) => nameOf({ kind: 'address', url });
+  expect(nameOf({ kind: 'file', file })).toBe('a.mp3');
+  expect(named('https://example.com/talks/monday.mp3?token=x#t')).toBe('monday.mp3');
+  expect(named('https://example.com/talks/')).toBe('talks');
+  expect(named('media://monday')).toBe('monday');
+  expect(named('data:audio/wav;base64,AAAA')).toBe('data');
 });

@@ -1,6 +1,6 @@
 /** What a person asked for. */
 export type Source =
-  | { readonly kind: 'file'; readonly file: Blob }
+  | { readonly kind: 'file'; readonly file: File }
   | { readonly kind: 'address'; readonly url: string }
   | { readonly kind: 'microphone' };
 
@@ -15,7 +15,7 @@ export interface Asked {
 export interface FormValues {
   readonly key: string;
   readonly source: string;
-  readonly file: Blob | undefined;
+  readonly file: File | undefined;
   readonly address: string;
   readonly model: string;
   readonly speakers: string;
@@ -31,11 +31,30 @@ export type Read =
   | { readonly ok: true; readonly value: Asked }
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
+/** The key alone: copied from a terminal it comes with the word in front of it, or in an address of this page. */
+export function plainKey(text: string): string {
+  return text
+    .trim()
+    .replace(/^(?:playground:\s*)?https?:\/\/\S*#key=/i, '')
+    .replace(/^(?:key:|bearer)\s*/i, '');
+}
+
+/** What a person knows a recording by. */
+export function nameOf(source: Source): string {
+  switch (source.kind) {
+    case 'file':
+      return source.file.name;
+    case 'address':
+      return /^data:/i.test(source.url) ? 'data' : (/[^/?#]+(?=\/*(?:[?#]|$))/.exec(source.url)?.[0] ?? source.url);
+    case 'microphone':
+      return 'microphone';
+  }
+}
+
 /** Reads the form. Finds every fault at once. */
 export function readForm(form: FormValues): Read {
   const faults: Fault[] = [];
-  // Copied from a terminal, a key comes with the word in front of it.
-  const key = form.key.trim().replace(/^(?:key:|bearer)\s*/i, '');
+  const key = plainKey(form.key);
   if (key === '') faults.push({ field: 'key', message: 'Enter an API key of this service.' });
   else if (/[^\x21-\x7e]/.test(key))
     faults.push({ field: 'key', message: 'The API key has characters that no key has.' });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clock, layOut, preciseClock, speakersOf, summary, turnsOf } from './turns.ts';
+import { clock, layOut, lengthText, liveLength, preciseClock, speakersOf, summary, turnsOf } from './turns.ts';
 
 const TURNS = [
   { speaker: 'SPEAKER_00', start: 0.8, end: 10.8 },
@@ -7,12 +7,15 @@ const TURNS = [
   { speaker: 'SPEAKER_00', start: 50, end: 80 },
 ];
 
-it('speakers come in order of their first words, with all that they said', () => {
+it('speakers come in order of their labels, with all that they said and their share of it', () => {
   expect(speakersOf(TURNS)).toEqual([
-    { name: 'SPEAKER_00', seconds: 40, turns: 2 },
-    { name: 'SPEAKER_01', seconds: 30, turns: 1 },
+    { name: 'SPEAKER_00', seconds: 40, turns: 2, share: 40 / 70 },
+    { name: 'SPEAKER_01', seconds: 30, turns: 1, share: 30 / 70 },
   ]);
-  expect(summary(TURNS)).toBe('2 speakers, 3 turns. Talk: SPEAKER_00 0:40, SPEAKER_01 0:30.');
+  expect(speakersOf([])).toEqual([]);
+  const labels = ['SPEAKER_10', 'SPEAKER_9', 'SPEAKER_2'].map((speaker) => ({ speaker, start: 0, end: 1 }));
+  expect(speakersOf(labels).map(({ name }) => name)).toEqual(['SPEAKER_2', 'SPEAKER_9', 'SPEAKER_10']);
+  expect(summary(TURNS)).toBe('2 speakers, 3 turns. Talk: SPEAKER_00 0:40 (57 %), SPEAKER_01 0:30 (43 %).');
   expect(summary(TURNS.slice(1, 2))).toMatch(/^1 speaker, 1 turn\./);
   expect(summary([])).toBe('Nobody has spoken.');
 });
@@ -38,13 +41,25 @@ describe('the picture', () => {
     const { ticks } = layOut([], seconds);
     expect(ticks[0]).toEqual({ left: 0, label: '0:00' });
     expect(ticks.length).toBeLessThanOrEqual(8);
-    for (const { left } of ticks) expect(left).toBeLessThan(1);
+    for (const { left } of ticks) expect(left).toBeLessThanOrEqual(0.95);
   });
 });
 
 it('times are written as clocks have them, and never rounded up', () => {
   expect([0, 65, 3665, 59.99].map(clock)).toEqual(['0:00', '1:05', '1:01:05', '0:59']);
   expect([0, 65.26, 59.96, 3.3, 2.3].map(preciseClock)).toEqual(['0:00.0', '1:05.2', '0:59.9', '0:03.3', '0:02.3']);
+});
+
+it('the seconds of a turn are what lies between the times that are shown', () => {
+  expect(lengthText({ speaker: 'A', start: 28.04, end: 28.31 })).toBe('0.3');
+  expect(lengthText({ speaker: 'A', start: 7.95, end: 9.78 })).toBe('1.8');
+});
+
+it('the picture of a live stream is never too short, and seldom changes its length', () => {
+  const lengths = Array.from({ length: 3600 * 5 }, (_, second) => liveLength(second));
+  lengths.forEach((length, second) => void expect(length).toBeGreaterThanOrEqual(second));
+  expect(new Set(lengths).size).toBeLessThan(15);
+  expect([liveLength(0), liveLength(31), liveLength(3601)]).toEqual([30, 60, 7200]);
 });
 
 it('a job without turns has none', () => {

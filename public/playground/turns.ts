@@ -7,6 +7,8 @@ export interface Speaker {
   readonly name: string;
   readonly seconds: number;
   readonly turns: number;
+  /** Of all the time that anyone speaks, 0 to 1. */
+  readonly share: number;
 }
 
 /** One speaker's row of the picture. Positions and widths are fractions of the whole, 0 to 1. */
@@ -27,15 +29,26 @@ export function turnsOf(job: JobState): readonly Turn[] {
   return job.output && 'diarization' in job.output ? job.output.diarization : [];
 }
 
-/** Speakers in order of their first words. */
+const byLabel = new Intl.Collator('en', { numeric: true });
+
+/**
+ * Speakers in order of their labels. The service numbers them in order of their first words; where a live stream's corrections
+ * change who came first, every speaker keeps their place.
+ */
 export function speakersOf(turns: readonly Turn[]): Speaker[] {
-  const found = new Map<string, Speaker>();
-  for (const { speaker: name, start, end } of turns) {
-    const known = found.get(name) ?? { name, seconds: 0, turns: 0 };
-    found.set(name, { name, seconds: known.seconds + end - start, turns: known.turns + 1 });
+  const found = new Map<string, { seconds: number; turns: number }>();
+  for (const { speaker, start, end } of turns) {
+    const known = found.get(speaker) ?? { seconds: 0, turns: 0 };
+    found.set(speaker, { seconds: known.seconds + end - start, turns: known.turns + 1 });
   }
-  return [...found.values()];
+  const all = [...found.values()].reduce((sum, { seconds }) => sum + seconds, 0) || 1;
+  return [...found]
+    .map(([name, of]) => ({ name, ...of, share: of.seconds / all }))
+    .sort((a, b) => byLabel.compare(a.name, b.name));
 }
+
+/** A mark further right would have its label outside. */
+const LAST_TICK = 0.95;
 
 /** Where everything stands in the picture. @param seconds length of the recording, at least to the last turn's end */
 export function layOut(turns: readonly Turn[], seconds: number): Timeline {
@@ -50,7 +63,7 @@ export function layOut(turns: readonly Turn[], seconds: number): Timeline {
   const ticks = Array.from({ length: Math.ceil(length / step) }, (_, i) => ({
     left: (i * step) / length,
     label: clock(i * step),
-  }));
+  })).filter(({ left }) => left <= LAST_TICK);
   return { length, lanes, ticks };
 }
 
@@ -60,9 +73,15 @@ function lengthOf(turns: readonly Turn[], seconds: number): number {
   return Math.max(Number.isFinite(seconds) ? seconds : 0, last, 1);
 }
 
+/** Length of the picture of a live stream: it grows by leaps, so that what is drawn stays in its place between them. */
+export function liveLength(seconds: number): number {
+  const lengths = [30, 60, 120, 300, 600, 1200, 1800, 3600];
+  return lengths.find((length) => seconds <= length) ?? 3600 * Math.ceil(seconds / 3600);
+}
+
 /** At most eight round steps. */
 function tickSeconds(length: number): number {
-  const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
   return steps.find((step) => length / step <= 8) ?? 14_400;
 }
 
@@ -74,17 +93,26 @@ export function clock(seconds: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
+const tenthsOf = (seconds: number): number => Math.floor(seconds * 10 + 1e-6);
+
 /** As `clock`, with tenths: `65.26` → `1:05.2`. Cut, not rounded: 59.96 is not 1:00.0 of a minute that has not begun. */
 export function preciseClock(seconds: number): string {
-  const tenths = Math.floor(seconds * 10 + 1e-6);
+  const tenths = tenthsOf(seconds);
   return `${clock(Math.floor(tenths / 10))}.${tenths % 10}`;
 }
 
-/** The picture in a sentence, for those who do not see it and below it for those who do. */
+/** A turn's seconds with tenths: what lies between its start and end as `preciseClock` writes them. */
+export function lengthText({ start, end }: Turn): string {
+  return ((tenthsOf(end) - tenthsOf(start)) / 10).toFixed(1);
+}
+
+export const percent = (share: number): string => `${Math.round(100 * share)} %`;
+
+/** The picture in a sentence, for those who do not see it. */
 export function summary(turns: readonly Turn[]): string {
   const speakers = speakersOf(turns);
   if (speakers.length === 0) return 'Nobody has spoken.';
-  const said = speakers.map(({ name, seconds }) => `${name} ${clock(seconds)}`).join(', ');
+  const said = speakers.map(({ name, seconds, share }) => `${name} ${clock(seconds)} (${percent(share)})`).join(', ');
   return `${count(speakers.length, 'speaker')}, ${count(turns.length, 'turn')}. Talk: ${said}.`;
 }
 

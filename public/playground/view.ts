@@ -1,120 +1,197 @@
-import { layOut, preciseClock, speakersOf, summary, type Turn } from './turns.ts';
+import type { Moment } from './player.ts';
+import { clock, layOut, lengthText, percent, preciseClock, speakersOf, summary, type Turn } from './turns.ts';
 
 /** Rows that are put into the table at once: a day's meeting has tens of thousands. */
 const ROWS_AT_ONCE = 500;
-/** Speakers that have a colour of their own; the next ones begin anew. */
+/** Speakers that have a colour of their own; the next ones have the same, striped. */
 const COLOURS = 8;
 
 export interface ResultElements {
   readonly timeline: HTMLElement;
-  readonly summary: HTMLElement;
   readonly rows: HTMLElement;
   readonly more: HTMLButtonElement;
 }
 
-/** Plays a turn; undefined where there is nothing to play. */
-export type Play = ((turn: Turn) => void) | undefined;
+/** What a click does; undefined where there is nothing to play. */
+export type Play = { toggle(turn: Turn): void; seek(seconds: number): void } | undefined;
+
+interface Row {
+  readonly turn: Turn;
+  readonly line: HTMLElement;
+  readonly button?: HTMLButtonElement;
+}
 
 /**
  * Shows who spoke when, as a picture and as a table. The table says all of it in words and has the buttons, so the picture is
  * one image to a screen reader and takes part in no tab order.
- *
- * @returns moves the mark in the picture to a moment, or away
  */
-export function showTurns(
-  elements: ResultElements,
-  turns: readonly Turn[],
-  seconds: number,
-  play: Play,
-): (moment: number | undefined) => void {
-  const colours = new Map(speakersOf(turns).map(({ name }, i) => [name, `speaker-${i % COLOURS}`]));
-  const words = summary(turns);
-  elements.summary.textContent = words;
-  elements.timeline.setAttribute('aria-label', words);
-  fillTable(elements, turns, colours, play);
-  return drawTimeline(elements.timeline, turns, seconds, colours, play);
-}
+export class ResultView {
+  private rows: Row[] = [];
+  private rowsWanted = ROWS_AT_ONCE;
+  private turns: readonly Turn[] = [];
+  private colours: ReadonlyMap<string, string> = new Map();
+  private play: Play;
+  private playheads: readonly HTMLElement[] = [];
+  private length = 1;
 
-function drawTimeline(
-  into: HTMLElement,
-  turns: readonly Turn[],
-  seconds: number,
-  colours: ReadonlyMap<string, string>,
-  play: Play,
-): (moment: number | undefined) => void {
-  const { lanes, ticks, length } = layOut(turns, seconds);
-  const marks: HTMLElement[] = [];
-  const drawn = lanes.map(({ name, bars }) => {
+  constructor(private readonly elements: ResultElements) {
+    elements.more.addEventListener('click', () => {
+      const first = this.rows.length;
+      this.rowsWanted = first + ROWS_AT_ONCE;
+      this.fillTable();
+      (this.rows[first]?.button ?? elements.more).focus();
+    });
+  }
+
+  /** Forgets what was shown. */
+  clear(): void {
+    this.rowsWanted = ROWS_AT_ONCE;
+    this.show([], 0, undefined);
+  }
+
+  /**
+   * May be called again and again as turns come: rows that stay as they are are left alone.
+   *
+   * @param seconds length of the picture, at least
+   */
+  show(turns: readonly Turn[], seconds: number, play: Play): void {
+    const speakers = speakersOf(turns);
+    const colours = new Map(speakers.map(({ name }, i) => [name, colour(i)]));
+    let kept = 0;
+    while (kept < this.rows.length && this.isShown(this.rows[kept]!, turns[kept], colours, play)) kept++;
+    for (const { line } of this.rows.splice(kept)) line.remove();
+    this.turns = turns;
+    this.colours = colours;
+    this.play = play;
+    this.fillTable();
+    this.drawTimeline(seconds);
+  }
+
+  /** Moves the mark to a moment, or away, and shows which turns are heard. */
+  move(moment: Moment | undefined): void {
+    for (const playhead of this.playheads) {
+      playhead.hidden = moment === undefined;
+      if (moment) place(playhead, Math.min(1, moment.at / this.length));
+    }
+    for (const { turn, line, button } of this.rows) {
+      const isAsked = moment?.isPlaying === true && moment.turn === turn;
+      const isHeard = moment?.isPlaying === true && !moment.turn && turn.start <= moment.at && moment.at < turn.end;
+      line.classList.toggle('now', isAsked || isHeard);
+      if (button && button.classList.contains('pauses') !== isAsked) {
+        button.classList.toggle('pauses', isAsked);
+        button.setAttribute('aria-label', playLabel(turn, isAsked));
+      }
+    }
+  }
+
+  private isShown({ turn }: Row, now: Turn | undefined, colours: ReadonlyMap<string, string>, play: Play): boolean {
+    return (
+      now !== undefined &&
+      turn.speaker === now.speaker &&
+      turn.start === now.start &&
+      turn.end === now.end &&
+      this.colours.get(now.speaker) === colours.get(now.speaker) &&
+      // A row plays the turn that it was made for.
+      (play === undefined ? this.play === undefined : turn === now && play === this.play)
+    );
+  }
+
+  private fillTable(): void {
+    const { rows, more } = this.elements;
+    const next = this.turns.slice(this.rows.length, this.rowsWanted).map((turn) => this.row(turn));
+    rows.append(...next.map(({ line }) => line));
+    this.rows.push(...next);
+    const left = this.turns.length - this.rows.length;
+    more.hidden = left === 0;
+    more.textContent = `Show more turns (${left} left)`;
+  }
+
+  private row(turn: Turn): Row {
+    const { play } = this;
+    const line = element('tr');
+    const first = element('td');
+    const who = element('th');
+    who.scope = 'row';
+    who.append(element('span', `mark ${this.colours.get(turn.speaker)}`), turn.speaker);
+    const numbers = [preciseClock(turn.start), preciseClock(turn.end), lengthText(turn)];
+    line.append(first, who, ...numbers.map((text) => element('td', '', text)));
+    if (!play) return { turn, line };
+    const button = element('button', 'play');
+    button.type = 'button';
+    button.setAttribute('aria-label', playLabel(turn, false));
+    button.addEventListener('click', () => play.toggle(turn));
+    first.append(button);
+    return { turn, line, button };
+  }
+
+  private drawTimeline(seconds: number): void {
+    const { timeline } = this.elements;
+    const { lanes, ticks, length } = layOut(this.turns, seconds);
+    const speakers = speakersOf(this.turns);
+    const tracks = lanes.map((lane) => this.track(lane, length));
+    const drawn = speakers.map(({ name, seconds: talk, share }, i) => {
+      const row = element('div', 'lane');
+      const who = element('div', 'name', name);
+      who.title = name;
+      who.prepend(element('span', `mark ${this.colours.get(name)}`));
+      row.append(
+        who,
+        element('div', 'number', clock(talk)),
+        element('div', 'number', percent(share)),
+        tracks[i]!.track,
+      );
+      return row;
+    });
+    const scale = element('div', 'ticks');
+    for (const { left, label } of ticks) {
+      const tick = element('span', 'tick', label);
+      place(tick, left);
+      scale.append(tick);
+    }
+    const head = element('div', 'lane');
+    head.append(
+      element('div', 'label', 'Speaker'),
+      element('div', 'label number', 'Talk'),
+      element('div', 'label number', 'Share'),
+      scale,
+    );
+    timeline.classList.toggle('playable', this.play !== undefined);
+    timeline.setAttribute('aria-label', summary(this.turns));
+    timeline.replaceChildren(head, ...drawn);
+    this.playheads = tracks.map(({ playhead }) => playhead);
+    this.length = length;
+  }
+
+  private track({ name, bars }: ReturnType<typeof layOut>['lanes'][number], length: number) {
+    const { play } = this;
     const track = element('div', 'track');
     for (const { turn, left, width } of bars) {
-      const bar = element('div', `bar ${colours.get(name)}`);
+      const bar = element('div', `bar ${this.colours.get(name)}`);
       place(bar, left, width);
       bar.title = `${name} ${preciseClock(turn.start)} to ${preciseClock(turn.end)}`;
-      if (play) bar.addEventListener('click', () => play(turn));
+      if (play)
+        bar.addEventListener('click', (event) => {
+          event.stopPropagation();
+          play.toggle(turn);
+        });
       track.append(bar);
     }
-    const mark = element('div', 'playhead');
-    mark.hidden = true;
-    marks.push(mark);
-    track.append(mark);
-    const lane = element('div', 'lane');
-    lane.append(element('div', 'name', name), track);
-    return lane;
-  });
-  const axis = element('div', 'axis');
-  const scale = element('div', 'ticks');
-  for (const { left, label } of ticks) {
-    const tick = element('span', 'tick', label);
-    place(tick, left);
-    scale.append(tick);
+    if (play)
+      track.addEventListener('click', ({ clientX }) => {
+        const { left, width } = track.getBoundingClientRect();
+        play.seek((length * (clientX - left)) / width);
+      });
+    const playhead = element('div', 'playhead');
+    playhead.hidden = true;
+    track.append(playhead);
+    return { track, playhead };
   }
-  axis.append(scale);
-  into.classList.toggle('playable', play !== undefined);
-  into.replaceChildren(...drawn, axis);
-  return (moment) => {
-    for (const mark of marks) {
-      mark.hidden = moment === undefined;
-      if (moment !== undefined) place(mark, Math.min(1, moment / length));
-    }
-  };
 }
 
-function fillTable(
-  { rows, more }: ResultElements,
-  turns: readonly Turn[],
-  colours: ReadonlyMap<string, string>,
-  play: Play,
-): void {
-  let shown = 0;
-  const showMore = (): void => {
-    const next = turns.slice(shown, shown + ROWS_AT_ONCE);
-    rows.append(...next.map((turn) => row(turn, colours.get(turn.speaker) ?? '', play)));
-    shown += next.length;
-    more.hidden = shown >= turns.length;
-    more.textContent = `Show more turns (${turns.length - shown} left)`;
-  };
-  rows.replaceChildren();
-  more.onclick = showMore;
-  showMore();
-}
+const colour = (index: number): string => `speaker-${index % COLOURS}${index < COLOURS ? '' : ' again'}`;
 
-function row(turn: Turn, colour: string, play: Play): HTMLElement {
-  const line = element('tr');
-  const who = element('th');
-  who.scope = 'row';
-  who.append(element('span', `mark ${colour}`), turn.speaker);
-  const cells = [preciseClock(turn.start), preciseClock(turn.end), (turn.end - turn.start).toFixed(1)];
-  const last = element('td');
-  if (play) {
-    const button = element('button', '', 'Play');
-    button.type = 'button';
-    button.setAttribute('aria-label', `Play ${turn.speaker} at ${preciseClock(turn.start)}`);
-    button.addEventListener('click', () => play(turn));
-    last.append(button);
-  }
-  line.append(who, ...cells.map((text) => element('td', '', text)), last);
-  return line;
-}
+const playLabel = ({ speaker, start }: Turn, isPlaying: boolean): string =>
+  `${isPlaying ? 'Pause' : 'Play'} ${speaker} at ${preciseClock(start)}`;
 
 /** Set on the object, not as an attribute: the page's policy forbids styles in markup. */
 function place(node: HTMLElement, left: number, width?: number): void {

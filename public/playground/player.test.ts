@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type Moment, Player } from './player.ts';
+
+/** As much of the browser's as is used; its time is moved by hand. */
+class FakeAudio extends EventTarget {
+  currentTime = 0;
+  duration = 100;
+  paused = true;
+  hidden = true;
+  error: object | null = null;
+  src = '';
+  async play(): Promise<void> {
+    this.paused = false;
+    this.tell('play');
+  }
+  pause(): void {
+    if (this.paused) return;
+    this.paused = true;
+    this.tell('pause');
+  }
+  removeAttribute(): void {
+    this.src = '';
+  }
+  tell(name: string): void {
+    this.dispatchEvent(new Event(name));
+  }
+  go(seconds: number): void {
+    this.currentTime = seconds;
+    this.tell('timeupdate');
+  }
+}
+
+const TURN = { speaker: 'SPEAKER_00', start: 10, end: 12 };
+let audio: FakeAudio;
+let player: Player;
+let moments: (Moment | undefined)[];
+beforeEach(() => {
+  vi.stubGlobal('requestAnimationFrame', () => 0);
+  audio = new FakeAudio();
+  moments = [];
+  player = new Player(audio as unknown as HTMLAudioElement, (moment) => void moments.push(moment));
+});
+afterEach(() => vi.unstubAllGlobals());
+
+it('plays a turn to its end and no further', () => {
+  player.load(new Blob(['audio']));
+  player.toggle(TURN);
+  expect([audio.currentTime, audio.paused]).toEqual([10, false]);
+  audio.go(11.9);
+  expect(moments.at(-1)).toEqual({ at: 11.9, isPlaying: true, turn: TURN });
+  audio.go(12.02);
+  expect(audio.paused).toBe(true);
+  expect(moments.at(-1)).toEqual({ at: 12.02, isPlaying: false });
+});
+
+it('stops a turn that is asked for again, and takes another in its place', () => {
+  player.load(new Blob(['audio']));
+  player.toggle(TURN);
+  player.toggle(TURN);
+  expect(audio.paused).toBe(true);
+  player.toggle(TURN);
+  const next = { ...TURN, start: 20, end: 21 };
+  player.toggle(next);
+  expect([audio.currentTime, audio.paused]).toEqual([20, false]);
+  audio.go(20.5);
+  expect(moments.at(-1)?.turn).toBe(next);
+});
+
+it('plays on from a moment that was sought, also by hand in the midst of a turn', () => {
+  player.load(new Blob(['audio']));
+  player.seek(5);
+  audio.go(50);
+  expect(moments.at(-1)).toEqual({ at: 50, isPlaying: true });
+  player.toggle(TURN);
+  audio.currentTime = 40;
+  audio.tell('seeking');
+  audio.go(41);
+  expect(audio.paused).toBe(false);
+});
+
+it('says whether there is something that it can play', () => {
+  expect(player.canPlay).toBe(false);
+  player.load(new Blob(['audio']));
+  expect([player.canPlay, audio.hidden]).toEqual([true, false]);
+  audio.error = {};
+  audio.tell('error');
+  expect([player.canPlay, audio.hidden]).toEqual([false, true]);
+  audio.error = null;
+  player.load(undefined);
+  expect([player.canPlay, audio.hidden, moments.at(-1)]).toEqual([false, true, undefined]);
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { keyInFragment, Session, type Store } from './session.ts';
+
+describe('the key in the address', () => {
+  it.each(['localhost', '127.0.0.1', '127.1.2.3', '[::1]'])('is taken on this machine: %s', (hostname) => {
+    expect(keyInFragment({ hostname, hash: '#key=a.b-c_d' })).toBe('a.b-c_d');
+  });
+
+  it.each(['rollcall.example', '10.0.0.1', '127.0.0.1.example', 'localhost.example', ''])(
+    'is not taken elsewhere, where it could be a stranger’s: %s',
+    (hostname) => {
+      expect(keyInFragment({ hostname, hash: '#key=a.b.c' })).toBeUndefined();
+    },
+  );
+
+  it.each(['', '#', '#key', '#key=', '#key=%20', '#turns'])('is not in %j', (hash) => {
+    expect(keyInFragment({ hostname: 'localhost', hash })).toBeUndefined();
+  });
+});
+
+describe('what a tab remembers', () => {
+  it('is the key and the job, until they are taken away', () => {
+    const kept = new Map<string, string>();
+    const store: Store = {
+      getItem: (name) => kept.get(name) ?? null,
+      setItem: (name, value) => void kept.set(name, value),
+      removeItem: (name) => void kept.delete(name),
+    };
+    const session = new Session(() => store);
+    expect([session.key, session.job]).toEqual(['', undefined]);
+    session.key = 'a.b.c';
+    session.job = { id: 'j', name: 'meeting.mp3' };
+    expect([session.key, session.job]).toEqual(['a.b.c', { id: 'j', name: 'meeting.mp3' }]);
+    session.key = '';
+    session.job = undefined;
+    expect(kept.size).toBe(0);
+    kept.set('rollcall.job', 'not JSON');
+    expect(session.job).toBeUndefined();
+  });
+
+  it('is nothing where the browser keeps nothing', () => {
+    const session = new Session(() => {
+      throw new DOMException('denied', 'SecurityError');
+    });
+    session.key = 'a.b.c';
+    session.job = { id: 'j', name: 'x' };
+    expect([session.key, session.job]).toEqual(['', undefined]);
+  });
+});
