@@ -8,6 +8,16 @@ export interface Announcement {
   readonly key: string;
 }
 
+/** What `npm start` prints. The playground takes the key from behind the `#`, which browsers do not send. */
+export function greeting({ url, key }: Announcement): string {
+  return (
+    `rollcall listens on ${url}\n` +
+    `key: ${key}\n` +
+    `playground: ${url}/#key=${key}\n` +
+    `curl -H "Authorization: Bearer ${key}" ${url}/v1/test\n`
+  );
+}
+
 const pathIn = (stateDir: string): string => join(stateDir, 'service.json');
 
 export function announce(stateDir: string, service: Announcement): void {

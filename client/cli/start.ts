@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { defaultStateDir } from '../local/paths.ts';
 import { type LocalService, startLocalService } from '../local/service.ts';
-import { announce, withdraw } from './announcement.ts';
+import { announce, greeting, withdraw } from './announcement.ts';
 import { localKey } from './local-key.ts';
 import { print } from './print.ts';
 import { CliError, EXIT, INTERRUPTED, note, onInterrupt, runCommand } from './run.ts';
@@ -50,12 +50,7 @@ async function start(): Promise<void> {
 async function tell(service: LocalService, stateDir: string): Promise<void> {
   const key = await localKey(service, stateDir);
   announce(stateDir, { url: service.url, key });
-  await print(
-    `rollcall listens on ${service.url}\n` +
-      `key: ${key}\n` +
-      `playground: ${service.url}/\n` +
-      `curl -H "Authorization: Bearer ${key}" ${service.url}/v1/test\n`,
-  );
+  await print(greeting({ url: service.url, key }));
 }
 
 function readPort(text: string | undefined): number {
