@@ -33,9 +33,11 @@ const view = new ResultView({
   rows: find('turns', HTMLElement),
   more: find('more', HTMLButtonElement),
 });
-const player = new Player(find('player', HTMLAudioElement), (moment) => view.move(moment));
+const audio = find('player', HTMLAudioElement);
+const player = new Player(audio, (moment) => view.move(moment));
 const session = new Session(() => sessionStorage);
 
+const UNPLAYABLE = 'This browser cannot play the file.';
 let running: AbortController | undefined;
 /** What `Save as JSON` saves. */
 let saved = { name: '', content: {} as object };
@@ -122,7 +124,7 @@ function showJob(job: JobState, { name }: KnownJob, file: File | undefined): voi
   view.show(turns, player.seconds, canPlay ? player : undefined);
   if (canPlay && turns.length > 0)
     caption.textContent = 'Click a turn to hear it, or between turns to play on from there.';
-  else caption.textContent = file && !canPlay ? 'This browser cannot play the file.' : '';
+  else caption.textContent = file && !canPlay ? UNPLAYABLE : '';
   title.focus({ preventScroll: true });
   picture.scrollIntoView({ block: 'nearest' });
 }
@@ -243,6 +245,9 @@ stopButton.addEventListener('click', () => {
   running?.abort();
 });
 downloadButton.addEventListener('click', download);
+audio.addEventListener('error', () => {
+  caption.textContent = UNPLAYABLE;
+});
 find('change-key', HTMLButtonElement).addEventListener('click', () => {
   showKey(false);
   keyField.select();

@@ -47,9 +47,6 @@ export function speakersOf(turns: readonly Turn[]): Speaker[] {
     .sort((a, b) => byLabel.compare(a.name, b.name));
 }
 
-/** A mark further right would have its label outside. */
-const LAST_TICK = 0.95;
-
 /** Where everything stands in the picture. @param seconds length of the recording, at least to the last turn's end */
 export function layOut(turns: readonly Turn[], seconds: number): Timeline {
   const length = lengthOf(turns, seconds);
@@ -63,7 +60,7 @@ export function layOut(turns: readonly Turn[], seconds: number): Timeline {
   const ticks = Array.from({ length: Math.ceil(length / step) }, (_, i) => ({
     left: (i * step) / length,
     label: clock(i * step),
-  })).filter(({ left }) => left <= LAST_TICK);
+  }));
   return { length, lanes, ticks };
 }
 

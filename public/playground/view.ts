@@ -6,6 +6,9 @@ const ROWS_AT_ONCE = 500;
 /** Speakers that have a colour of their own; the next ones have the same, striped. */
 const COLOURS = 8;
 
+/** Marks of the scale that are further right have their label on the left of them. */
+const LAST_LABEL_RIGHT = 0.9;
+
 export interface ResultElements {
   readonly timeline: HTMLElement;
   readonly rows: HTMLElement;
@@ -144,8 +147,10 @@ export class ResultView {
     });
     const scale = element('div', 'ticks');
     for (const { left, label } of ticks) {
-      const tick = element('span', 'tick', label);
-      place(tick, left);
+      const isNearEnd = left > LAST_LABEL_RIGHT;
+      const tick = element('span', isNearEnd ? 'tick before' : 'tick', label);
+      if (isNearEnd) tick.style.right = `${100 * (1 - left)}%`;
+      else place(tick, left);
       scale.append(tick);
     }
     const head = element('div', 'lane');
