@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { LEVEL_HOP_SAMPLES, measureLevels, quietPlacesOf } from './levels.ts';
 
-const PARAMETERS = { loudShare: 0.9, belowDb: 26, reachSeconds: 0.2 };
+const PARAMETERS = { loudShare: 0.9, belowDb: 26, reachSeconds: 0.2, voicedShare: 0.3, voicedReachSeconds: 0.5 };
+
+/** The tenths that are voiced are told by the sign of their first sample. */
+const voicing = {
+  compute: (samples: Float32Array) =>
+    Float32Array.from({ length: Math.floor(samples.length / LEVEL_HOP_SAMPLES) }, (_, hop) =>
+      samples[hop * LEVEL_HOP_SAMPLES] < 0 ? 0.9 : 0.2,
+    ),
+};
+const marks = (isSpeechAt: (sample: number) => boolean) => ({ isSpeechAt, voicing, minPeriodicity: 0.7 });
 
 /** A constant of so many dB in each tenth of a second. */
 function steps(...decibels: number[]): Float32Array {
@@ -12,18 +21,34 @@ function steps(...decibels: number[]): Float32Array {
   return samples;
 }
 
-const everywhere = () => true;
+const everywhere = marks(() => true);
 
 describe('measureLevels', () => {
-  it('writes dB above −127 and where there is speech', () => {
-    const levels = measureLevels(steps(-20, -60, 0), 0, 4800, (sample) => sample < 1600);
-    expect([...levels]).toEqual([0x80 | 107, 67, 127]);
+  it('writes steps of 2 dB above −126, what is voiced and where there is speech', () => {
+    const samples = steps(-20, -60, 0);
+    samples.subarray(1600, 3200).forEach((value, index, tenth) => {
+      tenth[index] = -value;
+    });
+    const levels = measureLevels(
+      samples,
+      0,
+      4800,
+      marks((sample) => sample < 1600),
+    );
+    expect([...levels]).toEqual([0x80 | 53, 0x40 | 33, 63]);
   });
 
   it('keeps silence, the end of the recording and loud clipping in range', () => {
     const samples = new Float32Array(2400);
     samples.fill(3, 1600);
-    expect([...measureLevels(samples, 0, 2400, () => false)]).toEqual([0, 127]);
+    expect([
+      ...measureLevels(
+        samples,
+        0,
+        2400,
+        marks(() => false),
+      ),
+    ]).toEqual([0, 63]);
   });
 
   it('is on the grid of the recording, wherever pieces begin', () => {
@@ -39,7 +64,7 @@ describe('measureLevels', () => {
 
 describe('QuietPlaces', () => {
   const levelsOf = (decibels: number[], speech: (sample: number) => boolean) =>
-    measureLevels(steps(...decibels), 0, decibels.length * LEVEL_HOP_SAMPLES, speech);
+    measureLevels(steps(...decibels), 0, decibels.length * LEVEL_HOP_SAMPLES, marks(speech));
   const quiet = (levels: Uint8Array) => {
     const places = quietPlacesOf(levels, PARAMETERS);
     return Array.from(levels, (_, hop) => places.has(hop * LEVEL_HOP_SAMPLES + 10));
@@ -47,12 +72,27 @@ describe('QuietPlaces', () => {
 
   it('holds what is far below the speech, but not what is close to something louder', () => {
     const decibels = [-30, -70, -70, -70, -70, -70, -50, -30];
-    expect(quiet(levelsOf(decibels, everywhere))).toEqual([false, false, false, true, false, false, false, false]);
+    expect(quiet(levelsOf(decibels, () => true))).toEqual([false, false, false, true, false, false, false, false]);
   });
 
   it('goes by speech alone: loud music makes quiet speech not quieter', () => {
     const decibels = [-5, -5, -5, -5, -5, -40, -40, -40, -40, -40];
     expect(quiet(levelsOf(decibels, (sample) => sample > 8000))).not.toContain(true);
+  });
+
+  it('holds no voice, however faint, and nothing close to one, but a crackle that seems periodic', () => {
+    const decibels = Array.from({ length: 40 }, (_, hop) => (hop < 10 ? -30 : -70));
+    const quietHops = (from: number, to: number) => {
+      const samples = steps(...decibels);
+      const voiced = samples.subarray(from * LEVEL_HOP_SAMPLES, to * LEVEL_HOP_SAMPLES);
+      voiced.set(voiced.map((value) => -value));
+      const found = quiet(measureLevels(samples, 0, samples.length, everywhere));
+      return found.flatMap((isQuiet, hop) => (isQuiet ? [hop] : []));
+    };
+    const all = decibels.flatMap((_, hop) => (hop >= 12 ? [hop] : []));
+    expect(quietHops(18, 21)).toEqual(all);
+    // Four of the eleven around hop 16, and around hop 25.
+    expect(quietHops(18, 24)).toEqual(all.filter((hop) => hop < 16 || hop > 25));
   });
 
   it('is empty without speech', () => {

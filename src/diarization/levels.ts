@@ -1,12 +1,27 @@
+import type { VoicingPort } from './types.ts';
+
 /** Levels are measured over tenths of a second, on the recording's own grid. */
 export const LEVEL_HOP_SAMPLES = 1600;
 
-const FLOOR_DB = -127;
+/** A byte for each tenth: its level in steps of 2 dB above the floor, whether it is voiced, whether there is speech. */
+const FLOOR_DB = -126;
+const STEP_DB = 2;
+const LEVEL = 0x3f;
+const VOICED = 0x40;
 const SPEECH = 0x80;
 
+/** What is told of a tenth besides its level. */
+export interface LevelMarks {
+  /** Whether the segmentation found speech at a sample of the recording. */
+  readonly isSpeechAt: (sample: number) => boolean;
+  readonly voicing: VoicingPort;
+  /** Periodicity, 0…1, above which a tenth is voiced. */
+  readonly minPeriodicity: number;
+}
+
 /**
- * Levels of the tenths of a second that begin in a piece of audio, a byte each: mean power in dB of full scale, 0…127 for −127…0, and
- * the highest bit where there seems to be speech.
+ * Levels of the tenths of a second that begin in a piece of audio, a byte each: mean power in steps of 2 dB of full scale, 0…63 for
+ * −126…0, 0x40 where it is voiced, and 0x80 where there seems to be speech.
  *
  * @param samples from `startSample` of the recording on, to the end of its last tenth (or of the recording)
  * @param endSample the last tenth begins before it
@@ -15,10 +30,12 @@ export function measureLevels(
   samples: Float32Array,
   startSample: number,
   endSample: number,
-  isSpeechAt: (sample: number) => boolean,
+  { isSpeechAt, voicing, minPeriodicity }: LevelMarks,
 ): Uint8Array {
   const first = hopFrom(startSample);
   const levels = new Uint8Array(Math.max(0, hopFrom(endSample) - first));
+  const whole = first * LEVEL_HOP_SAMPLES - startSample;
+  const periodicity = voicing.compute(samples.subarray(whole, whole + levels.length * LEVEL_HOP_SAMPLES));
   for (let row = 0; row < levels.length; row++) {
     const at = (first + row) * LEVEL_HOP_SAMPLES;
     const from = at - startSample;
@@ -26,15 +43,17 @@ export function measureLevels(
     let energy = 0;
     for (let index = from; index < to; index++) energy += samples[index]! * samples[index]!;
     const db = to > from && energy > 0 ? 10 * Math.log10(energy / (to - from)) : FLOOR_DB;
-    levels[row] = Math.max(0, Math.min(127, Math.round(db - FLOOR_DB)));
+    levels[row] = Math.max(0, Math.min(LEVEL, Math.round((db - FLOOR_DB) / STEP_DB)));
+    // A last tenth that is no whole one has no periodicity.
+    if (periodicity[row]! > minPeriodicity) levels[row]! |= VOICED;
     if (isSpeechAt(at + LEVEL_HOP_SAMPLES / 2)) levels[row]! |= SPEECH;
   }
   return levels;
 }
 
-/** Level of the loudest tenth, dB of full scale; −127 where there is nothing. @param levels as of `measureLevels` */
+/** Level of the loudest tenth, dB of full scale; −126 where there is nothing. @param levels as of `measureLevels` */
 export function loudestDb(levels: Uint8Array): number {
-  return levels.reduce((loudest, level) => Math.max(loudest, level & ~SPEECH), 0) + FLOOR_DB;
+  return levels.reduce((loudest, level) => Math.max(loudest, level & LEVEL), 0) * STEP_DB + FLOOR_DB;
 }
 
 /** The first tenth that begins at a sample or after it. */
@@ -47,8 +66,12 @@ export interface QuietParameters {
   readonly loudShare: number;
   /** What is so much quieter than loud speech is nobody talking to the microphone. */
   readonly belowDb: number;
-  /** …unless there is something louder within so much time. */
+  /** …unless there is something louder within so much time… */
   readonly reachSeconds: number;
+  /** …or so large a share of what is around is voiced: that is somebody far away from it. */
+  readonly voicedShare: number;
+  /** How far around that goes to either side. */
+  readonly voicedReachSeconds: number;
 }
 
 /** The quiet places of a whole recording. @param levels of all of it */
@@ -60,19 +83,19 @@ export function quietPlacesOf(levels: Uint8Array, parameters: QuietParameters): 
 
 /** How loud the speech of a recording is, from the levels of all of it. */
 export class SpeechLevels {
-  /** By level: tenths of a second with speech. */
-  readonly histogram = new Uint32Array(128);
+  /** By level, in steps of 2 dB: tenths of a second with speech. */
+  readonly histogram = new Uint32Array(LEVEL + 1);
 
   /** @param levels as of `measureLevels` */
   add(levels: Uint8Array): void {
-    for (const level of levels) if ((level & SPEECH) !== 0) this.histogram[level & ~SPEECH]!++;
+    for (const level of levels) if ((level & SPEECH) !== 0) this.histogram[level & LEVEL]!++;
   }
 
   get speechSeconds(): number {
     return this.histogram.reduce((sum, count) => sum + count, 0) * (LEVEL_HOP_SAMPLES / 16000);
   }
 
-  /** The level that a share of the speech does not exceed; −∞ where there is none. */
+  /** The level, in dB above the floor, that a share of the speech does not exceed; −∞ where there is none. */
   loud(share: number): number {
     const speech = this.histogram.reduce((sum, count) => sum + count, 0);
     let below = 0;
@@ -80,7 +103,7 @@ export class SpeechLevels {
       below += count;
       return below > 0 && below >= share * speech;
     });
-    return level < 0 ? Number.NEGATIVE_INFINITY : level;
+    return level < 0 ? Number.NEGATIVE_INFINITY : level * STEP_DB;
   }
 }
 
@@ -100,17 +123,36 @@ export class QuietPlaces {
   constructor(
     levels: Uint8Array,
     loud: number,
-    { belowDb, reachSeconds }: QuietParameters,
+    { belowDb, reachSeconds, voicedShare, voicedReachSeconds }: QuietParameters,
     private readonly firstHop = 0,
   ) {
-    const reach = Math.round((reachSeconds * 16000) / LEVEL_HOP_SAMPLES);
-    this.#isQuiet = new Uint8Array(levels.length).fill(1);
+    const reach = hopsOf(reachSeconds);
+    const voicedReach = hopsOf(voicedReachSeconds);
+    const isQuiet = new Uint8Array(levels.length).fill(1);
     levels.forEach((level, hop) => {
-      if ((level & ~SPEECH) >= loud - belowDb) this.#isQuiet.fill(0, Math.max(0, hop - reach), hop + reach + 1);
+      if ((level & LEVEL) * STEP_DB >= loud - belowDb) isQuiet.fill(0, Math.max(0, hop - reach), hop + reach + 1);
     });
+    for (let hop = 0; hop < levels.length; hop++) {
+      if (isQuiet[hop] === 1 && shareAround(levels, VOICED, hop, voicedReach) >= voicedShare) isQuiet[hop] = 0;
+    }
+    this.#isQuiet = isQuiet;
   }
 
   has(sample: number): boolean {
     return this.#isQuiet[Math.floor(sample / LEVEL_HOP_SAMPLES) - this.firstHop] === 1;
   }
+}
+
+/** Whole tenths of a second. */
+export function hopsOf(seconds: number): number {
+  return Math.round((seconds * 16000) / LEVEL_HOP_SAMPLES);
+}
+
+/** Share of the bytes from `reach` before one to `reach` after it that have a bit, of those that there are. */
+export function shareAround(bytes: Uint8Array, bit: number, at: number, reach: number): number {
+  const from = Math.max(0, at - reach);
+  const to = Math.min(bytes.length - 1, at + reach);
+  let sum = 0;
+  for (let near = from; near <= to; near++) if ((bytes[near]! & bit) !== 0) sum++;
+  return sum / (to - from + 1);
 }

@@ -1,5 +1,6 @@
 import type { ClusteringParameters } from './clustering/strategy.ts';
 import type { ConfidenceParameters } from './confidence.ts';
+import type { FaintVoiceParameters } from './faint-voices.ts';
 import type { QuietParameters } from './levels.ts';
 import type { Tuning, TuningBySetting } from './types.ts';
 
@@ -27,6 +28,7 @@ export interface DiarizationSettings {
     readonly temperature: number;
   };
   readonly clustering: ClusteringParameters;
+  readonly faintVoices: FaintVoiceParameters;
   readonly quiet: QuietParameters;
   readonly reconstruction: {
     /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
@@ -78,7 +80,15 @@ const PRECISION_2: DiarizationSettings = {
       sameItemSimilarityGrowth: 0.088,
     },
   },
-  quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4 },
+  faintVoices: {
+    minPeriodicity: 0.7,
+    minVoicedShare: 0.4,
+    reachSeconds: 0.8,
+    plainDb: 8,
+    raiseShare: 0.6,
+    maxRaiseDb: 20,
+  },
+  quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4, voicedShare: 0.3, voicedReachSeconds: 2.5 },
   reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
   confidence: { slope: 0.702, offset: 0.193 },
 };

@@ -70,7 +70,7 @@ export interface PartReader {
  */
 const MAGIC = 0x54504352;
 /** Whoever stores parts of running jobs raises the version of what is stored along with it. */
-const VERSION = 3;
+const VERSION = 4;
 const PREFIX_BYTES = 20;
 const SPEAKER_BYTES = 16;
 const SUBSEGMENT_BYTES = 4;

@@ -1,5 +1,6 @@
 import { release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
+import { FaintVoices } from './faint-voices.ts';
 import { measureLevels } from './levels.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
@@ -8,7 +9,14 @@ import { buildPowerset, decodeHard } from './powerset.ts';
 import { SampleBuffer } from './sample-buffer.ts';
 import { Segmenter } from './segmenter.ts';
 import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
-import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './types.ts';
+import type {
+  EmbeddingPort,
+  FilterbankPort,
+  MelPowerPort,
+  PoolingPort,
+  SegmentationPort,
+  VoicingPort,
+} from './types.ts';
 import { windowCount, windowsOfShard } from './windows.ts';
 
 const SAMPLE_RATE_HZ = 16000;
@@ -19,6 +27,7 @@ export interface AnalysisPorts {
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
+  readonly voicing: VoicingPort;
   readonly pooling: PoolingPort;
 }
 
@@ -63,7 +72,11 @@ export async function analyseShard(
   const { first, count } = windowsOfShard(grid, shard.startSample, shard.endSample);
 
   const buffer = new SampleBuffer(samples, shard.startSample);
-  const segmenter = new Segmenter(ports.segmentation, ports.melPower);
+  const segmenter = new Segmenter(
+    ports.segmentation,
+    ports.melPower,
+    new FaintVoices(ports.voicing, tuned.faintVoices),
+  );
   const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
   const rows = new SpeakerRows(facts.dimension);
@@ -86,9 +99,11 @@ export async function analyseShard(
       const next = start + stepSamples;
       const isLast = window + 1 === windowCount(grid);
       levels.push(
-        measureLevels(heard, start, isLast ? Math.min(end, shard.totalSamples) : next, (sample) =>
-          isSpeech(active, maxLocalSpeakers, Math.floor((sample - start) / frameShiftSamples)),
-        ),
+        measureLevels(heard, start, isLast ? Math.min(end, shard.totalSamples) : next, {
+          isSpeechAt: (sample) => isSpeech(active, maxLocalSpeakers, Math.floor((sample - start) / frameShiftSamples)),
+          voicing: ports.voicing,
+          minPeriodicity: tuned.faintVoices.minPeriodicity,
+        }),
       );
       const centreOfFrame = (frame: number) => start + frame * frameShiftSamples + facts.frameSizeSamples / 2;
       const subsegments: { index: number; mask: Uint8Array }[] = [];

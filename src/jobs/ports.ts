@@ -7,6 +7,7 @@ import type {
   MelPowerPort,
   PoolingPort,
   SegmentationPort,
+  VoicingPort,
 } from '../diarization/types.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
@@ -169,6 +170,7 @@ export interface Engine {
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
+  readonly voicing: VoicingPort;
   readonly pooling: PoolingPort;
   /** WebAssembly memory now, in bytes. */
   memoryBytes(): number;

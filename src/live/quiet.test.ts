@@ -3,7 +3,9 @@ import { Look } from './look.ts';
 import { Quiet } from './quiet.ts';
 
 const SHIFT = 320;
-const PARAMETERS = { loudShare: 0.9, belowDb: 26, reachSeconds: 0.2 };
+const PARAMETERS = { loudShare: 0.9, belowDb: 26, reachSeconds: 0.2, voicedShare: 0.3, voicedReachSeconds: 2.5 };
+const unvoiced = { compute: (samples: Float32Array) => new Float32Array(Math.floor(samples.length / 1600)) };
+const make = () => new Quiet(PARAMETERS, unvoiced, 0.7);
 const SECONDS = 8;
 
 /** A window of 8 s in which the segmentation takes everything for speech. */
@@ -20,7 +22,7 @@ function window(loudSeconds: number): Float32Array {
 
 describe('Quiet', () => {
   it('silences what is far below the speech, once there was enough of that', () => {
-    const quiet = new Quiet(PARAMETERS);
+    const quiet = make();
     const early = quiet.silence(everybody(-96_000), window(SECONDS), -96_000, 0, SHIFT);
     expect(early.isAnybody(10)).toBe(true);
     quiet.silence(everybody(0), window(SECONDS), 0, 32_000, SHIFT);
@@ -30,9 +32,9 @@ describe('Quiet', () => {
   });
 
   it('goes on from where it was', () => {
-    const first = new Quiet(PARAMETERS);
+    const first = make();
     first.silence(everybody(0), window(SECONDS), 0, 0, SHIFT);
-    const second = new Quiet(PARAMETERS);
+    const second = make();
     second.restore(first.save());
     const look = (quiet: Quiet) => quiet.silence(everybody(16_000), window(3), 16_000, 128_000, SHIFT).active;
     expect(look(second)).toEqual(look(first));

@@ -1,5 +1,6 @@
 import type { QuietParameters } from '../diarization/levels.ts';
 import { hopFrom, LEVEL_HOP_SAMPLES, measureLevels, QuietPlaces, SpeechLevels } from '../diarization/levels.ts';
+import type { VoicingPort } from '../diarization/types.ts';
 import type { Look } from './look.ts';
 import { LIVE } from './parameters.ts';
 
@@ -11,7 +12,11 @@ export interface QuietState {
 export class Quiet {
   readonly #speech = new SpeechLevels();
 
-  constructor(private readonly parameters: QuietParameters) {}
+  constructor(
+    private readonly parameters: QuietParameters,
+    private readonly voicing: VoicingPort,
+    private readonly minPeriodicity: number,
+  ) {}
 
   /**
    * The look without speech where it is quiet; the same while too little speech was heard.
@@ -21,9 +26,11 @@ export class Quiet {
    */
   silence(seen: Look, window: Float32Array, startSample: number, newFromSample: number, frameShift: number): Look {
     const end = startSample + window.length;
-    const levels = measureLevels(window, startSample, end - LEVEL_HOP_SAMPLES + 1, (sample) =>
-      seen.isAnybody(Math.floor(sample / frameShift)),
-    );
+    const levels = measureLevels(window, startSample, end - LEVEL_HOP_SAMPLES + 1, {
+      isSpeechAt: (sample) => seen.isAnybody(Math.floor(sample / frameShift)),
+      voicing: this.voicing,
+      minPeriodicity: this.minPeriodicity,
+    });
     const firstHop = hopFrom(startSample);
     this.#speech.add(levels.subarray(Math.max(0, hopFrom(Math.max(0, newFromSample)) - firstHop)));
     if (this.#speech.speechSeconds < LIVE.minLevelSeconds) return seen;

@@ -1,3 +1,4 @@
+import { FaintVoices } from '../diarization/faint-voices.ts';
 import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { toMilliseconds } from '../diarization/rounding.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
@@ -62,8 +63,9 @@ export class RollingSession implements LiveSession {
     private readonly pause: () => Promise<void>,
   ) {
     this.#timing = timingOf(settings);
-    this.#quiet = new Quiet(withTuning(settingsOf('precision-2'), engine.segmentation.info.tuned).quiet);
-    this.#segmenter = new Segmenter(engine.segmentation, engine.melPower);
+    const { quiet, faintVoices } = withTuning(settingsOf('precision-2'), engine.segmentation.info.tuned);
+    this.#quiet = new Quiet(quiet, engine.voicing, faintVoices.minPeriodicity);
+    this.#segmenter = new Segmenter(engine.segmentation, engine.melPower, new FaintVoices(engine.voicing, faintVoices));
     this.#ear = new Ear(engine, this.#timing);
     this.#speakers = new Speakers(engine, settings.maxSpeakers, this.#timing.windowSamples, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;

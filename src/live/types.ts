@@ -1,5 +1,11 @@
 import type { Plda, SpeakerVoice } from '../diarization/index.ts';
-import type { EmbeddingPort, FilterbankPort, MelPowerPort, SegmentationPort } from '../diarization/types.ts';
+import type {
+  EmbeddingPort,
+  FilterbankPort,
+  MelPowerPort,
+  SegmentationPort,
+  VoicingPort,
+} from '../diarization/types.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 
 /** Most speakers that a stream tells apart (contract §7). */
@@ -55,6 +61,7 @@ export interface LiveEngine {
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
+  readonly voicing: VoicingPort;
   readonly plda: Plda | undefined;
   readonly identification: IdentificationParameters;
 }

@@ -36,6 +36,7 @@ async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
     embedding,
     filterbank: dsp.filterbank,
     melPower: dsp.melPower,
+    voicing: dsp.voicing,
     pooling: dsp.pooling,
     memoryBytes: () => runtime.memoryBytes() + dsp.memoryBytes(),
   };
