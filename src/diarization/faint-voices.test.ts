@@ -76,7 +76,7 @@ describe('FaintVoices', () => {
       ...repeat(10, voice, -31),
     );
     const faint = new FaintVoices(voicing, PARAMETERS);
-    for (const start of [0, 16000, 32000, 36000, 116000, 100000, 180000, 320000]) {
+    for (const start of [0, 16000, 32000, 36000, 40000, 44000, 44080, 116000, 100000, 180000, 320000]) {
       const window = whole.subarray(start, start + SECONDS * 16000);
       const powers = powersOf(window);
       const found = faint.raise(window, start, powers).slice();

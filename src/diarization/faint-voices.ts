@@ -1,4 +1,4 @@
-import { hopsOf, LEVEL_HOP_SAMPLES, shareAround } from './levels.ts';
+import { hopFrom, hopsOf, LEVEL_HOP_SAMPLES, shareAround } from './levels.ts';
 import { POWER_BANDS, POWER_SHIFT_SAMPLES } from './mel-powers.ts';
 import type { VoicingPort } from './types.ts';
 
@@ -32,7 +32,9 @@ const LEAST_POWER = 1e-12;
  * were seen before, to the bit.
  */
 export class FaintVoices {
+  /** Sample at which the first whole tenth begins, and its frame in the window. */
   #startSample = Number.NaN;
+  #firstFrame = 0;
   #hops = 0;
   /** [hops] dB */
   #levels = new Float32Array(0);
@@ -48,15 +50,17 @@ export class FaintVoices {
 
   /**
    * @param window samples
-   * @param startSample where the window starts, in samples
+   * @param startSample where the window starts, in samples; the tenths lie on the recording's grid where it is a multiple of a frame shift
    * @param powers [frames, 64] of the window, left as they are
    * @returns `powers`, or what they are with the voices raised: valid until the next call
    */
   raise(window: Float32Array, startSample: number, powers: Float32Array): Float32Array {
     const frames = powers.length / POWER_BANDS;
-    const hops = Math.floor(frames / FRAMES_PER_HOP);
-    if (hops === 0) return powers;
-    this.#update(window, startSample, powers, hops);
+    const offset = hopFrom(startSample) * LEVEL_HOP_SAMPLES - startSample;
+    const firstFrame = Number.isInteger(offset / POWER_SHIFT_SAMPLES) ? offset / POWER_SHIFT_SAMPLES : 0;
+    const hops = Math.floor((frames - firstFrame) / FRAMES_PER_HOP);
+    if (hops <= 0) return powers;
+    this.#update(window, startSample + firstFrame * POWER_SHIFT_SAMPLES, firstFrame, powers, hops);
     if (!this.#findGains()) return powers;
     if (this.#raised.length !== powers.length) this.#raised = new Float32Array(powers.length);
     for (let frame = 0; frame < frames; frame++) {
@@ -67,19 +71,22 @@ export class FaintVoices {
   }
 
   /** Levels and voicing of the window's tenths; what the window before had inside is taken over from there. */
-  #update(window: Float32Array, startSample: number, powers: Float32Array, hops: number): void {
+  #update(window: Float32Array, startSample: number, firstFrame: number, powers: Float32Array, hops: number): void {
     const shift = (startSample - this.#startSample) / LEVEL_HOP_SAMPLES;
-    const known = hops === this.#hops && Number.isInteger(shift) && shift >= 0 ? Math.max(1, hops - 1 - shift) : 1;
-    if (hops !== this.#hops) {
-      this.#levels = new Float32Array(hops);
-      this.#voiced = new Uint8Array(hops);
+    const inside = Number.isInteger(shift) && shift >= 0 ? Math.min(this.#hops - 1 - shift, hops - 1) : 0;
+    const known = Math.max(1, inside);
+    if (hops > this.#levels.length) {
+      this.#levels = larger(this.#levels, new Float32Array(hops));
+      this.#voiced = larger(this.#voiced, new Uint8Array(hops));
       this.#gains = new Float32Array(hops);
-    } else if (known > 1) {
-      this.#levels.copyWithin(1, 1 + shift, hops - 1);
-      this.#voiced.copyWithin(1, 1 + shift, hops - 1);
+    }
+    if (known > 1) {
+      this.#levels.copyWithin(1, 1 + shift, known + shift);
+      this.#voiced.copyWithin(1, 1 + shift, known + shift);
     }
     this.#hops = hops;
     this.#startSample = startSample;
+    this.#firstFrame = firstFrame;
     // The first tenth and the last one hold frames at the window's edges, which are its own.
     this.#measure(window, powers, 0, 1);
     this.#measure(window, powers, known, hops);
@@ -87,11 +94,14 @@ export class FaintVoices {
 
   #measure(window: Float32Array, powers: Float32Array, from: number, to: number): void {
     const { minPeriodicity } = this.parameters;
-    const periodicity = this.voicing.compute(window.subarray(from * LEVEL_HOP_SAMPLES, to * LEVEL_HOP_SAMPLES));
-    const perHop = FRAMES_PER_HOP * POWER_BANDS;
+    const firstSample = this.#firstFrame * POWER_SHIFT_SAMPLES;
+    const periodicity = this.voicing.compute(
+      window.subarray(firstSample + from * LEVEL_HOP_SAMPLES, firstSample + to * LEVEL_HOP_SAMPLES),
+    );
     for (let hop = from; hop < to; hop++) {
+      const frame = this.#firstFrame + hop * FRAMES_PER_HOP;
       let power = LEAST_POWER;
-      for (let at = hop * perHop; at < (hop + 1) * perHop; at++) power += powers[at]!;
+      for (let at = frame * POWER_BANDS; at < (frame + FRAMES_PER_HOP) * POWER_BANDS; at++) power += powers[at]!;
       this.#levels[hop] = 10 * Math.log10(power);
       this.#voiced[hop] = periodicity[hop - from]! > minPeriodicity ? 1 : 0;
     }
@@ -102,7 +112,8 @@ export class FaintVoices {
     const { minVoicedShare, reachSeconds, plainDb, raiseShare, maxRaiseDb } = this.parameters;
     const reach = hopsOf(reachSeconds);
     const hops = this.#hops;
-    const loud = this.#levels.slice().sort()[Math.floor(LOUD_SHARE * (hops - 1))]!;
+    const voiced = this.#voiced.subarray(0, hops);
+    const loud = this.#levels.slice(0, hops).sort()[Math.floor(LOUD_SHARE * (hops - 1))]!;
     let isAnyRaised = false;
     for (let hop = 0; hop < hops; hop++) {
       let level = Number.NEGATIVE_INFINITY;
@@ -111,7 +122,7 @@ export class FaintVoices {
       }
       const missing = loud - level - plainDb;
       this.#gains[hop] =
-        missing > 0 && shareAround(this.#voiced, 1, hop, reach) >= minVoicedShare
+        missing > 0 && shareAround(voiced, 1, hop, reach) >= minVoicedShare
           ? Math.min(maxRaiseDb, raiseShare * missing)
           : 0;
       if (this.#gains[hop]! > 0) isAnyRaised = true;
@@ -121,9 +132,14 @@ export class FaintVoices {
 
   /** In dB, interpolated between the middles of the tenths. */
   #gainAt(frame: number): number {
-    const position = Math.min(this.#hops - 1, Math.max(0, (frame + 0.5) / FRAMES_PER_HOP - 0.5));
+    const position = Math.min(this.#hops - 1, Math.max(0, (frame - this.#firstFrame + 0.5) / FRAMES_PER_HOP - 0.5));
     const before = Math.floor(position);
     const after = Math.min(this.#hops - 1, before + 1);
     return this.#gains[before]! + (position - before) * (this.#gains[after]! - this.#gains[before]!);
   }
+}
+
+function larger<T extends Float32Array | Uint8Array>(before: T, after: T): T {
+  after.set(before);
+  return after;
 }
