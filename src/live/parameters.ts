@@ -75,6 +75,10 @@ export const LIVE = {
   /** Quiet places are left out once so much speech was heard. */
   minLevelSeconds: 5,
 
+  /** Voices are raised from further down than in recordings: a look that hears one more now and then tells of somebody new. */
+  faintPlainDb: 12,
+  faintRaiseShare: 0.7,
+
   /** Of looks that are taken together, frames count fully that have at least so many others after them. */
   fullWeightFrames: 50,
 

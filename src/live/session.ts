@@ -65,7 +65,11 @@ export class RollingSession implements LiveSession {
     this.#timing = timingOf(settings);
     const { quiet, faintVoices } = withTuning(settingsOf('precision-2'), engine.segmentation.info.tuned);
     this.#quiet = new Quiet(quiet, engine.voicing, faintVoices.minPeriodicity);
-    this.#segmenter = new Segmenter(engine.segmentation, engine.melPower, new FaintVoices(engine.voicing, faintVoices));
+    this.#segmenter = new Segmenter(
+      engine.segmentation,
+      engine.melPower,
+      new FaintVoices(engine.voicing, { ...faintVoices, plainDb: LIVE.faintPlainDb, raiseShare: LIVE.faintRaiseShare }),
+    );
     this.#ear = new Ear(engine, this.#timing);
     this.#speakers = new Speakers(engine, settings.maxSpeakers, this.#timing.windowSamples, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
