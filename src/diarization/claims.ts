@@ -1,8 +1,8 @@
 import { release } from '../audio/memory.ts';
+import { likenessTo } from './clustering/likeness.ts';
 import type { ClusterModel } from './clustering/strategy.ts';
 import type { Parts } from './parts.ts';
 import type { Subsegments } from './subsegments.ts';
-import { dot, normalise } from './vectors.ts';
 
 /** Subsegments, by index, that belong to a speaker whatever the votes say: the cluster of each. */
 export type Claims = ReadonlyMap<number, number>;
@@ -49,32 +49,40 @@ export async function claimsOf(
 
 function gather(
   { count, dimension, indices, embeddings }: Subsegments,
-  { clusters, shift, centroids }: ClusterModel,
+  model: ClusterModel,
   unheard: readonly number[],
   before: Claims,
   best: readonly Candidate[][],
 ): void {
-  const vector = new Float32Array(dimension);
-  const similarities = new Float32Array(clusters);
+  const scratch = new Float32Array(dimension);
+  const likeness = new Float32Array(model.clusters);
   for (let row = 0; row < count; row++) {
     const index = indices[row]!;
     if (before.has(index)) continue;
-    for (let d = 0; d < dimension; d++) vector[d] = embeddings[row * dimension + d]! - shift[d]!;
-    normalise(vector, 0, dimension);
-    for (let cluster = 0; cluster < clusters; cluster++) {
-      similarities[cluster] = dot(vector, 0, centroids, cluster * dimension, dimension);
-    }
+    likenessTo(model, embeddings, row, likeness, scratch);
+    const { closest, first, second } = twoClosest(likeness);
     unheard.forEach((cluster, at) => {
-      const closest = similarities.reduce(
-        (most, value, other) => (other === cluster ? most : Math.max(most, value)),
-        -1,
-      );
+      const margin = likeness[cluster]! - (cluster === closest ? second : first);
       const ranked = best[at]!;
-      ranked.push({ cluster, index, margin: similarities[cluster]! - closest });
+      const isFull = ranked.length === unheard.length;
+      // Rows come in the order of their indices, so that one that is only as good stays behind.
+      if (isFull && margin <= ranked.at(-1)!.margin) return;
+      if (isFull) ranked.pop();
+      ranked.push({ cluster, index, margin });
       ranked.sort(byMargin);
-      if (ranked.length > unheard.length) ranked.pop();
     });
   }
+}
+
+/** The cluster that is most alike, how much, and how much the next one. */
+function twoClosest(likeness: Float32Array): { closest: number; first: number; second: number } {
+  let closest = -1;
+  let [first, second] = [-1, -1];
+  likeness.forEach((value, cluster) => {
+    if (value > first || closest < 0) [closest, first, second] = [cluster, value, first];
+    else if (value > second) second = value;
+  });
+  return { closest, first, second };
 }
 
 function byMargin(a: Candidate, b: Candidate): number {

@@ -1,8 +1,8 @@
 import type { Claims } from './claims.ts';
+import { likenessTo } from './clustering/likeness.ts';
 import type { ClusterModel } from './clustering/strategy.ts';
 import { argmax } from './powerset.ts';
 import { SUBSEGMENT_SHIFT_SAMPLES, type Subsegments } from './subsegments.ts';
-import { dot, normalise } from './vectors.ts';
 
 export interface ResegmentationParameters {
   /** 0…1, see `DiarizationSettings.subsegments`. */
@@ -36,15 +36,15 @@ export class Resegmenter {
 
   /** Subsegments of the next part; those of the frames that are finished next must be among them or those before. */
   add({ count, dimension, indices, embeddings }: Subsegments): void {
-    const { clusters, shift, centroids } = this.model;
-    const vector = new Float32Array(dimension);
+    const { clusters } = this.model;
+    const scratch = new Float32Array(dimension);
+    const likeness = new Float32Array(clusters);
     for (let row = 0; row < count; row++) {
-      for (let d = 0; d < dimension; d++) vector[d] = embeddings[row * dimension + d]! - shift[d]!;
-      normalise(vector, 0, dimension);
+      likenessTo(this.model, embeddings, row, likeness, scratch);
       const posterior = this.#spare.pop() ?? new Float32Array(clusters);
       let largest = Number.NEGATIVE_INFINITY;
       for (let cluster = 0; cluster < clusters; cluster++) {
-        posterior[cluster] = dot(vector, 0, centroids, cluster * dimension, dimension) / this.parameters.temperature;
+        posterior[cluster] = likeness[cluster]! / this.parameters.temperature;
         largest = Math.max(largest, posterior[cluster]!);
       }
       let sum = 0;
