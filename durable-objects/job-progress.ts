@@ -43,12 +43,14 @@ export class JobProgress extends DurableObject<Env> {
     this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
   }
 
-  async partDone(jobId: string, shard: number, work: string): Promise<void> {
+  /** @returns whether the part counts: not one of another version of the service, which may still run beside this one after a deployment */
+  async partDone(jobId: string, shard: number, work: string): Promise<boolean> {
     const job = this.#job();
-    if (job?.id !== jobId || shard >= job.shardCount || work !== this.#work) return;
+    if (job?.id !== jobId || shard >= job.shardCount || work !== this.#work) return false;
     this.ctx.storage.sql.exec(`INSERT OR IGNORE INTO ${this.#parts} (shard) VALUES (?)`, shard);
     this.#fractions.delete(shard);
     if (this.#partCount() === job.shardCount) await this.#startAssembly(jobId);
+    return true;
   }
 
   /** 0…1; 0 for a job that is not planned yet. */

@@ -115,11 +115,16 @@ const watchedJobs = new SharedReads<JobView | undefined>(0.9 * MIN_POLL_MS, now)
 
 function jobService(ports: JobPorts, cursors: CursorPort): JobService {
   const viewOf = (job: JobRecord) => jobView(job, ports.now() - ports.outputTtlMs);
+  /** Only a hint: without an answer the job is shown without it. */
+  const progressOf = (jobId: string) =>
+    ports.progress.fraction(jobId).catch((error) => {
+      ports.log('warn', 'progress_not_read', { jobId, error: String(error) });
+      return undefined;
+    });
   const find: JobService['find'] = async (accountId, jobId) => {
     const job = await ports.store.findOwned(accountId, jobId);
     if (!job) return undefined;
-    const progress = job.status === 'running' ? await ports.progress.fraction(jobId) : undefined;
-    return { ...viewOf(job), progress };
+    return { ...viewOf(job), progress: job.status === 'running' ? await progressOf(jobId) : undefined };
   };
   return {
     find,

@@ -1,5 +1,6 @@
+import { MAX_SPEAKERS } from '../../src/contract/live.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
-import { createLiveSession, type LiveEngine, type LiveSession, MAX_LIVE_SPEAKERS } from '../../src/live/index.ts';
+import { createLiveSession, type LiveEngine, type LiveSession } from '../../src/live/index.ts';
 import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
 import { nodeEngine } from '../node-engine.ts';
 import { type MeasuredPack, pldaOf } from '../packs.ts';
@@ -15,5 +16,5 @@ export async function liveEngine(pack: MeasuredPack): Promise<Engine & LiveEngin
 
 /** A stream as a plain client opens it, but for its latency and for corrections, which change no start and no end. */
 export function openSession(engine: LiveEngine, latencyMs: number): LiveSession {
-  return createLiveSession(engine, { latencyMs, maxSpeakers: MAX_LIVE_SPEAKERS, voices: [], corrections: true });
+  return createLiveSession(engine, { latencyMs, maxSpeakers: MAX_SPEAKERS, voices: [], corrections: true });
 }

@@ -10,6 +10,7 @@ export type SampleRateHz = (typeof SAMPLE_RATES_HZ)[number];
 export const ENCODINGS = ['pcm_f32le', 'pcm_s16le'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
+/** Most speakers that a stream tells apart (contract §7). */
 export const MAX_SPEAKERS = 8;
 const MIN_LATENCY_MS = 300;
 const MAX_LATENCY_MS = 5000;

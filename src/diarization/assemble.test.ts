@@ -97,6 +97,19 @@ describe('assemble', () => {
     }
   });
 
+  it('finds short remarks however many there are: more than are kept one by one were no speech', async () => {
+    const remarks = Array.from({ length: 24 }, (_, index): [number[], number][] => [
+      [[], 10],
+      [[1 + (index % 2)], 0.8],
+    ]);
+    const samples = recording(remarks.flat());
+    const parts = await shardedPartsOf(samples, 'precision-2', 60);
+    const few = withTuning(settingsOf('precision-2'), { 'precision-2': { clustering: { maxItems: 12 } } });
+    const result = await assemble(parts, { totalSamples: samples.length }, few, {});
+    if (!result.ok) throw new Error(result.error.message);
+    expect(result.value.turns).toHaveLength(24);
+  });
+
   it('finds a word of half a second in silence', async () => {
     const diarization = await diarize(
       recording([

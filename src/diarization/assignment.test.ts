@@ -53,3 +53,8 @@ describe('assignOptimally', () => {
     expect(Array.from(assignOptimally([], 2, 0))).toEqual([-1, -1]);
   });
 });
+
+it('refuses scores that are no numbers, from which there is no way on', () => {
+  const scores = [1, 2, Number.NaN, Number.NaN];
+  expect(() => assignOptimally(scores, 2, 2)).toThrow('finite');
+});

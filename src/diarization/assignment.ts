@@ -2,7 +2,8 @@
  * Optimal assignment of rows to columns, each used at most once, with the largest total score (Jonker & Volgenant's shortest
  * augmenting paths, O(rows² · columns)). With fewer columns than rows, the rows that lose get −1.
  *
- * @param scores [rows, columns], finite
+ * @param scores [rows, columns]
+ * @throws where scores are not finite: there is no way to go on from such a row
  * @returns [rows] column of each row, or −1
  */
 export function assignOptimally(scores: ArrayLike<number>, rows: number, columns: number): Int32Array {
@@ -43,6 +44,7 @@ function solve(cost: (row: number, column: number) => number, rows: number, colu
           next = candidate;
         }
       }
+      if (smallest === Number.POSITIVE_INFINITY) throw new Error('scores to be assigned must be finite');
       for (let other = 0; other <= columns; other++) {
         if (visited[other]) {
           rowPotential[rowOf[other]!]! += smallest;

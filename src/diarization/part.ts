@@ -33,7 +33,7 @@ export interface ShardPart extends WindowRange {
   readonly subsegments: Subsegments;
   /** [windowCount, framesPerWindow, classes] probabilities of the powerset classes, 255 is 1 */
   readonly probabilities: Uint8Array;
-  /** A byte for each tenth of a second that begins in the shard, see `measureLevels`. */
+  /** A byte for each tenth of a second of the shard's windows, in the recording's order and without repetition, see `measureLevels`. */
   readonly levels: Uint8Array;
 }
 

@@ -69,7 +69,7 @@ export interface EmbeddingInfo {
 export interface TrunkOutput {
   /** [frameCount, channels] */
   readonly frames: Float32Array;
-  /** attention logits [frameCount, channels]; undefined for a model that pools by plain statistics */
+  /** attention logits [frameCount, channels]; none, length 0, of a model that pools by plain statistics */
   readonly logits: Float32Array;
   readonly frameCount: number;
   readonly channels: number;

@@ -10,7 +10,7 @@ const SUBSEGMENT_SHARE = 0.5;
 
 /**
  * How each speaker of a recording sounds: the mean of the embeddings of local speakers that were assigned to it, by their speech
- * alone, and of the subsegments whose centre lies in one of its turns. Reads the parts once more.
+ * alone, and of the subsegments whose centre lies where it talks alone. Reads the parts once more.
  *
  * @param clusterOf [speakers] the cluster of each speaker
  */

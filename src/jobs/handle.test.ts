@@ -72,3 +72,33 @@ it('the queues deliver as often as the last try expects', () => {
   const [, retries] = /queue = "rollcall-jobs"\nmax_batch_size = 1\n(?:.*\n)?max_retries = (\d+)/.exec(config) ?? [];
   expect(Number(retries) + 1).toBe(MAX_DELIVERIES);
 });
+
+describe('a part that is there', () => {
+  async function handled(progress: Partial<JobPorts['progress']>) {
+    const settled: string[] = [];
+    const ports = {
+      store: {
+        recordStart: async () => {},
+        find: async () => ({ id: 'job', status: 'running' }),
+        settle: async (id: string) => void settled.push(id),
+      },
+      objects: { exists: async () => true },
+      progress,
+      log: () => {},
+      now: () => 1000,
+      work: 'v',
+    } as unknown as JobPorts;
+    return { verdict: await handleMessage(ports, new Mutex(() => 0), MESSAGE, 1), settled };
+  }
+
+  it('is settled once it is counted', async () => {
+    expect(await handled({ partDone: async () => true })).toEqual({
+      verdict: { kind: 'done' },
+      settled: ['job/shard/3'],
+    });
+  });
+
+  it('is not settled where another version of the counter left it out: the job ran for ever', async () => {
+    expect(await handled({ partDone: async () => false })).toEqual({ verdict: { kind: 'done' }, settled: [] });
+  });
+});

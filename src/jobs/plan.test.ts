@@ -27,6 +27,7 @@ it('refuses a recording whose size was unknown when it was uploaded, once it is 
   const failed: object[] = [];
   const ports = {
     media: { resolve: async () => ({ key: 'media/a/b', sizeBytes: 1024 ** 3 + 1 }) },
+    objects: { get: async () => undefined },
     store: {
       fail: async (_jobId: string, error: object) => {
         failed.push(error);
@@ -38,4 +39,38 @@ it('refuses a recording whose size was unknown when it was uploaded, once it is 
   const job = { id: 'job', accountId: 'a', status: 'created', request: { url: 'media://b' } } as unknown as JobRecord;
   await planJob(ports, job, 1);
   expect(failed).toEqual([{ code: 'source_too_large', message: 'The recording is larger than the limit of 1 GiB.' }]);
+});
+
+it('goes on from the plan of another run, whatever became of the source: there is one for all parts', async () => {
+  const plan = {
+    source: { kind: 'object', key: 'media/a/b', sizeBytes: 10 },
+    index: { durationSeconds: 600, format: 'wav' },
+    shards: [{}, {}],
+  };
+  const sent: object[] = [];
+  const started: object[] = [];
+  const ports = {
+    media: {
+      resolve: async () => {
+        throw new Error('the source was looked at again');
+      },
+    },
+    objects: { get: async () => new TextEncoder().encode(JSON.stringify(plan)) },
+    progress: { begin: async (_jobId: string, shardCount: number) => void started.push({ shardCount }) },
+    store: {
+      start: async (_jobId: string, outcome: object) => {
+        started.push(outcome);
+        return true;
+      },
+      renewLease: async () => {},
+    },
+    queue: { send: async (message: object) => void sent.push(message) },
+    log: () => {},
+    now: () => 0,
+    work: 'v',
+  } as unknown as JobPorts;
+  const job = { id: 'job', accountId: 'a', status: 'created', request: { url: 'media://b' } } as unknown as JobRecord;
+  await planJob(ports, job, 1);
+  expect(started).toEqual([{ shardCount: 2 }, { shardCount: 2, durationSeconds: 600 }]);
+  expect(sent).toEqual([0, 1].map((shard) => ({ step: 'shard', jobId: 'job', shard })));
 });

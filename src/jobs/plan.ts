@@ -78,30 +78,11 @@ export const hasPlan = (ports: JobPorts, jobId: string): Promise<boolean> =>
   ports.objects.exists(planKey(jobId, ports.work));
 
 async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin: 'start' | 'restart'): Promise<void> {
-  const limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
-  const source = await findSource(ports, job, limits);
-  if (!source.ok) {
-    if (TRANSIENT.has(source.error.kind) && attempt < MAX_FETCH_TRIES) {
-      throw new RetryStep(source.error.message, attempt);
-    }
-    await failJob(ports, job.id, { code: `source_${source.error.kind}`, message: source.error.message });
-    return;
-  }
-  const recording = ports.sources.open(source.value);
-  const probed = await probeAudio(recording, ports.codecs().decoder).finally(() => recording.close?.());
-  if (!probed.ok) {
-    await failJob(ports, job.id, { code: `audio_${probed.error.kind}`, message: probed.error.message });
-    return;
-  }
-  const index = probed.value;
-  if (index.durationSeconds > limits.maxSeconds + PADDING_SECONDS) {
-    await failJob(ports, job.id, { code: 'audio_too_long', message: limits.tooLong });
-    return;
-  }
-  const totalSamples = outputSampleCount(index);
-  const plan: JobPlan = { source: source.value, index, totalSamples, shards: cutShards(totalSamples) };
-  await ports.objects.put(planKey(job.id, ports.work), new TextEncoder().encode(JSON.stringify(plan)));
-  const shardCount = plan.shards.length;
+  // A run before or beside this one may have left its plan: there is one for all, whatever became of the source meanwhile.
+  const plan = (await findPlan(ports, job.id)) ?? (await measure(ports, job, attempt));
+  if (!plan) return;
+  const { index, source, shards } = plan;
+  const shardCount = shards.length;
   // The counter exists before the first part can be counted.
   await ports.progress.begin(job.id, shardCount);
   const { durationSeconds } = index;
@@ -115,13 +96,48 @@ async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin:
     shards: shardCount,
     durationSeconds,
     format: index.format,
-    sourceBytes: source.value.sizeBytes,
+    sourceBytes: source.sizeBytes,
   });
   // One after the other, a day's 288 would take as long as the lease that they begin with.
   for (let first = 0; first < shardCount; first += SENDS_AT_ONCE) {
-    const shards = plan.shards.slice(first, first + SENDS_AT_ONCE).map((_, i) => first + i);
-    await Promise.all(shards.map((shard) => dispatch(ports, { step: 'shard', jobId: job.id, shard })));
+    const numbers = shards.slice(first, first + SENDS_AT_ONCE).map((_, i) => first + i);
+    await Promise.all(numbers.map((shard) => dispatch(ports, { step: 'shard', jobId: job.id, shard })));
   }
+}
+
+/**
+ * Finds and measures the recording, and stores its plan.
+ *
+ * @returns the plan that is stored, which may be that of another run; undefined where the job has failed
+ */
+async function measure(ports: JobPorts, job: JobRecord, attempt: number): Promise<JobPlan | undefined> {
+  const limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
+  const source = await findSource(ports, job, limits);
+  if (!source.ok) {
+    if (TRANSIENT.has(source.error.kind) && attempt < MAX_FETCH_TRIES) {
+      throw new RetryStep(source.error.message, attempt);
+    }
+    await failJob(ports, job.id, { code: `source_${source.error.kind}`, message: source.error.message });
+    return undefined;
+  }
+  const recording = ports.sources.open(source.value);
+  const probed = await probeAudio(recording, ports.codecs().decoder).finally(() => recording.close?.());
+  if (!probed.ok) {
+    await failJob(ports, job.id, { code: `audio_${probed.error.kind}`, message: probed.error.message });
+    return undefined;
+  }
+  const index = probed.value;
+  if (index.durationSeconds > limits.maxSeconds + PADDING_SECONDS) {
+    await failJob(ports, job.id, { code: 'audio_too_long', message: limits.tooLong });
+    return undefined;
+  }
+  const totalSamples = outputSampleCount(index);
+  const plan: JobPlan = { source: source.value, index, totalSamples, shards: cutShards(totalSamples) };
+  const isFirst = await ports.objects.putNew(
+    planKey(job.id, ports.work),
+    new TextEncoder().encode(JSON.stringify(plan)),
+  );
+  return isFirst ? plan : readPlan(ports, job.id);
 }
 
 /** A job that was canceled or deleted meanwhile needs no plan; one that another run has started does. */
@@ -171,7 +187,12 @@ async function findSource(
 
 /** @throws when the plan is gone: the job has ended and its work was removed */
 export async function readPlan(ports: JobPorts, jobId: string): Promise<JobPlan> {
+  const plan = await findPlan(ports, jobId);
+  if (!plan) throw new Error(`job ${jobId} has no plan`);
+  return plan;
+}
+
+async function findPlan(ports: JobPorts, jobId: string): Promise<JobPlan | undefined> {
   const bytes = await ports.objects.get(planKey(jobId, ports.work));
-  if (!bytes) throw new Error(`job ${jobId} has no plan`);
-  return JSON.parse(new TextDecoder().decode(bytes)) as JobPlan;
+  return bytes && (JSON.parse(new TextDecoder().decode(bytes)) as JobPlan);
 }

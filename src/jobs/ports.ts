@@ -78,7 +78,7 @@ export interface JobStore {
   hasReplay(accountId: string, idempotencyKey: string, now: number): Promise<boolean>;
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
-  /** created → running, with one `shard` message each. False when the job is terminal or gone. */
+  /** created → running, with one `shard` message each. False when the job runs already, is terminal or gone. */
   start(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
   /** The same for a job that runs already, by the plan of another version: its messages go. False when it runs no more. */
   restart(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
@@ -130,6 +130,8 @@ export interface QueuePort {
 /** Objects by key. */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
+  /** @returns false, and nothing is written, when there is such an object already */
+  putNew(key: string, bytes: Uint8Array): Promise<boolean>;
   /** Writes chunks of unknown total length, in bounded memory. */
   putStream(key: string, chunks: Iterable<string> | AsyncIterable<string>): Promise<void>;
   get(key: string): Promise<Uint8Array | undefined>;
@@ -185,7 +187,8 @@ export interface Codecs {
 export interface ProgressPort {
   begin(jobId: string, shardCount: number): Promise<void>;
   report(jobId: string, shard: number, fraction: number): Promise<void>;
-  partDone(jobId: string, shard: number): Promise<void>;
+  /** @returns whether the part was counted, now or before */
+  partDone(jobId: string, shard: number): Promise<boolean>;
   /** 0…1 */
   fraction(jobId: string): Promise<number>;
 }

@@ -9,13 +9,14 @@ const RESEND_BATCHES = 20;
  * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer may die
  * in mid-step. The messages' handlers may run twice, so an early resend costs time and nothing else.
  *
- * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is
+ * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is, and all of them are sent
  * @returns how many messages were sent
  */
 export async function resendLost(ports: JobPorts, before: number, jobId?: string): Promise<number> {
   let sent = 0;
   const seen = new Set<string>();
-  for (let batch = 0; batch < RESEND_BATCHES; batch++) {
+  const batches = before === Number.POSITIVE_INFINITY ? before : RESEND_BATCHES;
+  for (let batch = 0; batch < batches; batch++) {
     const rows = (await ports.store.overdue(before, BATCH, jobId)).filter((row) => !seen.has(row.id));
     if (rows.length === 0) break;
     for (const row of rows) {

@@ -33,8 +33,12 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
     });
   }
   // Counted before it is settled: dying in between repeats the count, which the counter tolerates.
-  await ports.progress.partDone(job.id, shard);
-  await ports.store.settle(id);
+  if (await ports.progress.partDone(job.id, shard)) {
+    await ports.store.settle(id);
+    return;
+  }
+  // The counter is of another version of the service. The lease runs out, the step is sent again, and finds its part.
+  ports.log('warn', 'part_not_counted', { jobId: job.id, shard });
 }
 
 async function analyse(
@@ -88,6 +92,9 @@ function progressReporter(ports: JobPorts, jobId: string, shard: number, totalSa
     const now = ports.now();
     if (now - reportedAt < REPORT_EVERY_MS) return;
     reportedAt = now;
-    await ports.progress.report(jobId, shard, readCount / totalSamples);
+    // A hint for progress bars: losing one must not cost the shard.
+    await ports.progress.report(jobId, shard, readCount / totalSamples).catch((error) => {
+      ports.log('warn', 'progress_not_reported', { jobId, shard, error: String(error) });
+    });
   };
 }

@@ -79,10 +79,6 @@ export class RollingSession implements LiveSession {
     this.#corrections = settings.corrections ? new Corrections(this.#shift) : undefined;
   }
 
-  get receivedSamples(): number {
-    return this.#ear.end;
-  }
-
   async push(samples: Float32Array): Promise<LiveEvent[]> {
     const events: LiveEvent[] = [];
     for (let at = 0; at < samples.length; ) {
@@ -160,7 +156,7 @@ export class RollingSession implements LiveSession {
     const start = Math.max(now - this.#timing.windowSamples, Math.min(0, now - LIVE.leastWindowSamples));
     const window = this.#ear.window(start, now);
     const raw = await look(this.#segmenter, window, start);
-    const fresh = this.#quiet.silence(raw, window, start, now - this.#timing.hopSamples, this.#shift);
+    const fresh = this.#quiet.silence(raw, window, start, this.#shift);
     const seen = blend(fresh, this.#past);
     this.#past = [fresh, ...this.#past].slice(0, this.#timing.pastLooks);
     await this.pause();

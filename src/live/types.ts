@@ -8,9 +8,6 @@ import type {
 } from '../diarization/types.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 
-/** Most speakers that a stream tells apart (contract §7). */
-export const MAX_LIVE_SPEAKERS = 8;
-
 /** A known voice whose label is reported when it is heard. */
 export interface KnownVoice {
   readonly label: string;
@@ -71,8 +68,6 @@ export interface LiveEngine {
  * a speaker, and nothing is open after `finish`. Calls must not overlap.
  */
 export interface LiveSession {
-  /** Samples received so far. */
-  readonly receivedSamples: number;
   /**
    * Takes the next samples, mono at 16 kHz in −1…1, any number, and tells what is known by now.
    * @param samples finite; the caller replaces what is not

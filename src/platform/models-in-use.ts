@@ -9,9 +9,21 @@ export function packOfBuild(): ModelPack {
   return pack;
 }
 
-/** A short name for a pack's weights, 16 or 24 hexadecimal digits: another for every other file of the segmentation or the embedder. */
+/**
+ * A short name for what a pack makes parts with, 24 or 32 hexadecimal digits: another for every other file of the segmentation or the embedder, and for
+ * other facts or parameters of theirs.
+ */
 export function nameOfModels({ segmentation, embedding }: ModelPack): string {
   const { form, files } = embedding;
   const embedder = form === 'split' ? [files.trunk, files.head] : [files.model];
-  return [segmentationFile(segmentation), ...embedder].map(({ sha256 }) => sha256.slice(0, 8)).join('');
+  const weights = [segmentationFile(segmentation), ...embedder].map(({ sha256 }) => sha256.slice(0, 8));
+  const parameters = [segmentation, embedding].map(({ facts, tuned }) => ({ facts, tuned }));
+  return [...weights, fnv1a(JSON.stringify(parameters))].join('');
+}
+
+/** Fowler, Noll and Vo's hash of a text's UTF-16 units, 32 bits in hexadecimal: what is at hand without waiting. */
+function fnv1a(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, '0');
 }

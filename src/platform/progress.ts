@@ -4,7 +4,7 @@ import type { ProgressPort } from '../jobs/ports.ts';
 export interface ProgressRpc {
   begin(jobId: string, shardCount: number): Promise<void>;
   report(shard: number, fraction: number): Promise<void>;
-  partDone(jobId: string, shard: number, work: string): Promise<void>;
+  partDone(jobId: string, shard: number, work: string): Promise<boolean>;
   fraction(): Promise<number>;
 }
 

@@ -12,6 +12,10 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       await bucket.put(key, bytes);
     },
 
+    async putNew(key, bytes) {
+      return (await bucket.put(key, bytes, { onlyIf: { etagDoesNotMatch: '*' } })) !== null;
+    },
+
     putStream: (key, chunks) => putStream(bucket, key, chunks),
 
     async get(key) {
@@ -93,7 +97,7 @@ async function putStream(
     if (text.bytes.length > 0) uploaded.push(await upload.uploadPart(uploaded.length + 1, text.bytes));
     await upload.complete(uploaded);
   } catch (error) {
-    await upload?.abort();
+    await upload?.abort().catch(() => undefined); // R2 drops what is left of it after a week
     throw error;
   }
 }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
+import { createObjectStore } from './r2-objects.ts';
 import { PART_BYTES, storeBody } from './r2-upload.ts';
+import { spool } from './sources/spool.ts';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
 beforeAll(async () => {
@@ -47,4 +49,25 @@ it('refuses an empty body and one that is too large, and leaves nothing behind',
 it('leaves nothing behind when the sender hangs up', async () => {
   await expect(store('gone', body(3 * PART_BYTES, 2 * PART_BYTES))).rejects.toThrow('hung up');
   expect(await storage.bucket.head('gone')).toBeNull();
+});
+
+it('lets a source go that proves too large, and its connection with it', async () => {
+  let isClosed = false;
+  async function* endless() {
+    try {
+      for (;;) yield new Uint8Array(PART_BYTES);
+    } finally {
+      isClosed = true;
+    }
+  }
+  const stored = await spool(storage.bucket, 'endless', endless(), 2 * PART_BYTES + 1);
+  expect(stored).toMatchObject({ ok: false, error: { kind: 'too_large' } });
+  expect(isClosed).toBe(true);
+});
+
+it('writes an object that must be the only one no second time', async () => {
+  const objects = createObjectStore(storage.bucket);
+  expect(await objects.putNew('plan', Uint8Array.of(1))).toBe(true);
+  expect(await objects.putNew('plan', Uint8Array.of(2))).toBe(false);
+  expect(await objects.get('plan')).toEqual(Uint8Array.of(1));
 });

@@ -22,7 +22,8 @@ export function createWebhookClient(options: { allowLoopback: boolean; timeoutMs
         } catch (error) {
           return failure(reasonOf(error, signal), error instanceof Error ? error.message : String(error));
         }
-        await response.body?.cancel();
+        // The receiver has answered; that its connection breaks now changes nothing.
+        await response.body?.cancel().catch(() => undefined);
         const location = response.headers.get('Location');
         if (!REDIRECTS.has(response.status) || location === null)
           return { ok: true, value: { status: response.status } };

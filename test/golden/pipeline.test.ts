@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { assignOptimally } from '../../src/diarization/assignment.ts';
+import { cosineDistances } from '../../src/diarization/clustering/distances.ts';
 import { condensedIndex, cutAtHeight, linkage } from '../../src/diarization/clustering/linkage.ts';
 import { VBX_DEFAULTS, vbx } from '../../src/diarization/clustering/vbx.ts';
 import { buildPowerset, decodeHard } from '../../src/diarization/powerset.ts';
 import { rint } from '../../src/diarization/rounding.ts';
-import { cosineMatrix, normalise } from '../../src/diarization/vectors.ts';
+import { normalise } from '../../src/diarization/vectors.ts';
+import { cosineMatrix } from '../helpers/cosine.ts';
 import { rebuild, turnsOf } from './rebuild.ts';
 import { canonical, golden, goldenPath, hasGolden, largestDifference } from './shared.ts';
 
@@ -36,9 +38,24 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
     expect(Array.from(decoded)).toEqual(Array.from(golden('powerset_hard_output').data));
   });
 
-  it('cosine similarity: within 1e-6', () => {
-    const input = golden('cosine_sim_input').data as Float32Array;
-    expect(largestDifference(cosineMatrix(input, input, 256), golden('cosine_sim_expected').data)).toBeLessThan(1e-6);
+  it('cosine distances: within 1e-6', async () => {
+    const { data, shape } = golden('cosine_sim_input');
+    const [count, dimension] = shape;
+    const embeddings = Float32Array.from(data);
+    for (let row = 0; row < count; row++) normalise(embeddings, row * dimension, dimension);
+    const seconds = new Float32Array(count);
+    const windows = Int32Array.from({ length: count }, (_, row) => row);
+    const locals = new Uint8Array(count);
+    const rows = { count, dimension, embeddings, windows, locals, cleanSeconds: seconds, activeSeconds: seconds };
+    const distances = await cosineDistances(rows, async () => undefined);
+    const similarities = golden('cosine_sim_expected').data;
+    const expected = Float64Array.from(distances);
+    for (let i = 0; i < count; i++) {
+      for (let j = i + 1; j < count; j++) {
+        expected[condensedIndex(i, j, count)] = Math.max(0, 1 - similarities[i * count + j]);
+      }
+    }
+    expect(largestDifference(distances, expected)).toBeLessThan(1e-6);
   });
 
   it('agglomerative clustering: the same clusters', async () => {

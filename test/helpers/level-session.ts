@@ -28,10 +28,6 @@ export class LevelSession implements LiveSession {
     this.#speaker = state.speaker;
   }
 
-  get receivedSamples(): number {
-    return this.#received;
-  }
-
   push(samples: Float32Array): Promise<LiveEvent[]> {
     return this.#alone(() => {
       if (!samples.every((sample) => Number.isFinite(sample) && Math.abs(sample) <= 1)) throw new Error('bad samples');

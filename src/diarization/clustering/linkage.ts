@@ -137,13 +137,13 @@ function cut(merges: readonly Merge[], n: number, apply: (merge: Merge, index: n
     parent[merge.left] = n + index;
     parent[merge.right] = n + index;
   });
-  const numbers = new Map<number, number>();
+  // A merge comes after what it merges, so that its own root is known first when they are visited from the last one down.
+  for (let node = parent.length - 1; node >= 0; node--) parent[node] = parent[parent[node]!]!;
+  const numbers = new Int32Array(parent.length).fill(-1);
+  let next = 0;
   return Int32Array.from({ length: n }, (_, item) => {
-    let root = item;
-    while (parent[root] !== root) root = parent[root]!;
-    const known = numbers.get(root);
-    if (known !== undefined) return known;
-    numbers.set(root, numbers.size);
-    return numbers.size - 1;
+    const root = parent[item]!;
+    if (numbers[root] === -1) numbers[root] = next++;
+    return numbers[root]!;
   });
 }

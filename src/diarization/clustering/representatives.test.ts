@@ -52,4 +52,17 @@ describe('Representatives', () => {
     }
     expect(new Set(whole.windows).size).toBe(whole.count);
   });
+
+  it('keeps the cleanest where every remark is short: a long recording of them was told to hold no speech', async () => {
+    const short = { ...rows(3000), cleanSeconds: new Float32Array(3000).fill(0.8) };
+    const few = await gather(short, 1, 100);
+    expect(few.count).toBeGreaterThanOrEqual(20);
+    expect(few.count).toBeLessThanOrEqual(100);
+    for (const pieces of [3, 10]) expect(await gather(short, pieces, 100)).toEqual(few);
+    const oneCleaner = {
+      ...short,
+      cleanSeconds: short.cleanSeconds.map((seconds, row) => (row === 17 ? 0.9 : seconds)),
+    };
+    expect(Array.from((await gather(oneCleaner, 1, 100)).cleanSeconds)).toContain(Math.fround(0.9));
+  });
 });

@@ -63,7 +63,8 @@ export class Representatives {
     const { maxItems, minCleanSeconds } = this.limits;
     const quota = Math.max(2, Math.floor((maxItems * block.count) / this.totalRows));
     const good = range(0, block.count).filter((row) => block.cleanSeconds[row]! >= minCleanSeconds);
-    const kept = select(block, good);
+    // Where all remarks are short the cleanest stand for them: nobody at all would be no speech.
+    const kept = select(block, good.length > 0 ? good : cleanest(block, quota));
     if (kept.count <= quota) {
       release(block.embeddings);
       return kept;
@@ -78,6 +79,12 @@ export class Representatives {
 
 function range(start: number, end: number): number[] {
   return Array.from({ length: end - start }, (_, index) => start + index);
+}
+
+/** The `count` rows with the most speech alone, in their order. */
+function cleanest({ count: rows, cleanSeconds }: LocalSpeakers, count: number): number[] {
+  const byQuality = range(0, rows).sort((a, b) => cleanSeconds[b]! - cleanSeconds[a]! || a - b);
+  return byQuality.slice(0, count).sort((a, b) => a - b);
 }
 
 function means(speakers: LocalSpeakers, clusterOf: Int32Array, clusters: number, block: number): LocalSpeakers {

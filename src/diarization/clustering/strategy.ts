@@ -218,7 +218,7 @@ async function centroidsWanted(
 ): Promise<Float32Array> {
   let best: { centroids: Float32Array; used: number } | undefined;
   let tries = 0;
-  for (const clusterOf of clustersWanted(tree, seconds, parameters, wanted)) {
+  for await (const clusterOf of clustersWanted(tree, seconds, parameters, wanted, pause)) {
     const clusters = clusterOf.reduce((largest, cluster) => Math.max(largest, cluster), 0) + 1;
     const centroids = centroidsOf(speakers, weights, clusterOf, clusters);
     // Clusters may be so alike that the assignment leaves one of them empty.

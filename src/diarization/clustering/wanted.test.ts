@@ -14,23 +14,27 @@ const TREE: Merge[] = [
 ];
 const SECONDS = Float64Array.of(10, 10, 10, 10, 0.6);
 
-const first = (wanted: number) => Array.from(clustersWanted(TREE, SECONDS, LIMITS, wanted).next().value ?? []);
+const noPause = async () => undefined;
+const first = async (wanted: number) => {
+  const ways = clustersWanted(TREE, SECONDS, LIMITS, wanted, noPause);
+  return Array.from((await ways.next()).value ?? []);
+};
 
 describe('clustersWanted', () => {
-  it('drops the small cluster while there are enough large ones', () => {
-    expect(first(2)).toEqual([0, 0, 1, 1, -1]);
+  it('drops the small cluster while there are enough large ones', async () => {
+    expect(await first(2)).toEqual([0, 0, 1, 1, -1]);
   });
 
-  it('takes a small cluster before it splits a large one', () => {
-    expect(first(3)).toEqual([0, 0, 1, 1, 2]);
+  it('takes a small cluster before it splits a large one', async () => {
+    expect(await first(3)).toEqual([0, 0, 1, 1, 2]);
   });
 
-  it('splits where nothing else is left', () => {
-    expect(new Set(first(5)).size).toBe(5);
+  it('splits where nothing else is left', async () => {
+    expect(new Set(await first(5)).size).toBe(5);
   });
 
-  it('gives what there is where there are fewer items than wanted', () => {
-    expect(first(9)).toEqual([0, 1, 2, 3, 4]);
+  it('gives what there is where there are fewer items than wanted', async () => {
+    expect(await first(9)).toEqual([0, 1, 2, 3, 4]);
   });
 });
 

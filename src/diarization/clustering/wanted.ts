@@ -1,6 +1,8 @@
 import { largeClusters, renumber, type SizeLimits } from './centroids.ts';
 import { cutIntoClusters, type Merge } from './linkage.ts';
 
+/** Some ten milliseconds of cuts of the largest trees. */
+const CUTS_BETWEEN_PAUSES = 32;
 /** Levels of the tree that are searched; so far below the top it holds nothing but fragments. */
 const MAX_LEVELS = 400;
 
@@ -12,15 +14,17 @@ const MAX_LEVELS = 400;
  *
  * @param merges the whole tree of `seconds.length` items
  * @param seconds [items] speech that each adds
+ * @param pause called now and then
  * @yields [items] cluster of each, the largest first, −1 for dropped ones; in the end one with fewer clusters where there are
  * fewer items
  */
-export function* clustersWanted(
+export async function* clustersWanted(
   merges: readonly Merge[],
   seconds: Float64Array,
   parameters: SizeLimits & { readonly coarseDistance: number },
   wanted: number,
-): Generator<Int32Array> {
+  pause: () => Promise<void>,
+): AsyncGenerator<Int32Array> {
   const items = seconds.length;
   const most = Math.min(items, wanted + MAX_LEVELS);
   const mergedWhenCoarse = merges.filter(({ height }) => height <= parameters.coarseDistance).length;
@@ -30,12 +34,14 @@ export function* clustersWanted(
     { from: coarse + 1, to: most, scales: [1, 0.5, 0.25, 0] },
     { from: wanted, to: most, scales: [0] },
   ];
+  let cuts = 0;
   for (const { from, to, scales } of searches) {
     for (const scale of scales) {
       for (let clusters = from; clusters <= to; clusters++) {
         const clusterOf = cutIntoClusters(merges, items, clusters);
         const chosen = largeClusters(clusterOf, seconds, parameters, scale);
         if (chosen.length >= wanted) yield renumber(clusterOf, chosen.slice(0, wanted));
+        if (++cuts % CUTS_BETWEEN_PAUSES === 0) await pause();
       }
     }
   }

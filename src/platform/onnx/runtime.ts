@@ -3,22 +3,15 @@ import * as ort from 'onnxruntime-web/wasm';
 /** A model's input or output tensors by name. */
 export type Tensors = Readonly<Record<string, ort.Tensor>>;
 
-/** Weights of a model that stores them beside its graph; `path` is the name that the graph uses. */
-export interface ExternalWeights {
-  readonly path: string;
-  readonly data: Uint8Array;
-}
-
 export interface OnnxSession {
   /** One run; outputs are copies outside the WebAssembly heap. */
   run(inputs: Tensors): Promise<Tensors>;
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
-  release(): Promise<void>;
 }
 
 export interface OnnxRuntime {
-  createSession(model: Uint8Array, external?: readonly ExternalWeights[]): Promise<OnnxSession>;
+  createSession(model: Uint8Array): Promise<OnnxSession>;
   /** Size of the runtime's WebAssembly memory now, in bytes (it never shrinks); 0 before the first session. */
   memoryBytes(): number;
 }
@@ -82,7 +75,7 @@ export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
   ort.env.wasm.wasmBinary = PLACEHOLDER;
   ort.env.logLevel = 'error';
 
-  async function create(model: Uint8Array, external: readonly ExternalWeights[]): Promise<ort.InferenceSession> {
+  async function create(model: Uint8Array): Promise<ort.InferenceSession> {
     return ort.InferenceSession.create(model, {
       executionProviders: ['wasm'],
       graphOptimizationLevel: 'all',
@@ -90,15 +83,14 @@ export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
       enableCpuMemArena: false,
       enableMemPattern: false,
       extra: { session: { disable_prepacking: model.byteLength > MAX_PREPACKED_BYTES ? '1' : '0' } },
-      ...(external.length > 0 ? { externalData: external.map(({ path, data }) => ({ path, data })) } : {}),
     });
   }
 
   return {
-    async createSession(model, external = []) {
+    async createSession(model) {
       let session: ort.InferenceSession;
       if (ready === undefined) {
-        const first = withModule(module, () => create(model, external));
+        const first = withModule(module, () => create(model));
         ready = first.then(
           () => undefined,
           () => {
@@ -108,13 +100,12 @@ export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
         session = await first;
       } else {
         await ready;
-        session = await create(model, external);
+        session = await create(model);
       }
       return {
         run: (inputs) => session.run(inputs),
         inputNames: session.inputNames,
         outputNames: session.outputNames,
-        release: () => session.release(),
       };
     },
     memoryBytes: () => heap?.buffer.byteLength ?? 0,

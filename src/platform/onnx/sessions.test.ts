@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
+import { cosineMatrix } from '../../../test/helpers/cosine.ts';
 import { plainPooling } from '../../../test/helpers/fake-models.ts';
 import { conversationSamples } from '../../../test/helpers/voices.ts';
 import { raiseFloor, subtractMean } from '../../diarization/features.ts';
 import { Segmenter } from '../../diarization/segmenter.ts';
-import { cosineMatrix } from '../../diarization/vectors.ts';
 import { createDsp } from '../wasm/dsp.ts';
 import { createEmbedding } from './embedding.ts';
 import { allFiles, type EmbeddingEntry, parseManifest, type SegmentationEntry, segmentationFile } from './manifest.ts';

@@ -33,6 +33,8 @@ export async function spool(
   try {
     const stored = await storeBody(bucket, key, body, { contentLength: undefined, maxBytes });
     if (stored.ok) return stored;
+    // What was not read to its end holds a connection open.
+    await chunks.return(undefined);
     return { ok: false, error: stored.error.kind === 'empty' ? EMPTY : tooLarge(maxBytes) };
   } catch (error) {
     if (error instanceof SourceReadError) return { ok: false, error: error.error };
