@@ -51,13 +51,13 @@ export class FrameCollector {
   // Kept as fields: made anew, they would cost more than all else that is done for a frame.
   readonly #snapshot = () => this.#sums.slice();
   readonly #nothing = () => undefined;
-  readonly #first: number[] = [];
+  readonly #nobody: readonly number[] = [];
+  readonly #first: [number] = [0];
 
   take({ frame, active, tracks }: FinishedFrame): void {
     this.#turns.push(frame, active, this.#snapshot);
-    this.#first.length = 0;
-    if (active.length > 0) this.#first.push(active[0]!);
-    this.#exclusive.push(frame, this.#first, this.#nothing);
+    if (active.length > 0) this.#first[0] = active[0]!;
+    this.#exclusive.push(frame, active.length > 0 ? this.#first : this.#nobody, this.#nothing);
     const speakers = this.#views.of(tracks);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster]! += Math.min(1, speakers[cluster]!);
     this.#isActive.fill(0);

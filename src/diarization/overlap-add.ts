@@ -54,7 +54,9 @@ export class OverlapAdd {
   readonly #weights: Float32Array;
   /** By slot, views of the arrays above: making them anew for every frame of a day would be gigabytes of garbage. */
   readonly #finished: { -readonly [K in keyof FinishedFrame]: FinishedFrame[K] }[];
-  readonly #active: number[] = [];
+  readonly #chosen: Int32Array;
+  /** By how many are active: arrays that shrink and grow would be made anew by every frame. */
+  readonly #active: readonly number[][];
   readonly #isActive: Uint8Array;
   readonly #largest: Float32Array;
   #done = 0;
@@ -71,9 +73,11 @@ export class OverlapAdd {
     this.#finished = Array.from({ length: framesPerWindow }, (_, slot) => ({
       frame: slot,
       activations: this.#activations.subarray(slot * clusters, (slot + 1) * clusters),
-      active: this.#active,
+      active: [],
       tracks: this.#tracks.subarray(slot * tracks, (slot + 1) * tracks),
     }));
+    this.#chosen = new Int32Array(clusters);
+    this.#active = Array.from({ length: clusters + 1 }, (_, count) => new Array<number>(count).fill(0));
     this.#isActive = new Uint8Array(clusters);
     this.#largest = new Float32Array(clusters);
   }
@@ -127,7 +131,7 @@ export class OverlapAdd {
             this.shape.adjust(this.#done, activations, this.#counts[slot]! / weight, averages);
           }
         }
-        this.#choose(activations, count);
+        finished.active = this.#choose(activations, count);
         finished.frame = this.#done;
         this.emit(finished);
       }
@@ -139,10 +143,10 @@ export class OverlapAdd {
   }
 
   /** The `count` largest activations above zero. They are one to three: picking them one by one beats sorting. */
-  #choose(activations: Float32Array, count: number): void {
-    const chosen = this.#active;
-    chosen.length = 0;
-    while (chosen.length < count) {
+  #choose(activations: Float32Array, count: number): readonly number[] {
+    const chosen = this.#chosen;
+    let found = 0;
+    while (found < count) {
       let best = -1;
       for (let cluster = 0; cluster < activations.length; cluster++) {
         if (this.#isActive[cluster] === 0 && activations[cluster]! > (best < 0 ? 0 : activations[best]!))
@@ -150,8 +154,13 @@ export class OverlapAdd {
       }
       if (best < 0) break;
       this.#isActive[best] = 1;
-      chosen.push(best);
+      chosen[found++] = best;
     }
-    for (const cluster of chosen) this.#isActive[cluster] = 0;
+    const active = this.#active[found]!;
+    for (let index = 0; index < found; index++) {
+      active[index] = chosen[index]!;
+      this.#isActive[chosen[index]!] = 0;
+    }
+    return active;
   }
 }

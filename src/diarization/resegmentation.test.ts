@@ -30,7 +30,7 @@ function resegmenter(
 
 function blended(made: Resegmenter, frame: number, expected: number, ...values: number[]): number[] {
   const changed = Float32Array.from(values);
-  made.blend(frame, expected, changed);
+  made.blend(frame, expected, changed, changed.slice());
   return Array.from(changed, (value) => Math.round(1000 * value) / 1000);
 }
 

@@ -24,6 +24,8 @@ export class Resegmenter {
   readonly #posteriors = new Map<number, Float32Array>();
   /** Of subsegments that were forgotten, for later ones. */
   readonly #spare: Float32Array[] = [];
+  /** All subsegments before this one were forgotten. */
+  #first = 0;
 
   constructor(
     private readonly model: ClusterModel,
@@ -60,9 +62,10 @@ export class Resegmenter {
   /**
    * Blends in place.
    * @param expected number of speakers at once
-   * @param sets [clusters] each: activations, probabilities of the speakers
+   * @param activations [clusters]
+   * @param probabilities [clusters] of the speakers
    */
-  blend(frame: number, expected: number, ...sets: readonly Float32Array[]): void {
+  blend(frame: number, expected: number, activations: Float32Array, probabilities: Float32Array): void {
     const certainty = Math.min(1, Math.max(0, 1.5 - expected));
     const position = this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES;
     const before = Math.floor(position);
@@ -71,29 +74,38 @@ export class Resegmenter {
     if (certainty === 0 || (left === undefined && right === undefined)) return;
     const towardsRight = left === undefined ? 1 : right === undefined ? 0 : position - before;
     const weight = this.parameters.weight * certainty;
-    const [one, other] = [left ?? this.#none, right ?? this.#none];
+    const one = left ?? this.#none;
+    const other = right ?? this.#none;
+    mix(activations, one, other, towardsRight, weight);
+    mix(probabilities, one, other, towardsRight, weight);
     const claimant = this.claims.get(Math.round(position));
-    for (const values of sets) {
-      let total = 0;
-      for (let cluster = 0; cluster < values.length; cluster++) total += values[cluster]!;
-      total = Math.min(1, total);
-      for (let cluster = 0; cluster < values.length; cluster++) {
-        const posterior = (1 - towardsRight) * one[cluster]! + towardsRight * other[cluster]!;
-        values[cluster] = (1 - weight) * values[cluster]! + weight * total * posterior;
-      }
-      if (claimant !== undefined) swap(values, claimant, argmax(values, 0, values.length));
-    }
+    if (claimant === undefined) return;
+    for (const values of [activations, probabilities]) swap(values, claimant, argmax(values, 0, values.length));
   }
 
   /** Forgets what lies far before the frame. */
   discardBefore(frame: number): void {
     if (this.#posteriors.size <= KEPT) return;
     const first = Math.floor(this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES) - 1;
+    // Frames are many, subsegments few: asking the map anew for every frame of a day is garbage of hundreds of megabytes.
+    if (first <= this.#first) return;
+    this.#first = first;
     for (const [index, posterior] of this.#posteriors) {
       if (index >= first) break;
       this.#posteriors.delete(index);
       this.#spare.push(posterior);
     }
+  }
+}
+
+/** Moves values towards the mixture of two posteriors, by a weight. [clusters] each */
+function mix(values: Float32Array, one: Float32Array, other: Float32Array, towardsOther: number, weight: number): void {
+  let total = 0;
+  for (let cluster = 0; cluster < values.length; cluster++) total += values[cluster]!;
+  total = Math.min(1, total);
+  for (let cluster = 0; cluster < values.length; cluster++) {
+    const posterior = (1 - towardsOther) * one[cluster]! + towardsOther * other[cluster]!;
+    values[cluster] = (1 - weight) * values[cluster]! + weight * total * posterior;
   }
 }
 
