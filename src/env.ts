@@ -18,6 +18,7 @@ export interface Env {
   readonly LIVE_IDLE_SECONDS?: string;
   readonly LIVE_MAX_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
+  readonly QUEUE_PATIENCE_SECONDS?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
   readonly R2_SECRET_ACCESS_KEY?: string;
@@ -44,6 +45,7 @@ const variablesSchema = z.object({
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
+  QUEUE_PATIENCE_SECONDS: z.coerce.number().positive().max(900).optional(),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
   R2_SECRET_ACCESS_KEY: optionalVariable(/^\S+$/, 'without white space'),
@@ -63,6 +65,8 @@ export interface Config {
   readonly outputTtlMs: number;
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
+  /** How long a queue waits for steps that wait for others; undefined: until they end. See `src/jobs/aside.ts`. */
+  readonly queuePatienceMs?: number;
   /** The bucket's S3 interface; undefined where uploads go through the Worker. */
   readonly s3?: S3Credentials;
 }
@@ -83,6 +87,7 @@ export function readConfig(env: Env): Config {
       maxMs: parsed.data.LIVE_MAX_SECONDS * 1000,
     },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
+    queuePatienceMs: parsed.data.QUEUE_PATIENCE_SECONDS && parsed.data.QUEUE_PATIENCE_SECONDS * 1000,
     s3: s3Credentials(parsed.data),
   };
 }

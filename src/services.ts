@@ -45,6 +45,9 @@ function configOf(env: Env): Config {
 /** How long live streams may wait, rest and last. */
 export const liveTimes = (env: Env): LiveTimes => configOf(env).live;
 
+/** How long a queue waits for steps that wait for others; undefined: until they end. */
+export const queuePatienceMs = (env: Env): number | undefined => configOf(env).queuePatienceMs;
+
 function sharedDsp() {
   return createDsp(dspModule);
 }

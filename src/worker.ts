@@ -1,14 +1,15 @@
 import { createApp } from './app.ts';
 import { docsAssets, playgroundAssets } from './docs-assets.ts';
 import type { Env } from './env.ts';
+import { Aside, afterwards, isWaiting } from './jobs/aside.ts';
 import { expire } from './jobs/expire.ts';
-import { handleDeadLetter, handleMessage } from './jobs/handle.ts';
+import { handleDeadLetter, handleMessage, type Verdict } from './jobs/handle.ts';
 import { messageSchema } from './jobs/messages.ts';
 import { Mutex } from './jobs/mutex.ts';
 import type { JobPorts } from './jobs/ports.ts';
 import { resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
-import { appServices, jobPorts } from './services.ts';
+import { appServices, jobPorts, queuePatienceMs } from './services.ts';
 
 export { AccountQuota } from '../durable-objects/account-quota.ts';
 export { JobProgress } from '../durable-objects/job-progress.ts';
@@ -23,16 +24,19 @@ const FAILED_PAUSE_SECONDS = 10;
 
 const app = createApp(appServices, { docs: docsAssets, playground: playgroundAssets });
 const mutex = new Mutex();
+let aside: Aside | undefined;
 
 export default {
   fetch: app.fetch,
 
-  async queue(batch, env) {
+  async queue(batch, env, context) {
     const ports = jobPorts(env);
+    const patienceMs = queuePatienceMs(env);
+    aside ??= patienceMs === undefined ? undefined : new Aside(patienceMs);
     // A message that fails even at its own failure must not end its neighbours'.
     const handled = batch.messages.map(async (delivery) => {
       try {
-        await handleDelivery(ports, batch.queue, delivery);
+        await handleDelivery(ports, batch.queue, delivery, context);
       } catch (error) {
         log('error', 'delivery_failed', { queue: batch.queue, error: String(error) });
         delivery.retry({ delaySeconds: FAILED_PAUSE_SECONDS });
@@ -48,7 +52,12 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<unknown>): Promise<void> {
+async function handleDelivery(
+  ports: JobPorts,
+  queue: string,
+  delivery: Message<unknown>,
+  context: ExecutionContext,
+): Promise<void> {
   const parsed = messageSchema.safeParse(delivery.body);
   if (!parsed.success) {
     log('error', 'unreadable_message', { queue });
@@ -60,7 +69,23 @@ async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<
     delivery.ack();
     return;
   }
-  const verdict = await handleMessage(ports, mutex, parsed.data, delivery.attempts);
+  const message = parsed.data;
+  if (!aside || !isWaiting(message)) {
+    apply(delivery, await handleMessage(ports, mutex, message, delivery.attempts));
+    return;
+  }
+  const deliveries = (message.earlierDeliveries ?? 0) + delivery.attempts;
+  const work = handleMessage(ports, mutex, message, deliveries).catch((error): Verdict => {
+    log('error', 'delivery_failed', { queue, error: String(error) });
+    return { kind: 'retry', delaySeconds: FAILED_PAUSE_SECONDS };
+  });
+  const verdict = await aside.verdictOf(work, (rest) => {
+    context.waitUntil(rest.then((late) => afterwards(ports, message, deliveries, late)));
+  });
+  apply(delivery, verdict ?? { kind: 'done' });
+}
+
+function apply(delivery: Message<unknown>, verdict: Verdict): void {
   if (verdict.kind === 'done') delivery.ack();
   else delivery.retry({ delaySeconds: verdict.delaySeconds });
 }

@@ -19,6 +19,10 @@ const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** Tells the Worker that every message of the process before is lost. */
 const BOOT_CRON = '@boot';
 
+/** Local queues hand out one batch at a time, and a local invocation may go on after its message was acknowledged. */
+const LOCAL_VARS = { ALLOW_LOOPBACK: '1', QUEUE_PATIENCE_SECONDS: '1' };
+const LOCAL_FLAGS = ['queue_consumer_no_wait_for_wait_until'];
+
 export interface LocalServiceOptions {
   /** Folder for the databases, objects, secrets and the log of this service. */
   readonly stateDir: string;
@@ -76,8 +80,9 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   try {
     const { signingKey } = loadSecrets(stateDir);
     const worker = await bundleWorker(root, bundleCacheDir(root));
-    const bindings = { ...worker.bindings, ALLOW_LOOPBACK: '1', SIGNING_KEY: signingKey, ...options.vars };
-    const workerOptions = { ...worker, bindings } as WorkerOptions;
+    const bindings = { ...worker.bindings, ...LOCAL_VARS, SIGNING_KEY: signingKey, ...options.vars };
+    const compatibilityFlags = [...(worker.compatibilityFlags ?? []), ...LOCAL_FLAGS];
+    const workerOptions = { ...worker, bindings, compatibilityFlags } as WorkerOptions;
     const shared = { inspectorPort: options.inspectorPort, ...sharedOptions(stateDir, port, log, died) };
     const workers = [workerOptions, ...besides(options)];
     miniflare = await leavingSignalsAlone(() => new Miniflare({ ...shared, workers }));

@@ -48,7 +48,11 @@ export const jobListQuerySchema = z.object({
     .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
     .optional()
     .openapi({ example: '10', description: '1 to 100, 10 if not given.' }),
-  cursor: z.string().max(1024, CURSOR_RULE).optional(),
+  // Its form is judged beside the other fields; whether it belongs to this list, once they are known.
+  cursor: z
+    .string()
+    .refine((cursor) => cursor.length <= 1024 && /^[\w-]+\.[\w-]+$/.test(cursor), CURSOR_RULE)
+    .optional(),
   status: z
     .enum(jobStatusSchema.options, { error: () => `must be one of: ${jobStatusSchema.options.join(', ')}` })
     .optional(),

@@ -90,12 +90,17 @@ export interface JobService {
 export interface MediaService {
   /** Signed address for one raw PUT of the named media, valid for at least an hour. `origin` is this service's own origin. */
   createUpload(accountId: string, name: string, origin: string): Promise<{ readonly url: string }>;
-  /** Stores the body under the signed ticket. */
+  /**
+   * Stores the body under the signed ticket.
+   * @param upload.isPart the body is said to be a part of the recording, which is refused: it would be taken for the whole
+   */
   acceptUpload(
     ticket: string,
     body: ReadableStream<Uint8Array> | null,
-    contentLength: number | undefined,
-  ): Promise<Result<{ readonly sizeBytes: number }, { kind: 'bad_ticket' | 'expired_ticket' | 'too_large' | 'empty' }>>;
+    upload: { readonly contentLength: number | undefined; readonly isPart: boolean },
+  ): Promise<
+    Result<{ readonly sizeBytes: number }, { kind: 'bad_ticket' | 'expired_ticket' | 'too_large' | 'part' | 'empty' }>
+  >;
   /** Signed address to read the named media from, valid for two hours; undefined when there is none. */
   createDownload(accountId: string, name: string, origin: string): Promise<{ readonly url: string } | undefined>;
   findDownload(ticket: string): Promise<Result<MediaDownload, { kind: 'bad_ticket' | 'expired_ticket' | 'not_found' }>>;

@@ -90,8 +90,7 @@ async function outputBytesOf(ports: JobPorts, job: JobRecord): Promise<number> {
 
 async function bodyParts(ports: JobPorts, job: JobRecord, outputBytes: number): Promise<Uint8Array[]> {
   const encoder = new TextEncoder();
-  const statusOnly = [encoder.encode(JSON.stringify({ jobId: job.id, status: job.status }))];
-  if (job.webhookStatusOnly) return statusOnly;
+  if (job.webhookStatusOnly) return [encoder.encode(JSON.stringify({ jobId: job.id, status: job.status }))];
   const head = {
     jobId: job.id,
     status: job.status,
@@ -103,9 +102,9 @@ async function bodyParts(ports: JobPorts, job: JobRecord, outputBytes: number): 
   }
   if (outputBytes > MAX_OUTPUT_BYTES) {
     ports.log('warn', 'webhook_output_left_out', { jobId: job.id, bytes: outputBytes });
-    return statusOnly;
   }
-  const output = outputBytes > 0 && job.outputKey ? await ports.objects.get(job.outputKey) : undefined;
+  const isSent = outputBytes > 0 && outputBytes <= MAX_OUTPUT_BYTES;
+  const output = isSent && job.outputKey ? await ports.objects.get(job.outputKey) : undefined;
   if (!output) return [encoder.encode(JSON.stringify(head))];
   return [encoder.encode(`${JSON.stringify(head).slice(0, -1)},"output":`), output, encoder.encode('}')];
 }

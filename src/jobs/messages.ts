@@ -1,8 +1,11 @@
 import { z } from 'zod';
 
+/** How often a message was delivered that its queue has forgotten since (`aside.ts`). */
+const earlierDeliveries = z.number().int().positive().optional();
+
 /** A step of a job, as it travels through the job queue. Small by design: everything else is in D1 and R2. */
 const jobMessageSchema = z.discriminatedUnion('step', [
-  z.object({ step: z.literal('plan'), jobId: z.string() }),
+  z.object({ step: z.literal('plan'), jobId: z.string(), earlierDeliveries }),
   z.object({ step: z.literal('shard'), jobId: z.string(), shard: z.number().int().nonnegative() }),
   z.object({ step: z.literal('assemble'), jobId: z.string() }),
 ]);
@@ -24,6 +27,7 @@ const webhookMessageSchema = z.object({
   jobId: z.string(),
   attempt: z.number().int().min(0).max(3),
   reason: z.enum(RETRY_REASONS).optional(),
+  earlierDeliveries,
 });
 export type WebhookMessage = z.infer<typeof webhookMessageSchema>;
 

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
 import { createMediaService, MEDIA_TTL_MS } from './media.ts';
 
+const WHOLE = { contentLength: undefined, isPart: false };
+
 let storage: Awaited<ReturnType<typeof startStorage>>;
 let now = 1_760_000_000_000;
 beforeAll(async () => {
@@ -21,7 +23,7 @@ const service = () =>
   });
 async function upload(accountId: string, name: string, content: string) {
   const { url } = await service().createUpload(accountId, name, 'https://example.com');
-  return service().acceptUpload(url.split('/').pop() ?? '', new Blob([content]).stream(), undefined);
+  return service().acceptUpload(url.split('/').pop() ?? '', new Blob([content]).stream(), WHOLE);
 }
 
 it('finds a recording under its name in its account only', async () => {
@@ -54,7 +56,7 @@ it('does not find a recording past its 48 hours, swept or not', async () => {
 it('does not store a body under a ticket that has expired', async () => {
   const { url } = await service().createUpload('a', 'late', 'https://example.com');
   now += 2 * 3600 * 1000 + 1000;
-  const stored = await service().acceptUpload(url.split('/').pop() ?? '', new Blob(['x']).stream(), undefined);
+  const stored = await service().acceptUpload(url.split('/').pop() ?? '', new Blob(['x']).stream(), WHOLE);
   expect(stored).toEqual({ ok: false, error: { kind: 'expired_ticket' } });
   expect(await service().resolve('a', 'late')).toBeUndefined();
 });

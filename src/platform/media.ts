@@ -64,10 +64,11 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
       return { url: `${origin}/v1/media/upload/${await ticketFor('upload', accountId, name)}` };
     },
 
-    async acceptUpload(ticket, body, contentLength) {
+    async acceptUpload(ticket, body, { contentLength, isPart }) {
       const verified = await verifyTicket('upload', ticket, now(), await importSigningKey(signingKey));
       if (!verified.ok) return verified;
       if (contentLength !== undefined && contentLength > UPLOAD_MAX_BYTES) return refused('too_large');
+      if (isPart) return refused('part');
       if (!body || contentLength === 0) return refused('empty');
 
       const { accountId, name } = verified.value;

@@ -48,19 +48,20 @@ export const upload = endpoint(
   'public',
   (c) => async () => {
     const { media } = c.get('services');
-    // RFC 9110 §14.5: a part that is taken for the whole would destroy the recording that it is a part of.
-    if (c.req.header('Content-Range') !== undefined)
-      return {
-        kind: 'invalid',
-        errors: [{ field: 'Content-Range', message: 'is not taken: send the whole recording' }],
-      };
     const declared = c.req.header('Content-Length');
     const contentLength = declared !== undefined && /^\d+$/.test(declared) ? Number(declared) : undefined;
-    const stored = await media.acceptUpload(c.req.param('ticket') ?? '', c.req.raw.body, contentLength);
+    // RFC 9110 §14.5: a part that is taken for the whole would destroy the recording that it is a part of.
+    const isPart = c.req.header('Content-Range') !== undefined;
+    const ticket = c.req.param('ticket') ?? '';
+    const stored = await media.acceptUpload(ticket, c.req.raw.body, { contentLength, isPart });
     if (stored.ok) return c.body(null, 200);
     switch (stored.error.kind) {
       case 'too_large':
         return { kind: 'body_too_large', maxBytes: UPLOAD_MAX_BYTES };
+      case 'part': {
+        const message = 'is not taken: send the whole recording';
+        return { kind: 'invalid', errors: [{ field: 'Content-Range', message }] };
+      }
       case 'empty':
         return { kind: 'invalid', errors: [{ field: 'body', message: 'is empty' }] };
       default:

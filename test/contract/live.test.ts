@@ -103,11 +103,14 @@ describe('texts', () => {
     await end(stream);
   });
 
-  it('of more than 1 MiB end the stream with 1009', async () => {
-    const stream = await open();
-    stream.send('x'.repeat(MIB + 1));
-    expect(await stream.closed).toMatchObject({ code: 1009 });
-  });
+  it.each(['x'.repeat(MIB + 1), 'é'.repeat(600_000)])(
+    'of more than 1 MiB end the stream with 1009 (%#)',
+    async (text) => {
+      const stream = await open();
+      stream.send(text);
+      expect(await stream.closed).toMatchObject({ code: 1009 });
+    },
+  );
 
   it.each([[1000], [4321], [undefined]])(
     'a client that closes with %s is answered at once, not by a timeout',

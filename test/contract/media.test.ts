@@ -161,6 +161,9 @@ describe('PUT to the upload address', () => {
     const answer = await service.call('PUT', url, { key: null, body: text('parts'), headers });
     expect([answer.status, faultyFields(answer)]).toEqual([400, ['Content-Range']]);
     expect(String(await bytesOf('resumed'))).toBe('whole');
+    const [head, ticket] = [url.slice(0, url.lastIndexOf('/') + 1), url.slice(url.lastIndexOf('/') + 1)];
+    const forged = await service.call('PUT', `${head}x${ticket}`, { key: null, body: text('parts'), headers });
+    expect(forged.status).toBe(401);
   });
 
   it('refuses more than 1 GiB by its Content-Length: 413', async () => {

@@ -130,7 +130,7 @@ export class LiveChannel {
   }
 
   #receiveText(text: string): void {
-    if (text.length > MAX_FRAME_BYTES) this.#refuse(CLOSE.tooBig, 'Message too large');
+    if (isLonger(text, MAX_FRAME_BYTES)) this.#refuse(CLOSE.tooBig, 'Message too large');
     else if (parseClientMessage(text)) this.#end('done', CLOSE.normal, 'end of stream');
     else this.#sendError('Unknown message');
   }
@@ -252,4 +252,9 @@ export class LiveChannel {
     this.ports.send(text);
     if (this.#sentBytes > MAX_SENT_BYTES) this.#refuse(CLOSE.policy, 'Too many messages are waiting to be read');
   }
+}
+
+/** Whether a text has more than so many bytes in UTF-8; encoded only where its length leaves that open. */
+function isLonger(text: string, bytes: number): boolean {
+  return text.length > bytes || (3 * text.length > bytes && new TextEncoder().encode(text).length > bytes);
 }

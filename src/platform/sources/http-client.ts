@@ -165,29 +165,49 @@ function drop({ abort }: Body, reader: ReadableStreamDefaultReader | ReadableStr
 /** A silence is noticed at the first of these that ends in it. */
 const LOOKS_PER_TIMEOUT = 4;
 
+/** A server that is slower holds up what waits for it, for hours where it drips; speech in most codecs comes faster than it is spoken. */
+const LEAST_BYTES_PER_SECOND = 8192;
+
 /**
- * The same read, which fails as a SourceReadError: when the connection breaks, and when a read waits for `stallTimeoutMs` (a quarter more at most).
+ * The same read, which fails as a SourceReadError: when the connection breaks, when a read waits for `stallTimeoutMs` (a quarter more at most), and
+ * when reads that waited as long together brought next to nothing.
  * One timer for a whole body: a timer and a race of promises for each chunk outlive the young generation and fill an isolate's heap.
  */
-function watched<T>(body: Body, read: () => Promise<T>): (() => Promise<T>) & { close(): void } {
+function watched<T extends { readonly value?: Uint8Array }>(
+  body: Body,
+  read: () => Promise<T>,
+): (() => Promise<T>) & { close(): void } {
   const { host, stallTimeoutMs, abort } = body;
+  const leastBytes = (LEAST_BYTES_PER_SECOND * stallTimeoutMs) / 1000;
   let isWaiting = false;
+  /** Looks that found the present read waiting, and those that found any, with what came meanwhile. */
   let looks = 0;
-  let hasStalled = false;
+  let waits = 0;
+  let receivedBytes = 0;
+  let fault: string | undefined;
   const timer = setInterval(() => {
-    if (!isWaiting || ++looks <= LOOKS_PER_TIMEOUT) return;
-    hasStalled = true;
-    abort.abort();
+    if (!isWaiting) return;
+    looks++;
+    waits++;
+    if (looks > LOOKS_PER_TIMEOUT) fault = `The server ${host} stopped sending.`;
+    else if (waits >= LOOKS_PER_TIMEOUT && looks < waits) {
+      if (receivedBytes < leastBytes) fault = `The server ${host} sends less than 8 KiB a second.`;
+      waits = 0;
+      receivedBytes = 0;
+    }
+    if (fault !== undefined) abort.abort();
   }, stallTimeoutMs / LOOKS_PER_TIMEOUT);
   const next = async (): Promise<T> => {
     looks = 0;
     isWaiting = true;
     try {
-      return await read();
+      const result = await read();
+      receivedBytes += result.value?.byteLength ?? 0;
+      return result;
     } catch {
-      throw hasStalled
-        ? new SourceReadError({ kind: 'timeout', message: `The server ${host} stopped sending.` })
-        : new SourceReadError({ kind: 'unreachable', message: `The connection to ${host} broke off.` });
+      throw fault === undefined
+        ? new SourceReadError({ kind: 'unreachable', message: `The connection to ${host} broke off.` })
+        : new SourceReadError({ kind: 'timeout', message: fault });
     } finally {
       isWaiting = false;
     }

@@ -118,6 +118,19 @@ describe('servers without ranges', () => {
     expect(await world.storedKeys()).toEqual([]);
   });
 
+  it('are let go when they only drip: they held up everybody behind them for as long as they liked', async () => {
+    world.handler = async (_request, response) => {
+      while (!response.destroyed) {
+        response.write(recording.subarray(0, 10));
+        await new Promise((done) => setTimeout(done, 20));
+      }
+    };
+    expect(await world.resolve('/a.wav', { stallTimeoutMs: 200, backoffMs: [] })).toMatchObject(
+      failure('timeout', /less than 8 KiB a second/),
+    );
+    expect(await world.storedKeys()).toEqual([]);
+  });
+
   it('are cut off at the limit, even when they never end', async () => {
     let sent = 0;
     world.handler = async (_request, response) => {

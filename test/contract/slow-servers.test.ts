@@ -1,0 +1,80 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, type TestServer } from '../helpers/http-server.ts';
+import { type ContractService, startContractService } from './service.ts';
+
+let service: ContractService;
+let server: TestServer;
+const delivered: string[] = [];
+
+async function drip(response: ServerResponse): Promise<void> {
+  while (!response.destroyed) {
+    response.write(new Uint8Array(500));
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+beforeAll(async () => {
+  server = await startServer(async (request, response) => {
+    if (request.url?.startsWith('/drip')) await drip(response);
+    else if (request.url?.startsWith('/ok')) {
+      delivered.push(request.url);
+      response.writeHead(204).end();
+    }
+  });
+  service = await startContractService();
+});
+afterAll(async () => {
+  await service?.stop();
+  await server?.close();
+});
+
+const post = async (body: object): Promise<string> => {
+  const { status, body: job } = await service.call('POST', '/v1/diarize', { body });
+  expect(status).toBe(200);
+  return job.jobId;
+};
+/** Fails once it is planned, without inference. */
+const NOT_AUDIO = 'data:,this%20is%20not%20audio';
+const PATIENCE_MS = 12_000;
+
+async function waitFor(isThere: () => Promise<boolean> | boolean): Promise<boolean> {
+  for (const until = Date.now() + PATIENCE_MS; Date.now() < until; ) {
+    if (await isThere()) return true;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  return false;
+}
+const hasEnded = (jobId: string) =>
+  waitFor(async () => (await service.call('GET', `/v1/jobs/${jobId}`)).body.status === 'failed');
+
+describe('other people’s servers', () => {
+  it('that drip or never answer a job hold up nobody else’s', async () => {
+    const slow: string[] = [];
+    for (const path of ['/drip/1', '/hang/1', '/drip/2', '/hang/2', '/drip/3', '/hang/3', '/drip/4', '/hang/4']) {
+      slow.push(await post({ url: server.origin + path }));
+    }
+    expect(await hasEnded(await post({ url: NOT_AUDIO }))).toBe(true);
+    expect(await hasEnded(await post({ url: NOT_AUDIO }))).toBe(true);
+    for (const jobId of slow) await service.call('POST', `/v1/jobs/${jobId}/cancel`);
+  });
+
+  it('that never answer a webhook hold up nobody else’s', async () => {
+    for (let index = 0; index < 3; index++) await post({ url: NOT_AUDIO, webhook: `${server.origin}/hang/${index}` });
+    await new Promise((done) => setTimeout(done, 500));
+    await post({ url: NOT_AUDIO, webhook: `${server.origin}/ok/1` });
+    expect(await waitFor(() => delivered.includes('/ok/1'))).toBe(true);
+  });
+
+  it('are asked again as often as ever, and named in the job’s error in the end', async () => {
+    const requestsBefore = Date.now();
+    const jobId = await post({ url: 'http://127.0.0.1:9/nobody.wav' });
+    const ended = await waitFor(
+      async () => (await service.call('GET', `/v1/jobs/${jobId}`)).body.status === 'failed',
+    ).then((isThere) => isThere || hasEnded(jobId).then((later) => later || hasEnded(jobId)));
+    expect(ended).toBe(true);
+    expect(Date.now() - requestsBefore).toBeGreaterThan(3000);
+    const { body } = await service.call('GET', `/v1/jobs/${jobId}`);
+    expect(body.output.code).toBe('source_unreachable');
+  });
+});
