@@ -64,15 +64,16 @@ export class JobProgress extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     const job = this.#job();
     if (!job) return;
+    // First the next alarm: whatever fails below is tried again.
+    await this.ctx.storage.setAlarm(Date.now() + ALARM_EVERY_MS);
     const ports = jobPorts(this.env);
     const record = await ports.store.find(job.id);
     if (!record || isTerminal(record.status)) {
       this.#closed = true;
+      await this.ctx.storage.deleteAlarm();
       await this.ctx.storage.deleteAll();
       return;
     }
-    // First the next alarm: whatever fails below is tried again.
-    await this.ctx.storage.setAlarm(Date.now() + ALARM_EVERY_MS);
     if (this.#partCount() === job.shardCount) await this.#startAssembly(job.id);
     await resendLost(ports, ports.now(), job.id);
   }

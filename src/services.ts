@@ -135,7 +135,7 @@ function jobService(ports: JobPorts, cursors: CursorPort): JobService {
       const created = await createJob(ports, input, crypto.randomUUID());
       return created.ok ? { ok: true, value: viewOf(created.value) } : created;
     },
-    hasReplay: (accountId, key) => ports.store.hasReplay(accountId, key, ports.now()),
+    hasReplay: async (accountId, key) => (await ports.store.findReplay(accountId, key, ports.now())) !== undefined,
     openOutput: async (jobId) => openOutput(ports, await ports.store.find(jobId)),
     async openTurns(jobId, format) {
       const job = await ports.store.find(jobId);

@@ -47,8 +47,10 @@ export default {
 
   async scheduled(controller, env) {
     const ports = jobPorts(env);
-    await resendLost(ports, controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now());
-    await expire(ports);
+    const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
+    // Apart from each other: what cannot be sent must not keep outputs beyond their day.
+    const swept = await Promise.allSettled([resendLost(ports, before), expire(ports)]);
+    for (const result of swept) if (result.status === 'rejected') throw result.reason;
   },
 } satisfies ExportedHandler<Env>;
 

@@ -50,6 +50,8 @@ export interface JobView {
 export type CreateJob = JobSpec & {
   readonly accountId: string;
   readonly idempotency?: { readonly key: string; readonly bodyHash: string };
+  /** The account cannot pay for a new job: only one that the idempotency key stands for already is given. */
+  readonly isReplayOnly?: boolean;
 };
 
 export interface JobPage {
@@ -65,7 +67,7 @@ export type JobWatchItem =
   | { readonly kind: 'heartbeat' };
 
 export interface JobService {
-  create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' }>>;
+  create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' | 'payment_required' }>>;
   /** Whether a call with this key has made a job that stands for it still. */
   hasReplay(accountId: string, idempotencyKey: string): Promise<boolean>;
   /** undefined for unknown, deleted and other accounts' jobs alike */

@@ -1,6 +1,6 @@
 import { billOf } from './bill.ts';
 import { failJob, notify, removeWork } from './fail.ts';
-import { outputKey } from './keys.ts';
+import { outputKey, partKey } from './keys.ts';
 import { createPulse } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
@@ -19,7 +19,16 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     await pulse();
     const startedAt = ports.now();
     const plan = await readPlan(ports, job.id);
-    const result = await resultOf({ ports, job, plan, pulse });
+    const result = await resultOf({ ports, job, plan, pulse }).catch(async (error: unknown) => {
+      if (await isEarly(ports, job.id, plan.shards.length)) return undefined;
+      throw error;
+    });
+    if (!result) {
+      // The counter asks again once the last part is there.
+      ports.log('warn', 'assembly_early', { jobId: job.id });
+      await ports.store.settle(id);
+      return;
+    }
     if (!result.ok) {
       await failJob(ports, job.id, result.error);
       return;
@@ -37,6 +46,15 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     await notify(ports, job.id);
     await removeWork(ports, job.id);
   });
+}
+
+/** Whether parts are missing that are still being made: a counter or a message of another version of the service may ask too early. */
+async function isEarly(ports: JobPorts, jobId: string, shardCount: number): Promise<boolean> {
+  for (let shard = 0; shard < shardCount; shard++) {
+    if (await ports.objects.exists(partKey(jobId, shard, ports.work))) continue;
+    return (await ports.store.outboxRow(outboxId({ step: 'shard', jobId, shard }))) !== undefined;
+  }
+  return false;
 }
 
 const PULSE_EVERY_MS = 5000;

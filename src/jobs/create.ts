@@ -11,7 +11,8 @@ export async function createJob(
   ports: Pick<JobPorts, 'store' | 'queue' | 'objects' | 'now' | 'log'>,
   input: CreateJob,
   id: string,
-): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>> {
+): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
+  if (input.isReplayOnly) return replayed(ports.store, input, ports.now());
   const { stored, attachments } = detach(input, id);
   const { accountId, idempotency } = input;
   // Before the row: a job that exists has all that it needs.
@@ -21,4 +22,17 @@ export async function createJob(
   if (!isNew) await ports.objects.deleteMany(attachments.map(({ key }) => key));
   if (isNew) await dispatch(ports, { step: 'plan', jobId: id });
   return created;
+}
+
+/** The job that a call's key stands for. Nothing is made: between two looks at the key its job may be deleted, and a new one would be free of charge. */
+async function replayed(
+  store: JobPorts['store'],
+  { accountId, idempotency }: CreateJob,
+  now: number,
+): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
+  const replay = idempotency && (await store.findReplay(accountId, idempotency.key, now));
+  const job = replay && (await store.findOwned(accountId, replay.jobId));
+  if (!job) return { ok: false, error: { kind: 'payment_required' } };
+  if (replay.bodyHash !== idempotency.bodyHash) return { ok: false, error: { kind: 'idempotency_conflict' } };
+  return { ok: true, value: job };
 }

@@ -7,6 +7,8 @@ const MAX_BATCHES = 50;
 const NEW_JOB_MS = 60_000;
 /** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
 const LAST_WRITE_MS = 20 * 60_000;
+/** Jobs that were accepted while their recording could be read still read it for a while. */
+const MEDIA_SLACK_MS = 2 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
 
@@ -54,7 +56,7 @@ async function sweepDeleted(ports: JobPorts, now: number): Promise<number> {
 async function expireMedia(ports: JobPorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
-    const keys = await ports.store.expiredMedia(now, BATCH);
+    const keys = await ports.store.expiredMedia(now - MEDIA_SLACK_MS, BATCH);
     if (keys.length === 0) break;
     await ports.objects.deleteMany(keys);
     await ports.store.removeMedia(keys);

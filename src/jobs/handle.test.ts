@@ -102,3 +102,34 @@ describe('a part that is there', () => {
     expect(await handled({ partDone: async () => false })).toEqual({ verdict: { kind: 'done' }, settled: [] });
   });
 });
+
+it('an assembly that comes before all parts are there is asked for again by the last of them, and fails no job', async () => {
+  const settled: string[] = [];
+  const stored = { plan: { index: { channels: 1 }, totalSamples: 16_000, shards: [{}, {}] } };
+  const waiting = new Set(['job/shard/1']);
+  const ports = {
+    store: {
+      recordStart: async () => {},
+      find: async () => ({ id: 'job', status: 'running', kind: 'diarize', request: { model: 'community-1' } }),
+      settle: async (id: string) => void settled.push(id),
+      outboxRow: async (id: string) => (waiting.has(id) ? {} : undefined),
+    },
+    objects: {
+      exists: async (key: string) => key.includes('plan') || key.endsWith('00000'),
+      get: async () => new TextEncoder().encode(JSON.stringify(stored.plan)),
+      getRange: async (key: string) => {
+        throw new Error(`object ${key} is gone`);
+      },
+    },
+    pause: async () => {},
+    sleep: async () => {},
+    log: () => {},
+    now: () => 1000,
+    work: 'v',
+  } as unknown as JobPorts;
+  const message = { step: 'assemble', jobId: 'job' } as const;
+  expect(await handleMessage(ports, new Mutex(() => 0), message, 1)).toEqual({ kind: 'done' });
+  expect(settled).toEqual(['job/assemble']);
+  waiting.clear();
+  expect(await handleMessage(ports, new Mutex(() => 0), message, 1)).toMatchObject({ kind: 'retry' });
+});

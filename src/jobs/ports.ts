@@ -74,8 +74,12 @@ export interface OutboxRow {
  */
 export interface JobStore {
   create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>>;
-  /** Whether an idempotency key stands for a job. */
-  hasReplay(accountId: string, idempotencyKey: string, now: number): Promise<boolean>;
+  /** What an idempotency key stands for; undefined for one that is free. */
+  findReplay(
+    accountId: string,
+    idempotencyKey: string,
+    now: number,
+  ): Promise<{ readonly jobId: string; readonly bodyHash: string } | undefined>;
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
   /** created → running, with one `shard` message each. False when the job runs already, is terminal or gone. */

@@ -106,31 +106,34 @@ function endOfString(text: string, from: number): number {
   return text.length;
 }
 
+const FIRST_BYTES = 64 * 1024;
+
+/** Into one buffer: a chunk of a byte comes in a buffer of four thousand, and a slow sender could fill an isolate with those. */
 async function readBounded(
   body: ReadableStream<Uint8Array> | null,
   maxBytes: number,
 ): Promise<Uint8Array | 'too_large' | 'broken'> {
   if (!body) return new Uint8Array(0);
   const reader = body.getReader();
-  const chunks: Uint8Array[] = [];
+  let bytes = new Uint8Array(Math.min(FIRST_BYTES, maxBytes));
   let sizeBytes = 0;
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      sizeBytes += next.value.length;
-      if (sizeBytes > maxBytes) {
+      const end = sizeBytes + next.value.length;
+      if (end > maxBytes) {
         reader.releaseLock(); // the rest is drained with the answer
         return 'too_large';
       }
-      chunks.push(next.value);
+      if (end > bytes.length) {
+        const larger = new Uint8Array(Math.min(maxBytes, Math.max(end, 2 * bytes.length)));
+        larger.set(bytes.subarray(0, sizeBytes));
+        bytes = larger;
+      }
+      bytes.set(next.value, sizeBytes);
+      sizeBytes = end;
     }
   } catch {
     return 'broken'; // the caller hung up
   }
-  const bytes = new Uint8Array(sizeBytes);
-  let offset = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return bytes;
+  return bytes.subarray(0, sizeBytes);
 }

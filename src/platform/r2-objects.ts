@@ -65,8 +65,14 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
     async folders(prefix, limit, after) {
       // Zero is the character behind the slash: behind everything in that folder.
       const startAfter = after === undefined ? undefined : `${prefix}${after}0`;
-      const { delimitedPrefixes } = await bucket.list({ prefix, limit, delimiter: '/', startAfter });
-      return delimitedPrefixes.map((folder) => folder.slice(prefix.length, -1));
+      const found: string[] = [];
+      // A page may hold fewer than asked for without being the last.
+      for (let cursor: string | undefined; ; ) {
+        const page = await bucket.list({ prefix, limit: limit - found.length, delimiter: '/', startAfter, cursor });
+        found.push(...page.delimitedPrefixes.map((folder) => folder.slice(prefix.length, -1)));
+        if (!page.truncated || found.length >= limit) return found;
+        cursor = page.cursor;
+      }
     },
   };
 }

@@ -57,14 +57,16 @@ export function createJobEndpoint({ path, operationId, summary, bodySchema, pars
       if (!parsed.ok || errors.length > 0) return { kind: 'invalid', errors };
       const key = c.req.header(IDEMPOTENCY_KEY_HEADER);
       // A repeated call costs nothing: its job may be what the credit went to.
-      const isPaid = canPay(account) || (key !== undefined && (await services.jobs.hasReplay(account.id, key)));
-      if (!isPaid) return { kind: 'payment_required' };
+      const isReplayOnly = !canPay(account);
+      if (isReplayOnly && (key === undefined || !(await services.jobs.hasReplay(account.id, key))))
+        return { kind: 'payment_required' };
 
       const spec = parsed.value;
       return async () => {
         const created = await services.jobs.create({
           ...spec,
           accountId: account.id,
+          isReplayOnly,
           idempotency: await idempotency(c, spec.kind, spec.request),
         });
         if (!created.ok) return created.error;

@@ -182,6 +182,37 @@ describe('job store', () => {
     expect(await store.overdue(NOW + 5001, 10, id)).toEqual([]);
   });
 
+  it('passes over a message that it cannot read, of another version: one such row stopped every sweep', async () => {
+    const id = await runningJob();
+    const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, -1)`;
+    for (const [name, body] of [
+      ['next', '{"step":"next"}'],
+      ['broken', '{'],
+    ]) {
+      await storage.db.prepare(insert).bind(`${id}/${name}`, id, body).run();
+    }
+    const readable = [`${id}/shard/0`, `${id}/shard/1`];
+    expect(await outboxIds(id)).toEqual(readable);
+    const first = await store.overdue(NOW + 1e9, 1);
+    expect(first.map((row) => row.id)).not.toContain(`${id}/next`);
+    expect(await outboxIds(id)).toEqual(readable);
+  });
+
+  it('tells what an idempotency key stands for, for a day', async () => {
+    const id = `job-${made++}`;
+    await store.create({ ...request(), id, now: NOW, idempotency: { key: 'k', bodyHash: 'h' } });
+    const day = 24 * 3600 * 1000;
+    expect(await store.findReplay(accountId, 'k', NOW + day - 1)).toEqual({ jobId: id, bodyHash: 'h' });
+    expect(await store.findReplay(accountId, 'k', NOW + day)).toBeUndefined();
+    expect(await store.findReplay('somebody-else', 'k', NOW)).toBeUndefined();
+  });
+
+  it('leaves deleted jobs to the watch over deleted jobs', async () => {
+    const id = await runningJob();
+    await store.remove(accountId, id, NOW + 2);
+    expect((await store.expired(NOW + 1e9, 1000)).map((job) => job.id)).not.toContain(id);
+  });
+
   it('hands out expired outputs until they are noted as cleaned', async () => {
     const id = await runningJob(1);
     await store.succeed(id, { outputKey: `outputs/${id}`, billedSeconds: 20, creditSeconds: 20 }, 1000);

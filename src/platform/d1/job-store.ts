@@ -3,6 +3,7 @@ import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { Message } from '../../jobs/messages.ts';
 import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob, type OutboxRow } from '../../jobs/ports.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
+import { log } from '../log.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
 import { listJobs } from './job-list.ts';
 import { restartJob, startJob } from './job-starts.ts';
@@ -94,19 +95,16 @@ export function createJobStore(db: D1Database): JobStore {
         .run();
     },
 
-    async hasReplay(accountId, idempotencyKey, now) {
-      const row = await db
-        .prepare('SELECT 1 FROM idempotency_keys WHERE account_id = ?1 AND idempotency_key = ?2 AND created_at > ?3')
-        .bind(accountId, idempotencyKey, now - IDEMPOTENCY_TTL_MS)
-        .first();
-      return row !== null;
+    async findReplay(accountId, idempotencyKey, now) {
+      const row = await selectReplay(db, accountId, idempotencyKey, now - IDEMPOTENCY_TTL_MS);
+      return row ? { jobId: row.job_id, bodyHash: row.body_hash } : undefined;
     },
 
     async expired(before, limit) {
       const { results } = await db
         .prepare(
           `SELECT id, output_key FROM jobs
-           WHERE completed_at <= ?1 AND cleaned_at IS NULL ORDER BY completed_at LIMIT ?2`,
+           WHERE completed_at <= ?1 AND cleaned_at IS NULL AND deleted_at IS NULL ORDER BY completed_at LIMIT ?2`,
         )
         .bind(before, limit)
         .all<{ id: string; output_key: string | null }>();
@@ -163,6 +161,7 @@ export function createJobStore(db: D1Database): JobStore {
 }
 
 const MAX_CREATE_TRIES = 3;
+const UNREADABLE_PAUSE_MS = 3600 * 1000;
 
 async function create(
   db: D1Database,
@@ -208,7 +207,7 @@ async function create(
       await db.batch(statements);
       break;
     } catch (error) {
-      const earlier = idempotency && (await findReplay(db, accountId, idempotency.key));
+      const earlier = idempotency && (await selectReplay(db, accountId, idempotency.key, 0));
       if (earlier && earlier.body_hash !== idempotency.bodyHash) {
         return { ok: false, error: { kind: 'idempotency_conflict' } };
       }
@@ -223,23 +222,41 @@ async function create(
   return { ok: true, value: job };
 }
 
-function findReplay(db: D1Database, accountId: string, key: string) {
+function selectReplay(db: D1Database, accountId: string, key: string, createdAfter: number) {
   return db
-    .prepare('SELECT body_hash, job_id FROM idempotency_keys WHERE account_id = ?1 AND idempotency_key = ?2')
-    .bind(accountId, key)
+    .prepare(
+      `SELECT body_hash, job_id FROM idempotency_keys
+       WHERE account_id = ?1 AND idempotency_key = ?2 AND created_at > ?3`,
+    )
+    .bind(accountId, key, createdAfter)
     .first<{ body_hash: string; job_id: string }>();
 }
 
 async function overdue(db: D1Database, before: number, limit: number, jobId?: string): Promise<OutboxRow[]> {
   // D1 has no infinity; every lease lies before this.
   const moment = Math.min(before, Number.MAX_SAFE_INTEGER);
-  const { results } = await db
-    .prepare(
-      `SELECT * FROM outbox WHERE lease_until < ?1 AND (?3 IS NULL OR job_id = ?3) ORDER BY lease_until LIMIT ?2`,
-    )
-    .bind(moment, limit, jobId ?? null)
-    .all<OutboxDbRow>();
-  return results.map(outboxFromRow);
+  // Two statements, so that each has its index: the one for a job must not walk the backlog of all of them.
+  const statement =
+    jobId === undefined
+      ? db.prepare('SELECT * FROM outbox WHERE lease_until < ?1 ORDER BY lease_until LIMIT ?2').bind(moment, limit)
+      : db
+          .prepare(
+            `SELECT * FROM outbox INDEXED BY outbox_job
+             WHERE job_id = ?3 AND lease_until < ?1 ORDER BY lease_until LIMIT ?2`,
+          )
+          .bind(moment, limit, jobId);
+  const { results } = await statement.all<OutboxDbRow>();
+  const rows = results.map((row) => ({ id: row.id, parsed: outboxFromRow(row) }));
+  for (const { id, parsed } of rows) {
+    if (parsed) continue;
+    // Of another version of the service, which may come back. It must not stand in the way of all others meanwhile.
+    log('error', 'unreadable_outbox_row', { outboxId: id });
+    await db
+      .prepare('UPDATE outbox SET lease_until = MAX(lease_until, ?2) WHERE id = ?1')
+      .bind(id, Math.min(moment, Date.now()) + UNREADABLE_PAUSE_MS)
+      .run();
+  }
+  return rows.flatMap(({ parsed }) => parsed ?? []);
 }
 
 /** Takes what a job costs from the credit of an account without subscription, in the transaction that wrote the usage. */

@@ -1,6 +1,6 @@
 import type { JobKind, JobStatus } from '../../jobs/app-services.ts';
 import type { StoredSpec } from '../../jobs/attachments.ts';
-import { messageSchema } from '../../jobs/messages.ts';
+import { type Message, messageSchema } from '../../jobs/messages.ts';
 import type { JobRecord, OutboxRow } from '../../jobs/ports.ts';
 
 /** A row of `jobs` as D1 returns it. */
@@ -54,12 +54,23 @@ export interface OutboxDbRow {
   readonly starts: number;
 }
 
-export function outboxFromRow(row: OutboxDbRow): OutboxRow {
+/** undefined for a row that this version of the service cannot read */
+export function outboxFromRow(row: OutboxDbRow): OutboxRow | undefined {
+  const message = readMessage(row.body);
+  if (!message) return undefined;
   return {
     id: row.id,
-    message: messageSchema.parse(JSON.parse(row.body)),
+    message,
     dueAt: row.due_at,
     leaseUntil: row.lease_until,
     starts: row.starts,
   };
+}
+
+function readMessage(body: string): Message | undefined {
+  try {
+    return messageSchema.safeParse(JSON.parse(body)).data;
+  } catch {
+    return undefined;
+  }
 }
