@@ -35,10 +35,16 @@ describe('--output', () => {
     ['absent/out.txt', /there is no folder .*absent/],
     ['text/out.txt', /text is not a folder/],
     ['text', /would be overwritten/],
+    ['x'.repeat(256), /cannot be made \(.*too long/],
   ])('%j is refused before a job is started, instead of after it', (name, message) => {
     writeFileSync(file('text'), 'kept');
     expect(() => openDestination(name, scratch, ['text'])).toThrow(message);
     expect(readFileSync(file('text'), 'utf8')).toBe('kept');
+  });
+
+  it('may not be a recording that is found in the repository, called from a folder in it', () => {
+    const name = 'package.json';
+    expect(() => openDestination(join(process.cwd(), name), scratch, [name])).toThrow(/would be overwritten/);
   });
 
   it('takes a new file, an old one, and something that is no regular file', () => {

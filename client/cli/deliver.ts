@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, type Stats, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, type Stats, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Format } from '../format/output.ts';
 import { OutputLost, print } from './print.ts';
@@ -20,16 +20,30 @@ export function openDestination(name: string | undefined, baseDir: string, input
   if (name === undefined) return { kind: 'stdout' };
   if (name === '') throw new CliError(EXIT.usage, '--output needs the name of a file.');
   const path = resolve(baseDir, name);
+  checkName(path, name);
   const stats = existsSync(path) ? statSync(path) : undefined;
   if (stats?.isDirectory() || /[\\/]$/.test(name)) {
     throw new CliError(EXIT.usage, `--output: ${name} is a folder; give the name of a file in it.`);
   }
   if (stats) checkWritable(path, `--output: ${name}`);
   else checkFolder(dirname(path), name);
-  if (stats?.isFile() && inputs.some((input) => isSame(stats, resolve(baseDir, input)))) {
+  // Names are looked for in the repository, too (`openRecording`).
+  const paths = inputs.flatMap((input) => [resolve(baseDir, input), resolve(input)]);
+  if (stats?.isFile() && paths.some((input) => isSame(stats, input))) {
     throw new CliError(EXIT.usage, `--output: ${name} is read by this command, and would be overwritten.`);
   }
   return { kind: 'file', path, name };
+}
+
+/** Some names cannot be made, as those that are too long. */
+function checkName(path: string, name: string): void {
+  try {
+    lstatSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ENOTDIR')
+      return;
+    throw new CliError(EXIT.usage, `--output: ${name} cannot be made (${systemReason(error) ?? String(error)}).`);
+  }
 }
 
 function checkFolder(folder: string, name: string): void {

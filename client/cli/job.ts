@@ -89,9 +89,14 @@ export async function runJob<T extends { readonly warning?: string }>(
     await abandon(session, jobId);
     signal.throwIfAborted();
   }
+  const address = session.lasts ? client.outputUrl(jobId) : undefined;
+  if (!ended.ok && ended.error.kind === 'unreachable' && address !== undefined) {
+    const where = `curl -H "Authorization: Bearer KEY" "${address}"`;
+    throw new CliError(EXIT.unreachable, `${ended.error.message}. The job ${jobId} may go on; its result: ${where}`);
+  }
   const output = succeeded<T>(must(ended), about);
   if (output.warning) warn(output.warning);
-  return { output, ...(session.lasts && { address: client.outputUrl(jobId) }) };
+  return { output, ...(address !== undefined && { address }) };
 }
 
 async function upload({ client, progress, signal }: Session, recording: Recording & { kind: 'file' }): Promise<string> {

@@ -28,6 +28,13 @@ async function key(options: Options): Promise<void> {
       'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME], or --webhook-secret --account NAME.',
     );
   }
+  const { scopes, credit, subscribe, expires } = options;
+  if (!isForNewKey && [scopes, credit, subscribe, expires].some((option) => option !== undefined)) {
+    throw new CliError(
+      EXIT.usage,
+      '--scopes, --credit, --subscribe and --expires belong to a new key: --account NAME.',
+    );
+  }
   await withDatabase(options.remote, async (run) => {
     if (options.list) await list(run, options.account);
     else if (options.revoke !== undefined) await revoke(run, options.revoke);

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -13,7 +13,8 @@ import {
   startService,
 } from '../../test/helpers/local-process.ts';
 import { errorRate, readRttm } from '../../test/helpers/score.ts';
-import { conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
+import { conversationSamples, conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
+import { wav16 } from '../../test/helpers/wav.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
@@ -84,6 +85,30 @@ describe('npm run live', () => {
     expect(run.code).toBe(130);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
     expect(run.stderr).not.toContain('rollcall:');
+  });
+
+  it('tells the turns up to where a file breaks off that gets shorter: they were lost, with a stack in their place', async () => {
+    const name = join(scratch, 'shrinking.wav');
+    const samples = await conversationSamples();
+    writeFileSync(
+      name,
+      wav16(
+        Float32Array.from({ length: 200 * 16_000 }, (_, at) => samples[at % samples.length]),
+        16_000,
+      ),
+    );
+    const child = spawnCli('live', [name, '--speed', '16'], here());
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+      // It is read ahead, half a minute at a time.
+      if (/ ends$/m.test(stderr)) truncateSync(name, 3_300_000);
+    });
+    const run = await collect(child);
+    expect(run.code).toBe(1);
+    expect(run.stdout.trim().split('\n').length).toBeGreaterThan(2);
+    expect(run.stderr).toMatch(/rollcall: .*shrinking\.wav cannot be read any further: .*\.\n$/);
+    expect(run.stderr).not.toMatch(/ at .*\.ts:/);
   });
 
   it('does so with a service of its own, and leaves nothing behind', async () => {

@@ -11,6 +11,7 @@ import { type LiveSource, openLiveSource } from './live-source.ts';
 import { Pacer } from './pace.ts';
 import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
+import { systemReason } from './system-error.ts';
 import { collectVoice, type KnownVoice, openVoices, voiceOfField, voiceprintsOf } from './voices.ts';
 
 interface Options {
@@ -29,6 +30,8 @@ interface Heard {
   readonly events: readonly LiveEvent[];
   readonly sentSeconds: number;
   readonly close: LiveClose;
+  /** Why the source broke off; the stream was ended properly nevertheless. */
+  readonly failure?: CliError;
 }
 
 async function live(name: string, options: Options): Promise<void> {
@@ -45,7 +48,7 @@ async function live(name: string, options: Options): Promise<void> {
         open(session, voices, { latency, maxSpeakers, corrections }),
         session.signal,
       );
-      const result = stream && (await run(stream, source, speed, session.signal));
+      const result = stream && (await run(stream, source, speed, session.signal, name));
       interrupted = session.signal.aborted;
       return result;
     },
@@ -53,10 +56,11 @@ async function live(name: string, options: Options): Promise<void> {
   );
   await source.close();
   if (!heard) process.exit(INTERRUPTED); // before the stream was open, maybe in the middle of an upload
-  const { events, sentSeconds, close } = heard;
+  const { events, sentSeconds, close, failure } = heard;
   const result = outputOf(events, voices.length > 0, sentSeconds);
   await deliver(formatOutput(result, format, fileIdOf(name)), destination);
   failUnlessDone(close);
+  if (failure) throw failure;
   // Ctrl-C is how a recording from the microphone ends; a file has not been heard to its end.
   if (interrupted && source.kind === 'file') process.exitCode = INTERRUPTED;
 }
@@ -74,7 +78,13 @@ async function open(
 }
 
 /** Streams the source to its end, to the signal or to the end of the connection, whichever is first. */
-async function run(stream: LiveStream, source: LiveSource, speed: number, signal: AbortSignal): Promise<Heard> {
+async function run(
+  stream: LiveStream,
+  source: LiveSource,
+  speed: number,
+  signal: AbortSignal,
+  name: string,
+): Promise<Heard> {
   const events: LiveEvent[] = [];
   const pacer = new Pacer(source.kind === 'microphone' ? Number.POSITIVE_INFINITY : speed);
   const listening = (async () => {
@@ -88,18 +98,31 @@ async function run(stream: LiveStream, source: LiveSource, speed: number, signal
   void stream.closed.then(() => closed.abort());
   const stop = AbortSignal.any([signal, closed.signal]);
   if (source.kind === 'microphone') note('Listening; Ctrl-C ends.');
-  try {
+  const send = async (): Promise<void> => {
     for await (const chunk of source.chunks(stop)) {
       if (source.kind === 'file') await pause(pacer.waitMs(stream.sentSeconds), stop);
       if (stop.aborted) break;
       await stream.write(chunk);
     }
+  };
+  try {
+    // A microphone may go away, a file get shorter: what was heard until then is told all the same.
+    const failure = await send().then(
+      () => undefined,
+      (error: unknown) => failureOf(error, name),
+    );
     const close = await stream.end();
     await listening;
-    return { events, sentSeconds: stream.sentSeconds, close };
+    return { events, sentSeconds: stream.sentSeconds, close, failure };
   } finally {
     stream.abort();
   }
+}
+
+function failureOf(error: unknown, name: string): CliError {
+  if (error instanceof CliError) return error;
+  const reason = systemReason(error) ?? (error instanceof Error ? error.message : String(error));
+  return new CliError(EXIT.failed, `${name} cannot be read any further: ${reason}.`);
 }
 
 /** @throws CliError for a stream that did not end as asked */

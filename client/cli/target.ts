@@ -33,7 +33,7 @@ export async function openTarget(signal: AbortSignal, outlivesInterrupt = false)
     if (!key) throw new CliError(EXIT.usage, 'ROLLCALL_URL is set but ROLLCALL_KEY is not.');
     if (!/^[!-~]+$/.test(key.trim()))
       throw new CliError(EXIT.usage, 'ROLLCALL_KEY is not a key: it holds characters that no key has.');
-    return { url, key, lasts: true, close: async () => {} };
+    return { url, key: key.trim(), lasts: true, close: async () => {} };
   }
   const announced = await findAnnounced(defaultStateDir());
   if (announced) return { ...announced, lasts: true, close: async () => {} };

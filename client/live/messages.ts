@@ -1,6 +1,6 @@
 import type { LiveClose, LiveEvent } from './types.ts';
 
-/** Longest message that the service sends is far shorter. */
+/** Longest message that is read; a correction of all that the service keeps has some 45,000 characters. */
 const MAX_MESSAGE_LENGTH = 65_536;
 
 /**

@@ -144,7 +144,10 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private finish(close: LiveClose): void {
     if (this.close) return;
     this.close = close;
-    this.socket.close();
+    // Nobody waits for an answer any more: one that never comes would keep a process alive.
+    const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
+    if (isGivenUp && this.socket.terminate) this.socket.terminate();
+    else this.socket.close();
     this.events.end();
     this.settle(close);
   }

@@ -27,7 +27,7 @@ export type LiveClose =
   | { readonly kind: 'too_large'; readonly message: string }
   /** 1011: trouble in the service. */
   | { readonly kind: 'service_failed'; readonly message: string }
-  /** The caller gave up: `abort()`, or its signal. */
+  /** The caller gave up: `abort()`. */
   | { readonly kind: 'aborted' }
   /** The connection broke, or ended with a code that the service does not use. */
   | { readonly kind: 'lost'; readonly code: number; readonly message: string };
@@ -38,6 +38,8 @@ export interface WebSocketLike {
   readonly bufferedAmount: number;
   send(data: string | Uint8Array<ArrayBuffer>): void;
   close(code?: number, reason?: string): void;
+  /** Drops the connection at once; where it is missing, `close` has to do. */
+  terminate?(): void;
   addEventListener(type: 'open', listener: () => void): void;
   addEventListener(type: 'error', listener: (event: { readonly message?: string }) => void): void;
   addEventListener(type: 'message', listener: (event: { readonly data: unknown }) => void): void;

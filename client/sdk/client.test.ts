@@ -103,13 +103,46 @@ describe('RollcallClient', () => {
     expect(states).toEqual(['created', 'running', 'succeeded']);
   });
 
-  it('gives up waiting at once where it cannot help, and after some tries elsewhere', async () => {
+  it('gives up waiting at once where it cannot help, and after some time elsewhere', async () => {
     answers = [json(404, { requestId: 'r', message: 'unknown' })];
     const client = new RollcallClient({ url, key: 'k' });
     expect(await client.wait('j', { pollMs: 1 })).toMatchObject({ ok: false, error: { kind: 'refused', status: 404 } });
     expect(seen).toHaveLength(1);
-    expect(await client.wait('j', { pollMs: 1 })).toMatchObject({ ok: false, error: { status: 500 } });
-    expect(seen).toHaveLength(6);
+    const impatient = await client.wait('j', { pollMs: 10, patienceMs: 100 });
+    expect(impatient).toMatchObject({ ok: false, error: { status: 500 } });
+    expect(seen.length).toBeGreaterThan(3);
+  });
+
+  it('asks again for an answer that broke off, and waits for one that comes slowly', async () => {
+    const whole = JSON.stringify({
+      jobId: 'j',
+      status: 'succeeded',
+      output: { diarization: [], filler: 'é'.repeat(3000) },
+    });
+    const head = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(whole) };
+    const cut = (response: ServerResponse) => {
+      response.writeHead(200, head);
+      response.write(whole.slice(0, 100), () => response.destroy());
+    };
+    const slow = async (response: ServerResponse) => {
+      response.writeHead(200, head);
+      const bytes = Buffer.from(whole);
+      for (let at = 0; at < bytes.length; at += 501) {
+        response.write(bytes.subarray(at, at + 501));
+        await new Promise((done) => setTimeout(done, 40));
+      }
+      response.end();
+    };
+    const client = new RollcallClient({ url, key: 'k', timeoutMs: 300 });
+    answers = [cut, slow];
+    const done = await client.wait('j', { pollMs: 1 });
+    expect(done).toMatchObject({ ok: true, value: { output: { filler: 'é'.repeat(3000) } } });
+    answers = [(response) => response.writeHead(200, head).write('{')];
+    const lost = await client.retrieve('j');
+    expect(lost).toMatchObject({
+      ok: false,
+      error: { kind: 'unreachable', message: expect.stringMatching(/broke off/) },
+    });
   });
 
   it('waits as long as the rate limit says, then repeats the call', async () => {

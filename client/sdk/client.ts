@@ -18,7 +18,7 @@ export interface ClientOptions {
   readonly url: string;
   /** API key, sent as bearer token. */
   readonly key: string;
-  /** Longest wait for one answer, uploads excepted. */
+  /** Longest wait for the beginning of an answer, and for more of it; uploads excepted. */
   readonly timeoutMs?: number;
   /** Called when the account's rate limit is reached, before the client waits and repeats the call. */
   readonly onRateLimit?: (waitSeconds: number) => void;
@@ -27,6 +27,8 @@ export interface ClientOptions {
 export interface WaitOptions {
   readonly pollMs?: number;
   readonly signal?: AbortSignal;
+  /** How long polls may fail before the wait is given up: a service may be restarted meanwhile. */
+  readonly patienceMs?: number;
   /** Called after each poll. */
   readonly onUpdate?: (job: JobState) => void;
 }
@@ -34,8 +36,7 @@ export interface WaitOptions {
 const DEFAULT_TIMEOUT_MS = 60_000;
 const FIRST_POLL_MS = 200;
 const SLOWEST_POLL_MS = 2000;
-/** How many polls in a row may fail before `wait` gives up: a service may be restarted meanwhile. */
-const POLL_TRIES = 5;
+const DEFAULT_PATIENCE_MS = 30_000;
 /** How often a call is repeated that the rate limit refused: other clients of the account may use up window after window. */
 const RATE_LIMIT_TRIES = 5;
 /** The service's windows are shorter; whoever asks for a longer wait is told to the caller instead. */
@@ -130,16 +131,17 @@ export class RollcallClient {
   }
 
   /** Polls until the job has succeeded, failed or was canceled; or until the signal, then with the last state seen. */
-  async wait(jobId: string, { pollMs, signal, onUpdate }: WaitOptions = {}): Promise<Outcome<JobState>> {
+  async wait(jobId: string, options: WaitOptions = {}): Promise<Outcome<JobState>> {
+    const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate } = options;
     let pauseMs = pollMs ?? FIRST_POLL_MS;
-    let failures = 0;
+    let answeredAt = performance.now();
     for (;;) {
       const job = await this.retrieve(jobId, signal);
       if (job.ok) {
-        failures = 0;
+        answeredAt = performance.now();
         onUpdate?.(job.value);
         if (isTerminal(job.value.status) || signal?.aborted) return job;
-      } else if (!isPassing(job.error) || ++failures >= POLL_TRIES || signal?.aborted) {
+      } else if (!isPassing(job.error) || performance.now() - answeredAt > patienceMs || signal?.aborted) {
         return job;
       }
       await pause(pauseMs, signal);
@@ -158,15 +160,26 @@ export class RollcallClient {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.key}`, ...extra };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     const init = { method, headers, body: body === undefined ? undefined : JSON.stringify(body) };
-    const send = () => request(this.base + path, { ...init, signal: AbortSignal.timeout(this.timeoutMs) });
+    let watch: Watch | undefined;
+    const send = () => {
+      watch?.end();
+      watch = new Watch(this.timeoutMs);
+      return request(this.base + path, { ...init, signal: watch.signal });
+    };
     const response = await this.paced(async () => {
       const first = await send();
       // A kept connection that the service has closed meanwhile fails only when it is used; every call here may be repeated.
       return !first.ok && first.error.kind === 'unreachable' && first.error.broken ? send() : first;
     }, signal);
+    const text = response.ok && (await readText(response.value, watch));
+    watch?.end();
     if (!response.ok) return response;
+    if (text === undefined || text === false) {
+      const message = `the answer of ${new URL(this.base).origin} broke off`;
+      return { ok: false, error: { kind: 'unreachable', message } };
+    }
     try {
-      return { ok: true, value: complete((await response.value.json()) as T, response.value.headers) };
+      return { ok: true, value: complete(JSON.parse(text) as T, response.value.headers) };
     } catch {
       return { ok: false, error: notTheService(response.value) };
     }
@@ -182,6 +195,46 @@ export class RollcallClient {
       await pause(waitSeconds * 1000, signal);
       if (signal?.aborted) return response;
     }
+  }
+}
+
+/** Gives a request up when nothing comes for so long: a large answer over a slow line may take longer as a whole. */
+class Watch {
+  readonly #control = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly timeoutMs: number) {
+    this.renew();
+  }
+
+  get signal(): AbortSignal {
+    return this.#control.signal;
+  }
+
+  renew(): void {
+    clearTimeout(this.#timer);
+    const late = () => this.#control.abort(new DOMException('nothing came in time', 'TimeoutError'));
+    this.#timer = setTimeout(late, this.timeoutMs);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** The body as text; undefined where it breaks off. */
+async function readText(response: Response, watch: Watch | undefined): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let text = '';
+  const reader = response.body?.getReader();
+  try {
+    for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
+      watch?.renew();
+      text += decoder.decode(next.value, { stream: true });
+    }
+    return text + decoder.decode();
+  } catch {
+    return undefined;
   }
 }
 

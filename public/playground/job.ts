@@ -8,7 +8,14 @@ const MAX_DATA_BYTES = 8 * 1024 * 1024;
 
 /** How far it is; `fraction` is known only while the job runs. */
 export type Tell = (message: string, fraction?: number) => void;
-export type JobEnd = { readonly ok: true; readonly job: JobState } | { readonly ok: false; readonly problem?: Problem };
+export type JobEnd =
+  | { readonly ok: true; readonly job: JobState }
+  | {
+      readonly ok: false;
+      readonly problem?: Problem;
+      /** The service does not answer; the job may go on. */
+      readonly isLost?: boolean;
+    };
 
 type Recording = Exclude<Source, { kind: 'microphone' }>;
 
@@ -49,7 +56,7 @@ export async function followJob(
     await client.cancel(jobId);
     return { ok: false };
   }
-  if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
+  if (!waited.ok) return { ok: false, problem: problemOf(waited.error), isLost: waited.error.kind === 'unreachable' };
   const job = waited.value;
   return job.status === 'succeeded' ? { ok: true, job } : { ok: false, problem: problemOfJob(job) };
 }

@@ -163,7 +163,7 @@ async function work(client: RollcallClient, asked: Asked, signal: AbortSignal): 
 
 function showEnd(end: JobEnd, job: KnownJob, file: File | undefined): void {
   if (end.ok) showJob(end.job, job, file);
-  else session.job = undefined;
+  else if (!end.isLost) session.job = undefined;
   if (!end.ok && end.problem) showProblem(end.problem);
 }
 
@@ -191,7 +191,7 @@ function showButtons(): void {
   const hadFocus = document.activeElement === other;
   shown.hidden = false;
   other.hidden = true;
-  stopButton.disabled = false;
+  stopButton.removeAttribute('aria-disabled');
   if (hadFocus) shown.focus();
 }
 
@@ -241,7 +241,8 @@ form.addEventListener('submit', (event) => {
 });
 stopButton.addEventListener('click', () => {
   showState('Stopping …');
-  stopButton.disabled = true;
+  // Disabled it would lose the focus, which the button in its place is to have.
+  stopButton.setAttribute('aria-disabled', 'true');
   running?.abort();
 });
 downloadButton.addEventListener('click', download);

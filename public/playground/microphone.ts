@@ -29,7 +29,12 @@ export async function listen(client: RollcallClient, hear: Hear, signal: AbortSi
   }
   const stream = opened.value;
   microphone.onSamples((samples) => void stream.write(samples));
+  let isGone = false;
   const finish = () => void microphone.close().then(() => stream.end());
+  microphone.onGone(() => {
+    isGone = true;
+    finish();
+  });
   if (signal.aborted) finish();
   else signal.addEventListener('abort', finish, { once: true });
   const events: LiveEvent[] = [];
@@ -40,11 +45,14 @@ export async function listen(client: RollcallClient, hear: Hear, signal: AbortSi
   show();
   const close = await stream.closed;
   await microphone.close();
+  if (isGone) return { message: 'The microphone has gone.', details: [] };
   return close.kind === 'done' || close.kind === 'aborted' ? undefined : { message: close.message, details: [] };
 }
 
 interface Microphone {
   onSamples(take: (samples: Float32Array) => void): void;
+  /** Unplugged, or taken away by the browser: it would be silence from then on. */
+  onGone(tell: () => void): void;
   close(): Promise<void>;
 }
 
@@ -80,6 +88,9 @@ async function openMicrophone(): Promise<Microphone | Problem> {
     return {
       onSamples(take) {
         frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => take(data);
+      },
+      onGone(tell) {
+        for (const track of media.getTracks()) track.addEventListener('ended', tell);
       },
       async close() {
         release();

@@ -18,6 +18,11 @@ class FakeAudio extends EventTarget {
     this.paused = true;
     this.tell('pause');
   }
+  /** Without an address it forgets the file of before. */
+  load(): void {
+    if (this.src === '') this.duration = Number.NaN;
+  }
+
   removeAttribute(): void {
     this.src = '';
   }

@@ -43,15 +43,17 @@ export class Player {
     this.turn = undefined;
     if (this.address !== undefined) URL.revokeObjectURL(this.address);
     this.address = file && URL.createObjectURL(file);
-    if (this.address === undefined) this.audio.removeAttribute('src');
-    else this.audio.src = this.address;
+    if (this.address === undefined) {
+      this.audio.removeAttribute('src');
+      this.audio.load(); // or the file of before stays, with its length
+    } else this.audio.src = this.address;
     this.audio.hidden = file === undefined;
     this.onMoment(undefined);
   }
 
   /** Length of the recording, seconds; NaN until the browser has found it out, or where it cannot play the file. */
   get seconds(): number {
-    return this.audio.duration;
+    return this.address === undefined ? Number.NaN : this.audio.duration;
   }
 
   /** Whether there is a file that the browser can play; the service may have read others nevertheless. */

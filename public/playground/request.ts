@@ -59,7 +59,8 @@ export function readForm(form: FormValues): Read {
   else if (/[^\x21-\x7e]/.test(key))
     faults.push({ field: 'key', message: 'The API key has characters that no key has.' });
   const source = sourceOf(form, faults);
-  const speakers = form.speakers.trim();
+  // A stream has no such wish, and the field is not to be seen.
+  const speakers = form.source === 'microphone' ? '' : form.speakers.trim();
   if (speakers !== '' && !/^[1-9]\d{0,3}$/.test(speakers))
     faults.push({ field: 'speakers', message: 'The number of speakers must be a whole number from 1 on, or empty.' });
   if (faults.length > 0 || !source) return { ok: false, faults };
