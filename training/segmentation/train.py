@@ -46,6 +46,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=300, help="steps")
     parser.add_argument("--average-decay", type=float, default=AVERAGE_DECAY, help="of the running average of the weights, per step")
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is one (never for --streaming)")
+    parser.add_argument("--float32", action="store_true", help="no bfloat16: faster on processors that have no units for its matrices (AMX)")
     parser.add_argument("--workers", type=int, default=0, help="processes that draw windows; 0: the trainer draws them itself")
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--pair-weight", type=float, default=0.6)
@@ -127,7 +128,7 @@ class Trainer:
         """Loss of one batch: simulated windows, or windows with soft labels."""
         if self.soft and self.simulator.rng.random() < self.args.soft_share:
             x, labels, mask, soft = (part.to(self.device) for part in self.soft.batch(self.args.batch))
-            with torch.autocast(self.device.type, dtype=torch.bfloat16):
+            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32):
                 logs = self.model(x.transpose(1, 2))
             hard, near = permutation_loss(logs, labels, mask).mean(), soft_label_loss(logs, soft).mean()
             weight = self.args.soft_weight
@@ -138,7 +139,7 @@ class Trainer:
         mask = mask.float()
         if self.args.streaming:
             mask[:, :BEGINNING_LABELS] *= BEGINNING_WEIGHT
-        with torch.autocast(self.device.type, dtype=torch.bfloat16):
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32):
             logs, first, last = self.model(x.float().transpose(1, 2), heads=True)
         main = permutation_loss(logs, labels, mask).mean()
         pair, identity = side_losses(self.model, first, last, labels.float(), mask, identities)
