@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import type { PacketWalk, RawPacket } from '../../packets/packet.ts';
+import { StepBudget } from '../../step-budget.ts';
 import { type Element, intOf, MAX_HEADER_BYTES, parseElement, uintOf } from './ebml.ts';
 import * as id from './ids.ts';
 import { laceSizes, MAX_LACE_BYTES } from './lacing.ts';
@@ -16,6 +17,8 @@ export interface BlockWalk {
 export interface BlocksEnd {
   /** At the header of another file that was put behind. */
   hasAnother?: boolean;
+  /** Among elements that gave no packet, too many of them. */
+  isEndless?: boolean;
 }
 
 /** Packets of one run. */
@@ -24,61 +27,73 @@ const MAX_RUN = 512;
 const MAX_SEARCH_BYTES = 64 << 20;
 /** Track number, time, flags, and then the sizes of laced packets. */
 const BLOCK_HEADER_BYTES = 12;
+/** Elements of one group. */
+const MAX_GROUP_ELEMENTS = 32;
+/** Bytes that make up for an element without a packet. */
+const BYTES_PER_ELEMENT = 32;
 
 interface Found {
   readonly packets: readonly RawPacket[];
   readonly paddingNs: number;
+  /** Elements looked at. */
+  readonly elements: number;
 }
+
+const NOTHING: Found = { packets: [], paddingNs: 0, elements: 1 };
 
 /**
  * The packets of a track from the cluster at `from` on. Clusters are stepped into whatever size they state, so that those of live
  * recordings, which state none, need nothing more. Behind damage it goes on at the next cluster.
  */
 export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number, end: BlocksEnd = {}): PacketWalk {
+  const budget = new StepBudget(BYTES_PER_ELEMENT, from);
   let position = from;
   let clusterTicks = 0;
   let entry: number | undefined;
   let packets: RawPacket[] = [];
+  end.isEndless = false;
   while (position < reader.sizeBytes) {
     const element = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
+    let found = NOTHING;
     if (element?.id === id.CLUSTER) {
       if (packets.length > 0) yield { packets };
       packets = [];
       entry = position;
       clusterTicks = 0;
       position = element.bodyStart;
-      continue;
-    }
-    if (element?.size === undefined || !isKnown(element.id)) {
+    } else if (!isWhole(reader, element)) {
       end.hasAnother = element?.id === id.SEGMENT || element?.id === id.EBML;
       if (end.hasAnother) break;
-      const found = await findCluster(reader, position + 1);
-      if (found === undefined) break;
-      position = found;
-      continue;
+      // Damage, or the end of a file that is cut off: then no cluster follows.
+      const next = await findCluster(reader, position + 1);
+      if (next === undefined) break;
+      position = next;
+    } else {
+      const { size } = element;
+      position = element.bodyStart + size;
+      if (element.id === id.TIMESTAMP)
+        clusterTicks = uintOf((await reader.peek(element.bodyStart, 8)).subarray(0, size));
+      else if (element.id === id.SIMPLE_BLOCK) found = await readSimple(reader, walk, clusterTicks, element);
+      else if (element.id === id.BLOCK_GROUP) found = await readGroup(reader, walk, clusterTicks, element);
     }
-    const { size } = element;
-    position = element.bodyStart + size;
-    if (element.id === id.TIMESTAMP) clusterTicks = uintOf((await reader.peek(element.bodyStart, 8)).subarray(0, size));
-    else if (element.id === id.SIMPLE_BLOCK || element.id === id.BLOCK_GROUP) {
-      // A block that the file cuts off.
-      if (position > reader.sizeBytes) break;
-      const found =
-        element.id === id.SIMPLE_BLOCK
-          ? { packets: await readBlock(reader, walk, clusterTicks, element), paddingNs: 0 }
-          : await readGroup(reader, walk, clusterTicks, element);
-      for (const packet of found.packets) {
-        packets.push(entry === undefined ? packet : { ...packet, entry });
-        entry = undefined;
-      }
-      const hasPadding = found.paddingNs > 0 && found.packets.length > 0;
-      if (packets.length < MAX_RUN && !hasPadding) continue;
+    for (const packet of found.packets) {
+      packets.push(entry === undefined ? packet : { ...packet, entry });
+      entry = undefined;
+    }
+    const hasPadding = found.paddingNs > 0 && found.packets.length > 0;
+    if (packets.length >= MAX_RUN || hasPadding) {
       yield { packets, paddingSeconds: hasPadding ? found.paddingNs / 1e9 : 0 };
       packets = [];
     }
+    end.isEndless = !budget.spend(position, found.elements, Math.min(1, found.packets.length));
+    if (end.isEndless) break;
   }
   if (packets.length > 0) yield { packets };
 }
+
+/** Whether an element may stand here and ends inside the file; the size of one that does not is damaged, or the file is cut off. */
+const isWhole = (reader: BlockReader, element: Element | undefined): element is Element & { readonly size: number } =>
+  element?.size !== undefined && isKnown(element.id) && element.bodyStart + element.size <= reader.sizeBytes;
 
 const isKnown = (elementId: number): boolean =>
   elementId === id.TIMESTAMP ||
@@ -86,11 +101,21 @@ const isKnown = (elementId: number): boolean =>
   elementId === id.BLOCK_GROUP ||
   id.PASSED_OVER.has(elementId);
 
+async function readSimple(
+  reader: BlockReader,
+  walk: BlockWalk,
+  clusterTicks: number,
+  element: Element,
+): Promise<Found> {
+  return { ...NOTHING, packets: await readBlock(reader, walk, clusterTicks, element) };
+}
+
 async function readGroup(reader: BlockReader, walk: BlockWalk, clusterTicks: number, group: Element): Promise<Found> {
   let packets: readonly RawPacket[] = [];
   let paddingNs = 0;
+  let elements = 1;
   const end = group.bodyStart + (group.size ?? 0);
-  for (let position = group.bodyStart, count = 0; position < end && count < 32; count++) {
+  for (let position = group.bodyStart; position < end && elements <= MAX_GROUP_ELEMENTS; elements++) {
     const element = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
     if (element?.size === undefined || element.bodyStart + element.size > end) break;
     position = element.bodyStart + element.size;
@@ -100,7 +125,7 @@ async function readGroup(reader: BlockReader, walk: BlockWalk, clusterTicks: num
       paddingNs = intOf((await reader.peek(element.bodyStart, bytes)).subarray(0, bytes));
     }
   }
-  return { packets, paddingNs };
+  return { packets, paddingNs, elements };
 }
 
 /** The packets of one block, if it is the track's. */

@@ -9,6 +9,7 @@ import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import { MAX_GAP_SECONDS, type Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
+import { withoutEnd } from '../../step-budget.ts';
 import { type BlocksEnd, type BlockWalk, walkBlocks } from './blocks.ts';
 import { codecOfTrack } from './codec.ts';
 import { elementsIn, elementsOf, readBody, uintOf } from './ebml.ts';
@@ -66,7 +67,10 @@ export const matroska: Container<MatroskaIndex> = {
       walk: () => walkBlocks(reader, walk, firstCluster, end),
       played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, firstSeconds),
       isCut: () => isCut,
-      warnings: () => (end.hasAnother ? [anotherBehind(WHERE)] : []),
+      warnings: () => [
+        ...(end.hasAnother ? [anotherBehind(WHERE)] : []),
+        ...(end.isEndless ? [withoutEnd(WHERE)] : []),
+      ],
     });
     return probed.ok ? ok({ format: 'matroska', ...probed.value, walk }) : probed;
   },

@@ -144,6 +144,32 @@ describe('damage', () => {
     const index = await indexOf(whole.slice(0, whole.length - 150));
     expect(index.totalSamples).toBe(3800);
   });
+
+  it.each([
+    ['a block', block(100, ramp(100))],
+    ['a group', element(0xa0, block(100, ramp(100)))],
+    ['an element that is passed over', element(0xec, ramp(0))],
+  ])('%s that states to be longer than the file is not its end', async (_, damaged) => {
+    // The second byte of the size: from some hundred bytes to 2^48.
+    damaged[2] = 1;
+    const file = concat(matroskaHeader(), cluster(0, block(0, ramp(0)), damaged), cluster(200, block(0, ramp(200))));
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(300);
+    const samples = levels(await readSourceRate(file, index, ports));
+    expect(samples.slice(200)).toEqual(levels(Float32Array.from(ramp(200), (value) => (value - 128) / 128)));
+  });
+
+  it.each([
+    ['elements', [0xec, 0x80], 250_000],
+    ['groups', [0xa0, 0xc0, ...Array(32).fill([0xec, 0x80]).flat()], 8000],
+  ])('hundreds of thousands of empty %s end the walk', async (_, empty, count) => {
+    const many = new Uint8Array(Buffer.alloc(empty.length * count, Uint8Array.from(empty)));
+    const [one, two] = [cluster(0, block(0, ramp(0))), cluster(100, block(0, ramp(100)))];
+    expect(await indexOf(concat(matroskaHeader(), one, many, two))).toMatchObject({
+      totalSamples: 100,
+      warning: expect.stringMatching(/^The Matroska file goes on for very long with nothing in it/),
+    });
+  });
 });
 
 describe('refused', () => {
