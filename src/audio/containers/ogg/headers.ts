@@ -47,7 +47,7 @@ export async function readStream(reader: BlockReader, from: number): Promise<Aud
   for await (const page of pagesOf(reader, from, end)) {
     if (++pages > MAX_HEADER_PAGES) break;
     if (page.isFirst && !first) {
-      const candidate = new PacketAssembler(page.serial);
+      const candidate = new PacketAssembler(page.serial, true);
       const bytes = (await candidate.add(reader, page))[0]?.bytes ?? new Uint8Array(0);
       const kind = kindOf(bytes);
       if (kind) {
@@ -57,7 +57,7 @@ export async function readStream(reader: BlockReader, from: number): Promise<Aud
     } else if (first && assembler && page.serial === first.serial) {
       const packets = (await assembler.add(reader, page)).map((packet) => packet.bytes ?? NOTHING);
       const isAudio = packets.some((packet) => first?.kind === 'flac' && packet[0] === 0xff);
-      // Of the others only their number matters.
+      // Of the others only their number matters: comments with pictures may be too long to be kept.
       headers.push(...(first.kind === 'vorbis' ? packets : packets.map(() => NOTHING)));
       const isEnd = isAudio || headers.length >= headerPackets(first);
       if (isEnd) return finish(first, headers, isAudio ? page.start : page.end);

@@ -1,16 +1,18 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { fromHex, hasAscii } from '../../bytes.ts';
-import { type Container, type IndexBase, MAX_SCAN_SECONDS } from '../../container.ts';
+import { type Container, type IndexBase, MAX_SCAN_SECONDS, MONO_BLOCK_SAMPLES } from '../../container.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex } from '../../packets/packet.ts';
 import { onePiece } from '../../packets/pieces.ts';
 import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
-import type { Scan } from '../../packets/scan.ts';
+import { MAX_GAP_SECONDS, type Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
+import { withoutEnd } from '../../step-budget.ts';
 import type { DecoderPort } from '../../types.ts';
 import { type OggStream, readStream } from './headers.ts';
 import { type WalkEnd, walkOgg } from './packets.ts';
+import { videoStart } from './theora.ts';
 
 /** One of the recordings that stand behind one another in a file. */
 interface OggLink extends PacketIndex {
@@ -89,13 +91,15 @@ export const ogg: Container<OggIndex> = {
         yield block;
       }
       // What a damaged end lacks, so that the next recording stands at its time.
-      if (link !== index.links.at(-1)) yield* silence(missing, link.sampleRateHz);
+      if (link !== index.links.at(-1)) yield* silence(missing);
     }
   },
 };
 
-function* silence(samples: number, blockSamples: number): Generator<Float32Array> {
-  for (let left = samples; left > 0; left -= blockSamples) yield new Float32Array(Math.min(left, blockSamples));
+function* silence(samples: number): Generator<Float32Array> {
+  for (let left = samples; left > 0; left -= MONO_BLOCK_SAMPLES) {
+    yield new Float32Array(Math.min(left, MONO_BLOCK_SAMPLES));
+  }
 }
 
 async function probeLink(
@@ -107,22 +111,28 @@ async function probeLink(
   const stream = await readStream(reader, startByte);
   if (!stream.ok) return stream;
   const { serial, codec, firstByte } = stream.value;
+  const videoSeconds = await videoStart(reader, startByte);
   const probed = await probeTrack(reader, decoders, {
     where: WHERE,
     track: codec,
     walk: () => walkOgg(reader, serial, firstByte, end),
-    played: (scan) => playedRange(stream.value, scan),
+    played: (scan, rateHz) => playedRange(stream.value, scan, rateHz, videoSeconds),
     isCut: () => end.isCut === true,
-    warnings: () => (end.isDamaged ? [DAMAGED] : []),
+    warnings: () => [...(end.isDamaged ? [DAMAGED] : []), ...(end.isEndless ? [withoutEnd(WHERE)] : [])],
   });
   return probed.ok ? ok({ format: 'ogg', ...probed.value, serial }) : probed;
 }
 
-/** The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2). */
-function playedRange({ codec }: OggStream, scan: Scan): Played {
+/**
+ * The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2). Of a video it also says how
+ * late the sound is; without pictures a start above 0 is that of a stream somebody tuned into.
+ */
+function playedRange({ codec }: OggStream, scan: Scan, rateHz: number, videoSeconds: number | undefined): Played {
   const preSkip = codec.codec === 'opus' ? (parseOpusHead(fromHex(codec.extraData))?.preSkip ?? 0) : 0;
   const delay = codec.codec === 'vorbis' && scan.runs > 1 ? Math.max(0, scan.startPadding) : preSkip;
   // One page alone: what it has too much is at its end.
   const padding = scan.runs > 1 ? Math.max(0, scan.endPadding) : Math.max(0, scan.startPadding);
-  return { pieces: onePiece(delay, scan.endPosition - padding) };
+  const lateSamples = videoSeconds === undefined ? 0 : Math.round(-scan.startPadding - videoSeconds * rateHz);
+  const lead = lateSamples > 0 && lateSamples <= MAX_GAP_SECONDS * rateHz ? lateSamples : 0;
+  return { pieces: onePiece(delay, scan.endPosition - padding, lead) };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { formatFixture, patched } from '../../../../test/helpers/bytes.ts';
 import { indexOf } from '../../../../test/helpers/indexes.ts';
-import { withChecksums } from '../../../../test/helpers/ogg.ts';
+import { oggPages, withChecksums } from '../../../../test/helpers/ogg.ts';
 import { BlockReader, probeAudio } from '../../index.ts';
 import { crc32 } from './crc.ts';
 import { type Page, pagesOf } from './pages.ts';
@@ -71,7 +71,91 @@ describe('recordings behind one another', () => {
   });
 });
 
+describe('headers with pictures longer than any packet', () => {
+  const comments = (magic: string) => concat(Buffer.from(magic, 'latin1'), new Uint8Array(5 << 20));
+
+  it('Opus begins behind them', async () => {
+    const [head, tags, next] = await pages(opus);
+    const long = oggPages([comments('OpusTags')], { serial: tags.serial, sequence: 1 });
+    const file = concat(opus.subarray(0, head.end), long, opus.subarray(next.start));
+    const [index, plain] = [await indexOf(file), await indexOf(opus)];
+    expect(index.totalSamples).toBe(144_000);
+    expect(index.warning).toBeUndefined();
+    expect(worstDifference(await readSourceRate(file, index, ports), await readSourceRate(opus, plain, ports))).toBe(0);
+  });
+
+  it('Vorbis has its setup behind them', async () => {
+    const [head, , ...rest] = await pages(vorbis);
+    const setupAt = Buffer.from(vorbis).indexOf('\x05vorbis', 0, 'latin1');
+    const next = rest.find(({ start, isContinued }) => start > setupAt && !isContinued)?.start ?? 0;
+    const bodies = (await pages(vorbis)).filter(({ start, end }) => end > setupAt && start < next);
+    const setup = concat(...bodies.map(({ bodyStart, end }) => vorbis.subarray(Math.max(setupAt, bodyStart), end)));
+    const long = oggPages([comments('\x03vorbis'), setup], { serial: head.serial, sequence: 1 });
+    const file = concat(vorbis.subarray(0, head.end), long, vorbis.subarray(next));
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(32_000);
+    expect(index.warning).toBeUndefined();
+  });
+});
+
+describe('sound that begins at a position above 0', () => {
+  const LATE_SAMPLES = 120_000;
+
+  /** The recording with all positions moved, behind a first page for each stream. */
+  async function late(picture: { readonly first: Uint8Array; readonly next: Uint8Array }): Promise<Uint8Array> {
+    const [head, tags, ...rest] = await pages(opus);
+    const moved = opus.slice();
+    const view = new DataView(moved.buffer);
+    for (const { start, granule } of rest) {
+      if (granule !== undefined) view.setBigInt64(start + 6, BigInt(granule + LATE_SAMPLES), true);
+    }
+    const [first, behind] = [moved.subarray(0, head.end), moved.subarray(tags.start)];
+    return withChecksums(concat(picture.first, first, picture.next, behind));
+  }
+
+  /** Theora of 25 frames a second, and its first frame as number `frame`, counted from 1. */
+  function theora(frame: number) {
+    const head = new Uint8Array(42);
+    head.set(Buffer.from('\x80theora', 'latin1'));
+    new DataView(head.buffer).setUint32(22, 25);
+    new DataView(head.buffer).setUint32(26, 1);
+    head[41] = 6 << 5;
+    return {
+      first: oggPages([head], { serial: 77, isFirst: true }),
+      next: oggPages([new Uint8Array(300)], { serial: 77, sequence: 1, granule: frame << 6 }),
+    };
+  }
+
+  it('is late by that in a video', async () => {
+    const file = await late(theora(1));
+    const [index, plain] = [await indexOf(file), await indexOf(opus)];
+    expect(index.totalSamples).toBe(LATE_SAMPLES + 144_000);
+    const samples = await readSourceRate(file, index, ports);
+    expect(samples.subarray(0, LATE_SAMPLES).every((value) => value === 0)).toBe(true);
+    expect(worstDifference(samples.subarray(LATE_SAMPLES), await readSourceRate(opus, plain, ports))).toBe(0);
+  });
+
+  it('is late by less where the pictures are late too', async () => {
+    const index = await indexOf(await late(theora(1 + 25)));
+    expect(index.totalSamples).toBe(LATE_SAMPLES - 48_000 + 144_000);
+  });
+
+  it('is not late without pictures: somebody tuned in', async () => {
+    const nothing = new Uint8Array(0);
+    expect((await indexOf(await late({ first: nothing, next: nothing }))).totalSamples).toBe(144_000);
+  });
+});
+
 describe('damage', () => {
+  it('hundreds of thousands of empty pages end the walk', async () => {
+    const empty = withChecksums(concat(Buffer.from('OggS'), new Uint8Array(23)));
+    const index = await indexOf(concat(opus, Buffer.alloc(empty.length * 250_000, empty)));
+    expect(index).toMatchObject({
+      totalSamples: 144_000,
+      warning: expect.stringMatching(/for very long with nothing/),
+    });
+  });
+
   it('lost pages are silence, and later sound keeps its time', async () => {
     const list = await pages(speech);
     const lost = list[3];

@@ -1,6 +1,10 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { MAX_PACKET_BYTES, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
+import { StepBudget } from '../../step-budget.ts';
 import { type Page, type PagesEnd, pagesOf } from './pages.ts';
+
+/** Bytes that make up for a page without a packet. */
+const BYTES_PER_PAGE = 256;
 
 /** Packets of one logical stream, put together page by page. */
 export class PacketAssembler {
@@ -9,9 +13,15 @@ export class PacketAssembler {
   #entry: number | undefined;
   /** Whether the packet that goes on is known from its start. */
   #isOpen = false;
+  /** Whether it is too long to be kept. */
+  #isTooLong = false;
   #sequence: number | undefined;
 
-  constructor(private readonly serial: number) {}
+  /** @param marksLong whether a packet that is too long is given without its bytes, so that it counts */
+  constructor(
+    private readonly serial: number,
+    private readonly marksLong = false,
+  ) {}
 
   /** The packets that end on a page; those of other streams give none. */
   async add(reader: BlockReader, page: Page): Promise<RawPacket[]> {
@@ -41,15 +51,24 @@ export class PacketAssembler {
       }
       isRest = false;
       if (this.#isOpen) {
-        this.#parts.push(body.subarray(at, at + length));
-        this.#bytes += length;
-        if (this.#bytes > MAX_PACKET_BYTES) this.#drop();
+        this.#append(body.subarray(at, at + length));
       }
       at += length;
       if (!isEnd) break;
-      if (this.#isOpen) packets.push(this.#take());
+      if (this.#isOpen && (this.marksLong || !this.#isTooLong)) packets.push(this.#take());
     }
     return packets;
+  }
+
+  #append(part: Uint8Array): void {
+    this.#isTooLong ||= this.#bytes + part.length > MAX_PACKET_BYTES;
+    if (this.#isTooLong) {
+      this.#parts = [];
+      this.#bytes = 0;
+    } else {
+      this.#parts.push(part);
+      this.#bytes += part.length;
+    }
   }
 
   #take(): RawPacket {
@@ -72,6 +91,7 @@ export class PacketAssembler {
     this.#parts = [];
     this.#bytes = 0;
     this.#isOpen = false;
+    this.#isTooLong = false;
     this.#entry = undefined;
   }
 }
@@ -79,21 +99,23 @@ export class PacketAssembler {
 /** Where a walk ended: the file's end, or the first page of another recording behind this one. */
 export interface WalkEnd extends PagesEnd {
   nextRecording?: number;
-  /** Granule position of the last page. */
-  granule?: number;
+  /** Among pages that gave no packet, too many of them. */
+  isEndless?: boolean;
 }
 
 /** The packets of one stream from the page at `from` on, with the positions that the pages state. */
 export async function* walkOgg(reader: BlockReader, serial: number, from: number, end: WalkEnd = {}): PacketWalk {
   const assembler = new PacketAssembler(serial);
+  const budget = new StepBudget(BYTES_PER_PAGE, from);
+  end.isEndless = false;
   for await (const page of pagesOf(reader, from, end)) {
     if (page.isFirst) {
       end.nextRecording = page.start;
       return;
     }
     const packets = await assembler.add(reader, page);
-    if (packets.length === 0) continue;
-    end.granule = page.granule;
-    yield { packets, endSample: page.granule };
+    end.isEndless = !budget.spend(page.end, 1, Math.min(1, packets.length));
+    if (end.isEndless) return;
+    if (packets.length > 0) yield { packets, endSample: page.granule };
   }
 }
