@@ -1,5 +1,5 @@
 import type { BlockReader } from './block-reader.ts';
-import { MAX_SCAN_SECONDS } from './container.ts';
+import { MAX_SCAN_SECONDS, MONO_BLOCK_SAMPLES } from './container.ts';
 import { type FrameSyntax, walkFrames } from './frame-walker.ts';
 import { findSeekPoint, type SeekTable, SeekTableBuilder } from './seek-table.ts';
 import { StretchDecoder, stretchPlan } from './stretches.ts';
@@ -55,14 +55,19 @@ export async function* decodeFrames(
       block.fill(0, filled + decoded.length, filled + frameSamples);
       filled += frameSamples;
       if (filled < block.length) continue;
-      yield wanted();
+      yield* bounded(wanted());
       begin += filled;
       filled = 0;
     }
-    if (filled > 0) yield wanted();
+    if (filled > 0) yield* bounded(wanted());
   } finally {
     decoder.close();
   }
+}
+
+/** A block of ADPCM may hold more than may be given on at once. */
+function* bounded(block: Float32Array): Generator<Float32Array> {
+  for (let at = 0; at < block.length; at += MONO_BLOCK_SAMPLES) yield block.subarray(at, at + MONO_BLOCK_SAMPLES);
 }
 
 /** What a walk over all frames of a stream finds. */

@@ -74,7 +74,9 @@ export async function probeMpeg(
   const { skipSamples, endSample } = playedRange(tag, scan.frames * header.frameSamples, header.frameSamples);
   const totalSamples = endSample - skipSamples;
   if (totalSamples <= 0) return fail('no_samples', `The ${name} file has no samples in it.`);
-  const isTruncated = scan.isTruncated || (tag?.frames !== undefined && tag.frames > scan.frames + 1);
+  // Where bytes were left out, the frames that the tag knows of were in them.
+  const hasTooFew = scan.skippedBytes === 0 && tag?.frames !== undefined && tag.frames > scan.frames + 1;
+  const isTruncated = scan.isTruncated || hasTooFew;
   const rest = { startByte: scan.framesEnd, endByte };
   const goesOn = await goesOnWarning(name, reader, rest, totalSamples / header.sampleRateHz);
   const warning = scanWarning(name, { isTruncated, skippedBytes: scan.skippedBytes }, goesOn);

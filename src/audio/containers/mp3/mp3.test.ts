@@ -203,6 +203,12 @@ describe('damage', () => {
     expect(index.totalSamples).toBe(40 * 1152 - 1105);
     expect(index.warning).toMatch(/ends before/);
   });
+
+  it('in the middle is no missing end, though the tag counts more frames', async () => {
+    const tag = infoFrame({ frames: 100, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
+    const index = await indexOf(tag, mp3Frames(40), noise(3000), mp3Frames(50));
+    expect(index.warning).toBe('3000 bytes inside the MP3 file are damaged and were left out.');
+  });
 });
 
 describe('what is refused', () => {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { audioPorts, concat, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
 import { wavFile } from '../../../../test/helpers/wav.ts';
+import { MONO_BLOCK_SAMPLES } from '../../container.ts';
+import { BlockReader } from '../../index.ts';
+import { containerOf } from '../../registry.ts';
 import { blockSamples } from './block-codecs.ts';
 
 const ports = audioPorts();
@@ -65,4 +68,35 @@ it('MP3 in WAV is read as the MP3 in it', async () => {
   expect(worstDifference(samples, await readSourceRate(mp3, plain, ports))).toBe(0);
   const cut = concat(file.slice(0, 3000));
   expect(await indexOf(cut)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
+});
+
+it('MPEG audio in WAV keeps its own warnings beside those of the header', async () => {
+  const mp3 = formatFixture('mp3-8000-mono.mp3');
+  const middle = Math.floor(mp3.length / 2);
+  const damaged = concat(mp3.subarray(0, middle), new Uint8Array(3000), mp3.subarray(middle));
+  const options = { sampleRateHz: 8000, channels: 1, tag: 85, bits: 0, blockAlign: 1, declaredBytes: 0xffffffff };
+  const { warning } = await indexOf(wavFile(options, damaged));
+  expect(warning).toMatch(
+    /^The header of the WAV file does not say how long .* \d+ bytes inside the MP3 file are damaged/,
+  );
+});
+
+it('blocks of ADPCM longer than a reader may give come in parts', async () => {
+  const options = { sampleRateHz: 8000, channels: 1, tag: 17, bits: 4, blockAlign: 65_532 };
+  const data = new Uint8Array(2 * 65_532).fill(0x35);
+  data.fill(0, 0, 4).fill(0, 65_532, 65_536);
+  const file = wavFile(options, data);
+  const index = await indexOf(file);
+  expect(index.totalSamples).toBe(2 * 131_057);
+  const samples: number[] = [];
+  for await (const block of containerOf(index).readMono(
+    new BlockReader(memorySource(file)),
+    index,
+    ports.decoder,
+    131_000,
+  )) {
+    expect(block.length).toBeLessThanOrEqual(MONO_BLOCK_SAMPLES);
+    samples.push(...block);
+  }
+  expect(samples).toEqual([...(await readSourceRate(file, index, ports)).subarray(131_000)]);
 });

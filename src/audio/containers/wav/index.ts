@@ -48,8 +48,10 @@ export const wav: Container<WavIndex> = {
     const header = await readWavHeader(reader, startByte);
     if (!header.ok) return header;
     const found = await indexOf(reader, header.value);
-    const { warning } = header.value;
-    return found.ok && warning !== undefined ? ok({ ...found.value, warning }) : found;
+    if (!found.ok) return found;
+    // MPEG audio has something to say itself.
+    const warnings = [header.value.warning, found.value.warning].filter((warning) => warning !== undefined);
+    return warnings.length > 0 ? ok({ ...found.value, warning: warnings.join(' ') }) : found;
   },
 
   async *readMono(reader: BlockReader, index: WavIndex, decoders: DecoderPort, startSample: number) {
