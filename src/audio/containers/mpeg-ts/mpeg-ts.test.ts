@@ -89,6 +89,35 @@ it('a file may begin inside a packet, and have bytes between packets', async () 
   expect(worstDifference(samples, await readSourceRate(aac, plain, ports))).toBe(0);
 });
 
+describe('a packet with the counter of the one before', () => {
+  const counted = (file: Uint8Array, pid: number, from: number): Uint8Array => {
+    const out = file.slice();
+    packetsOf(out, pid).forEach((at, i) => {
+      out[at + 3] = (out[at + 3] & 0xf0) | ((from + i) & 15);
+    });
+    return out;
+  };
+
+  it('begins another file that was put behind', async () => {
+    const plain = await indexOf(aac);
+    const packets = packetsOf(aac, plain.walk.pid).length;
+    const totals: number[] = [];
+    for (const first of [packets, packets - 1]) {
+      const file = concat(counted(aac, plain.walk.pid, 0), counted(aac, plain.walk.pid, first));
+      totals.push((await indexOf(file)).totalSamples);
+    }
+    expect(totals).toEqual([2 * plain.totalSamples, 2 * plain.totalSamples]);
+  });
+
+  it('is the same again where its bytes are the same', async () => {
+    const plain = await indexOf(aac);
+    const at = packetsOf(aac, plain.walk.pid)[20];
+    const file = concat(aac.subarray(0, at + PACKET), aac.subarray(at));
+    const index = await indexOf(file);
+    expect(worstDifference(await readSourceRate(file, index, ports), await readSourceRate(aac, plain, ports))).toBe(0);
+  });
+});
+
 describe('refused', () => {
   const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
     expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });

@@ -3,7 +3,7 @@ import { OPUS_RATE_HZ } from '../../packets/opus.ts';
 import type { PacketRun } from '../../packets/packet.ts';
 import { FrameBuffer, type TsSound } from './frame-buffer.ts';
 import type { Framing } from './tables.ts';
-import { type TsPacket, tsPackets } from './ts-packets.ts';
+import { PACKET_BYTES, type TsPacket, tsPackets } from './ts-packets.ts';
 import { unwrapperOf } from './unwrap.ts';
 
 export interface TsWalk {
@@ -54,12 +54,18 @@ export async function* walkStream(
   const buffer = new FrameBuffer(walk.framing, unwrapper);
   let hasSound = false;
   let counter: number | undefined;
+  const before = new Uint8Array(PACKET_BYTES);
+  let beforeBytes = 0;
   let lastSeconds = 0;
   let wraps = 0;
   for await (const batch of tsPackets(reader, walk.stride, from)) {
     const packets: TsSound[] = [];
     for (const packet of batch) {
-      if (packet.pid !== walk.pid || packet.isScrambled || packet.counter === counter) continue;
+      if (packet.pid !== walk.pid || packet.isScrambled) continue;
+      // A packet may come twice. Another one with the same counter comes behind lost ones, or from another file put behind.
+      if (packet.counter === counter && isSame(packet.payload, before.subarray(0, beforeBytes))) continue;
+      before.set(packet.payload);
+      beforeBytes = packet.payload.length;
       if (counter !== undefined && packet.counter !== ((counter + 1) & 15)) {
         buffer.take(packets);
         buffer.lose();
@@ -90,6 +96,9 @@ export async function* walkStream(
   buffer.take(last);
   if (last.length > 0) yield runOf(last);
 }
+
+const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
+  one.length === other.length && one.every((byte, i) => byte === other[i]);
 
 const runOf = (packets: readonly TsSound[]): TsRun => ({
   packets,

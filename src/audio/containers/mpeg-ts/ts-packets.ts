@@ -8,7 +8,7 @@ export interface Layout {
   readonly stride: number;
 }
 
-const PACKET_BYTES = 188;
+export const PACKET_BYTES = 188;
 const STRIDES = [PACKET_BYTES, 192, 204];
 const SYNC = 0x47;
 /** Sync bytes that must follow one another at the same distance. */
