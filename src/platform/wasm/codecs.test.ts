@@ -143,6 +143,20 @@ describe('decoders', () => {
     expect([...first.decode(new Uint8Array([1]))]).toEqual([1]);
     expect([...second.decode(new Uint8Array([1]))]).toEqual([2]);
   });
+
+  it('gives an instance up too that traps while a decoder is opened in it', () => {
+    const decoders = createDecoders(trappingModule());
+    const spec: CodecSpec = { codec: 'mp3', sampleRateHz: 8000, channels: 1 };
+    const first = decoders.open(spec);
+    const second = decoders.open(spec);
+    expect([...first.decode(new Uint8Array([0]))]).toEqual([]);
+    // Behind a packet that starts with 7 the next opening traps: here that of the second decoder, in a fresh instance.
+    expect([...first.decode(new Uint8Array([7]))]).toEqual([1]);
+    expect([...second.decode(new Uint8Array([1]))]).toEqual([]);
+    expect([...second.decode(new Uint8Array([7]))]).toEqual([1]);
+    expect(() => decoders.open(spec)).toThrow(/not in this build/);
+    expect([...first.decode(new Uint8Array([1]))]).toEqual([1]);
+  });
 });
 
 /** A module with the exports of codecs.wasm and one fault, put together byte by byte: real packets that trap are not known. */
@@ -155,7 +169,8 @@ function trappingModule(): WebAssembly.Module {
     ['_initialize', 0, 0, []],
     ['rc_alloc', 1, 1, constant(1024)],
     ['rc_free', 1, 0, []],
-    ['rc_open', 7, 1, constant(1)],
+    // If the first byte of the packet before is 7: unreachable.
+    ['rc_open', 7, 1, [...constant(2048), 0x2d, 0, 0, ...constant(7), 0x46, 0x04, 0x40, 0x00, 0x0b, ...constant(1)]],
     ['rc_input', 2, 1, constant(2048)],
     [
       'rc_decode',

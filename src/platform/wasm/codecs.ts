@@ -86,7 +86,7 @@ class WasmDecoder implements PacketDecoder {
     private readonly spec: CodecSpec,
   ) {
     this.rateHz = spec.sampleRateHz;
-    if (!this.ready()) throw new Error(`the decoder for ${spec.codec} is not in this build or refuses its parameters`);
+    if (!this.opened()) throw new Error(`the decoder for ${spec.codec} is not in this build or refuses its parameters`);
   }
 
   get sampleRateHz(): number {
@@ -94,17 +94,16 @@ class WasmDecoder implements PacketDecoder {
   }
 
   decode(packet: Uint8Array): Float32Array {
-    const runtime = this.ready();
-    if (!runtime) return this.result.reserve(0);
     try {
+      const runtime = this.ready();
+      if (!runtime) return this.result.reserve(0);
       let count = this.decodeOnce(runtime, packet);
       if (count < 0 && this.spec.codec === 'flac') count = this.decodeAlone(runtime, packet);
       if (count <= 0) return this.result.reserve(0);
       this.rateHz = runtime.exports.rc_rate(this.handle);
       return this.result.copy(runtime.exports.memory, runtime.exports.rc_output(this.handle), count);
     } catch (error) {
-      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-      runtime.broken = true;
+      this.giveUp(error);
       return this.result.reserve(0);
     }
   }
@@ -138,6 +137,21 @@ class WasmDecoder implements PacketDecoder {
   private reopen(runtime: Runtime, extraData: Uint8Array): void {
     if (this.handle !== 0) runtime.exports.rc_close(this.handle);
     this.handle = openHandle(runtime, this.spec, extraData) || openHandle(runtime, this.spec, NOTHING);
+  }
+
+  private opened(): boolean {
+    try {
+      return this.ready() !== undefined;
+    } catch (error) {
+      this.giveUp(error);
+      return false;
+    }
+  }
+
+  /** After a trap the next decode finds a fresh instance. */
+  private giveUp(error: unknown): void {
+    if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+    if (this.runtime) this.runtime.broken = true;
   }
 
   /** The live runtime; opens there anew when the one before is broken. */
