@@ -37,3 +37,63 @@ export function withEdits(file: Uint8Array, ...entries: readonly EditEntry[]): U
   }
   return out;
 }
+
+const u16 = (...values: number[]): Uint8Array => Uint8Array.from(values.flatMap((value) => [value >> 8, value & 255]));
+
+export interface SoundEntryFields {
+  /** Four letters. */
+  readonly type: string;
+  readonly channels: number;
+  readonly bits: number;
+  /** 0: no room for it. */
+  readonly rateHz: number;
+  readonly timescale: number;
+  readonly boxes?: Uint8Array;
+}
+
+/** A track of sound, number `id`. @param tables what is in `stbl` behind the description */
+export function soundTrack(id: number, entry: SoundEntryFields, tables: readonly Uint8Array[]): Uint8Array {
+  const { type, channels, bits, rateHz, timescale, boxes = new Uint8Array(0) } = entry;
+  const description = box(type, u32(0), u16(0, 1), u32(0, 0), u16(channels, bits, 0, 0, rateHz, 0), boxes);
+  const stbl = box('stbl', box('stsd', u32(0, 1), description), ...tables);
+  return track(id, 'soun', timescale, stbl);
+}
+
+/** A track of something else than sound, whose packets are in fragments. */
+export const otherTrack = (id: number, handler: string, timescale: number): Uint8Array =>
+  track(id, handler, timescale, box('stbl', box('stsd', u32(0, 0)), ...NO_SAMPLES));
+
+function track(id: number, handler: string, timescale: number, stbl: Uint8Array): Uint8Array {
+  const tkhd = box('tkhd', u32(7, 0, 0, id, 0, 0));
+  const hdlr = box('hdlr', u32(0, 0), new TextEncoder().encode(handler), u32(0, 0, 0));
+  const mdia = box('mdia', box('mdhd', u32(0, 0, 0, timescale, 0, 0)), hdlr, box('minf', stbl));
+  return box('trak', tkhd, mdia);
+}
+
+/** Tables of a track whose packets are in fragments. */
+export const NO_SAMPLES: readonly Uint8Array[] = ['stts', 'stsc', 'stsz', 'stco'].map((type) =>
+  box(type, u32(0, 0, 0)),
+);
+
+export const movieHeader = (timescale: number): Uint8Array => box('mvhd', u32(0, 0, 0, timescale, 0, 0, 0, 0));
+
+interface SoundMovie extends SoundEntryFields {
+  readonly entries: number;
+  readonly entryBytes: number;
+  readonly ticksPerEntry: number;
+  readonly data: Uint8Array;
+}
+
+/** A file of one track of sound, in one chunk, with entries of one size. */
+export function soundMovie(movie: SoundMovie): Uint8Array {
+  const { entries, entryBytes, ticksPerEntry, data } = movie;
+  const fileWith = (offset: number) => {
+    const stts = box('stts', u32(0, 1, entries, ticksPerEntry));
+    const stsc = box('stsc', u32(0, 1, 1, entries, 1));
+    const stsz = box('stsz', u32(0, entryBytes, entries));
+    const tables = [stts, stsc, stsz, box('stco', u32(0, 1, offset))];
+    const moov = box('moov', movieHeader(1000), soundTrack(1, movie, tables));
+    return concat(box('ftyp', u32(0x71742020, 0)), moov, box('mdat', data));
+  };
+  return fileWith(fileWith(0).length - data.length);
+}

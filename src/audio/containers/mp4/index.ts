@@ -109,7 +109,7 @@ async function probeMovie(
   track: Mp4Track,
   movieEnd: number,
 ): Promise<AudioResult<Mp4Index>> {
-  const codec = codecOfEntry(track.sampleEntry);
+  const codec = codecOfEntry(track.sampleEntry, track.timescale);
   if (!codec.ok) return codec;
   const walk = walkOf(
     movie,
@@ -161,8 +161,9 @@ function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: num
   const fragments = movie.isFragmented ? { trackId: id, timescale, defaults, firstByte: movieEnd, tabled } : undefined;
   if (fragments && tabled === 0) return { fragments };
   if (!tables) return undefined;
-  // Uncompressed sound has an entry of one constant size for each sample frame; some writers say 1 byte.
-  const pcmFrameBytes = tables.sizes.constant > 0 ? frameBytes : 0;
+  // Uncompressed sound has an entry of one constant size for each sample frame, and some writers say 1 byte. Entries of several frames are packets.
+  const { constant } = tables.sizes;
+  const pcmFrameBytes = constant > 0 && constant < 2 * frameBytes ? frameBytes : 0;
   const samples = { tables, timescale, pcmFrameBytes, marks: [] };
   return fragments ? { samples, fragments } : { samples };
 }

@@ -23,6 +23,9 @@ export function pcmEntry(sound: SoundEntry): PcmLayout | undefined {
 
 const NO_LAYOUT = new Uint8Array(0);
 
+/** `sowt` and `twos` are names for 16 bits; what else is written under them is said beside. */
+const bytesOfNamed = (bits: number): number => ([8, 24, 32].includes(bits) ? bits / 8 : 2);
+
 /** How uncompressed samples lie, for the many names they have; undefined for other codings, and for widths that nobody writes. */
 function samplesOf({ type, bits, channels, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
   const big = (encoding: PcmLayout['encoding'], bytesPerSample: number, isBigEndian = true): PcmLayout | undefined =>
@@ -33,9 +36,9 @@ function samplesOf({ type, bits, channels, formatFlags, boxes }: SoundEntry): Pc
   };
   switch (type) {
     case 'sowt':
-      return big('signed', bits === 8 ? 1 : 2, false);
+      return big('signed', bytesOfNamed(bits), false);
     case 'twos':
-      return big('signed', bits === 8 ? 1 : 2);
+      return big('signed', bytesOfNamed(bits));
     case 'raw ':
     case 'NONE':
       return bits === 16 ? big('signed', 2) : big('unsigned', 1);

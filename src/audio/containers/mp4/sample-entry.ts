@@ -6,7 +6,7 @@ import { OPUS_RATE_HZ, opusHeadFromBox } from '../../packets/opus.ts';
 import type { TrackCodec } from '../../packets/packet.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { CodecName } from '../../types.ts';
-import { STREAM_INFO_BYTES } from '../flac/stream-info.ts';
+import { parseStreamInfo, STREAM_INFO_BYTES } from '../flac/stream-info.ts';
 import { boxesIn, findBox } from './boxes.ts';
 import { pcmEntry } from './pcm-entry.ts';
 
@@ -51,10 +51,15 @@ const PLAIN: Readonly<Record<string, CodecName>> = {
   sawb: 'amr-wb',
 };
 
-/** Takes the first sample entry of a track apart, down to what a decoder needs. */
-export function codecOfEntry(entry: Uint8Array): AudioResult<TrackCodec> {
-  const sound = parseSoundEntry(entry);
-  if (!sound) return fail('corrupt', 'The MP4 file has a damaged description of its audio track.');
+/**
+ * Takes the first sample entry of a track apart, down to what a decoder needs.
+ *
+ * @param timescale of the track: mostly its sample rate, and all there is of one above 65535 Hz, which the entry has no room for and says 0
+ */
+export function codecOfEntry(entry: Uint8Array, timescale: number): AudioResult<TrackCodec> {
+  const parsed = parseSoundEntry(entry);
+  if (!parsed) return fail('corrupt', 'The MP4 file has a damaged description of its audio track.');
+  const sound: SoundEntry = { ...parsed, sampleRateHz: parsed.sampleRateHz || timescale };
   const { type, channels, sampleRateHz, boxes } = sound;
   const inside = (name: string) => findBox(boxes, name) ?? findBox(findBox(boxes, 'wave') ?? boxes, name);
   const plain = (codec: CodecName, extraData: Uint8Array = new Uint8Array(0), extra: Partial<TrackCodec> = {}) =>
@@ -74,7 +79,8 @@ export function codecOfEntry(entry: Uint8Array): AudioResult<TrackCodec> {
   if (type === 'fLaC') {
     const info = inside('dfLa')?.subarray(8, 8 + STREAM_INFO_BYTES);
     if (info?.length !== STREAM_INFO_BYTES) return fail('corrupt', 'The MP4 file lacks the header of its FLAC track.');
-    return plain('flac', info);
+    const { sampleRateHz: rateHz, channels: flacChannels } = parseStreamInfo(info);
+    return plain('flac', info, { sampleRateHz: rateHz, channels: flacChannels });
   }
   if (type === 'alac') {
     const track = alacTrack(inside('alac')?.subarray(4) ?? new Uint8Array(0));
