@@ -1,10 +1,10 @@
-import { fromHex, u32be } from '../bytes.ts';
+import { fromHex, u16be, u32be } from '../bytes.ts';
 import { ADTS_HEADER_BYTES, adtsFrameBytesAt, adtsLockAt, parseAdtsHeader } from '../containers/adts/header.ts';
 import { MAX_HEADER_BYTES, parseFrameHeader } from '../containers/flac/frame-header.ts';
 import { parseStreamInfo } from '../containers/flac/stream-info.ts';
 import { parseHeader } from '../containers/mp3/header.ts';
 import { opusPacketSamples } from './opus.ts';
-import type { TrackCodec } from './packet.ts';
+import { MAX_PACKET_BYTES, type TrackCodec } from './packet.ts';
 import { parseVorbisModes } from './vorbis.ts';
 
 /** Says how many samples each packet decodes to, without decoding it. Asked for every packet, in order. */
@@ -41,7 +41,7 @@ export function packetCounter(track: TrackCodec, packetSamples: number, isStart:
     case 'alac':
       return from(7, (head) => Math.min(alacFrameSamples(head) ?? packetSamples, packetSamples));
     case 'eac3':
-      return from(6, (head) => eac3FrameSamples(head));
+      return from(MAX_PACKET_BYTES, eac3PacketSamples);
     case 'aac':
       return track.extraData === '' ? adtsCounter(track.sampleRateHz, packetSamples) : from(0, () => packetSamples);
     case 'pcm': {
@@ -108,11 +108,28 @@ function alacFrameSamples(head: Uint8Array): number | undefined {
 
 const EAC3_BLOCKS = [1, 2, 3, 6];
 
-/** 256 samples a block; packets of dependent streams (more channels of the same time) add none. */
-function eac3FrameSamples(head: Uint8Array): number {
-  if (head.length < 6 || head[0] !== 0x0b || head[1] !== 0x77) return 0;
-  if (head[5] >> 3 <= 10) return 1536;
-  const isDependent = head[2] >> 6 === 1;
-  if (isDependent) return 0;
-  return 256 * (head[4] >> 6 === 3 ? 6 : EAC3_BLOCKS[(head[4] >> 4) & 3]);
+/**
+ * All frames of a packet (ATSC A/52 annex E §2.3.1): short ones come several together, six blocks in all. Frames of dependent streams (more channels
+ * of the same time) and of other programs add none.
+ */
+function eac3PacketSamples(packet: Uint8Array): number {
+  let samples = 0;
+  for (let at = 0; at + EAC3_HEAD_BYTES <= packet.length; ) {
+    if (packet[at] !== 0x0b || packet[at + 1] !== 0x77) break;
+    // AC-3 as the core of E-AC-3: what is behind it in the packet belongs to it.
+    if (packet[at + 5] >> 3 <= 10) return samples + AC3_FRAME_SAMPLES;
+    samples += eac3FrameSamples(packet, at);
+    at += 2 * ((u16be(packet, at + 2) & 0x7ff) + 1);
+  }
+  return samples;
+}
+
+const EAC3_HEAD_BYTES = 6;
+const AC3_FRAME_SAMPLES = 1536;
+const EAC3_BLOCK_SAMPLES = 256;
+
+function eac3FrameSamples(packet: Uint8Array, at: number): number {
+  const [streamType, substream] = [packet[at + 2] >> 6, (packet[at + 2] >> 3) & 7];
+  if (streamType === 1 || substream !== 0) return 0;
+  return EAC3_BLOCK_SAMPLES * (packet[at + 4] >> 6 === 3 ? 6 : EAC3_BLOCKS[(packet[at + 4] >> 4) & 3]);
 }
