@@ -61,6 +61,7 @@ export async function probeTrack(
       ? [`Pauses in the times of the packets, ${gapSeconds.toFixed(1)} s in all, were taken as silence.`]
       : []),
     ...(scan.brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
+    ...(scan.hasTooMany ? [`${where} has more than ${scan.packets} packets; what is behind them was left out.`] : []),
     ...(source.warnings?.() ?? []),
     ...(warning === undefined ? [] : [warning]),
   ];

@@ -3,6 +3,7 @@ import { u32be } from '../../bytes.ts';
 import { MAX_PACKET_BYTES, type PacketRun, type PacketWalk, type RawPacket } from '../../packets/packet.ts';
 import { type Box, boxesIn, findBox, readBody } from './boxes.ts';
 import { type FragmentFaults, fragmentsOf, MAX_MOOF_BYTES } from './fragment-boxes.ts';
+import { type FragmentStarts, noteStart } from './fragment-starts.ts';
 
 /** What holds for packets of a track where a fragment says nothing (`trex`). */
 export interface FragmentDefaults {
@@ -16,6 +17,8 @@ export interface FragmentWalk {
   readonly defaults: FragmentDefaults;
   /** Where fragments may begin: behind the index. */
   readonly firstByte: number;
+  /** Bytes of one sample frame of uncompressed sound; else 0. */
+  readonly pcmFrameBytes: number;
   /** Packets in front of the fragments, by tables. Entries count on from there: a fragment's is this and its place in the file. */
   readonly tabled: number;
 }
@@ -23,18 +26,24 @@ export interface FragmentWalk {
 /** Flag of `tfhd`: a place in the file that packets are counted from. */
 const HAS_BASE = 0x01;
 
+/** Sample frames of one packet of uncompressed sound, where the fragment has a packet for each. */
+const PCM_FRAMES = 4096;
+
 /** Packets of one run. A fragment may claim any number of them, so that they are never held together. */
 const MAX_RUN_PACKETS = 1024;
 
 /**
  * The packets of one track from an entry on, or from the first fragment (ISO/IEC 14496-12 §8.8). Packets that are not in the file are left out,
  * and with them the rest of their fragment.
+ *
+ * @param starts collects when each track of the file begins
  */
 export async function* walkFragments(
   reader: BlockReader,
   walk: FragmentWalk,
   entry: number,
   faults: FragmentFaults = {},
+  starts?: FragmentStarts,
 ): PacketWalk {
   const from = Math.max(walk.firstByte, entry - walk.tabled);
   let isWhole = true;
@@ -46,7 +55,7 @@ export async function* walkFragments(
       faults.hasAnother = true;
       break;
     }
-    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes);
+    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes, starts);
   }
   if (!isWhole) faults.isCut = true;
 }
@@ -70,6 +79,7 @@ function* fragmentRuns(
   moof: Box,
   walk: FragmentWalk,
   fileBytes: number,
+  starts?: FragmentStarts,
 ): Generator<PacketRun, boolean> {
   let entry: number | undefined = walk.tabled + moof.start;
   /** End of the data of the track fragment in front: where the next begins that says nothing else. */
@@ -84,8 +94,12 @@ function* fragmentRuns(
       else if (box.type === 'tfdt' && view.length >= 8) {
         ticks = view[0] === 1 && view.length >= 12 ? u32be(view, 4) * 2 ** 32 + u32be(view, 8) : u32be(view, 4);
       } else if (box.type === 'trun' && header) {
-        const run = new TrackRun(view, header, { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes });
-        if (header.trackId !== walk.trackId) run.pass();
+        const isWanted = header.trackId === walk.trackId;
+        const pcmFrameBytes = isWanted ? walk.pcmFrameBytes : 0;
+        const place = { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes, pcmFrameBytes };
+        const run = new TrackRun(view, header, place);
+        if (starts && run.startTicks !== undefined) noteStart(starts, header.trackId, run.startTicks);
+        if (!isWanted) run.pass();
         else {
           for (let packets = run.next(); packets.length > 0; packets = run.next()) {
             if (entry !== undefined) packets[0] = { ...packets[0], entry };
@@ -134,6 +148,7 @@ interface RunPlace {
   readonly ticks: number | undefined;
   readonly timescale: number;
   readonly fileBytes: number;
+  readonly pcmFrameBytes: number;
 }
 
 /** One `trun`: packets that lie behind one another. */
@@ -142,11 +157,17 @@ class TrackRun {
   offset: number;
   /** When it begins, where the fragment says that. */
   ticks: number | undefined;
+  /** When the first packet is played; undefined where there is none, or the fragment does not say. */
+  readonly startTicks: number | undefined;
   /** Whether a packet is not in the file. */
   isCut = false;
   readonly #flags: number;
   readonly #entryBytes: number;
   readonly #sizeAt: number;
+  /** Bytes of each packet, where the run does not say them one by one. */
+  readonly #packetBytes: number;
+  /** Packets that are taken together, at most. */
+  readonly #perStep: number;
   #at = 8;
   #left = 0;
 
@@ -166,15 +187,23 @@ class TrackRun {
     const fields = [0x100, 0x200, 0x400, 0x800].filter((flag) => this.#flags & flag);
     this.#entryBytes = 4 * fields.length;
     this.#sizeAt = 4 * fields.indexOf(0x200);
+    // Uncompressed sound, a packet for each sample frame: some writers say that it has 1 byte, as in tables.
+    const isByFrames = this.#entryBytes === 0 && header.size > 0 && header.size <= place.pcmFrameBytes;
+    this.#packetBytes = isByFrames ? place.pcmFrameBytes : header.size;
+    this.#perStep = isByFrames ? PCM_FRAMES : 1;
     if (view.length < 8) return;
     // A count without entries is bounded by the bytes that are there; packets of no bytes are none.
     const room =
       this.#entryBytes > 0
         ? Math.floor((view.length - this.#at) / this.#entryBytes)
-        : header.size > 0
-          ? Math.floor(place.fileBytes / header.size)
+        : this.#packetBytes > 0
+          ? Math.floor(place.fileBytes / this.#packetBytes)
           : 0;
     this.#left = Math.min(u32be(view, 4), Math.max(0, room));
+    if (this.#left === 0 || place.ticks === undefined) return;
+    const delayAt = fields.indexOf(0x800);
+    // Above 0 mostly; the second version of the box allows less, and no delay is so long that the sign could be meant otherwise.
+    this.startTicks = place.ticks + (delayAt < 0 ? 0 : u32be(view, this.#at + 4 * delayAt) | 0);
   }
 
   get endSeconds(): number | undefined {
@@ -204,14 +233,17 @@ class TrackRun {
   /** One packet on; undefined where it is damage, or not in the file. */
   #step(): RawPacket | undefined {
     const { view, header, offset, ticks } = this;
-    const length = this.#flags & 0x200 ? u32be(view, this.#at + this.#sizeAt) : header.size;
+    const bytes = this.#flags & 0x200 ? u32be(view, this.#at + this.#sizeAt) : this.#packetBytes;
     const duration = this.#flags & 0x100 ? u32be(view, this.#at) : header.duration;
-    this.isCut = offset < 0 || offset + length > this.place.fileBytes;
+    const inFile = Math.floor((this.place.fileBytes - offset) / Math.max(1, bytes));
+    this.isCut = offset < 0 || offset > this.place.fileBytes || inFile < 1;
     if (this.isCut) return undefined;
-    this.#left--;
+    const count = Math.min(this.#perStep, this.#left, inFile);
+    const length = count * bytes;
+    this.#left -= count;
     this.#at += this.#entryBytes;
     this.offset += length;
-    if (ticks !== undefined) this.ticks = ticks + duration;
+    if (ticks !== undefined) this.ticks = ticks + count * duration;
     return length <= MAX_PACKET_BYTES ? { offset, length, seconds: this.#secondsOf(ticks) } : undefined;
   }
 

@@ -4,17 +4,20 @@ import type { Container } from '../../container.ts';
 import { anotherBehind } from '../../joined.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, PacketWalk, TrackCodec } from '../../packets/packet.ts';
-import { onePiece, type Piece } from '../../packets/pieces.ts';
+import { joined, onePiece, type Piece } from '../../packets/pieces.ts';
 import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { DecoderPort } from '../../types.ts';
+import { familyOf } from '../amr/frames.ts';
+import { amrFrames } from './amr-frames.ts';
 import { type Box, boxesOf } from './boxes.ts';
 import { type GaplessComment, openEnded, playEdits } from './edits.ts';
 import type { FragmentFaults } from './fragment-boxes.ts';
+import { type FragmentStarts, lateSeconds } from './fragment-starts.ts';
 import { type FragmentWalk, walkFragments } from './fragments.ts';
-import { type Movie, type Mp4Track, readMovie } from './movie.ts';
+import { clockOf, type Movie, type Mp4Track, readMovie } from './movie.ts';
 import { codecOfEntry } from './sample-entry.ts';
 import { SampleMarks } from './sample-marks.ts';
 import { type SampleWalk, walkSamples } from './sample-table.ts';
@@ -67,24 +70,36 @@ export const mp4: Container<Mp4Index> = {
   },
 
   readMono: (reader, index, decoders, startSample) =>
-    readPackets(reader, index, decoders, startSample, (entry) => walkTrack(reader, index.walk, entry)),
+    readPackets(reader, index, decoders, startSample, (entry) => walkTrack(reader, index.walk, index.track, entry)),
 };
 
 /** What a walk from the first packet on tells beside the packets. */
 class Found {
   readonly marks = new SampleMarks();
   readonly faults: FragmentFaults = {};
+  readonly starts: FragmentStarts = new Map();
 }
 
 /** @param entry a packet's number in the tables; behind the last of them a fragment (`FragmentWalk.tabled`) */
-async function* walkTrack(
+function walkTrack(
+  reader: BlockReader,
+  walk: TrackWalk,
+  { codec }: TrackCodec,
+  entry: number,
+  found?: Found,
+): PacketWalk {
+  const packets = walkPackets(reader, walk, entry, found);
+  return codec === 'amr-nb' || codec === 'amr-wb' ? amrFrames(reader, packets, familyOf(codec)) : packets;
+}
+
+async function* walkPackets(
   reader: BlockReader,
   { samples, fragments }: TrackWalk,
   entry: number,
   found?: Found,
 ): PacketWalk {
   if (samples && entry < samples.tables.sizes.count) yield* walkSamples(reader, samples, entry, found?.marks);
-  if (fragments) yield* walkFragments(reader, fragments, entry, found?.faults);
+  if (fragments) yield* walkFragments(reader, fragments, entry, found?.faults, found?.starts);
 }
 
 async function findMovie(reader: BlockReader, startByte: number): Promise<AudioResult<{ movie: Movie; end: number }>> {
@@ -126,9 +141,9 @@ async function probeMovie(
     track: codec.value,
     walk() {
       found = new Found();
-      return walkTrack(reader, walk, 0, found);
+      return walkTrack(reader, walk, codec.value, 0, found);
     },
-    played: (scan, rateHz) => playedOf(movie, track, codec.value, scan, rateHz),
+    played: (scan, rateHz) => playedOf(movie, track, codec.value, scan, rateHz, found.starts),
     isCut: () => found.faults.isCut === true || (samples !== undefined && found.marks.end < samples.tables.sizes.count),
     warnings: () => [
       ...(found.faults.isDamaged ? [DAMAGED] : []),
@@ -158,7 +173,9 @@ function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: num
   const { tables, timescale, id } = track;
   const tabled = tables?.sizes.count ?? 0;
   const defaults = movie.defaults.get(id) ?? { duration: 0, size: 0 };
-  const fragments = movie.isFragmented ? { trackId: id, timescale, defaults, firstByte: movieEnd, tabled } : undefined;
+  const fragments = movie.isFragmented
+    ? { trackId: id, timescale, defaults, firstByte: movieEnd, pcmFrameBytes: frameBytes, tabled }
+    : undefined;
   if (fragments && tabled === 0) return { fragments };
   if (!tables) return undefined;
   // Uncompressed sound has an entry of one constant size for each sample frame, and some writers say 1 byte. Entries of several frames are packets.
@@ -168,8 +185,15 @@ function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: num
   return fragments ? { samples, fragments } : { samples };
 }
 
-/** The recording by the edit list; else by iTunes' comment, else by Opus' own header; else all that is there. */
-function playedOf(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, rateHz: number): Played {
+/** The recording by the edit list; else by iTunes' comment, else by Opus' own header; else all that is there, and silence in front of a late track. */
+function playedOf(
+  movie: Movie,
+  track: Mp4Track,
+  codec: TrackCodec,
+  scan: Scan,
+  rateHz: number,
+  starts: FragmentStarts,
+): Played {
   // A last packet that lasts less than it decodes to ends in padding.
   const mediaEnd = scan.endPosition - Math.max(0, Math.min(scan.endPadding, MAX_PADDING_SECONDS * rateHz));
   const { timescale } = track;
@@ -181,8 +205,10 @@ function playedOf(movie: Movie, track: Mp4Track, codec: TrackCodec, scan: Scan, 
     if (!('fault' in played)) return { pieces: played };
     fault = played.fault;
   }
-  const pieces =
+  const heard =
     (movie.gapless && gaplessPieces(movie.gapless, scan.endPosition)) ?? onePiece(preSkipOf(codec), mediaEnd);
+  const lead = Math.round(lateSeconds(clockOf(track), movie.clocks, starts) * rateHz);
+  const pieces = joined([{ samples: lead }, ...heard]);
   const warning = `The edit list of the MP4 file ${fault}; it was not followed, and all of the sound was read.`;
   return fault === undefined ? { pieces } : { pieces, warning };
 }

@@ -2,10 +2,11 @@ import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, i64be, u32be } from '../../bytes.ts';
 import { type Box, boxesIn, boxesOf, childrenOf, findBox, readBody } from './boxes.ts';
 import { type EditList, type GaplessComment, parseEdits, parseGaplessComment } from './edits.ts';
+import type { TrackClock } from './fragment-starts.ts';
 import type { FragmentDefaults } from './fragments.ts';
 import type { SampleTables } from './sample-table.ts';
 
-/** One audio track, as the `moov` box describes it. */
+/** One track, as the `moov` box describes it. */
 export interface Mp4Track {
   readonly id: number;
   readonly isEnabled: boolean;
@@ -21,6 +22,8 @@ export interface Mp4Track {
 export interface Movie {
   readonly audio: readonly Mp4Track[];
   readonly trackCount: number;
+  /** Of a recording in fragments the clocks of all its tracks of sound and pictures; else empty. */
+  readonly clocks: readonly TrackClock[];
   readonly isFragmented: boolean;
   readonly defaults: ReadonlyMap<number, FragmentDefaults>;
   readonly gapless: GaplessComment | undefined;
@@ -34,6 +37,7 @@ const MAX_TAG_BYTES = 1 << 16;
 /** Reads what of a `moov` box matters to sound. The tables of packets stay in the file. */
 export async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> {
   const audio: Mp4Track[] = [];
+  const others: Box[] = [];
   const defaults = new Map<number, FragmentDefaults>();
   let movieTimescale = 0;
   let trackCount = 0;
@@ -44,6 +48,7 @@ export async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> 
     else if (box.type === 'trak' && ++trackCount <= MAX_TRACKS) {
       const track = await readTrack(reader, box, movieTimescale);
       if (track) audio.push(track);
+      else others.push(box);
     } else if (box.type === 'mvex') {
       isFragmented = true;
       for (const trex of boxesInBody(await readBody(reader, box, MAX_TAG_BYTES), 'trex')) {
@@ -52,8 +57,30 @@ export async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> 
       }
     } else if (box.type === 'udta') gapless = await readGapless(reader, box);
   }
-  return { audio, trackCount, isFragmented, defaults, gapless };
+  const clocks = isFragmented ? await clocksOf(reader, audio, others, movieTimescale) : [];
+  return { audio, trackCount, clocks, isFragmented, defaults, gapless };
 }
+
+async function clocksOf(
+  reader: BlockReader,
+  audio: readonly Mp4Track[],
+  others: readonly Box[],
+  movieTimescale: number,
+): Promise<readonly TrackClock[]> {
+  const clocks = audio.map(clockOf);
+  for (const trak of others) {
+    const pictures = await readTrack(reader, trak, movieTimescale, 'vide');
+    if (pictures) clocks.push(clockOf(pictures));
+  }
+  return clocks;
+}
+
+export const clockOf = ({ id, timescale, edits, tables }: Mp4Track): TrackClock => ({
+  id,
+  timescale,
+  edits,
+  isTabled: tables !== undefined && tables.sizes.count > 0,
+});
 
 function* boxesInBody(body: Uint8Array, type: string): Generator<Uint8Array> {
   for (const box of boxesIn(body)) if (box.type === type) yield body.subarray(box.bodyStart, box.end);
@@ -68,12 +95,18 @@ function durationOf(body: Uint8Array): number {
   return body[0] === 1 ? Math.max(0, i64be(body, 24)) : u32be(body, 16);
 }
 
-async function readTrack(reader: BlockReader, trak: Box, movieTimescale: number): Promise<Mp4Track | undefined> {
+/** @param handler what the track holds; undefined is returned for others */
+async function readTrack(
+  reader: BlockReader,
+  trak: Box,
+  movieTimescale: number,
+  handler = 'soun',
+): Promise<Mp4Track | undefined> {
   const inTrack = await childrenOf(reader, trak);
   const mdia = inTrack.get('mdia');
   const inMedia = mdia ? await childrenOf(reader, mdia) : undefined;
   const [mdhd, hdlr, minf] = ['mdhd', 'hdlr', 'minf'].map((type) => inMedia?.get(type));
-  if (!mdhd || !hdlr || !minf || !hasAscii(await readBody(reader, hdlr, 12), 8, 'soun')) return undefined;
+  if (!mdhd || !hdlr || !minf || !hasAscii(await readBody(reader, hdlr, 12), 8, handler)) return undefined;
   const stbl = (await childrenOf(reader, minf)).get('stbl');
   const table = stbl ? await childrenOf(reader, stbl) : undefined;
   const stsd = table?.get('stsd');
