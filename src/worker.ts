@@ -50,7 +50,9 @@ export default {
     const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
     // Apart from each other: what cannot be sent must not keep outputs beyond their day.
     const swept = await Promise.allSettled([resendLost(ports, before), expire(ports)]);
-    for (const result of swept) if (result.status === 'rejected') throw result.reason;
+    const faults = swept.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
+    for (const fault of faults) log('error', 'sweep_failed', { error: String(fault) });
+    if (faults.length > 0) throw faults[0];
   },
 } satisfies ExportedHandler<Env>;
 

@@ -77,9 +77,11 @@ function isSame(stats: Stats, path: string): boolean {
  */
 export function fetchedAgain(address: string | undefined, format: Format): string | undefined {
   if (address === undefined) return undefined;
-  const query = `format=${format === 'text' ? 'txt' : format}`;
-  return `The service has it for 24 hours: curl -H "Authorization: Bearer KEY" "${address}?${query}"`;
+  return `The service has it for 24 hours: ${curlOf(`${address}?format=${format === 'text' ? 'txt' : format}`)}`;
 }
+
+/** The command that fetches an address of the service. */
+export const curlOf = (address: string): string => `curl -H "Authorization: Bearer KEY" "${address}"`;
 
 /**
  * Writes a result where it belongs; to the standard output where the file cannot be written after all.

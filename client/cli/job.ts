@@ -1,5 +1,6 @@
 import { isTerminal, RollcallClient } from '../sdk/client.ts';
 import type { ClientError, ErrorOutput, JobCreated, JobResult, Outcome } from '../sdk/types.ts';
+import { curlOf } from './deliver.ts';
 import { Progress } from './progress.ts';
 import { type Recording, uploadRecording } from './recording.ts';
 import { CliError, EXIT, INTERRUPTED, note, onInterrupt } from './run.ts';
@@ -91,8 +92,8 @@ export async function runJob<T extends { readonly warning?: string }>(
   }
   const address = session.lasts ? client.outputUrl(jobId) : undefined;
   if (!ended.ok && ended.error.kind === 'unreachable' && address !== undefined) {
-    const where = `curl -H "Authorization: Bearer KEY" "${address}"`;
-    throw new CliError(EXIT.unreachable, `${ended.error.message}. The job ${jobId} may go on; its result: ${where}`);
+    const result = `The job ${jobId} may go on; its result: ${curlOf(address)}`;
+    throw new CliError(EXIT.unreachable, `${ended.error.message}. ${result}`);
   }
   const output = succeeded<T>(must(ended), about);
   if (output.warning) warn(output.warning);

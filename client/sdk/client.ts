@@ -171,10 +171,10 @@ export class RollcallClient {
       // A kept connection that the service has closed meanwhile fails only when it is used; every call here may be repeated.
       return !first.ok && first.error.kind === 'unreachable' && first.error.broken ? send() : first;
     }, signal);
-    const text = response.ok && (await readText(response.value, watch));
+    const text = response.ok ? await readText(response.value, watch) : undefined;
     watch?.end();
     if (!response.ok) return response;
-    if (text === undefined || text === false) {
+    if (text === undefined) {
       const message = `the answer of ${new URL(this.base).origin} broke off`;
       return { ok: false, error: { kind: 'unreachable', message } };
     }
