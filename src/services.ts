@@ -9,6 +9,7 @@ import { workOf } from './jobs/keys.ts';
 import { type CursorPort, listJobs } from './jobs/list.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import { createLiveService } from './jobs/live/service.ts';
+import { PlanMemory } from './jobs/plan-memory.ts';
 import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
@@ -36,6 +37,7 @@ import { deriveWebhookSecret } from './platform/webhook-secret.ts';
 
 let config: Config | undefined;
 let codecs: Codecs | undefined;
+const plans = new PlanMemory();
 
 function configOf(env: Env): Config {
   config ??= readConfig(env);
@@ -77,6 +79,7 @@ export function jobPorts(env: Env): JobPorts {
       return loadEngine(env.BUCKET, dsp);
     },
     work,
+    plans,
     plda: (embeddingId) => loadPlda(env.BUCKET, embeddingId),
     identification: identificationOf,
     log,

@@ -38,6 +38,8 @@ const inputs = [
   'package-lock.json',
   '.dev.vars',
 ];
+/** As a deployment does. An isolate keeps the text of its code, and of one with a single letter beyond Latin-1, which only comments have, two bytes a letter: 3.7 MB in place of 0.9. */
+const BUNDLING = ['deploy', '--dry-run', '--minify'];
 const inputPattern = /\.(ts|js|mjs|json|wasm|onnx|toml|sql|html|css|txt|md|bin|vars)$/;
 
 /**
@@ -63,7 +65,7 @@ export async function readBindings(root: string): Promise<Partial<WorkerOptions>
 }
 
 function hashInputs(root: string): string {
-  const hash = createHash('sha256');
+  const hash = createHash('sha256').update(BUNDLING.join(' '));
   const visit = (path: string): void => {
     if (!existsSync(path)) return;
     if (statSync(path).isDirectory()) {
@@ -83,7 +85,7 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
   makePrivateDir(cacheDir);
   const scratch = `${bundleDir}.${process.pid}.tmp`;
   rmSync(scratch, { recursive: true, force: true });
-  const args = [wranglerScript(), 'deploy', '--dry-run', '--outdir', scratch];
+  const args = [wranglerScript(), ...BUNDLING, '--outdir', scratch];
   const env = { ...process.env, ...quietWranglerEnv };
   try {
     await promisify(execFile)(process.execPath, args, { cwd: root, env, maxBuffer: 16 * 1024 * 1024 });

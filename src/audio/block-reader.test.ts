@@ -68,4 +68,32 @@ describe('BlockReader', () => {
     await expect(reader.peek(Number.NaN, 1)).rejects.toThrow(RangeError);
     expect(await reader.peek(bytes.length + 5, 10)).toHaveLength(0);
   });
+
+  it('holds what lies in the block used last, and nothing else', async () => {
+    const reader = new BlockReader(memorySource(bytes), 1000);
+    expect(reader.held(0, 1)).toBeUndefined();
+    await reader.peek(2500, 10);
+    expect(reader.held(2000, 1000)).toEqual(bytes.subarray(2000, 3000));
+    expect(reader.held(2999, 1)).toEqual(bytes.subarray(2999, 3000));
+    expect(reader.held(2999, 2)).toBeUndefined();
+    expect(reader.held(1999, 1)).toBeUndefined();
+    expect(reader.held(Number.NaN, 1)).toBeUndefined();
+    expect(reader.held(2000, -1)).toBeUndefined();
+    // What is read ahead was not used yet.
+    await reader.peek(3000, 1);
+    await new Promise((done) => setTimeout(done, 1));
+    expect(reader.held(2500, 10)).toBeUndefined();
+    expect(reader.held(4000, 1)).toBeUndefined();
+    reader.close();
+    expect(reader.held(3000, 1)).toBeUndefined();
+  });
+
+  it('keeps views of one block while those of the next are read ahead', async () => {
+    const reader = new BlockReader(memorySource(bytes), 512);
+    await reader.peek(0, 1);
+    await reader.peek(512, 1);
+    const held = Array.from({ length: 16 }, (_, i) => reader.held(512 + 32 * i, 32));
+    await new Promise((done) => setTimeout(done, 1));
+    expect(held).toEqual(held.map((_, i) => bytes.subarray(512 + 32 * i, 544 + 32 * i)));
+  });
 });

@@ -69,6 +69,18 @@ export class BlockReader {
     return this.#scratch.subarray(0, filled);
   }
 
+  /**
+   * Exactly `length` bytes from `offset` on where they lie in the block used last, without waiting; undefined elsewhere, which `peek` answers.
+   * Views of one block stay valid together, until `peek` is called.
+   */
+  held(offset: number, length: number): Uint8Array | undefined {
+    const block = this.#blocks.at(-1);
+    if (block === undefined || block.index !== this.#lastIndex) return undefined;
+    const inBlock = offset - block.index * this.#blockBytes;
+    if (!(inBlock >= 0) || !(length >= 0) || inBlock + length > block.length) return undefined;
+    return block.buffer.subarray(inBlock, inBlock + length);
+  }
+
   /** Gives its memory back, not the source's; nothing may be read afterwards. What is being read ahead goes to nobody. */
   close(): void {
     release(...this.#blocks.map(({ buffer }) => buffer), this.#scratch);

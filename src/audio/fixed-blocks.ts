@@ -8,13 +8,22 @@ export interface BlockLayout {
   readonly blockBytes: number;
 }
 
+/** Blocks given on together. */
+const TOGETHER = 64;
+
 /** The blocks from any number on: a block's place is plain arithmetic. */
 export function fixedBlocks(reader: BlockReader, { dataOffset, dataBytes, blockBytes }: BlockLayout): FramesFrom {
   return async function* (fromFrame) {
-    for (let at = fromFrame * blockBytes; at < dataBytes; at += blockBytes) {
-      const length = Math.min(blockBytes, dataBytes - at);
-      const view = await reader.peek(dataOffset + at, length);
-      yield view.subarray(0, length);
+    let at = fromFrame * blockBytes;
+    while (at < dataBytes) {
+      const view = await reader.peek(dataOffset + at, Math.min(blockBytes, dataBytes - at));
+      const end = Math.min(dataBytes - at, Math.max(blockBytes, view.length - (view.length % blockBytes)));
+      const blocks: Uint8Array[] = [];
+      for (let from = 0; from < end && blocks.length < TOGETHER; from += blockBytes) {
+        blocks.push(view.subarray(from, Math.min(end, from + blockBytes)));
+      }
+      yield blocks;
+      at += blocks.length * blockBytes;
     }
   };
 }

@@ -22,8 +22,8 @@ export interface FrameTiming {
 /** Decoded samples given on together, at least a frame: what follows has less to do for each (a step of every stage, and the resampler's rows). */
 const BLOCK_SAMPLES = 8192;
 
-/** Frames from number `fromFrame` on, in order; a view is valid until the next one. */
-export type FramesFrom = (fromFrame: number) => AsyncIterable<Uint8Array>;
+/** Frames from number `fromFrame` on, in order, those of a buffered stretch together: waiting for each would take longer than to find it. Views are valid until the next ones. */
+export type FramesFrom = (fromFrame: number) => AsyncIterable<readonly Uint8Array[]>;
 
 /** Decodes frames to mono samples `[startSample, totalSamples)`. */
 export async function* decodeFrames(
@@ -45,19 +45,22 @@ export async function* decodeFrames(
   let filled = 0;
   const wanted = () => block.subarray(Math.max(0, from - begin), Math.min(filled, end - begin));
   try {
-    for await (const packet of framesFrom(frame)) {
-      const first = frame * frameSamples;
-      if (first >= end) break;
-      const decoded = decoder.decode(frame++, packet).subarray(0, frameSamples);
-      if (first < begin) continue;
-      block.set(decoded, filled);
-      // A damaged frame gives less than it should: its time passes all the same.
-      block.fill(0, filled + decoded.length, filled + frameSamples);
-      filled += frameSamples;
-      if (filled < block.length) continue;
-      yield* bounded(wanted());
-      begin += filled;
-      filled = 0;
+    reading: for await (const packets of framesFrom(frame)) {
+      for (const packet of packets) {
+        const first = frame * frameSamples;
+        if (first >= end) break reading;
+        const samples = decoder.decode(frame++, packet);
+        if (first < begin) continue;
+        const decoded = samples.length > frameSamples ? samples.subarray(0, frameSamples) : samples;
+        block.set(decoded, filled);
+        // A damaged frame gives less than it should: its time passes all the same.
+        if (decoded.length < frameSamples) block.fill(0, filled + decoded.length, filled + frameSamples);
+        filled += frameSamples;
+        if (filled < block.length) continue;
+        yield* bounded(wanted());
+        begin += filled;
+        filled = 0;
+      }
     }
     if (filled > 0) yield* bounded(wanted());
   } finally {
@@ -118,11 +121,20 @@ export function scannedFrames(
     const point = findSeekPoint(index.seek, fromFrame * index.frameSamples);
     let frame = point.sample / index.frameSamples;
     for await (const run of walkFrames(reader, syntax, point.offset, index.endByte)) {
+      let held: Uint8Array[] = [];
       for (let i = 0; i < run.offsets.length; i++, frame++) {
         if (frame < fromFrame) continue;
-        const packet = await reader.peek(run.offsets[i], run.lengths[i]);
-        yield packet.subarray(0, run.lengths[i]);
+        const packet = reader.held(run.offsets[i], run.lengths[i]);
+        if (packet) {
+          held.push(packet);
+          continue;
+        }
+        // The first one of those that are read, or one across two blocks: what is held ends with the next reading.
+        if (held.length > 0) yield held;
+        held = [];
+        yield [(await reader.peek(run.offsets[i], run.lengths[i])).subarray(0, run.lengths[i])];
       }
+      if (held.length > 0) yield held;
     }
   };
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SourceReadError } from '../platform/sources/errors.ts';
 import { handleMessage, MAX_DELIVERIES } from './handle.ts';
 import { Mutex } from './mutex.ts';
+import { PlanMemory } from './plan-memory.ts';
 import type { JobPorts } from './ports.ts';
 
 const MESSAGE = { step: 'shard', jobId: 'job', shard: 3 } as const;
@@ -34,6 +35,7 @@ async function delivered(kind: string, attempt: number) {
     log: () => {},
     now: () => 1000,
     work: 'v',
+    plans: new PlanMemory(),
   } as unknown as JobPorts;
   const verdict = await handleMessage(ports, new Mutex(() => 0), MESSAGE, attempt);
   return { verdict, failed, lease };
@@ -87,6 +89,7 @@ describe('a part that is there', () => {
       log: () => {},
       now: () => 1000,
       work: 'v',
+      plans: new PlanMemory(),
     } as unknown as JobPorts;
     return { verdict: await handleMessage(ports, new Mutex(() => 0), MESSAGE, 1), settled };
   }
@@ -126,6 +129,7 @@ it('an assembly that comes before all parts are there is asked for again by the 
     log: () => {},
     now: () => 1000,
     work: 'v',
+    plans: new PlanMemory(),
   } as unknown as JobPorts;
   const message = { step: 'assemble', jobId: 'job' } as const;
   expect(await handleMessage(ports, new Mutex(() => 0), message, 1)).toEqual({ kind: 'done' });

@@ -186,10 +186,12 @@ async function findSource(
 }
 
 /** @throws when the plan is gone: the job has ended and its work was removed */
-export async function readPlan(ports: JobPorts, jobId: string): Promise<JobPlan> {
-  const plan = await findPlan(ports, jobId);
-  if (!plan) throw new Error(`job ${jobId} has no plan`);
-  return plan;
+export function readPlan(ports: JobPorts, jobId: string): Promise<JobPlan> {
+  return ports.plans.get(planKey(jobId, ports.work), async () => {
+    const plan = await findPlan(ports, jobId);
+    if (!plan) throw new Error(`job ${jobId} has no plan`);
+    return plan;
+  });
 }
 
 async function findPlan(ports: JobPorts, jobId: string): Promise<JobPlan | undefined> {

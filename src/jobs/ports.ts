@@ -13,6 +13,7 @@ import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
 import type { Message, RetryReason } from './messages.ts';
+import type { PlanMemory } from './plan-memory.ts';
 
 /** A job as it is stored. Times are milliseconds since the Unix epoch. */
 export type JobRecord = StoredSpec & {
@@ -232,6 +233,7 @@ export interface JobPorts {
   readonly engine: () => Promise<Engine>;
   /** Of which version of the service and which models plans and parts are (`workOf`). */
   readonly work: string;
+  readonly plans: PlanMemory;
   /** The PLDA of an embedder; undefined where it has none. */
   readonly plda: (embeddingId: string) => Promise<Plda | undefined>;
   /** How scores of an embedder become probabilities. */

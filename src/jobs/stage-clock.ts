@@ -9,8 +9,11 @@ export interface StageTimes {
   totalMs: number;
 }
 
-/** A second at 16 kHz. */
-const GATHERED_SAMPLES = 16_000;
+/** Four seconds at 16 kHz: some ten milliseconds of decoding. */
+const GATHERED_SAMPLES = 64_000;
+
+/** As long as a block is at most; a longer one would have the array made anew. */
+const LONGEST_BLOCK_SAMPLES = 16_000;
 
 /**
  * Wraps model runs and sample reading so that each counts its own time. The platform's clock moves only on I/O, so every
@@ -28,14 +31,14 @@ export class StageClock {
   }
 
   /**
-   * The same samples, a second or more at a time: decoders give some milliseconds at once, and a pause for each of them costs more than the
+   * The same samples, four seconds or more at a time: decoders give some milliseconds at once, and a pause for each of them costs more than the
    * decoding, and leaves a heap full of promises.
    *
    * @returns blocks that are valid until the next one is asked for
    */
   async *samples(blocks: AsyncIterable<Float32Array>): AsyncGenerator<Float32Array> {
     const iterator = blocks[Symbol.asyncIterator]();
-    let gathered = new Float32Array(2 * GATHERED_SAMPLES);
+    let gathered = new Float32Array(GATHERED_SAMPLES + LONGEST_BLOCK_SAMPLES);
     let isDone = false;
     const gather = async (): Promise<number> => {
       let filled = 0;

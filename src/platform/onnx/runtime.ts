@@ -86,29 +86,33 @@ export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
     });
   }
 
+  async function open(model: Uint8Array): Promise<ort.InferenceSession> {
+    if (ready !== undefined) {
+      await ready;
+      return create(model);
+    }
+    const first = withModule(module, () => create(model));
+    ready = first.then(
+      () => undefined,
+      () => {
+        ready = undefined;
+      },
+    );
+    return first;
+  }
+
   return {
-    async createSession(model) {
-      let session: ort.InferenceSession;
-      if (ready === undefined) {
-        const first = withModule(module, () => create(model));
-        ready = first.then(
-          () => undefined,
-          () => {
-            ready = undefined;
-          },
-        );
-        session = await first;
-      } else {
-        await ready;
-        session = await create(model);
-      }
-      return {
-        run: (inputs) => session.run(inputs),
-        inputNames: session.inputNames,
-        outputNames: session.outputNames,
-      };
-    },
+    // Closures keep all that any closure beside them refers to: one made where the model's bytes are would hold them as long as the session.
+    createSession: async (model) => sessionOf(await open(model)),
     memoryBytes: () => heap?.buffer.byteLength ?? 0,
+  };
+}
+
+function sessionOf(session: ort.InferenceSession): OnnxSession {
+  return {
+    run: (inputs) => session.run(inputs),
+    inputNames: session.inputNames,
+    outputNames: session.outputNames,
   };
 }
 

@@ -76,6 +76,8 @@ function openHandle({ exports }: Runtime, spec: CodecSpec, extraData: Uint8Array
 
 class WasmDecoder implements PacketDecoder {
   private readonly result = new ResultBuffer();
+  /** All of the instance's memory, as it was last. */
+  private memory = NOTHING;
   private runtime: Runtime | undefined;
   private handle = 0;
   private closed = false;
@@ -119,7 +121,8 @@ class WasmDecoder implements PacketDecoder {
   private decodeOnce({ exports }: Runtime, packet: Uint8Array): number {
     const input = exports.rc_input(this.handle, packet.length);
     if (input === 0) return -1;
-    new Uint8Array(exports.memory.buffer, input, packet.length).set(packet);
+    if (this.memory.buffer !== exports.memory.buffer) this.memory = new Uint8Array(exports.memory.buffer);
+    this.memory.set(packet, input);
     return exports.rc_decode(this.handle, packet.length);
   }
 

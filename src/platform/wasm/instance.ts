@@ -1,18 +1,28 @@
 /** A reused array outside the wasm memory: results survive a growth of that memory, which detaches every view of it. */
 export class ResultBuffer {
   private store = new Float32Array(0);
+  /** The views made last: results come from one place and in one length, mostly, and making a view takes longer than to copy it. */
+  private source = new Float32Array(0);
+  private view = this.store;
 
   /** Copies `[pointer, pointer + count)` floats of the memory. The view is valid until the next call. */
   copy(memory: WebAssembly.Memory, pointer: number, count: number): Float32Array {
     const view = this.reserve(count);
-    if (count > 0) view.set(new Float32Array(memory.buffer, pointer, count));
+    if (count === 0) return view;
+    const { source } = this;
+    // A buffer that grew is detached: its views have no length any more.
+    if (source.byteOffset !== pointer || source.length !== count || source.buffer !== memory.buffer) {
+      this.source = new Float32Array(memory.buffer, pointer, count);
+    }
+    view.set(this.source);
     return view;
   }
 
   /** A view of `count` floats, contents unspecified. */
   reserve(count: number): Float32Array {
     if (count > this.store.length) this.store = new Float32Array(Math.max(count, 2 * this.store.length));
-    return this.store.subarray(0, count);
+    if (this.view.length !== count || this.view.buffer !== this.store.buffer) this.view = this.store.subarray(0, count);
+    return this.view;
   }
 }
 

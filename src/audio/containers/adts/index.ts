@@ -94,14 +94,16 @@ async function tryDecoding(
   const start = { seek: { deltas: [range.startByte, 0] }, frameSamples: BLOCK_SAMPLES, endByte: range.endByte };
   let tries = 0;
   try {
-    for await (const packet of scannedFrames(reader, adtsSyntax(lock), start)(0)) {
-      if (decoder.decode(packet).length > 0) {
-        const factor = Math.round(decoder.sampleRateHz / header.coreRateHz);
-        return factor === 1 || factor === 2
-          ? { sampleRateHz: decoder.sampleRateHz, frameSamples: factor * BLOCK_SAMPLES }
-          : undefined;
+    for await (const packets of scannedFrames(reader, adtsSyntax(lock), start)(0)) {
+      for (const packet of packets) {
+        if (decoder.decode(packet).length > 0) {
+          const factor = Math.round(decoder.sampleRateHz / header.coreRateHz);
+          return factor === 1 || factor === 2
+            ? { sampleRateHz: decoder.sampleRateHz, frameSamples: factor * BLOCK_SAMPLES }
+            : undefined;
+        }
+        if (++tries === TRIAL_FRAMES) return undefined;
       }
-      if (++tries === TRIAL_FRAMES) return undefined;
     }
     return undefined;
   } finally {

@@ -37,6 +37,27 @@ const isHeaderAt = (bytes: Uint8Array, at: number, lock: number): boolean =>
   bytes[at + 2] < 0xf0 &&
   (bytes[at + 3] & 3) !== 2;
 
+const layerAt = (bytes: Uint8Array, at: number) => (4 - ((bytes[at + 1] >> 1) & 3)) as 1 | 2 | 3;
+
+const rateAt = (bytes: Uint8Array, at: number): number => {
+  const versionBits = (bytes[at + 1] >> 3) & 3;
+  return RATES_MPEG1[(bytes[at + 2] >> 2) & 3] >> (versionBits === 3 ? 0 : versionBits === 2 ? 1 : 2);
+};
+
+const samplesOf = (layer: 1 | 2 | 3, isMpeg1: boolean): number =>
+  layer === 1 ? 384 : layer === 2 || isMpeg1 ? 1152 : 576;
+
+/** Bytes of the frame whose valid header is at `at`; 0 for free format. For every frame of a file, hence without an object. */
+function frameBytesAt(bytes: Uint8Array, at: number): number {
+  const isMpeg1 = (bytes[at + 1] & 0x18) === 0x18;
+  const layer = layerAt(bytes, at);
+  const kbps = bitrates(isMpeg1, layer)[bytes[at + 2] >> 4];
+  if (kbps === 0) return 0;
+  const slotSamples = layer === 1 ? 12 : samplesOf(layer, isMpeg1) / 8;
+  const slots = Math.floor((slotSamples * 1000 * kbps) / rateAt(bytes, at)) + ((bytes[at + 2] >> 1) & 1);
+  return layer === 1 ? slots * 4 : slots;
+}
+
 /** The header at `at`, or undefined; needs four bytes there. */
 export function parseHeader(bytes: Uint8Array, at: number): MpegHeader | undefined {
   if (at + 4 > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xe0) !== 0xe0) return undefined;
@@ -48,20 +69,15 @@ export function parseHeader(bytes: Uint8Array, at: number): MpegHeader | undefin
   if (versionBits === 1 || layerBits === 0 || bitrateIndex === 15 || rateIndex === 3 || emphasis === 2)
     return undefined;
   const isMpeg1 = versionBits === 3;
-  const layer = (4 - layerBits) as 1 | 2 | 3;
-  const sampleRateHz = RATES_MPEG1[rateIndex] >> (isMpeg1 ? 0 : versionBits === 2 ? 1 : 2);
-  const padding = (bytes[at + 2] >> 1) & 1;
-  const kbps = bitrates(isMpeg1, layer)[bitrateIndex];
-  const frameSamples = layer === 1 ? 384 : layer === 2 || isMpeg1 ? 1152 : 576;
-  const slots = Math.floor(((layer === 1 ? 12 : frameSamples / 8) * 1000 * kbps) / sampleRateHz) + padding;
+  const layer = layerAt(bytes, at);
   return {
     lock: lockAt(bytes, at),
     layer,
     isMpeg1,
-    sampleRateHz,
+    sampleRateHz: rateAt(bytes, at),
     channels: bytes[at + 3] >> 6 === 3 ? 1 : 2,
-    frameBytes: kbps === 0 ? 0 : layer === 1 ? slots * 4 : slots,
-    frameSamples,
+    frameBytes: frameBytesAt(bytes, at),
+    frameSamples: samplesOf(layer, isMpeg1),
   };
 }
 
@@ -71,7 +87,7 @@ export const mpegSyntax = (lock: number): FrameSyntax => ({
   maxFrameBytes: MAX_FRAME_BYTES,
   syncByte: 0xff,
   chain: 3,
-  frameBytesAt: (bytes, at) => (isHeaderAt(bytes, at, lock) ? (parseHeader(bytes, at)?.frameBytes ?? 0) : 0),
+  frameBytesAt: (bytes, at) => (isHeaderAt(bytes, at, lock) ? frameBytesAt(bytes, at) : 0),
 });
 
 function bitrates(isMpeg1: boolean, layer: 1 | 2 | 3): readonly number[] {
