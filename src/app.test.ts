@@ -95,6 +95,35 @@ describe('the API document', () => {
     ]);
   });
 
+  it('gives defaults that their own schema takes, and all values of a choice', () => {
+    const schemas = (document.components?.schemas ?? {}) as Record<string, { properties?: object }>;
+    const fields = Object.values(schemas).flatMap(({ properties = {} }) => Object.entries(properties));
+    const choices = fields.flatMap(([name, field]) => {
+      const { default: value, enum: values } = field as { default?: unknown; enum?: unknown[] };
+      return values ? [{ name, values, hasDefault: value === undefined || values.includes(value) }] : [];
+    });
+    expect(choices.filter(({ hasDefault }) => !hasDefault)).toEqual([]);
+    expect(choices.find(({ name }) => name === 'sampleRate')?.values).toEqual([8000, 16000, 24000, 44100, 48000, null]);
+  });
+
+  it('has the output as JSON as the job itself has it, and as text in the other formats', () => {
+    const responses: Record<string, { content?: object }> =
+      document.paths?.['/v1/jobs/{jobId}/output']?.get?.responses ?? {};
+    const types = Object.entries(responses[200]?.content ?? {}).map(([type, { schema }]) => [
+      type,
+      'anyOf' in schema ? 'union' : schema.type,
+    ]);
+    expect(types.filter(([, type]) => type !== 'string')).toEqual([['application/json', 'union']]);
+    expect(types.length).toBeGreaterThan(3);
+  });
+
+  it('tells a bad address from a bad key', () => {
+    for (const { name, security, responses } of operations) {
+      const words = (responses as Record<string, { description: string }>)[401]?.description;
+      if (words !== undefined) expect(words, name).toMatch(security?.length === 0 ? /^The address/ : /key/);
+    }
+  });
+
   it('takes its version from its caller', () => {
     expect(document.info.version).toBe('1.2.3');
   });

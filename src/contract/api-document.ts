@@ -13,7 +13,7 @@ export type Tag = (typeof TAGS)[keyof typeof TAGS];
 
 const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   Jobs: 'Diarization, voiceprints and identification: create a job, follow it, read its output.',
-  Media: 'Uploads of recordings and downloads of outputs. Stored for 48 hours, private to the account.',
+  Media: 'Uploads and downloads of recordings. Stored for 48 hours, private to the account.',
   Live: 'Speaker turns of a live stream, over a WebSocket.',
   Account: 'Keys and usage.',
   Documentation: 'This document and its pages.',

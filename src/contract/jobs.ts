@@ -12,6 +12,9 @@ export const jobCreatedSchema = z
   .openapi('JobCreated', { example: { jobId: '89266a74-7538-4e62-aed4-602f160c518f', status: 'created' } });
 export type JobCreated = z.infer<typeof jobCreatedSchema>;
 
+/** Output documents of jobs that succeeded; the more particular come first. */
+export const successOutputSchemas = [identifyOutputSchema, diarizeOutputSchema, voiceprintOutputSchema] as const;
+
 /** `output` is an object or absent, never null: clients look into it without asking. */
 export const jobResultSchema = z
   .object({
@@ -20,7 +23,7 @@ export const jobResultSchema = z
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     metadata: z.record(z.string(), z.string()).optional(),
-    output: z.union([identifyOutputSchema, diarizeOutputSchema, voiceprintOutputSchema, errorOutputSchema]).optional(),
+    output: z.union([...successOutputSchemas, errorOutputSchema]).optional(),
   })
   .openapi('JobResult', {
     example: {

@@ -31,7 +31,13 @@ const options = {
   sampleRate: z
     .literal(SAMPLE_RATES_HZ, { error: () => `must be one of: ${SAMPLE_RATES_HZ.join(', ')}` })
     .nullish()
-    .openapi({ default: LIVE_DEFAULTS.sampleRate, description: 'Samples a second of the audio that will be sent.' }),
+    .openapi({
+      // Of a choice of numbers the generator writes the first only.
+      type: ['integer', 'null'],
+      enum: [...SAMPLE_RATES_HZ, null],
+      default: LIVE_DEFAULTS.sampleRate,
+      description: 'Samples a second of the audio that will be sent.',
+    }),
   encoding: optionalChoice(ENCODINGS).openapi({ default: LIVE_DEFAULTS.encoding }),
   latency: wholeNumber(MIN_LATENCY_MS, MAX_LATENCY_MS).openapi({
     default: LIVE_DEFAULTS.latency,

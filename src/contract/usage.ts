@@ -35,7 +35,8 @@ export interface UsageQuery {
 }
 
 const isoDate = z.iso.date();
-const isoDatetime = z.iso.datetime({ offset: true });
+/** The standard lets seconds be left out. */
+const isoDatetime = z.union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })]);
 /** Answers write times as ISO 8601 does, with years of four digits, and a report may begin before and end after what was asked for. */
 const [FIRST_YEAR, LAST_YEAR] = [1970, 9998];
 const FIRST_MOMENT = Date.UTC(FIRST_YEAR, 0);

@@ -96,6 +96,7 @@ async function bodyParts(ports: JobPorts, job: JobRecord, outputBytes: number): 
     status: job.status,
     createdAt: new Date(job.createdAt).toISOString(),
     updatedAt: new Date(job.updatedAt).toISOString(),
+    ...(job.request.metadata && { metadata: job.request.metadata }),
   };
   if (job.error) {
     return [encoder.encode(JSON.stringify({ ...head, output: { error: job.error.message, code: job.error.code } }))];

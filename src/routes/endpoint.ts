@@ -27,8 +27,12 @@ export interface Endpoint {
   readonly check: Check;
 }
 
+const BAD_KEY = 'Bad, missing or revoked key';
+/** Where the address itself is the credential. */
+const BAD_ADDRESS = 'The address is not valid, or has expired';
+
 const ERROR_DESCRIPTIONS = {
-  401: 'Bad, missing or revoked key',
+  401: BAD_KEY,
   402: 'Neither a subscription nor enough credit',
   403: 'The key lacks the scope',
   404: 'Unknown, or of another account',
@@ -54,8 +58,12 @@ export function errorResponses(...statuses: readonly (400 | ErrorStatus)[]): Rou
 
 /** Declares an endpoint; every one that is not public wants a bearer key, in the API document too. */
 export function endpoint(route: RouteConfig, access: Access, check: Check): Endpoint {
-  const security = access === 'public' ? [] : [{ bearer: [] }];
-  return { route: createRoute({ security, ...route }), access, check };
+  if (access !== 'public') return { route: createRoute({ security: [{ bearer: [] }], ...route }), access, check };
+  const { 401: unauthorized } = route.responses;
+  const responses = unauthorized && {
+    responses: { ...route.responses, 401: { ...unauthorized, description: BAD_ADDRESS } },
+  };
+  return { route: createRoute({ security: [], ...route, ...responses }), access, check };
 }
 
 /**

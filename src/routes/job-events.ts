@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { streamSSE } from 'hono/streaming';
-import type { JobWatchItem } from '../jobs/app-services.ts';
+import type { JobView, JobWatchItem } from '../jobs/app-services.ts';
+import { isTerminal } from '../jobs/state.ts';
 import { FINAL_EVENT_ID } from '../jobs/watch.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
@@ -39,16 +40,18 @@ export const jobEvents = endpoint(
     const { jobs } = c.get('services');
     const accountId = c.get('principal').account.id;
     const jobId = c.req.param('jobId') ?? '';
-    if (!(await jobs.find(accountId, jobId))) return { kind: 'not_found' };
-    return () => watch(c, accountId, jobId);
+    const job = await jobs.find(accountId, jobId);
+    return job ? () => watch(c, accountId, job) : { kind: 'not_found' };
   },
 );
 
-function watch(c: AppContext, accountId: string, jobId: string): Response {
+function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView): Response {
   const { jobs, log } = c.get('services');
-  const afterId = eventId(c.req.header(LAST_EVENT_ID_HEADER) || c.req.query('lastEventId'));
+  const sentId = eventId(c.req.header(LAST_EVENT_ID_HEADER) || c.req.query('lastEventId'));
   // Browsers connect again after every end of a stream; 204 is how the standard says that this was the last.
-  if (afterId >= FINAL_EVENT_ID) return c.body(null, 204);
+  if (sentId === FINAL_EVENT_ID && isTerminal(status)) return c.body(null, 204);
+  // The last id of another job says nothing of one that has not ended.
+  const afterId = sentId < FINAL_EVENT_ID ? sentId : -1;
   if (c.req.method === 'HEAD') return c.body(null, 200, { 'Content-Type': EVENT_STREAM });
   c.header('X-Accel-Buffering', 'no');
   return streamSSE(c, async (stream) => {

@@ -80,10 +80,11 @@ async function settled(jobId: string): Promise<void> {
 
 describe('contract §8: webhooks', () => {
   it('posts the job as polling gives it, signed with the secret of the account', async () => {
-    const jobId = await failingJob('/ok/signed');
+    const jobId = await failingJob('/ok/signed', { metadata: { call: '4711' } });
     const [delivery] = await delivered('/ok/signed', 1);
     const polled = await service.call('GET', `/v1/jobs/${jobId}`);
     expect(JSON.parse(delivery!.raw)).toEqual(polled.body);
+    expect(polled.body.metadata).toEqual({ call: '4711' });
     expect(polled.body.output).toEqual({ error: expect.any(String), code: expect.any(String) });
     expect(delivery!.headers['content-type']).toBe('application/json');
     const timestamp = delivery!.headers['x-request-timestamp'] as string;
