@@ -67,8 +67,9 @@ function derRows(recordings: readonly LabelledRecording[], pack: PackResult): st
     ...ratesOf(recordings, errors),
     countsRight(errors),
   ];
-  const rows = pack.settings.flatMap(({ setting, errors, oracleErrors }) => [
+  const rows = pack.settings.flatMap(({ setting, errors, oracleErrors, givenErrors }) => [
     row(`**${setting}**`, errors),
+    row(`${setting}, number of speakers given`, givenErrors),
     // The oracle is told the speakers: how many it finds says nothing.
     [pack.label, `${setting}, oracle clustering`, ...ratesOf(recordings, oracleErrors), '–'],
   ]);

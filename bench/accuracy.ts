@@ -30,6 +30,8 @@ export interface SettingResult {
   readonly errors: readonly DiarizationError[];
   /** The same with the true speakers in place of the clustering. */
   readonly oracleErrors: readonly DiarizationError[];
+  /** The same with the true number of speakers asked for. */
+  readonly givenErrors: readonly DiarizationError[];
   readonly frames: readonly Judged[];
   readonly turns: readonly Judged[];
 }
@@ -91,6 +93,7 @@ async function measureSetting(
 ): Promise<SettingResult> {
   const errors: DiarizationError[] = [];
   const oracleErrors: DiarizationError[] = [];
+  const givenErrors: DiarizationError[] = [];
   const frames: Judged[] = [];
   const turns: Judged[] = [];
   const plda = pldaOf(pack);
@@ -99,7 +102,12 @@ async function measureSetting(
     const part = await analyse(samples, engine, settingsOf(setting));
     const output = await finish(part, samples.length, settingsOf(setting), plda);
     const found = segmentsFromTurns(output?.diarization ?? []);
-    errors.push(diarizationError(reference, found));
+    const error = diarizationError(reference, found);
+    errors.push(error);
+    const given = await finish(part, samples.length, settingsOf(setting), plda, {
+      numSpeakers: error.referenceSpeakers,
+    });
+    givenErrors.push(diarizationError(reference, segmentsFromTurns(given?.diarization ?? [])));
     const oracle = await finishWithOracle(part, samples.length, settingsOf(setting), reference);
     oracleErrors.push(diarizationError(reference, segmentsFromTurns(oracle.diarization)));
     if (!output?.confidence) continue;
@@ -114,7 +122,7 @@ async function measureSetting(
       ),
     );
   }
-  return { setting, errors, oracleErrors, frames, turns };
+  return { setting, errors, oracleErrors, givenErrors, frames, turns };
 }
 
 /**

@@ -40,6 +40,7 @@ export async function finishWithOracle(
     clusters,
     boost,
     totalSamples,
+    durationSeconds: totalSamples / 16000,
     speakerTracks: true,
     quiet: quietPlacesOf(embeddings.levels, tuned.quiet),
   });

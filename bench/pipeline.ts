@@ -10,6 +10,7 @@ import {
   type PartReader,
   type Plda,
   partsOf,
+  type SpeakerRequest,
   writeOutput,
 } from '../src/diarization/index.ts';
 
@@ -48,9 +49,10 @@ export async function finish(
   totalSamples: number,
   settings: DiarizationSettings,
   plda: Plda | undefined,
+  request: SpeakerRequest = {},
 ): Promise<DiarizeOutput | undefined> {
   const parts = partsOf([part]);
-  const result = await assemble(parts, { totalSamples }, settings, {}, { pldaOf: async () => plda });
+  const result = await assemble(parts, { totalSamples }, settings, request, { pldaOf: async () => plda });
   return result.ok ? toOutput(result.value) : undefined;
 }
 

@@ -86,6 +86,20 @@ describe('assemble', () => {
     expect(await document(20)).toBe(whole);
   });
 
+  it('ends no turn behind the recording, whose length at 16 kHz is rounded up', async () => {
+    const samples = recording([
+      [[], 1],
+      [[1], 9],
+    ]);
+    const parts = await shardedPartsOf(samples, 'precision-2');
+    const audio = { totalSamples: samples.length, durationSeconds: 440_999 / 44_100 };
+    const result = await assemble(parts, audio, settingsOf('precision-2'), {});
+    if (!result.ok) throw new Error(result.error.message);
+    expect(result.value.turns.at(-1)?.endSeconds).toBe(9.999);
+    expect(result.value.exclusiveTurns.at(-1)?.endSeconds).toBe(9.999);
+    expect(result.value.durationSeconds).toBe(440_999 / 44_100);
+  });
+
   it('says no_speech for silence and for an empty recording', async () => {
     for (const samples of [new Float32Array(20 * 16000), new Float32Array(0)]) {
       const parts = await shardedPartsOf(samples, 'precision-2');

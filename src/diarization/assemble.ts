@@ -1,6 +1,7 @@
 import { release } from '../audio/memory.ts';
 import type { Result } from '../audio/types.ts';
-import { type Claims, claimsOf } from './claims.ts';
+import { bestRound } from './best-round.ts';
+import { claimsOf } from './claims.ts';
 import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
@@ -61,11 +62,11 @@ const BOOST = 4;
  * parts first, then part by part once more with the frames; what it holds of a day of audio is the representatives, the turns
  * and the frame-wise tracks, of the speakers' tracks only the last hours.
  *
- * @param audio length of the recording at 16 kHz
+ * @param audio length of the recording at 16 kHz, and at its own rate where that is another
  */
 export async function assemble(
   parts: Parts,
-  audio: { readonly totalSamples: number },
+  audio: { readonly totalSamples: number; readonly durationSeconds?: number },
   settings: DiarizationSettings,
   request: SpeakerRequest,
   options: AssembleOptions = {},
@@ -86,6 +87,7 @@ export async function assemble(
     facts,
     settings: tuned,
     totalSamples: audio.totalSamples,
+    durationSeconds: audio.durationSeconds ?? audio.totalSamples / 16000,
     speakerTracks,
     quiet,
     trackSpill: options.trackSpill,
@@ -178,7 +180,8 @@ function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: n
 
 /**
  * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
- * does not help a subsegment of its own.
+ * does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are heard in the end, the round counts in
+ * which most were.
  */
 async function reconstructAll(
   parts: Parts,
@@ -188,7 +191,6 @@ async function reconstructAll(
   context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
 ): Promise<Reconstruction> {
   const { clusters } = model;
-  const boost = new Float32Array(clusters).fill(1);
   const feed = async (take: (part: AssignedPart) => Promise<void>) => {
     for (let index = 0; index < parts.count; index++) {
       const { speakers, subsegments } = await parts.readEmbeddings(index);
@@ -198,17 +200,27 @@ async function reconstructAll(
       await pause();
     }
   };
-  const wanted = Math.min(bounds.min, clusters);
-  let claims: Claims = new Map();
-  for (let round = 0; ; round++) {
-    const reconstruction = await reconstruct(feed, { ...context, clusters, boost, claims, model });
-    if (reconstruction.diarization.speakers >= wanted || round === BOOST_ROUNDS + CLAIM_ROUNDS) return reconstruction;
-    const heard = new Set(reconstruction.clusterOf);
-    const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter((cluster) => !heard.has(cluster));
-    if (round < BOOST_ROUNDS) for (const cluster of unheard) boost[cluster]! *= BOOST;
-    else claims = await claimsOf(parts, model, unheard, claims, pause);
-  }
+  const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
+  return bestRound(first, {
+    wanted: Math.min(bounds.min, clusters),
+    maxRounds: 1 + BOOST_ROUNDS + CLAIM_ROUNDS,
+    run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
+    scoreOf: ({ diarization }) => diarization.speakers,
+    async next({ boost, claims }, { clusterOf }, round) {
+      const heard = new Set(clusterOf);
+      if (round < BOOST_ROUNDS) {
+        return { boost: boost.map((factor, cluster) => (heard.has(cluster) ? factor : BOOST * factor)), claims };
+      }
+      const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
+        (cluster) => !heard.has(cluster),
+      );
+      return { boost, claims: await claimsOf(parts, model, unheard, claims, pause) };
+    },
+  });
 }
+
+/** What helps speakers who are outvoted everywhere. */
+type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'claims'>>;
 
 function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest): string | undefined {
   const wanted = numSpeakers ?? minSpeakers ?? 1;

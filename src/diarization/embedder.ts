@@ -131,8 +131,7 @@ export class Embedder {
       if (vector === undefined) return undefined;
       const result = embeddings.slice(row * dimension, (row + 1) * dimension);
       row++;
-      normalise(result, 0, dimension);
-      return result;
+      return unit(result);
     });
     release(embeddings);
     return results;
@@ -163,8 +162,7 @@ export class Embedder {
       subtractMean(gathered);
       const vector = (await embedding.embed(gathered, rows.length)).slice();
       await this.pause();
-      normalise(vector, 0, vector.length);
-      results.push(vector);
+      results.push(unit(vector));
     }
     return results;
   }
@@ -183,4 +181,10 @@ export class Embedder {
     }
     return kept;
   }
+}
+
+/** The vector at unit length, in place; undefined for one that is not finite: some models take the variance of a single frame, and one such voice would make all of a recording's so. */
+function unit(vector: Float32Array): Float32Array | undefined {
+  normalise(vector, 0, vector.length);
+  return vector.every(Number.isFinite) ? vector : undefined;
 }

@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import { hopFrom, hopsOf, LEVEL_HOP_SAMPLES, shareAround } from './levels.ts';
 import { POWER_BANDS, POWER_SHIFT_SAMPLES } from './mel-powers.ts';
 import type { VoicingPort } from './types.ts';
@@ -68,6 +69,11 @@ export class FaintVoices {
       for (let at = frame * POWER_BANDS; at < (frame + 1) * POWER_BANDS; at++) this.#raised[at] = factor * powers[at]!;
     }
     return this.#raised;
+  }
+
+  /** Gives its memory back; nothing may be raised afterwards. */
+  close(): void {
+    release(this.#raised, this.#levels, this.#voiced, this.#gains);
   }
 
   /** Levels and voicing of the window's tenths; what the window before had inside is taken over from there. */

@@ -95,7 +95,7 @@ export class FrameCollector {
       if (times !== undefined && speaker !== undefined) exclusiveTurns.push({ speaker, ...times });
     }
     const diarization: Diarization = {
-      durationSeconds: this.context.totalSamples / 16000,
+      durationSeconds: this.context.durationSeconds,
       speakers: clusterOrder.length,
       turns: scored.sort(byStart),
       exclusiveTurns: exclusiveTurns.sort(byStart),
@@ -109,7 +109,7 @@ export class FrameCollector {
     const { startSeconds, endSeconds } = turnSeconds(turn, this.#times);
     const start = toMilliseconds(startSeconds);
     // Rounding must not push the end past the recording.
-    const end = Math.min(toMilliseconds(endSeconds), Math.floor((this.context.totalSamples / 16000) * 1000) / 1000);
+    const end = Math.min(toMilliseconds(endSeconds), Math.floor(this.context.durationSeconds * 1000) / 1000);
     return start < end ? { startSeconds: start, endSeconds: end } : undefined;
   }
 }

@@ -29,6 +29,8 @@ export interface ReconstructionContext {
   /** [clusters] factor on the activations of each */
   readonly boost: Float32Array;
   readonly totalSamples: number;
+  /** Where the recording ends at its own rate, up to a sample at 16 kHz earlier; no turn ends later. */
+  readonly durationSeconds: number;
   /** Whether to keep the frame-wise probability of each speaker. */
   readonly speakerTracks: boolean;
   readonly trackSpill?: TrackSpill;

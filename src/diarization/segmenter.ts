@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import type { FaintVoices } from './faint-voices.ts';
 import { POWER_BANDS, POWER_SHIFT_SAMPLES } from './mel-powers.ts';
 import type { MelPowerPort, SegmentationInfo, SegmentationPort } from './types.ts';
@@ -36,6 +37,12 @@ export class Segmenter {
     this.#update(window, startSample, frames);
     const heard = this.faintVoices?.raise(window, startSample, this.#powers) ?? this.#powers;
     return this.port.run(heard, frames);
+  }
+
+  /** Gives its memory back; nothing may be run afterwards. */
+  close(): void {
+    release(this.#powers);
+    this.faintVoices?.close();
   }
 
   #update(window: Float32Array, startSample: number, frames: number): void {

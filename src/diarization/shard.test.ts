@@ -48,6 +48,27 @@ describe('analyseShard', () => {
     }
   });
 
+  it('has no embedding of who got one that is not finite: a single one failed the whole job', async () => {
+    const ports = fakePorts();
+    const { embedding } = ports;
+    if (embedding.form !== 'split') throw new Error('the fake embedder comes in halves');
+    const head = async (pooled: Float32Array, batch: number) => {
+      const out = await embedding.head(pooled, batch);
+      // As a network gives that takes the variance of one frame.
+      for (let row = 0; row < batch; row += 3) out[row * 12 + 5] = Number.NaN;
+      return out;
+    };
+    const shard = { startSample: 0, endSample: TALK.length, totalSamples: TALK.length };
+    const broken = { ...ports, embedding: { ...embedding, head } };
+    const part = await analyseShard(blocksOf(TALK, 0, TALK.length), shard, broken, settingsOf('precision-2'), noPause);
+    const whole = await analyse(0, TALK.length);
+    for (const kind of ['speakers', 'subsegments'] as const) {
+      expect(part[kind].count).toBeGreaterThan(0);
+      expect(part[kind].count).toBeLessThan(whole[kind].count);
+      expect(part[kind].embeddings.every(Number.isFinite)).toBe(true);
+    }
+  });
+
   it('measures clean and active speech, and embeds from clean frames', async () => {
     const part = await analyse(0, TALK.length);
     const rows = Array.from({ length: part.speakers.count }, (_, row) => row).filter(

@@ -140,6 +140,7 @@ export async function analyseShard(
       buffer.discardBefore(Math.floor(next / stretchSamples) * stretchSamples);
     }
   } finally {
+    segmenter.close();
     embedder.close();
     await buffer.close();
   }

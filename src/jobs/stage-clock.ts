@@ -1,3 +1,4 @@
+import { release } from '../audio/memory.ts';
 import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
 import type { Engine } from './ports.ts';
 
@@ -62,6 +63,7 @@ export class StageClock {
     } finally {
       // Who reads stops before the end; decoder and resampler have memory of their own to give back.
       await iterator.return?.();
+      release(gathered);
     }
   }
 

@@ -16,6 +16,8 @@ MAX_TRIES = 50
 MAX_ROUNDS = 6
 MIN_RISE = 1.1
 GROWTH_EXPONENT = 2
+WANTED_FALL = 1.5
+MIN_REGULARISATION = 0.05
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Bayesian:
 
     subsegment_share: float = 0.7
     initial_threshold: float = 0.7
+    wanted_initial_threshold: float = 0.5
     max_clusters: int = 100
     statistics_scale: float = 0.5
     speaker_regularisation: float = 2.0
@@ -52,6 +55,7 @@ class Bayesian:
     max_evidence_seconds: float = 1800.0
     min_prior_share: float = 0.02
     min_speaker_seconds: float = 1.0
+    wanted_min_speaker_seconds: float = 0.3
     merge_similarity: float = 0.55
     merge_item_similarity: float = 0.3
     same_item_similarity: float = 0.12
@@ -175,29 +179,57 @@ def training_rows(items, min_clean_seconds, wanted):
     return rows if len(rows) >= wanted else np.sort(np.argsort(-items.clean_seconds, kind="stable")[:wanted])
 
 
-def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, parameters, fewest):
-    """Speakers by VBx from a low cut of the tree, alike ones joined down to the fewest wanted; unit centroids, most speech first."""
+def starting_clusters(embeddings, weights, seconds, merges, threshold, most):
+    """The cluster of every item to start VBx from: those of a low cut with most speech, and the nearest of them for the rest."""
     n = len(weights)
-    merged = sum(height <= parameters.initial_threshold for height, _, _ in merges)
-    members = at_level(n, merges, n - merged)
+    members = at_level(n, merges, n - sum(height <= threshold for height, _, _ in merges))
     sums = [seconds[m].sum() for m in members]
-    largest = [members[k] for k in sorted(range(len(members)), key=lambda k: (-sums[k], k))[: parameters.max_clusters]]
-    initial = (embeddings @ centroids_of(embeddings, weights, largest).T).argmax(1)
+    largest = [members[k] for k in sorted(range(len(members)), key=lambda k: (-sums[k], k))[:most]]
+    return (embeddings @ centroids_of(embeddings, weights, largest).T).argmax(1)
+
+
+def speakers_of(gamma, pi, seconds, min_prior_share, min_speaker_seconds):
+    """Which of VBx's speakers remain, most speech first; at least one."""
+    order = sorted(range(len(pi)), key=lambda k: (-pi[k], k))
+    least = min_prior_share * pi[order[0]]
+    return [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= min_speaker_seconds] or order[:1]
+
+
+def centroids_within(embeddings, weights, gamma, kept, parameters, fewest, most):
+    shares = [weights * gamma[:, k] for k in kept]
+    sums = [((embeddings * share[:, None]).sum(0), share.sum()) for share in shares]
+    return unit(np.stack([total for total, _ in join_down(join_alike(sums, parameters, fewest), most)]))
+
+
+def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, parameters, fewest, most):
+    """Speakers by VBx from a low cut of the tree, alike ones joined down to the fewest wanted, then any down to the most; unit centroids, most speech first."""
+    initial = starting_clusters(embeddings, weights, seconds, merges, parameters.initial_threshold, parameters.max_clusters)
     total = seconds.sum()
     evidence = min(1.0, parameters.max_evidence_seconds / total) * seconds
     regularisation = parameters.speaker_regularisation
     for _ in range(MAX_ROUNDS):
         gamma, pi = vbx(features, phi, initial, evidence, parameters.statistics_scale, regularisation)
-        order = sorted(range(len(pi)), key=lambda k: (-pi[k], k))
-        least = parameters.min_prior_share * pi[order[0]]
-        kept = [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= parameters.min_speaker_seconds] or order[:1]
+        kept = speakers_of(gamma, pi, seconds, parameters.min_prior_share, parameters.min_speaker_seconds)
         growth = (total / len(kept) / parameters.plain_seconds_per_speaker) ** GROWTH_EXPONENT
         wanted = min(parameters.max_regularisation, parameters.speaker_regularisation * growth)
         if wanted <= MIN_RISE * regularisation:
             break
         regularisation, initial = wanted, gamma[:, kept].argmax(1)
-    shares = [weights * gamma[:, k] for k in kept]
-    return unit(join_alike([((embeddings * share[:, None]).sum(0), share.sum()) for share in shares], parameters, fewest))
+    return centroids_within(embeddings, weights, gamma, kept, parameters, fewest, most)
+
+
+def more_centroids(embeddings, weights, seconds, features, phi, merges, parameters, fewest, most):
+    """The same where more are wanted: a lower cut, ever less regularisation, people who say little; None where there are not enough."""
+    initial = starting_clusters(embeddings, weights, seconds, merges, parameters.wanted_initial_threshold, parameters.max_clusters)
+    evidence = min(1.0, parameters.max_evidence_seconds / seconds.sum()) * seconds
+    regularisation = parameters.speaker_regularisation
+    while regularisation > MIN_REGULARISATION:
+        gamma, pi = vbx(features, phi, initial, evidence, parameters.statistics_scale, regularisation)
+        kept = speakers_of(gamma, pi, seconds, 0.0, parameters.wanted_min_speaker_seconds)
+        if len(kept) >= fewest:
+            return centroids_within(embeddings, weights, gamma, kept, parameters, fewest, most)
+        regularisation /= WANTED_FALL
+    return None
 
 
 def join_alike(speakers, parameters, fewest):
@@ -212,17 +244,33 @@ def join_alike(speakers, parameters, fewest):
         second, first = divmod(int(cosines.argmax()), len(speakers))
         if cosines[second, first] == -np.inf:
             break
-        joined = tuple(a + b for a, b in zip(speakers[first], speakers[second]))
-        speakers = [speaker for number, speaker in enumerate(speakers) if number not in (first, second)] + [joined]
-    return np.stack([total for total, _ in sorted(speakers, key=lambda speaker: -speaker[1])])
+        speakers = with_joined(speakers, first, second)
+    return sorted(speakers, key=lambda speaker: -speaker[1])
+
+
+def join_down(speakers, most):
+    """Sums of the speakers' embeddings, joined by Ward's criterion until so many are left; most speech first."""
+    while len(speakers) > max(1, most):
+        centroids, weights = unit(np.stack([total for total, _ in speakers])), np.array([weight for _, weight in speakers])
+        costs = (1 - centroids @ centroids.T) * np.outer(weights, weights) / np.add.outer(weights, weights)
+        costs = np.where(np.tril(np.ones_like(costs), -1) > 0, costs, np.inf)
+        second, first = divmod(int(costs.argmin()), len(speakers))
+        speakers = with_joined(speakers, first, second)
+    return sorted(speakers, key=lambda speaker: -speaker[1])
+
+
+def with_joined(speakers, first, second):
+    joined = tuple(a + b for a, b in zip(speakers[first], speakers[second]))
+    return [speaker for number, speaker in enumerate(speakers) if number not in (first, second)] + [joined]
 
 
 def joined(items, rows, seconds, subsegments, share):
     """Embeddings, windows and evidence of the rows and the subsegments; each of the latter is a window of its own."""
+    alone = np.maximum(seconds[rows], LEAST_WEIGHT)
     if subsegments is None or len(subsegments.indices) == 0:
-        return items.embeddings[rows], items.windows[rows], seconds[rows]
+        return items.embeddings[rows], items.windows[rows], alone
     each = 0.5 * subsegments.every
-    evidence = np.concatenate([(1 - share) * seconds[rows], np.full(len(subsegments.indices), share * each)])
+    evidence = np.concatenate([(1 - share) * alone, np.full(len(subsegments.indices), share * each)])
     windows = np.concatenate([items.windows[rows], -1 - subsegments.indices])
     return np.concatenate([items.embeddings[rows], subsegments.embeddings]), windows, evidence
 
@@ -263,7 +311,7 @@ def cluster_model(items, parameters=Parameters(), minimum=1, maximum=np.inf, pld
     merges = tree_of(shifted, counts, windows, parameters)
     if plda is not None:
         features = plda.project(vectors)
-        centroids = bayesian_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum)
+        centroids = bayesian_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum, maximum)
     else:
         merged = sum(height <= parameters.threshold for height, _, _ in merges)
         kept = large(at_level(len(shifted), merges, len(shifted) - merged), evidence, parameters)
@@ -277,6 +325,12 @@ def cluster_model(items, parameters=Parameters(), minimum=1, maximum=np.inf, pld
             vectors, windows, counts, evidence = candidates(parameters.min_clean_seconds_wanted, wanted)
             shifted = unit(vectors - shift)
             merges = tree_of(shifted, counts, windows, parameters)
+            if plda is not None:
+                features = plda.project(vectors)
+                more = more_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum, maximum)
+                if more is not None:
+                    more = refined(shifted, counts, windows, more, parameters.refinements)
+                    return assign(items.windows, everybody @ more.T), more, shift
         for tried, candidate in enumerate(wanted_clusters(len(shifted), merges, evidence, parameters, wanted), 1):
             tentative = centroids_of(shifted, counts, candidate)
             used = len(np.unique(assign(items.windows, everybody @ tentative.T)))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { joinAlike } from './alike.ts';
+import { joinAlike, joinDown } from './alike.ts';
 
 /** Somebody who sounds like an angle of a circle, after so much speech, of which so much goes in one direction. */
 function speaker(degrees: number, weight: number, coherence = 1) {
@@ -52,4 +52,11 @@ it('takes the only two for one person at a likeness that would not do among many
   expect(joinAlike(two, byItems, 1)).toHaveLength(1);
   const others = [speaker(120, 1, 0.5), speaker(180, 1, 0.5), speaker(260, 1, 0.5)];
   expect(joinAlike([...two, ...others], byItems, 1)).toHaveLength(5);
+});
+
+it('joins down a fragment before two who talk long, although those are closer', () => {
+  const found = joinDown([speaker(0, 100), speaker(40, 100), speaker(130, 1)], 2);
+  expect(found.map(({ weight }) => weight)).toEqual([101, 100]);
+  expect(joinDown([speaker(0, 1), speaker(90, 2)], 2).map(({ weight }) => weight)).toEqual([2, 1]);
+  expect(joinDown([speaker(0, 1), speaker(90, 2)], 0)).toHaveLength(1);
 });

@@ -32,13 +32,44 @@ export function joinAlike(speakers: readonly SpeakerSum[], parameters: AlikePara
   while (left.length > Math.max(1, fewest)) {
     const pair = mostAlike(left, parameters);
     if (pair === undefined) break;
-    const joined = {
-      sum: pair[0].sum.map((value, d) => value + pair[1].sum[d]!),
-      weight: pair[0].weight + pair[1].weight,
-    };
-    left = [...left.filter((speaker) => !pair.includes(speaker)), joined];
+    left = withJoined(left, pair);
   }
   return left.sort((a, b) => b.weight - a.weight);
+}
+
+/**
+ * Joins speakers until so many are left, those first whose joining costs the least by Ward's criterion: of pairs that are equally far apart the one
+ * with the least speech. By likeness alone two people who talk long would be joined before a fragment of one of them, which lies further from everybody.
+ *
+ * @param most speakers to leave, at most; at least one is left
+ * @returns most speech first
+ */
+export function joinDown(speakers: readonly SpeakerSum[], most: number): SpeakerSum[] {
+  let left = [...speakers];
+  while (left.length > Math.max(1, most)) left = withJoined(left, cheapest(left));
+  return left.sort((a, b) => b.weight - a.weight);
+}
+
+function withJoined(speakers: readonly SpeakerSum[], [a, b]: readonly [SpeakerSum, SpeakerSum]): SpeakerSum[] {
+  const joined = { sum: a.sum.map((value, d) => value + b.sum[d]!), weight: a.weight + b.weight };
+  return [...speakers.filter((speaker) => speaker !== a && speaker !== b), joined];
+}
+
+/** The two whose joining costs the least. @param speakers at least two */
+function cheapest(speakers: readonly SpeakerSum[]): [SpeakerSum, SpeakerSum] {
+  let least = Number.POSITIVE_INFINITY;
+  let pair: [SpeakerSum, SpeakerSum] = [speakers[0]!, speakers[1]!];
+  speakers.forEach((a, index) => {
+    for (const b of speakers.slice(0, index)) {
+      const cost = ((1 - similarityOf(a, b)) * a.weight * b.weight) / (a.weight + b.weight);
+      if (cost < least) [least, pair] = [cost, [b, a]];
+    }
+  });
+  return pair;
+}
+
+function similarityOf(a: SpeakerSum, b: SpeakerSum): number {
+  return productOf(a.sum, b.sum) / Math.sqrt(productOf(a.sum, a.sum) * productOf(b.sum, b.sum));
 }
 
 /** The two whose centroids are the closest of all that are alike. */
@@ -51,9 +82,8 @@ function mostAlike(
   let pair: [SpeakerSum, SpeakerSum] | undefined;
   speakers.forEach((a, index) => {
     for (const b of speakers.slice(0, index)) {
-      const product = productOf(a.sum, b.sum);
-      const similarity = product / Math.sqrt(productOf(a.sum, a.sum) * productOf(b.sum, b.sum));
-      const ofItems = product / (a.weight * b.weight);
+      const similarity = similarityOf(a, b);
+      const ofItems = productOf(a.sum, b.sum) / (a.weight * b.weight);
       const isAlike = ofItems >= same || (similarity >= mergeSimilarity && ofItems >= mergeItemSimilarity);
       if (isAlike && similarity > highest) [highest, pair] = [similarity, [b, a]];
     }

@@ -4,7 +4,7 @@ import { settingsOf } from '../parameters.ts';
 import { SUBSEGMENT_SHIFT_SECONDS } from '../subsegments.ts';
 import { normalise } from '../vectors.ts';
 import type { Plda } from './plda.ts';
-import { findSpeakers } from './strategy.ts';
+import { assignSpeakers, findSpeakers, type SpeakerBounds } from './strategy.ts';
 
 const DIMENSION = 64;
 const SECONDS = { step: 2.5, window: 10 };
@@ -37,16 +37,21 @@ function normal(seed: number): () => number {
  * People who talk one after the other: local speakers, and subsegments, which are noisier. Every minute their voices are others by
  * `drift`, in standard deviations within a speaker, as `noise` is.
  */
-function recording(people: number, secondsEach: number, { noise, drift }: { noise: number; drift: number }) {
+function recording(secondsOf: readonly number[], { noise, drift }: { noise: number; drift: number }) {
   const random = normal(7);
-  const voices = Array.from({ length: people }, () => PHI.map((phi) => Math.sqrt(phi) * random()));
+  const voices = secondsOf.map(() => PHI.map((phi) => Math.sqrt(phi) * random()));
+  const people: number[] = [];
   const rows: number[][] = [];
   const pieces: number[][] = [];
-  for (const voice of voices) {
+  for (const [person, voice] of voices.entries()) {
+    const secondsEach = secondsOf[person]!;
     for (let second = 0; second < secondsEach; second += 60) {
       const now = voice.map((value) => value + drift * random());
       const here = Math.min(60, secondsEach - second);
-      for (let at = 0; at < here; at += SECONDS.step) rows.push(Array.from(now, (value) => value + noise * random()));
+      for (let at = 0; at < here; at += SECONDS.step) {
+        people.push(person);
+        rows.push(Array.from(now, (value) => value + noise * random()));
+      }
       for (let at = 0; at < here; at += SUBSEGMENT_SHIFT_SECONDS) {
         pieces.push(Array.from(now, (value) => value + 2 * noise * random()));
       }
@@ -64,7 +69,7 @@ function recording(people: number, secondsEach: number, { noise, drift }: { nois
   };
   const indices = Int32Array.from(pieces, (_, index) => index);
   const subsegments = { count: pieces.length, dimension: DIMENSION, indices, embeddings: unit(pieces), every: 1 };
-  return { speakers, subsegments };
+  return { speakers, subsegments, people };
 }
 
 function unit(rows: readonly number[][]): Float32Array {
@@ -73,31 +78,74 @@ function unit(rows: readonly number[][]): Float32Array {
   return out;
 }
 
-async function countSpeakers({ speakers, subsegments }: ReturnType<typeof recording>, changes = {}): Promise<number> {
+async function countSpeakers(
+  { speakers, subsegments }: Pick<ReturnType<typeof recording>, 'speakers' | 'subsegments'>,
+  changes = {},
+): Promise<number> {
   const parameters = { ...clustering, bayesian: { ...clustering.bayesian, ...changes } };
   return (await findSpeakers(speakers, parameters, ANYBODY, SECONDS, { plda: PLDA, subsegments })).clusters;
 }
 
 it('finds many people who say little each: what one costs does not grow with the recording', async () => {
-  const many = recording(24, 12, { noise: 0.6, drift: 0 });
+  const many = recording(new Array(24).fill(12), { noise: 0.6, drift: 0 });
   expect(await countSpeakers(many)).toBe(24);
   // As it was after five minutes of speech, whoever's it is.
   expect(await countSpeakers(many, { speakerRegularisation: 8 })).toBeLessThan(12);
 });
 
 it('does not take a voice that changes over minutes for several', async () => {
-  const two = recording(2, 240, { noise: 1, drift: 1.1 });
+  const two = recording([240, 240], { noise: 1, drift: 1.1 });
   const asTheyAre = { mergeSimilarity: 2 };
   expect(await countSpeakers(two, asTheyAre)).toBe(2);
   expect(await countSpeakers(two, { ...asTheyAre, plainSecondsPerSpeaker: 1e9 })).toBeGreaterThan(2);
 });
 
 it('joins who was found twice and sounds the same on average, and nobody else', async () => {
-  const two = recording(2, 240, { noise: 1, drift: 0.7 });
+  const two = recording([240, 240], { noise: 1, drift: 0.7 });
   const unbounded = { plainSecondsPerSpeaker: 1e9, speakerRegularisation: 0.5 };
   expect(await countSpeakers(two, { ...unbounded, mergeSimilarity: 2 })).toBeGreaterThan(2);
   // Drawn embeddings are noisier than those of people.
   expect(await countSpeakers(two, { ...unbounded, mergeItemSimilarity: 0 })).toBe(2);
-  const many = recording(24, 12, { noise: 0.6, drift: 0 });
+  const many = recording(new Array(24).fill(12), { noise: 0.6, drift: 0 });
   expect(await countSpeakers(many, { mergeSimilarity: 2 })).toBe(await countSpeakers(many));
+});
+
+/** Share of the local speakers who get the label that most of their person's get, and the number of people who have one of their own. */
+async function found(
+  { speakers, subsegments, people }: ReturnType<typeof recording>,
+  bounds: SpeakerBounds,
+  changes = {},
+): Promise<{ right: number; apart: number }> {
+  const parameters = { ...clustering, bayesian: { ...clustering.bayesian, ...changes } };
+  const model = await findSpeakers(speakers, parameters, bounds, SECONDS, { plda: PLDA, subsegments });
+  const { clusterOf } = assignSpeakers(model, speakers);
+  const labels = new Set<number>();
+  let right = 0;
+  for (const person of new Set(people)) {
+    const counts = new Map<number, number>();
+    for (const [row, label] of clusterOf.entries()) {
+      if (people[row] === person) counts.set(label, (counts.get(label) ?? 0) + 1);
+    }
+    const [[label, most]] = [...counts].sort((a, b) => b[1] - a[1]) as [[number, number]];
+    labels.add(label);
+    right += most;
+  }
+  return { right: right / people.length, apart: labels.size };
+}
+
+it('keeps those it found where one more is wanted, who says little', async () => {
+  const talk = recording([240, 180, 6], { noise: 1, drift: 0.7 });
+  expect(await countSpeakers(talk, { speakerRegularisation: 12 })).toBeLessThan(3);
+  const { right, apart } = await found(talk, { min: 3, max: 3 }, { speakerRegularisation: 12 });
+  expect(apart).toBe(3);
+  expect(right).toBeGreaterThan(0.99);
+});
+
+it('joins fragments where more are found than are wanted, and never two people who talk long', async () => {
+  const talk = recording([240, 180, 60], { noise: 1, drift: 1.1 });
+  const twice = { plainSecondsPerSpeaker: 1e9, mergeSimilarity: 2, sameItemSimilarity: 2 };
+  expect(await countSpeakers(talk, twice)).toBeGreaterThan(3);
+  const { right, apart } = await found(talk, { min: 1, max: 3 }, twice);
+  expect(apart).toBe(3);
+  expect(right).toBe(1);
 });

@@ -1,7 +1,7 @@
 import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
 import { dot, normalise } from '../vectors.ts';
-import { type AlikeParameters, joinAlike, type SpeakerSum } from './alike.ts';
+import { type AlikeParameters, joinAlike, joinDown, type SpeakerSum } from './alike.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
 import { VBX_DEFAULTS, type VbxResult, vbx } from './vbx.ts';
@@ -15,6 +15,8 @@ export interface BayesianParameters extends AlikeParameters {
   readonly initialThreshold: number;
   /** The same between representatives of a long recording, which are means and so lie closer together. */
   readonly representativeInitialThreshold: number;
+  /** The same where more speakers are wanted than were found: who says little must have a cluster to start from. */
+  readonly wantedInitialThreshold: number;
   /** Clusters to start from, at most. */
   readonly maxClusters: number;
   /** Fa of VBx: how much a second of speech counts. */
@@ -37,6 +39,8 @@ export interface BayesianParameters extends AlikeParameters {
   readonly minPriorShare: number;
   /** So are those with less speech. */
   readonly minSpeakerSeconds: number;
+  /** Those with less where more speakers are wanted than were found; there the share does not count. */
+  readonly wantedMinSpeakerSeconds: number;
 }
 
 /** Local speakers with enough clean speech, and subsegments. */
@@ -49,6 +53,13 @@ export interface BayesianItems {
   readonly seconds: Float64Array;
 }
 
+/** The items in the PLDA's space. */
+export interface BayesianSpace {
+  /** [count, phi.length] of the embeddings before the shift */
+  readonly features: Float64Array;
+  readonly phi: Float64Array;
+}
+
 /** Rounds of more regularisation, at most: each leaves fewer speakers, who have more speech on average. */
 const MAX_ROUNDS = 6;
 /** Too many speakers have less speech each, which would keep them from being made fewer: hence more than in proportion. */
@@ -58,48 +69,105 @@ const MAX_ITERATIONS = 40;
 const EPSILON_PER_SECOND = 1e-5;
 /** Less of a rise is not worth a round. */
 const MIN_RISE = 1.1;
+/** Where more speakers are wanted, the regularisation falls by so much a round… */
+const WANTED_FALL = 1.5;
+/** …down to this, below which VBx explains moods and microphones. */
+const MIN_REGULARISATION = 0.05;
 
 /**
  * Speakers by variational Bayes: VBx (see `vbx.ts`) in a PLDA space, started from a low cut of the linkage tree. Items count by
  * their distinct seconds, since overlapping windows hear the same speech; of a long recording it finds the number of speakers
- * better than any distance does. The same as `training/calibration/clustering.py`.
+ * better than any distance does. Where it finds more than are wanted they are joined. The same as `training/calibration/clustering.py`.
  *
- * @param features [count, phi.length] in the PLDA space, of the embeddings before the shift
- * @param fewest speakers that the caller wants: alike ones are not joined below that
- * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first
+ * @param bounds of the number of speakers: alike ones are not joined below the least
+ * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first; at most as many as are wanted, maybe fewer
  */
 export async function bayesianCentroids(
   items: BayesianItems,
-  features: Float64Array,
-  phi: Float64Array,
+  space: BayesianSpace,
   tree: readonly Merge[],
   parameters: BayesianParameters,
-  fewest: number,
+  bounds: { readonly min: number; readonly max: number },
   pause: () => Promise<void>,
 ): Promise<Float32Array> {
-  const { seconds } = items;
-  const { statisticsScale, plainSecondsPerSpeaker, maxRegularisation, maxEvidenceSeconds } = parameters;
-  const total = seconds.reduce((sum, value) => sum + value, 0);
-  const share = Math.min(1, maxEvidenceSeconds / total);
-  const weights = share < 1 ? seconds.map((value) => share * value) : seconds;
-  const epsilon = EPSILON_PER_SECOND * share * total;
-  const { initSmoothing } = VBX_DEFAULTS;
+  const run = regularised(items, space, parameters, pause);
+  const total = totalSeconds(items);
   let initial = startingClusters(items, tree, parameters);
   let speakerRegularisation = parameters.speakerRegularisation;
   for (let round = 1; ; round++) {
-    const settings = { statisticsScale, speakerRegularisation, initSmoothing, maxIterations: MAX_ITERATIONS, epsilon };
-    const result = await vbx(features, phi, initial, settings, { weights, pause });
-    const speakers = speakersOf(result, seconds, parameters);
-    const growth = (total / speakers.length / plainSecondsPerSpeaker) ** GROWTH_EXPONENT;
-    const wanted = Math.min(maxRegularisation, parameters.speakerRegularisation * growth);
+    const result = await run(initial, speakerRegularisation);
+    const speakers = speakersOf(result, items.seconds, parameters);
+    const growth = (total / speakers.length / parameters.plainSecondsPerSpeaker) ** GROWTH_EXPONENT;
+    const wanted = Math.min(parameters.maxRegularisation, parameters.speakerRegularisation * growth);
     if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS) {
-      const sums = sumsOfSpeakers(items, result, speakers);
-      return centroidsOfSums(joinAlike(sums, parameters, fewest), items.speakers.dimension);
+      return centroidsWithin(bounds, sumsOfSpeakers(items, result, speakers), parameters, items.speakers.dimension);
     }
     speakerRegularisation = wanted;
     initial = likeliest(result, speakers);
     release(result.gamma);
   }
+}
+
+/**
+ * The same where that finds fewer speakers than are wanted: from a lower cut, with ever less regularisation and with people who hardly
+ * say anything, until enough are found. Most of those found before are found again, so that one more speaker costs the others nothing;
+ * a finer cut of the tree would split whoever speaks most.
+ *
+ * @returns undefined where there are not enough however little is asked of them
+ */
+export async function moreCentroids(
+  items: BayesianItems,
+  space: BayesianSpace,
+  tree: readonly Merge[],
+  parameters: BayesianParameters,
+  bounds: { readonly min: number; readonly max: number },
+  pause: () => Promise<void>,
+): Promise<Float32Array | undefined> {
+  const run = regularised(items, space, parameters, pause);
+  const { speakerRegularisation, wantedInitialThreshold, wantedMinSpeakerSeconds } = parameters;
+  const initial = startingClusters(items, tree, { ...parameters, initialThreshold: wantedInitialThreshold });
+  const kept = { minPriorShare: 0, minSpeakerSeconds: wantedMinSpeakerSeconds };
+  for (let fb = speakerRegularisation; fb > MIN_REGULARISATION; fb /= WANTED_FALL) {
+    const result = await run(initial, fb);
+    const speakers = speakersOf(result, items.seconds, kept);
+    if (speakers.length >= bounds.min) {
+      return centroidsWithin(bounds, sumsOfSpeakers(items, result, speakers), parameters, items.speakers.dimension);
+    }
+    release(result.gamma);
+  }
+  return undefined;
+}
+
+/** VBx on the items, of which a long recording's seconds count for less. */
+function regularised(
+  items: BayesianItems,
+  { features, phi }: BayesianSpace,
+  { statisticsScale, maxEvidenceSeconds }: BayesianParameters,
+  pause: () => Promise<void>,
+): (initial: Int32Array, speakerRegularisation: number) => Promise<VbxResult> {
+  const { seconds } = items;
+  const total = totalSeconds(items);
+  const share = Math.min(1, maxEvidenceSeconds / total);
+  const weights = share < 1 ? seconds.map((value) => share * value) : seconds;
+  const epsilon = EPSILON_PER_SECOND * share * total;
+  const { initSmoothing } = VBX_DEFAULTS;
+  return (initial, speakerRegularisation) => {
+    const settings = { statisticsScale, speakerRegularisation, initSmoothing, maxIterations: MAX_ITERATIONS, epsilon };
+    return vbx(features, phi, initial, settings, { weights, pause });
+  };
+}
+
+function totalSeconds({ seconds }: BayesianItems): number {
+  return seconds.reduce((sum, value) => sum + value, 0);
+}
+
+function centroidsWithin(
+  { min, max }: { readonly min: number; readonly max: number },
+  sums: readonly SpeakerSum[],
+  parameters: AlikeParameters,
+  dimension: number,
+): Float32Array {
+  return centroidsOfSums(joinDown(joinAlike(sums, parameters, min), max), dimension);
 }
 
 /** [count] the cluster of each item to start from: those of a low cut with most speech, and the nearest of them for the rest. */
@@ -127,7 +195,7 @@ function startingClusters(
 function speakersOf(
   { gamma, pi, speakers }: VbxResult,
   seconds: Float64Array,
-  { minPriorShare, minSpeakerSeconds }: BayesianParameters,
+  { minPriorShare, minSpeakerSeconds }: Pick<BayesianParameters, 'minPriorShare' | 'minSpeakerSeconds'>,
 ): number[] {
   const speech = Array.from({ length: speakers }, (_, k) =>
     seconds.reduce((sum, s, row) => sum + s * gamma[row * speakers + k]!, 0),

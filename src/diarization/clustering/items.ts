@@ -8,7 +8,7 @@ export interface WindowSeconds {
 }
 
 /** Keeps an item without any speech alone from weighing nothing. */
-const LEAST_WEIGHT = 0.01;
+export const LEAST_WEIGHT = 0.01;
 
 /** [count] how much each local speaker counts in means: by its speech alone. */
 export function embeddingWeights({ cleanSeconds }: LocalSpeakers): Float64Array {

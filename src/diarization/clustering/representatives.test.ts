@@ -51,6 +51,8 @@ describe('Representatives', () => {
       expect(Math.max(whole.embeddings[row * 2], whole.embeddings[row * 2 + 1])).toBeCloseTo(1, 5);
     }
     expect(new Set(whole.windows).size).toBe(whole.count);
+    // Subsegments count their windows from −1 down, a day of them in 172,800.
+    expect(whole.windows.every((window) => window < -200_000)).toBe(true);
   });
 
   it('keeps the cleanest where every remark is short: a long recording of them was told to hold no speech', async () => {

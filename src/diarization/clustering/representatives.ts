@@ -6,6 +6,8 @@ import { cutIntoClusters, linkage } from './linkage.ts';
 
 /** Windows that are reduced together: five minutes at a step of one second. */
 const BLOCK_WINDOWS = 300;
+/** Windows that are nobody's else: those of subsegments, which have windows of their own too, begin at −1 and go down. */
+const FIRST_OWN_WINDOW = -(2 ** 30);
 
 /**
  * Gathers the local speakers of a recording in bounded memory. Up to `maxItems` they are kept as they are. Beyond, every block
@@ -107,7 +109,10 @@ function means(speakers: LocalSpeakers, clusterOf: Int32Array, clusters: number,
     dimension,
     embeddings,
     // A representative stands for many windows: a window of its own keeps it out of the rule that those of one window differ.
-    windows: Int32Array.from({ length: clusters }, (_, cluster) => -1 - (block * BLOCK_WINDOWS * 8 + cluster)),
+    windows: Int32Array.from(
+      { length: clusters },
+      (_, cluster) => FIRST_OWN_WINDOW - block * BLOCK_WINDOWS * 8 - cluster,
+    ),
     locals: new Uint8Array(clusters),
     cleanSeconds,
     activeSeconds,

@@ -176,3 +176,20 @@ describe('findSpeakers with a PLDA', () => {
     }
   });
 });
+
+it('tells people apart by their voices who are never alone, with a PLDA too', async () => {
+  const order = [0, 1, 1, 0, 0, 1, 1, 0];
+  const speakers = localSpeakers(order.map((voice, row) => [voice, Math.floor(row / 2), 0] as const));
+  const plda = {
+    embedding: 'drawn',
+    inputs: DIMENSION,
+    outputs: DIMENSION,
+    mean: new Float64Array(DIMENSION),
+    offset: new Float64Array(DIMENSION),
+    transform: Float64Array.from({ length: DIMENSION ** 2 }, (_, at) => (at % (DIMENSION + 1) === 0 ? 1 : 0)),
+    phi: new Float64Array(DIMENSION).fill(2),
+  };
+  const model = await findSpeakers(speakers, clustering, { min: 2, max: 2 }, SECONDS, { plda });
+  const { clusterOf } = assignSpeakers(model, speakers);
+  expect(Array.from(clusterOf, (label) => Number(label !== clusterOf[0]))).toEqual(order);
+});

@@ -1,7 +1,7 @@
 import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
 import { assignWindows } from './assign.ts';
-import { type BayesianParameters, bayesianCentroids } from './bayesian.ts';
+import { type BayesianParameters, type BayesianSpace, bayesianCentroids, moreCentroids } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
 import { cosineDistances } from './distances.ts';
 import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
@@ -85,8 +85,8 @@ export interface FindOptions {
  *
  * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
  * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. Centroids are refined under the
- * rule that two local speakers of one window are two people. A wanted number of speakers is read off the same tree. The same
- * as `training/calibration/clustering.py`.
+ * rule that two local speakers of one window are two people. A wanted number of speakers is read off the same tree; with a PLDA,
+ * VBx's own speakers are joined, or it is asked for more of them. The same as `training/calibration/clustering.py`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
  */
@@ -144,39 +144,67 @@ async function startingCentroids(
   shift: Float32Array,
   pause: Pause,
 ): Promise<Start> {
-  const { subsegmentShare } = parameters.bayesian;
-  const unshifted = withPieces(trainingSet(original, parameters.minCleanSeconds, 1), evidence, subsegmentShare);
-  const training = { ...unshifted, speakers: shifted(unshifted.speakers, shift) };
-  const tree = await treeOf(training, parameters.sameWindowDistance, pause);
-  // Not before: the distances of the tree are most of what an assembly holds.
-  const features = evidence && project(evidence.plda, unshifted.speakers.embeddings, unshifted.speakers.count);
-  release(unshifted.speakers.embeddings);
-  const centroids =
-    evidence === undefined || features === undefined
-      ? cutCentroids(training, tree, parameters)
-      : await bayesianCentroids(
-          training,
-          features,
-          evidence.plda.phi,
-          tree,
-          isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian,
-          bounds.min,
-          pause,
-        );
-  if (features) release(features);
+  const candidatesOf = (minCleanSeconds: number, wanted: number): Promise<Candidates> => {
+    const training = trainingSet(original, minCleanSeconds, wanted);
+    return candidates(
+      withPieces(training, evidence, parameters.bayesian.subsegmentShare),
+      evidence,
+      shift,
+      parameters,
+      pause,
+    );
+  };
+  const bayesian = isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian;
+  const first = await candidatesOf(parameters.minCleanSeconds, 1);
+  const centroids = first.space
+    ? await bayesianCentroids(first.items, first.space, first.tree, bayesian, bounds, pause)
+    : cutCentroids(first.items, first.tree, parameters);
+  if (first.space) release(first.space.features);
   const count = centroids.length / original.speakers.dimension;
   const isWanted = count >= bounds.min && count <= bounds.max;
-  if (isWanted && evidence !== undefined) return { centroids, items: training };
+  if (isWanted && evidence !== undefined) return { centroids, items: first.items };
   const all = { ...original, speakers: shifted(original.speakers, shift) };
   if (isWanted) return { centroids, items: all };
   if (count > bounds.max) {
-    return { centroids: await centroidsWanted(all, training, tree, bounds.max, parameters, pause), items: all };
+    return {
+      centroids: await centroidsWanted(all, first.items, first.tree, bounds.max, parameters, pause),
+      items: all,
+    };
   }
-  const fewer = trainingSet(original, parameters.minCleanSecondsWanted, bounds.min);
-  const larger = withPieces(fewer, evidence, subsegmentShare);
-  const candidates = { ...larger, speakers: shifted(larger.speakers, shift) };
-  const largerTree = await treeOf(candidates, parameters.sameWindowDistance, pause);
-  return { centroids: await centroidsWanted(all, candidates, largerTree, bounds.min, parameters, pause), items: all };
+  const larger = await candidatesOf(parameters.minCleanSecondsWanted, bounds.min);
+  const more = larger.space && (await moreCentroids(larger.items, larger.space, larger.tree, bayesian, bounds, pause));
+  if (larger.space) release(larger.space.features);
+  if (more) return { centroids: more, items: larger.items };
+  return {
+    centroids: await centroidsWanted(all, larger.items, larger.tree, bounds.min, parameters, pause),
+    items: all,
+  };
+}
+
+/** What speakers are found of. */
+interface Candidates {
+  /** Shifted. */
+  readonly items: Weighted;
+  readonly tree: Merge[];
+  /** Where there is a PLDA. */
+  readonly space: BayesianSpace | undefined;
+}
+
+/** @param unshifted whose embeddings are given back */
+async function candidates(
+  unshifted: Weighted,
+  evidence: Evidence | undefined,
+  shift: Float32Array,
+  { sameWindowDistance }: ClusteringParameters,
+  pause: Pause,
+): Promise<Candidates> {
+  const { embeddings, count } = unshifted.speakers;
+  const items = { ...unshifted, speakers: shifted(unshifted.speakers, shift) };
+  const tree = await treeOf(items, sameWindowDistance, pause);
+  // Not before: the distances of the tree are most of what an assembly holds.
+  const space = evidence && { features: project(evidence.plda, embeddings, count), phi: evidence.plda.phi };
+  release(embeddings);
+  return { items, tree, space };
 }
 
 /** Representatives have windows of their own, below zero. */

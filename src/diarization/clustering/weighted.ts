@@ -1,6 +1,7 @@
 import { release } from '../../audio/memory.ts';
 import { concatenate, type LocalSpeakers, select } from '../local-speakers.ts';
 import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from '../subsegments.ts';
+import { LEAST_WEIGHT } from './items.ts';
 import type { Plda } from './plda.ts';
 
 /** Short pieces of speech. In a long recording they are thinned: one in `every` is left. */
@@ -50,9 +51,11 @@ export function trainingSet(
 export function withPieces(training: Weighted, evidence: Evidence | undefined, share: number): Weighted {
   const pieces = evidence?.pieces;
   if (evidence === undefined) return training;
-  if (pieces === undefined) return { ...training, weights: training.seconds };
+  // Who never talks alone is evidence of a voice all the same: with no weight at all a cluster of such would have no centroid.
+  const alone = training.seconds.map((value) => Math.max(value, LEAST_WEIGHT));
+  if (pieces === undefined) return { ...training, seconds: alone, weights: alone };
   const seconds = Float64Array.from([
-    ...training.seconds.map((value) => (1 - share) * value),
+    ...alone.map((value) => (1 - share) * value),
     ...pieces.seconds.map((value) => share * value),
   ]);
   const speakers = concatenate([training.speakers, pieces.speakers], training.speakers.dimension);

@@ -34,7 +34,7 @@ export async function diarizeParts(
   );
   const result = await assemble(
     partsOf(parts),
-    { totalSamples: plan.totalSamples },
+    { totalSamples: plan.totalSamples, durationSeconds: plan.index.durationSeconds },
     settingsOf(job.request.model),
     job.kind === 'voiceprint' ? {} : job.request,
     {

@@ -60,6 +60,7 @@ describe('parseManifest', () => {
     ['packs.default.segmentation.files.whole.path', (m) => (m.packs.default.segmentation.files.whole.path = '../x')],
     ['packs.default.segmentation.form', (m) => delete m.packs.default.segmentation.form],
     ['packs.studio.segmentation.files.model', (m) => delete m.packs.studio.segmentation.files.model],
+    ['packs.default.segmentation.tuned.precison-2', (m) => (m.packs.default.segmentation.tuned = { 'precison-2': {} })],
     ['packs.default.segmentation.tuned.all.x', (m) => (m.packs.default.segmentation.tuned = { all: { x: 'y' } })],
     ['packs.studio.embedding.files.model.origin.url', (m) => (m.packs.studio.embedding.files.model.origin.url = '')],
     ['packs.default.embedding.identification.slope', (m) => (m.packs.default.embedding.identification.slope = '1')],

@@ -214,8 +214,13 @@ function identification(value: unknown, at: string): IdentificationParameters {
   };
 }
 
+/** What parameters are tuned for: a setting, or all of them. */
+const TUNED_NAMES: readonly string[] = ['all', 'precision-2', 'community-1'];
+
 function slot(entry: Fields, at: string): SlotEntry {
   const tuned = object(entry.tuned ?? {}, `${at}.tuned`);
+  const unknown = Object.keys(tuned).find((name) => !TUNED_NAMES.includes(name));
+  if (unknown !== undefined) throw fault(`${at}.tuned.${unknown}`, `must be one of: ${TUNED_NAMES.join(', ')}`);
   return {
     id: text(entry.id, `${at}.id`),
     licence: text(entry.licence, `${at}.licence`),
