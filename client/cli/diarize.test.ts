@@ -123,27 +123,30 @@ describe('npm run diarize', () => {
     expect(noKey).toMatchObject({ code: 2, stderr: 'rollcall: ROLLCALL_URL is set but ROLLCALL_KEY is not.\n' });
   });
 
-  it.each(['diarizing', 'uploading'])(
-    'cancels its job when it is interrupted while it says %s: a service that goes on would bill it',
-    async (word) => {
-      const child = spawnCli('diarize', [conversation], here());
-      let stderr = '';
-      child.stderr?.on('data', (chunk: Buffer) => {
-        stderr += chunk.toString();
-        if (!child.killed && stderr.includes(word)) child.kill('SIGINT');
-      });
-      const run = await collect(child);
-      expect(run).toMatchObject({ code: 130, stdout: '' });
-      const client = new RollcallClient({ url: service.url, key: service.key });
-      const jobId = /^The job (\S+) is canceled\.$/m.exec(run.stderr)?.[1];
-      if (word === 'diarizing')
-        expect(await client.retrieve(jobId ?? '')).toMatchObject({ value: { status: 'canceled' } });
-      const jobs = await fetch(`${service.url}/v1/jobs?status=running`, {
-        headers: { Authorization: `Bearer ${service.key}` },
-      });
-      expect(await jobs.json()).toMatchObject({ items: [] });
-    },
-  );
+  it.each([
+    ['diarizing', 'interrupted'],
+    ['uploading', 'interrupted'],
+    ['diarizing', 'sent Ctrl-C by the terminal and by npm'],
+  ])('cancels its job when, while it says %s, it is %s: a service that goes on would bill it', async (word, how) => {
+    const child = spawnCli('diarize', [conversation], here());
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+      if (child.killed || !stderr.includes(word)) return;
+      child.kill('SIGINT');
+      if (how !== 'interrupted') setTimeout(() => child.kill('SIGINT'), 20);
+    });
+    const run = await collect(child);
+    expect(run).toMatchObject({ code: 130, stdout: '' });
+    const client = new RollcallClient({ url: service.url, key: service.key });
+    const jobId = /^The job (\S+) is canceled\.$/m.exec(run.stderr)?.[1];
+    if (word === 'diarizing')
+      expect(await client.retrieve(jobId ?? '')).toMatchObject({ value: { status: 'canceled' } });
+    const jobs = await fetch(`${service.url}/v1/jobs?status=running`, {
+      headers: { Authorization: `Bearer ${service.key}` },
+    });
+    expect(await jobs.json()).toMatchObject({ items: [] });
+  });
 
   it('is silent when it is interrupted while its own service starts', async () => {
     const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'nobody') });

@@ -1,9 +1,10 @@
 import { isTerminal, RollcallClient } from '../sdk/client.ts';
 import type { ClientError, ErrorOutput, JobCreated, JobResult, Outcome } from '../sdk/types.ts';
 import { curlOf } from './deliver.ts';
+import { onInterrupt } from './interrupt.ts';
 import { Progress } from './progress.ts';
 import { type Recording, uploadRecording } from './recording.ts';
-import { CliError, EXIT, INTERRUPTED, note, onInterrupt } from './run.ts';
+import { CliError, EXIT, INTERRUPTED, note } from './run.ts';
 import { openTarget } from './target.ts';
 
 /** What a command does with a service: calls, with a progress bar, until Ctrl-C. */

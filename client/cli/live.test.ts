@@ -35,8 +35,8 @@ const live = (...args: string[]) => runCli('live', args, here());
 const CORRECTION = /^\d+\.\d{3} {2}SPEAKER_\d\d is SPEAKER_\d\d until \d+\.\d{3}$/;
 const EVENT = /^\d+\.\d{3} {2}SPEAKER_\d\d (starts( \(.*\))?|ends)$/;
 
-/** Ctrl-C at a terminal, which all of its processes get, at the first end of a turn. */
-async function interrupted(env: Record<string, string>): Promise<Finished> {
+/** Ctrl-C at a terminal, which all of its processes get, at the first end of a turn; npm may pass it on a second time. */
+async function interrupted(env: Record<string, string>, times = 1): Promise<Finished> {
   const child = spawnCli('live', [conversation], env, true);
   let isSent = false;
   let stderr = '';
@@ -45,6 +45,7 @@ async function interrupted(env: Record<string, string>): Promise<Finished> {
     if (isSent || !/ ends$/m.test(stderr)) return;
     isSent = true;
     process.kill(-child.pid!, 'SIGINT');
+    if (times > 1) setTimeout(() => child.kill('SIGINT'), 20);
   });
   return collect(child);
 }
@@ -80,8 +81,8 @@ describe('npm run live', () => {
     expect(existsSync(output)).toBe(true);
   });
 
-  it('tells the turns up to Ctrl-C', async () => {
-    const run = await interrupted(here());
+  it.each([1, 2])('tells the turns up to Ctrl-C, however often it comes at once: %i', async (times) => {
+    const run = await interrupted(here(), times);
     expect(run.code).toBe(130);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
     expect(run.stderr).not.toContain('rollcall:');

@@ -83,16 +83,3 @@ function report(error: unknown): number {
 export const INTERRUPTED = 130;
 /** Exit code that shells give to a program whose reader has ended: 128 and the number of SIGPIPE. */
 const PIPE_CLOSED = 141;
-
-/**
- * Calls back at the first Ctrl-C, SIGTERM or SIGHUP; a second one ends the process at once. The handlers stay: wrangler's
- * libraries end the process themselves when they find no handler but their own.
- */
-export function onInterrupt(callback: () => void): void {
-  let count = 0;
-  const interrupt = (): void => {
-    if (++count > 1) process.exit(INTERRUPTED);
-    callback();
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt);
-}

@@ -1,10 +1,12 @@
 import { Command } from 'commander';
 import { defaultStateDir } from '../local/paths.ts';
 import { type LocalService, startLocalService } from '../local/service.ts';
+import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { announce, greeting, withdraw } from './announcement.ts';
+import { onInterrupt, outlivesTerminal } from './interrupt.ts';
 import { localKey } from './local-key.ts';
 import { print } from './print.ts';
-import { CliError, EXIT, INTERRUPTED, note, onInterrupt, runCommand } from './run.ts';
+import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
 import { describeSystemError } from './system-error.ts';
 
 const DEFAULT_PORT = 8787;
@@ -19,6 +21,7 @@ async function start(): Promise<void> {
     process.exit(EXIT.done);
   };
   onInterrupt(() => void stop());
+  if (outlivesTerminal()) keepServiceFromInterrupts();
 
   service = await startLocalService({
     stateDir,

@@ -5,6 +5,7 @@ import { defaultStateDir, localDir } from '../local/paths.ts';
 import type { LocalService } from '../local/service.ts';
 import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { findAnnounced } from './announcement.ts';
+import { outlivesTerminal } from './interrupt.ts';
 import { localKey } from './local-key.ts';
 import { CliError, EXIT, Interrupted, note } from './run.ts';
 
@@ -37,7 +38,7 @@ export async function openTarget(signal: AbortSignal, outlivesInterrupt = false)
   }
   const announced = await findAnnounced(defaultStateDir());
   if (announced) return { ...announced, lasts: true, close: async () => {} };
-  if (outlivesInterrupt) keepServiceFromInterrupts();
+  if (outlivesInterrupt || outlivesTerminal()) keepServiceFromInterrupts();
   return startOneShot(signal);
 }
 

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { type RunningService, root, runCli, startService } from '../../test/help
 import { modelKey, readManifest } from '../models/store.ts';
 import { RollcallClient } from '../sdk/client.ts';
 import { quietWranglerEnv, wranglerScript } from './bundle.ts';
+import { livingOwner } from './owner.ts';
 import { findProcess } from './processes.ts';
 import { startLocalService } from './service.ts';
 
@@ -30,8 +31,8 @@ afterEach(async () => {
   rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-async function start(port?: number): Promise<RunningService> {
-  const service = await startService(stateDir, port);
+async function start(port?: number, ownGroup = false): Promise<RunningService> {
+  const service = await startService(stateDir, port, ownGroup);
   running.push(service);
   return service;
 }
@@ -128,6 +129,34 @@ describe('the local service', () => {
 
     const nonsense = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: 'eighty' });
     expect(nonsense.code).toBe(2);
+  });
+
+  it('outlives a terminal that it does not write to, as nohup wants it', async () => {
+    const service = await start(0, true);
+    process.kill(-service.pid, 'SIGHUP'); // as a shell whose terminal is closed does
+    await new Promise((wake) => setTimeout(wake, 1500));
+    expect(await keyWorks(service), service.log()).toBe(true);
+    expect(await service.interrupt()).toBe(0);
+  });
+
+  it('ends with the shell in which npm runs it: npm start & … kill $!', async () => {
+    const script = '"$0" --import tsx client/cli/start.ts; :'; // a shell that stays, whatever shell sh is
+    const env = { ...process.env, npm_lifecycle_event: 'start', ROLLCALL_STATE: stateDir, PORT: '0' };
+    const shell = spawn('sh', ['-c', script, process.execPath], {
+      cwd: root,
+      env,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    await new Promise((listens) => shell.stdout.once('data', listens));
+    const { pid, port } = livingOwner(stateDir)!;
+    try {
+      shell.kill('SIGTERM');
+      await expect.poll(() => findProcess(pid), { timeout: 10_000 }).toBeUndefined();
+      await expect(fetch(`http://127.0.0.1:${port}/v1/test`)).rejects.toThrow();
+      expect(existsSync(join(stateDir, 'owner.json'))).toBe(false);
+    } finally {
+      if (findProcess(pid)) process.kill(pid, 'SIGINT');
+    }
   });
 
   it('ends with a message when workerd dies under it', async () => {

@@ -2,8 +2,9 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 /**
- * Ctrl-C at a terminal goes to every process in the foreground, workerd included. After this call, a local service that this
- * process starts lives on until it is stopped: for work that ends properly after Ctrl-C. Does nothing on Windows.
+ * Ctrl-C at a terminal goes to every process in the foreground, workerd included, and its end to those in the background, too. After this call,
+ * a local service that this process starts lives on until it is stopped: for work that ends properly after Ctrl-C, or outlives the terminal. Does
+ * nothing on Windows.
  */
 export function keepServiceFromInterrupts(): void {
   if (process.platform === 'win32') return;

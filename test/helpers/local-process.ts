@@ -60,9 +60,12 @@ export interface RunningService {
   workerdPids(): number[];
 }
 
-/** @throws when it has not printed its key within a minute, or ends before */
-export async function startService(stateDir: string, port = 0): Promise<RunningService> {
-  const child = spawnCli('start', [], { ROLLCALL_STATE: stateDir, PORT: String(port) });
+/**
+ * @param ownGroup in a process group of its own, as a terminal runs a command
+ * @throws when it has not printed its key within a minute, or ends before
+ */
+export async function startService(stateDir: string, port = 0, ownGroup = false): Promise<RunningService> {
+  const child = spawnCli('start', [], { ROLLCALL_STATE: stateDir, PORT: String(port) }, ownGroup);
   let stdout = '';
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {
