@@ -2,6 +2,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { killOrphans, livingOwner } from '../local/owner.ts';
 import { defaultStateDir, localDir } from '../local/paths.ts';
+import { isAlive } from '../local/processes.ts';
 import type { LocalService } from '../local/service.ts';
 import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { findAnnounced } from './announcement.ts';
@@ -76,14 +77,5 @@ async function sweepOneShots(): Promise<void> {
     if (!name.startsWith(PREFIX) || isAlive(Number(name.slice(PREFIX.length))) || livingOwner(stateDir)) continue;
     await killOrphans(stateDir);
     rmSync(stateDir, { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { killOrphans, livingOwner, recordOwner } from './owner.ts';
+import { forgetOwner, killOrphans, recordOwner, takeState } from './owner.ts';
 import { makePrivateDir } from './paths.ts';
 import { LocalStateError } from './state-error.ts';
 
@@ -20,19 +20,24 @@ const COMMAND_WAIT_MS = 20_000;
 export async function claimState(stateDir: string, port: number, use: { brief?: boolean } = {}): Promise<number> {
   makePrivateDir(stateDir);
   const deadline = Date.now() + COMMAND_WAIT_MS;
-  let owner = livingOwner(stateDir);
-  while (owner?.brief && Date.now() < deadline) {
+  let owner = await takeState(stateDir, use);
+  while ((owner?.brief || owner?.starting) && Date.now() < deadline) {
     await new Promise((wake) => setTimeout(wake, 50));
-    owner = livingOwner(stateDir);
+    owner = await takeState(stateDir, use);
   }
   if (owner) {
     throw new LocalServiceBusy(`The service runs already on http://127.0.0.1:${owner.port} (process ${owner.pid}).`);
   }
-  const killed = await killOrphans(stateDir);
-  // A killed process may be gone from the list a moment before the kernel has closed its sockets.
-  const claimed = await claimPort(port, killed.length > 0 ? Date.now() + 5000 : 0);
-  recordOwner(stateDir, { port: claimed, ...use });
-  return claimed;
+  try {
+    const killed = await killOrphans(stateDir);
+    // A killed process may be gone from the list a moment before the kernel has closed its sockets.
+    const claimed = await claimPort(port, killed.length > 0 ? Date.now() + 5000 : 0);
+    recordOwner(stateDir, { port: claimed, ...use });
+    return claimed;
+  } catch (error) {
+    forgetOwner(stateDir);
+    throw error;
+  }
 }
 
 /**

@@ -18,6 +18,16 @@ export function findProcess(pid: number): ProcessInfo | undefined {
   return process.platform === 'linux' ? readProc(pid) : listFromPs().find((entry) => entry.pid === pid);
 }
 
+/** Whether a process of this number is there: all that can be told where processes cannot be listed. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
 function listFromProc(): ProcessInfo[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { collect, root } from '../../test/helpers/local-process.ts';
+import { claimState } from './claim.ts';
+import { livingOwner } from './owner.ts';
+
+let stateDir: string;
+beforeEach(() => {
+  stateDir = mkdtempSync(join(tmpdir(), 'rollcall-claim-'));
+});
+afterEach(() => rmSync(stateDir, { recursive: true }));
+
+/** Takes the folder as soon as the file `go` is there, and ends with 1 if another process has it at the same time. */
+const command = `
+  import { existsSync, rmSync, writeFileSync } from 'node:fs';
+  import { claimState } from './client/local/claim.ts';
+  import { forgetOwner } from './client/local/owner.ts';
+  const [dir] = process.argv.slice(1);
+  console.log('ready');
+  while (!existsSync(dir + '/go'));
+  await claimState(dir, 0, { brief: true });
+  writeFileSync(dir + '/held', '', { flag: 'wx' });
+  await new Promise((wake) => setTimeout(wake, 200));
+  rmSync(dir + '/held');
+  forgetOwner(dir);
+`;
+
+describe('claimState', () => {
+  it('gives a folder that a killed process left to one of several commands at a time', async () => {
+    writeFileSync(join(stateDir, 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, startedAt: '1', port: 1 }));
+    const children = [1, 2, 3].map(() =>
+      spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', command, stateDir], { cwd: root }),
+    );
+    const ends = children.map(collect);
+    await Promise.all(children.map((child) => new Promise((ready) => child.stdout.once('data', ready))));
+    writeFileSync(join(stateDir, 'go'), '');
+    for (const end of ends) expect(await end).toMatchObject({ code: 0, stderr: '' });
+    expect(existsSync(join(stateDir, 'owner.json'))).toBe(false);
+    expect(existsSync(join(stateDir, 'owner.lock'))).toBe(false);
+  });
+
+  it('leaves the folder to others when it cannot have the port', async () => {
+    const holder = createServer();
+    await new Promise<void>((done) => holder.listen(0, '127.0.0.1', done));
+    const { port } = holder.address() as AddressInfo;
+    await expect(claimState(stateDir, port)).rejects.toThrow(`Port ${port} `);
+    holder.close();
+    expect(livingOwner(stateDir)).toBeUndefined();
+  });
+});
