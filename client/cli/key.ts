@@ -67,7 +67,6 @@ async function showWebhookSecret(run: RunSql, account: string, signingKey: strin
 }
 
 async function list(run: RunSql, account: string | undefined): Promise<void> {
-  const day = (time: number | null): string => (time === null ? '-' : new Date(time).toISOString());
   const now = Date.now();
   if (account !== undefined && !(await findAccount(run, account))) throw noAccount(account);
   const lines = (await listKeys(run, account)).map((row) => {
@@ -86,16 +85,27 @@ async function list(run: RunSql, account: string | undefined): Promise<void> {
   await printLines(lines);
 }
 
+/** A time beyond those that `Date` knows is shown as the number that it is: a list must show every key. */
+function day(time: number | null): string {
+  if (time === null) return '-';
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? String(time) : date.toISOString();
+}
+
 function noAccount(name: string): CliError {
   return new CliError(EXIT.failed, `There is no account ${name}.`);
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+/** Years from 9999 on are not written in four digits everywhere. */
+const END_OF_TIME = Date.UTC(9999, 0);
 
 function duration(text: string): number {
   const match = /^([1-9]\d{0,8})([smhdw])$/.exec(text);
   if (!match) throw new InvalidArgumentError('It must be a number with a unit: 45s, 30m, 12h, 30d or 4w.');
-  return Number(match[1]) * UNIT_MS[match[2]];
+  const ms = Number(match[1]) * UNIT_MS[match[2]];
+  if (Date.now() + ms >= END_OF_TIME) throw new InvalidArgumentError('It must end in the year 9998 or before.');
+  return ms;
 }
 
 function scopeList(text: string): readonly Scope[] {

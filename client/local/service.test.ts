@@ -204,6 +204,10 @@ describe('npm run key', () => {
         .prepare("SELECT credit_seconds, subscribed FROM accounts WHERE name = 'bob'")
         .first();
       expect(account).toEqual({ credit_seconds: 3600, subscribed: 0 });
+      await service.db.prepare('UPDATE api_keys SET expires_at = 1e17').run();
+      const listed = await runCli('key', ['--list'], env());
+      expect(listed, 'with an end that no calendar has').toMatchObject({ code: 0, stderr: '' });
+      expect(listed.stdout).toContain('bob  active');
     } finally {
       await service.stop();
     }
@@ -215,6 +219,7 @@ describe('npm run key', () => {
       ['--account', ''],
       ['--account', 'x', '--scopes', 'jobs:all'],
       ['--account', 'x', '--expires', '30'],
+      ['--account', 'x', '--expires', '999999999d'],
       ['--account', 'x', '--credit', 'much'],
       ['--account', 'x', '--revoke', 'y'],
       ['--list', 'x'],
