@@ -24,6 +24,16 @@ describe('findRecorder', () => {
     install('arecord');
     expect(findRecorder(`/nowhere:${folder}`, 'linux').program).toBe('arecord');
   });
+
+  it('finds sox by the name that it has on Windows', () => {
+    install('ffmpeg.exe');
+    expect(() => findRecorder(folder, 'win32')).toThrow(/these programs: sox\./);
+    install('sox.exe');
+    expect(findRecorder(folder, 'win32')).toMatchObject({
+      program: 'sox',
+      args: expect.arrayContaining(['waveaudio']),
+    });
+  });
 });
 
 describe('record', () => {

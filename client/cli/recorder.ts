@@ -11,8 +11,11 @@ interface Recorder {
 
 const SOX_OUTPUT = ['-q', '-t', 'raw', '-r', '16000', '-e', 'signed-integer', '-b', '16', '-L', '-c', '1', '-'];
 
-/** In the order in which they are tried. */
+/**
+ * In the order in which they are tried. On Windows `sox` has to be told its driver, and `ffmpeg` records from a device by name alone.
+ */
 function recorders(platform: NodeJS.Platform): Recorder[] {
+  if (platform === 'win32') return [{ program: 'sox', args: ['-t', 'waveaudio', 'default', ...SOX_OUTPUT] }];
   const input = platform === 'darwin' ? ['-f', 'avfoundation', '-i', ':default'] : ['-f', 'alsa', '-i', 'default'];
   const ffmpeg = ['-v', 'error', '-nostdin', ...input, '-ar', '16000', '-ac', '1', '-f', 's16le', '-'];
   return [
@@ -26,9 +29,10 @@ function recorders(platform: NodeJS.Platform): Recorder[] {
 /** @throws CliError where none is installed */
 export function findRecorder(path = process.env.PATH ?? '', platform = process.platform): Recorder {
   const candidates = recorders(platform);
-  const found = candidates.find(({ program }) =>
-    path.split(delimiter).some((folder) => folder !== '' && isExecutable(join(folder, program))),
-  );
+  const endings = platform === 'win32' ? ['.com', '.exe'] : ['']; // those that can be started without a shell
+  const isIn = (folder: string, program: string): boolean =>
+    folder !== '' && endings.some((ending) => isExecutable(join(folder, `${program}${ending}`)));
+  const found = candidates.find(({ program }) => path.split(delimiter).some((folder) => isIn(folder, program)));
   if (found) return found;
   const names = candidates.map(({ program }) => program).join(', ');
   throw new CliError(EXIT.usage, `The microphone needs one of these programs: ${names}. None is installed.`);

@@ -51,7 +51,7 @@ async function claimPort(port: number, deadline: number): Promise<number> {
     if (typeof tried === 'number') return tried;
     if (tried.code !== 'EADDRINUSE' || Date.now() >= deadline) {
       const why = tried.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be used (${tried.code})`;
-      const remedy = 'Choose another one, for example: PORT=8788 npm start';
+      const remedy = 'Choose another one with the environment variable PORT, for example 8788.';
       throw new LocalServiceBusy(`Port ${port} on 127.0.0.1 ${why}. ${remedy}`);
     }
     await new Promise((wake) => setTimeout(wake, 50));

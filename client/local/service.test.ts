@@ -118,7 +118,7 @@ describe('the local service', () => {
     expect(refused.code).toBe(1);
     expect(refused.stdout).toBe('');
     expect(refused.stderr).toMatch(
-      new RegExp(`^rollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*PORT=8788 npm start\\n$`),
+      new RegExp(`^rollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*variable PORT, for example 8788\\.\\n$`),
     );
 
     const service = await start();
