@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { isIntact, modelKey, modelPath, readManifest } from '../models/store.ts';
 import { BUCKET, DATABASE, findDatabaseId, QUEUES, writeDeployConfig } from './config.ts';
+import { keepSigningKey, moveSigningKey } from './signing-key.ts';
 import { mustWrangler, wrangler } from './wrangler.ts';
 
 const PLACEHOLDER_ID = '00000000-0000-0000-0000-000000000000';
@@ -46,6 +47,7 @@ export async function rehearse({ root, say }: Deployment): Promise<void> {
 
 /** Brings the account up to what this checkout needs and deploys the Worker. Each step may run again. */
 export async function deploy({ root, say }: Deployment): Promise<void> {
+  moveSigningKey(root);
   checkModels(root);
   let databaseId = await findDatabaseId(root);
   if (!databaseId) {
@@ -77,14 +79,13 @@ async function ensure(root: string, say: Deployment['say'], kind: readonly strin
   await mustWrangler(root, [...kind, 'create', name]);
 }
 
-/** A secret cannot be read back: it is kept beside the deployment's configuration for `npm run key -- --remote`. */
+/** A secret cannot be read back: a copy is kept for `npm run key -- --remote`. */
 async function ensureSigningKey(root: string, config: string, say: Deployment['say']): Promise<void> {
   const listed = await mustWrangler(root, ['secret', 'list', '--format', 'json', '--config', config]);
   const secrets = JSON.parse(listed.slice(listed.indexOf('['))) as { name: string }[];
   if (secrets.some(({ name }) => name === 'SIGNING_KEY')) return;
   const secret = randomBytes(32).toString('base64');
-  const path = join(root, '.wrangler', 'rollcall', 'deploy', 'signing-key');
-  writeFileSync(path, `${secret}\n`, { mode: 0o600 });
+  const path = keepSigningKey(root, secret);
   await mustWrangler(root, ['secret', 'put', 'SIGNING_KEY', '--config', config], secret);
   say(`SIGNING_KEY made; a copy is in ${path}. Keep it safe: every API key is signed with it.`);
 }

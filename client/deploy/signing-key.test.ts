@@ -1,0 +1,38 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keepSigningKey, moveSigningKey, signingKeyPath } from './signing-key.ts';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'rollcall-signing-key-'));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const oldPath = () => join(root, '.wrangler', 'rollcall', 'deploy', 'signing-key');
+function leaveOldCopy(): void {
+  mkdirSync(join(root, '.wrangler', 'rollcall', 'deploy'), { recursive: true });
+  writeFileSync(oldPath(), 'old\n');
+}
+const startAfresh = () => rmSync(join(root, '.wrangler'), { recursive: true, force: true });
+
+describe('the copy of the deployed signing key', () => {
+  it('is still there when the local state is deleted, and for its owner alone', () => {
+    leaveOldCopy();
+    const path = keepSigningKey(root, 'secret');
+    moveSigningKey(root);
+    startAfresh();
+    expect(readFileSync(path, 'utf8')).toBe('secret\n');
+    expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
+  });
+
+  it('is moved out of the local state where it was kept there', () => {
+    moveSigningKey(root);
+    expect(existsSync(signingKeyPath(root))).toBe(false);
+    leaveOldCopy();
+    moveSigningKey(root);
+    startAfresh();
+    expect(readFileSync(signingKeyPath(root), 'utf8')).toBe('old\n');
+  });
+});

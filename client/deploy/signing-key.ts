@@ -1,0 +1,27 @@
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makePrivateDir } from '../local/paths.ts';
+
+/**
+ * Where the only copy of the deployed service's signing key is: a secret cannot be read back. It is not in `.wrangler/`, which one may delete to start
+ * afresh on this machine.
+ */
+export function signingKeyPath(root: string): string {
+  return join(root, '.rollcall', 'signing-key');
+}
+
+/** @returns path of the copy */
+export function keepSigningKey(root: string, secret: string): string {
+  const path = signingKeyPath(root);
+  makePrivateDir(join(root, '.rollcall'));
+  writeFileSync(path, `${secret}\n`, { mode: 0o600 });
+  return path;
+}
+
+/** Brings a copy that an earlier deployment left in `.wrangler/` to where it is kept now. */
+export function moveSigningKey(root: string): void {
+  const old = join(root, '.wrangler', 'rollcall', 'deploy', 'signing-key');
+  if (!existsSync(old) || existsSync(signingKeyPath(root))) return;
+  makePrivateDir(join(root, '.rollcall'));
+  renameSync(old, signingKeyPath(root));
+}
