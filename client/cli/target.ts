@@ -59,7 +59,7 @@ async function startOneShot(signal: AbortSignal): Promise<Target> {
     signal.throwIfAborted();
     return { url: service.url, key: await localKey(service, stateDir), lasts: false, close };
   } catch (error) {
-    await close();
+    await close().catch(() => {}); // What made the start fail may well make this fail: that is what is told.
     // Ctrl-C reaches the children of this process, too: their complaints are no news.
     if (signal.aborted) throw new Interrupted();
     throw new CliError(

@@ -25,9 +25,17 @@ export function makePrivateDir(path: string): void {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'is, or lies in, a file' : `cannot be made (${code})`;
-    throw new LocalStateError(`The folder ${path} ${why}. ROLLCALL_STATE names the folder for the service's state.`);
+    const isInFile = code === 'EEXIST' || code === 'ENOTDIR';
+    const why = isInFile ? 'is, or lies in, a file' : `cannot be made (${code})`;
+    throw new LocalStateError(`The folder ${path} ${why}.${adviceOn(path, isInFile)}`);
   }
+}
+
+/** Most folders lie in the checkout, wherever the state is. */
+function adviceOn(path: string, isInFile: boolean): string {
+  const isMoved = process.env.ROLLCALL_STATE && defaultStateDir() === resolve(path);
+  if (isMoved) return " ROLLCALL_STATE names the folder for the service's state.";
+  return !isInFile && path.startsWith(projectDir) ? ' The checkout must be writable by this user.' : '';
 }
 
 /** Where the bundles of a checkout are kept. */
