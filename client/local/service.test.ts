@@ -74,11 +74,21 @@ describe('the local service', () => {
     expect(warnings).toEqual([expect.stringMatching(/the log cannot be written .*service\.log/)]);
   });
 
-  it('runs the scheduled handler when told to', async () => {
+  it('runs the scheduled handler when told to: uploads past their time are gone', async () => {
     const lines: string[] = [];
     const service = await startLocalService({ stateDir, onLog: (text) => lines.push(text) });
-    await service.runScheduled('*/5 * * * *');
-    await service.stop();
+    try {
+      const row = 'INSERT INTO media (account_id, name, object_key, created_at, expires_at) VALUES (?1, ?2, ?2, 0, ?3)';
+      for (const [key, expiresAt] of Object.entries({ 'media/old': 1, 'media/new': Date.now() + 60_000 })) {
+        await service.bucket.put(key, 'sound');
+        await service.db.prepare(row).bind('a', key, expiresAt).run();
+      }
+      await service.runScheduled('*/5 * * * *');
+      expect(await service.bucket.head('media/old')).toBeNull();
+      expect(await service.bucket.head('media/new')).not.toBeNull();
+    } finally {
+      await service.stop();
+    }
     expect(lines.join('')).not.toMatch(/error|exception/i);
   });
 

@@ -1,0 +1,57 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
+import { root, runCli } from '../../test/helpers/local-process.ts';
+import { modelKey, readManifest } from '../models/store.ts';
+import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';
+import { mustWrangler } from './wrangler.ts';
+
+describe('npm run deploy -- --dry-run', () => {
+  it('bundles the Worker as it would be uploaded, and lists what a deployment needs', async () => {
+    const run = await runCli('deploy', ['--dry-run'], { CLOUDFLARE_API_TOKEN: '' });
+    expect(run).toMatchObject({ code: 0, stderr: '' });
+    const lines = run.stdout.split('\n');
+    expect(lines[0]).toMatch(/^worker: Total Upload: \d.* KiB \/ gzip: \d.* KiB$/);
+    expect(lines).toContain(`database: D1 ${DATABASE}, created if missing, then migrated`);
+    expect(lines).toContain(`storage: R2 bucket ${BUCKET}, created if missing`);
+    for (const queue of QUEUES) expect(lines).toContain(`queue: ${queue}, created if missing`);
+    for (const file of filesToLoad(packInUse(readManifest(root)))) {
+      expect(lines).toContain(`model: ${file.path} → ${modelKey(file)}`);
+    }
+    expect(lines).toContain('secret: SIGNING_KEY, made if missing');
+  });
+});
+
+describe('writeDeployConfig', () => {
+  let checkout: string;
+  beforeEach(() => {
+    checkout = mkdtempSync(join(tmpdir(), 'rollcall-deploy-'));
+    cpSync(join(root, 'wrangler.toml'), join(checkout, 'wrangler.toml'));
+  });
+  afterEach(() => rmSync(checkout, { recursive: true }));
+
+  it("puts the account's database into a copy whose paths hold from its folder, and nothing into the original", () => {
+    const copy = readFileSync(writeDeployConfig(checkout, 'id-of-the-account'), 'utf8').split('\n');
+    const original = readFileSync(join(checkout, 'wrangler.toml'), 'utf8').split('\n');
+    expect(original.join('\n')).toBe(readFileSync(join(root, 'wrangler.toml'), 'utf8'));
+    expect(copy.filter((line, at) => line !== original[at]).sort()).toEqual([
+      'database_id = "id-of-the-account"',
+      `main = "${join(checkout, 'src/worker.ts')}"`,
+      `migrations_dir = "${join(checkout, 'migrations')}"`,
+    ]);
+  });
+
+  it('refuses a file in which it cannot tell what to replace', () => {
+    writeFileSync(join(checkout, 'wrangler.toml'), 'main = "a.ts"\nmain = "b.ts"\n');
+    expect(() => writeDeployConfig(checkout, 'id')).toThrow('wrangler.toml must have one line main = "…"');
+  });
+});
+
+describe('mustWrangler', () => {
+  it('gives what wrangler prints, and throws with its complaint', async () => {
+    expect(await mustWrangler(root, ['--version'])).toMatch(/\d+\.\d+\.\d+/);
+    await expect(mustWrangler(root, ['nonsense'])).rejects.toThrow(/^wrangler nonsense failed:\n.*Unknown argument/s);
+  });
+});
