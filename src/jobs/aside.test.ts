@@ -36,6 +36,7 @@ it('does with forgotten messages what the queue would have done', async () => {
   const ports = {
     queue: { send: async (...message: unknown[]) => void sent.push(message) },
     store: {
+      outboxRow: async () => ({ message: { step: 'plan', jobId: 'job' }, starts: MAX_DELIVERIES }),
       fail: async (jobId: string, { code }: { code: string }) => {
         failed.push([jobId, code]);
         return false;

@@ -1,5 +1,5 @@
-import { dispatch } from './dispatch.ts';
-import type { RetryReason, WebhookMessage } from './messages.ts';
+import { dispatch, QUEUE_LEASE_MS } from './dispatch.ts';
+import type { Message, RetryReason, WebhookMessage } from './messages.ts';
 import { outboxId } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
@@ -22,7 +22,9 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   const id = outboxId(message);
   const row = await ports.store.outboxRow(id);
   // Settled, or a later attempt has taken this one's place: this message is a leftover copy.
-  if (row?.message.step !== 'webhook' || row.message.attempt !== message.attempt) return;
+  if (!row || !isAttempt(row.message, message)) return;
+  // Several of them may wait for one another and for slow receivers.
+  await ports.store.recordStart(id, ports.now() + QUEUE_LEASE_MS);
   const job = await ports.store.find(message.jobId);
   const versions = job ? await ports.store.webhookSecretVersions(job.accountId, ports.now()) : [];
   if (!job?.webhookUrl || versions.length === 0 || !isTerminal(job.status)) {
@@ -51,6 +53,10 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   await ports.store.reschedule(id, next, ports.now() + delaySeconds * 1000);
   await dispatch(ports, next, delaySeconds);
 }
+
+/** Whether an outbox row stands for this message still: the row of a webhook goes from attempt to attempt. */
+export const isAttempt = (stored: Message, message: Message): boolean =>
+  message.step !== 'webhook' || (stored.step === 'webhook' && stored.attempt === message.attempt);
 
 /** @param versions of the secret to sign with, the current one first */
 async function postSigned(

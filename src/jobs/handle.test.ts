@@ -1,10 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { SourceReadError } from '../platform/sources/errors.ts';
-import { handleMessage, MAX_DELIVERIES } from './handle.ts';
+import { MAX_STARTS } from './dispatch.ts';
+import { handleDeadLetter, handleMessage, MAX_DELIVERIES } from './handle.ts';
+import { createPulse, JobGone } from './lease.ts';
+import type { Message } from './messages.ts';
+import { outboxId } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import { PlanMemory } from './plan-memory.ts';
-import type { JobPorts } from './ports.ts';
+import type { JobPorts, OutboxRow } from './ports.ts';
+import { resendLost } from './resend.ts';
 
 const MESSAGE = { step: 'shard', jobId: 'job', shard: 3 } as const;
 
@@ -136,4 +141,140 @@ it('an assembly that comes before all parts are there is asked for again by the 
   expect(settled).toEqual(['job/assemble']);
   waiting.clear();
   expect(await handleMessage(ports, new Mutex(() => 0), message, 1)).toMatchObject({ kind: 'retry' });
+});
+
+describe('a database that is away for a minute', () => {
+  const JOB = { id: 'job', accountId: 'a', webhookUrl: 'https://example.org', webhookStatusOnly: true, createdAt: 0 };
+
+  /** A job with one message outstanding, and a database that can be switched off. */
+  function world(message: Message, status: string) {
+    const row = { id: outboxId(message), message, dueAt: 0, leaseUntil: 900_000, starts: 0 };
+    const state = { isAway: false, now: 0, posts: 0, row: row as OutboxRow | undefined, sent: [] as Message[] };
+    const failed: string[] = [];
+    const d1 =
+      <A extends unknown[], R>(ask: (...parameters: A) => R) =>
+      async (...parameters: A) => {
+        if (state.isAway) throw new Error('D1_ERROR: Network connection lost.');
+        return ask(...parameters);
+      };
+    const change = (changes: Partial<OutboxRow>) => {
+      if (state.row) state.row = { ...state.row, ...changes };
+    };
+    const ports = {
+      store: {
+        outboxRow: d1(() => state.row),
+        find: d1(() => ({ ...JOB, status, updatedAt: 0, completedAt: 0 })),
+        recordStart: d1((_id: string, leaseUntil: number) => change({ starts: state.row!.starts + 1, leaseUntil })),
+        renewLease: d1((_id: string, leaseUntil: number) => change({ leaseUntil })),
+        overdue: d1((before: number) => (state.row && state.row.leaseUntil < before ? [state.row] : [])),
+        webhookSecretVersions: d1(() => [1]),
+        settle: d1(() => {
+          state.row = undefined;
+        }),
+        fail: d1((_id: string, { code }: { code: string }) => {
+          failed.push(code);
+          return false;
+        }),
+      },
+      webhook: {
+        post: async () => {
+          state.posts++;
+          return { ok: true, value: { status: 204 } };
+        },
+      },
+      webhookSecret: async () => 'secret',
+      queue: { send: async (sent: Message) => void state.sent.push(sent) },
+      objects: {
+        get: async () => {
+          throw new Error('damaged');
+        },
+      },
+      pause: async () => {},
+      sleep: async () => {},
+      now: () => state.now,
+      log: () => {},
+      outputTtlMs: 1,
+      work: 'v',
+    } as unknown as JobPorts;
+    const deliver = async () => {
+      for (let attempt = 1; attempt <= MAX_DELIVERIES; attempt++) {
+        await handleMessage(ports, new Mutex(() => 0), message, attempt).catch(() => undefined);
+      }
+    };
+    return { state, ports, failed, deliver };
+  }
+
+  it('a webhook whose five deliveries met a database that was away is delivered by the sweep', async () => {
+    const message = { step: 'webhook', jobId: 'job', attempt: 0 } as const;
+    const { state, ports, deliver } = world(message, 'succeeded');
+    state.isAway = true;
+    await deliver();
+    state.isAway = false;
+    await handleDeadLetter(ports, message);
+    expect(state.row).toBeDefined();
+    state.now = 61_000;
+    expect(await resendLost(ports, state.now)).toBe(1);
+    expect(state.sent).toEqual([message]);
+    await handleMessage(ports, new Mutex(() => 0), message, 1);
+    expect([state.posts, state.row]).toEqual([1, undefined]);
+  });
+
+  it('a webhook that can never be sent is given up in the end', async () => {
+    const message = { step: 'webhook', jobId: 'job', attempt: 0 } as const;
+    const { state, ports, deliver } = world(message, 'succeeded');
+    Object.assign(ports, { webhookSecret: () => Promise.reject(new Error('broken')) });
+    for (let round = 0; state.row && round < 10; round++) {
+      await deliver();
+      await handleDeadLetter(ports, message);
+      expect(state.row.starts).toBeLessThanOrEqual(MAX_STARTS);
+      state.now += 61_000;
+      await resendLost(ports, state.now);
+    }
+    expect([state.posts, state.row]).toEqual([0, undefined]);
+  });
+
+  it('a step that was never begun goes on, and one that fails by itself fails its job', async () => {
+    const message = { step: 'plan', jobId: 'job' } as const;
+    const { state, ports, failed, deliver } = world(message, 'created');
+    state.isAway = true;
+    await deliver();
+    state.isAway = false;
+    await handleDeadLetter(ports, message);
+    expect(failed).toEqual([]);
+    state.now = 61_000;
+    expect(await resendLost(ports, state.now)).toBe(1);
+    await deliver();
+    await handleDeadLetter(ports, message);
+    expect(failed).toEqual(['internal']);
+  });
+
+  it('a dead letter whose row is gone fails no job', async () => {
+    const message = { step: 'plan', jobId: 'job' } as const;
+    const { state, ports, failed } = world(message, 'running');
+    state.row = undefined;
+    await handleDeadLetter(ports, message);
+    expect(failed).toEqual([]);
+  });
+
+  it('a dead copy of a webhook does not take its next attempt with it', async () => {
+    const { state, ports } = world({ step: 'webhook', jobId: 'job', attempt: 2 }, 'succeeded');
+    await handleDeadLetter(ports, { step: 'webhook', jobId: 'job', attempt: 0 });
+    expect(state.row).toMatchObject({ leaseUntil: 900_000 });
+  });
+
+  it('one failed look at the job does not end an analysis', async () => {
+    const { state, ports } = world(MESSAGE, 'running');
+    const pulse = createPulse(ports, 'job', 'job/shard/3');
+    state.isAway = true;
+    state.now = 20_000;
+    await pulse();
+    state.isAway = false;
+    state.now = 40_000;
+    await pulse();
+    expect(state.row?.leaseUntil).toBe(100_000);
+    const ended = world(MESSAGE, 'canceled');
+    const endedPulse = createPulse(ended.ports, 'job', 'job/shard/3');
+    ended.state.now = 20_000;
+    await expect(endedPulse()).rejects.toBeInstanceOf(JobGone);
+  });
 });

@@ -1,5 +1,5 @@
 import { assembleJob } from './assemble.ts';
-import { deliverWebhook } from './deliver-webhook.ts';
+import { deliverWebhook, isAttempt } from './deliver-webhook.ts';
 import { LEASE_MS, QUEUE_LEASE_MS } from './dispatch.ts';
 import { failJob } from './fail.ts';
 import { JobGone, keepLease } from './lease.ts';
@@ -125,11 +125,19 @@ function sourceFault(error: unknown): { kind: string; message: string; permanent
   return { kind, message, permanent: PERMANENT.has(kind) };
 }
 
-/** A message that the queue gave up on: its job fails with a reason instead of waiting for ever. */
+/**
+ * A message that the queue gave up on: its job fails with a reason instead of waiting for ever. Deliveries that met a database that was away
+ * never began their step and count for nothing: such a message is sent again. A webhook is sent again until it was begun too often (`resend.ts`).
+ */
 export async function handleDeadLetter(ports: JobPorts, message: Message): Promise<void> {
-  ports.log('error', 'dead_letter', { jobId: message.jobId, step: message.step });
-  if (message.step === 'webhook') {
-    await ports.store.settle(outboxId(message));
+  const id = outboxId(message);
+  const row = await ports.store.outboxRow(id);
+  ports.log('error', 'dead_letter', { jobId: message.jobId, step: message.step, starts: row?.starts });
+  // Settled by another copy, or a later attempt of the webhook has taken the place of this one.
+  if (!row || !isAttempt(row.message, message)) return;
+  if (message.step === 'webhook' || row.starts < MAX_DELIVERIES) {
+    // Soon, and not beside another copy that is in work.
+    await ports.store.renewLease(id, Math.max(row.dueAt, Math.min(row.leaseUntil, ports.now() + LEASE_MS)));
     return;
   }
   await failJob(ports, message.jobId, {

@@ -14,7 +14,8 @@ export class JobGone extends Error {
 /**
  * A pause that also keeps the step's message from being sent again, and ends the step when its job has ended.
  *
- * @returns a function to call between units of work of at most a few hundred milliseconds
+ * @returns a function to call between units of work of at most a few hundred milliseconds. A look at the job that fails is made again ten seconds
+ *   later: it must not cost what the step has done so far
  * @throws JobGone from that function
  */
 export function createPulse(ports: JobPorts, jobId: string, outboxRowId: string): () => Promise<void> {
@@ -24,9 +25,14 @@ export function createPulse(ports: JobPorts, jobId: string, outboxRowId: string)
     const now = ports.now();
     if (now - renewedAt < RENEW_AFTER_MS) return;
     renewedAt = now;
-    const job = await ports.store.find(jobId);
-    if (job?.status !== 'running') throw new JobGone(jobId);
-    await ports.store.renewLease(outboxRowId, now + LEASE_MS);
+    try {
+      const job = await ports.store.find(jobId);
+      if (job?.status !== 'running') throw new JobGone(jobId);
+      await ports.store.renewLease(outboxRowId, now + LEASE_MS);
+    } catch (error) {
+      if (error instanceof JobGone) throw error;
+      ports.log('warn', 'lease_not_renewed', { outboxId: outboxRowId, error: String(error) });
+    }
   };
 }
 

@@ -21,7 +21,12 @@ export async function resendLost(ports: JobPorts, before: number, jobId?: string
     if (rows.length === 0) break;
     for (const row of rows) {
       seen.add(row.id);
-      if (row.starts >= MAX_STARTS && row.message.step !== 'webhook') {
+      if (row.starts >= MAX_STARTS && row.message.step === 'webhook') {
+        ports.log('error', 'webhook_given_up', { jobId: row.message.jobId, attempt: row.message.attempt });
+        await ports.store.settle(row.id);
+        continue;
+      }
+      if (row.starts >= MAX_STARTS) {
         await failJob(ports, row.message.jobId, {
           code: 'internal',
           message: 'The service could not finish this job after many tries.',
