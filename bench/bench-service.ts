@@ -56,7 +56,8 @@ export class BenchService {
       }
     };
     try {
-      const service = await startLocalService({ stateDir, onLog, ...options });
+      // Recordings are read in place, as a deployment reads them.
+      const service = await startLocalService({ stateDir, onLog, vars: { COPY_SOURCES: '0' }, ...options });
       const key = await localKey(service, stateDir);
       return new BenchService(stateDir, service, new RollcallClient({ url: service.url, key }), key, entries);
     } catch (error) {

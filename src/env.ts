@@ -19,6 +19,7 @@ export interface Env {
   readonly LIVE_MAX_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly QUEUE_PATIENCE_SECONDS?: string;
+  readonly COPY_SOURCES?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
   readonly R2_SECRET_ACCESS_KEY?: string;
@@ -45,6 +46,7 @@ const variablesSchema = z.object({
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
+  COPY_SOURCES: z.enum(['0', '1', '']).default('0'),
   QUEUE_PATIENCE_SECONDS: z.coerce.number().positive().max(900).optional(),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
@@ -67,6 +69,8 @@ export interface Config {
   readonly allowLoopback: boolean;
   /** How long a queue waits for steps that wait for others; undefined: until they end. See `src/jobs/aside.ts`. */
   readonly queuePatienceMs?: number;
+  /** Whether every recording at an address is copied before it is analysed. See `src/platform/sources/index.ts`. */
+  readonly copySources: boolean;
   /** The bucket's S3 interface; undefined where uploads go through the Worker. */
   readonly s3?: S3Credentials;
 }
@@ -88,6 +92,7 @@ export function readConfig(env: Env): Config {
     },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
     queuePatienceMs: parsed.data.QUEUE_PATIENCE_SECONDS && parsed.data.QUEUE_PATIENCE_SECONDS * 1000,
+    copySources: parsed.data.COPY_SOURCES === '1',
     s3: s3Credentials(parsed.data),
   };
 }

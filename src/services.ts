@@ -57,14 +57,14 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
 
 /** The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first use. */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, outputTtlMs, signingKey, s3 } = configOf(env);
+  const { allowLoopback, copySources, outputTtlMs, signingKey, s3 } = configOf(env);
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
   const work = workOf(nameOfModels(packOfBuild()));
   return {
     store: createJobStore(env.DB),
     queue: createQueues({ plans: env.PLANS, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
     objects: createObjectStore(env.BUCKET),
-    sources: createSources({ bucket: env.BUCKET, allowLoopback }),
+    sources: createSources({ bucket: env.BUCKET, allowLoopback, copiesAll: copySources }),
     media,
     progress: createProgress(env.JOB_PROGRESS, work),
     webhook: createWebhookClient({ allowLoopback }),

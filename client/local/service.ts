@@ -19,8 +19,11 @@ const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** Tells the Worker that every message of the process before is lost. */
 const BOOT_CRON = '@boot';
 
-/** Local queues hand out one batch at a time, and a local invocation may go on after its message was acknowledged. */
-const LOCAL_VARS = { ALLOW_LOOPBACK: '1', QUEUE_PATIENCE_SECONDS: '1' };
+/**
+ * Local queues hand out one batch at a time, and a local invocation may go on after its message was acknowledged: what waits for other people's
+ * servers, copying their recordings included, goes on beside its queue.
+ */
+const LOCAL_VARS = { ALLOW_LOOPBACK: '1', QUEUE_PATIENCE_SECONDS: '1', COPY_SOURCES: '1' };
 const LOCAL_FLAGS = ['queue_consumer_no_wait_for_wait_until'];
 
 export interface LocalServiceOptions {

@@ -15,7 +15,7 @@ export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; read
 
 /** So often the queue delivers a message before it gives up on it: once, and `max_retries` in wrangler.toml. */
 export const MAX_DELIVERIES = 5;
-/** Pause before a step is tried again whose source fails, doubled each time: four minutes in all. */
+/** Pause before a step is tried again whose source fails, doubled each time: four minutes of pauses in all. */
 const SOURCE_PAUSE_SECONDS = 15;
 /** Who lost the turn in an isolate leaves it to others for so long. */
 const TURN_PAUSE_SECONDS = 30;

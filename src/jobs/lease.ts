@@ -1,3 +1,4 @@
+import type { ByteSource } from '../audio/types.ts';
 import { LEASE_MS } from './dispatch.ts';
 import type { JobPorts } from './ports.ts';
 
@@ -65,4 +66,17 @@ export async function keepLease<T>(
   } finally {
     clearInterval(timer);
   }
+}
+
+/**
+ * The same source, whose reads keep a message's lease alive however long they take.
+ *
+ * @throws JobGone from a read, within ten seconds of the job's being canceled or deleted
+ */
+export function keepingLease(ports: JobPorts, jobId: string, outboxRowId: string, source: ByteSource): ByteSource {
+  return {
+    sizeBytes: source.sizeBytes,
+    read: (offset, length) => keepLease(ports, jobId, outboxRowId, () => source.read(offset, length)),
+    close: () => source.close?.(),
+  };
 }

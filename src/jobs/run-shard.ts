@@ -1,7 +1,7 @@
 import { readSamples, release } from '../audio/index.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
 import { partKey } from './keys.ts';
-import { createPulse, JobGone } from './lease.ts';
+import { createPulse, JobGone, keepingLease } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
 import { readPlan } from './plan.ts';
@@ -55,7 +55,8 @@ async function analyse(
   const endSample = Math.min(range.endSample + OVERRUN_SAMPLES, plan.totalSamples);
   let readCount = 0;
   const report = progressReporter(ports, job.id, shard, endSample - range.startSample);
-  const source = ports.sources.open(plan.source);
+  const id = outboxId({ step: 'shard', jobId: job.id, shard });
+  const source = keepingLease(ports, job.id, id, ports.sources.open(plan.source));
   const samples = clock.samples(
     readSamples(source, plan.index, ports.codecs(), { startSample: range.startSample, endSample }),
   );

@@ -1,11 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, type TestServer } from '../helpers/http-server.ts';
+import { serveRanges, startServer, type TestServer } from '../helpers/http-server.ts';
+import { wav16 } from '../helpers/wav.ts';
 import { type ContractService, startContractService } from './service.ts';
 
 let service: ContractService;
 let server: TestServer;
 const delivered: string[] = [];
+const SILENCE = wav16(new Float32Array(16_000), 16_000);
+/** Ten minutes: two shards. */
+const LONG = wav16(new Float32Array(9_600_000), 16_000);
 
 async function drip(response: ServerResponse): Promise<void> {
   while (!response.destroyed) {
@@ -17,7 +21,11 @@ async function drip(response: ServerResponse): Promise<void> {
 beforeAll(async () => {
   server = await startServer(async (request, response) => {
     if (request.url?.startsWith('/drip')) await drip(response);
-    else if (request.url?.startsWith('/ok')) {
+    else if (request.url?.startsWith('/stall')) {
+      const earlier = server.requests.filter(({ path }) => path === request.url).length;
+      // The probe and the header, which is all that the plan needs.
+      if (earlier <= 2) serveRanges(request, response, { bytes: LONG, etag: '"stall"' });
+    } else if (request.url?.startsWith('/ok')) {
       delivered.push(request.url);
       response.writeHead(204).end();
     }
@@ -56,6 +64,17 @@ describe('other people’s servers', () => {
     }
     expect(await hasEnded(await post({ url: NOT_AUDIO }))).toBe(true);
     expect(await hasEnded(await post({ url: NOT_AUDIO }))).toBe(true);
+    for (const jobId of slow) await service.call('POST', `/v1/jobs/${jobId}/cancel`);
+  });
+
+  it('that give what a plan needs and then stall hold up nobody else’s analysis', async () => {
+    const slow: string[] = [];
+    for (const path of ['/stall/1', '/stall/2', '/stall/3']) slow.push(await post({ url: server.origin + path }));
+    const stalls = () => server.requests.filter(({ path }) => path.startsWith('/stall')).length >= 3 * slow.length;
+    expect(await waitFor(stalls)).toBe(true);
+    expect(
+      await hasEnded(await post({ url: `data:audio/wav;base64,${Buffer.from(SILENCE).toString('base64')}` })),
+    ).toBe(true);
     for (const jobId of slow) await service.call('POST', `/v1/jobs/${jobId}/cancel`);
   });
 

@@ -11,9 +11,15 @@ export interface HttpFile {
   readonly sizeBytes: number;
 }
 
+export interface HttpSourceOptions {
+  /** A server that did not answer in time is asked again at once, for readers that hold up nobody. */
+  readonly isPatient?: boolean;
+}
+
 /**
  * Ranged reads of one file, pinned: a file that changes under the reader is an error, never a mixture. Each read is tried
- * again with pauses when the connection breaks (idle connections that the server has closed are common).
+ * again with pauses when the connection breaks (idle connections that the server has closed are common). Who did not answer in time
+ * has held up the reader, and whoever waits behind it, for long enough: the queue asks again.
  *
  * Redirects are followed once and remembered; when what they led to stops working, they are followed anew.
  */
@@ -21,12 +27,14 @@ export class HttpSource implements ByteSource {
   readonly sizeBytes: number;
   readonly #client: HttpClient;
   readonly #file: HttpFile;
+  readonly #isPatient: boolean;
   #address: string;
   /** Reused by every read. */
   #buffer: ArrayBuffer = EMPTY_BUFFER;
   #isClosed = false;
 
-  constructor(client: HttpClient, file: HttpFile) {
+  constructor(client: HttpClient, file: HttpFile, { isPatient = false }: HttpSourceOptions = {}) {
+    this.#isPatient = isPatient;
     this.#client = client;
     this.#file = file;
     this.#address = file.url;
@@ -43,7 +51,7 @@ export class HttpSource implements ByteSource {
       const isRedirected = this.#address !== this.#file.url;
       if (isRedirected) this.#address = this.#file.url;
       const again =
-        isPassing(result.error) ||
+        (isPassing(result.error) && (this.#isPatient || result.error.kind !== 'timeout')) ||
         result.error.kind === 'incomplete' ||
         (isRedirected && result.error.kind === 'http_status');
       if (!again || attempt >= backoffMs.length) throw new SourceReadError(result.error);

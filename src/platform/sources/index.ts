@@ -11,6 +11,11 @@ export { type SourceError, type SourceErrorKind, SourceReadError } from './error
 export interface SourcesOptions extends Partial<HttpClient> {
   readonly bucket: R2Bucket;
   readonly allowLoopback: boolean;
+  /**
+   * Copies every recording, also where its server gives ranges. Where one isolate does everything, a server that stalls while it is read in place
+   * holds up everybody's analysis; a copy holds up its own job alone.
+   */
+  readonly copiesAll?: boolean;
 }
 
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -26,10 +31,10 @@ export function createSources(options: SourcesOptions): SourcesPort {
     backoffMs: BACKOFF_MS,
     ...options,
   };
-  const { bucket } = options;
+  const { bucket, copiesAll = false } = options;
   return {
     async resolve(url, spoolKey, { maxBytes }) {
-      if (!isDataUrl(url)) return resolveHttp(client, url, { bucket, key: spoolKey, maxBytes });
+      if (!isDataUrl(url)) return resolveHttp(client, url, { bucket, key: spoolKey, maxBytes, copiesAll });
       const decoded = decodeDataUrl(url);
       if (!decoded.ok) return decoded;
       await bucket.put(spoolKey, decoded.value);

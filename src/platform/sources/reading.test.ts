@@ -73,6 +73,12 @@ describe('reading', () => {
     expect(world.requests).toHaveLength(1);
   });
 
+  it('a read that timed out is left to the queue', async () => {
+    world.handler = () => {};
+    expect(await world.readError(ref, { headersTimeoutMs: 40 })).toMatchObject({ kind: 'timeout' });
+    expect(world.requests).toHaveLength(1);
+  });
+
   it('does not wait for ever for headers, nor for the rest of a body', async () => {
     world.handler = () => {};
     expect(await world.readError(ref, { headersTimeoutMs: 40, backoffMs: [] })).toMatchObject({ kind: 'timeout' });

@@ -3,20 +3,25 @@ import type { SourceRef } from '../../jobs/ports.ts';
 import { EMPTY, isPassing, refuse, SourceReadError, type SourceResult, statusError, tooLarge } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contentLength, isEncoded, isSigned, parseContentRange, validatorOf } from './http-headers.ts';
+import { HttpSource } from './http-source.ts';
 import { findSpooled, spool } from './spool.ts';
 
 export interface SpoolTarget {
   readonly bucket: R2Bucket;
   readonly key: string;
   readonly maxBytes: number;
+  /** Also where the recording could be read in place. */
+  readonly copiesAll: boolean;
 }
 
 /** Bytes of the probe: enough to recognise a web page. */
 const PROBE_BYTES = 1024;
+/** What a copy asks for at a time where the server gives ranges: after a break it goes on from there. */
+const COPY_BYTES = 4 * 1024 * 1024;
 
 /**
  * Finds out how the recording at an address can be read. Where the server gives ranges of a file that it can pin, the
- * reference is to the server; otherwise (no ranges, no validator, compressed, an address that expires) the file is
+ * reference is to the server, unless all are copied; otherwise (no ranges, no validator, compressed, an address that expires) the file is
  * copied into R2 once and the reference is to the copy. Running it again reuses a finished copy.
  */
 export async function resolveHttp(
@@ -40,18 +45,23 @@ async function tryResolve(client: HttpClient, url: string, target: SpoolTarget):
   if (!opened.ok) return opened;
   const probe = opened.value;
   if (probe.response.status === 200) return spoolBody(probe, target);
+  let inPlace: HttpRef | undefined;
   try {
     if (probe.response.status === 416) {
       if (/\/0$/.test(probe.response.headers.get('Content-Range') ?? '')) return { ok: false, error: EMPTY };
     } else if (probe.response.status === 206) {
       const ranged = await fromRanges(probe, url, target.maxBytes);
-      if (ranged) return ranged;
+      if (ranged && !(ranged.ok && target.copiesAll)) return ranged;
+      inPlace = ranged?.value;
     } else {
       return { ok: false, error: failedStatus(probe) };
     }
   } finally {
     await probe.cancel();
   }
+  const copied = inPlace && (await copyRanges(client, inPlace, target));
+  // Where the parts are of several files, as of servers that do not agree, the whole is of one.
+  if (copied && (copied.ok || copied.error.kind !== 'changed')) return copied;
   const whole = await get(client, url, {});
   if (!whole.ok) return whole;
   if (whole.value.response.status === 200) return spoolBody(whole.value, target);
@@ -63,8 +73,10 @@ function failedStatus({ response, url }: Opened) {
   return response.status === 204 ? EMPTY : statusError(url.host, response.status);
 }
 
+type HttpRef = Extract<SourceRef, { kind: 'http' }>;
+
 /** undefined when the server's ranges are of no use. */
-async function fromRanges(probe: Opened, url: string, maxBytes: number): Promise<SourceResult<SourceRef> | undefined> {
+async function fromRanges(probe: Opened, url: string, maxBytes: number): Promise<SourceResult<HttpRef> | undefined> {
   const { headers } = probe.response;
   const range = parseContentRange(headers.get('Content-Range'));
   const validator = validatorOf(headers);
@@ -83,6 +95,20 @@ async function fromRanges(probe: Opened, url: string, maxBytes: number): Promise
     }
   }
   return { ok: true, value: { kind: 'http', url, validator, sizeBytes: range.total } };
+}
+
+async function copyRanges(client: HttpClient, ref: HttpRef, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
+  const source = new HttpSource(client, ref, { isPatient: true });
+  const chunks = async function* () {
+    for (let at = 0; at < ref.sizeBytes; at += COPY_BYTES) yield await source.read(at, COPY_BYTES);
+  };
+  try {
+    const stored = await spool(target.bucket, target.key, chunks(), target.maxBytes);
+    if (!stored.ok) return stored;
+    return { ok: true, value: { kind: 'object', key: target.key, sizeBytes: stored.value.sizeBytes } };
+  } finally {
+    source.close();
+  }
 }
 
 async function spoolBody(opened: Opened, target: SpoolTarget): Promise<SourceResult<SourceRef>> {

@@ -78,6 +78,41 @@ describe('servers with ranges', () => {
   });
 });
 
+describe('where all recordings are copied', () => {
+  const copiesAll = { copiesAll: true };
+
+  it('those of servers with ranges are, and a copy that breaks off or waits goes on from there', async () => {
+    const large = new Uint8Array(9 * MIB + 17).map((_, i) => (i * 31 + (i >> 12)) & 255);
+    const faults = new Set([2, 4]);
+    world.handler = (request, response) => {
+      const { length } = world.requests;
+      if (faults.has(length)) setTimeout(() => request.socket.destroy(), length === 2 ? 0 : 200);
+      else serveRanges(request, response, { bytes: large, etag });
+    };
+    const resolved = await world.resolve('/a.wav', { ...copiesAll, headersTimeoutMs: 100 });
+    expect(resolved).toMatchObject({ ok: true, value: { kind: 'object', sizeBytes: large.length } });
+    if (resolved.ok) await world.expectWhole(resolved.value, large);
+    expect(world.requests).toHaveLength(1 + 3 + faults.size);
+  });
+
+  it('a file that changes meanwhile is copied whole', async () => {
+    world.handler = (request, response) =>
+      serveRanges(request, response, { bytes: recording, etag: `"${world.requests.length % 2}"` });
+    const resolved = await world.resolve('/a.wav', copiesAll);
+    expect(resolved).toMatchObject({ ok: true, value: { kind: 'object' } });
+    if (resolved.ok) await world.expectWhole(resolved.value, recording);
+  });
+
+  it('one that is too large, or a web page, is not', async () => {
+    world.handler = rangeServer;
+    expect(await world.resolve('/a.wav', copiesAll, MIB)).toMatchObject(failure('too_large', /1 MiB/));
+    world.handler = (request, response) =>
+      serveRanges(request, response, { bytes: page, etag, type: 'text/html; charset=utf-8' });
+    expect(await world.resolve('/a.wav', copiesAll)).toMatchObject(failure('web_page', /web page/));
+    expect(await world.storedKeys()).toEqual([]);
+  });
+});
+
 describe('servers without ranges', () => {
   it('are copied into R2, in parts, bit for bit', async () => {
     const large = new Uint8Array(20 * MIB + 17).map((_, i) => (i * 31 + (i >> 12)) & 255);
