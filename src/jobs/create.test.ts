@@ -33,3 +33,37 @@ it('makes no job for an account that cannot pay, also when the job that its key 
   expect(await createJob(ports, replayOnly, 'free')).toEqual(refused);
   expect(await store.find('free')).toBeUndefined();
 });
+
+it('a job that is stored is answered, whatever the database does afterwards', async () => {
+  const store = createJobStore(storage.db);
+  const objects = createObjectStore(storage.bucket);
+  const sent: unknown[] = [];
+  const queue = { send: async (message: unknown) => void sent.push(message) };
+  const away = async () => {
+    throw new Error('D1_ERROR: overloaded');
+  };
+  const ports = { store: { ...store, renewLease: away }, objects, queue, now: () => NOW, log: () => {} };
+  const request = { url: 'https://example.com/a.wav', webhook: 'https://example.com/w', metadata: { a: 'b' } };
+  const input = { kind: 'diarize', accountId: 'a', request: request as unknown as DiarizeRequest } as const;
+  const created = await createJob(ports, input, 'stored');
+  expect(sent).toEqual([{ step: 'plan', jobId: 'stored' }]);
+  expect(created).toEqual({ ok: true, value: await store.find('stored') });
+});
+
+it('a job whose row was written while the answer to that was lost is given', async () => {
+  const lossy = Object.create(storage.db, {
+    batch: {
+      value: async (statements: D1PreparedStatement[]) => {
+        await storage.db.batch(statements);
+        throw new Error('D1_ERROR: Network connection lost.');
+      },
+    },
+    prepare: { value: (sql: string) => storage.db.prepare(sql) },
+  }) as D1Database;
+  const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
+  const job = { kind: 'diarize', accountId: 'a', request, now: NOW } as const;
+  const store = createJobStore(lossy);
+  expect(await store.create({ ...job, id: 'lost' })).toMatchObject({ ok: true, value: { id: 'lost' } });
+  const idempotency = { key: 'lossy', bodyHash: 'h' };
+  expect(await store.create({ ...job, id: 'keyed', idempotency })).toMatchObject({ ok: true, value: { id: 'keyed' } });
+});

@@ -10,7 +10,7 @@ export const QUEUE_LEASE_MS = 15 * 60_000;
 export const MAX_STARTS = 20;
 
 /**
- * Sends a message whose outbox row exists already. A failing queue is no error here: the row stays, and the sweep or the job's
+ * Sends a message whose outbox row exists already. A failing queue or database is no error here: the row stays, and the sweep or the job's
  * alarm sends it again.
  */
 export async function dispatch(
@@ -20,12 +20,16 @@ export async function dispatch(
 ): Promise<void> {
   const id = outboxId(message);
   const now = ports.now();
+  const lease = (leaseMs: number) =>
+    ports.store.renewLease(id, now + delaySeconds * 1000 + leaseMs).catch((error: unknown) => {
+      ports.log('warn', 'lease_not_renewed', { outboxId: id, error: String(error) });
+    });
   // The lease comes first: set after the send, it could overwrite that of a handler which has begun already.
-  await ports.store.renewLease(id, now + delaySeconds * 1000 + QUEUE_LEASE_MS);
+  await lease(QUEUE_LEASE_MS);
   try {
     await ports.queue.send(message, delaySeconds);
   } catch (error) {
     ports.log('warn', 'send_failed', { outboxId: id, error: String(error) });
-    await ports.store.renewLease(id, now + delaySeconds * 1000);
+    await lease(0);
   }
 }

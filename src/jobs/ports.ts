@@ -69,6 +69,19 @@ export interface OutboxRow {
   readonly starts: number;
 }
 
+/** A place in the order of the leases: behind this row. */
+export interface OutboxPosition {
+  readonly leaseUntil: number;
+  readonly id: string;
+}
+
+export interface OutboxPage {
+  /** Those that this version of the service can read. */
+  readonly rows: readonly OutboxRow[];
+  /** Where the next page begins; undefined on the last one. */
+  readonly next?: OutboxPosition;
+}
+
 /**
  * Jobs and their outbox. Every method is one transaction; a state change and the messages that follow from it are written
  * together, so that a process that dies between the two leaves no job without its next step.
@@ -110,8 +123,12 @@ export interface JobStore {
   reschedule(outboxId: string, message: Message, dueAt: number): Promise<void>;
   renewLease(outboxId: string, leaseUntil: number): Promise<void>;
   outboxRow(outboxId: string): Promise<OutboxRow | undefined>;
-  /** Messages whose lease ran out before `before`, oldest first; of one job when it is given. */
-  overdue(before: number, limit: number, jobId?: string): Promise<OutboxRow[]>;
+  /** Messages whose lease ran out before `before`, oldest first; of one job when it is given, behind a place when one is. */
+  overdue(
+    before: number,
+    limit: number,
+    query?: { readonly jobId?: string; readonly after?: OutboxPosition },
+  ): Promise<OutboxPage>;
   /** A handler begins to work on the message: counts that and sets the lease. */
   recordStart(outboxId: string, leaseUntil: number): Promise<void>;
   /** Jobs that ended before `before` and still hold an output. */

@@ -1,10 +1,13 @@
 import { expect, it } from 'vitest';
-import type { JobPorts, OutboxRow } from './ports.ts';
+import type { JobPorts, OutboxPosition, OutboxRow } from './ports.ts';
 import { resendLost } from './resend.ts';
 
+const order = (a: OutboxPosition, b: OutboxPosition) =>
+  a.leaseUntil - b.leaseUntil || (a.id < b.id ? -1 : Number(a.id > b.id));
+
 /** Jobs' messages, oldest lease first, as the database has them. */
-function outbox(count: number) {
-  const rows = Array.from(
+function outbox(count: number, ...others: readonly OutboxRow[]) {
+  const shards = Array.from(
     { length: count },
     (_, shard): OutboxRow => ({
       id: `job/shard/${shard}`,
@@ -14,14 +17,17 @@ function outbox(count: number) {
       starts: 0,
     }),
   );
+  const rows = [...shards, ...others];
   const sent: unknown[] = [];
   const ports = {
     store: {
-      overdue: async (before: number, limit: number) =>
-        rows
-          .filter(({ leaseUntil }) => leaseUntil < before)
-          .sort((a, b) => a.leaseUntil - b.leaseUntil)
-          .slice(0, limit),
+      overdue: async (before: number, limit: number, { after }: { after?: OutboxPosition }) => {
+        const found = rows
+          .filter((row) => row.leaseUntil < before && (!after || order(after, row) < 0))
+          .sort(order)
+          .slice(0, limit);
+        return { rows: found, next: found.length === limit ? found.at(-1) : undefined };
+      },
       renewLease: async (id: string, leaseUntil: number) => {
         const at = rows.findIndex((row) => row.id === id);
         rows[at] = { ...rows[at], leaseUntil };
@@ -44,4 +50,15 @@ it('sends what the clock finds in bounded portions', async () => {
   const { ports } = outbox(2500);
   expect(await resendLost(ports, 1e6)).toBe(2000);
   expect(await resendLost(ports, 1e6)).toBe(500);
+});
+
+it('sends a webhook whose turn is later than that of everything else after a restart', async () => {
+  for (const count of [99, 100, 150, 250]) {
+    const message = { step: 'webhook', jobId: 'other', attempt: 3 } as const;
+    const dueAt = 1e6 + 299_000;
+    const webhook = { id: 'other/webhook', message, dueAt, leaseUntil: dueAt + 900_000, starts: 0 };
+    const { ports, sent } = outbox(count, webhook);
+    expect(await resendLost(ports, Number.POSITIVE_INFINITY)).toBe(count + 1);
+    expect(sent).toContainEqual(message);
+  }
 });

@@ -1,6 +1,6 @@
 import { dispatch, MAX_STARTS } from './dispatch.ts';
 import { failJob } from './fail.ts';
-import type { JobPorts } from './ports.ts';
+import type { JobPorts, OutboxPosition } from './ports.ts';
 
 const BATCH = 100;
 const RESEND_BATCHES = 20;
@@ -16,10 +16,12 @@ export async function resendLost(ports: JobPorts, before: number, jobId?: string
   let sent = 0;
   const seen = new Set<string>();
   const batches = before === Number.POSITIVE_INFINITY ? before : RESEND_BATCHES;
+  let after: OutboxPosition | undefined;
   for (let batch = 0; batch < batches; batch++) {
-    const rows = (await ports.store.overdue(before, BATCH, jobId)).filter((row) => !seen.has(row.id));
-    if (rows.length === 0) break;
+    const { rows, next } = await ports.store.overdue(before, BATCH, { jobId, after });
     for (const row of rows) {
+      // What was just sent has a new lease, and where all are asked for it comes once more.
+      if (seen.has(row.id)) continue;
       seen.add(row.id);
       if (row.starts >= MAX_STARTS && row.message.step === 'webhook') {
         ports.log('error', 'webhook_given_up', { jobId: row.message.jobId, attempt: row.message.attempt });
@@ -37,7 +39,8 @@ export async function resendLost(ports: JobPorts, before: number, jobId?: string
       await dispatch(ports, row.message, Math.ceil(delayMs / 1000));
       sent++;
     }
-    if (rows.length < BATCH) break;
+    if (!next) break;
+    after = next;
   }
   if (sent > 0) ports.log('warn', 'messages_resent', { sent, jobId });
   return sent;

@@ -37,7 +37,7 @@ async function runningJob(idempotency?: CreateJob['idempotency']): Promise<strin
   return id;
 }
 const outboxIds = async (jobId: string) =>
-  (await store.overdue(Number.POSITIVE_INFINITY, 100, jobId)).map((row) => row.id).sort();
+  (await store.overdue(Number.POSITIVE_INFINITY, 100, { jobId })).rows.map((row) => row.id).sort();
 const rowOf = (sql: string, id: string) => storage.db.prepare(sql).bind(id).first<Record<string, unknown>>();
 const usageRows = async (id: string) =>
   (await rowOf('SELECT COUNT(*) AS rows FROM usage_records WHERE job_id = ?', id))?.rows;

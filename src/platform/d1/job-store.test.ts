@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { billOf } from '../../jobs/bill.ts';
-import type { JobStore } from '../../jobs/ports.ts';
+import type { JobStore, OutboxPosition } from '../../jobs/ports.ts';
 import { createJobStore } from './job-store.ts';
 
 const NOW = 1_800_000_000_000;
@@ -38,7 +38,7 @@ async function runningJob(shardCount = 2, extra: Partial<DiarizeRequest> = {}): 
 }
 
 const outboxIds = async (jobId: string) => {
-  const rows = await store.overdue(Number.POSITIVE_INFINITY, 100, jobId);
+  const { rows } = await store.overdue(Number.POSITIVE_INFINITY, 100, { jobId });
   return rows.map((row) => row.id).sort();
 };
 
@@ -175,11 +175,27 @@ describe('job store', () => {
     const id = await runningJob(1);
     const rowId = `${id}/shard/0`;
     await store.recordStart(rowId, NOW + 5000);
-    expect(await store.overdue(NOW + 5000, 10, id)).toEqual([]);
-    const [row] = await store.overdue(NOW + 5001, 10, id);
+    const overdue = async (before: number) => (await store.overdue(before, 10, { jobId: id })).rows;
+    expect(await overdue(NOW + 5000)).toEqual([]);
+    const [row] = await overdue(NOW + 5001);
     expect(row).toMatchObject({ id: rowId, starts: 1, message: { step: 'shard', jobId: id, shard: 0 } });
     await store.renewLease(rowId, NOW + 9000);
-    expect(await store.overdue(NOW + 5001, 10, id)).toEqual([]);
+    expect(await overdue(NOW + 5001)).toEqual([]);
+  });
+
+  it('gives messages page by page, also where their leases are the same and some cannot be read', async () => {
+    const id = await runningJob(7);
+    const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', '{', 0, 0)`;
+    for (let i = 0; i < 4; i++) await storage.db.prepare(insert).bind(`${id}/unreadable/${i}`, id).run();
+    const pages: string[][] = [];
+    let after: OutboxPosition | undefined;
+    do {
+      const page = await store.overdue(Number.POSITIVE_INFINITY, 3, { jobId: id, after });
+      pages.push(page.rows.map((row) => row.id));
+      after = page.next;
+    } while (after && pages.length < 20);
+    const shards = Array.from({ length: 7 }, (_, shard) => `${id}/shard/${shard}`);
+    expect(pages.flat()).toEqual(shards);
   });
 
   it('passes over a message that it cannot read, of another version: one such row stopped every sweep', async () => {
@@ -194,7 +210,7 @@ describe('job store', () => {
     const readable = [`${id}/shard/0`, `${id}/shard/1`];
     expect(await outboxIds(id)).toEqual(readable);
     const first = await store.overdue(NOW + 1e9, 1);
-    expect(first.map((row) => row.id)).not.toContain(`${id}/next`);
+    expect(first.rows.map((row) => row.id)).not.toContain(`${id}/next`);
     expect(await outboxIds(id)).toEqual(readable);
   });
 

@@ -1,7 +1,16 @@
 import type { Result } from '../../audio/types.ts';
+import type { StoredSpec } from '../../jobs/attachments.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { Message } from '../../jobs/messages.ts';
-import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob, type OutboxRow } from '../../jobs/ports.ts';
+import {
+  IDEMPOTENCY_TTL_MS,
+  type JobRecord,
+  type JobStore,
+  type NewJob,
+  type OutboxPage,
+  type OutboxPosition,
+  type OutboxRow,
+} from '../../jobs/ports.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
 import { log } from '../log.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
@@ -86,7 +95,7 @@ export function createJobStore(db: D1Database): JobStore {
       return row ? outboxFromRow(row) : undefined;
     },
 
-    overdue: (before, limit, jobId) => overdue(db, before, limit, jobId),
+    overdue: (before, limit, query) => overdue(db, before, limit, query),
 
     async recordStart(outboxId, leaseUntil) {
       await db
@@ -211,15 +220,29 @@ async function create(
       if (earlier && earlier.body_hash !== idempotency.bodyHash) {
         return { ok: false, error: { kind: 'idempotency_conflict' } };
       }
-      const job = earlier && (await find(earlier.job_id));
+      // Its own where the answer to the batch was lost: what is stored has been made.
+      const job = await find(earlier?.job_id ?? id);
       if (job) return { ok: true, value: job };
       // Another call's key was in the way, and its job has been deleted since: the key is free now.
       if (!idempotency || tries === MAX_CREATE_TRIES) throw error;
     }
   }
-  const job = await find(id);
-  if (!job) throw new Error(`job ${id} vanished while it was made`);
-  return { ok: true, value: job };
+  // Not read back: a look that fails would have the call fail for a job that runs and is billed.
+  return { ok: true, value: newRecord(input) };
+}
+
+/** The record that a new job has been stored as. */
+function newRecord({ id, accountId, kind, request, now }: NewJob): JobRecord {
+  return {
+    id,
+    accountId,
+    ...({ kind, request } as StoredSpec),
+    status: 'created',
+    webhookUrl: request.webhook ?? undefined,
+    webhookStatusOnly: request.webhookStatusOnly === true,
+    createdAt: now,
+    updatedAt: now,
+  };
 }
 
 function selectReplay(db: D1Database, accountId: string, key: string, createdAfter: number) {
@@ -232,31 +255,44 @@ function selectReplay(db: D1Database, accountId: string, key: string, createdAft
     .first<{ body_hash: string; job_id: string }>();
 }
 
-async function overdue(db: D1Database, before: number, limit: number, jobId?: string): Promise<OutboxRow[]> {
+async function overdue(
+  db: D1Database,
+  before: number,
+  limit: number,
+  { jobId, after }: { readonly jobId?: string; readonly after?: OutboxPosition } = {},
+): Promise<OutboxPage> {
   // D1 has no infinity; every lease lies before this.
   const moment = Math.min(before, Number.MAX_SAFE_INTEGER);
+  const { leaseUntil, id: afterId } = after ?? { leaseUntil: Number.MIN_SAFE_INTEGER, id: '' };
+  const order =
+    'lease_until < ?1 AND lease_until >= ?3 AND (lease_until > ?3 OR id > ?4) ORDER BY lease_until, id LIMIT ?2';
   // Two statements, so that each has its index: the one for a job must not walk the backlog of all of them.
   const statement =
     jobId === undefined
-      ? db.prepare('SELECT * FROM outbox WHERE lease_until < ?1 ORDER BY lease_until LIMIT ?2').bind(moment, limit)
+      ? db.prepare(`SELECT * FROM outbox WHERE ${order}`).bind(moment, limit, leaseUntil, afterId)
       : db
-          .prepare(
-            `SELECT * FROM outbox INDEXED BY outbox_job
-             WHERE job_id = ?3 AND lease_until < ?1 ORDER BY lease_until LIMIT ?2`,
-          )
-          .bind(moment, limit, jobId);
+          .prepare(`SELECT * FROM outbox INDEXED BY outbox_job WHERE job_id = ?5 AND ${order}`)
+          .bind(moment, limit, leaseUntil, afterId, jobId);
   const { results } = await statement.all<OutboxDbRow>();
-  const rows = results.map((row) => ({ id: row.id, parsed: outboxFromRow(row) }));
-  for (const { id, parsed } of rows) {
-    if (parsed) continue;
-    // Of another version of the service, which may come back. It must not stand in the way of all others meanwhile.
-    log('error', 'unreadable_outbox_row', { outboxId: id });
-    await db
-      .prepare('UPDATE outbox SET lease_until = MAX(lease_until, ?2) WHERE id = ?1')
-      .bind(id, Math.min(moment, Date.now()) + UNREADABLE_PAUSE_MS)
-      .run();
+  const last = results.length === limit ? results.at(-1) : undefined;
+  const rows: OutboxRow[] = [];
+  for (const row of results) {
+    const parsed = outboxFromRow(row);
+    if (parsed) rows.push(parsed);
+    else await putOff(db, row, Math.min(moment, Date.now()));
   }
-  return rows.flatMap(({ parsed }) => parsed ?? []);
+  return { rows, next: last && { leaseUntil: last.lease_until, id: last.id } };
+}
+
+/** A message of another version of the service, which may come back. It must not stand in the way of all others meanwhile. */
+async function putOff(db: D1Database, { id, lease_until: leaseUntil }: OutboxDbRow, now: number): Promise<void> {
+  // Put off before, and met again only because all are asked for.
+  if (leaseUntil > now) return;
+  log('error', 'unreadable_outbox_row', { outboxId: id });
+  await db
+    .prepare('UPDATE outbox SET lease_until = MAX(lease_until, ?2) WHERE id = ?1')
+    .bind(id, now + UNREADABLE_PAUSE_MS)
+    .run();
 }
 
 /** Takes what a job costs from the credit of an account without subscription, in the transaction that wrote the usage. */
