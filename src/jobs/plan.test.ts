@@ -74,3 +74,36 @@ it('goes on from the plan of another run, whatever became of the source: there i
   expect(started).toEqual([{ shardCount: 2 }, { shardCount: 2, durationSeconds: 600 }]);
   expect(sent).toEqual([0, 1].map((shard) => ({ step: 'shard', jobId: 'job', shard })));
 });
+
+it('inline recordings are decoded one at a time: four plans with eight MiB each filled an isolate', async () => {
+  let inWork = 0;
+  let most = 0;
+  const ports = {
+    objects: {
+      get: async (key: string) => {
+        if (!key.endsWith('/url')) return undefined;
+        most = Math.max(most, ++inWork);
+        return new TextEncoder().encode('data:,x');
+      },
+    },
+    sources: {
+      resolve: async () => {
+        await new Promise((done) => setTimeout(done, 5));
+        inWork--;
+        return { ok: false, error: { kind: 'empty', message: 'The file is empty.' } };
+      },
+    },
+    store: { fail: async () => false },
+    pause: async () => {},
+    sleep: (ms: number) => new Promise((done) => setTimeout(done, ms / 10)),
+    now: () => 0,
+    work: 'v',
+  } as unknown as JobPorts;
+  const plan = async (id: number) => {
+    const job = { id: `job-${id}`, accountId: 'a', status: 'created', request: { url: 'data:' } };
+    await planJob(ports, job as unknown as JobRecord, 1);
+  };
+  await Promise.all([1, 2, 3, 4].map(plan));
+  expect(most).toBe(1);
+  expect(inWork).toBe(0);
+});

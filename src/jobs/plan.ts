@@ -4,6 +4,7 @@ import { dispatch } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
 import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
+import { Mutex } from './mutex.ts';
 import type { JobPlan, JobPorts, JobRecord, SourceError, SourceRef } from './ports.ts';
 import { isTerminal } from './state.ts';
 
@@ -35,6 +36,9 @@ const SENDS_AT_ONCE = 16;
 /** Faults of the network that another try may not meet. */
 const TRANSIENT = new Set(['unreachable', 'timeout', 'server_error']);
 const MAX_FETCH_TRIES = 3;
+
+/** The text of 8 MiB of audio, its bytes and what they decode to: several plans at once would fill an isolate. */
+const inlineTurns = new Mutex();
 
 /** Thrown to have the queue deliver the message again. */
 export class RetryStep extends Error {
@@ -175,14 +179,18 @@ async function findSource(
     const { key, sizeBytes, etag } = media;
     return { ok: true, value: { kind: 'object', key, sizeBytes, etag } };
   }
-  let address = url;
-  if (url === INLINE_URL) {
-    const inline = await ports.objects.get(inlineUrlKey(job.id));
-    if (!inline)
-      return { ok: false, error: { kind: 'gone', message: 'The audio of this request is no longer stored.' } };
-    address = new TextDecoder().decode(inline);
-  }
-  return ports.sources.resolve(address, spoolKey(job.id), limits);
+  if (url === INLINE_URL) return inlineTurns.run(ports.pause, ports.sleep, () => storeInline(ports, job.id, limits));
+  return ports.sources.resolve(url, spoolKey(job.id), limits);
+}
+
+async function storeInline(
+  ports: JobPorts,
+  jobId: string,
+  limits: { readonly maxBytes: number },
+): Promise<Result<SourceRef, SourceError>> {
+  const inline = await ports.objects.get(inlineUrlKey(jobId));
+  if (!inline) return { ok: false, error: { kind: 'gone', message: 'The audio of this request is no longer stored.' } };
+  return ports.sources.resolve(new TextDecoder().decode(inline), spoolKey(jobId), limits);
 }
 
 /** @throws when the plan is gone: the job has ended and its work was removed */
