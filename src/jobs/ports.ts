@@ -184,6 +184,7 @@ export interface SourceError {
 }
 
 export interface SourcesPort {
+  /** @param spoolKey what the key of a copy begins with, if one is made */
   resolve(url: string, spoolKey: string, limits: { maxBytes: number }): Promise<Result<SourceRef, SourceError>>;
   open(ref: SourceRef): ByteSource;
 }

@@ -41,7 +41,8 @@ afterAll(async () => {
 
 beforeEach(async () => {
   server.requests.length = 0;
-  await (await workerd.getR2Bucket('BUCKET')).delete('spool/job');
+  const stored = await objects();
+  await (await workerd.getR2Bucket('BUCKET')).delete(stored);
 });
 
 async function ask(
@@ -85,7 +86,7 @@ it('reads on over connections that break', async () => {
 it('copies into R2 where there are no ranges, in parts', async () => {
   handler = (_request, response) => response.end(recording);
   expectWhole(await ask(`${server.origin}/a.wav`), 'object');
-  expect(await objects()).toEqual(['spool/job']);
+  expect(await objects()).toEqual([expect.stringMatching(/^spool\/job-/)]);
   server.requests.length = 0;
   expectWhole(await ask(`${server.origin}/a.wav`), 'object');
   expect(server.requests).toEqual([]);

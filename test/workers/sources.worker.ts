@@ -43,7 +43,7 @@ async function answer(env: Env, { url, maxBytes, timeoutMs, loseCopy }: Question
   try {
     const head = sources.open(ref);
     const probed = await probeAudio(head, noCodecs.decoder).finally(() => head.close?.());
-    if (loseCopy) await env.BUCKET.delete('spool/job');
+    if (loseCopy && ref.kind === 'object') await env.BUCKET.delete(ref.key);
     if (!probed.ok) return { ref, error: probed.error };
     const range = { startSample: 0, endSample: outputSampleCount(probed.value) };
     const source = sources.open(ref);

@@ -34,7 +34,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
   const { bucket, copiesAll = false } = options;
   return {
     async resolve(url, spoolKey, { maxBytes }) {
-      if (!isDataUrl(url)) return resolveHttp(client, url, { bucket, key: spoolKey, maxBytes, copiesAll });
+      if (!isDataUrl(url)) return resolveHttp(client, url, { bucket, prefix: spoolKey, maxBytes, copiesAll });
       const decoded = decodeDataUrl(url);
       if (!decoded.ok) return decoded;
       await bucket.put(spoolKey, decoded.value);

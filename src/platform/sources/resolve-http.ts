@@ -8,7 +8,8 @@ import { findSpooled, spool } from './spool.ts';
 
 export interface SpoolTarget {
   readonly bucket: R2Bucket;
-  readonly key: string;
+  /** What the key of the copy begins with. */
+  readonly prefix: string;
   readonly maxBytes: number;
   /** Also where the recording could be read in place. */
   readonly copiesAll: boolean;
@@ -29,8 +30,8 @@ export async function resolveHttp(
   url: string,
   target: SpoolTarget,
 ): Promise<SourceResult<SourceRef>> {
-  const spooled = await findSpooled(target.bucket, target.key);
-  if (spooled !== undefined) return { ok: true, value: { kind: 'object', key: target.key, sizeBytes: spooled } };
+  const spooled = await findSpooled(target.bucket, target.prefix);
+  if (spooled) return { ok: true, value: { kind: 'object', ...spooled } };
   for (let attempt = 0; ; attempt++) {
     const result = await tryResolve(client, url, target);
     // Who did not answer in time has held up the step for long enough; the queue asks again.
@@ -103,9 +104,9 @@ async function copyRanges(client: HttpClient, ref: HttpRef, target: SpoolTarget)
     for (let at = 0; at < ref.sizeBytes; at += COPY_BYTES) yield await source.read(at, COPY_BYTES);
   };
   try {
-    const stored = await spool(target.bucket, target.key, chunks(), target.maxBytes);
+    const stored = await spool(target.bucket, target.prefix, chunks(), target.maxBytes);
     if (!stored.ok) return stored;
-    return { ok: true, value: { kind: 'object', key: target.key, sizeBytes: stored.value.sizeBytes } };
+    return { ok: true, value: { kind: 'object', ...stored.value } };
   } finally {
     source.close();
   }
@@ -125,9 +126,9 @@ async function spoolBody(opened: Opened, target: SpoolTarget): Promise<SourceRes
     return { ok: false, error: refused };
   }
   const checked = checkedChunks(opened, declared);
-  const stored = await spool(target.bucket, target.key, checked, target.maxBytes);
+  const stored = await spool(target.bucket, target.prefix, checked, target.maxBytes);
   if (!stored.ok) return stored;
-  return { ok: true, value: { kind: 'object', key: target.key, sizeBytes: stored.value.sizeBytes } };
+  return { ok: true, value: { kind: 'object', ...stored.value } };
 }
 
 /** The body, refused when it is a web page, or shorter than it said. */

@@ -1,22 +1,31 @@
 import { storeBody } from '../r2-upload.ts';
 import { EMPTY, SourceReadError, type SourceResult, tooLarge } from './errors.ts';
 
-/** Size in bytes of what an earlier run has stored under `key`; a spool is whole or not there. */
-export async function findSpooled(bucket: R2Bucket, key: string): Promise<number | undefined> {
-  return (await bucket.head(key))?.size;
+/** A copy that a run has stored. */
+export interface Spooled {
+  readonly key: string;
+  readonly sizeBytes: number;
+}
+
+/** The copy that an earlier run has stored under a key that begins so; a copy is whole or not there. */
+export async function findSpooled(bucket: R2Bucket, prefix: string): Promise<Spooled | undefined> {
+  const [found] = (await bucket.list({ prefix, limit: 1 })).objects;
+  return found && { key: found.key, sizeBytes: found.size };
 }
 
 /**
- * Stores chunks of unknown total length under `key`, one part in memory at a time. What breaks off leaves nothing behind.
+ * Stores chunks of unknown total length under a key of its own that begins with `prefix`: of two runs at once neither must put another file under the
+ * plan of the other. One part is in memory at a time. What breaks off leaves nothing behind.
  *
  * @throws whatever R2 fails with
  */
 export async function spool(
   bucket: R2Bucket,
-  key: string,
+  prefix: string,
   chunks: AsyncGenerator<Uint8Array>,
   maxBytes: number,
-): Promise<SourceResult<{ readonly sizeBytes: number }>> {
+): Promise<SourceResult<Spooled>> {
+  const key = `${prefix}-${crypto.randomUUID()}`;
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -32,7 +41,7 @@ export async function spool(
   );
   try {
     const stored = await storeBody(bucket, key, body, { contentLength: undefined, maxBytes });
-    if (stored.ok) return stored;
+    if (stored.ok) return { ok: true, value: { key, sizeBytes: stored.value.sizeBytes } };
     // What was not read to its end holds a connection open.
     await chunks.return(undefined);
     return { ok: false, error: stored.error.kind === 'empty' ? EMPTY : tooLarge(maxBytes) };
