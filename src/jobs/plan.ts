@@ -167,7 +167,8 @@ async function findSource(
 ): Promise<Result<SourceRef, SourceError>> {
   const { url } = job.request;
   if (url.startsWith('media://')) {
-    const media = await ports.media.resolve(job.accountId, url.slice('media://'.length));
+    // A job that was accepted in time may be planned after it.
+    const media = await ports.media.resolve(job.accountId, url.slice('media://'.length), job.createdAt);
     if (!media) {
       return { ok: false, error: { kind: 'not_found', message: `No media named ${url} has been uploaded.` } };
     }

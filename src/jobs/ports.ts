@@ -242,7 +242,12 @@ export interface JobPorts {
   readonly objects: ObjectStore;
   readonly sources: SourcesPort;
   readonly media: {
-    resolve(accountId: string, name: string): Promise<{ key: string; sizeBytes: number; etag?: string } | undefined>;
+    /** @param asOf the moment, in milliseconds since the Unix epoch, at which the recording must not have been past its time */
+    resolve(
+      accountId: string,
+      name: string,
+      asOf: number,
+    ): Promise<{ key: string; sizeBytes: number; etag?: string } | undefined>;
   };
   readonly progress: ProgressPort;
   readonly webhook: WebhookPort;

@@ -91,6 +91,7 @@ it('is over 48 hours after the upload, and then swept even if nobody asked for i
     expect(await service().resolve('a', 'used')).toBeDefined();
     laterMs = MEDIA_TTL_MS + 60_000;
     expect(await service().resolve('a', 'used')).toBeUndefined();
+    expect(await service().resolve('a', 'used', Date.now() + MEDIA_TTL_MS - 60_000)).toBeDefined();
     expect(await service().createDownload('a', 'used', 'https://example.com')).toBeUndefined();
     // An address can be used for two hours, so its object can be that much younger than the address.
     expect(await due()).not.toContain(keyOf(unused));

@@ -53,6 +53,15 @@ it('does not find a recording past its 48 hours, swept or not', async () => {
   expect(await service().resolve('a', 'old')).toBeUndefined();
 });
 
+it('finds a recording past its 48 hours for a job that was accepted before', async () => {
+  await upload('a', 'queued', 'abc');
+  const acceptedAt = now + MEDIA_TTL_MS - 1;
+  now += MEDIA_TTL_MS + 1000;
+  expect(await service().resolve('a', 'queued', acceptedAt)).toMatchObject({ sizeBytes: 3 });
+  expect(await service().resolve('a', 'queued', acceptedAt + 1)).toBeUndefined();
+  expect(await service().resolve('a', 'queued')).toBeUndefined();
+});
+
 it('does not store a body under a ticket that has expired', async () => {
   const { url } = await service().createUpload('a', 'late', 'https://example.com');
   now += 2 * 3600 * 1000 + 1000;

@@ -33,8 +33,8 @@ interface Recording {
 
 /** Uploaded recordings, each private to its account. Names are those after `media://`. */
 export interface MediaStore extends MediaService {
-  /** The stored object of a recording; undefined when there is none or it is past its 48 hours. */
-  resolve(accountId: string, name: string): Promise<Recording | undefined>;
+  /** The stored object of a recording; undefined when there is none or it was past its 48 hours at that moment (now by default). */
+  resolve(accountId: string, name: string, asOf?: number): Promise<Recording | undefined>;
 }
 
 /**
@@ -47,9 +47,9 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
   const ticketFor = async (kind: 'upload' | 'download', accountId: string, name: string) =>
     signTicket(kind, { accountId, name }, now() + TICKET_TTL_MS, await importSigningKey(signingKey));
 
-  const resolve = async (accountId: string, name: string): Promise<Recording | undefined> => {
-    const named = await rows.find(accountId, name, now());
-    const latest = await direct?.latest(accountId, name, now() - MEDIA_TTL_MS);
+  const resolve = async (accountId: string, name: string, asOf = now()): Promise<Recording | undefined> => {
+    const named = await rows.find(accountId, name, asOf);
+    const latest = await direct?.latest(accountId, name, asOf - MEDIA_TTL_MS);
     if (!latest || (named && named.uploadedAt > latest.uploadedAt)) {
       return named;
     }
