@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { wav16 } from '../../test/helpers/wav.ts';
+import { SourceReadError } from '../platform/sources/errors.ts';
 import { cutShards, planJob, SHARD_SECONDS } from './plan.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 
@@ -106,4 +108,41 @@ it('inline recordings are decoded one at a time: four plans with eight MiB each 
   await Promise.all([1, 2, 3, 4].map(plan));
   expect(most).toBe(1);
   expect(inWork).toBe(0);
+});
+
+it('a file of two backends is copied: each read looked as if it had changed', async () => {
+  const bytes = wav16(new Float32Array(16_000), 16_000);
+  const plans: { source: object; shards: object[] }[] = [];
+  const ports = {
+    objects: {
+      get: async () => undefined,
+      putNew: async (_key: string, plan: Uint8Array) => {
+        plans.push(JSON.parse(new TextDecoder().decode(plan)));
+        return true;
+      },
+    },
+    sources: {
+      resolve: async (_url: string, key: string, { isCopied }: { isCopied?: boolean }) => ({
+        ok: true,
+        value: { kind: isCopied ? 'object' : 'http', key, sizeBytes: bytes.length },
+      }),
+      open: ({ kind }: { kind: string }) => ({
+        sizeBytes: bytes.length,
+        read: async (offset: number, length: number) => {
+          if (kind === 'http') throw new SourceReadError({ kind: 'changed', message: 'The recording changed.' });
+          return bytes.subarray(offset, offset + length);
+        },
+      }),
+    },
+    codecs: () => ({}),
+    progress: { begin: async () => {} },
+    store: { start: async () => true, renewLease: async () => {} },
+    queue: { send: async () => {} },
+    log: () => {},
+    now: () => 0,
+    work: 'v',
+  } as unknown as JobPorts;
+  const request = { url: 'https://example.com/a.wav' };
+  await planJob(ports, { id: 'job', accountId: 'a', status: 'created', request } as unknown as JobRecord, 1);
+  expect(plans).toMatchObject([{ source: { kind: 'object', key: 'work/job/source' }, shards: [{}] }]);
 });

@@ -184,8 +184,15 @@ export interface SourceError {
 }
 
 export interface SourcesPort {
-  /** @param spoolKey what the key of a copy begins with, if one is made */
-  resolve(url: string, spoolKey: string, limits: { maxBytes: number }): Promise<Result<SourceRef, SourceError>>;
+  /**
+   * @param spoolKey what the key of a copy begins with, if one is made
+   * @param options.isCopied the recording cannot be read in place: it is copied in one piece
+   */
+  resolve(
+    url: string,
+    spoolKey: string,
+    options: { maxBytes: number; isCopied?: boolean },
+  ): Promise<Result<SourceRef, SourceError>>;
   open(ref: SourceRef): ByteSource;
 }
 

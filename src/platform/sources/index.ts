@@ -33,8 +33,9 @@ export function createSources(options: SourcesOptions): SourcesPort {
   };
   const { bucket, copiesAll = false } = options;
   return {
-    async resolve(url, spoolKey, { maxBytes }) {
-      if (!isDataUrl(url)) return resolveHttp(client, url, { bucket, prefix: spoolKey, maxBytes, copiesAll });
+    async resolve(url, spoolKey, { maxBytes, isCopied = false }) {
+      if (!isDataUrl(url))
+        return resolveHttp(client, url, { bucket, prefix: spoolKey, maxBytes, copiesAll, isWhole: isCopied });
       const decoded = decodeDataUrl(url);
       if (!decoded.ok) return decoded;
       await bucket.put(spoolKey, decoded.value);

@@ -13,6 +13,8 @@ export interface SpoolTarget {
   readonly maxBytes: number;
   /** Also where the recording could be read in place. */
   readonly copiesAll: boolean;
+  /** Without a look at the server's ranges, in one piece. */
+  readonly isWhole: boolean;
 }
 
 /** Bytes of the probe: enough to recognise a web page. */
@@ -42,6 +44,21 @@ export async function resolveHttp(
 }
 
 async function tryResolve(client: HttpClient, url: string, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
+  const found = target.isWhole ? undefined : await tryRanges(client, url, target);
+  if (found) return found;
+  const whole = await get(client, url, {});
+  if (!whole.ok) return whole;
+  if (whole.value.response.status === 200) return spoolBody(whole.value, target);
+  await whole.value.cancel();
+  return { ok: false, error: failedStatus(whole.value) };
+}
+
+/** undefined where only the whole file is of use. */
+async function tryRanges(
+  client: HttpClient,
+  url: string,
+  target: SpoolTarget,
+): Promise<SourceResult<SourceRef> | undefined> {
   const opened = await get(client, url, { Range: `bytes=0-${PROBE_BYTES - 1}` });
   if (!opened.ok) return opened;
   const probe = opened.value;
@@ -62,12 +79,7 @@ async function tryResolve(client: HttpClient, url: string, target: SpoolTarget):
   }
   const copied = inPlace && (await copyRanges(client, inPlace, target));
   // Where the parts are of several files, as of servers that do not agree, the whole is of one.
-  if (copied && (copied.ok || copied.error.kind !== 'changed')) return copied;
-  const whole = await get(client, url, {});
-  if (!whole.ok) return whole;
-  if (whole.value.response.status === 200) return spoolBody(whole.value, target);
-  await whole.value.cancel();
-  return { ok: false, error: failedStatus(whole.value) };
+  return copied && (copied.ok || copied.error.kind !== 'changed') ? copied : undefined;
 }
 
 function failedStatus({ response, url }: Opened) {

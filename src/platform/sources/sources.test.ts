@@ -80,6 +80,18 @@ describe('servers with ranges', () => {
   });
 });
 
+it('a file that cannot be read in place is copied in one piece, whatever its server offers', async () => {
+  world.handler = (request, response) =>
+    serveRanges(request, response, { bytes: recording, etag: `"${world.requests.length % 2}"` });
+  const inPlace = await world.refOf('/a.wav');
+  expect(await world.readError(inPlace)).toMatchObject({ kind: 'changed' });
+  world.requests.length = 0;
+  const resolved = await world.sources().resolve(`${world.origin}/a.wav`, 'spool/job', { ...limits, isCopied: true });
+  expect(resolved).toMatchObject({ ok: true, value: { kind: 'object', key: COPY } });
+  if (resolved.ok) await world.expectWhole(resolved.value, recording);
+  expect(world.requests).toEqual([{ path: '/a.wav', range: undefined }]);
+});
+
 describe('where all recordings are copied', () => {
   const copiesAll = { copiesAll: true };
 
