@@ -9,10 +9,12 @@ const NEW_JOB_MS = 60_000;
 const LAST_WRITE_MS = 20 * 60_000;
 /** Jobs that were accepted while their recording could be read still read it for a while. */
 const MEDIA_SLACK_MS = 2 * 3600 * 1000;
+/** Longer than an object is written: the slowest source takes a day and a half for the largest recording. */
+const UPLOAD_MS = 48 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
 
-/** Deletes outputs and media past their time and what ended jobs left in work. Safe to run at any time, also twice at once. */
+/** Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once. */
 export async function expire(ports: JobPorts): Promise<void> {
   const now = ports.now();
   const outputs = await expireOutputs(ports, now);
@@ -20,7 +22,10 @@ export async function expire(ports: JobPorts): Promise<void> {
   const media = await expireMedia(ports, now);
   await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
   const folders = await sweepWork(ports);
-  if (outputs + deleted + media + folders > 0) ports.log('info', 'swept', { outputs, deleted, media, folders });
+  const uploads = await ports.objects.abortUploads(now - UPLOAD_MS);
+  if (outputs + deleted + media + folders + uploads > 0) {
+    ports.log('info', 'swept', { outputs, deleted, media, folders, uploads });
+  }
 }
 
 async function expireOutputs(ports: JobPorts, now: number): Promise<number> {

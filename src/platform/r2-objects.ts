@@ -1,4 +1,5 @@
 import type { ObjectStore } from '../jobs/ports.ts';
+import { abortNotedUploads, createNotedUpload, type NotedUpload } from './noted-upload.ts';
 import { TextParts } from './text-parts.ts';
 
 /** R2 wants equal parts of at least 5 MiB, the last one excepted; one is held in memory. */
@@ -57,6 +58,8 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       }
     },
 
+    abortUploads: (before) => abortNotedUploads(bucket, before),
+
     async list(prefix, limit) {
       const { objects } = await bucket.list({ prefix, limit });
       return objects.map((object) => object.key);
@@ -84,14 +87,14 @@ async function putStream(
   chunks: Iterable<string> | AsyncIterable<string>,
 ): Promise<void> {
   const text = new TextParts(PART_BYTES);
-  let upload: R2MultipartUpload | undefined;
+  let upload: NotedUpload | undefined;
   const uploaded: R2UploadedPart[] = [];
   try {
     for await (const chunk of chunks) {
       for (let left = chunk; left !== ''; ) {
         left = text.add(left);
         if (!text.isFull) continue;
-        upload ??= await bucket.createMultipartUpload(key);
+        upload ??= await createNotedUpload(bucket, key);
         uploaded.push(await upload.uploadPart(uploaded.length + 1, text.bytes));
         text.clear();
       }
@@ -103,7 +106,7 @@ async function putStream(
     if (text.bytes.length > 0) uploaded.push(await upload.uploadPart(uploaded.length + 1, text.bytes));
     await upload.complete(uploaded);
   } catch (error) {
-    await upload?.abort().catch(() => undefined); // R2 drops what is left of it after a week
+    await upload?.abort().catch(() => undefined); // the sweep finds it
     throw error;
   }
 }

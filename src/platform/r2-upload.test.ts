@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
+import { createNotedUpload } from './noted-upload.ts';
 import { createObjectStore } from './r2-objects.ts';
 import { PART_BYTES, storeBody } from './r2-upload.ts';
 import { spool } from './sources/spool.ts';
@@ -70,4 +71,34 @@ it('writes an object that must be the only one no second time', async () => {
   expect(await objects.putNew('plan', Uint8Array.of(1))).toBe(true);
   expect(await objects.putNew('plan', Uint8Array.of(2))).toBe(false);
   expect(await objects.get('plan')).toEqual(Uint8Array.of(1));
+});
+
+it('an upload that died with its process leaves no bytes', async () => {
+  const objects = createObjectStore(storage.bucket);
+  const notes = () => objects.list('uploads/', 10);
+  const upload = await createNotedUpload(storage.bucket, 'died');
+  const part = await upload.uploadPart(1, new Uint8Array(PART_BYTES));
+  expect(await notes()).toHaveLength(1);
+  expect(await objects.abortUploads(Date.now() - 60_000)).toBe(0);
+  expect(await objects.abortUploads(Date.now() + 60_000)).toBe(1);
+  await expect(upload.complete([part])).rejects.toThrow();
+  expect(await notes()).toEqual([]);
+});
+
+it('an upload that is over has no note, and the sweep leaves its object alone', async () => {
+  const objects = createObjectStore(storage.bucket);
+  const text = Array.from({ length: 12 }, () => 'x'.repeat(1024 * 1024));
+  await objects.putStream('over', text);
+  await store('over-too', body(PART_BYTES + 1));
+  await expect(store('never', body(3 * PART_BYTES, 2 * PART_BYTES))).rejects.toThrow('hung up');
+  expect(await objects.list('uploads/', 10)).toEqual([]);
+  expect(await objects.sizeBytes('over')).toBe(12 * 1024 * 1024);
+  // Its note stayed, as the process died before it could be removed.
+  const upload = await createNotedUpload(storage.bucket, 'noted');
+  const [noteKey] = await objects.list('uploads/', 1);
+  const note = (await objects.get(noteKey!))!;
+  await upload.complete([await upload.uploadPart(1, new Uint8Array(10))]);
+  await objects.put(noteKey!, note);
+  expect(await objects.abortUploads(Date.now() + 60_000)).toBe(1);
+  expect(await objects.sizeBytes('noted')).toBe(10);
 });

@@ -1,4 +1,5 @@
 import type { Result } from '../audio/types.ts';
+import { createNotedUpload } from './noted-upload.ts';
 
 /** R2 wants all parts but the last of one size, at least 5 MiB; one part is held in memory at a time. */
 export const PART_BYTES = 8 * 1024 * 1024;
@@ -43,7 +44,7 @@ async function storeParts(
     return { ok: true, value: { sizeBytes: first.value.length } };
   }
 
-  const upload = await bucket.createMultipartUpload(key);
+  const upload = await createNotedUpload(bucket, key);
   try {
     const uploaded: R2UploadedPart[] = [];
     let sizeBytes = 0;
@@ -59,7 +60,7 @@ async function storeParts(
     await upload.complete(uploaded);
     return { ok: true, value: { sizeBytes } };
   } catch (error) {
-    await upload.abort().catch(() => undefined); // R2 drops what is left of it after a week
+    await upload.abort().catch(() => undefined); // the sweep finds it
     throw error;
   }
 }

@@ -1,0 +1,69 @@
+/** Below this lies a note of every multipart upload that has been neither completed nor aborted. */
+const NOTES_PREFIX = 'uploads/';
+/** R2 drops an upload by itself after so long: what cannot be aborted until then need not be. */
+const DROPPED_AFTER_MS = 7 * 24 * 3600 * 1000;
+
+interface Note {
+  readonly key: string;
+  readonly uploadId: string;
+}
+
+/** A multipart upload that the sweep finds should the process that writes it die. */
+export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'abort'>;
+
+/**
+ * Begins a multipart upload. Its parts are in no list of objects: without a note of it the bytes of one that was cut off would stay for a week in R2, and
+ * for ever in the local service.
+ */
+export async function createNotedUpload(bucket: R2Bucket, key: string): Promise<NotedUpload> {
+  const upload = await bucket.createMultipartUpload(key);
+  const noteKey = `${NOTES_PREFIX}${crypto.randomUUID()}`;
+  const note: Note = { key, uploadId: upload.uploadId };
+  await bucket.put(noteKey, JSON.stringify(note));
+  // A note that stays names an upload that is over, which to abort does nothing.
+  const forget = () => bucket.delete(noteKey).catch(() => undefined);
+  return {
+    uploadPart: (number, bytes) => upload.uploadPart(number, bytes),
+    async complete(parts) {
+      const object = await upload.complete(parts);
+      await forget();
+      return object;
+    },
+    async abort() {
+      await upload.abort();
+      await forget();
+    },
+  };
+}
+
+/**
+ * Aborts the uploads that were begun before a moment and are not over.
+ *
+ * @param before milliseconds since the Unix epoch
+ * @returns how many notes are gone
+ */
+export async function abortNotedUploads(bucket: R2Bucket, before: number): Promise<number> {
+  let count = 0;
+  let cursor: string | undefined;
+  do {
+    const page = await bucket.list({ prefix: NOTES_PREFIX, cursor });
+    for (const { key: noteKey, uploaded } of page.objects) {
+      if (uploaded.getTime() >= before) continue;
+      const note = await (await bucket.get(noteKey))?.json<Note>();
+      if (note && !(await isAborted(bucket, note)) && uploaded.getTime() >= before - DROPPED_AFTER_MS) continue;
+      await bucket.delete(noteKey);
+      count++;
+    }
+    cursor = page.truncated ? page.cursor : undefined;
+  } while (cursor !== undefined);
+  return count;
+}
+
+const isAborted = (bucket: R2Bucket, { key, uploadId }: Note): Promise<boolean> =>
+  bucket
+    .resumeMultipartUpload(key, uploadId)
+    .abort()
+    .then(
+      () => true,
+      () => false,
+    );
