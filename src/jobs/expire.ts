@@ -2,7 +2,8 @@ import { removeWork } from './fail.ts';
 import { inlineUrlKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
 import { IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
 
-const BATCH = 100;
+/** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
+const BATCH = 1000;
 const MAX_BATCHES = 50;
 const NEW_JOB_MS = 60_000;
 /** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
