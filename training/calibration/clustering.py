@@ -249,10 +249,11 @@ def join_alike(speakers, parameters, fewest):
 
 
 def join_down(speakers, most):
-    """Sums of the speakers' embeddings, joined by Ward's criterion until so many are left; most speech first."""
+    """Sums of the speakers' embeddings, those first whose joining costs the least, until so many are left; most speech first."""
     while len(speakers) > max(1, most):
         centroids, weights = unit(np.stack([total for total, _ in speakers])), np.array([weight for _, weight in speakers])
-        costs = (1 - centroids @ centroids.T) * np.outer(weights, weights) / np.add.outer(weights, weights)
+        together = np.outer(weights, weights) / np.add.outer(weights, weights)
+        costs = (1 - centroids @ centroids.T) * np.log1p(together)
         costs = np.where(np.tril(np.ones_like(costs), -1) > 0, costs, np.inf)
         second, first = divmod(int(costs.argmin()), len(speakers))
         speakers = with_joined(speakers, first, second)

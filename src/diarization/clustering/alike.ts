@@ -38,8 +38,9 @@ export function joinAlike(speakers: readonly SpeakerSum[], parameters: AlikePara
 }
 
 /**
- * Joins speakers until so many are left, those first whose joining costs the least by Ward's criterion: of pairs that are equally far apart the one
- * with the least speech. By likeness alone two people who talk long would be joined before a fragment of one of them, which lies further from everybody.
+ * Joins speakers until so many are left, those first whose joining costs the least: their distance, times the logarithm of the speech that tells them
+ * apart. By distance alone two people who talk long would be joined before a fragment of one of them, which lies further from everybody; with
+ * all of the speech (Ward's criterion) a person who says little before two fragments of one who talks long.
  *
  * @param most speakers to leave, at most; at least one is left
  * @returns most speech first
@@ -61,7 +62,8 @@ function cheapest(speakers: readonly SpeakerSum[]): [SpeakerSum, SpeakerSum] {
   let pair: [SpeakerSum, SpeakerSum] = [speakers[0]!, speakers[1]!];
   speakers.forEach((a, index) => {
     for (const b of speakers.slice(0, index)) {
-      const cost = ((1 - similarityOf(a, b)) * a.weight * b.weight) / (a.weight + b.weight);
+      const together = (a.weight * b.weight) / (a.weight + b.weight);
+      const cost = (1 - similarityOf(a, b)) * Math.log1p(together);
       if (cost < least) [least, pair] = [cost, [b, a]];
     }
   });
