@@ -92,6 +92,23 @@ describe('a live session on a conversation of three', () => {
     expect(named.length).toBeGreaterThan(0.5 * known.length);
   }, 60_000);
 
+  it('names each known voice with its first start, which may be all there is of it for minutes', async () => {
+    const labels = ['adam', 'beth', 'carl'];
+    const voices = await Promise.all(labels.map(async (label) => ({ label, voice: await voiceOf(label) })));
+    const next = random(7);
+    const swap = (session: LiveSession) =>
+      next() < 0.05 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
+    const told = await stream(createLiveSession(engine, { ...SETTINGS, voices }), () => FRAME, swap);
+    expect(turnsOf(told)).toEqual(turnsOf(events));
+    const starts = told.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
+    const firsts = starts.filter(({ speaker }, at) => starts.findIndex((start) => start.speaker === speaker) === at);
+    expect(firsts.map(({ match }) => match).sort()).toEqual(labels);
+    const truth = conversationTurns();
+    for (const { match, timestampSeconds: t } of firsts) {
+      expect(truth.some(({ speaker, start, end }) => speaker === match && start - 1 <= t && t <= end)).toBe(true);
+    }
+  }, 60_000);
+
   it('corrects what it told where it is asked to, and tells the same turns', async () => {
     const next = random(3);
     const swap = (session: LiveSession) =>

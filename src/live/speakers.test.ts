@@ -3,7 +3,7 @@ import { Speakers } from './speakers.ts';
 import type { LiveEngine } from './types.ts';
 
 const DIMENSION = 8;
-const EMBEDDING = { form: 'whole', info: { dimension: DIMENSION, tuned: {} } };
+const EMBEDDING = { form: 'whole', info: { id: 'fake', dimension: DIMENSION, tuned: {} } };
 const engine = { embedding: EMBEDDING, plda: undefined } as unknown as Pick<LiveEngine, 'embedding' | 'plda'>;
 
 /** A voice that sounds like one of the axes. */
@@ -83,4 +83,21 @@ it('gives an unused label to a cluster that has none', async () => {
           : best,
       );
   expect([0, 1, 3].map(likest)).toEqual([0, 1, 2]);
+});
+
+it('knows how somebody sounds of whom nothing is kept yet, and what of it is whose where a label is given again', async () => {
+  const speakers = heard(3, ONE_OF_TWO_TWICE);
+  await speakers.reconsider(10);
+  const label = speakers.add();
+  expect(speakers.voiceOf(label).embedding).toHaveLength(0);
+  speakers.hear(label, { ...voice(5), seconds: 1 });
+  speakers.hear(label, { ...voice(5), seconds: 2 });
+  speakers.hear(label, { ...voice(5), seconds: 1.5 });
+  const known = { embeddingId: 'fake', embedding: voice(5).embedding, secondsAlone: 2 };
+  expect(speakers.voiceOf(label)).toEqual(known);
+  const restored = heard(3, []);
+  restored.restore(speakers.save());
+  expect(restored.voiceOf(label)).toEqual(known);
+  restored.keep(label, { ...voice(6), seconds: 3 }, 60);
+  expect(restored.voiceOf(label)).toEqual({ ...known, embedding: voice(6).embedding, secondsAlone: 3 });
 });

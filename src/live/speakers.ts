@@ -14,6 +14,7 @@ export interface SpeakersState {
   readonly centroids: readonly (Float32Array | undefined)[];
   readonly young: readonly (Float32Array | undefined)[];
   readonly heard: readonly Float32Array[];
+  readonly heardSeconds: readonly number[];
   readonly shift: Float32Array;
   readonly reclusteredAt: number;
 }
@@ -33,6 +34,8 @@ export class Speakers {
   #young: (Float32Array | undefined)[] = [];
   /** By label: sum of all voices that were told as its. */
   #heard: Float32Array[] = [];
+  /** By label: speech alone in the longest of these voices. Those of two looks share most of their speech: their sum would count it over and over. */
+  #heardSeconds: number[] = [];
   #shift: Float32Array;
   #reclusteredAt = 0;
   readonly #parameters: ClusteringParameters;
@@ -83,8 +86,14 @@ export class Speakers {
     this.#centroids[label] = undefined;
     this.#young[label] = new Float32Array(this.#shift.length);
     this.#heard[label] ??= new Float32Array(this.#shift.length);
-    if (again === undefined) this.#heard[label]!.fill(0);
+    if (again === undefined) this.#forget(label);
     return label;
+  }
+
+  /** The label is somebody else's from now on. */
+  #forget(label: number): void {
+    this.#heard[label]!.fill(0);
+    this.#heardSeconds[label] = 0;
   }
 
   /** The label of some whose last speaker an embedding is like. */
@@ -105,6 +114,7 @@ export class Speakers {
     const sum = this.#young[label];
     const heard = this.#heard[label]!;
     for (let d = 0; d < heard.length; d++) heard[d]! += seconds * embedding[d]!;
+    this.#heardSeconds[label] = Math.max(this.#heardSeconds[label]!, seconds);
     if (sum === undefined) return;
     for (let d = 0; d < sum.length; d++) sum[d]! += seconds * embedding[d]!;
     this.#centroids[label] = this.#shifted(unit(sum));
@@ -151,15 +161,20 @@ export class Speakers {
     return true;
   }
 
-  /** How a speaker sounds, for comparing with known voices. */
+  /** How a speaker in use sounds, for comparing with known voices. Of who has just been found nothing may be kept yet: then what was heard tells. */
   voiceOf(label: number): SpeakerVoice {
+    const embeddingId = this.engine.embedding.info.id;
     const own = this.#items.filter((item) => item.label === label);
+    const heardSeconds = this.#heardSeconds[label]!;
+    if (own.length === 0 && heardSeconds > 0) {
+      return { embeddingId, embedding: unit(this.#heard[label]!), secondsAlone: heardSeconds };
+    }
     const embedding = new Float32Array(own.length === 0 ? 0 : this.#shift.length);
     for (const item of own)
       for (let d = 0; d < embedding.length; d++) embedding[d]! += item.seconds * item.embedding[d]!;
     normalise(embedding, 0, embedding.length);
     const secondsAlone = own.reduce((sum, { seconds }) => sum + seconds, 0);
-    return { embeddingId: this.engine.embedding.info.id, embedding, secondsAlone };
+    return { embeddingId, embedding, secondsAlone };
   }
 
   save(): SpeakersState {
@@ -169,6 +184,7 @@ export class Speakers {
       centroids: this.#centroids,
       young: this.#young,
       heard: this.#heard,
+      heardSeconds: this.#heardSeconds,
       shift: this.#shift,
       reclusteredAt: this.#reclusteredAt,
     };
@@ -180,6 +196,7 @@ export class Speakers {
     this.#centroids = [...state.centroids];
     this.#young = [...state.young];
     this.#heard = state.heard.map((sum) => sum.slice());
+    this.#heardSeconds = [...state.heardSeconds];
     this.#shift = state.shift;
     this.#reclusteredAt = state.reclusteredAt;
   }
@@ -215,7 +232,7 @@ export class Speakers {
       if (label >= 0) return label;
       if (this.#labels < this.maxSpeakers) return this.add();
       const other = unused.shift();
-      if (other !== undefined) this.#heard[other]!.fill(0);
+      if (other !== undefined) this.#forget(other);
       return other ?? -1;
     });
   }
