@@ -108,9 +108,37 @@ export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
   };
 }
 
+/** Whether a session of this isolate is running. */
+let isRunning = false;
+
+/**
+ * Runs a session while no other one does. The runtime keeps its arrays of pointers on the WebAssembly stack while it awaits, so that runs which
+ * interleave take each other's. On one thread a run awaits nothing but its own microtasks: it ends in the turn of the event loop in which it
+ * began, as those do that wait for it. So no invocation can be cut off in the middle of one, unless its isolate goes with it, and
+ * nobody waits for a run that is not there any more.
+ *
+ * @param inputs may be views that the caller uses again as soon as this has returned: who waits keeps copies
+ */
+async function runAlone(session: ort.InferenceSession, inputs: Tensors): Promise<Tensors> {
+  const kept = isRunning ? copied(inputs) : inputs;
+  while (isRunning) await null;
+  isRunning = true;
+  try {
+    return await session.run(kept);
+  } finally {
+    isRunning = false;
+  }
+}
+
+function copied(inputs: Tensors): Tensors {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, { type, data, dims }]) => [name, new ort.Tensor(type, data.slice(), dims)]),
+  );
+}
+
 function sessionOf(session: ort.InferenceSession): OnnxSession {
   return {
-    run: (inputs) => session.run(inputs),
+    run: (inputs) => runAlone(session, inputs),
     inputNames: session.inputNames,
     outputNames: session.outputNames,
   };

@@ -141,6 +141,38 @@ describe('the runtime', () => {
     expect(runtime.memoryBytes()).toBeLessThan(64e6);
   });
 
+  it('gives chains of runs that are asked for at once what it gives them one after another', async () => {
+    const segmentation = await createSegmentation(runtime, network(), pack.segmentation);
+    const embedder = { trunk: bytes('embedder-v4-trunk.int8.onnx'), head: bytes('embedder-v4-head.onnx') };
+    const embedding = await createEmbedding(runtime, { form: 'split', ...embedder }, pack.embedding);
+    if (embedding.form !== 'split') throw new Error('unexpected form');
+    const segmenter = new Segmenter(segmentation, dsp.melPower);
+    const second = (at: number) => conversation.subarray(at * 16_000, (at + 1) * 16_000);
+    const chain = async (run: (heard: Float32Array) => Promise<Float32Array>, from: number) => {
+      const told: Float32Array[] = [];
+      for (let at = from; at < from + 8; at++) told.push((await run(second(at))).slice());
+      return told;
+    };
+    const looks = (from: number) => chain((heard) => segmenter.run(heard, 0), from);
+    const voices = (from: number) =>
+      chain(async (heard) => (await embedding.trunk(dsp.filterbank.compute(heard), 98)).frames, from);
+    const inARow = [await voices(0), await looks(5), await looks(10)];
+    expect(await Promise.all([voices(0), looks(5), looks(10)])).toEqual(inARow);
+  });
+
+  it('ends a run in the turn of the event loop in which it began, and lets the next one in after one that fails', async () => {
+    const segmentation = await createSegmentation(runtime, network(), pack.segmentation);
+    if (segmentation.form !== 'split') throw new Error('unexpected form');
+    let turns = 0;
+    const next = setImmediate(() => turns++);
+    const wrong = segmentation.run(new Float32Array(7), 400);
+    await Promise.allSettled([wrong, segmentation.run(new Float32Array(400 * 64), 400)]);
+    expect(turns).toBe(0);
+    clearImmediate(next);
+    await expect(wrong).rejects.toThrow();
+    expect((await segmentation.run(new Float32Array(400 * 64), 400)).length % pack.segmentation.facts.classes).toBe(0);
+  });
+
   it('leaves other modules alone while it starts, and WebAssembly.instantiate as it was', async () => {
     // (module) with nothing in it.
     const empty = new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
