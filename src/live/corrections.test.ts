@@ -52,9 +52,9 @@ it('gives what sounds like another to that one, and joins what follows one anoth
   ] as const;
   await tell(corrections, earOf([0, 0, 1, 1, 1, 1, 0, 0]), turns);
   const speakers = speakersOf([0, 1]);
-  expect(corrections.revise(speakers)).toEqual([{ label: 0, to: 1, from: 3 * SECOND, until: 6 * SECOND }]);
+  expect(corrections.revise(speakers, always)).toEqual([{ label: 0, to: 1, from: 3 * SECOND, until: 6 * SECOND }]);
   // What was corrected is not corrected again.
-  expect(corrections.revise(speakers)).toEqual([]);
+  expect(corrections.revise(speakers, always)).toEqual([]);
 });
 
 it('brings back what it had given away when the speakers are found differently', async () => {
@@ -63,11 +63,11 @@ it('brings back what it had given away when the speakers are found differently',
     [0, 0, 1],
     [1, 1, 2],
   ]);
-  expect(corrections.revise(speakersOf([1, 0]))).toEqual([
+  expect(corrections.revise(speakersOf([1, 0]), always)).toEqual([
     { label: 0, to: 1, from: 0, until: SECOND },
     { label: 1, to: 0, from: SECOND, until: 2 * SECOND },
   ]);
-  expect(corrections.revise(speakersOf([0, 1]))).toEqual([
+  expect(corrections.revise(speakersOf([0, 1]), always)).toEqual([
     { label: 1, to: 0, from: 0, until: SECOND },
     { label: 0, to: 1, from: SECOND, until: 2 * SECOND },
   ]);
@@ -81,7 +81,7 @@ it('leaves what is not clearly another', async () => {
     { ...ear, embed: async () => Float32Array.of(0.68, 0.68 + 0.7 * LIVE.correctionMargin, 0, 0) },
     [[0, 0, 1]],
   );
-  expect(corrections.revise(speakersOf([0, 1]))).toEqual([]);
+  expect(corrections.revise(speakersOf([0, 1]), always)).toEqual([]);
 });
 
 it('lets what is too short to tell go with the rest of a label that fell out of use, and only then', async () => {
@@ -90,11 +90,11 @@ it('lets what is too short to tell go with the rest of a label that fell out of 
   await tell(corrections, ear, [[2, 0, 1]]);
   await tell(corrections, { ...ear, embed: async () => undefined }, [[2, 1, 2]]);
   await tell(corrections, ear, [[1, 2, 3]]);
-  expect(corrections.revise(speakersOf([undefined, 0, undefined]))).toEqual([
+  expect(corrections.revise(speakersOf([undefined, 0, undefined]), always)).toEqual([
     { label: 2, to: 1, from: 0, until: 2 * SECOND },
   ]);
   await tell(corrections, { ...ear, embed: async () => undefined }, [[1, 3, 4]]);
-  expect(corrections.revise(speakersOf([undefined, 1, 0]))).toEqual([
+  expect(corrections.revise(speakersOf([undefined, 1, 0]), always)).toEqual([
     { label: 1, to: 2, from: 0, until: SECOND },
     { label: 1, to: 2, from: 2 * SECOND, until: 3 * SECOND },
   ]);
@@ -106,10 +106,10 @@ it('covers all of what it joins, also where corrected stretches overlap', async 
   corrections.start(0, 0);
   await tell(corrections, ear, [[1, 2, 3]]);
   await corrections.end(0, 4 * SECOND, ear, always);
-  expect(corrections.revise(speakersOf([0, undefined]))).toEqual([
+  expect(corrections.revise(speakersOf([0, undefined]), always)).toEqual([
     { label: 1, to: 0, from: 2 * SECOND, until: 3 * SECOND },
   ]);
-  expect(corrections.revise(speakersOf([undefined, undefined, 0]))).toEqual([
+  expect(corrections.revise(speakersOf([undefined, undefined, 0]), always)).toEqual([
     { label: 0, to: 2, from: 0, until: 4 * SECOND },
   ]);
 });
@@ -126,7 +126,24 @@ it('cuts long turns while they go on, and keeps no more pieces than it may', asy
   expect(open).toEqual([{ label: 1, from: seconds * SECOND }]);
   const restored = new Corrections(SHIFT);
   restored.restore(corrections.save());
-  const changes = corrections.revise(speakersOf([0, 1]));
+  const changes = corrections.revise(speakersOf([0, 1]), always);
   expect(changes).toEqual([{ label: 1, to: 0, from: pieces[0]!.from, until: seconds * SECOND }]);
-  expect(restored.revise(speakersOf([0, 1]))).toEqual(changes);
+  expect(restored.revise(speakersOf([0, 1]), always)).toEqual(changes);
+});
+
+it('keeps what is somebody who was not told yet for the first correction that may name them', async () => {
+  const corrections = new Corrections(SHIFT);
+  await tell(corrections, earOf([0, 1, 2]), [
+    [0, 0, 1],
+    [0, 1, 2],
+    [0, 2, 3],
+  ]);
+  const speakers = speakersOf([0, 1, 2]);
+  const change = (to: number, from: number) => ({ label: 0, to, from: from * SECOND, until: (from + 1) * SECOND });
+  expect(corrections.revise(speakers, (label) => label === 0)).toEqual([]);
+  const restored = new Corrections(SHIFT);
+  restored.restore(corrections.save());
+  expect(restored.revise(speakers, (label) => label !== 1)).toEqual([change(2, 2)]);
+  expect(restored.revise(speakers, always)).toEqual([change(1, 1)]);
+  expect(restored.revise(speakers, always)).toEqual([]);
 });

@@ -7,6 +7,8 @@ import type { Speakers } from './speakers.ts';
 export interface Piece {
   /** Whose it is by now. */
   label: number;
+  /** Whose it was told to be, corrections counted. Another's while the label has not been told: corrections may not number it, as starts do. */
+  told: number;
   readonly from: number;
   readonly until: number;
   /** How it sounds, [dimension] of unit length in steps of 1/127; empty where nobody talks alone for long enough. */
@@ -64,25 +66,30 @@ export class Corrections {
     }
   }
 
-  /** Finds out whose the pieces are by now. All changes together, each of what was told and corrected before; by time. */
-  revise(speakers: Speakers): Change[] {
+  /**
+   * Finds out whose the pieces are by now. All changes together, each of what was told and corrected before; by time.
+   *
+   * @param isTold whether a label may be named; what is another's is told with the first correction for which it may
+   */
+  revise(speakers: Speakers, isTold: (label: number) => boolean): Change[] {
     const targets = this.#pieces.map((piece) => closest(piece, speakers));
     const heirs = heirsOf(this.#pieces, targets);
     const changes = new Map<number, { label: number; to: number; from: number; until: number }[]>();
     const inUse = new Set(speakers.inUse());
     this.#pieces.forEach((piece, index) => {
-      const { label } = piece;
-      const to = targets[index] ?? (inUse.has(label) ? label : (heirs.get(label) ?? label));
-      const own = changes.get(label) ?? [];
-      changes.set(label, own);
+      const { label, told } = piece;
+      piece.label = targets[index] ?? (inUse.has(label) ? label : (heirs.get(label) ?? label));
+      const to = isTold(piece.label) ? piece.label : told;
+      const own = changes.get(told) ?? [];
+      changes.set(told, own);
       const last = own.at(-1);
       // Nothing else of this label lies between two of its pieces.
       if (last?.to === to) {
         // Pieces come in the order of their ends, and those that were corrected to a label may overlap.
         last.from = Math.min(last.from, piece.from);
         last.until = Math.max(last.until, piece.until);
-      } else own.push({ label, to, from: piece.from, until: piece.until });
-      piece.label = to;
+      } else own.push({ label: told, to, from: piece.from, until: piece.until });
+      piece.told = to;
     });
     return [...changes.values()]
       .flat()
@@ -105,7 +112,7 @@ export class Corrections {
     const kept = keptBlocks(ear, from * shift, until * shift, shift, (f) => f >= from && f < until && isAlone(f));
     const heard = kept && (await ear.embed(kept.blocks));
     const embedding = heard ? Int8Array.from(heard, (value) => Math.round(STEPS * value)) : NONE;
-    this.#pieces.push({ label, from, until, embedding, seconds: kept?.seconds ?? 0 });
+    this.#pieces.push({ label, told: label, from, until, embedding, seconds: kept?.seconds ?? 0 });
     if (this.#pieces.length > LIVE.maxPieces) this.#pieces.shift();
   }
 }

@@ -8,6 +8,7 @@ import { analyse } from '../../bench/pipeline.ts';
 import { decodeFile } from '../../client/audio/file.ts';
 import { collectTurns } from '../../client/live/turns.ts';
 import { audioPorts, random } from '../../test/helpers/audio.ts';
+import { fakePorts } from '../../test/helpers/fake-models.ts';
 import { turnsOf } from '../../test/helpers/live-turns.ts';
 import { errorRate } from '../../test/helpers/score.ts';
 import {
@@ -17,6 +18,8 @@ import {
   voiceSample,
 } from '../../test/helpers/voices.ts';
 import { assemble, partsOf, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
+import type { SegmentationInfo } from '../diarization/types.ts';
+import { DEFAULT_IDENTIFICATION } from '../voiceprint/index.ts';
 import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession, type TurnEvent } from './index.ts';
 
 const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [], corrections: false };
@@ -182,25 +185,30 @@ it('refuses the snapshot of other models', () => {
   expect(() => restoreLiveSession(other, snapshot)).toThrow(/not of another/);
 });
 
+/** Scores of classes that last some frames each, as if three people talked at random. */
+function talkAtRandom(
+  window: Float32Array,
+  { classes, frameShiftSamples }: SegmentationInfo,
+  next: () => number,
+  leastFrames: number,
+  moreFrames: number,
+): Float32Array {
+  const frames = Math.round(window.length / frameShiftSamples);
+  const scores = new Float32Array(frames * classes).fill(-9);
+  for (let frame = 0; frame < frames; ) {
+    const [index, length] = [Math.floor(next() * classes), leastFrames + Math.floor(next() * moreFrames)];
+    for (let f = frame; f < Math.min(frames, frame + length); f++) scores[f * classes + index] = 0;
+    frame += length;
+  }
+  return scores;
+}
+
 describe('whatever the models say', () => {
   it.each(Array.from({ length: 30 }, (_, seed) => [seed]))('every end has a start, seed %d', async (seed) => {
     const next = random(seed + 1);
-    const classes = engine.segmentation.info.classes;
-    /** Classes that last some frames each, as if three people talked at random. */
-    const segmentation = {
-      form: 'whole' as const,
-      info: engine.segmentation.info,
-      run: async (window: Float32Array) => {
-        const frames = Math.round(window.length / engine.segmentation.info.frameShiftSamples);
-        const scores = new Float32Array(frames * classes).fill(-9);
-        for (let frame = 0; frame < frames; ) {
-          const [index, length] = [Math.floor(next() * classes), 1 + Math.floor(next() * 60)];
-          for (let f = frame; f < Math.min(frames, frame + length); f++) scores[f * classes + index] = 0;
-          frame += length;
-        }
-        return scores;
-      },
-    };
+    const { info } = engine.segmentation;
+    const run = async (window: Float32Array) => talkAtRandom(window, info, next, 1, 60);
+    const segmentation = { form: 'whole' as const, info, run };
     const latencyMs = [300, 500, 1000, 2000, 5000][seed % 5]!;
     const session = createLiveSession(
       { ...engine, segmentation },
@@ -215,4 +223,41 @@ describe('whatever the models say', () => {
     expect(turns.length).toBeGreaterThan(0);
     expect(new Set(turns.map(({ speaker }) => speaker)).size).toBeLessThanOrEqual(1 + (seed % 8));
   });
+});
+
+// In these a clustering finds people whom no start has told yet.
+it.each([22, 27, 35, 41, 77])('tells the same turns with and without corrections, seed %d', async (seed) => {
+  const ports = fakePorts();
+  const { segmentation, embedding } = ports;
+  if (embedding.form !== 'split') throw new Error('unexpected form');
+  /** The fake voices with noise that goes by what is heard. */
+  const head = async (pooled: Float32Array, batch: number) => {
+    const out = await embedding.head(pooled, batch);
+    const noise = random(pooled.reduce((hash, value) => (Math.imul(hash, 31) + Math.round(value * 1e4)) | 0, 0));
+    return out.map((value) => value + 0.25 * (noise() - 0.5));
+  };
+  const told = async (corrections: boolean) => {
+    const says = random(seed);
+    const run = async (window: Float32Array) => talkAtRandom(window, segmentation.info, says, 5, 80);
+    const heard = {
+      ...ports,
+      segmentation: { ...segmentation, form: 'whole' as const, run },
+      embedding: { ...embedding, head },
+    };
+    const session = createLiveSession(
+      { ...heard, plda: undefined, identification: DEFAULT_IDENTIFICATION },
+      { ...SETTINGS, latencyMs: [300, 500, 1000, 2000, 5000][seed % 5]!, maxSpeakers: 3 + (seed % 6), corrections },
+    );
+    const next = random(seed * 13 + 5);
+    const events: LiveEvent[] = [];
+    for (let at = 0; at < 300; ) {
+      const frame = new Float32Array(FRAME).fill((1 + Math.floor(next() * 6)) / 100);
+      const until = Math.min(300, at + 4 + Math.floor(next() * 25));
+      for (; at < until; at++) events.push(...(await session.push(frame)));
+    }
+    return [...events, ...(await session.finish())];
+  };
+  const [plain, corrected] = [await told(false), await told(true)];
+  expect(corrected.filter(isTurnEvent)).toEqual(plain);
+  expect(corrected.length).toBeGreaterThan(plain.length);
 });

@@ -110,7 +110,8 @@ export class RollingSession implements LiveSession {
     }
     events.push(...inOrder(ends));
     if (this.#corrections && (await this.#speakers.reconsider(total / SAMPLE_RATE_HZ, true))) {
-      events.push(...this.#correct(this.#corrections));
+      // No start comes any more that would number them otherwise.
+      events.push(...this.#correct(this.#corrections, () => true));
     }
     return events;
   }
@@ -167,7 +168,9 @@ export class RollingSession implements LiveSession {
     await revision.listen(this.#ear, seen, this.#decidedUntil, until);
     const events: LiveEvent[] = inOrder(await this.#decide(seen, labels, until, revision));
     const isNew = await this.#speakers.reconsider(now / SAMPLE_RATE_HZ);
-    if (isNew && this.#corrections) events.push(...this.#correct(this.#corrections));
+    if (isNew && this.#corrections) {
+      events.push(...this.#correct(this.#corrections, (label) => this.#turns.isTold(label)));
+    }
     await this.pause();
     return events;
   }
@@ -217,9 +220,9 @@ export class RollingSession implements LiveSession {
     await corrections.cut(this.#decidedUntil, this.#ear, (label, at) => this.#told.isAlone(at, label));
   }
 
-  /** The event of what has changed, if anything has. */
-  #correct(corrections: Corrections): LiveEvent[] {
-    const changes = corrections.revise(this.#speakers).map(({ label, to, from, until }) => ({
+  /** The event of what has changed, if anything has, among the labels that may be named. */
+  #correct(corrections: Corrections, isTold: (label: number) => boolean): LiveEvent[] {
+    const changes = corrections.revise(this.#speakers, isTold).map(({ label, to, from, until }) => ({
       startSeconds: this.#secondsOf(from),
       endSeconds: this.#secondsOf(until),
       from: this.#turns.numberOf(label),

@@ -79,6 +79,11 @@ export class Turns {
     return known >= 0 ? known : this.#numbers.push(label) - 1;
   }
 
+  /** Whether a label has a number. */
+  isTold(label: number): boolean {
+    return this.#numbers.includes(label);
+  }
+
   openLabels(): number[] {
     return this.#openSince.flatMap((since, label) => (since !== undefined && since !== CLOSED ? [label] : []));
   }
