@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { collectTurns } from './turns.ts';
+import { collectTurns, type SpeakerChange, TurnCollector } from './turns.ts';
 
 it('pairs starts and ends of each speaker, sorted by start, then by speaker', () => {
   const event = (kind: 'start' | 'end', speaker: string, timestampSeconds: number) => ({
@@ -64,4 +64,54 @@ it('corrects the beginning of a turn that is still open', () => {
 it('joins turns that corrections leave side by side or on top of each other', () => {
   const first = told(turn('A', 0, 2), turn('B', 1, 3), turn('B', 4, 5));
   expect(collectTurns([...first, correction([1, 3, 'B', 'A'])])).toEqual([turn('A', 0, 3), turn('B', 4, 5)]);
+});
+
+it('applies each event of five hours of talk once, however often the turns are asked for', () => {
+  const SECONDS = 5 * 3600;
+  const name = (index: number) => `SPEAKER_0${index % 4}`;
+  const events: { kind: string; speaker?: string; timestampSeconds?: number; changes?: SpeakerChange<string>[] }[] = [];
+  for (let [at, index] = [0, 0]; at < SECONDS; at += 2.5, index++) {
+    events.push({ kind: 'start', speaker: name(index), timestampSeconds: at });
+    events.push({ kind: 'end', speaker: name(index), timestampSeconds: at + 2.6 });
+    if (index % 6 === 5) {
+      const spans = [20, 60, 100].map((before) => Math.max(0, at - before));
+      events.push(
+        correction(...spans.map((from, i): [number, number, string, string] => [from, from + 3, name(i), name(i + 1)])),
+      );
+    }
+  }
+  let reads = 0;
+  const counted = events.map((event) => ({
+    ...event,
+    get kind() {
+      reads++;
+      return event.kind;
+    },
+  }));
+  const collector = new TurnCollector<string>();
+  const untilSeconds = (index: number) => 2.5 * Math.ceil(index / 2);
+  counted.forEach((event, index) => {
+    collector.add(event);
+    if (index % 100 === 0) collector.turns(untilSeconds(index));
+    if (index === 700 || index === 1400) {
+      const before = reads;
+      expect(collector.turns(untilSeconds(index))).toEqual(
+        collectTurns(events.slice(0, index + 1), untilSeconds(index)),
+      );
+      expect(reads).toBe(before);
+    }
+  });
+  expect(reads).toBe(events.length);
+  expect(collector.turns(SECONDS)).toEqual(collectTurns(events, SECONDS));
+});
+
+it('leaves turns alone that a correction is not about', () => {
+  const collector = new TurnCollector<string>();
+  for (const event of told(turn('A', 0, 2), turn('B', 3, 5), turn('A', 6, 8))) collector.add(event);
+  const before = collector.turns();
+  collector.add(correction([3, 4, 'B', 'C'], [6, 7, 'B', 'C']));
+  const after = collector.turns();
+  expect(after).toEqual([before[0], turn('C', 3, 4), turn('B', 4, 5), before[2]]);
+  expect(after[0]).toBe(before[0]);
+  expect(after[3]).toBe(before[2]);
 });

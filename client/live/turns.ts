@@ -20,6 +20,43 @@ interface StreamEvent<Speaker> {
   readonly changes?: readonly SpeakerChange<Speaker>[];
 }
 
+/** The turns of a stream while its events come: each is applied once, however often the turns are asked for. */
+export class TurnCollector<Speaker extends string | number> {
+  /** Where the open turns begin. */
+  readonly #open = new Map<Speaker, number>();
+  /** The others, as they were closed or corrected. */
+  #closed: LiveTurn<Speaker>[] = [];
+
+  /** Takes the next event; those that tell nothing of turns change nothing. */
+  add({ kind, speaker, timestampSeconds, changes }: StreamEvent<Speaker>): void {
+    if (kind === 'correction' && changes) {
+      cutOpenTurns(this.#closed, this.#open, changes);
+      this.#closed = this.#closed.flatMap((turn) => corrected(turn, changes));
+    }
+    if (speaker === undefined || timestampSeconds === undefined) return;
+    if (kind === 'start') this.#open.set(speaker, timestampSeconds);
+    else if (kind === 'end') {
+      const start = this.#open.get(speaker);
+      this.#open.delete(speaker);
+      if (start !== undefined && timestampSeconds > start) this.#closed.push({ speaker, start, end: timestampSeconds });
+    }
+  }
+
+  /**
+   * The turns by now, by start, then by speaker. Turns that have ended and that no correction has to do with are the same objects every time.
+   *
+   * @param untilSeconds where turns end that are still open; such turns are left out without it
+   */
+  turns(untilSeconds?: number): LiveTurn<Speaker>[] {
+    const turns = [...this.#closed];
+    for (const [speaker, start] of this.#open) {
+      if (untilSeconds !== undefined && untilSeconds > start) turns.push({ speaker, start, end: untilSeconds });
+    }
+    turns.sort((a, b) => a.start - b.start || (a.speaker < b.speaker ? -1 : 1));
+    return joined(turns);
+  }
+}
+
 /**
  * The turns that start and end events tell, corrected where corrections come, by start, then by speaker.
  *
@@ -29,25 +66,9 @@ export function collectTurns<Speaker extends string | number>(
   events: Iterable<StreamEvent<Speaker>>,
   untilSeconds?: number,
 ): LiveTurn<Speaker>[] {
-  const open = new Map<Speaker, number>();
-  let turns: LiveTurn<Speaker>[] = [];
-  const close = (speaker: Speaker, end: number): void => {
-    const start = open.get(speaker);
-    open.delete(speaker);
-    if (start !== undefined && end > start) turns.push({ speaker, start, end });
-  };
-  for (const { kind, speaker, timestampSeconds, changes } of events) {
-    if (kind === 'correction' && changes) {
-      cutOpenTurns(turns, open, changes);
-      turns = turns.flatMap((turn) => corrected(turn, changes));
-    }
-    if (speaker === undefined || timestampSeconds === undefined) continue;
-    if (kind === 'start') open.set(speaker, timestampSeconds);
-    else if (kind === 'end') close(speaker, timestampSeconds);
-  }
-  if (untilSeconds !== undefined) for (const speaker of [...open.keys()]) close(speaker, untilSeconds);
-  turns.sort((a, b) => a.start - b.start || (a.speaker < b.speaker ? -1 : 1));
-  return joined(turns);
+  const collector = new TurnCollector<Speaker>();
+  for (const event of events) collector.add(event);
+  return collector.turns(untilSeconds);
 }
 
 /** What a change covers of an open turn is closed; the rest goes on. */
@@ -67,8 +88,11 @@ function cutOpenTurns<Speaker>(
   }
 }
 
-/** A turn in the pieces that the changes make of it. */
-function corrected<Speaker>(turn: LiveTurn<Speaker>, changes: readonly SpeakerChange<Speaker>[]): LiveTurn<Speaker>[] {
+/** A turn in the pieces that the changes make of it; itself where they make nothing of it. */
+function corrected<Speaker>(
+  turn: LiveTurn<Speaker>,
+  changes: readonly SpeakerChange<Speaker>[],
+): LiveTurn<Speaker> | LiveTurn<Speaker>[] {
   const pieces: LiveTurn<Speaker>[] = [];
   let at = turn.start;
   for (const { startSeconds, endSeconds, from, to } of changes) {
@@ -78,6 +102,7 @@ function corrected<Speaker>(turn: LiveTurn<Speaker>, changes: readonly SpeakerCh
     pieces.push({ speaker: to, start, end });
     at = end;
   }
+  if (pieces.length === 0) return turn;
   if (at < turn.end) pieces.push({ ...turn, start: at });
   return pieces;
 }

@@ -1,17 +1,12 @@
-import {
-  collectTurns,
-  type LiveEvent,
-  openLiveStream,
-  type RollcallClient,
-  SAMPLE_RATE_HZ,
-} from '../../client/live/index.ts';
+import { openLiveStream, type RollcallClient, SAMPLE_RATE_HZ, TurnCollector } from '../../client/live/index.ts';
 import { type Problem, problemOf } from './problem.ts';
+import { redraw } from './redraw.ts';
 import type { Turn } from './turns.ts';
 
 /** Turns as they are told so far, and how much has been heard. */
 export type Hear = (turns: readonly Turn[], seconds: number) => void;
 
-/** Between two drawings of what was heard. */
+/** Between two drawings of what was heard, at least. */
 const REDRAW_MS = 250;
 
 /**
@@ -37,11 +32,11 @@ export async function listen(client: RollcallClient, hear: Hear, signal: AbortSi
   });
   if (signal.aborted) finish();
   else signal.addEventListener('abort', finish, { once: true });
-  const events: LiveEvent[] = [];
-  const show = () => hear(collectTurns(events, stream.sentSeconds), stream.sentSeconds);
-  const timer = setInterval(show, REDRAW_MS);
-  for await (const event of stream) events.push(event);
-  clearInterval(timer);
+  const told = new TurnCollector<string>();
+  const show = () => hear(told.turns(stream.sentSeconds), stream.sentSeconds);
+  const stop = redraw(show, REDRAW_MS);
+  for await (const event of stream) told.add(event);
+  stop();
   show();
   const close = await stream.closed;
   await microphone.close();
