@@ -23,6 +23,7 @@ import { createLiveObjects } from './platform/live-objects.ts';
 import { log } from './platform/log.ts';
 import { createMediaService } from './platform/media.ts';
 import { nameOfModels, packOfBuild } from './platform/models-in-use.ts';
+import { canFollowStreams } from './platform/onnx/manifest.ts';
 import { readCursor, signCursor } from './platform/page-cursor.ts';
 import { createProgress } from './platform/progress.ts';
 import { createQueues } from './platform/queues.ts';
@@ -111,7 +112,12 @@ export function appServices(env: Env): AppServices {
     quota: createQuota(env.ACCOUNT_QUOTA),
     usage: createUsage(env.DB),
     // What opens loopback is the local service, whose runtime has nothing in front of it.
-    policy: { allowLoopback, directConnections: allowLoopback, transcription: false },
+    policy: {
+      allowLoopback,
+      directConnections: allowLoopback,
+      transcription: false,
+      liveStreams: canFollowStreams(packOfBuild()),
+    },
     log,
   };
 }

@@ -57,7 +57,9 @@ it('pulls the studio pack from its public addresses, verifies it and switches to
     expect((await models('pull', 'studio')).stdout.match(/here already/g)).toHaveLength(2);
     expect(await models('verify', 'studio')).toMatchObject({ code: 0 });
 
-    expect((await models('use', 'studio')).code).toBe(0);
+    const used = await models('use', 'studio');
+    expect(used.code).toBe(0);
+    expect(used.stderr).toContain('too slow for live streams');
     expect((await models('list')).stdout).toMatch(/^\* studio {2}ready/m);
 
     writeFileSync(join(root, 'models/studio/wespeaker_en_voxceleb_resnet34_LM.onnx'), 'damaged');

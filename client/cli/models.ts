@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { allFiles, type ModelPack } from '../../src/platform/onnx/manifest.ts';
+import { allFiles, canFollowStreams, type ModelPack } from '../../src/platform/onnx/manifest.ts';
 import { projectDir } from '../local/paths.ts';
 import { pullFile } from '../models/pull.ts';
 import { fileState, readManifest, switchPack } from '../models/store.ts';
@@ -73,6 +73,7 @@ function use(name: string): void {
   }
   switchPack(root, name);
   note(`${name} is in use from the next start or deployment on.`);
+  if (!canFollowStreams(pack)) note('It is too slow for live streams: they are refused while it is in use.');
 }
 
 function findPack(name: string): ModelPack {

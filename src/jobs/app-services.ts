@@ -173,6 +173,8 @@ export interface AppServices {
     readonly allowLoopback: boolean;
     /** Whether a transcription engine is configured. */
     readonly transcription: boolean;
+    /** Whether the models in use can follow a live stream. */
+    readonly liveStreams: boolean;
   };
   /** Structured log; never gets secrets, URLs' queries or audio. */
   log(level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>): void;

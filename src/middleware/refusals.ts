@@ -12,6 +12,7 @@ export type Refusal =
   | { readonly kind: 'bad_ticket' | 'expired_ticket' }
   | { readonly kind: 'payment_required' }
   | { readonly kind: 'missing_scope'; readonly scope: Scope }
+  | { readonly kind: 'live_not_enabled' }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'method_not_allowed'; readonly allow: string }
   | { readonly kind: 'idempotency_conflict' }
@@ -49,6 +50,8 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(c, 402, 'The account has neither an active subscription nor enough credit.');
     case 'missing_scope':
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);
+    case 'live_not_enabled':
+      return apiError(c, 403, 'Live streams are not enabled: the models in use are too slow for them.');
     case 'not_found':
       return apiError(c, 404, 'Not found.');
     case 'method_not_allowed':

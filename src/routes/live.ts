@@ -25,11 +25,13 @@ export const createLive = endpoint(
     responses: {
       200: { description: 'The stream', content: { 'application/json': { schema: liveCreatedSchema } } },
       ...errorResponses(400, 401, 402, 403, 413, 415),
+      403: { ...errorResponses(403)[403]!, description: 'The key lacks the scope, or live streams are not enabled' },
     },
   },
   'stream:write',
   async (c) => {
-    const { live, voiceprintFault } = c.get('services');
+    const { live, policy, voiceprintFault } = c.get('services');
+    if (!policy.liveStreams) return { kind: 'live_not_enabled' };
     const { account } = c.get('principal');
     const body = await readJsonBody(c, {});
     if (!body.ok) return body.error;

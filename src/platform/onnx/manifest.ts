@@ -107,6 +107,9 @@ export function packInUse(manifest: ModelManifest): ModelPack {
   return manifest.packs.get(manifest.use)!;
 }
 
+/** Whether a pack has the time for live streams: an embedder in one piece hears the same seconds again at every look, 10 to 18 of them a second. */
+export const canFollowStreams = ({ embedding }: ModelPack): boolean => embedding.form === 'split';
+
 /** The file of a segmentation model that a service loads. */
 export function segmentationFile({ form, files }: SegmentationEntry): ModelFile {
   return form === 'split' ? files.network : files.model;
