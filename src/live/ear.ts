@@ -179,14 +179,14 @@ export class Ear {
   }
 }
 
-/** A block's row; values and logits [frames, channels] from `offset` on. */
+/** A block's row; values and logits [frames, channels] from `offset` on. Without logits all frames weigh the same: plain statistics. */
 function statistics(values: Float32Array, logits: Float32Array, offset: number, channels: number): Float32Array {
   const row = new Float32Array(3 * channels);
   for (let frame = 0; frame < FRAMES_PER_BLOCK; frame++) {
     for (let c = 0; c < channels; c++) {
       const at = offset + frame * channels + c;
       const value = values[at]!;
-      const weight = Math.exp(Math.min(MAX_LOGIT, logits[at]!));
+      const weight = logits.length === 0 ? 1 : Math.exp(Math.min(MAX_LOGIT, logits[at]!));
       row[c]! += weight;
       row[channels + c]! += weight * value;
       row[2 * channels + c]! += weight * value * value;
