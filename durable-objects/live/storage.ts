@@ -2,6 +2,7 @@ import type { ChannelState } from '../../src/jobs/live/channel.ts';
 import type { AudioFormat } from '../../src/jobs/live/frames.ts';
 import type { LiveOutcome } from '../../src/jobs/live/ports.ts';
 import type { LiveSettings } from '../../src/live/types.ts';
+import { erase } from './erase.ts';
 
 /** A value of the storage has at most 2 MB. */
 const CHUNK_BYTES = 1024 * 1024;
@@ -93,7 +94,6 @@ export class StreamStorage {
   }
 
   async forget(): Promise<void> {
-    await this.storage.deleteAlarm();
-    await this.storage.deleteAll();
+    await erase(this.storage);
   }
 }
