@@ -4,6 +4,7 @@ import { dispatch } from '../src/jobs/dispatch.ts';
 import { resendLost } from '../src/jobs/resend.ts';
 import { isTerminal } from '../src/jobs/state.ts';
 import { jobPorts } from '../src/services.ts';
+import { erase } from './erase.ts';
 
 const ALARM_EVERY_MS = 30_000;
 /** Share of the whole that assembling is shown as: it is short, and only its end is known. */
@@ -70,8 +71,12 @@ export class JobProgress extends DurableObject<Env> {
     const record = await ports.store.find(job.id);
     if (!record || isTerminal(record.status)) {
       this.#closed = true;
-      await this.ctx.storage.deleteAlarm();
-      await this.ctx.storage.deleteAll();
+      try {
+        await erase(this.ctx.storage);
+      } catch (error) {
+        this.#closed = false;
+        throw error;
+      }
       return;
     }
     if (this.#partCount() === job.shardCount) await this.#startAssembly(job.id);

@@ -2,7 +2,7 @@ import type { ChannelState } from '../../src/jobs/live/channel.ts';
 import type { AudioFormat } from '../../src/jobs/live/frames.ts';
 import type { LiveOutcome } from '../../src/jobs/live/ports.ts';
 import type { LiveSettings } from '../../src/live/types.ts';
-import { erase } from './erase.ts';
+import { erase } from '../erase.ts';
 
 /** A value of the storage has at most 2 MB. */
 const CHUNK_BYTES = 1024 * 1024;
