@@ -35,17 +35,25 @@ export interface TrackOptions {
   readonly codecId?: string;
   readonly type?: number;
   readonly extra?: Uint8Array;
+  /** Type of a second track. */
+  readonly secondType?: number;
 }
 
 /** EBML header, and a segment without an end, with one track of 8-bit samples at 1 kHz. */
-export function matroskaHeader({ codecId = 'A_PCM/INT/LIT', type = 2, extra = new Uint8Array(0) }: TrackOptions = {}) {
+export function matroskaHeader({
+  codecId = 'A_PCM/INT/LIT',
+  type = 2,
+  extra = new Uint8Array(0),
+  secondType,
+}: TrackOptions = {}) {
   const audio = element(0xe1, concat(float(0xb5, 1000), uint(0x9f, 1), uint(0x6264, 8)));
   const entry = concat(uint(0xd7, 1), uint(0x83, type), text(0x86, codecId), audio, extra);
+  const second = secondType === undefined ? [] : [element(0xae, concat(uint(0xd7, 2), uint(0x83, secondType)))];
   return concat(
     element(0x1a45dfa3, text(0x4282, 'matroska')),
     element(0x18538067),
     element(0x1549a966, uint(0x2ad7b1, 1_000_000)),
-    element(0x1654ae6b, element(0xae, entry)),
+    element(0x1654ae6b, concat(element(0xae, entry), ...second)),
   );
 }
 

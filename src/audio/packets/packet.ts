@@ -22,6 +22,8 @@ export interface RawPacket {
   readonly prefix?: Uint8Array;
   /** The container's time of its first sample, where it has one. */
   readonly seconds?: number;
+  /** Number of its track, where the packets of all tracks are walked. */
+  readonly trackNumber?: number;
   /** What the container's walker takes to begin anew with this packet; undefined where it cannot. */
   readonly entry?: number;
 }

@@ -6,7 +6,7 @@ import * as id from './ids.ts';
 import { laceSizes, MAX_LACE_BYTES } from './lacing.ts';
 
 export interface BlockWalk {
-  /** Undefined for the blocks of all tracks. */
+  /** Undefined for the blocks of all tracks, whose laces are not taken apart. */
   readonly trackNumber: number | undefined;
   readonly nsPerTick: number;
   /** Bytes that every packet begins with and that were left out; numbers, as the walk is stored as JSON. */
@@ -146,6 +146,7 @@ async function readBlock(
   const seconds = (ticks * walk.nsPerTick) / 1e9;
   const start = bodyStart + headerBytes;
   const bytes = size - headerBytes;
+  if (walk.trackNumber === undefined) return [{ offset: start, length: bytes, seconds, trackNumber }];
   if (lacing === 0) return [packetAt(walk, start, bytes, seconds)];
   const head = await reader.peek(start, Math.min(bytes, MAX_LACE_BYTES));
   const laces = laceSizes(head, lacing, bytes);

@@ -2,6 +2,7 @@ import type { BlockReader } from '../../block-reader.ts';
 import { ascii, fromHex } from '../../bytes.ts';
 import type { Container } from '../../container.ts';
 import { anotherBehind } from '../../joined.ts';
+import { FirstSeconds } from '../../packets/first-seconds.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
 import { onePiece } from '../../packets/pieces.ts';
@@ -40,7 +41,7 @@ export const matroska: Container<MatroskaIndex> = {
   async probe(reader, startByte, decoders) {
     const header = await readHeader(reader, startByte);
     if (!header.ok) return header;
-    const { audio, trackCount, nsPerTick, firstCluster, isCut } = header.value;
+    const { audio, played, trackCount, nsPerTick, firstCluster, isCut } = header.value;
     const track = audio.find(({ isEnabled, isDefault }) => isEnabled && isDefault) ?? audio[0];
     if (!track) {
       return trackCount === 0
@@ -59,7 +60,7 @@ export const matroska: Container<MatroskaIndex> = {
     if (!codec.ok) return codec;
     const prefix = encoding.kind === 'stripped' ? [...encoding.prefix] : [];
     const walk: BlockWalk = { trackNumber: track.number, nsPerTick, prefix };
-    const firstSeconds = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster);
+    const firstSeconds = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster, played);
     const end: BlocksEnd = {};
     const probed = await probeTrack(reader, decoders, {
       where: WHERE,
@@ -81,6 +82,8 @@ export const matroska: Container<MatroskaIndex> = {
 
 interface Header {
   readonly audio: readonly MatroskaTrack[];
+  /** Numbers of the tracks of sound and pictures. */
+  readonly played: ReadonlySet<number>;
   readonly trackCount: number;
   readonly nsPerTick: number;
   readonly firstCluster: number;
@@ -122,15 +125,24 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
   return damaged;
 }
 
-/** Time of the earliest of the first blocks, of whatever track: where players begin. */
-async function firstTime(reader: BlockReader, walk: BlockWalk, firstCluster: number): Promise<number> {
-  let first = Number.POSITIVE_INFINITY;
+/** Where players begin: the earliest of the times that the tracks of sound and pictures begin with, by the first blocks. */
+async function firstTime(
+  reader: BlockReader,
+  walk: BlockWalk,
+  firstCluster: number,
+  played: ReadonlySet<number>,
+): Promise<number> {
+  const starts = new Map<number, FirstSeconds>();
   for await (const run of walkBlocks(reader, walk, firstCluster)) {
-    for (const { seconds } of run.packets.slice(0, FIRST_BLOCKS))
-      if (seconds !== undefined) first = Math.min(first, seconds);
+    for (const { seconds, trackNumber: number } of run.packets.slice(0, FIRST_BLOCKS)) {
+      if (number === undefined || !played.has(number)) continue;
+      const start = starts.get(number) ?? new FirstSeconds();
+      starts.set(number, start);
+      start.pass(seconds);
+    }
     break;
   }
-  return first;
+  return Math.min(...[...starts.values()].map(({ seconds }) => seconds));
 }
 
 function playedRange(

@@ -78,12 +78,22 @@ describe('times', () => {
 
   it('sound that begins after the pictures has silence in front', async () => {
     const first = cluster(0, block(0, new Uint8Array(50), 2), block(700, ramp(0)), block(800, ramp(100)));
-    const file = concat(matroskaHeader(), first);
+    const file = concat(matroskaHeader({ secondType: 1 }), first);
     const index = await indexOf(file);
     expect(index.totalSamples).toBe(900);
     const values = levels(await readSourceRate(file, index, ports));
     expect(values.slice(0, 700).every((value) => value === 0)).toBe(true);
     expect(values[700]).toBe(placeOf(0));
+  });
+
+  it('data and subtitles do not say when a recording begins', async () => {
+    const first = cluster(0, block(0, new Uint8Array(50), 2), block(700, ramp(0)), block(800, ramp(100)));
+    expect((await indexOf(concat(matroskaHeader({ secondType: 17 }), first))).totalSamples).toBe(200);
+  });
+
+  it('blocks of another clock, soon behind the first, do not say when it begins', async () => {
+    const blocks = Array.from({ length: 10 }, (_, i) => block(100 * i - (i < 5 ? 0 : 30_000), ramp(100 * i)));
+    expect((await indexOf(concat(matroskaHeader(), cluster(30_000, ...blocks)))).totalSamples).toBe(1000);
   });
 
   it('a recording whose clock does not begin at 0 begins at its first packet', async () => {

@@ -24,19 +24,30 @@ export type ContentEncoding =
   | { readonly kind: 'compressed' }
   | { readonly kind: 'encrypted' };
 
+const PICTURES_TYPE = 1;
 const AUDIO_TYPE = 2;
 const HEADER_STRIPPING = 3;
 
+interface Tracks {
+  readonly audio: readonly MatroskaTrack[];
+  /** Numbers of the tracks of sound and pictures. */
+  readonly played: ReadonlySet<number>;
+  readonly trackCount: number;
+}
+
 /** @param body of `Tracks` */
-export function parseTracks(body: Uint8Array): { audio: MatroskaTrack[]; trackCount: number } {
+export function parseTracks(body: Uint8Array): Tracks {
   const audio: MatroskaTrack[] = [];
+  const played = new Set<number>();
   let trackCount = 0;
   for (const entry of elementsIn(body)) {
     if (entry.id !== id.TRACK_ENTRY) continue;
     trackCount++;
     const fields = fieldsOf(entry.body);
     const number = (field: number, fallback: number) => (fields.has(field) ? uintOf(fields.get(field)!) : fallback);
-    if (number(id.TRACK_TYPE, 0) !== AUDIO_TYPE) continue;
+    const type = number(id.TRACK_TYPE, 0);
+    if (type === AUDIO_TYPE || type === PICTURES_TYPE) played.add(number(id.TRACK_NUMBER, 0));
+    if (type !== AUDIO_TYPE) continue;
     const sound = fieldsOf(fields.get(id.AUDIO) ?? new Uint8Array(0));
     const rate = sound.get(id.SAMPLING_FREQUENCY);
     const codecId = fields.get(id.CODEC_ID) ?? new Uint8Array(0);
@@ -53,7 +64,7 @@ export function parseTracks(body: Uint8Array): { audio: MatroskaTrack[]; trackCo
       encoding: encodingOf(fields.get(id.CONTENT_ENCODINGS)),
     });
   }
-  return { audio, trackCount };
+  return { audio, played, trackCount };
 }
 
 /** Bodies by id, the first of each. */

@@ -6,6 +6,7 @@ import { probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import { MAX_GAP_SECONDS } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
+import { ProgramWatch } from './program-watch.ts';
 import { firstTime, type TsWalk, walkStream } from './stream.ts';
 import { readProgram } from './tables.ts';
 import { findLayout } from './ts-packets.ts';
@@ -31,8 +32,9 @@ export const mpegTs: Container<MpegTsIndex> = {
     if (!layout) return fail('corrupt', `${WHERE} is damaged at its beginning.`);
     const { stride } = layout;
     const firstByte = startByte + layout.firstByte;
-    const streams = await readProgram(reader, stride, firstByte);
-    if (!streams) return fail('corrupt', `${WHERE} has no table of its streams.`);
+    const program = await readProgram(reader, stride, firstByte);
+    if (!program) return fail('corrupt', `${WHERE} has no table of its streams.`);
+    const { streams } = program;
     const stream = streams.find(({ framing }) => framing);
     if (!stream?.framing) {
       const foreign = streams.find((other) => other.foreign)?.foreign;
@@ -40,23 +42,31 @@ export const mpegTs: Container<MpegTsIndex> = {
         ? fail('unsupported', `${WHERE} holds audio in ${foreign}, which is not supported.`)
         : fail('no_samples', `${WHERE} has no audio track.`);
     }
-    const { seconds, scrambled } = await firstTime(reader, stride, firstByte, new Set(streams.map(({ pid }) => pid)));
+    const played = streams.filter(({ framing, foreign, isPictures }) => framing || foreign || isPictures);
+    const { seconds, scrambled } = await firstTime(reader, stride, firstByte, new Set(played.map(({ pid }) => pid)));
     if (scrambled.has(stream.pid)) return fail('unsupported', `${WHERE} is encrypted, so it cannot be read.`);
-    const walk: TsWalk = { stride, pid: stream.pid, framing: stream.framing, channels: stream.channels ?? 0 };
-    const start = await readStart(reader, walk, firstByte);
+    const { pid, framing, channels = 0 } = stream;
+    const walk: TsWalk = { stride, pid, framing, channels, moves: [] };
+    let watch = new ProgramWatch(program, walk);
+    const start = await readStart(reader, walk, firstByte, watch);
     if (!start.ok) return start;
     const { track, startTrim } = start.value;
     const probed = await probeTrack(reader, decoders, {
       where: WHERE,
       track,
-      walk: () => walkStream(reader, walk, firstByte),
+      walk() {
+        watch = new ProgramWatch(program, walk);
+        return walkStream(reader, walk, firstByte, undefined, watch);
+      },
       played(scan, rateHz) {
         const late = (scan.firstSeconds ?? 0) - seconds;
         const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * rateHz) : 0;
         return { pieces: onePiece(startTrim, scan.endPosition - scan.endPadding, lead) };
       },
+      warnings: () =>
+        watch.hasOther ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.'] : [],
     });
-    return probed.ok ? ok({ format: 'mpeg-ts', ...probed.value, walk }) : probed;
+    return probed.ok ? ok({ format: 'mpeg-ts', ...probed.value, walk: { ...walk, moves: watch.moves } }) : probed;
   },
 
   readMono: (reader, index, decoders, startSample) =>
@@ -68,11 +78,12 @@ async function readStart(
   reader: BlockReader,
   walk: TsWalk,
   firstByte: number,
+  watch: ProgramWatch,
 ): Promise<AudioResult<{ readonly track: TrackCodec; readonly startTrim: number }>> {
   const unwrapper = unwrapperOf(walk.framing, walk.channels);
   let track: TrackCodec | undefined;
   let startTrim = 0;
-  search: for await (const { packets } of walkStream(reader, walk, firstByte, unwrapper)) {
+  search: for await (const { packets } of walkStream(reader, walk, firstByte, unwrapper, watch)) {
     for (const packet of packets) {
       track ??= packet.track;
       if (!packet.startTrim) break search;

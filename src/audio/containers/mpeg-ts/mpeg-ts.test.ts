@@ -2,40 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { formatFixture } from '../../../../test/helpers/bytes.ts';
 import { indexAs } from '../../../../test/helpers/indexes.ts';
+import { moved, PACKET, packetsOf, withStreams } from '../../../../test/helpers/mpeg-ts.ts';
 import { probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
-const PACKET = 188;
 const aac = formatFixture('mpegts-aac-44100-stereo.mpegts');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
 
 const indexOf = (file: Uint8Array) => indexAs('mpeg-ts', file);
-
-/** Positions of the packets of a stream. */
-function packetsOf(file: Uint8Array, pid: number): number[] {
-  const found: number[] = [];
-  for (let at = 0; at < file.length; at += PACKET) {
-    if ((((file[at + 1] & 0x1f) << 8) | file[at + 2]) === pid) found.push(at);
-  }
-  return found;
-}
-
-/** The file with all times moved by `seconds`, past the end of their 33 bits if need be. */
-function moved(file: Uint8Array, pid: number, seconds: number): Uint8Array {
-  const out = file.slice();
-  for (const at of packetsOf(file, pid)) {
-    if (!(file[at + 1] & 0x40)) continue;
-    const start = at + 4 + (file[at + 3] & 0x20 ? 1 + file[at + 4] : 0) + 9;
-    const old =
-      ((file[start] >> 1) & 7) * 2 ** 30 +
-      ((file[start + 1] << 22) | ((file[start + 2] >> 1) << 15) | (file[start + 3] << 7) | (file[start + 4] >> 1));
-    const time = (old + seconds * 90_000) % 2 ** 33;
-    const low = time % 2 ** 30;
-    out[start] = 0x21 | (Math.floor(time / 2 ** 30) << 1);
-    out.set([low >> 22, ((low >> 14) & 0xfe) | 1, low >> 7, (low << 1) | 1], start + 1);
-  }
-  return out;
-}
 
 describe('length', () => {
   it.each([
@@ -59,6 +33,30 @@ describe('times', () => {
     const file = moved(aac, plain.walk.pid, 2 ** 33 / 90_000 - 2);
     expect(await indexOf(file)).toMatchObject({ totalSamples: plain.totalSamples, gaps: [] });
     expect((await indexOf(file)).warning).toBeUndefined();
+  });
+
+  it('that begin anew near the end of their bits are no next round of them', async () => {
+    const plain = await indexOf(aac);
+    const file = concat(moved(aac, plain.walk.pid, 2 ** 33 / 90_000 - 100), aac);
+    expect(await indexOf(file)).toMatchObject({ totalSamples: 2 * plain.totalSamples, gaps: [] });
+  });
+
+  it('a stream whose times begin anew early has no silence in front', async () => {
+    const plain = await indexOf(aac);
+    const file = concat(moved(aac, plain.walk.pid, 300), aac);
+    expect((await indexOf(file)).totalSamples).toBe(2 * plain.totalSamples);
+  });
+
+  it('data and subtitles do not say when a recording begins', async () => {
+    const video = formatFixture('mpegts-video-aac-44100-mono.mpegts');
+    const plain = await indexOf(video);
+    const early = moved(video, 0x100, -1);
+    expect(((await indexOf(early)).totalSamples - plain.totalSamples) / 44100).toBeCloseTo(1, 1);
+    const data = withStreams(early, [
+      [15, plain.walk.pid],
+      [6, 0x100],
+    ]);
+    expect((await indexOf(data)).totalSamples).toBe(plain.totalSamples);
   });
 
   it('packets that are lost leave silence, and later sound keeps its time', async () => {

@@ -1,9 +1,11 @@
 import type { BlockReader } from '../../block-reader.ts';
+import { FirstSeconds } from '../../packets/first-seconds.ts';
 import { OPUS_RATE_HZ } from '../../packets/opus.ts';
 import type { PacketRun } from '../../packets/packet.ts';
 import { FrameBuffer, type TsSound } from './frame-buffer.ts';
+import { followMoves, type ProgramWatch, type SoundMove } from './program-watch.ts';
 import type { Framing } from './tables.ts';
-import { PACKET_BYTES, type TsPacket, tsPackets } from './ts-packets.ts';
+import { PACKET_BYTES, tsPackets } from './ts-packets.ts';
 import { unwrapperOf } from './unwrap.ts';
 
 export interface TsWalk {
@@ -12,6 +14,8 @@ export interface TsWalk {
   readonly framing: Framing;
   /** Of Opus; else 0. */
   readonly channels: number;
+  /** Where the sound moves to other packets. */
+  readonly moves: readonly SoundMove[];
 }
 
 interface TsRun extends PacketRun {
@@ -21,6 +25,8 @@ interface TsRun extends PacketRun {
 const PTS_HZ = 90_000;
 /** PTS count 33 bits. */
 const PTS_WRAP_SECONDS = 2 ** 33 / PTS_HZ;
+/** A time that falls is the next round of them where it goes on so near; else they begin anew. */
+const MAX_WRAP_STEP_SECONDS = 10;
 /** Frames are looked for when so much is at hand, at the latest. */
 const ENOUGH_BYTES = 1 << 15;
 
@@ -44,14 +50,19 @@ function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
 /**
  * The frames of one stream from the packet at `from` on, which should begin a PES packet. Ends at once where the first of them are not understood:
  * `unwrapper` then knows why.
+ *
+ * @param watch follows the tables of the program, for a walk from its beginning; without one the walk goes by the moves that are known
  */
 export async function* walkStream(
   reader: BlockReader,
   walk: TsWalk,
   from: number,
   unwrapper = unwrapperOf(walk.framing, walk.channels),
+  watch?: ProgramWatch,
 ): AsyncGenerator<TsRun> {
   const buffer = new FrameBuffer(walk.framing, unwrapper);
+  const pidBehind = watch ? watch.pass : followMoves(walk);
+  let pid: number | undefined;
   let hasSound = false;
   let counter: number | undefined;
   const before = new Uint8Array(PACKET_BYTES);
@@ -61,7 +72,14 @@ export async function* walkStream(
   for await (const batch of tsPackets(reader, walk.stride, from)) {
     const packets: TsSound[] = [];
     for (const packet of batch) {
-      if (packet.pid !== walk.pid || packet.isScrambled) continue;
+      const now = pidBehind(packet);
+      if (now !== pid) {
+        buffer.take(packets);
+        buffer.lose();
+        counter = undefined;
+        pid = now;
+      }
+      if (packet.pid !== pid || packet.isScrambled) continue;
       // A packet may come twice. Another one with the same counter comes behind lost ones, or from another file put behind.
       if (packet.counter === counter && isSame(packet.payload, before.subarray(0, beforeBytes))) continue;
       before.set(packet.payload);
@@ -78,7 +96,8 @@ export async function* walkStream(
         buffer.take(packets);
         let seconds = header.seconds;
         if (seconds !== undefined) {
-          if (seconds + wraps * PTS_WRAP_SECONDS < lastSeconds - PTS_WRAP_SECONDS / 2) wraps++;
+          const nextRound = seconds + (wraps + 1) * PTS_WRAP_SECONDS;
+          if (Math.abs(nextRound - lastSeconds) <= MAX_WRAP_STEP_SECONDS) wraps++;
           seconds += wraps * PTS_WRAP_SECONDS;
           lastSeconds = seconds;
         }
@@ -105,7 +124,7 @@ const runOf = (packets: readonly TsSound[]): TsRun => ({
   paddingSeconds: (packets.at(-1)?.endTrim ?? 0) / OPUS_RATE_HZ,
 });
 
-/** Earliest time of all streams among the first packets: where players begin. */
+/** Where players begin: the earliest of the times that the streams begin with. What comes later may be of another clock. */
 export async function firstTime(
   reader: BlockReader,
   stride: number,
@@ -113,16 +132,20 @@ export async function firstTime(
   pids: ReadonlySet<number>,
 ): Promise<{ seconds: number; scrambled: ReadonlySet<number> }> {
   const scrambled = new Set<number>();
-  let seconds = Number.POSITIVE_INFINITY;
+  const starts = new Map<number, FirstSeconds>();
   for await (const batch of tsPackets(reader, stride, from)) {
-    for (const packet of batch as readonly TsPacket[]) {
+    for (const packet of batch) {
       if (!pids.has(packet.pid)) continue;
       if (packet.isScrambled) scrambled.add(packet.pid);
-      else if (packet.isStart) seconds = Math.min(seconds, parsePesHeader(packet.payload)?.seconds ?? seconds);
+      else if (packet.isStart) {
+        const start = starts.get(packet.pid) ?? new FirstSeconds();
+        starts.set(packet.pid, start);
+        start.pass(parsePesHeader(packet.payload)?.seconds);
+      }
     }
     if ((batch.at(-1)?.position ?? 0) > from + FIRST_BYTES) break;
   }
-  return { seconds, scrambled };
+  return { seconds: Math.min(...[...starts.values()].map(({ seconds }) => seconds)), scrambled };
 }
 
 /** Bytes in which every stream should have begun. */

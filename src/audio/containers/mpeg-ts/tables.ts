@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u16be } from '../../bytes.ts';
+import { crc32 } from '../ogg/crc.ts';
 import { MAX_OPUS_CHANNELS } from './opus.ts';
 import { tsPackets } from './ts-packets.ts';
 
@@ -10,47 +11,55 @@ export interface TsStream {
   readonly pid: number;
   /** Undefined for video, subtitles and others. */
   readonly framing?: Framing;
+  readonly isPictures?: boolean;
   /** Of Opus. */
   readonly channels?: number;
   /** Name of a sound coding that is not decoded. */
   readonly foreign?: string;
 }
 
-/** Bytes looked at for the tables, which come several times a second. */
+/** One program of the stream, as its table describes it. */
+export interface TsProgram {
+  readonly number: number;
+  readonly tablePid: number;
+  readonly streams: readonly TsStream[];
+}
+
+/** Bytes looked at for the tables, which come several times a second, and for sound that they name later. */
 const SEARCH_BYTES = 8 << 20;
 const MAX_SECTION_BYTES = 1024;
-const PAT_PID = 0;
+export const PAT_PID = 0;
 
-/** The streams of the first program with sound, else of the first one; undefined where there are no tables. */
-export async function readProgram(
-  reader: BlockReader,
-  stride: number,
-  from: number,
-): Promise<readonly TsStream[] | undefined> {
-  const sections = new Map<number, Uint8Array>();
-  const programs = new Map<number, readonly TsStream[]>();
+/** The first program with sound, else the first one; undefined where there are no tables. A stream may begin with a picture alone. */
+export async function readProgram(reader: BlockReader, stride: number, from: number): Promise<TsProgram | undefined> {
+  const sections: Sections = new Map();
+  const programs = new Map<number, TsProgram>();
   let pids: readonly number[] = [];
-  const best = () => {
-    const found = pids.map((pid) => programs.get(pid)).filter((streams) => streams !== undefined);
-    return found.find((streams) => streams.some((stream) => stream.framing)) ?? found[0];
-  };
+  const found = () => pids.map((pid) => programs.get(pid)).filter((program) => program !== undefined);
+  const withSound = () => found().find(({ streams }) => streams.some((stream) => stream.framing));
   for await (const packets of tsPackets(reader, stride, from)) {
     for (const { pid, isStart, payload } of packets) {
       if (pid !== PAT_PID && !pids.includes(pid)) continue;
       const section = joinSection(sections, pid, isStart, payload);
       if (!section) continue;
-      if (pid === PAT_PID) pids = pids.length > 0 ? pids : programPids(section);
-      else programs.set(pid, streamsOf(section));
-      if (pids.length > 0 && programs.size === pids.length) return best();
+      if (pid === PAT_PID) {
+        const listed = [...new Set(programsOf(section).map(({ tablePid }) => tablePid))];
+        if (listed.length > 0) pids = listed;
+      } else programs.set(pid, programOf(section, pid));
+      const best = pids.length > 0 && pids.every((tablePid) => programs.has(tablePid)) ? withSound() : undefined;
+      if (best) return best;
     }
     if ((packets.at(-1)?.position ?? 0) > from + SEARCH_BYTES) break;
   }
-  return best();
+  return withSound() ?? found()[0];
 }
 
+/** The beginnings of sections that are not whole yet, by their PID. */
+export type Sections = Map<number, Uint8Array>;
+
 /** Puts a section together; returned when it is whole. */
-function joinSection(
-  sections: Map<number, Uint8Array>,
+export function joinSection(
+  sections: Sections,
   pid: number,
   isStart: boolean,
   payload: Uint8Array,
@@ -73,14 +82,26 @@ const PAT_TABLE = 0;
 const PMT_TABLE = 2;
 const CRC_BYTES = 4;
 
-function programPids(section: Uint8Array): number[] {
-  const pids: number[] = [];
-  if (section[0] !== PAT_TABLE) return pids;
+/** Number and table of each program, by the table of all. */
+export function programsOf(section: Uint8Array): Pick<TsProgram, 'number' | 'tablePid'>[] {
+  const programs: Pick<TsProgram, 'number' | 'tablePid'>[] = [];
+  if (section[0] !== PAT_TABLE) return programs;
   for (let at = 8; at + 4 <= section.length - CRC_BYTES; at += 4) {
-    if (u16be(section, at) !== 0) pids.push(u16be(section, at + 2) & 0x1fff);
+    const number = u16be(section, at);
+    if (number !== 0) programs.push({ number, tablePid: u16be(section, at + 2) & 0x1fff });
   }
-  return [...new Set(pids)];
+  return programs;
 }
+
+/** Whether a section holds now, is all of its table, and is whole by its checksum. */
+export const isInForce = (section: Uint8Array): boolean =>
+  section.length >= 12 && (section[5] & 1) === 1 && section[6] === 0 && section[7] === 0 && crc32(section, -1) === 0;
+
+export const programOf = (section: Uint8Array, tablePid: number): TsProgram => ({
+  number: section.length >= 12 ? u16be(section, 3) : 0,
+  tablePid,
+  streams: streamsOf(section),
+});
 
 function streamsOf(section: Uint8Array): TsStream[] {
   const streams: TsStream[] = [];
@@ -94,7 +115,7 @@ function streamsOf(section: Uint8Array): TsStream[] {
   return streams;
 }
 
-type Coding = Pick<TsStream, 'framing' | 'channels' | 'foreign'>;
+type Coding = Pick<TsStream, 'framing' | 'channels' | 'foreign' | 'isPictures'>;
 
 /** Sound by its stream type (ISO/IEC 13818-1 table 2-34; ATSC A/52 annex A; ETSI TS 101 154). */
 const TYPES: Readonly<Record<number, Coding>> = {
@@ -111,6 +132,8 @@ const TYPES: Readonly<Record<number, Coding>> = {
   134: { foreign: 'DTS-HD' },
   135: { framing: 'eac3' },
 };
+/** Pictures, from MPEG-1 to VVC, with those of other bodies (AVS, Dirac, VC-1). */
+const PICTURE_TYPES = new Set([1, 2, 16, 27, 30, 31, 32, 36, 51, 66, 209, 210, 212, 234]);
 const PRIVATE_DATA = 6;
 
 const REGISTERED: Readonly<Record<string, Coding>> = {
@@ -120,6 +143,9 @@ const REGISTERED: Readonly<Record<string, Coding>> = {
   DTS2: { foreign: 'DTS' },
   DTS3: { foreign: 'DTS' },
   'AC-4': { foreign: 'AC-4' },
+  HEVC: { isPictures: true },
+  AV01: { isPictures: true },
+  'VC-1': { isPictures: true },
 };
 const DESCRIBED: Readonly<Record<number, Coding>> = {
   106: { framing: 'ac3' },
@@ -132,6 +158,7 @@ const EXTENSION = 127;
 const OPUS_EXTENSION = 128;
 
 function codingOf(type: number, descriptors: Uint8Array): Coding {
+  if (PICTURE_TYPES.has(type)) return { isPictures: true };
   if (type !== PRIVATE_DATA) return TYPES[type] ?? {};
   for (const { tag, body } of descriptorsOf(descriptors)) {
     if (tag === REGISTRATION && hasAscii(body, 0, 'Opus')) return opusOf(descriptors);
