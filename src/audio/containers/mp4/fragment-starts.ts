@@ -1,4 +1,4 @@
-import { MAX_GAP_SECONDS } from '../../packets/scan.ts';
+import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
 import type { EditList } from './edits.ts';
 
 /** What of a track tells when it begins: its clock, and where its packets are. */

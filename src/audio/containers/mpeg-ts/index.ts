@@ -1,10 +1,10 @@
 import type { BlockReader } from '../../block-reader.ts';
 import type { Container } from '../../container.ts';
+import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
 import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
 import { onePiece } from '../../packets/pieces.ts';
 import { probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
-import { MAX_GAP_SECONDS } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { ProgramWatch } from './program-watch.ts';
 import { firstTime, type TsWalk, walkStream } from './stream.ts';

@@ -1,12 +1,13 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { fromHex, hasAscii } from '../../bytes.ts';
 import { type Container, type IndexBase, MAX_SCAN_SECONDS, MONO_BLOCK_SAMPLES } from '../../container.ts';
+import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex } from '../../packets/packet.ts';
 import { onePiece } from '../../packets/pieces.ts';
 import { type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
-import { MAX_GAP_SECONDS, type Scan } from '../../packets/scan.ts';
+import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { withoutEnd } from '../../step-budget.ts';
 import type { DecoderPort } from '../../types.ts';
