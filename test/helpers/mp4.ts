@@ -51,12 +51,21 @@ export interface SoundEntryFields {
   readonly boxes?: Uint8Array;
 }
 
-/** A track of sound, number `id`. @param tables what is in `stbl` behind the description */
-export function soundTrack(id: number, entry: SoundEntryFields, tables: readonly Uint8Array[]): Uint8Array {
-  const { type, channels, bits, rateHz, timescale, boxes = new Uint8Array(0) } = entry;
-  const description = box(type, u32(0), u16(0, 1), u32(0, 0), u16(channels, bits, 0, 0, rateHz, 0), boxes);
-  const stbl = box('stbl', box('stsd', u32(0, 1), description), ...tables);
-  return track(id, 'soun', timescale, stbl);
+/** A track of sound, number `id`. @param tables what is in `stbl` behind the descriptions */
+export function soundTrack(
+  id: number,
+  entry: SoundEntryFields,
+  tables: readonly Uint8Array[],
+  more: readonly SoundEntryFields[] = [],
+): Uint8Array {
+  const descriptions = [entry, ...more].map(soundEntry);
+  const stbl = box('stbl', box('stsd', u32(0, descriptions.length), ...descriptions), ...tables);
+  return track(id, 'soun', entry.timescale, stbl);
+}
+
+function soundEntry(entry: SoundEntryFields): Uint8Array {
+  const { type, channels, bits, rateHz, boxes = new Uint8Array(0) } = entry;
+  return box(type, u32(0), u16(0, 1), u32(0, 0), u16(channels, bits, 0, 0, rateHz, 0), boxes);
 }
 
 /** A track of something else than sound, whose packets are in fragments. */

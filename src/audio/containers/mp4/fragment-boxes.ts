@@ -13,6 +13,8 @@ export interface FragmentFaults {
   isDamaged?: boolean;
   /** Another file was put behind, whose fragments cannot be told from those of the first. */
   hasAnother?: boolean;
+  /** Packets of another description were left out. */
+  hasOthers?: boolean;
 }
 
 /** The head of one fragment. */

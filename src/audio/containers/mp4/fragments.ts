@@ -7,6 +7,8 @@ import { type FragmentStarts, noteStart } from './fragment-starts.ts';
 
 /** What holds for packets of a track where a fragment says nothing (`trex`). */
 export interface FragmentDefaults {
+  /** Number of the packets' description, from 1. */
+  readonly description: number;
   readonly duration: number;
   readonly size: number;
 }
@@ -19,6 +21,8 @@ export interface FragmentWalk {
   readonly firstByte: number;
   /** Bytes of one sample frame of uncompressed sound; else 0. */
   readonly pcmFrameBytes: number;
+  /** Descriptions whose packets are left out (`descriptions.ts`); absent where all have the same. */
+  readonly others?: readonly number[];
   /** Packets in front of the fragments, by tables. Entries count on from there: a fragment's is this and its place in the file. */
   readonly tabled: number;
 }
@@ -55,7 +59,7 @@ export async function* walkFragments(
       faults.hasAnother = true;
       break;
     }
-    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes, starts);
+    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes, faults, starts);
   }
   if (!isWhole) faults.isCut = true;
 }
@@ -79,6 +83,7 @@ function* fragmentRuns(
   moof: Box,
   walk: FragmentWalk,
   fileBytes: number,
+  faults: FragmentFaults,
   starts?: FragmentStarts,
 ): Generator<PacketRun, boolean> {
   let entry: number | undefined = walk.tabled + moof.start;
@@ -94,7 +99,9 @@ function* fragmentRuns(
       else if (box.type === 'tfdt' && view.length >= 8) {
         ticks = view[0] === 1 && view.length >= 12 ? u32be(view, 4) * 2 ** 32 + u32be(view, 8) : u32be(view, 4);
       } else if (box.type === 'trun' && header) {
-        const isWanted = header.trackId === walk.trackId;
+        const isOfTrack = header.trackId === walk.trackId;
+        const isWanted = isOfTrack && !walk.others?.includes(header.description);
+        if (isOfTrack && !isWanted) faults.hasOthers = true;
         const pcmFrameBytes = isWanted ? walk.pcmFrameBytes : 0;
         const place = { offset: dataEnd, ticks, timescale: walk.timescale, fileBytes, pcmFrameBytes };
         const run = new TrackRun(view, header, place);
@@ -137,10 +144,10 @@ function parseTrackFragment(
     return bytes === 8 ? u32be(view, at - 8) * 2 ** 32 + u32be(view, at - 4) : u32be(view, at - 4);
   };
   const base = field(HAS_BASE, 8);
-  field(0x02, 4);
+  const description = field(0x02, 4) ?? walk.defaults.description;
   const duration = field(0x08, 4) ?? walk.defaults.duration;
   const size = field(0x10, 4) ?? walk.defaults.size;
-  return { trackId, duration, size, baseOffset: base ?? (flags & 0x20000 ? moofStart : dataEnd) };
+  return { trackId, description, duration, size, baseOffset: base ?? (flags & 0x20000 ? moofStart : dataEnd) };
 }
 
 interface RunPlace {

@@ -13,12 +13,12 @@ import type { DecoderPort } from '../../types.ts';
 import { familyOf } from '../amr/frames.ts';
 import { amrFrames } from './amr-frames.ts';
 import { type Box, boxesOf } from './boxes.ts';
+import { readDescriptions } from './descriptions.ts';
 import { type GaplessComment, openEnded, playEdits } from './edits.ts';
 import type { FragmentFaults } from './fragment-boxes.ts';
 import { type FragmentStarts, lateSeconds } from './fragment-starts.ts';
 import { type FragmentWalk, walkFragments } from './fragments.ts';
 import { clockOf, type Movie, type Mp4Track, readMovie } from './movie.ts';
-import { codecOfEntry } from './sample-entry.ts';
 import { SampleMarks } from './sample-marks.ts';
 import { type SampleWalk, walkSamples } from './sample-table.ts';
 
@@ -41,6 +41,7 @@ const FIRST_WORDS = new Set(['free', 'skip', 'wide', 'pnot']);
 const MAX_PADDING_SECONDS = 1;
 
 const WHERE = 'The MP4 file';
+const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
 /** Boxes looked at behind the index; some writers put down a box for each chunk. */
 const MAX_BOXES_BEHIND = 1000;
@@ -124,29 +125,26 @@ async function probeMovie(
   track: Mp4Track,
   movieEnd: number,
 ): Promise<AudioResult<Mp4Index>> {
-  const codec = codecOfEntry(track.sampleEntry, track.timescale);
-  if (!codec.ok) return codec;
-  const walk = walkOf(
-    movie,
-    track,
-    movieEnd,
-    codec.value.pcm ? codec.value.pcm.bytesPerSample * codec.value.channels : 0,
-  );
+  const described = await readDescriptions(reader, track, movie.defaults.get(track.id)?.description);
+  if (!described.ok) return described;
+  const { codec, others } = described.value;
+  const walk = walkOf(movie, track, movieEnd, codec.pcm ? codec.pcm.bytesPerSample * codec.channels : 0, others);
   if (!walk) return fail('corrupt', 'The MP4 file lacks the tables of its audio track.');
   const { samples } = walk;
   const hasAnother = !walk.fragments && (await hasIndexBehind(reader, movieEnd));
   let found = new Found();
   const probed = await probeTrack(reader, decoders, {
     where: WHERE,
-    track: codec.value,
+    track: codec,
     walk() {
       found = new Found();
-      return walkTrack(reader, walk, codec.value, 0, found);
+      return walkTrack(reader, walk, codec, 0, found);
     },
-    played: (scan, rateHz) => playedOf(movie, track, codec.value, scan, rateHz, found.starts),
+    played: (scan, rateHz) => playedOf(movie, track, codec, scan, rateHz, found.starts),
     isCut: () => found.faults.isCut === true || (samples !== undefined && found.marks.end < samples.tables.sizes.count),
     warnings: () => [
       ...(found.faults.isDamaged ? [DAMAGED] : []),
+      ...(found.marks.hasOthers || found.faults.hasOthers ? [OTHERS] : []),
       ...(hasAnother || found.faults.hasAnother ? [anotherBehind(WHERE)] : []),
     ],
   });
@@ -169,19 +167,26 @@ async function hasIndexBehind(reader: BlockReader, movieEnd: number): Promise<bo
   return false;
 }
 
-function walkOf(movie: Movie, track: Mp4Track, movieEnd: number, frameBytes: number): TrackWalk | undefined {
+function walkOf(
+  movie: Movie,
+  track: Mp4Track,
+  movieEnd: number,
+  frameBytes: number,
+  otherDescriptions: readonly number[],
+): TrackWalk | undefined {
   const { tables, timescale, id } = track;
   const tabled = tables?.sizes.count ?? 0;
-  const defaults = movie.defaults.get(id) ?? { duration: 0, size: 0 };
+  const defaults = movie.defaults.get(id) ?? { description: 1, duration: 0, size: 0 };
+  const others = otherDescriptions.length > 0 ? { others: otherDescriptions } : {};
   const fragments = movie.isFragmented
-    ? { trackId: id, timescale, defaults, firstByte: movieEnd, pcmFrameBytes: frameBytes, tabled }
+    ? { trackId: id, timescale, defaults, firstByte: movieEnd, pcmFrameBytes: frameBytes, tabled, ...others }
     : undefined;
   if (fragments && tabled === 0) return { fragments };
   if (!tables) return undefined;
   // Uncompressed sound has an entry of one constant size for each sample frame, and some writers say 1 byte. Entries of several frames are packets.
   const { constant } = tables.sizes;
   const pcmFrameBytes = constant > 0 && constant < 2 * frameBytes ? frameBytes : 0;
-  const samples = { tables, timescale, pcmFrameBytes, marks: [] };
+  const samples = { tables, timescale, pcmFrameBytes, marks: [], ...others };
   return fragments ? { samples, fragments } : { samples };
 }
 

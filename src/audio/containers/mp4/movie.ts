@@ -13,8 +13,8 @@ export interface Mp4Track {
   readonly timescale: number;
   /** Units of `timescale`, without what stands in fragments; 0 where it is not known. */
   readonly duration: number;
-  /** First entry of `stsd`, with its header. */
-  readonly sampleEntry: Uint8Array;
+  /** Entries of `stsd`, with their headers. */
+  readonly sampleEntries: readonly Uint8Array[];
   readonly tables: SampleTables | undefined;
   readonly edits: EditList | undefined;
 }
@@ -30,7 +30,9 @@ export interface Movie {
 }
 
 const MAX_TRACKS = 100;
-/** Bytes of a sample entry looked at; private data is short. */
+/** Descriptions of one track; where sound was joined there are some. */
+const MAX_ENTRIES = 64;
+/** Bytes of the sample entries looked at; private data is short. */
 const MAX_ENTRY_BYTES = 1 << 16;
 const MAX_TAG_BYTES = 1 << 16;
 
@@ -53,7 +55,11 @@ export async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> 
       isFragmented = true;
       for (const trex of boxesInBody(await readBody(reader, box, MAX_TAG_BYTES), 'trex')) {
         if (trex.length < 24) continue;
-        defaults.set(u32be(trex, 4), { duration: u32be(trex, 12), size: u32be(trex, 16) });
+        defaults.set(u32be(trex, 4), {
+          description: u32be(trex, 8),
+          duration: u32be(trex, 12),
+          size: u32be(trex, 16),
+        });
       }
     } else if (box.type === 'udta') gapless = await readGapless(reader, box);
   }
@@ -112,7 +118,7 @@ async function readTrack(
   const stsd = table?.get('stsd');
   if (!table || !stsd) return undefined;
   const description = await readBody(reader, stsd, MAX_ENTRY_BYTES);
-  const [entry] = boxesIn(description, 8);
+  const entries = [...boxesIn(description, 8)].slice(0, MAX_ENTRIES);
   const tkhd = inTrack.get('tkhd');
   const media = await readBody(reader, mdhd, 32);
   const header = tkhd ? await readBody(reader, tkhd, 24) : new Uint8Array(24);
@@ -123,7 +129,7 @@ async function readTrack(
     isEnabled: (header[3] & 1) === 1,
     timescale: timescaleOf(media),
     duration: durationOf(media),
-    sampleEntry: entry ? description.subarray(entry.start, entry.end) : new Uint8Array(0),
+    sampleEntries: entries.map(({ start, end }) => description.subarray(start, end)),
     tables: await readTables(reader, table),
     edits: elst ? parseEdits(await readBody(reader, elst, MAX_TAG_BYTES), movieTimescale) : undefined,
   };

@@ -14,6 +14,8 @@ export class SampleMarks {
   readonly marks: SampleMark[] = [];
   /** Number behind the last packet that is in the file. */
   end = 0;
+  /** Whether packets of another description were left out. */
+  hasOthers = false;
   #packets = 0;
   #markedAt = 0;
 

@@ -30,6 +30,8 @@ export interface SampleWalk {
   readonly timescale: number;
   /** Bytes of one sample frame of uncompressed sound, where each is a packet of its own in the tables; else 0. */
   readonly pcmFrameBytes: number;
+  /** Descriptions whose packets are left out (`descriptions.ts`); absent where all have the same. */
+  readonly others?: readonly number[];
   /** Where a walk may begin. */
   readonly marks: readonly SampleMark[];
 }
@@ -52,7 +54,8 @@ export async function* walkSamples(
   const times = found && from === 0 ? new PacketTimes(reader, tables.times, walk.timescale) : undefined;
   const [markPacket, markRun, markChunk, markFirst, markOffset] = markBefore(walk.marks, from);
   let packet = markFirst;
-  for await (const { run, firstChunk, endChunk, perChunk } of chunkRuns(reader, tables, markRun)) {
+  for await (const { run, firstChunk, endChunk, perChunk, description } of chunkRuns(reader, tables, markRun)) {
+    const isOther = walk.others?.includes(description) === true;
     const start = run === markRun ? Math.max(firstChunk, markChunk) : firstChunk;
     const skipped = Math.min(endChunk - start, Math.max(0, Math.floor((from - packet) / perChunk)));
     packet += skipped * perChunk;
@@ -72,7 +75,8 @@ export async function* walkSamples(
         }
         found?.pass(packet, run, chunk, first, offset);
         const seconds = await times?.pass(frames);
-        if (packet >= from) packets.push({ offset, length, entry: packet, seconds });
+        if (packet >= from && !isOther) packets.push({ offset, length, entry: packet, seconds });
+        if (found && isOther) found.hasOthers = true;
         packet += frames;
         offset += length;
         if (found) found.end = packet;
@@ -88,7 +92,7 @@ export async function* walkSamples(
 
 /** Stretches of chunks (numbers from 0) with equally many packets each, from entry `from` of their table on. */
 async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables, from: number) {
-  let before: { run: number; firstChunk: number; perChunk: number } | undefined;
+  let before: { run: number; firstChunk: number; perChunk: number; description: number } | undefined;
   let empty = 0;
   for (let run = from; run <= runs.count; run++) {
     const view = run < runs.count ? await reader.peek(runs.offset + 12 * run, 12) : undefined;
@@ -96,12 +100,13 @@ async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables, f
     // Read at once: whoever takes a run uses the reader.
     const firstChunk = view ? u32be(view, 0) - 1 : chunks.count;
     const perChunk = view ? u32be(view, 4) : 0;
+    const description = view ? u32be(view, 8) : 0;
     const endChunk = Math.min(firstChunk, chunks.count);
     if (before && before.perChunk > 0 && endChunk > before.firstChunk) {
       empty = 0;
       yield { ...before, endChunk };
     } else if (++empty > MAX_EMPTY_RUNS) return;
-    before = { run, firstChunk: Math.max(0, firstChunk), perChunk };
+    before = { run, firstChunk: Math.max(0, firstChunk), perChunk, description };
   }
 }
 
