@@ -42,6 +42,9 @@ const BLOCK_CODECS: Readonly<Record<number, readonly [codec: BlockCodec, name: s
   49: ['gsm-ms', 'GSM 6.10'],
 };
 
+/** Widths of samples that fill their bytes, by format tag. Some writers get the alignment wrong, which matters for other widths alone. */
+const PLAIN_BITS: Readonly<Record<number, readonly number[]>> = { 1: [8, 16, 32], 3: [32, 64] };
+
 /** Tails of the two GUID families whose first two bytes are a plain format tag. */
 const GUID_TAILS = ['000000001000800000aa00389b71', '00002107d3118644c8c1ca000000'];
 
@@ -53,10 +56,13 @@ export async function readWavHeader(reader: BlockReader, startByte: number): Pro
   const magic = await reader.peek(startByte, 12);
   const is64 = !hasAscii(magic, 0, 'RIFF');
   let offset = startByte + 12;
+  let hasOddSize = false;
   for (let count = 0; count < MAX_CHUNKS; count++) {
+    if (hasOddSize && (await startsKnown(reader, offset - 1))) offset--;
     const head = await reader.peek(offset, 8);
     if (head.length < 8 || offset + 8 > reader.sizeBytes) break;
     const size = u32le(head, 4);
+    hasOddSize = size % 2 === 1;
     const body = offset + 8;
     if (hasAscii(head, 0, 'ds64') && size >= 16) {
       const bytes = await reader.peek(body, 16);
@@ -82,6 +88,12 @@ export async function readWavHeader(reader: BlockReader, startByte: number): Pro
     offset = body + size + (size & 1);
   }
   return fail('no_samples', 'The WAV file has no samples in it.');
+}
+
+/** Whether a chunk stands here: some writers leave the byte out that makes the one in front even. */
+async function startsKnown(reader: BlockReader, offset: number): Promise<boolean> {
+  const head = await reader.peek(offset, 4);
+  return ['data', 'fmt ', 'fact', 'LIST'].some((name) => hasAscii(head, 0, name));
 }
 
 function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
@@ -112,7 +124,12 @@ function parseFormat(bytes: Uint8Array): AudioResult<WavFormat> {
       ? ok({ kind: 'blocks', blocks })
       : fail('unsupported', `WAV files that hold ${name} ${fault} are not supported.`);
   }
-  const bytesPerSample = blockAlign > 0 && blockAlign % channels === 0 ? blockAlign / channels : Math.ceil(bits / 8);
+  const bytesByAlign = blockAlign > 0 && blockAlign % channels === 0 ? blockAlign / channels : Math.ceil(bits / 8);
+  const bytesPerSample = PLAIN_BITS[tag]?.includes(bits)
+    ? bits / 8
+    : tag === 1 && bits === 24 && bytesByAlign !== 4
+      ? 3
+      : bytesByAlign;
   const effects = effectsOfMask(channelMask, channels);
   const pcm = (encoding: PcmLayout['encoding']) => {
     const layout = { encoding, channels, bytesPerSample, ...(effects.length > 0 ? { effects } : {}) };

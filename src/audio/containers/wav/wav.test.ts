@@ -55,6 +55,25 @@ describe('sample formats', () => {
     expect(muLaw.map((value) => value * 32768)).toEqual([0, -0, 32124, -32124, 120]);
   });
 
+  it.each([
+    [1, 4],
+    [1, 1],
+    [1, 16],
+    [1, 0],
+    [2, 2],
+  ])('PCM, 16 bits, of %i channels with a wrong alignment of %i', async (channels, blockAlign) => {
+    const frames = [16384, -8192].flatMap((value) => Array<number>(channels).fill(value));
+    const file = wavFile({ ...base, channels, blockAlign }, bytesOf(Int16Array.from(frames)));
+    expect(await samplesOf(file)).toEqual([0.5, -0.25]);
+  });
+
+  it('PCM, 24 bits, alone or in four bytes by the alignment', async () => {
+    const inFour = wavFile({ ...base, bits: 24, blockAlign: 4 }, bytesOf(Int32Array.of(0x40000000)));
+    expect(await samplesOf(inFour)).toEqual([0.5]);
+    const wrong = wavFile({ ...base, bits: 24, blockAlign: 2 }, Uint8Array.of(0, 0, 0x40));
+    expect(await samplesOf(wrong)).toEqual([0.5]);
+  });
+
   it('WAVE_FORMAT_EXTENSIBLE', async () => {
     const file = wavFile({ ...base, isExtensible: true }, bytesOf(Int16Array.of(16384)));
     expect(await samplesOf(file)).toEqual([0.5]);
@@ -102,6 +121,14 @@ describe('sizes in the header', () => {
     const index = await indexOf(wavFile({ ...base, tail }, data));
     expect(index.totalSamples).toBe(1000);
     expect(index.warning).toBeUndefined();
+  });
+
+  it('of a chunk may be odd, without the byte that makes it even', async () => {
+    const padded = wavFile({ ...base, extra: [['note', Uint8Array.of(1, 2, 3)]] }, data);
+    const at = Buffer.from(padded).indexOf('data');
+    const file = new Uint8Array(Buffer.concat([padded.subarray(0, at - 1), padded.subarray(at)]));
+    expect((await indexOf(padded)).totalSamples).toBe(1000);
+    expect((await indexOf(file)).totalSamples).toBe(1000);
   });
 
   it('of 64 bits are in ds64', async () => {
