@@ -1,4 +1,5 @@
 import type { BlockReader } from './block-reader.ts';
+import { skipTags } from './tags.ts';
 
 /** How the frames of one stream are told and measured by their headers alone. */
 export interface FrameSyntax {
@@ -18,7 +19,7 @@ export interface FrameRun {
   /** Offset and length of each frame, in order. */
   readonly offsets: number[];
   readonly lengths: number[];
-  /** Bytes in front of these frames that belong to no frame. */
+  /** Bytes in front of these frames that belong to no frame, and to no tag. */
   readonly skippedBytes: number;
   /** The file ends inside a frame behind these. */
   readonly isTruncated: boolean;
@@ -29,7 +30,7 @@ const SEARCH_BYTES = 1 << 16;
 
 /**
  * Walks the frames of `[startByte, endByte)` by their headers, one run per buffered stretch. Where no header stands where one should,
- * it goes on at the next place with several headers in a chain. The walk depends only on the position and the syntax, so a walk from any
+ * it goes on behind the tags that stand there, or at the next place with several headers in a chain. The walk depends only on the position and the syntax, so a walk from any
  * frame on finds the same frames as the walk from the start.
  */
 export async function* walkFrames(
@@ -63,11 +64,27 @@ export async function* walkFrames(
     if (isTruncated) return;
     skippedBytes = 0;
     if (!lost) continue;
+    const behindTags = await skipTags(reader, position, endByte);
+    if (behindTags > position && (await isFrameOrEnd(reader, syntax, behindTags, endByte))) {
+      position = behindTags;
+      continue;
+    }
     const found = await resync(reader, syntax, position, endByte);
     if (found === undefined) return;
     skippedBytes = found - position;
     position = found;
   }
+}
+
+/** Whether a tag that ends here was one: what looks like it inside damage ends anywhere. */
+async function isFrameOrEnd(
+  reader: BlockReader,
+  syntax: FrameSyntax,
+  position: number,
+  endByte: number,
+): Promise<boolean> {
+  if (position + syntax.headerBytes > endByte) return true;
+  return syntax.frameBytesAt(await reader.peek(position, syntax.headerBytes), 0) > 0;
 }
 
 /** First position from `from` on where a chain of headers begins, or fewer that end exactly with the audio. */

@@ -7,6 +7,8 @@ import type { ByteSource, DecoderPort } from './types.ts';
 
 /** Bytes behind the tags that detection looks at. */
 const HEAD_BYTES = 1 << 16;
+/** Zeros in front of sound, as recorders and broken tags leave them. */
+const MAX_ZERO_BYTES = 4 << 20;
 
 /**
  * Tells the format from the content (never from a name), and finds rate, channels, the exact number of samples and the
@@ -29,11 +31,29 @@ export async function probeAudio(source: ByteSource, decoders: DecoderPort): Pro
 
 async function probeWith(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<AudioIndex>> {
   const startByte = await skipHeadTags(reader);
-  const head = (await reader.peek(startByte, HEAD_BYTES)).slice(0, HEAD_BYTES);
-  const container =
-    CONTAINERS.find((candidate) => candidate.hasMagic && candidate.detect(head)) ??
-    nameForeign(head) ??
-    CONTAINERS.find((candidate) => !candidate.hasMagic && candidate.detect(head)) ??
-    UNKNOWN;
-  return 'probe' in container ? container.probe(reader, startByte, decoders) : container;
+  const head = await readHead(reader, startByte);
+  const known = CONTAINERS.find((candidate) => candidate.hasMagic && candidate.detect(head)) ?? nameForeign(head);
+  if (known) return 'probe' in known ? known.probe(reader, startByte, decoders) : known;
+  const stream = bareStream(head);
+  if (stream) return stream.probe(reader, startByte, decoders);
+  const behind = await skipZeros(reader, startByte);
+  const behindZeros = behind > startByte ? bareStream(await readHead(reader, behind)) : undefined;
+  return behindZeros ? behindZeros.probe(reader, behind, decoders) : UNKNOWN;
+}
+
+const readHead = async (reader: BlockReader, at: number): Promise<Uint8Array> =>
+  (await reader.peek(at, HEAD_BYTES)).slice(0, HEAD_BYTES);
+
+/** A format of frames alone, which may begin anywhere. */
+const bareStream = (head: Uint8Array) => CONTAINERS.find((candidate) => !candidate.hasMagic && candidate.detect(head));
+
+async function skipZeros(reader: BlockReader, from: number): Promise<number> {
+  const end = Math.min(reader.sizeBytes, from + MAX_ZERO_BYTES);
+  for (let at = from; at < end; ) {
+    const view = await reader.peek(at, Math.min(HEAD_BYTES, end - at));
+    const zeros = view.findIndex((byte) => byte !== 0);
+    if (zeros >= 0) return at + zeros;
+    at += view.length;
+  }
+  return from;
 }

@@ -4,6 +4,8 @@ import { ascii, hasAscii, u32le } from './bytes.ts';
 /** Tags in a row that are skipped; real files have one or two. */
 const MAX_TAGS = 16;
 
+const ID3V1_BYTES = 128;
+
 /** Length in bytes of the ID3v2 tag that starts at `at`, 0 when there is none. */
 function id3v2Bytes(bytes: Uint8Array, at: number): number {
   if (!hasAscii(bytes, at, 'ID3') || bytes.length < at + 10) return 0;
@@ -13,14 +15,30 @@ function id3v2Bytes(bytes: Uint8Array, at: number): number {
   return 10 + ((size[0] << 21) | (size[1] << 14) | (size[2] << 7) | size[3]) + footer;
 }
 
+/** Length of the tag that `head` begins with, of those that stand in front of sound; 0 when there is none. */
+function headTagBytes(head: Uint8Array): number {
+  const ape = hasAscii(head, 0, 'APETAGEX') && head.length >= 32 ? 32 + u32le(head, 12) : 0;
+  return id3v2Bytes(head, 0) || ape;
+}
+
 /** Offset of the first byte behind the ID3v2 and APE tags at the start of the file. A tag longer than the file is no tag. */
 export async function skipHeadTags(reader: BlockReader): Promise<number> {
   let offset = 0;
   for (let count = 0; count < MAX_TAGS; count++) {
-    const head = await reader.peek(offset, 32);
-    const ape = hasAscii(head, 0, 'APETAGEX') && head.length >= 32 ? 32 + u32le(head, 12) : 0;
-    const length = id3v2Bytes(head, 0) || ape;
+    const length = headTagBytes(await reader.peek(offset, 32));
     if (length === 0 || offset + length >= reader.sizeBytes) break;
+    offset += length;
+  }
+  return offset;
+}
+
+/** Offset of the first byte behind the tags at `from`, of whatever kind: between files that were put behind one another stand those of both. */
+export async function skipTags(reader: BlockReader, from: number, endByte: number): Promise<number> {
+  let offset = from;
+  for (let count = 0; count < MAX_TAGS && offset < endByte; count++) {
+    const head = await reader.peek(offset, 32);
+    const length = headTagBytes(head) || (hasAscii(head, 0, 'TAG') ? ID3V1_BYTES : 0);
+    if (length === 0 || offset + length > endByte) break;
     offset += length;
   }
   return offset;
@@ -30,7 +48,7 @@ export async function skipHeadTags(reader: BlockReader): Promise<number> {
 export async function tailTagsStart(reader: BlockReader, startByte: number): Promise<number> {
   let end = reader.sizeBytes;
   for (let count = 0; count < MAX_TAGS; count++) {
-    const from = Math.max(startByte, end - 128);
+    const from = Math.max(startByte, end - ID3V1_BYTES);
     const tail = (await reader.peek(from, end - from)).subarray(0, end - from);
     const length = tailTagBytes(tail);
     if (length === 0 || end - length < startByte) break;
@@ -41,7 +59,7 @@ export async function tailTagsStart(reader: BlockReader, startByte: number): Pro
 
 /** @param tail the last 128 bytes, or fewer */
 function tailTagBytes(tail: Uint8Array): number {
-  if (tail.length === 128 && hasAscii(tail, 0, 'TAG')) return 128;
+  if (tail.length === ID3V1_BYTES && hasAscii(tail, 0, 'TAG')) return ID3V1_BYTES;
   const footer = tail.length - 32;
   if (hasAscii(tail, footer, 'APETAGEX')) {
     const header = tail[footer + 23] & 0x80 ? 32 : 0;

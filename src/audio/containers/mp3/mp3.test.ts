@@ -157,11 +157,28 @@ describe('tags', () => {
     }
   });
 
+  it('between files put behind one another are no damage', async () => {
+    for (const tags of [id3v2(70_000, 0xff), concat(apeTag(300), id3v1(), id3v2(500))]) {
+      const index = await indexOf(mp3Frames(20), tags, mp3Frames(30));
+      expect(index.totalSamples).toBe(50 * 1152);
+      expect(index.warning).toBeUndefined();
+    }
+    const lying = id3v2(3000);
+    lying.set([0, 0, 1, 0], 6);
+    const index = await indexOf(mp3Frames(20), lying, mp3Frames(30));
+    expect(index).toMatchObject({ totalSamples: 50 * 1152, warning: expect.stringMatching(/^3010 bytes/) });
+  });
+
   it('longer than the file are no tags', async () => {
     const lying = id3v2(100);
     lying.set([0x7f, 0x7f, 0x7f, 0x7f], 6);
     expect(await indexOf(lying, mp3Frames(20))).toMatchObject({ totalSamples: 20 * 1152 });
   });
+});
+
+it.each([5000, 65_400, 100_000, 4_000_000])('%i zeros in front, behind a tag, are left out', async (zeros) => {
+  const index = await indexOf(id3v2(1000, 1), new Uint8Array(zeros), mp3Frames(20));
+  expect(index).toMatchObject({ format: 'mp3', totalSamples: 20 * 1152 });
 });
 
 describe('damage', () => {
