@@ -119,6 +119,16 @@ describe('a jump costs no more far behind than at the start', () => {
   });
 });
 
+it('very many entries for nothing end the times', async () => {
+  const { all } = await scanned({
+    stts: [[5, 20], ...times(300_000).map((): [number, number] => [0, 1]), [5, 20]],
+    stsc: [[1, 10]],
+    sizes: Array<number>(10).fill(5),
+    chunks: 1,
+  });
+  expect(all.map(({ seconds }) => seconds !== undefined)).toEqual(times(10).map((i) => i < 5));
+});
+
 describe('entries of the table of chunks that stand for nothing', () => {
   const withEmpty = (empty: number): Tables => ({
     stts: [[20, 20]],

@@ -22,6 +22,8 @@ const BATCH = 4096;
 const MAX_RUN = 1024;
 /** Entries in a row of the table of chunks that stand for no packet; the table is damaged where there are more. */
 const MAX_EMPTY_RUNS = 100;
+/** Entries of the table of times, in all, that stand for no packet; there are no times where there are more. */
+const MAX_EMPTY_TIMES = 200_000;
 /** Sample frames of one packet of uncompressed sound. */
 const PCM_FRAMES = 4096;
 
@@ -153,6 +155,7 @@ class PacketTimes {
   #left = 0;
   #delta = 0;
   #ticks = 0;
+  #empty = 0;
 
   constructor(
     private readonly reader: BlockReader,
@@ -164,10 +167,11 @@ class PacketTimes {
   async pass(entries: number): Promise<number | undefined> {
     this.endSeconds = undefined;
     while (this.#left === 0) {
-      if (this.#entry >= this.table.count || this.timescale <= 0) return undefined;
+      if (this.#entry >= this.table.count || this.timescale <= 0 || this.#empty > MAX_EMPTY_TIMES) return undefined;
       const view = await this.reader.peek(this.table.offset + 8 * this.#entry++, 8);
       if (view.length < 8) return undefined;
       this.#left = u32be(view, 0);
+      if (this.#left === 0) this.#empty++;
       this.#delta = u32be(view, 4);
     }
     const seconds = this.#ticks / this.timescale;
