@@ -65,6 +65,8 @@ describe('files without sound are named', () => {
     ['a gzip archive', magic([0x1f, 0x8b, 8])],
     ['a PNG image', magic('\x89PNG\r\n\x1a\n')],
     ['a JPEG image', magic([0xff, 0xd8, 0xff, 0xe0])],
+    ['a HEIC or AVIF image', magic('\0\0\0\x18ftypheic\0\0\0\0mif1heic\0\0\x07\xe8meta')],
+    ['a HEIC or AVIF image', magic('\0\0\0\x14ftypavif\0\0\0\0mif1')],
     ['a WebP image', magic('RIFF\0\0\0\0WEBPVP8 ')],
   ])('%s', async (name, bytes) => {
     expect(await probe(bytes)).toMatchObject({

@@ -12,7 +12,7 @@ import { type AudioResult, fail, ok } from '../../result.ts';
 import type { DecoderPort } from '../../types.ts';
 import { familyOf } from '../amr/frames.ts';
 import { amrFrames } from './amr-frames.ts';
-import { type Box, boxesOf } from './boxes.ts';
+import { type Box, boxesOf, readBody } from './boxes.ts';
 import { readDescriptions } from './descriptions.ts';
 import { type GaplessComment, openEnded, playEdits } from './edits.ts';
 import type { FragmentFaults } from './fragment-boxes.ts';
@@ -39,6 +39,9 @@ const FIRST_WORDS = new Set(['free', 'skip', 'wide', 'pnot']);
 
 /** Padding behind the recording that the times of the packets may state. */
 const MAX_PADDING_SECONDS = 1;
+
+/** Photos come in boxes of the same kind; a moving one has an index like any recording. */
+const IMAGE_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1', 'avif', 'avis']);
 
 const WHERE = 'The MP4 file';
 const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
@@ -105,15 +108,19 @@ async function* walkPackets(
 
 async function findMovie(reader: BlockReader, startByte: number): Promise<AudioResult<{ movie: Movie; end: number }>> {
   let last: Box | undefined;
+  let isImage = false;
   for await (const box of boxesOf(reader, startByte, reader.sizeBytes)) {
     last = box;
+    if (box.type === 'ftyp') isImage = IMAGE_BRANDS.has(ascii(await readBody(reader, box, 4), 0, 4));
     if (box.type === 'moof') {
       return fail('corrupt', 'The MP4 file is a fragment without its header (moov), so it cannot be read.');
     }
     if (box.type !== 'moov') continue;
+    isImage = false;
     if (box.isCut) break;
     return ok({ movie: await readMovie(reader, box), end: box.end });
   }
+  if (isImage) return fail('not_audio', 'The file is a HEIC or AVIF image, not audio.');
   const why = last?.isCut ? 'the end of the file is missing' : 'the recording was not finished';
   return fail('corrupt', `The MP4 file has no index (moov), so it cannot be read; ${why}.`);
 }
