@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createApp, ENDPOINTS } from './app.ts';
 import { apiDocument } from './routes/documentation.ts';
 
-const noBytes = new ArrayBuffer(0);
+const noBytes = async () => new ArrayBuffer(0);
 const app = createApp(
   () => {
     throw new Error('no service is called for the document');

@@ -9,9 +9,9 @@ import { FOR_GOOD, FOR_MINUTES, file, open, page, send } from './static-files.ts
 export interface DocsAssets {
   /** Version of swagger-ui; part of the address of its files, which may therefore be cached for good. */
   readonly version: string;
-  readonly script: ArrayBuffer;
-  readonly styles: ArrayBuffer;
-  readonly licences: ArrayBuffer;
+  readonly script: () => Promise<ArrayBuffer>;
+  readonly styles: () => Promise<ArrayBuffer>;
+  readonly licences: () => Promise<ArrayBuffer>;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface DocsAssets {
  */
 export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets: DocsAssets): Endpoint[] {
   const folder = `/docs/swagger-ui-${assets.version}`;
-  const files: Readonly<Record<string, { readonly type: string; readonly body: ArrayBuffer | string }>> = {
+  const files: Readonly<Record<string, { readonly type: string; readonly body: () => Promise<ArrayBuffer> }>> = {
     'swagger-ui.js': { type: 'text/javascript; charset=utf-8', body: assets.script },
     'swagger-ui.css': { type: 'text/css; charset=utf-8', body: assets.styles },
     // The script's first line refers to it by this name.
@@ -49,10 +49,10 @@ export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets:
     page('/docs', 'getReferencePage', 'Reference page', REFERENCE_PAGE(folder)),
     file('/docs/styles.css', (c) => send(c, 'text/css; charset=utf-8', STYLES, FOR_MINUTES)),
     file('/docs/start.js', (c) => send(c, 'text/javascript; charset=utf-8', REFERENCE_START, FOR_MINUTES)),
-    file(`${folder}/{file}`, (c) => {
+    file(`${folder}/{file}`, async (c) => {
       const name = c.req.param('file') ?? '';
       if (!Object.hasOwn(files, name)) return { kind: 'not_found' };
-      return send(c, files[name].type, files[name].body, FOR_GOOD);
+      return send(c, files[name].type, await files[name].body(), FOR_GOOD);
     }),
   ];
 }

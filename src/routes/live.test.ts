@@ -2,7 +2,7 @@ import { expect, it, vi } from 'vitest';
 import { createApp } from '../app.ts';
 import type { AppServices, Principal } from '../jobs/app-services.ts';
 
-const noBytes = new ArrayBuffer(0);
+const noBytes = async () => new ArrayBuffer(0);
 const assets = {
   docs: { version: '1', script: noBytes, styles: noBytes, licences: noBytes },
   playground: { page: '', styles: '', script: '', microphoneFrames: '' },

@@ -3,7 +3,7 @@ import type { AppContext } from '../middleware/context.ts';
 import type { Refusal } from '../middleware/refusals.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 
-type Answer = (c: AppContext) => Response | Refusal;
+type Answer = (c: AppContext) => Response | Refusal | Promise<Response | Refusal>;
 
 export const FOR_GOOD = 'public, max-age=31536000, immutable';
 export const FOR_MINUTES = 'public, max-age=300';
