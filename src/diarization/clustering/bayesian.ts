@@ -60,6 +60,22 @@ export interface BayesianSpace {
   readonly phi: Float64Array;
 }
 
+/** What speakers are found of. */
+export interface BayesianInput {
+  readonly items: BayesianItems;
+  readonly space: BayesianSpace;
+  /** Linkage tree of the items. */
+  readonly tree: readonly Merge[];
+}
+
+/** How many speakers are wanted. */
+interface CountBounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+type Pause = () => Promise<void>;
+
 /** Rounds of more regularisation, at most: each leaves fewer speakers, who have more speech on average. */
 const MAX_ROUNDS = 6;
 /** Too many speakers have less speech each, which would keep them from being made fewer: hence more than in proportion. */
@@ -83,12 +99,10 @@ const MIN_REGULARISATION = 0.05;
  * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first; at most as many as are wanted, maybe fewer
  */
 export async function bayesianCentroids(
-  items: BayesianItems,
-  space: BayesianSpace,
-  tree: readonly Merge[],
+  { items, space, tree }: BayesianInput,
   parameters: BayesianParameters,
-  bounds: { readonly min: number; readonly max: number },
-  pause: () => Promise<void>,
+  bounds: CountBounds,
+  pause: Pause,
 ): Promise<Float32Array> {
   const run = regularised(items, space, parameters, pause);
   const total = totalSeconds(items);
@@ -116,12 +130,10 @@ export async function bayesianCentroids(
  * @returns undefined where there are not enough however little is asked of them
  */
 export async function moreCentroids(
-  items: BayesianItems,
-  space: BayesianSpace,
-  tree: readonly Merge[],
+  { items, space, tree }: BayesianInput,
   parameters: BayesianParameters,
-  bounds: { readonly min: number; readonly max: number },
-  pause: () => Promise<void>,
+  bounds: CountBounds,
+  pause: Pause,
 ): Promise<Float32Array | undefined> {
   const run = regularised(items, space, parameters, pause);
   const { speakerRegularisation, wantedInitialThreshold, wantedMinSpeakerSeconds } = parameters;
@@ -143,7 +155,7 @@ function regularised(
   items: BayesianItems,
   { features, phi }: BayesianSpace,
   { statisticsScale, maxEvidenceSeconds }: BayesianParameters,
-  pause: () => Promise<void>,
+  pause: Pause,
 ): (initial: Int32Array, speakerRegularisation: number) => Promise<VbxResult> {
   const { seconds } = items;
   const total = totalSeconds(items);
@@ -162,7 +174,7 @@ function totalSeconds({ seconds }: BayesianItems): number {
 }
 
 function centroidsWithin(
-  { min, max }: { readonly min: number; readonly max: number },
+  { min, max }: CountBounds,
   sums: readonly SpeakerSum[],
   parameters: AlikeParameters,
   dimension: number,

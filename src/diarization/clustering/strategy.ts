@@ -157,7 +157,7 @@ async function startingCentroids(
   const bayesian = isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian;
   const first = await candidatesOf(parameters.minCleanSeconds, 1);
   const centroids = first.space
-    ? await bayesianCentroids(first.items, first.space, first.tree, bayesian, bounds, pause)
+    ? await bayesianCentroids({ ...first, space: first.space }, bayesian, bounds, pause)
     : cutCentroids(first.items, first.tree, parameters);
   if (first.space) release(first.space.features);
   const count = centroids.length / original.speakers.dimension;
@@ -172,7 +172,7 @@ async function startingCentroids(
     };
   }
   const larger = await candidatesOf(parameters.minCleanSecondsWanted, bounds.min);
-  const more = larger.space && (await moreCentroids(larger.items, larger.space, larger.tree, bayesian, bounds, pause));
+  const more = larger.space && (await moreCentroids({ ...larger, space: larger.space }, bayesian, bounds, pause));
   if (larger.space) release(larger.space.features);
   if (more) return { centroids: more, items: larger.items };
   return {
