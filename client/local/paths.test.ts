@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bundleCacheDir, defaultStateDir, makePrivateDir, projectDir } from './paths.ts';
 
+// Whoever runs the tests may be root, to whom no folder is refused.
 vi.mock('node:fs', async (original) => ({
   ...(await original<typeof import('node:fs')>()),
   mkdirSync: () => {
