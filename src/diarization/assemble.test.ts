@@ -253,6 +253,57 @@ describe('assemble', () => {
     expect(await speakersOf(3600)).toBe(3);
   }, 60_000);
 
+  describe('with a PLDA', () => {
+    const SWAPPING = recording([
+      ...Array.from({ length: 6 }, (): [number[], number][] => [
+        [[1], 4],
+        [[2], 4],
+      ]).flat(),
+      [[], 12],
+      [[3], 24],
+    ]);
+    // Two voices of these models have nothing in common, so that only a limit below zero takes them for one.
+    const lenient = withTuning(settingsOf('precision-2'), {
+      all: { clustering: { fragments: { changeSimilarity: -0.55 } } },
+    });
+
+    async function diarizeWithPlda(
+      samples: Float32Array,
+      settings = settingsOf('precision-2'),
+      request: SpeakerRequest = {},
+    ) {
+      const parts = await shardedPartsOf(samples, 'precision-2', 20);
+      const options = { pldaOf: async () => PLDA, voices: true };
+      const result = await assemble(parts, { totalSamples: samples.length }, settings, request, options);
+      if (!result.ok) throw new Error(result.error.message);
+      return result.value;
+    }
+
+    it('hears once more where the turns tell that two of those found are one person', async () => {
+      const apart = await diarizeWithPlda(SWAPPING);
+      expect(apart.speakers).toBe(3);
+      const { turns, speakers, tracks, voices, exclusiveTurns } = await diarizeWithPlda(SWAPPING, lenient);
+      expect(speakers).toBe(2);
+      expect(brief(turns)).toEqual(['0 0-48', '1 60-84']);
+      expect(brief(exclusiveTurns)).toEqual(['0 0-48', '1 60-84']);
+      expect(turns.map(({ confidence }) => confidence.length)).toEqual([2, 2]);
+      expect(tracks.speakers.map((track) => track instanceof Uint8Array && track.length)).toEqual([4200, 4200]);
+      expect(tracks.confidence).toHaveLength(4200);
+      expect(voices).toHaveLength(2);
+      expect(voices?.[0]?.secondsAlone).toBeCloseTo(48, 1);
+    });
+
+    it.each([
+      [{ minSpeakers: 3 }, 3],
+      [{ maxSpeakers: 1 }, 1],
+      [{ numSpeakers: 2 }, 2],
+      [{ numSpeakers: 4 }, 4],
+    ])('keeps to the number asked for: %o gives %i', async (request, speakers) => {
+      expect((await diarizeWithPlda(SWAPPING, lenient, request)).speakers).toBe(speakers);
+      expect((await diarizeWithPlda(TALK, settingsOf('precision-2'), request)).speakers).toBe(speakers);
+    });
+  });
+
   it('refuses parts that do not belong together', async () => {
     const parts = await shardedPartsOf(TALK, 'precision-2', 10);
     const swapped = { ...parts, readEmbeddings: (index: number) => parts.readEmbeddings(index === 1 ? 2 : index) };

@@ -1,19 +1,19 @@
 import { release } from '../audio/memory.ts';
 import type { Result } from '../audio/types.ts';
-import { bestRound } from './best-round.ts';
-import { claimsOf } from './claims.ts';
+import { type ClusterTurn, joinFragments } from './clustering/fragments.ts';
 import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
-import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
+import { findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
 import { LEVEL_HOP_SAMPLES, loudestDb, type QuietPlaces, quietPlacesOf } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, ModelFacts } from './part.ts';
 import { type Parts, totalCounts } from './parts.ts';
-import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
+import type { Reconstruction } from './reconstruct.ts';
+import { reconstructWanted } from './reconstruct-wanted.ts';
 import { joinSubsegments, type Subsegments, thinned } from './subsegments.ts';
-import type { TrackSpill } from './tracks.ts';
+import { releaseTracks, type TrackSpill } from './tracks.ts';
 import { speakerVoices } from './voices.ts';
 import { windowCount } from './windows.ts';
 
@@ -49,17 +49,12 @@ export interface Assembled extends Diarization {
   readonly loudestDb: number;
 }
 
-/** Tries to give every wanted speaker a turn by more weight… */
-const BOOST_ROUNDS = 3;
-/** …and then by a subsegment each, which may have been the only one of somebody else, who then needs another. */
-const CLAIM_ROUNDS = 4;
 /** More are not told apart: time and memory of the frames of a day grow with them. */
 const MAX_SPEAKERS = 100;
-const BOOST = 4;
 
 /**
  * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the embeddings of all
- * parts first, then part by part once more with the frames; what it holds of a day of audio is the representatives, the turns
+ * parts first, then part by part once more with the frames, and once more where the turns tell that two of the speakers are one; what it holds of a day of audio is the representatives, the turns
  * and the frame-wise tracks, of the speakers' tracks only the last hours.
  *
  * @param audio length of the recording at 16 kHz, and at its own rate where that is another
@@ -76,14 +71,14 @@ export async function assemble(
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
   if (gathered === undefined || gathered.speakers.count === 0) return noSpeech(gathered?.loudest);
   const { facts, tuned, speakers, subsegments, quiet, loudest } = gathered;
-  const model = await findSpeakers(
+  const found = await findSpeakers(
     speakers,
     tuned.clustering,
     bounds,
     { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
-    { pause, plda: await pldaOf(facts.embeddingId), subsegments },
+    { pause, plda: await pldaOf(facts.embeddingId), subsegments, keepFragments: true },
   );
-  const { diarization, clusterOf } = await reconstructAll(parts, bounds, model, pause, {
+  const context = {
     facts,
     settings: tuned,
     totalSamples: audio.totalSamples,
@@ -91,7 +86,14 @@ export async function assemble(
     speakerTracks,
     quiet,
     trackSpill: options.trackSpill,
-  });
+  };
+  let reconstruction = await reconstructWanted(parts, bounds.min, found, pause, context);
+  const model = joinFragments(found, clusterTurns(reconstruction), tuned.clustering.fragments, bounds);
+  if (model !== found) {
+    releaseTracks(reconstruction.diarization.tracks);
+    reconstruction = await reconstructWanted(parts, bounds.min, model, pause, context);
+  }
+  const { diarization, clusterOf } = reconstruction;
   if (diarization.turns.length === 0) return noSpeech(loudest);
   const warning = warningFor(diarization.speakers, request);
   const voices = options.voices
@@ -178,49 +180,14 @@ function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: n
   if (part.windowCount > 0 && part.firstWindow !== nextWindow) throw new Error('the parts do not follow each other');
 }
 
-/**
- * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
- * does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are heard in the end, the round counts in
- * which most were.
- */
-async function reconstructAll(
-  parts: Parts,
-  bounds: SpeakerBounds,
-  model: ClusterModel,
-  pause: () => Promise<void>,
-  context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
-): Promise<Reconstruction> {
-  const { clusters } = model;
-  const feed = async (take: (part: AssignedPart) => Promise<void>) => {
-    for (let index = 0; index < parts.count; index++) {
-      const { speakers, subsegments } = await parts.readEmbeddings(index);
-      const frames = await parts.readFrames(index);
-      await take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
-      release(speakers.embeddings, subsegments.embeddings, frames.probabilities);
-      await pause();
-    }
-  };
-  const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
-  return bestRound(first, {
-    wanted: Math.min(bounds.min, clusters),
-    maxRounds: 1 + BOOST_ROUNDS + CLAIM_ROUNDS,
-    run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
-    scoreOf: ({ diarization }) => diarization.speakers,
-    async next({ boost, claims }, { clusterOf }, round) {
-      const heard = new Set(clusterOf);
-      if (round < BOOST_ROUNDS) {
-        return { boost: boost.map((factor, cluster) => (heard.has(cluster) ? factor : BOOST * factor)), claims };
-      }
-      const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
-        (cluster) => !heard.has(cluster),
-      );
-      return { boost, claims: await claimsOf(parts, model, unheard, claims, pause) };
-    },
-  });
+/** Turns with the clusters of the model, not the speakers that they became. */
+function clusterTurns({ diarization, clusterOf }: Reconstruction): ClusterTurn[] {
+  return diarization.turns.map(({ speaker, startSeconds, endSeconds }) => ({
+    cluster: clusterOf[speaker]!,
+    startSeconds,
+    endSeconds,
+  }));
 }
-
-/** What helps speakers who are outvoted everywhere. */
-type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'claims'>>;
 
 function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest): string | undefined {
   const wanted = numSpeakers ?? minSpeakers ?? 1;

@@ -81,6 +81,15 @@ const PRECISION_2: DiarizationSettings = {
       sameItemSimilarity: 0.12,
       sameItemSimilarityGrowth: 0.088,
     },
+    fragments: {
+      sameSimilarity: 0.09,
+      sameSimilarityGrowth: 0.13,
+      changeSimilarity: 0.03,
+      changeWeight: 0.14,
+      priorChanges: 2,
+      priorSeconds: 6,
+      joiningCost: 0.2,
+    },
   },
   faintVoices: {
     minPeriodicity: 0.7,

@@ -110,6 +110,13 @@ export class FrameTrackWriter {
   }
 }
 
+/** Gives the memory of tracks back that nobody reads any more. */
+export function releaseTracks({ confidence, speech, crosstalk, speakers }: FrameTracks): void {
+  release(confidence, speech, crosstalk);
+  // All speakers' tracks lie in one buffer.
+  for (const track of speakers) if (track instanceof Uint8Array) release(new Uint8Array(track.buffer));
+}
+
 function toByte(probability: number): number {
   return Math.round(255 * Math.min(1, Math.max(0, probability)));
 }

@@ -1,6 +1,6 @@
 import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
-import { dot, normalise } from '../vectors.ts';
+import { dot } from '../vectors.ts';
 import { type AlikeParameters, joinAlike, joinDown, type SpeakerSum } from './alike.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
@@ -95,15 +95,15 @@ const MIN_REGULARISATION = 0.05;
  * their distinct seconds, since overlapping windows hear the same speech; of a long recording it finds the number of speakers
  * better than any distance does. Where it finds more than are wanted they are joined. The same as `training/calibration/clustering.py`.
  *
- * @param bounds of the number of speakers: alike ones are not joined below the least
- * @returns [speakers, dimension] unit centroids of the shifted embeddings, most speech first; at most as many as are wanted, maybe fewer
+ * @param bounds of the number of speakers: alike ones are not joined below the least; undefined leaves all that VBx found as they are
+ * @returns most speech first; at most as many as are wanted, maybe fewer
  */
-export async function bayesianCentroids(
+export async function bayesianSpeakers(
   { items, space, tree }: BayesianInput,
   parameters: BayesianParameters,
-  bounds: CountBounds,
+  bounds: CountBounds | undefined,
   pause: Pause,
-): Promise<Float32Array> {
+): Promise<SpeakerSum[]> {
   const run = regularised(items, space, parameters, pause);
   const total = totalSeconds(items);
   let initial = startingClusters(items, tree, parameters);
@@ -114,7 +114,7 @@ export async function bayesianCentroids(
     const growth = (total / speakers.length / parameters.plainSecondsPerSpeaker) ** GROWTH_EXPONENT;
     const wanted = Math.min(parameters.maxRegularisation, parameters.speakerRegularisation * growth);
     if (wanted <= MIN_RISE * speakerRegularisation || round === MAX_ROUNDS) {
-      return centroidsWithin(bounds, sumsOfSpeakers(items, result, speakers), parameters, items.speakers.dimension);
+      return withinBounds(bounds, sumsOfSpeakers(items, result, speakers), parameters);
     }
     speakerRegularisation = wanted;
     initial = likeliest(result, speakers);
@@ -129,12 +129,12 @@ export async function bayesianCentroids(
  *
  * @returns undefined where there are not enough however little is asked of them
  */
-export async function moreCentroids(
+export async function moreSpeakers(
   { items, space, tree }: BayesianInput,
   parameters: BayesianParameters,
   bounds: CountBounds,
   pause: Pause,
-): Promise<Float32Array | undefined> {
+): Promise<SpeakerSum[] | undefined> {
   const run = regularised(items, space, parameters, pause);
   const { speakerRegularisation, wantedInitialThreshold, wantedMinSpeakerSeconds } = parameters;
   const initial = startingClusters(items, tree, { ...parameters, initialThreshold: wantedInitialThreshold });
@@ -143,7 +143,7 @@ export async function moreCentroids(
     const result = await run(initial, fb);
     const speakers = speakersOf(result, items.seconds, kept);
     if (speakers.length >= bounds.min) {
-      return centroidsWithin(bounds, sumsOfSpeakers(items, result, speakers), parameters, items.speakers.dimension);
+      return withinBounds(bounds, sumsOfSpeakers(items, result, speakers), parameters);
     }
     release(result.gamma);
   }
@@ -173,13 +173,13 @@ function totalSeconds({ seconds }: BayesianItems): number {
   return seconds.reduce((sum, value) => sum + value, 0);
 }
 
-function centroidsWithin(
-  { min, max }: CountBounds,
+function withinBounds(
+  bounds: CountBounds | undefined,
   sums: readonly SpeakerSum[],
   parameters: AlikeParameters,
-  dimension: number,
-): Float32Array {
-  return centroidsOfSums(joinDown(joinAlike(sums, parameters, min), max), dimension);
+): SpeakerSum[] {
+  if (bounds === undefined) return [...sums].sort((a, b) => b.weight - a.weight);
+  return joinDown(joinAlike(sums, parameters, bounds.min), bounds.max);
 }
 
 /** [count] the cluster of each item to start from: those of a low cut with most speech, and the nearest of them for the rest. */
@@ -244,13 +244,4 @@ function sumsOfSpeakers(
     }
     return { sum, weight: total };
   });
-}
-
-function centroidsOfSums(sums: readonly SpeakerSum[], dimension: number): Float32Array {
-  const centroids = new Float32Array(sums.length * dimension);
-  sums.forEach(({ sum }, index) => {
-    centroids.set(sum, index * dimension);
-    normalise(centroids, index * dimension, dimension);
-  });
-  return centroids;
 }

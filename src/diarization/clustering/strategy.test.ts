@@ -161,6 +161,17 @@ describe('findSpeakers with a PLDA', () => {
     }
   });
 
+  it('leaves more than are wanted apart where they are to be joined later, by what they were found in', async () => {
+    const bounds = { min: 1, max: 2 };
+    const apart = await findSpeakers(THREE, clustering, bounds, SECONDS, { plda, keepFragments: true });
+    expect(apart.clusters).toBe(3);
+    expect(apart.sums).toHaveLength(3);
+    const joined = await findSpeakers(THREE, clustering, bounds, SECONDS, { plda });
+    expect(joined.clusters).toBe(2);
+    expect(joined.sums).toHaveLength(2);
+    expect((await findSpeakers(THREE, clustering, bounds, SECONDS, { keepFragments: true })).clusters).toBe(2);
+  });
+
   it('takes a recording with one local speaker', async () => {
     const model = await findSpeakers(localSpeakers([[0, 0, 0.2]]), clustering, ANYBODY, SECONDS, { plda });
     expect(model.clusters).toBe(1);

@@ -1,9 +1,12 @@
 import { release } from '../../audio/memory.ts';
 import type { LocalSpeakers } from '../local-speakers.ts';
+import { normalise } from '../vectors.ts';
+import type { SpeakerSum } from './alike.ts';
 import { assignWindows } from './assign.ts';
-import { type BayesianParameters, type BayesianSpace, bayesianCentroids, moreCentroids } from './bayesian.ts';
+import { type BayesianParameters, type BayesianSpace, bayesianSpeakers, moreSpeakers } from './bayesian.ts';
 import { centroidsOf, largeClusters, renumber, type SizeLimits } from './centroids.ts';
 import { cosineDistances } from './distances.ts';
+import type { FragmentParameters } from './fragments.ts';
 import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
 import { cutAtHeight, linkage, type Merge } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
@@ -40,6 +43,8 @@ export interface ClusteringParameters extends SizeLimits {
   readonly temperature: number;
   /** Used where the embedder comes with a PLDA. */
   readonly bayesian: BayesianParameters;
+  /** Used once the turns of what VBx found are known. */
+  readonly fragments: FragmentParameters;
 }
 
 /** How many speakers the caller wants. */
@@ -57,6 +62,8 @@ export interface ClusterModel {
   /** [clusters, dimension], unit length, of shifted embeddings */
   readonly centroids: Float32Array;
   readonly temperature: number;
+  /** [clusters] what VBx found each of them in; undefined where it was not used. */
+  readonly sums?: readonly SpeakerSum[];
 }
 
 /** Clusters of local speakers. */
@@ -78,6 +85,8 @@ export interface FindOptions {
   readonly plda?: Plda;
   /** Short pieces of speech, further evidence where there is a PLDA. In a long recording they are thinned: one in `every` is left. */
   readonly subsegments?: ThinnedSubsegments;
+  /** Leave what VBx found apart, more than are wanted too: they are joined once their turns are known, by `joinFragments`. */
+  readonly keepFragments?: boolean;
 }
 
 /**
@@ -86,7 +95,7 @@ export interface FindOptions {
  * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
  * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. Centroids are refined under the
  * rule that two local speakers of one window are two people. A wanted number of speakers is read off the same tree; with a PLDA,
- * VBx's own speakers are joined, or it is asked for more of them. The same as `training/calibration/clustering.py`.
+ * VBx's own speakers are joined, or it is asked for more of them. The same as `training/calibration/clustering.py`, but for `keepFragments`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
  */
@@ -97,12 +106,14 @@ export async function findSpeakers(
   windowSeconds: WindowSeconds,
   options: FindOptions = {},
 ): Promise<ClusterModel> {
-  const { pause = async () => undefined, plda, subsegments } = options;
+  const { pause = async () => undefined, plda, subsegments, keepFragments = false } = options;
   const weights = embeddingWeights(speakers);
   const shift = meanShift(speakers, weights, parameters.meanShare);
   const seconds = distinctSeconds(speakers, windowSeconds);
   const evidence =
-    plda === undefined ? undefined : { plda, pieces: asLocalSpeakers(subsegments, speakers.dimension), shift };
+    plda === undefined
+      ? undefined
+      : { plda, pieces: asLocalSpeakers(subsegments, speakers.dimension), shift, keepFragments };
   const original = { speakers, weights, seconds };
   const found = await startingCentroids(original, evidence, parameters, bounds, shift, pause);
   const { items } = found;
@@ -117,7 +128,8 @@ export async function findSpeakers(
     previous = assigned;
     await pause();
   }
-  return { clusters, dimension: speakers.dimension, shift, centroids, temperature: parameters.temperature };
+  const { temperature } = parameters;
+  return { clusters, dimension: speakers.dimension, shift, centroids, temperature, sums: found.sums };
 }
 
 /** Assigns local speakers, window by window, to the speakers found. */
@@ -133,6 +145,8 @@ interface Start {
   readonly centroids: Float32Array;
   /** What the centroids are refined on: shifted local speakers, and subsegments where they take part. */
   readonly items: Weighted;
+  /** [clusters] where VBx found them. */
+  readonly sums?: readonly SpeakerSum[];
 }
 
 /** Centroids from the tree of the local speakers with enough clean speech, and the subsegments. */
@@ -156,13 +170,14 @@ async function startingCentroids(
   };
   const bayesian = isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian;
   const first = await candidatesOf(parameters.minCleanSeconds, 1);
-  const centroids = first.space
-    ? await bayesianCentroids({ ...first, space: first.space }, bayesian, bounds, pause)
-    : cutCentroids(first.items, first.tree, parameters);
+  const { dimension } = original.speakers;
+  const joining = evidence?.keepFragments ? undefined : bounds;
+  const sums = first.space && (await bayesianSpeakers({ ...first, space: first.space }, bayesian, joining, pause));
+  const centroids = sums ? centroidsOfSums(sums, dimension) : cutCentroids(first.items, first.tree, parameters);
   if (first.space) release(first.space.features);
-  const count = centroids.length / original.speakers.dimension;
+  const count = centroids.length / dimension;
+  if (sums !== undefined && count >= bounds.min) return { centroids, items: first.items, sums };
   const isWanted = count >= bounds.min && count <= bounds.max;
-  if (isWanted && evidence !== undefined) return { centroids, items: first.items };
   const all = { ...original, speakers: shifted(original.speakers, shift) };
   if (isWanted) return { centroids, items: all };
   if (count > bounds.max) {
@@ -172,9 +187,9 @@ async function startingCentroids(
     };
   }
   const larger = await candidatesOf(parameters.minCleanSecondsWanted, bounds.min);
-  const more = larger.space && (await moreCentroids({ ...larger, space: larger.space }, bayesian, bounds, pause));
+  const more = larger.space && (await moreSpeakers({ ...larger, space: larger.space }, bayesian, bounds, pause));
   if (larger.space) release(larger.space.features);
-  if (more) return { centroids: more, items: larger.items };
+  if (more) return { centroids: centroidsOfSums(more, dimension), items: larger.items, sums: more };
   return {
     centroids: await centroidsWanted(all, larger.items, larger.tree, bounds.min, parameters, pause),
     items: all,
@@ -214,6 +229,15 @@ function isReduced({ speakers }: Pick<Weighted, 'speakers'>): boolean {
 
 function forRepresentatives(parameters: BayesianParameters): BayesianParameters {
   return { ...parameters, initialThreshold: parameters.representativeInitialThreshold };
+}
+
+function centroidsOfSums(sums: readonly SpeakerSum[], dimension: number): Float32Array {
+  const centroids = new Float32Array(sums.length * dimension);
+  sums.forEach(({ sum }, index) => {
+    centroids.set(sum, index * dimension);
+    normalise(centroids, index * dimension, dimension);
+  });
+  return centroids;
 }
 
 /** Speakers by a cut at the tuned distance. */

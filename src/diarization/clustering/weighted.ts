@@ -22,6 +22,8 @@ export interface Evidence {
   /** The subsegments, each a window of its own. */
   readonly pieces: Weighted | undefined;
   readonly shift: Float32Array;
+  /** Whether what VBx found stays apart for now. */
+  readonly keepFragments: boolean;
 }
 
 /** Those with enough clean speech; where they are fewer than the speakers wanted, the cleanest, and at least one. */

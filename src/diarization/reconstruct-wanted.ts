@@ -1,0 +1,58 @@
+import { release } from '../audio/memory.ts';
+import { bestRound } from './best-round.ts';
+import { claimsOf } from './claims.ts';
+import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
+import type { Parts } from './parts.ts';
+import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
+
+/** Tries to give every wanted speaker a turn by more weight… */
+const BOOST_ROUNDS = 3;
+/** …and then by a subsegment each, which may have been the only one of somebody else, who then needs another. */
+const CLAIM_ROUNDS = 4;
+const BOOST = 4;
+
+/**
+ * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
+ * does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are heard in the end, the round counts in
+ * which most were.
+ *
+ * @param fewest speakers to be heard, at least, as far as the model has as many
+ */
+export async function reconstructWanted(
+  parts: Parts,
+  fewest: number,
+  model: ClusterModel,
+  pause: () => Promise<void>,
+  context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
+): Promise<Reconstruction> {
+  const { clusters } = model;
+  const feed = async (take: (part: AssignedPart) => Promise<void>) => {
+    for (let index = 0; index < parts.count; index++) {
+      const { speakers, subsegments } = await parts.readEmbeddings(index);
+      const frames = await parts.readFrames(index);
+      await take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
+      release(speakers.embeddings, subsegments.embeddings, frames.probabilities);
+      await pause();
+    }
+  };
+  const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
+  return bestRound(first, {
+    wanted: Math.min(fewest, clusters),
+    maxRounds: 1 + BOOST_ROUNDS + CLAIM_ROUNDS,
+    run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
+    scoreOf: ({ diarization }) => diarization.speakers,
+    async next({ boost, claims }, { clusterOf }, round) {
+      const heard = new Set(clusterOf);
+      if (round < BOOST_ROUNDS) {
+        return { boost: boost.map((factor, cluster) => (heard.has(cluster) ? factor : BOOST * factor)), claims };
+      }
+      const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
+        (cluster) => !heard.has(cluster),
+      );
+      return { boost, claims: await claimsOf(parts, model, unheard, claims, pause) };
+    },
+  });
+}
+
+/** What helps speakers who are outvoted everywhere. */
+type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'claims'>>;
