@@ -66,6 +66,12 @@ describe('--output', () => {
       expect(run.stderr).toMatch(/^rollcall: --output: .* there is no folder .*\n$/);
     }
   });
+
+  it('is looked at before the recording of a live stream, which was left open where --output was refused', async () => {
+    const run = await runCli('live', [file('absent.wav'), '--output', file('absent/out.txt')]);
+    expect(run).toMatchObject({ code: 2, stdout: '' });
+    expect(run.stderr).toMatch(/^rollcall: --output: .* there is no folder .*\n$/);
+  });
 });
 
 describe('a result that cannot be written', () => {

@@ -38,9 +38,10 @@ async function live(name: string, options: Options): Promise<void> {
   const { voiceprint = [], format, output, latency, maxSpeakers, corrections } = options;
   const speed = options.fast ? Number.POSITIVE_INFINITY : options.speed;
   const baseDir = callersDir('live');
-  const source = await openLiveSource(name, baseDir);
   const voices = openVoices(voiceprint, baseDir);
   const destination = openDestination(output, baseDir, [name, ...voiceprint.map(([, file]) => file)]);
+  // The last, as it holds a file open.
+  const source = await openLiveSource(name, baseDir);
   let interrupted = false;
   const heard = await withService(
     async (session) => {
@@ -53,8 +54,7 @@ async function live(name: string, options: Options): Promise<void> {
       return result;
     },
     { finishesAfterInterrupt: true },
-  );
-  await source.close();
+  ).finally(() => source.close());
   if (!heard) process.exit(INTERRUPTED); // before the stream was open, maybe in the middle of an upload
   const { events, sentSeconds, close, failure } = heard;
   const result = outputOf(events, voices.length > 0, sentSeconds);
