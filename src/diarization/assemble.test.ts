@@ -264,7 +264,7 @@ describe('assemble', () => {
     ]);
     // Two voices of these models have nothing in common, so that only a limit below zero takes them for one.
     const lenient = withTuning(settingsOf('precision-2'), {
-      all: { clustering: { fragments: { changeSimilarity: -0.55 } } },
+      all: { clustering: { fragments: { changeSimilarity: -0.55, leastSimilarity: -1 } } },
     });
 
     async function diarizeWithPlda(

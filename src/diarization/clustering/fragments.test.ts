@@ -51,6 +51,13 @@ describe('joinFragments', () => {
     expect(joinFragments(two, turns([0, 1, 0, 1, 0, 1], 0), fragments, ANYBODY)).toBe(two);
   });
 
+  it('leaves two apart who are a little alike, however quickly they answer: lively talk has no pauses', () => {
+    const lively = model([0, 12], [40, 12], [130, 12], [230, 12]);
+    const order = Array.from({ length: 8 }, () => IN_TURN).flat();
+    expect(joinFragments(lively, turns(order, 0), fragments, ANYBODY)).toBe(lively);
+    expect(joinFragments(lively, turns(order, 0), { ...fragments, leastSimilarity: 0 }, ANYBODY).clusters).toBe(3);
+  });
+
   it('takes the only two for one person at a likeness that would not do among many', () => {
     const alike: Voice[] = [
       [0, 30],

@@ -15,6 +15,8 @@ export interface FragmentParameters {
   /** Changes, and the seconds that they took, which are counted before any is heard: what a short voice is expected to have. */
   readonly priorChanges: number;
   readonly priorSeconds: number;
+  /** However often that is, from no less than this: people who know each other answer without a pause, too. */
+  readonly leastSimilarity: number;
   /** Where more are left than are wanted: what joining two costs who are just alike enough, by the logarithm of their speech. */
   readonly joiningCost: number;
 }
@@ -96,12 +98,13 @@ function peopleOf(sums: readonly SpeakerSum[], turns: readonly ClusterTurn[]): P
 
 /** The two who are beyond either limit the furthest, of those who are heard at all. */
 function mostLikelyOne(people: readonly Person[], parameters: FragmentParameters): Pair | undefined {
-  const { sameSimilarity, sameSimilarityGrowth } = parameters;
+  const { sameSimilarity, sameSimilarityGrowth, leastSimilarity } = parameters;
   const same = sameSimilarity + sameSimilarityGrowth * Math.log(people.length);
   return least(people, (a, b) => {
     if (a.seconds === 0 || b.seconds === 0) return undefined;
     const similarity = similarityOf(a, b);
-    const missing = Math.min(same - similarity, neededAfterChanges(a, b, parameters) - similarity);
+    const needed = Math.min(same, Math.max(leastSimilarity, neededAfterChanges(a, b, parameters)));
+    const missing = needed - similarity;
     return missing <= 0 ? missing : undefined;
   });
 }
