@@ -138,5 +138,5 @@ ${table(head, cells)}
 Cost: the platform's list prices of ${CPU_DAY}, in USD a million: ${Object.entries(USD_PER_MILLION)
     .map(([name, usd]) => `${name} ${usd}`)
     .join(', ')}; a job of n shards counts as n + 2 requests, three queue operations a message, one write and
-eight reads of objects a shard; storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
+ten reads of objects a shard; storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
 }
