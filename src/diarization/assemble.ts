@@ -54,8 +54,8 @@ const MAX_SPEAKERS = 100;
 
 /**
  * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the embeddings of all
- * parts first, then part by part once more with the frames, and once more where the turns tell that two of the speakers are one; what it holds of a day of audio is the representatives, the turns
- * and the frame-wise tracks, of the speakers' tracks only the last hours.
+ * parts first, then part by part once more with the frames, and again where the turns tell that two of the speakers are one. What it
+ * holds of a day of audio is the representatives, the turns and the frame-wise tracks, of the speakers' tracks only the last hours.
  *
  * @param audio length of the recording at 16 kHz, and at its own rate where that is another
  */

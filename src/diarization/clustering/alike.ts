@@ -22,7 +22,8 @@ export interface AlikeParameters {
 /**
  * Joins the speakers that are more alike than two people are, those with the closest centroids first. VBx weighs every second as if it were
  * drawn anew; over minutes, one person's change of position or voice adds up to evidence for a second speaker, however close the two lie.
- * The mean of many seconds is known so well that its likeness alone tells.
+ * The mean of many seconds is known so well that its likeness alone tells. For live streams and where more speakers are wanted than were found;
+ * otherwise jobs wait for the turns, see `fragments.ts`.
  *
  * @param fewest speakers to leave, at least
  * @returns most speech first
@@ -52,8 +53,27 @@ export function joinDown(speakers: readonly SpeakerSum[], most: number): Speaker
 }
 
 function withJoined(speakers: readonly SpeakerSum[], [a, b]: readonly [SpeakerSum, SpeakerSum]): SpeakerSum[] {
-  const joined = { sum: a.sum.map((value, d) => value + b.sum[d]!), weight: a.weight + b.weight };
-  return [...speakers.filter((speaker) => speaker !== a && speaker !== b), joined];
+  return [...speakers.filter((speaker) => speaker !== a && speaker !== b), sumOf(a, b)];
+}
+
+/** Two speakers as one. */
+export function sumOf(a: SpeakerSum, b: SpeakerSum): SpeakerSum {
+  return { sum: a.sum.map((value, d) => value + b.sum[d]!), weight: a.weight + b.weight };
+}
+
+/** Cosine of the embeddings of two speakers, each with each, on average. */
+export function itemSimilarityOf(a: SpeakerSum, b: SpeakerSum): number {
+  return productOf(a.sum, b.sum) / (a.weight * b.weight);
+}
+
+/** How much speech tells two speakers apart: the logarithm of the harmonic combination of their weights. */
+export function joiningWeightOf(a: SpeakerSum, b: SpeakerSum): number {
+  return Math.log1p((a.weight * b.weight) / (a.weight + b.weight));
+}
+
+/** Length of a speaker's sum. */
+export function lengthOf({ sum }: SpeakerSum): number {
+  return Math.sqrt(productOf(sum, sum));
 }
 
 /** The two whose joining costs the least. @param speakers at least two */
@@ -62,8 +82,7 @@ function cheapest(speakers: readonly SpeakerSum[]): [SpeakerSum, SpeakerSum] {
   let pair: [SpeakerSum, SpeakerSum] = [speakers[0]!, speakers[1]!];
   speakers.forEach((a, index) => {
     for (const b of speakers.slice(0, index)) {
-      const together = (a.weight * b.weight) / (a.weight + b.weight);
-      const cost = (1 - similarityOf(a, b)) * Math.log1p(together);
+      const cost = (1 - similarityOf(a, b)) * joiningWeightOf(a, b);
       if (cost < least) [least, pair] = [cost, [b, a]];
     }
   });
@@ -85,7 +104,7 @@ function mostAlike(
   speakers.forEach((a, index) => {
     for (const b of speakers.slice(0, index)) {
       const similarity = similarityOf(a, b);
-      const ofItems = productOf(a.sum, b.sum) / (a.weight * b.weight);
+      const ofItems = itemSimilarityOf(a, b);
       const isAlike = ofItems >= same || (similarity >= mergeSimilarity && ofItems >= mergeItemSimilarity);
       if (isAlike && similarity > highest) [highest, pair] = [similarity, [b, a]];
     }

@@ -1,5 +1,5 @@
 import { normalise } from '../vectors.ts';
-import type { SpeakerSum } from './alike.ts';
+import { itemSimilarityOf, joiningWeightOf, lengthOf, type SpeakerSum, sumOf } from './alike.ts';
 import type { ClusterModel, SpeakerBounds } from './strategy.ts';
 
 /** When two speakers that were found are one person. Similarities are the mean cosine of their embeddings, each with each. */
@@ -102,7 +102,7 @@ function mostLikelyOne(people: readonly Person[], parameters: FragmentParameters
   const same = sameSimilarity + sameSimilarityGrowth * Math.log(people.length);
   return least(people, (a, b) => {
     if (a.seconds === 0 || b.seconds === 0) return undefined;
-    const similarity = similarityOf(a, b);
+    const similarity = itemSimilarityOf(a.sum, b.sum);
     const needed = Math.min(same, Math.max(leastSimilarity, neededAfterChanges(a, b, parameters)));
     const missing = needed - similarity;
     return missing <= 0 ? missing : undefined;
@@ -111,9 +111,8 @@ function mostLikelyOne(people: readonly Person[], parameters: FragmentParameters
 
 function cheapest(people: readonly Person[], parameters: FragmentParameters): Pair | undefined {
   return least(people, (a, b) => {
-    const missing = neededAfterChanges(a, b, parameters) - similarityOf(a, b);
-    const together = (a.sum.weight * b.sum.weight) / (a.sum.weight + b.sum.weight);
-    return Math.max(LEAST_DISTANCE, parameters.joiningCost + missing) * Math.log1p(together);
+    const missing = neededAfterChanges(a, b, parameters) - itemSimilarityOf(a.sum, b.sum);
+    return Math.max(LEAST_DISTANCE, parameters.joiningCost + missing) * joiningWeightOf(a.sum, b.sum);
   });
 }
 
@@ -141,16 +140,10 @@ function neededAfterChanges(
   return changeSimilarity - changeWeight * Math.log(rate);
 }
 
-function similarityOf({ sum: a }: Person, { sum: b }: Person): number {
-  let product = 0;
-  for (let d = 0; d < a.sum.length; d++) product += a.sum[d]! * b.sum[d]!;
-  return product / (a.weight * b.weight);
-}
-
 function withJoined(people: readonly Person[], [a, b]: Pair): Person[] {
   const joined = {
     clusters: [...a.clusters, ...b.clusters],
-    sum: { sum: a.sum.sum.map((value, d) => value + b.sum.sum[d]!), weight: a.sum.weight + b.sum.weight },
+    sum: sumOf(a.sum, b.sum),
     seconds: a.seconds + b.seconds,
     changes: a.changes.map((value, cluster) => value + b.changes[cluster]!),
   };
@@ -163,7 +156,7 @@ function modelOf(people: readonly Person[], model: ClusterModel, sums: readonly 
   const centroids = new Float32Array(people.length * dimension);
   people.forEach(({ clusters }, person) => {
     for (const cluster of clusters) {
-      const length = Math.hypot(...sums[cluster]!.sum);
+      const length = lengthOf(sums[cluster]!);
       for (let d = 0; d < dimension; d++) {
         centroids[person * dimension + d]! += length * model.centroids[cluster * dimension + d]!;
       }
