@@ -3,7 +3,7 @@ import type { Assignment } from '../src/diarization/clustering/strategy.ts';
 import type { DiarizationSettings, PartReader } from '../src/diarization/index.ts';
 import { quietPlacesOf } from '../src/diarization/levels.ts';
 import { withTuning } from '../src/diarization/parameters.ts';
-import type { EmbeddingsSection, FramesSection } from '../src/diarization/part.ts';
+import type { ShardPart } from '../src/diarization/part.ts';
 import { buildPowerset, decodeHard } from '../src/diarization/powerset.ts';
 import { reconstruct } from '../src/diarization/reconstruct.ts';
 import { toOutput } from './pipeline.ts';
@@ -23,18 +23,17 @@ export async function finishWithOracle(
   settings: DiarizationSettings,
   reference: readonly LabelledSegment[],
 ): Promise<DiarizeOutput> {
-  const embeddings = await part.readEmbeddings();
-  const frames = await part.readFrames();
-  const { facts, speakers } = embeddings;
+  const whole = await part.readPart();
+  const { facts, speakers } = whole;
   const labels = labelsOf(reference);
   const clusters = labels.length + 1;
-  const clusterOf = assignToReference(embeddings, frames, reference, labels);
+  const clusterOf = assignToReference(whole, reference, labels);
   const posterior = new Float32Array(speakers.count * clusters);
   for (const [row, cluster] of clusterOf.entries()) posterior[row * clusters + cluster] = 1;
   const assignment: Assignment = { clusterOf, posterior };
   const tuned = facts.tuned.reduce(withTuning, settings);
   const boost = new Float32Array(clusters).fill(1);
-  const { diarization } = await reconstruct(async (take) => take({ frames, speakers, assignment }), {
+  const { diarization } = await reconstruct(async (take) => take({ frames: whole, speakers, assignment }), {
     facts,
     settings: tuned,
     clusters,
@@ -42,15 +41,14 @@ export async function finishWithOracle(
     totalSamples,
     durationSeconds: totalSamples / 16000,
     speakerTracks: true,
-    quiet: quietPlacesOf(embeddings.levels, tuned.quiet),
+    quiet: quietPlacesOf(whole.levels, tuned.quiet),
   });
   return toOutput(diarization);
 }
 
 /** @returns [local speakers] index of the reference speaker, or the number of them for nobody */
 function assignToReference(
-  { facts, speakers }: EmbeddingsSection,
-  { firstWindow, probabilities }: FramesSection,
+  { facts, speakers, firstWindow, probabilities }: ShardPart,
   reference: readonly LabelledSegment[],
   labels: readonly string[],
 ): Int32Array {

@@ -1,4 +1,5 @@
 import type { PartReader, Parts } from '../src/diarization/index.ts';
+import type { EmbeddingsSection } from '../src/diarization/part.ts';
 import { SUBSEGMENT_SHIFT_SAMPLES } from '../src/diarization/subsegments.ts';
 import { windowCount } from '../src/diarization/windows.ts';
 
@@ -14,7 +15,7 @@ export async function replayedParts(
   shardSamples: number,
 ): Promise<Parts & { readonly totalSamples: number }> {
   const whole = readers.length - 1;
-  const { facts } = await readers[0]!.readEmbeddings();
+  const { facts } = readers[0]!;
   const totalSamples = shards * shardSamples;
   const perShard = shardSamples / facts.stepSamples;
   const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
@@ -22,31 +23,32 @@ export async function replayedParts(
     firstWindow: shard * perShard,
     windowCount: Math.min(perShard, windows - shard * perShard),
   });
+  const moved = <Section extends EmbeddingsSection>(shard: number, section: Section): Section => {
+    const { speakers, subsegments } = section;
+    const range = rangeOf(shard);
+    const windowsOn = range.firstWindow - (shard % whole) * perShard;
+    const piecesOn = ((shard - (shard % whole)) * shardSamples) / SUBSEGMENT_SHIFT_SAMPLES;
+    const end = range.firstWindow + range.windowCount;
+    const count = speakers.windows.filter((window) => window + windowsOn < end).length;
+    return {
+      ...section,
+      ...range,
+      facts,
+      speakers: { ...speakers, count, windows: speakers.windows.map((window) => window + windowsOn) },
+      subsegments: { ...subsegments, indices: subsegments.indices.map((index) => index + piecesOn) },
+    };
+  };
   return {
     totalSamples,
     count: shards,
+    factsOf: () => facts,
     // The last shard's windows may be fewer: a few speakers are counted too many.
     countsOf: (shard) => readers[shard % whole]!.counts,
-    async readEmbeddings(shard) {
-      const { speakers, subsegments, levels } = await readers[shard % whole]!.readEmbeddings();
-      const range = rangeOf(shard);
-      const moved = range.firstWindow - (shard % whole) * perShard;
-      const movedPieces = ((shard - (shard % whole)) * shardSamples) / SUBSEGMENT_SHIFT_SAMPLES;
-      const end = range.firstWindow + range.windowCount;
-      const count = speakers.windows.filter((window) => window + moved < end).length;
-      return {
-        ...range,
-        facts,
-        speakers: { ...speakers, count, windows: speakers.windows.map((window) => window + moved) },
-        subsegments: { ...subsegments, indices: subsegments.indices.map((index) => index + movedPieces) },
-        levels,
-      };
-    },
-    async readFrames(shard) {
-      const { probabilities } = await readers[shard % whole]!.readFrames();
-      const range = rangeOf(shard);
-      const length = range.windowCount * facts.framesPerWindow * facts.classes;
-      return { ...range, facts, probabilities: probabilities.subarray(0, length) };
+    readEmbeddings: async (shard) => moved(shard, await readers[shard % whole]!.readEmbeddings()),
+    async readPart(shard) {
+      const part = moved(shard, await readers[shard % whole]!.readPart());
+      const length = part.windowCount * facts.framesPerWindow * facts.classes;
+      return { ...part, probabilities: part.probabilities.subarray(0, length) };
     },
   };
 }

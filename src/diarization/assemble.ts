@@ -9,7 +9,7 @@ import { LEVEL_HOP_SAMPLES, loudestDb, type QuietPlaces, quietPlacesOf } from '.
 import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, ModelFacts } from './part.ts';
-import { type Parts, totalCounts } from './parts.ts';
+import { type Parts, readAhead, totalCounts } from './parts.ts';
 import type { Reconstruction } from './reconstruct.ts';
 import { reconstructWanted } from './reconstruct-wanted.ts';
 import { joinSubsegments, type Subsegments, thinned } from './subsegments.ts';
@@ -133,8 +133,7 @@ async function gather(
   pause: () => Promise<void>,
 ): Promise<Gathered | undefined> {
   if (parts.count === 0) return undefined;
-  const first = await parts.readEmbeddings(0);
-  const { facts } = first;
+  const facts = parts.factsOf(0);
   const tuned = facts.tuned.reduce(withTuning, settings);
   const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
   // By how much is said, not by the recording's length: hours of silence must not thin the speech beside them.
@@ -145,8 +144,7 @@ async function gather(
   const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));
   let nextWindow = 0;
   let nextLevel = 0;
-  for (let index = 0; index < parts.count; index++) {
-    const part = index === 0 ? first : await parts.readEmbeddings(index);
+  for await (const part of readAhead(parts.count, parts.readEmbeddings)) {
     checkSequence(part, facts, nextWindow);
     nextWindow += part.windowCount;
     await representatives.add(part.speakers);

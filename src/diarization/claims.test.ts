@@ -19,8 +19,9 @@ function partsAt(degrees: readonly number[]): Parts {
   const unused = () => Promise.reject(new Error('claims need no frames'));
   return {
     count: Math.ceil(degrees.length / 3),
+    factsOf: unused as never,
     countsOf: unused as never,
-    readFrames: unused,
+    readPart: unused,
     async readEmbeddings(part) {
       const angles = degrees.slice(3 * part, 3 * part + 3).map((angle) => (angle * Math.PI) / 180);
       const embeddings = Float32Array.from(angles.flatMap((angle) => [Math.cos(angle), Math.sin(angle)]));

@@ -1,7 +1,7 @@
 import { release } from '../audio/memory.ts';
 import { likenessTo } from './clustering/likeness.ts';
 import type { ClusterModel } from './clustering/strategy.ts';
-import type { Parts } from './parts.ts';
+import { type Parts, readAhead } from './parts.ts';
 import type { Subsegments } from './subsegments.ts';
 
 /** Subsegments, by index, that belong to a speaker whatever the votes say: the cluster of each. */
@@ -31,8 +31,7 @@ export async function claimsOf(
 ): Promise<Claims> {
   // As many candidates each as there are claimants: nobody can be left without one by the others.
   const best = unheard.map((): Candidate[] => []);
-  for (let part = 0; part < parts.count; part++) {
-    const { speakers, subsegments } = await parts.readEmbeddings(part);
+  for await (const { speakers, subsegments } of readAhead(parts.count, parts.readEmbeddings)) {
     gather(subsegments, model, unheard, before, best);
     release(speakers.embeddings, subsegments.embeddings);
     await pause();

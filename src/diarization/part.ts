@@ -37,17 +37,8 @@ export interface ShardPart extends WindowRange {
   readonly levels: Uint8Array;
 }
 
-export interface EmbeddingsSection extends WindowRange {
-  readonly facts: ModelFacts;
-  readonly speakers: LocalSpeakers;
-  readonly subsegments: Subsegments;
-  readonly levels: Uint8Array;
-}
-
-export interface FramesSection extends WindowRange {
-  readonly facts: ModelFacts;
-  readonly probabilities: Uint8Array;
-}
+/** A part without its frames. */
+export type EmbeddingsSection = Omit<ShardPart, 'probabilities'>;
 
 /** How much a part holds, known before its sections are read. */
 export interface PartCounts {
@@ -55,11 +46,12 @@ export interface PartCounts {
   readonly subsegments: number;
 }
 
-/** A stored part, read section by section: all embeddings are needed at once, frames only shard by shard. */
+/** A stored part: all embeddings are needed at once, frames only shard by shard. Every array that is read has a buffer of its own. */
 export interface PartReader {
+  readonly facts: ModelFacts;
   readonly counts: PartCounts;
   readEmbeddings(): Promise<EmbeddingsSection>;
-  readFrames(): Promise<FramesSection>;
+  readPart(): Promise<ShardPart>;
 }
 
 /**
@@ -72,6 +64,8 @@ const MAGIC = 0x54504352;
 /** Whoever stores parts of running jobs raises the version of what is stored along with it. */
 const VERSION = 4;
 const PREFIX_BYTES = 20;
+/** Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default pack they have some 430 bytes. */
+const OPENING_BYTES = 2048;
 const SPEAKER_BYTES = 16;
 const SUBSEGMENT_BYTES = 4;
 
@@ -136,36 +130,37 @@ export function encodePart(part: ShardPart): Uint8Array {
  * @throws when the part is damaged or of another version
  */
 export async function openPart(read: (offset: number, length: number) => Promise<Uint8Array>): Promise<PartReader> {
-  const prefix = await exactly(read, 0, PREFIX_BYTES);
-  const view = new DataView(prefix.buffer, prefix.byteOffset, prefix.byteLength);
+  const opening = await read(0, OPENING_BYTES);
+  if (opening.length < PREFIX_BYTES) throw damaged('too short');
+  const view = new DataView(opening.buffer, opening.byteOffset, opening.byteLength);
   if (view.getUint32(0, true) !== MAGIC || view.getUint16(4, true) !== VERSION) throw damaged('not a part');
   const headerLength = view.getUint32(8, true);
   const embeddingsLength = view.getUint32(12, true);
   const framesLength = view.getUint32(16, true);
-  const header = parseHeader(await exactly(read, PREFIX_BYTES, headerLength));
-  const { facts, firstWindow, windowCount, speakerCount, subsegmentCount, levelCount } = header;
+  const start = PREFIX_BYTES + headerLength;
+  const headerBytes = start > opening.length ? await exactly(read, PREFIX_BYTES, headerLength) : undefined;
+  const header = parseHeader(headerBytes ?? opening.subarray(PREFIX_BYTES, start));
+  const { facts, windowCount, speakerCount, subsegmentCount, levelCount } = header;
   const speakersLength = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
   const subsegmentsLength = subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension);
   if (embeddingsLength !== speakersLength + subsegmentsLength + levelCount) throw damaged('embeddings');
   if (framesLength !== windowCount * facts.framesPerWindow * facts.classes) throw damaged('frames');
-  const start = PREFIX_BYTES + headerLength;
   return {
+    facts,
     counts: { speakers: speakerCount, subsegments: subsegmentCount },
-    readEmbeddings: async () => {
+    async readEmbeddings() {
       const bytes = await exactly(read, start, embeddingsLength);
-      const speakers = decodeSpeakers(bytes.subarray(0, speakersLength), header);
-      const levelsStart = speakersLength + subsegmentsLength;
-      const subsegments = decodeSubsegments(bytes.subarray(speakersLength, levelsStart), header);
-      const levels = bytes.slice(levelsStart);
+      const section = decodeEmbeddings(bytes, header);
       release(bytes);
-      return { facts, firstWindow, windowCount, speakers, subsegments, levels };
+      return section;
     },
-    readFrames: async () => ({
-      facts,
-      firstWindow,
-      windowCount,
-      probabilities: await exactly(read, start + embeddingsLength, framesLength),
-    }),
+    async readPart() {
+      const bytes = await exactly(read, start, embeddingsLength + framesLength);
+      const section = decodeEmbeddings(bytes.subarray(0, embeddingsLength), header);
+      const probabilities = bytes.slice(embeddingsLength);
+      release(bytes);
+      return { ...section, probabilities };
+    },
   };
 }
 
@@ -202,6 +197,21 @@ function parseHeader(bytes: Uint8Array): Header {
   const isCount = (value: unknown) => typeof value === 'number' && Number.isInteger(value) && value >= 0;
   if (!counts.every(isCount) || !positive.every((value) => isCount(value) && value > 0)) throw damaged('header');
   return header;
+}
+
+/** @param bytes the embeddings section, of the length that the header gives it; what comes out are copies */
+function decodeEmbeddings(bytes: Uint8Array, header: Header): EmbeddingsSection {
+  const { facts, firstWindow, windowCount, speakerCount, subsegmentCount } = header;
+  const subsegmentsStart = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
+  const levelsStart = subsegmentsStart + subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension);
+  return {
+    facts,
+    firstWindow,
+    windowCount,
+    speakers: decodeSpeakers(bytes.subarray(0, subsegmentsStart), header),
+    subsegments: decodeSubsegments(bytes.subarray(subsegmentsStart, levelsStart), header),
+    levels: bytes.slice(levelsStart),
+  };
 }
 
 function decodeSpeakers(bytes: Uint8Array, header: Header): LocalSpeakers {

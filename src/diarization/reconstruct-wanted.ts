@@ -2,7 +2,7 @@ import { release } from '../audio/memory.ts';
 import { bestRound } from './best-round.ts';
 import { claimsOf } from './claims.ts';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
-import type { Parts } from './parts.ts';
+import { type Parts, readAhead } from './parts.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
 
 /** Tries to give every wanted speaker a turn by more weight… */
@@ -27,11 +27,10 @@ export async function reconstructWanted(
 ): Promise<Reconstruction> {
   const { clusters } = model;
   const feed = async (take: (part: AssignedPart) => Promise<void>) => {
-    for (let index = 0; index < parts.count; index++) {
-      const { speakers, subsegments } = await parts.readEmbeddings(index);
-      const frames = await parts.readFrames(index);
-      await take({ frames, speakers, assignment: assignSpeakers(model, speakers), subsegments });
-      release(speakers.embeddings, subsegments.embeddings, frames.probabilities);
+    for await (const part of readAhead(parts.count, parts.readPart)) {
+      const { speakers, subsegments } = part;
+      await take({ frames: part, speakers, assignment: assignSpeakers(model, speakers), subsegments });
+      release(speakers.embeddings, subsegments.embeddings, part.probabilities);
       await pause();
     }
   };

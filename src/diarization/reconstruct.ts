@@ -6,7 +6,7 @@ import type { QuietPlaces } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { OverlapAdd } from './overlap-add.ts';
 import type { DiarizationSettings } from './parameters.ts';
-import type { FramesSection, ModelFacts } from './part.ts';
+import type { ModelFacts, ShardPart } from './part.ts';
 import { buildPowerset } from './powerset.ts';
 import { Resegmenter } from './resegmentation.ts';
 import type { Subsegments } from './subsegments.ts';
@@ -16,7 +16,7 @@ import { firstFrame } from './windows.ts';
 
 /** A part with the speakers that its local speakers were assigned to. */
 export interface AssignedPart {
-  readonly frames: FramesSection;
+  readonly frames: Pick<ShardPart, 'firstWindow' | 'windowCount' | 'probabilities'>;
   readonly speakers: LocalSpeakers;
   readonly assignment: Assignment;
   readonly subsegments?: Subsegments;

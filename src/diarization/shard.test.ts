@@ -193,13 +193,27 @@ describe('stored parts', () => {
     const bytes = encodePart(part);
     expect(encodePart(part)).toEqual(bytes);
     const stored = await reader(bytes);
-    const embeddings = await stored.readEmbeddings();
-    expect(embeddings.speakers).toEqual(part.speakers);
-    expect(embeddings.subsegments).toEqual(part.subsegments);
-    expect(part.subsegments.count).toBeGreaterThan(10);
-    expect(embeddings.facts).toEqual(part.facts);
-    expect([embeddings.firstWindow, embeddings.windowCount]).toEqual([20, part.windowCount]);
-    expect((await stored.readFrames()).probabilities).toEqual(part.probabilities);
+    expect(await stored.readPart()).toEqual(part);
+    const { probabilities, ...embeddings } = part;
+    expect(await stored.readEmbeddings()).toEqual(embeddings);
+    expect([part.firstWindow, part.subsegments.count > 10, probabilities.length > 0]).toEqual([20, true, true]);
+    expect(stored.facts).toEqual(part.facts);
+    expect(stored.counts).toEqual({ speakers: part.speakers.count, subsegments: part.subsegments.count });
+  });
+
+  it('take one read to open and one for all that they hold, and a second to open where the header is long', async () => {
+    const part = await analyse(20 * SECOND, 40 * SECOND);
+    for (const facts of [part.facts, { ...part.facts, segmentationId: 'x'.repeat(9000) }]) {
+      const bytes = encodePart({ ...part, facts });
+      let reads = 0;
+      const stored = await openPart(async (offset, length) => {
+        reads++;
+        return bytes.slice(offset, offset + length);
+      });
+      const toOpen = reads;
+      expect(await stored.readPart()).toEqual({ ...part, facts });
+      expect([toOpen, reads]).toEqual(facts === part.facts ? [1, 2] : [2, 3]);
+    }
   });
 
   it('are refused when damaged', async () => {
@@ -209,7 +223,9 @@ describe('stored parts', () => {
     version[4] = 9;
     await expect(reader(version)).rejects.toThrow(/damaged/);
     const truncated = await reader(bytes.slice(0, bytes.length - 1));
-    await expect(truncated.readFrames()).rejects.toThrow(/damaged/);
+    await expect(truncated.readPart()).rejects.toThrow(/damaged/);
+    await expect(reader(bytes.slice(0, 19))).rejects.toThrow(/damaged/);
+    await expect(reader(bytes.slice(0, 200))).rejects.toThrow(/damaged/);
     const header = bytes.slice();
     header[30] = 0;
     await expect(reader(header)).rejects.toThrow(/damaged/);

@@ -1,7 +1,7 @@
 import { release } from '../audio/memory.ts';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
 import type { Diarization, SpeakerTurn, SpeakerVoice } from './diarization.ts';
-import type { Parts } from './parts.ts';
+import { type Parts, readAhead } from './parts.ts';
 import { SUBSEGMENT_SHIFT_SECONDS } from './subsegments.ts';
 import { normalise } from './vectors.ts';
 
@@ -26,8 +26,7 @@ export async function speakerVoices(
   const fromWindows = new Means(diarization.speakers, model.dimension);
   const fromPieces = new Means(diarization.speakers, model.dimension);
   const speakerOf = new Map(clusterOf.map((cluster, speaker) => [cluster, speaker]));
-  for (let index = 0; index < parts.count; index++) {
-    const { speakers, subsegments } = await parts.readEmbeddings(index);
+  for await (const { speakers, subsegments } of readAhead(parts.count, parts.readEmbeddings)) {
     const assigned = assignSpeakers(model, speakers).clusterOf;
     for (let row = 0; row < speakers.count; row++) {
       const speaker = speakerOf.get(assigned[row]!);
