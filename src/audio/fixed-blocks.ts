@@ -1,5 +1,5 @@
 import type { BlockReader } from './block-reader.ts';
-import type { FramesFrom } from './frame-stream.ts';
+import { FRAMES_TOGETHER, type FramesFrom } from './frame-stream.ts';
 
 /** Coded blocks of one size behind one another; the last may be shorter. */
 export interface BlockLayout {
@@ -7,9 +7,6 @@ export interface BlockLayout {
   readonly dataBytes: number;
   readonly blockBytes: number;
 }
-
-/** Blocks given on together. */
-const TOGETHER = 64;
 
 /** The blocks from any number on: a block's place is plain arithmetic. */
 export function fixedBlocks(reader: BlockReader, { dataOffset, dataBytes, blockBytes }: BlockLayout): FramesFrom {
@@ -19,7 +16,7 @@ export function fixedBlocks(reader: BlockReader, { dataOffset, dataBytes, blockB
       const view = await reader.peek(dataOffset + at, Math.min(blockBytes, dataBytes - at));
       const end = Math.min(dataBytes - at, Math.max(blockBytes, view.length - (view.length % blockBytes)));
       const blocks: Uint8Array[] = [];
-      for (let from = 0; from < end && blocks.length < TOGETHER; from += blockBytes) {
+      for (let from = 0; from < end && blocks.length < FRAMES_TOGETHER; from += blockBytes) {
         blocks.push(view.subarray(from, Math.min(end, from + blockBytes)));
       }
       yield blocks;

@@ -22,7 +22,10 @@ export interface FrameTiming {
 /** Decoded samples given on together, at least a frame: what follows has less to do for each (a step of every stage, and the resampler's rows). */
 const BLOCK_SAMPLES = 8192;
 
-/** Frames from number `fromFrame` on, in order, those of a buffered stretch together: waiting for each would take longer than to find it. Views are valid until the next ones. */
+/** Frames given on together. Waiting for each would take longer than to find it; the views of all of a buffered minute would be in memory for as long as it takes to analyse it. */
+export const FRAMES_TOGETHER = 64;
+
+/** Frames from number `fromFrame` on, in order, some of them together. Views are valid until the next ones. */
 export type FramesFrom = (fromFrame: number) => AsyncIterable<readonly Uint8Array[]>;
 
 /** Decodes frames to mono samples `[startSample, totalSamples)`. */
@@ -127,6 +130,9 @@ export function scannedFrames(
         const packet = reader.held(run.offsets[i], run.lengths[i]);
         if (packet) {
           held.push(packet);
+          if (held.length < FRAMES_TOGETHER) continue;
+          yield held;
+          held = [];
           continue;
         }
         // The first one of those that are read, or one across two blocks: what is held ends with the next reading.

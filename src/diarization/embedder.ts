@@ -186,5 +186,7 @@ export class Embedder {
 /** The vector at unit length, in place; undefined for one that is not finite: some models take the variance of a single frame, and one such voice would make all of a recording's so. */
 function unit(vector: Float32Array): Float32Array | undefined {
   normalise(vector, 0, vector.length);
-  return vector.every(Number.isFinite) ? vector : undefined;
+  // `every(Number.isFinite)` would make an object of each of millions of numbers.
+  for (let index = 0; index < vector.length; index++) if (!Number.isFinite(vector[index])) return undefined;
+  return vector;
 }
