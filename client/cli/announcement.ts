@@ -1,5 +1,6 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { livingOwner } from '../local/owner.ts';
 import { RollcallClient } from '../sdk/client.ts';
 
 /** What `npm start` leaves for other commands of this user. */
@@ -30,7 +31,10 @@ export function withdraw(stateDir: string): void {
   rmSync(pathIn(stateDir), { force: true });
 }
 
-/** The service that `npm start` runs, if it answers. */
+/**
+ * The service that `npm start` runs, if it answers. Where its process was killed, the announcement stays behind, and whoever
+ * listens on its port now must not get the key.
+ */
 export async function findAnnounced(stateDir: string): Promise<Announcement | undefined> {
   let service: Announcement;
   try {
@@ -38,6 +42,7 @@ export async function findAnnounced(stateDir: string): Promise<Announcement | un
   } catch {
     return undefined;
   }
+  if (livingOwner(stateDir)?.port !== Number(new URL(service.url).port)) return undefined;
   const test = await new RollcallClient({ ...service, timeoutMs: 5000 }).test();
   return test.ok ? service : undefined;
 }

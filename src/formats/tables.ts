@@ -29,7 +29,7 @@ export const TXT: TurnWriter = {
   },
 };
 
-/** Comma-separated with a header, quoted as RFC 4180 says. */
+/** Comma-separated with a header, quoted as RFC 4180 says. What a spreadsheet would take for a formula begins with an apostrophe. */
 export function csv(withText: boolean): TurnWriter {
   return {
     head: `start,end,speaker${withText ? ',text' : ''}\n`,
@@ -41,5 +41,6 @@ export function csv(withText: boolean): TurnWriter {
 }
 
 function csvField(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }

@@ -229,7 +229,7 @@ export interface WebhookPort {
   /** One POST; follows at most two redirects, waits at most ten seconds. */
   post(
     url: string,
-    body: Uint8Array,
+    body: Uint8Array<ArrayBuffer>,
     headers: Record<string, string>,
   ): Promise<Result<{ status: number }, { reason: RetryReason; detail: string }>>;
 }

@@ -59,6 +59,11 @@ export function checkHttpUrl(url: string, policy: UrlPolicy): Checked {
   return checkAddress(url, policy, SOURCE, 'http or https');
 }
 
+/** What redirects from an address may lead to: into loopback only from there, where the caller pointed, not a server of somebody else's. */
+export function redirectPolicy(policy: UrlPolicy, from: URL): UrlPolicy {
+  return { allowLoopback: policy.allowLoopback && isLoopback(hostOf(from)) };
+}
+
 /** A callback address: https, or http to loopback where the policy opens it. */
 export function checkWebhookUrl(url: string, policy: UrlPolicy): Checked {
   const subject = 'The webhook address';

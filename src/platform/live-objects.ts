@@ -1,5 +1,5 @@
 import type { LiveObjects, StreamSetup } from '../jobs/live/ports.ts';
-import { TOKEN_CHARS } from '../jobs/live/token.ts';
+import { isToken } from '../jobs/live/token.ts';
 
 /** Carries the token to the stream's object. */
 export const TOKEN_HEADER = 'X-Stream-Token';
@@ -18,7 +18,7 @@ export function createLiveObjects(namespace: DurableObjectNamespace): LiveObject
     open: (setup) => rpc(setup.streamId).open(setup),
     discard: (streamId) => rpc(streamId).discard(),
     async connect(streamId, token) {
-      if (token.length !== TOKEN_CHARS) return undefined;
+      if (!isToken(token)) return undefined;
       const headers = { Upgrade: 'websocket', [TOKEN_HEADER]: token };
       const response = await stub(streamId).fetch('https://live/', { headers });
       return response.webSocket ?? undefined;

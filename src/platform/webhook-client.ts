@@ -1,6 +1,6 @@
 import type { RetryReason } from '../jobs/messages.ts';
 import type { WebhookPort } from '../jobs/ports.ts';
-import { checkWebhookUrl } from '../jobs/url-policy.ts';
+import { checkWebhookUrl, redirectPolicy, type UrlPolicy } from '../jobs/url-policy.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_REDIRECTS = 2;
@@ -12,8 +12,9 @@ export function createWebhookClient(options: { allowLoopback: boolean; timeoutMs
     async post(url, body, headers) {
       const signal = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
       let target = url;
+      let policy: UrlPolicy = options;
       for (let hop = 0; ; hop++) {
-        const checked = checkWebhookUrl(target, options);
+        const checked = checkWebhookUrl(target, policy);
         if (!checked.ok) return failure('connection_failed', checked.error.message);
         let response: Response;
         try {
@@ -30,6 +31,7 @@ export function createWebhookClient(options: { allowLoopback: boolean; timeoutMs
         if (hop === MAX_REDIRECTS) return failure('too_many_redirects', `more than ${MAX_REDIRECTS} redirects`);
         if (!URL.canParse(location, checked.value.href)) return failure('http_error', 'a redirect to no valid address');
         target = new URL(location, checked.value).href;
+        policy = redirectPolicy(policy, checked.value);
       }
     },
   };

@@ -249,6 +249,8 @@ describe('the address of a stream', () => {
       one.url.replace(/token=.*/, ''),
       `${one.url}0`,
       one.url.replace(one.id, randomUUID()),
+      one.url.replace(/token=.*/, `token=${'%00'.repeat(64)}`),
+      one.url.replace(/token=.*/, `token=${'%C3%A9'.repeat(64)}`),
     ]) {
       expect(await upgrade(url), url).toBe(401);
     }

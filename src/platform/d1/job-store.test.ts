@@ -238,6 +238,24 @@ describe('job store', () => {
     expect(await store.expired(1000, 10)).toEqual([]);
   });
 
+  it('keeps no addresses, which may hold secrets, of a job whose output is gone', async () => {
+    const webhook = 'https://example.com/hook?token=SECRET';
+    const url = 'https://example.com/a.wav?signature=SECRET';
+    const [done, waiting] = [await runningJob(1, { url, webhook }), await runningJob(1, { url, webhook })];
+    const outcome = { outputKey: 'outputs/x', billedSeconds: 20, creditSeconds: 20 };
+    for (const id of [done, waiting]) await store.succeed(id, outcome, 1000);
+    for (const id of await outboxIds(done)) await store.settle(id);
+    await store.markCleaned([done, waiting], NOW);
+    const text = JSON.stringify(await rowOf('SELECT * FROM jobs WHERE id = ?', done));
+    expect(text).toContain(done);
+    expect(text).not.toContain('SECRET');
+    expect((await store.find(done))?.request.model).toBe('precision-2');
+    // Its webhook has not been delivered yet.
+    expect(await outboxIds(waiting)).toHaveLength(1);
+    expect((await store.find(waiting))?.webhookUrl).toBe(webhook);
+    expect((await store.find(waiting))?.request.url).toBeUndefined();
+  });
+
   it('tells working jobs from ended and unknown ones', async () => {
     const [working, ended] = [await runningJob(), await runningJob()];
     await store.fail(ended, { code: 'x', message: 'x' }, NOW);

@@ -123,7 +123,10 @@ export function createJobStore(db: D1Database): JobStore {
     async markCleaned(jobIds, now) {
       await db
         .prepare(
-          'UPDATE jobs SET cleaned_at = ?2, error_code = NULL, error_message = NULL WHERE id IN (SELECT value FROM json_each(?1))',
+          `UPDATE jobs SET cleaned_at = ?2, error_code = NULL, error_message = NULL,
+             request = json_remove(request, '$.url', '$.webhook'),
+             webhook_url = CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE job_id = jobs.id) THEN webhook_url END
+           WHERE id IN (SELECT value FROM json_each(?1))`,
         )
         .bind(JSON.stringify(jobIds), now)
         .run();

@@ -1,4 +1,4 @@
-import { checkHttpUrl } from '../../jobs/url-policy.ts';
+import { checkHttpUrl, redirectPolicy, type UrlPolicy } from '../../jobs/url-policy.ts';
 import { refuse, SourceReadError, type SourceResult } from './errors.ts';
 
 export interface HttpClient {
@@ -46,8 +46,9 @@ export async function get(
   headers: Record<string, string>,
 ): Promise<SourceResult<Opened>> {
   let target = address;
+  let policy: UrlPolicy = client;
   for (let hop = 0; ; hop++) {
-    const checked = checkHttpUrl(target, client);
+    const checked = checkHttpUrl(target, policy);
     if (!checked.ok) {
       const { reason, message } = checked.error;
       const kind = reason === 'private_address' ? reason : 'invalid_url';
@@ -66,6 +67,7 @@ export async function get(
       return refuse('invalid_url', `The server ${checked.value.host} redirects to an address that is not valid.`);
     }
     target = new URL(location, checked.value).href;
+    policy = redirectPolicy(policy, checked.value);
   }
 }
 
