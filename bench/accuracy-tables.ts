@@ -55,9 +55,9 @@ ${table(
   3,
 )}
 
-Frames by confidence, ${packs[0]!.label}, precision-2:
+Frames by confidence, ${packs[0].label}, precision-2:
 
-${reliabilityTable(agreement(packs[0]!.settings[0]!.frames))}`;
+${reliabilityTable(agreement(packs[0].settings[0].frames))}`;
 }
 
 function derRows(recordings: readonly LabelledRecording[], pack: PackResult): string[][] {
@@ -79,8 +79,8 @@ function derRows(recordings: readonly LabelledRecording[], pack: PackResult): st
   const { sherpa } = pack;
   const sets = setsOf(recordings);
   if (sets.length === 1) return rows;
-  const best = sets.map((set) => bestRow(sherpa, (index) => recordings[index]!.set === set));
-  const perFolder = recordings.map(({ set }, index) => best[sets.indexOf(set)]!.errors[index]!);
+  const best = sets.map((set) => bestRow(sherpa, (index) => recordings[index].set === set));
+  const perFolder = recordings.map(({ set }, index) => best[sets.indexOf(set)].errors[index]);
   const thresholds = best.map(({ threshold }) => threshold).join(', ');
   rows.push(row(`sherpa-onnx, best threshold for each folder (${thresholds})`, perFolder));
   return rows;
@@ -89,7 +89,7 @@ function derRows(recordings: readonly LabelledRecording[], pack: PackResult): st
 function ratesOf(recordings: readonly LabelledRecording[], errors: readonly DiarizationError[]): string[] {
   const all = rate(pool(errors));
   const sets = setsOf(recordings);
-  const perSet = sets.map((set) => number(rate(pool(errors.filter((_, index) => recordings[index]!.set === set))).der));
+  const perSet = sets.map((set) => number(rate(pool(errors.filter((_, index) => recordings[index].set === set))).der));
   return [
     ...(sets.length > 1 ? perSet : []),
     `**${number(all.der)}**`,
@@ -105,7 +105,7 @@ function countsRight(errors: readonly DiarizationError[]): string {
 function recordingTable(recordings: readonly LabelledRecording[], packs: readonly PackResult[]): string {
   const rows = recordings.map(({ set, name }, index) => {
     const cells = packs.flatMap(({ settings }) => {
-      const error = settings[0]!.errors[index]!;
+      const error = settings[0].errors[index];
       return [number(rate(error).der), `${error.hypothesisSpeakers} / ${error.referenceSpeakers}`];
     });
     return [`${set}/${name}`, ...cells];

@@ -118,7 +118,7 @@ async function measureSetting(
     turns.push(
       ...judgeTurns(
         reference,
-        found.map((segment, index) => ({ ...segment, confidence: confident[index]! })),
+        found.map((segment, index) => ({ ...segment, confidence: confident[index] })),
       ),
     );
   }

@@ -76,7 +76,7 @@ export function fanOut(shardMs: readonly number[], shards: number, consumers: nu
   const freeAt = new Array<number>(Math.min(consumers, shards)).fill(QUEUE_MS + COLD_START_MS);
   for (let shard = 0; shard < shards; shard++) {
     const first = freeAt.indexOf(Math.min(...freeAt));
-    freeAt[first]! += shardMs[shard % shardMs.length]!;
+    freeAt[first] += shardMs[shard % shardMs.length];
   }
   return QUEUE_MS + Math.max(...freeAt) + QUEUE_MS + assembleMs;
 }

@@ -53,7 +53,7 @@ export async function measureLengths(recordings: readonly LabelledRecording[] | 
     if (!recording) return '**Not measured:** the recordings need ffmpeg.';
     for (const setting of settings) {
       say(`${setting} on ${nameOf(hours)}`);
-      rows.push(await measureOne(recording, hours, setting, recordings[0]!.path));
+      rows.push(await measureOne(recording, hours, setting, recordings[0].path));
     }
   }
   return render(rows, longest);

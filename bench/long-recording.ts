@@ -32,7 +32,7 @@ function repeated(recordings: readonly LabelledRecording[], length: number): Flo
   const result = new Float32Array(length);
   let filled = 0;
   for (let next = 0; filled < length; next++) {
-    const piece = recordings[next % recordings.length]!.samples.subarray(0, length - filled);
+    const piece = recordings[next % recordings.length].samples.subarray(0, length - filled);
     result.set(piece, filled);
     filled += piece.length;
   }

@@ -19,7 +19,7 @@ const MEL_BANDS = 80;
 const [file, kind] = process.argv.slice(2);
 const wasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
 const runtime = createOnnxRuntime(new WebAssembly.Module(readFileSync(wasm)));
-const session = await runtime.createSession(readFileSync(file!));
+const session = await runtime.createSession(readFileSync(file));
 
 /** A fixed tone in noise: the time does not depend on what is heard, but denormal numbers would. */
 function signal(length: number): Float32Array {
@@ -30,13 +30,13 @@ function signal(length: number): Float32Array {
   });
 }
 
-const name = session.inputNames[0]!;
+const name = session.inputNames[0];
 const shapes: Record<string, readonly number[]> = {
   segmentation: [1, 1, SEGMENTATION_SAMPLES],
   powers: [1, POWER_FRAMES, POWER_BANDS],
   embedding: [1, EMBEDDING_FRAMES, MEL_BANDS],
 };
-const shape = shapes[kind!]!;
+const shape = shapes[kind];
 const values = signal(shape.reduce((product, size) => product * size, 1));
 const input = floatTensor(kind === 'powers' ? values.map((value) => value * value) : values, shape);
 const times: number[] = [];

@@ -56,18 +56,18 @@ function assignToReference(
   const perWindow = facts.framesPerWindow * facts.classes;
   const clusterOf = new Int32Array(speakers.count);
   for (let row = 0; row < speakers.count; row++) {
-    const window = speakers.windows[row]!;
+    const window = speakers.windows[row];
     const at = (window - firstWindow) * perWindow;
     const active = decodeHard(probabilities.subarray(at, at + perWindow), powerset);
     const sharedFrames = new Array<number>(labels.length).fill(0);
     for (let frame = 0; frame < facts.framesPerWindow; frame++) {
-      if (!active[frame * powerset.speakers + speakers.locals[row]!]) continue;
+      if (!active[frame * powerset.speakers + speakers.locals[row]]) continue;
       const centreSample = window * facts.stepSamples + frame * facts.frameShiftSamples + facts.frameSizeSamples / 2;
       const micros = (1e6 * centreSample) / SAMPLE_RATE_HZ;
       for (const [index, label] of labels.entries()) {
         const talks = ({ speaker, startMicros, endMicros }: LabelledSegment): boolean =>
           speaker === label && startMicros <= micros && micros < endMicros;
-        if (reference.some(talks)) sharedFrames[index]!++;
+        if (reference.some(talks)) sharedFrames[index]++;
       }
     }
     const most = Math.max(0, ...sharedFrames);

@@ -15,7 +15,7 @@ export async function replayedParts(
   shardSamples: number,
 ): Promise<Parts & { readonly totalSamples: number }> {
   const whole = readers.length - 1;
-  const { facts } = readers[0]!;
+  const { facts } = readers[0];
   const totalSamples = shards * shardSamples;
   const perShard = shardSamples / facts.stepSamples;
   const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
@@ -43,10 +43,10 @@ export async function replayedParts(
     count: shards,
     factsOf: () => facts,
     // The last shard's windows may be fewer: a few speakers are counted too many.
-    countsOf: (shard) => readers[shard % whole]!.counts,
-    readEmbeddings: async (shard) => moved(shard, await readers[shard % whole]!.readEmbeddings()),
+    countsOf: (shard) => readers[shard % whole].counts,
+    readEmbeddings: async (shard) => moved(shard, await readers[shard % whole].readEmbeddings()),
     async readPart(shard) {
-      const part = moved(shard, await readers[shard % whole]!.readPart());
+      const part = moved(shard, await readers[shard % whole].readPart());
       const length = part.windowCount * facts.framesPerWindow * facts.classes;
       return { ...part, probabilities: part.probabilities.subarray(0, length) };
     },

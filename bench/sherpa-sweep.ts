@@ -51,7 +51,7 @@ export function sweepSherpa(
       writeFileSync(file, JSON.stringify(known));
     }
     const errors = recordings.map(({ reference }, index) =>
-      diarizationError(reference, segmentsFromTurns(kept.turns[index]!)),
+      diarizationError(reference, segmentsFromTurns(kept.turns[index])),
     );
     return { threshold, errors };
   });

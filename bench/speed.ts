@@ -27,7 +27,7 @@ export async function measureSpeed(recordings: readonly LabelledRecording[] | un
   const service = await BenchService.start();
   try {
     say('warming the service up');
-    await service.diarize(recordings[0]!.path, { model: 'precision-2' });
+    await service.diarize(recordings[0].path, { model: 'precision-2' });
     for (const model of SETTINGS) {
       say(`${model} in workerd on ${LONG_SECONDS / 60} minutes of MP3`);
       times.set(model, jobTimes(await service.diarize(path, { model })));

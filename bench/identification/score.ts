@@ -35,9 +35,9 @@ export function scoreMatches(
     const logOdds = logOddsOf(voices, references, identifier.parameters, identifier.plda);
     const matches = matchSpeakers(logOdds, speakers.length, labels.length, options);
     matches.forEach(({ match, confidence }, index) => {
-      const speaker = speakers[index]!;
+      const speaker = speakers[index];
       labels.forEach((label, column) => {
-        pairs.push({ confidence: confidence[column]!, isSame: label === speaker.truth });
+        pairs.push({ confidence: confidence[column], isSame: label === speaker.truth });
       });
       const name = match === undefined ? undefined : labels[match];
       if (speaker.truth !== undefined && labels.includes(speaker.truth)) {

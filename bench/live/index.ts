@@ -58,7 +58,7 @@ async function measureRecordings(
   const live: LatencyResult[] = [];
   const engine = await liveEngine(pack);
   // The first run of a model takes longer.
-  await observeStream(openSession(engine, USUAL_LATENCY_MS), recordings[0]!.samples.subarray(0, WARM_UP_SAMPLES));
+  await observeStream(openSession(engine, USUAL_LATENCY_MS), recordings[0].samples.subarray(0, WARM_UP_SAMPLES));
   for (const latencyMs of LATENCIES_MS) {
     const result = await measureLatency(engine, latencyMs, recordings);
     live.push(result);

@@ -42,7 +42,7 @@ export function joined(recordings: readonly LabelledRecording[], seconds: number
   const reference: LabelledSegment[] = [];
   let filled = 0;
   for (let next = 0; filled < samples.length; next++) {
-    const recording = recordings[next % recordings.length]!;
+    const recording = recordings[next % recordings.length];
     const piece = recording.samples.subarray(0, samples.length - filled);
     const offsetMicros = Math.round((1e6 * filled) / SAMPLE_RATE_HZ);
     const lastMicros = Math.round((1e6 * samples.length) / SAMPLE_RATE_HZ);

@@ -33,7 +33,7 @@ export function delaysOf({ pushMs, delays }: Load, streams: number): number[] {
     for (let stream = 0; stream < streams; stream++) {
       const push = (frame + Math.floor((stream * length) / streams)) % length;
       const arrivesAt = (frame + stream / streams) * FRAME_MS;
-      freeAt = Math.max(freeAt, arrivesAt) + pushMs[push]!;
+      freeAt = Math.max(freeAt, arrivesAt) + pushMs[push];
       for (const audioMs of byPush.get(push) ?? []) result.push(audioMs + freeAt - arrivesAt);
     }
   }

@@ -48,7 +48,7 @@ describe('eventDelays', () => {
     const events = [told('start', 0, 2.4, 3.4), told('start', 0, 11.1, 12)];
     const { delays } = eventDelays(reference, stream(found, events));
     expect(delays).toHaveLength(1);
-    expect(delays[0]!.audioMs).toBeCloseTo(900);
+    expect(delays[0].audioMs).toBeCloseTo(900);
   });
 
   it('takes touching segments of a speaker for one turn', () => {
@@ -89,7 +89,7 @@ describe('the queue', () => {
 
   it('finds the number of streams before the delay doubles', () => {
     const pushMs = new Array<number>(1000).fill(30);
-    const everySecond = Array.from({ length: 100 }, (_, at) => ({ ...delays[0]!, push: 10 * at }));
+    const everySecond = Array.from({ length: 100 }, (_, at) => ({ ...delays[0], push: 10 * at }));
     const capacity = capacityOf({ pushMs, delays: everySecond });
     expect(capacity.streams).toBe(3); // three times 30 ms in 100 ms; the fourth makes the queue grow
     expect(capacity.p95AloneMs).toBe(530);

@@ -47,14 +47,14 @@ export async function measureService(
     const long = recordings.filter(({ samples }) => samples.length >= seconds * SAMPLE_RATE_HZ);
     if (long.length === 0) return undefined;
     say('warming the live service up');
-    await stream(client, long[0]!.samples.subarray(0, 5 * SAMPLE_RATE_HZ), latencyMs, 0);
+    await stream(client, long[0].samples.subarray(0, 5 * SAMPLE_RATE_HZ), latencyMs, 0);
     const results: ServiceResult[] = [];
     for (const streams of STREAMS) {
       say(`${streams} streams through the service for ${seconds} s`);
       const cpuBefore = cpuMsOf(service.workerdPid());
       const runs = await Promise.all(
         Array.from({ length: streams }, (_, index) => {
-          const { samples } = long[index % long.length]!;
+          const { samples } = long[index % long.length];
           const piece = samples.subarray(0, seconds * SAMPLE_RATE_HZ);
           return stream(client, piece, latencyMs, (index * FRAME_MS) / streams);
         }),

@@ -19,7 +19,7 @@ const ms = (value: number): string => `${value.toFixed(0)} ms`;
 export function accuracyTable(recordings: readonly LabelledRecording[], rows: readonly AccuracyRow[]): string {
   const sets = setsOf(recordings);
   const cells = ({ what, errors }: AccuracyRow): string[] => {
-    const perSet = sets.map((set) => percent(rate(pool(errors.filter((_, at) => recordings[at]!.set === set))).der));
+    const perSet = sets.map((set) => percent(rate(pool(errors.filter((_, at) => recordings[at].set === set))).der));
     const { der, miss, falseAlarm, confusion } = rate(pool(errors));
     const counts = (wrong: (error: DiarizationError) => boolean): string => String(errors.filter(wrong).length);
     return [
@@ -80,7 +80,7 @@ export function longTable(result: LongResult): string {
     ['with the corrections', ((60 * correctedChanges) / minutes).toFixed(0)],
     ['turns after the first of a speaker', String(turns)],
     ['of these with another label than before', `${turns > 0 ? percent((100 * changes) / turns) : '–'} %`],
-    ['snapshot after a minute', kib(snapshotBytes[0]!)],
+    ['snapshot after a minute', kib(snapshotBytes[0])],
     ['snapshot at the end; largest', `${kib(snapshotBytes.at(-1)!)}; ${kib(Math.max(...snapshotBytes))}`],
     ['CPU a second of audio, first quarter', `${result.firstQuarterMs.toFixed(1)} ms`],
     ['CPU a second of audio, last quarter', `${result.lastQuarterMs.toFixed(1)} ms`],

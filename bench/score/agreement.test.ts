@@ -23,8 +23,8 @@ describe('judgeFrames', () => {
   it('counts a speaker who has no counterpart as wrong', () => {
     const extra = [...hypothesis, ...segmentsFromTurns([{ speaker: 2, start: 0.2, end: 0.3 }])];
     const frames = judgeFrames(reference, extra, new Array(10).fill(0.5), 0.1);
-    expect(frames[2]!.right).toBe(false);
-    expect(frames[1]!.right).toBe(true);
+    expect(frames[2].right).toBe(false);
+    expect(frames[1].right).toBe(true);
   });
 });
 

@@ -79,8 +79,8 @@ function areaUnderCurve(values: readonly Judged[]): number | undefined {
   for (let start = 0; start < sorted.length; ) {
     let end = start;
     let rightHere = 0;
-    while (end < sorted.length && sorted[end]!.confidence === sorted[start]!.confidence) {
-      if (sorted[end]!.right) rightHere++;
+    while (end < sorted.length && sorted[end].confidence === sorted[start].confidence) {
+      if (sorted[end].right) rightHere++;
       end++;
     }
     rankSum += rightHere * ((start + 1 + end) / 2);

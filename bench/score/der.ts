@@ -46,11 +46,11 @@ export function diarizationError(
     missMicros += micros * Math.max(0, speaking - found);
     falseAlarmMicros += micros * Math.max(0, found - speaking);
     matchableMicros += micros * Math.min(speaking, found);
-    for (const r of stretch.reference) for (const h of stretch.hypothesis) together[r * columns + h]! += micros;
+    for (const r of stretch.reference) for (const h of stretch.hypothesis) together[r * columns + h] += micros;
   }
   let correctMicros = 0;
   for (const [r, h] of assignOptimally(together, referenceLabels.length, columns).entries()) {
-    if (h >= 0) correctMicros += together[r * columns + h]!;
+    if (h >= 0) correctMicros += together[r * columns + h];
   }
   return {
     totalSeconds: totalMicros / 1e6,
@@ -73,11 +73,11 @@ export function optimalMapping(
   const together = new Float64Array(referenceLabels.length * columns);
   for (const stretch of sweep(reference, hypothesis, referenceLabels, hypothesisLabels)) {
     const micros = stretch.endMicros - stretch.startMicros;
-    for (const r of stretch.reference) for (const h of stretch.hypothesis) together[r * columns + h]! += micros;
+    for (const r of stretch.reference) for (const h of stretch.hypothesis) together[r * columns + h] += micros;
   }
   const mapping = new Map<string, string>();
   for (const [r, h] of assignOptimally(together, referenceLabels.length, columns).entries()) {
-    if (h >= 0 && together[r * columns + h]! > 0) mapping.set(hypothesisLabels[h]!, referenceLabels[r]!);
+    if (h >= 0 && together[r * columns + h] > 0) mapping.set(hypothesisLabels[h], referenceLabels[r]);
   }
   return mapping;
 }

@@ -46,7 +46,7 @@ export function* sweep(
     (a, b) => a.timeMicros - b.timeMicros,
   );
   const depth = [new Array<number>(referenceLabels.length).fill(0), new Array<number>(hypothesisLabels.length).fill(0)];
-  const active = (side: 0 | 1): number[] => depth[side]!.flatMap((count, speaker) => (count > 0 ? [speaker] : []));
+  const active = (side: 0 | 1): number[] => depth[side].flatMap((count, speaker) => (count > 0 ? [speaker] : []));
   let previousMicros = 0;
   for (const event of events) {
     if (event.timeMicros > previousMicros) {
@@ -59,6 +59,6 @@ export function* sweep(
       if (stretch.reference.length + stretch.hypothesis.length > 0) yield stretch;
     }
     previousMicros = event.timeMicros;
-    depth[event.side]![event.speaker]! += event.change;
+    depth[event.side][event.speaker] += event.change;
   }
 }

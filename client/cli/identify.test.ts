@@ -71,7 +71,7 @@ describe('npm run identify', () => {
     ] as const) {
       for (const [command, ...options] of [['identify'], ['diarize'], ['live', '--fast']]) {
         const faulty = ['--voiceprint', `carl=${file(name)}`];
-        const result = await run(command!, conversation, ...options, ...good, ...faulty);
+        const result = await run(command, conversation, ...options, ...good, ...faulty);
         expect(result, command).toMatchObject({ code, stdout: '' });
         expect(result.stderr).toContain(`rollcall: --voiceprint carl=${file(name)}: `);
       }
@@ -92,7 +92,7 @@ describe('npm run identify', () => {
     [['identify', 'FILE', '--voiceprint', `${'a'.repeat(101)}=FILE`], /100 characters at most/],
   ])('%j is wrong usage', async ([command, ...args], message) => {
     const filled = args.map((arg) => arg.replace('FILE', file('adam.wav')));
-    const result = await run(command!, ...filled);
+    const result = await run(command, ...filled);
     expect([result.code, result.stdout]).toEqual([2, '']);
     expect(result.stderr).toMatch(message);
   });

@@ -43,7 +43,7 @@ describe('the result of a stream', () => {
 
   it('shows events a line each', () => {
     expect(events.slice(-2).map(describeEvent)).toEqual(['3.000  SPEAKER_00 starts (Alice)', '4.000  SPEAKER_00 ends']);
-    expect(describeEvent(events[1]!)).toBe('warning: Invalid chunk size');
+    expect(describeEvent(events[1])).toBe('warning: Invalid chunk size');
     expect(describeEvent(correction)).toBe(
       '0.500  SPEAKER_00 is SPEAKER_01 until 2.000\n3.000  SPEAKER_00 is SPEAKER_02 until 4.000',
     );

@@ -113,7 +113,7 @@ function joined<Speaker>(turns: readonly LiveTurn<Speaker>[]): LiveTurn<Speaker>
   const out: LiveTurn<Speaker>[] = [];
   for (const turn of turns) {
     const at = last.get(turn.speaker);
-    const before = at === undefined ? undefined : out[at]!;
+    const before = at === undefined ? undefined : out[at];
     if (before && turn.start <= before.end) out[at!] = { ...before, end: Math.max(before.end, turn.end) };
     else last.set(turn.speaker, out.push(turn) - 1);
   }

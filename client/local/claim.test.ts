@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,6 +30,14 @@ const command = `
 `;
 
 describe('claimState', () => {
+  it('closes recordings and database to others, also in a folder that was there and is open', async () => {
+    chmodSync(stateDir, 0o755);
+    mkdirSync(join(stateDir, 'v3'), { mode: 0o755 });
+    await claimState(stateDir, 0);
+    expect((statSync(join(stateDir, 'v3')).mode & 0o777).toString(8)).toBe('700');
+    expect((statSync(stateDir).mode & 0o777).toString(8)).toBe('755');
+  });
+
   it('gives a folder that a killed process left to one of several commands at a time', async () => {
     writeFileSync(join(stateDir, 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, startedAt: '1', port: 1 }));
     const children = [1, 2, 3].map(() =>

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { forgetOwner, killOrphans, recordOwner, takeState } from './owner.ts';
-import { makePrivateDir } from './paths.ts';
+import { makePrivateDir, persistDir } from './paths.ts';
 import { LocalStateError } from './state-error.ts';
 
 /** The port or the state folder is taken. */
@@ -29,6 +29,7 @@ export async function claimState(stateDir: string, port: number, use: { brief?: 
     throw new LocalServiceBusy(`The service runs already on http://127.0.0.1:${owner.port} (process ${owner.pid}).`);
   }
   try {
+    makePrivateDir(persistDir(stateDir), { closes: true });
     const killed = await killOrphans(stateDir);
     // A killed process may be gone from the list a moment before the kernel has closed its sockets.
     const claimed = await claimPort(port, killed.length > 0 ? Date.now() + 5000 : 0);

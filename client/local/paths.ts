@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LocalStateError } from './state-error.ts';
@@ -16,13 +16,21 @@ export function defaultStateDir(): string {
 }
 
 /**
- * Makes a folder that only its owner may enter: it holds keys and recordings.
+ * Where Miniflare keeps database, recordings and outputs, as `wrangler --persist-to` lays it out: closed to others also where the
+ * state folder was there before, and is open.
+ */
+export const persistDir = (stateDir: string): string => join(stateDir, 'v3');
+
+/**
+ * Makes a folder that only its owner may enter: it holds keys and recordings. One that is there stays as it is.
  *
+ * @param options `closes`: also one that is there
  * @throws LocalStateError where that is impossible
  */
-export function makePrivateDir(path: string): void {
+export function makePrivateDir(path: string, options: { readonly closes?: boolean } = {}): void {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
+    if (options.closes) chmodSync(path, 0o700);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const isInFile = code === 'EEXIST' || code === 'ENOTDIR';

@@ -8,7 +8,7 @@ import { runSqlOn, serveDatabase } from './database.ts';
 import { type LogFile, openLogFile } from './log-file.ts';
 import { applyMigrations } from './migrations.ts';
 import { forgetOwner, recordOwner } from './owner.ts';
-import { bundleCacheDir, projectDir } from './paths.ts';
+import { bundleCacheDir, persistDir, projectDir } from './paths.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
 import { leavingSignalsAlone } from './signals.ts';
@@ -161,7 +161,7 @@ async function prepare(
 
 /** Miniflare's options that do not depend on the Worker. `stateDir` is laid out as `wrangler --persist-to` does. */
 function sharedOptions(stateDir: string, port: number, log: LogFile, died: () => void) {
-  const persist = join(stateDir, 'v3');
+  const persist = persistDir(stateDir);
   return {
     host: '127.0.0.1',
     port,

@@ -41,7 +41,7 @@ describe('a job of the playground', () => {
     const { end, told, created: ids } = await run(ADDRESS);
     expect(ids).toEqual(['j']);
     expect(end).toMatchObject({ ok: true, job: { status: 'succeeded' } });
-    expect(calls[0]!.body).toEqual({ url: ADDRESS.url, model: 'precision-2', numSpeakers: 2 });
+    expect(calls[0].body).toEqual({ url: ADDRESS.url, model: 'precision-2', numSpeakers: 2 });
     expect(told.map(([text]) => text)).toEqual([
       'Starting …',
       'The job waits for its turn …',

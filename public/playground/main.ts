@@ -90,7 +90,7 @@ function showProblem({ message, details, isOfKey }: Problem): void {
 function showFaults(faults: readonly Fault[]): void {
   for (const { field } of faults) find(field, HTMLElement).setAttribute('aria-invalid', 'true');
   showProblem({ message: faults.map(({ message }) => message).join(' '), details: [] });
-  const { field } = faults[0]!;
+  const { field } = faults[0];
   if (field === 'key') showKey(false);
   find(field, HTMLElement).focus();
 }

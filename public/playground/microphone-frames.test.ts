@@ -22,5 +22,5 @@ it('the audio thread passes the first channel on in portions of 100 ms, and lose
   }
   expect(made!.process([[]])).toBe(true);
   expect(portions.map(({ length }) => length)).toEqual([1600, 1600]);
-  expect([...portions[0]!, ...portions[1]!]).toEqual(Array.from({ length: 3200 }, (_, i) => i));
+  expect([...portions[0], ...portions[1]]).toEqual(Array.from({ length: 3200 }, (_, i) => i));
 });

@@ -28,7 +28,7 @@ describe('the picture', () => {
       ['SPEAKER_00', 2],
       ['SPEAKER_01', 1],
     ]);
-    expect(lanes[1]!.bars[0]).toEqual({ turn: TURNS[1], left: 0.1, width: 0.3 });
+    expect(lanes[1].bars[0]).toEqual({ turn: TURNS[1], left: 0.1, width: 0.3 });
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY, 0, 3])('is never shorter than its turns (%s s)', (seconds) => {

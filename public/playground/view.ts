@@ -61,7 +61,7 @@ export class ResultView {
     const speakers = speakersOf(turns);
     const colours = new Map(speakers.map(({ name }, i) => [name, colour(i)]));
     let kept = 0;
-    while (kept < this.rows.length && this.isShown(this.rows[kept]!, turns[kept], colours, play)) kept++;
+    while (kept < this.rows.length && this.isShown(this.rows[kept], turns[kept], colours, play)) kept++;
     for (const { line } of this.rows.splice(kept)) line.remove();
     this.turns = turns;
     this.colours = colours;
@@ -137,12 +137,7 @@ export class ResultView {
       const who = element('div', 'name', name);
       who.title = name;
       who.prepend(element('span', `mark ${this.colours.get(name)}`));
-      row.append(
-        who,
-        element('div', 'number', clock(talk)),
-        element('div', 'number', percent(share)),
-        tracks[i]!.track,
-      );
+      row.append(who, element('div', 'number', clock(talk)), element('div', 'number', percent(share)), tracks[i].track);
       return row;
     });
     const scale = element('div', 'ticks');

@@ -79,7 +79,7 @@ it('counts of speakers are whole numbers from 1 on, of any size and however they
   for (const numSpeakers of [1, 2.0, 1e20, Number.MAX_SAFE_INTEGER]) expect(fieldsOf({ numSpeakers })).toEqual([]);
   const messages = [0.5, 2.5, Number.POSITIVE_INFINITY, '2', 0, -1].map((numSpeakers) => {
     const parsed = parse({ numSpeakers });
-    return parsed.ok ? '' : parsed.errors[0]!.message;
+    return parsed.ok ? '' : parsed.errors[0].message;
   });
   expect(messages.slice(0, 4)).toEqual(Array(4).fill('must be a whole number'));
   expect(messages.slice(4)).toEqual(Array(2).fill('must be at least 1'));

@@ -181,7 +181,7 @@ function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: n
 /** Turns with the clusters of the model, not the speakers that they became. */
 function clusterTurns({ diarization, clusterOf }: Reconstruction): ClusterTurn[] {
   return diarization.turns.map(({ speaker, startSeconds, endSeconds }) => ({
-    cluster: clusterOf[speaker]!,
+    cluster: clusterOf[speaker],
     startSeconds,
     endSeconds,
   }));

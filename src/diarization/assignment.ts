@@ -7,8 +7,8 @@
  * @returns [rows] column of each row, or −1
  */
 export function assignOptimally(scores: ArrayLike<number>, rows: number, columns: number): Int32Array {
-  if (rows <= columns) return solve((row, column) => -scores[row * columns + column]!, rows, columns);
-  const byColumn = solve((column, row) => -scores[row * columns + column]!, columns, rows);
+  if (rows <= columns) return solve((row, column) => -scores[row * columns + column], rows, columns);
+  const byColumn = solve((column, row) => -scores[row * columns + column], columns, rows);
   const result = new Int32Array(rows).fill(-1);
   byColumn.forEach((row, column) => {
     result[row] = column;
@@ -29,41 +29,41 @@ function solve(cost: (row: number, column: number) => number, rows: number, colu
     let column = 0;
     do {
       visited[column] = 1;
-      const from = rowOf[column]!;
+      const from = rowOf[column];
       let smallest = Number.POSITIVE_INFINITY;
       let next = 0;
       for (let candidate = 1; candidate <= columns; candidate++) {
         if (visited[candidate]) continue;
-        const reduced = cost(from - 1, candidate - 1) - rowPotential[from]! - columnPotential[candidate]!;
-        if (reduced < slack[candidate]!) {
+        const reduced = cost(from - 1, candidate - 1) - rowPotential[from] - columnPotential[candidate];
+        if (reduced < slack[candidate]) {
           slack[candidate] = reduced;
           previous[candidate] = column;
         }
-        if (slack[candidate]! < smallest) {
-          smallest = slack[candidate]!;
+        if (slack[candidate] < smallest) {
+          smallest = slack[candidate];
           next = candidate;
         }
       }
       if (smallest === Number.POSITIVE_INFINITY) throw new Error('scores to be assigned must be finite');
       for (let other = 0; other <= columns; other++) {
         if (visited[other]) {
-          rowPotential[rowOf[other]!]! += smallest;
-          columnPotential[other]! -= smallest;
+          rowPotential[rowOf[other]] += smallest;
+          columnPotential[other] -= smallest;
         } else {
-          slack[other]! -= smallest;
+          slack[other] -= smallest;
         }
       }
       column = next;
     } while (rowOf[column] !== 0);
     do {
-      const back = previous[column]!;
-      rowOf[column] = rowOf[back]!;
+      const back = previous[column];
+      rowOf[column] = rowOf[back];
       column = back;
     } while (column !== 0);
   }
   const result = new Int32Array(rows).fill(-1);
   for (let column = 1; column <= columns; column++) {
-    if (rowOf[column]! > 0) result[rowOf[column]! - 1] = column - 1;
+    if (rowOf[column] > 0) result[rowOf[column] - 1] = column - 1;
   }
   return result;
 }

@@ -9,7 +9,7 @@ async function search(scores: readonly number[], wanted: number) {
     maxRounds: scores.length,
     run: async (settings) => {
       runs.push(settings);
-      return scores[settings]!;
+      return scores[settings];
     },
     scoreOf: (score) => score,
     next: async (settings) => settings + 1,

@@ -56,13 +56,13 @@ function gather(
   const scratch = new Float32Array(dimension);
   const likeness = new Float32Array(model.clusters);
   for (let row = 0; row < count; row++) {
-    const index = indices[row]!;
+    const index = indices[row];
     if (before.has(index)) continue;
     likenessTo(model, embeddings, row, likeness, scratch);
     const { closest, first, second } = twoClosest(likeness);
     unheard.forEach((cluster, at) => {
-      const margin = likeness[cluster]! - (cluster === closest ? second : first);
-      const ranked = best[at]!;
+      const margin = likeness[cluster] - (cluster === closest ? second : first);
+      const ranked = best[at];
       const isFull = ranked.length === unheard.length;
       // Rows come in the order of their indices, so that one that is only as good stays behind.
       if (isFull && margin <= ranked.at(-1)!.margin) return;

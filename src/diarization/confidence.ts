@@ -17,7 +17,7 @@ const MARGIN = 1e-4;
 export function decisionProbability(probabilities: ArrayLike<number>, active: ArrayLike<number>): number {
   let product = 1;
   for (let speaker = 0; speaker < probabilities.length; speaker++) {
-    const probability = Math.min(1, Math.max(0, probabilities[speaker]!));
+    const probability = Math.min(1, Math.max(0, probabilities[speaker]));
     product *= active[speaker] !== 0 ? probability : 1 - probability;
   }
   return product;

@@ -117,7 +117,7 @@ export class Embedder {
     });
     const present = pooled.filter((vector) => vector !== undefined);
     if (present.length === 0) return pooled.map(() => undefined);
-    const width = present[0]!.length;
+    const width = present[0].length;
     const batch = new Float32Array(present.length * width);
     present.forEach((vector, row) => {
       batch.set(vector, row * width);

@@ -66,7 +66,7 @@ export class FaintVoices {
     if (this.#raised.length !== powers.length) this.#raised = new Float32Array(powers.length);
     for (let frame = 0; frame < frames; frame++) {
       const factor = 10 ** (this.#gainAt(frame) / 10);
-      for (let at = frame * POWER_BANDS; at < (frame + 1) * POWER_BANDS; at++) this.#raised[at] = factor * powers[at]!;
+      for (let at = frame * POWER_BANDS; at < (frame + 1) * POWER_BANDS; at++) this.#raised[at] = factor * powers[at];
     }
     return this.#raised;
   }
@@ -107,9 +107,9 @@ export class FaintVoices {
     for (let hop = from; hop < to; hop++) {
       const frame = this.#firstFrame + hop * FRAMES_PER_HOP;
       let power = LEAST_POWER;
-      for (let at = frame * POWER_BANDS; at < (frame + FRAMES_PER_HOP) * POWER_BANDS; at++) power += powers[at]!;
+      for (let at = frame * POWER_BANDS; at < (frame + FRAMES_PER_HOP) * POWER_BANDS; at++) power += powers[at];
       this.#levels[hop] = 10 * Math.log10(power);
-      this.#voiced[hop] = periodicity[hop - from]! > minPeriodicity ? 1 : 0;
+      this.#voiced[hop] = periodicity[hop - from] > minPeriodicity ? 1 : 0;
     }
   }
 
@@ -119,19 +119,19 @@ export class FaintVoices {
     const reach = hopsOf(reachSeconds);
     const hops = this.#hops;
     const voiced = this.#voiced.subarray(0, hops);
-    const loud = this.#levels.slice(0, hops).sort()[Math.floor(LOUD_SHARE * (hops - 1))]!;
+    const loud = this.#levels.slice(0, hops).sort()[Math.floor(LOUD_SHARE * (hops - 1))];
     let isAnyRaised = false;
     for (let hop = 0; hop < hops; hop++) {
       let level = Number.NEGATIVE_INFINITY;
       for (let near = Math.max(0, hop - HOLD_HOPS); near <= Math.min(hops - 1, hop + HOLD_HOPS); near++) {
-        level = Math.max(level, this.#levels[near]!);
+        level = Math.max(level, this.#levels[near]);
       }
       const missing = loud - level - plainDb;
       this.#gains[hop] =
         missing > 0 && shareAround(voiced, 1, hop, reach) >= minVoicedShare
           ? Math.min(maxRaiseDb, raiseShare * missing)
           : 0;
-      if (this.#gains[hop]! > 0) isAnyRaised = true;
+      if (this.#gains[hop] > 0) isAnyRaised = true;
     }
     return isAnyRaised;
   }
@@ -141,7 +141,7 @@ export class FaintVoices {
     const position = Math.min(this.#hops - 1, Math.max(0, (frame - this.#firstFrame + 0.5) / FRAMES_PER_HOP - 0.5));
     const before = Math.floor(position);
     const after = Math.min(this.#hops - 1, before + 1);
-    return this.#gains[before]! + (position - before) * (this.#gains[after]! - this.#gains[before]!);
+    return this.#gains[before] + (position - before) * (this.#gains[after] - this.#gains[before]);
   }
 }
 

@@ -16,7 +16,7 @@ const LOUD_QUANTILE = 0.95;
 export function raiseFloor(feats: Float32Array, depthNats: number): void {
   const floor = floorOf(feats, depthNats);
   for (let index = 0; index < feats.length; index++) {
-    if (feats[index]! < floor) feats[index] = floor;
+    if (feats[index] < floor) feats[index] = floor;
   }
 }
 
@@ -28,12 +28,12 @@ function floorOf(feats: Float32Array, depthNats: number): number {
   for (let frame = 0; frame < frames; frame++) {
     let peak = Number.NEGATIVE_INFINITY;
     for (let index = frame * BANDS; index < (frame + 1) * BANDS; index++) {
-      if (feats[index]! > peak) peak = feats[index]!;
+      if (feats[index] > peak) peak = feats[index];
     }
     peaks[frame] = peak;
   }
   peaks.sort();
-  return Math.fround(peaks[Math.floor(LOUD_QUANTILE * (frames - 1))]! - depthNats);
+  return Math.fround(peaks[Math.floor(LOUD_QUANTILE * (frames - 1))] - depthNats);
 }
 
 /** Subtracts the mean over time of each band, in place. feats [frames, 80] */
@@ -42,11 +42,11 @@ export function subtractMean(feats: Float32Array): void {
   if (frames === 0) return;
   const mean = new Float64Array(BANDS);
   for (let at = 0; at < feats.length; at += BANDS) {
-    for (let band = 0; band < BANDS; band++) mean[band]! += feats[at + band]!;
+    for (let band = 0; band < BANDS; band++) mean[band] += feats[at + band];
   }
-  for (let band = 0; band < BANDS; band++) mean[band]! /= frames;
+  for (let band = 0; band < BANDS; band++) mean[band] /= frames;
   for (let at = 0; at < feats.length; at += BANDS) {
-    for (let band = 0; band < BANDS; band++) feats[at + band]! -= mean[band]!;
+    for (let band = 0; band < BANDS; band++) feats[at + band] -= mean[band];
   }
 }
 
@@ -62,12 +62,12 @@ export function normalisedTail(feats: Float32Array, from: number, depthNats: num
   const floor = depthNats === undefined ? Number.NEGATIVE_INFINITY : floorOf(feats, depthNats);
   const mean = new Float64Array(BANDS);
   for (let at = 0; at < feats.length; at += BANDS) {
-    for (let band = 0; band < BANDS; band++) mean[band]! += Math.max(floor, feats[at + band]!);
+    for (let band = 0; band < BANDS; band++) mean[band] += Math.max(floor, feats[at + band]);
   }
   const tail = feats.slice(from * BANDS);
-  for (let band = 0; band < BANDS; band++) mean[band]! /= feats.length / BANDS;
+  for (let band = 0; band < BANDS; band++) mean[band] /= feats.length / BANDS;
   for (let at = 0; at < tail.length; at += BANDS) {
-    for (let band = 0; band < BANDS; band++) tail[at + band] = Math.max(floor, tail[at + band]!) - mean[band]!;
+    for (let band = 0; band < BANDS; band++) tail[at + band] = Math.max(floor, tail[at + band]) - mean[band];
   }
   return tail;
 }

@@ -56,15 +56,15 @@ export class FrameCollector {
 
   take({ frame, active, tracks }: FinishedFrame): void {
     this.#turns.push(frame, active, this.#snapshot);
-    if (active.length > 0) this.#first[0] = active[0]!;
+    if (active.length > 0) this.#first[0] = active[0];
     this.#exclusive.push(frame, active.length > 0 ? this.#first : this.#nobody, this.#nothing);
     const speakers = this.#views.of(tracks);
-    for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster]! += Math.min(1, speakers[cluster]!);
+    for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster] += Math.min(1, speakers[cluster]);
     this.#isActive.fill(0);
     for (const cluster of active) this.#isActive[cluster] = 1;
     const raw = decisionProbability(speakers, this.#isActive);
     const confidence = calibrate(raw, this.context.settings.confidence);
-    this.#tracks.write(frame, confidence, tracks[SPEECH]!, tracks[CROSSTALK]!, speakers);
+    this.#tracks.write(frame, confidence, tracks[SPEECH], tracks[CROSSTALK], speakers);
   }
 
   flush(): Promise<void> {
@@ -85,7 +85,7 @@ export class FrameCollector {
     let position = 0;
     for (const turn of turns) {
       if (this.#seconds(turn) === undefined) continue;
-      scored[position] = { ...scored[position]!, confidence: this.#confidences.of(turn.summary, clusterOrder) };
+      scored[position] = { ...scored[position], confidence: this.#confidences.of(turn.summary, clusterOrder) };
       position++;
     }
     const exclusiveTurns: SpeakerTurn[] = [];
@@ -134,12 +134,12 @@ class TurnConfidences {
       this.#bytes = larger;
     }
     for (let cluster = 0; cluster < this.clusters; cluster++) {
-      this.#bytes[at + cluster] = Math.round((100 * (after[cluster]! - before[cluster]!)) / frames);
+      this.#bytes[at + cluster] = Math.round((100 * (after[cluster] - before[cluster])) / frames);
     }
     return this.#rows++;
   }
 
   of(row: number, clusters: readonly number[]): number[] {
-    return clusters.map((cluster) => this.#bytes[row * this.clusters + cluster]!);
+    return clusters.map((cluster) => this.#bytes[row * this.clusters + cluster]);
   }
 }

@@ -41,12 +41,12 @@ export function measureLevels(
     const from = at - startSample;
     const to = Math.min(samples.length, from + LEVEL_HOP_SAMPLES);
     let energy = 0;
-    for (let index = from; index < to; index++) energy += samples[index]! * samples[index]!;
+    for (let index = from; index < to; index++) energy += samples[index] * samples[index];
     const db = to > from && energy > 0 ? 10 * Math.log10(energy / (to - from)) : FLOOR_DB;
     levels[row] = Math.max(0, Math.min(LEVEL, Math.round((db - FLOOR_DB) / STEP_DB)));
     // A last tenth that is no whole one has no periodicity.
-    if (periodicity[row]! > minPeriodicity) levels[row]! |= VOICED;
-    if (isSpeechAt(at + LEVEL_HOP_SAMPLES / 2)) levels[row]! |= SPEECH;
+    if (periodicity[row] > minPeriodicity) levels[row] |= VOICED;
+    if (isSpeechAt(at + LEVEL_HOP_SAMPLES / 2)) levels[row] |= SPEECH;
   }
   return levels;
 }
@@ -88,7 +88,7 @@ export class SpeechLevels {
 
   /** @param levels as of `measureLevels` */
   add(levels: Uint8Array): void {
-    for (const level of levels) if ((level & SPEECH) !== 0) this.histogram[level & LEVEL]!++;
+    for (const level of levels) if ((level & SPEECH) !== 0) this.histogram[level & LEVEL]++;
   }
 
   get speechSeconds(): number {
@@ -153,6 +153,6 @@ export function shareAround(bytes: Uint8Array, bit: number, at: number, reach: n
   const from = Math.max(0, at - reach);
   const to = Math.min(bytes.length - 1, at + reach);
   let sum = 0;
-  for (let near = from; near <= to; near++) if ((bytes[near]! & bit) !== 0) sum++;
+  for (let near = from; near <= to; near++) if ((bytes[near] & bit) !== 0) sum++;
   return sum / (to - from + 1);
 }

@@ -48,7 +48,7 @@ export function speakerMasks(
     for (let frame = 0; frame < frames; frame++) {
       if (active[frame * speakers + local] === 0) continue;
       let atOnce = 0;
-      for (let other = 0; other < speakers; other++) atOnce += active[frame * speakers + other]!;
+      for (let other = 0; other < speakers; other++) atOnce += active[frame * speakers + other];
       all[frame] = 1;
       activeFrames++;
       if (atOnce === 1) {
@@ -102,9 +102,9 @@ export function select(set: LocalSpeakers, indices: readonly number[]): LocalSpe
     count: indices.length,
     dimension,
     embeddings,
-    windows: Int32Array.from(indices, (index) => set.windows[index]!),
-    locals: Uint8Array.from(indices, (index) => set.locals[index]!),
-    cleanSeconds: Float32Array.from(indices, (index) => set.cleanSeconds[index]!),
-    activeSeconds: Float32Array.from(indices, (index) => set.activeSeconds[index]!),
+    windows: Int32Array.from(indices, (index) => set.windows[index]),
+    locals: Uint8Array.from(indices, (index) => set.locals[index]),
+    cleanSeconds: Float32Array.from(indices, (index) => set.cleanSeconds[index]),
+    activeSeconds: Float32Array.from(indices, (index) => set.activeSeconds[index]),
   };
 }

@@ -58,7 +58,7 @@ export async function* writeOutput(
     yield ',"speakerProbability":{"score":{';
     for (let speaker = 0; speaker < labels.length; speaker++) {
       yield `${speaker > 0 ? ',' : ''}${JSON.stringify(labels[speaker])}:[`;
-      const track = tracks.speakers[speaker]!;
+      const track = tracks.speakers[speaker];
       if (track instanceof Uint8Array) yield* joined(track, probabilityText);
       else yield* joinedBlocks(track.blocks());
       yield ']';
@@ -100,9 +100,9 @@ export function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): G
 const PROBABILITY_TEXTS = Array.from({ length: 256 }, (_, byte) => String(Math.round((1000 * byte) / 255) / 1000));
 
 function probabilityText(byte: number): string {
-  return PROBABILITY_TEXTS[byte]!;
+  return PROBABILITY_TEXTS[byte];
 }
 
 function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
-  return Object.fromEntries(labels.map((label, index) => [label, values[index]!]));
+  return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
 }

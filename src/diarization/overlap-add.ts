@@ -90,22 +90,22 @@ export class OverlapAdd {
     const heard = [...new Set(Array.from(window.clusterOf).filter((cluster) => cluster >= 0))];
     for (let index = 0; index < framesPerWindow; index++) {
       const slot = (firstFrame + index) % framesPerWindow;
-      const weight = weights === undefined ? 1 : weights[index]!;
-      this.#weights[slot]! += weight;
-      this.#counts[slot]! += weight * window.counts[index]!;
+      const weight = weights === undefined ? 1 : weights[index];
+      this.#weights[slot] += weight;
+      this.#counts[slot] += weight * window.counts[index];
       for (let track = 0; track < tracks; track++) {
-        this.#tracks[slot * tracks + track]! += weight * window.tracks[index * tracks + track]!;
+        this.#tracks[slot * tracks + track] += weight * window.tracks[index * tracks + track];
       }
       for (const cluster of heard) largest[cluster] = 0;
       for (let local = 0; local < window.locals; local++) {
-        const cluster = window.clusterOf[local]!;
+        const cluster = window.clusterOf[local];
         if (cluster >= 0) {
-          largest[cluster] = Math.max(largest[cluster]!, window.activations[index * window.locals + local]!);
+          largest[cluster] = Math.max(largest[cluster], window.activations[index * window.locals + local]);
         }
       }
       for (const cluster of heard) {
-        const factor = boost === undefined ? 1 : boost[cluster]!;
-        this.#activations[slot * clusters + cluster]! += weight * factor * largest[cluster]!;
+        const factor = boost === undefined ? 1 : boost[cluster];
+        this.#activations[slot * clusters + cluster] += weight * factor * largest[cluster];
       }
     }
   }
@@ -119,16 +119,16 @@ export class OverlapAdd {
     const { framesPerWindow, clusters, tracks, totalFrames } = this.shape;
     for (; this.#done < end; this.#done++) {
       const slot = this.#done % framesPerWindow;
-      const finished = this.#finished[slot]!;
+      const finished = this.#finished[slot];
       const { activations, tracks: averages } = finished;
-      const weight = this.#weights[slot]!;
+      const weight = this.#weights[slot];
       if (this.#done < totalFrames) {
-        const count = weight > 0 ? Math.min(clusters, rint(this.#counts[slot]! / weight)) : 0;
+        const count = weight > 0 ? Math.min(clusters, rint(this.#counts[slot] / weight)) : 0;
         if (weight > 0) {
-          for (let track = 0; track < tracks; track++) averages[track]! /= weight;
+          for (let track = 0; track < tracks; track++) averages[track] /= weight;
           if (this.shape.adjust !== undefined) {
-            for (let cluster = 0; cluster < clusters; cluster++) activations[cluster]! /= weight;
-            this.shape.adjust(this.#done, activations, this.#counts[slot]! / weight, averages);
+            for (let cluster = 0; cluster < clusters; cluster++) activations[cluster] /= weight;
+            this.shape.adjust(this.#done, activations, this.#counts[slot] / weight, averages);
           }
         }
         finished.active = this.#choose(activations, count);
@@ -149,17 +149,16 @@ export class OverlapAdd {
     while (found < count) {
       let best = -1;
       for (let cluster = 0; cluster < activations.length; cluster++) {
-        if (this.#isActive[cluster] === 0 && activations[cluster]! > (best < 0 ? 0 : activations[best]!))
-          best = cluster;
+        if (this.#isActive[cluster] === 0 && activations[cluster] > (best < 0 ? 0 : activations[best])) best = cluster;
       }
       if (best < 0) break;
       this.#isActive[best] = 1;
       chosen[found++] = best;
     }
-    const active = this.#active[found]!;
+    const active = this.#active[found];
     for (let index = 0; index < found; index++) {
-      active[index] = chosen[index]!;
-      this.#isActive[chosen[index]!] = 0;
+      active[index] = chosen[index];
+      this.#isActive[chosen[index]] = 0;
     }
     return active;
   }

@@ -102,20 +102,20 @@ export function encodePart(part: ShardPart): Uint8Array {
   const start = PREFIX_BYTES + headerBytes.length;
   for (let row = 0; row < speakers.count; row++) {
     const at = start + row * stride;
-    view.setUint32(at, speakers.windows[row]!, true);
-    view.setUint8(at + 4, speakers.locals[row]!);
-    view.setFloat32(at + 8, speakers.cleanSeconds[row]!, true);
-    view.setFloat32(at + 12, speakers.activeSeconds[row]!, true);
+    view.setUint32(at, speakers.windows[row], true);
+    view.setUint8(at + 4, speakers.locals[row]);
+    view.setFloat32(at + 8, speakers.cleanSeconds[row], true);
+    view.setFloat32(at + 12, speakers.activeSeconds[row], true);
     for (let index = 0; index < facts.dimension; index++) {
-      view.setFloat32(at + SPEAKER_BYTES + 4 * index, speakers.embeddings[row * facts.dimension + index]!, true);
+      view.setFloat32(at + SPEAKER_BYTES + 4 * index, speakers.embeddings[row * facts.dimension + index], true);
     }
   }
   const subsegmentStart = start + stride * speakers.count;
   for (let row = 0; row < subsegments.count; row++) {
     const at = subsegmentStart + row * subsegmentStride;
-    view.setUint32(at, subsegments.indices[row]!, true);
+    view.setUint32(at, subsegments.indices[row], true);
     for (let index = 0; index < facts.dimension; index++) {
-      view.setFloat32(at + SUBSEGMENT_BYTES + 4 * index, subsegments.embeddings[row * facts.dimension + index]!, true);
+      view.setFloat32(at + SUBSEGMENT_BYTES + 4 * index, subsegments.embeddings[row * facts.dimension + index], true);
     }
   }
   bytes.set(levels, start + embeddingBytes - levels.length);
@@ -255,7 +255,7 @@ function decodeSubsegments(bytes: Uint8Array, header: Header): Subsegments {
   for (let row = 0; row < count; row++) {
     const at = row * stride;
     indices[row] = view.getUint32(at, true);
-    if (row > 0 && indices[row]! <= indices[row - 1]!) throw damaged('subsegments');
+    if (row > 0 && indices[row] <= indices[row - 1]) throw damaged('subsegments');
     for (let index = 0; index < dimension; index++) {
       embeddings[row * dimension + index] = view.getFloat32(at + SUBSEGMENT_BYTES + 4 * index, true);
     }

@@ -13,10 +13,10 @@ export interface Parts {
 export function partsOf(readers: readonly PartReader[]): Parts {
   return {
     count: readers.length,
-    factsOf: (index) => readers[index]!.facts,
-    countsOf: (index) => readers[index]!.counts,
-    readEmbeddings: (index) => readers[index]!.readEmbeddings(),
-    readPart: (index) => readers[index]!.readPart(),
+    factsOf: (index) => readers[index].facts,
+    countsOf: (index) => readers[index].counts,
+    readEmbeddings: (index) => readers[index].readEmbeddings(),
+    readPart: (index) => readers[index].readPart(),
   };
 }
 

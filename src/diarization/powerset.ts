@@ -40,7 +40,7 @@ function combinations(from: number, size: number, first = 0): number[][] {
 export function argmax(values: ArrayLike<number>, offset: number, count: number): number {
   let best = 0;
   for (let index = 1; index < count; index++) {
-    if (values[offset + index]! > values[offset + best]!) best = index;
+    if (values[offset + index] > values[offset + best]) best = index;
   }
   return best;
 }
@@ -56,7 +56,7 @@ export function decodeHard(scores: ArrayLike<number>, powerset: Powerset): Uint8
   for (let frame = 0; frame < frames; frame++) {
     const best = argmax(scores, frame * classes, classes);
     for (let speaker = 0; speaker < speakers; speaker++) {
-      active[frame * speakers + speaker] = mapping[best * speakers + speaker]!;
+      active[frame * speakers + speaker] = mapping[best * speakers + speaker];
     }
   }
   return active;
@@ -72,9 +72,9 @@ export function marginals(probabilities: ArrayLike<number>, powerset: Powerset):
   const out = new Float32Array(frames * speakers);
   for (let frame = 0; frame < frames; frame++) {
     for (let index = 0; index < classes; index++) {
-      const probability = probabilities[frame * classes + index]!;
+      const probability = probabilities[frame * classes + index];
       for (let speaker = 0; speaker < speakers; speaker++) {
-        if (mapping[index * speakers + speaker] === 1) out[frame * speakers + speaker]! += probability;
+        if (mapping[index * speakers + speaker] === 1) out[frame * speakers + speaker] += probability;
       }
     }
   }

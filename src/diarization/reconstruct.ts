@@ -122,8 +122,8 @@ function pushPart(
     clusterOf.fill(-1);
     posterior.fill(0);
     for (; row < speakers.count && speakers.windows[row] === window; row++) {
-      const local = speakers.locals[row]!;
-      clusterOf[local] = assignment.clusterOf[row]!;
+      const local = speakers.locals[row];
+      clusterOf[local] = assignment.clusterOf[row];
       posterior.set(assignment.posterior.subarray(row * clusters, (row + 1) * clusters), local * clusters);
     }
     const seen = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);

@@ -46,16 +46,16 @@ export class Resegmenter {
       const posterior = this.#spare.pop() ?? new Float32Array(clusters);
       let largest = Number.NEGATIVE_INFINITY;
       for (let cluster = 0; cluster < clusters; cluster++) {
-        posterior[cluster] = likeness[cluster]! / this.parameters.temperature;
-        largest = Math.max(largest, posterior[cluster]!);
+        posterior[cluster] = likeness[cluster] / this.parameters.temperature;
+        largest = Math.max(largest, posterior[cluster]);
       }
       let sum = 0;
       for (let cluster = 0; cluster < clusters; cluster++) {
-        posterior[cluster] = Math.exp(posterior[cluster]! - largest);
-        sum += posterior[cluster]!;
+        posterior[cluster] = Math.exp(posterior[cluster] - largest);
+        sum += posterior[cluster];
       }
-      for (let cluster = 0; cluster < clusters; cluster++) posterior[cluster]! /= sum;
-      this.#posteriors.set(indices[row]!, posterior);
+      for (let cluster = 0; cluster < clusters; cluster++) posterior[cluster] /= sum;
+      this.#posteriors.set(indices[row], posterior);
     }
   }
 
@@ -101,14 +101,14 @@ export class Resegmenter {
 /** Moves values towards the mixture of two posteriors, by a weight. [clusters] each */
 function mix(values: Float32Array, one: Float32Array, other: Float32Array, towardsOther: number, weight: number): void {
   let total = 0;
-  for (let cluster = 0; cluster < values.length; cluster++) total += values[cluster]!;
+  for (let cluster = 0; cluster < values.length; cluster++) total += values[cluster];
   total = Math.min(1, total);
   for (let cluster = 0; cluster < values.length; cluster++) {
-    const posterior = (1 - towardsOther) * one[cluster]! + towardsOther * other[cluster]!;
-    values[cluster] = (1 - weight) * values[cluster]! + weight * total * posterior;
+    const posterior = (1 - towardsOther) * one[cluster] + towardsOther * other[cluster];
+    values[cluster] = (1 - weight) * values[cluster] + weight * total * posterior;
   }
 }
 
 function swap(values: Float32Array, a: number, b: number): void {
-  [values[a], values[b]] = [values[b]!, values[a]!];
+  [values[a], values[b]] = [values[b], values[a]];
 }

@@ -192,7 +192,7 @@ function modelFacts({ segmentation, embedding }: AnalysisPorts, settings: Diariz
 /** Log-probabilities → bytes, 255 for certainty. */
 function quantise(logProbabilities: Float32Array, target: Uint8Array, offset: number): void {
   for (let index = 0; index < logProbabilities.length; index++) {
-    target[offset + index] = Math.round(255 * Math.min(1, Math.exp(logProbabilities[index]!)));
+    target[offset + index] = Math.round(255 * Math.min(1, Math.exp(logProbabilities[index])));
   }
 }
 

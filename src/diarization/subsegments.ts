@@ -54,7 +54,7 @@ export function subsegmentMask(
   for (let frame = 0; frame < frames; frame++) {
     if (Math.abs(centreOfFrame(frame) - centre) > SUBSEGMENT_SAMPLES / 2) continue;
     let atOnce = 0;
-    for (let speaker = 0; speaker < speakers; speaker++) atOnce += active[frame * speakers + speaker]!;
+    for (let speaker = 0; speaker < speakers; speaker++) atOnce += active[frame * speakers + speaker];
     if (atOnce !== 1) continue;
     mask[frame] = 1;
     kept++;
@@ -79,10 +79,10 @@ export function joinSubsegments(sets: readonly Subsegments[], dimension: number)
 export function thinned(subsegments: Subsegments, every: number): Subsegments {
   if (every === 1) return subsegments;
   const { count, dimension, indices, embeddings } = subsegments;
-  const rows = Array.from({ length: count }, (_, row) => row).filter((row) => indices[row]! % every === 0);
+  const rows = Array.from({ length: count }, (_, row) => row).filter((row) => indices[row] % every === 0);
   const kept = new Float32Array(rows.length * dimension);
   rows.forEach((row, at) => {
     kept.set(embeddings.subarray(row * dimension, (row + 1) * dimension), at * dimension);
   });
-  return { count: rows.length, dimension, indices: Int32Array.from(rows, (row) => indices[row]!), embeddings: kept };
+  return { count: rows.length, dimension, indices: Int32Array.from(rows, (row) => indices[row]), embeddings: kept };
 }

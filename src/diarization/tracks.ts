@@ -60,7 +60,7 @@ export class FrameTrackWriter {
       if (this.#next - this.#blockStart === this.#blockFrames) this.#nextBlock();
       const at = this.#next - this.#blockStart;
       for (let cluster = 0; cluster < this.clusters; cluster++) {
-        this.#block[cluster * this.#blockFrames + at] = toByte(speakers[cluster]!);
+        this.#block[cluster * this.#blockFrames + at] = toByte(speakers[cluster]);
       }
     }
   }

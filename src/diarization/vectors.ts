@@ -10,12 +10,12 @@ export function dot(a: Rows, aOffset: number, b: Rows, bOffset: number, dimensio
   let sum3 = 0;
   let index = 0;
   for (; index + 3 < dimension; index += 4) {
-    sum0 += a[aOffset + index]! * b[bOffset + index]!;
-    sum1 += a[aOffset + index + 1]! * b[bOffset + index + 1]!;
-    sum2 += a[aOffset + index + 2]! * b[bOffset + index + 2]!;
-    sum3 += a[aOffset + index + 3]! * b[bOffset + index + 3]!;
+    sum0 += a[aOffset + index] * b[bOffset + index];
+    sum1 += a[aOffset + index + 1] * b[bOffset + index + 1];
+    sum2 += a[aOffset + index + 2] * b[bOffset + index + 2];
+    sum3 += a[aOffset + index + 3] * b[bOffset + index + 3];
   }
-  for (; index < dimension; index++) sum0 += a[aOffset + index]! * b[bOffset + index]!;
+  for (; index < dimension; index++) sum0 += a[aOffset + index] * b[bOffset + index];
   return sum0 + sum1 + (sum2 + sum3);
 }
 
@@ -23,5 +23,5 @@ export function dot(a: Rows, aOffset: number, b: Rows, bOffset: number, dimensio
 export function normalise(values: Float32Array, offset: number, dimension: number): void {
   const length = Math.sqrt(dot(values, offset, values, offset, dimension));
   if (length === 0) return;
-  for (let index = 0; index < dimension; index++) values[offset + index]! /= length;
+  for (let index = 0; index < dimension; index++) values[offset + index] /= length;
 }

@@ -28,6 +28,6 @@ it('agrees with counting who talks in every tenth of a second', () => {
     list.filter((t) => t.startSeconds * 10 <= tenth + 0.5 && tenth + 0.5 < t.endSeconds * 10);
   for (let tenth = 0; tenth < 430; tenth++) {
     const talking = at(turns, tenth);
-    expect(at(alone, tenth).map((t) => t.speaker)).toEqual(talking.length === 1 ? [talking[0]!.speaker] : []);
+    expect(at(alone, tenth).map((t) => t.speaker)).toEqual(talking.length === 1 ? [talking[0].speaker] : []);
   }
 });

@@ -29,18 +29,18 @@ export async function speakerVoices(
   for await (const { speakers, subsegments } of readAhead(parts.count, parts.readEmbeddings)) {
     const assigned = assignSpeakers(model, speakers).clusterOf;
     for (let row = 0; row < speakers.count; row++) {
-      const speaker = speakerOf.get(assigned[row]!);
-      if (speaker !== undefined) fromWindows.add(speaker, speakers.embeddings, row, speakers.cleanSeconds[row]!);
+      const speaker = speakerOf.get(assigned[row]);
+      if (speaker !== undefined) fromWindows.add(speaker, speakers.embeddings, row, speakers.cleanSeconds[row]);
     }
     for (let row = 0; row < subsegments.count; row++) {
-      const turn = turnAt(alone, subsegments.indices[row]! * SUBSEGMENT_SHIFT_SECONDS);
+      const turn = turnAt(alone, subsegments.indices[row] * SUBSEGMENT_SHIFT_SECONDS);
       if (turn !== undefined) fromPieces.add(turn.speaker, subsegments.embeddings, row, 1);
     }
     release(speakers.embeddings, subsegments.embeddings);
     await pause();
   }
   const seconds = new Float64Array(diarization.speakers);
-  for (const turn of alone) seconds[turn.speaker]! += turn.endSeconds - turn.startSeconds;
+  for (const turn of alone) seconds[turn.speaker] += turn.endSeconds - turn.startSeconds;
   return Array.from(seconds, (secondsAlone, speaker) => ({
     embeddingId,
     embedding: blend(fromWindows.of(speaker), fromPieces.of(speaker)),
@@ -55,8 +55,8 @@ export function turnsAlone(turns: readonly SpeakerTurn[]): SpeakerTurn[] {
   const open = new Set<SpeakerTurn>();
   let next = 0;
   for (let index = 0; index + 1 < edges.length; index++) {
-    const [startSeconds, endSeconds] = [edges[index]!, edges[index + 1]!];
-    while (next < turns.length && turns[next]!.startSeconds <= startSeconds) open.add(turns[next++]!);
+    const [startSeconds, endSeconds] = [edges[index], edges[index + 1]];
+    while (next < turns.length && turns[next].startSeconds <= startSeconds) open.add(turns[next++]);
     for (const turn of open) if (turn.endSeconds <= startSeconds) open.delete(turn);
     if (open.size !== 1) continue;
     const [{ speaker }] = open as unknown as [SpeakerTurn];
@@ -71,7 +71,7 @@ function turnAt(turns: readonly SpeakerTurn[], seconds: number): SpeakerTurn | u
   let high = turns.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (turns[middle]!.startSeconds <= seconds) low = middle + 1;
+    if (turns[middle].startSeconds <= seconds) low = middle + 1;
     else high = middle;
   }
   const turn = turns[low - 1];
@@ -80,7 +80,7 @@ function turnAt(turns: readonly SpeakerTurn[], seconds: number): SpeakerTurn | u
 
 function blend(windows: Float32Array | undefined, pieces: Float32Array | undefined): Float32Array {
   if (windows === undefined || pieces === undefined) return windows ?? pieces ?? new Float32Array(0);
-  const blended = windows.map((value, d) => (1 - SUBSEGMENT_SHARE) * value + SUBSEGMENT_SHARE * pieces[d]!);
+  const blended = windows.map((value, d) => (1 - SUBSEGMENT_SHARE) * value + SUBSEGMENT_SHARE * pieces[d]);
   normalise(blended, 0, blended.length);
   return blended;
 }
@@ -99,9 +99,9 @@ class Means {
   }
 
   add(speaker: number, embeddings: Float32Array, row: number, weight: number): void {
-    this.#weights[speaker]! += weight;
+    this.#weights[speaker] += weight;
     for (let d = 0; d < this.dimension; d++) {
-      this.#sums[speaker * this.dimension + d]! += weight * embeddings[row * this.dimension + d]!;
+      this.#sums[speaker * this.dimension + d] += weight * embeddings[row * this.dimension + d];
     }
   }
 

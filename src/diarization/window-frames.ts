@@ -67,23 +67,23 @@ export class WindowReader {
       const local0 = frame * locals;
       let expected = 0;
       for (let index = 0; index < classes; index++) {
-        const byte = probabilities[frame * classes + index]!;
+        const byte = probabilities[frame * classes + index];
         if (byte === 0) continue;
         const probability = byte / 255;
-        expected += probability * cardinality[index]!;
-        if (cardinality[index]! >= 1) tracks[at + SPEECH]! += probability;
-        if (cardinality[index]! >= 2) tracks[at + CROSSTALK]! += probability;
+        expected += probability * cardinality[index];
+        if (cardinality[index] >= 1) tracks[at + SPEECH] += probability;
+        if (cardinality[index] >= 2) tracks[at + CROSSTALK] += probability;
         for (let local = 0; local < locals; local++) {
-          if (mapping[index * locals + local] === 1) activations[local0 + local]! += byte;
+          if (mapping[index * locals + local] === 1) activations[local0 + local] += byte;
         }
       }
       counts[frame] = expected + this.countBias;
       for (let local = 0; local < locals; local++) {
-        activations[local0 + local]! /= 255;
-        const probability = activations[local0 + local]!;
-        if (clusterOf[local]! < 0 || probability === 0) continue;
+        activations[local0 + local] /= 255;
+        const probability = activations[local0 + local];
+        if (clusterOf[local] < 0 || probability === 0) continue;
         for (let cluster = 0; cluster < clusters; cluster++) {
-          tracks[at + FIRST_SPEAKER + cluster]! += probability * posterior[local * clusters + cluster]!;
+          tracks[at + FIRST_SPEAKER + cluster] += probability * posterior[local * clusters + cluster];
         }
       }
     }

@@ -50,7 +50,7 @@ export class MemberScanner {
   push(chunk: Uint8Array): void {
     const nesting = this.#nesting;
     for (let i = 0; i < chunk.length; i++) {
-      const byte = chunk[i]!;
+      const byte = chunk[i];
       const isStructure = nesting.step(byte);
       if (nesting.depth > 1) continue;
       if (!isStructure) {
@@ -87,7 +87,7 @@ export class ItemScanner {
     const nesting = this.#nesting;
     let start = nesting.depth > 1 ? 0 : -1;
     for (let i = 0; i < chunk.length; i++) {
-      const byte = chunk[i]!;
+      const byte = chunk[i];
       if (!nesting.step(byte)) continue;
       if (byte === OPEN_BRACE && nesting.depth === 2) start = i;
       if (byte === CLOSE_BRACE && nesting.depth === 1) {

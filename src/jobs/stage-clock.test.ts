@@ -59,7 +59,7 @@ describe('samples that a shard reads to the end', () => {
     async function* blocks(): AsyncGenerator<Float32Array> {
       const reused = new Float32Array(40_000);
       for (let at = 0, turn = 0; at < whole.length; turn++) {
-        const size = Math.min(sizes[turn % sizes.length]!, whole.length - at);
+        const size = Math.min(sizes[turn % sizes.length], whole.length - at);
         reused.set(whole.subarray(at, at + size));
         yield reused.subarray(0, size);
         at += size;

@@ -11,7 +11,7 @@ function lookAt(firstFrame: number, ...talk: [local: number, from: number, to: n
   for (const [local, from, to, probability] of talk) {
     for (let frame = Math.max(from, firstFrame); frame < Math.min(to, firstFrame + FRAMES); frame++) {
       activations[(frame - firstFrame) * 3 + local] = probability;
-      expected[frame - firstFrame]! += probability;
+      expected[frame - firstFrame] += probability;
     }
   }
   const active = Uint8Array.from(activations, (value) => (value > 0.5 ? 1 : 0));

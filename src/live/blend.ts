@@ -21,16 +21,16 @@ export function blend(now: Look, past: readonly Look[]): Look {
     for (let row = Math.max(0, -offset); row < look.frames && row + offset < frames; row++) {
       const weight = Math.min(1, (look.frames - row) / LIVE.fullWeightFrames);
       const to = row + offset;
-      weights[to]! += weight;
-      expected[to]! += weight * look.expected[row]!;
+      weights[to] += weight;
+      expected[to] += weight * look.expected[row];
       for (let local = 0; local < speakers; local++) {
-        activations[to * speakers + order[local]!]! += weight * look.activations[row * speakers + local]!;
+        activations[to * speakers + order[local]] += weight * look.activations[row * speakers + local];
       }
     }
   }
   for (let row = 0; row < frames; row++) {
-    expected[row]! /= weights[row]!;
-    for (let local = 0; local < speakers; local++) activations[row * speakers + local]! /= weights[row]!;
+    expected[row] /= weights[row];
+    for (let local = 0; local < speakers; local++) activations[row * speakers + local] /= weights[row];
   }
   return new Look(firstFrame, frames, speakers, activations, expected, decide(activations, expected, speakers));
 }
@@ -44,7 +44,7 @@ function decide(activations: Float32Array, expected: Float32Array, speakers: num
       let best = -1;
       for (let local = 0; local < speakers; local++) {
         if (active[at + local] === 1) continue;
-        if (best < 0 || activations[at + local]! > activations[at + best]!) best = local;
+        if (best < 0 || activations[at + local] > activations[at + best]) best = local;
       }
       active[at + best] = 1;
     }
@@ -64,7 +64,7 @@ function bestOrder(now: Look, look: Look): ArrayLike<number> {
     for (let local = 0; local < speakers; local++) {
       const value = look.activation(local, frame);
       for (let other = 0; other < speakers; other++) {
-        shared[local * speakers + other]! += value * now.activation(other, frame);
+        shared[local * speakers + other] += value * now.activation(other, frame);
       }
     }
   }

@@ -15,7 +15,7 @@ function earOf(sounds: readonly number[]): Blocks {
     blocks: { from: 0, to: 10 * sounds.length },
     async embed(blocks) {
       const sum = new Float32Array(4);
-      for (const block of blocks) sum[sounds[Math.floor(block / 10)]!]! += 1 / blocks.length;
+      for (const block of blocks) sum[sounds[Math.floor(block / 10)]] += 1 / blocks.length;
       const length = Math.hypot(...sum);
       return sum.map((value) => value / length);
     },
@@ -27,7 +27,7 @@ function speakersOf(axes: readonly (number | undefined)[]): Speakers {
   const inUse = axes.flatMap((axis, label) => (axis === undefined ? [] : [label]));
   return {
     inUse: () => inUse,
-    similarity: (v: Float32Array, label: number) => v[axes[label]!]!,
+    similarity: (v: Float32Array, label: number) => v[axes[label]!],
   } as unknown as Speakers;
 }
 
@@ -122,12 +122,12 @@ it('cuts long turns while they go on, and keeps no more pieces than it may', asy
   for (let second = 1; second <= seconds; second++) await corrections.cut(second * SECOND, ear, always);
   const { pieces, open } = corrections.save();
   expect(pieces).toHaveLength(LIVE.maxPieces);
-  expect(pieces[0]!.until - pieces[0]!.from).toBe(LIVE.pieceSeconds * SECOND);
+  expect(pieces[0].until - pieces[0].from).toBe(LIVE.pieceSeconds * SECOND);
   expect(open).toEqual([{ label: 1, from: seconds * SECOND }]);
   const restored = new Corrections(SHIFT);
   restored.restore(corrections.save());
   const changes = corrections.revise(speakersOf([0, 1]), always);
-  expect(changes).toEqual([{ label: 1, to: 0, from: pieces[0]!.from, until: seconds * SECOND }]);
+  expect(changes).toEqual([{ label: 1, to: 0, from: pieces[0].from, until: seconds * SECOND }]);
   expect(restored.revise(speakersOf([0, 1]), always)).toEqual(changes);
 });
 

@@ -140,5 +140,5 @@ function heirsOf(pieces: readonly Piece[], targets: readonly (number | undefined
     const own = shares.get(label) ?? new Map<number, number>();
     shares.set(label, own.set(to, (own.get(to) ?? 0) + seconds));
   });
-  return new Map(Array.from(shares, ([label, own]) => [label, [...own].sort((a, b) => b[1] - a[1])[0]![0]]));
+  return new Map(Array.from(shares, ([label, own]) => [label, [...own].sort((a, b) => b[1] - a[1])[0][0]]));
 }

@@ -138,13 +138,13 @@ export class Ear {
     const sums = new Float64Array(3 * channels);
     for (const block of blocks) {
       const row = this.#early[block - this.#blocks!.end] ?? this.#blocks!.view(block, block + 1);
-      for (let i = 0; i < sums.length; i++) sums[i]! += row[i]!;
+      for (let i = 0; i < sums.length; i++) sums[i] += row[i];
     }
     const pooled = new Float32Array(2 * channels);
     for (let c = 0; c < channels; c++) {
-      const mean = sums[channels + c]! / sums[c]!;
+      const mean = sums[channels + c] / sums[c];
       pooled[c] = mean;
-      pooled[channels + c] = Math.sqrt(Math.max(VARIANCE_FLOOR, sums[2 * channels + c]! / sums[c]! - mean * mean));
+      pooled[channels + c] = Math.sqrt(Math.max(VARIANCE_FLOOR, sums[2 * channels + c] / sums[c] - mean * mean));
     }
     return pooled;
   }
@@ -185,11 +185,11 @@ function statistics(values: Float32Array, logits: Float32Array, offset: number, 
   for (let frame = 0; frame < FRAMES_PER_BLOCK; frame++) {
     for (let c = 0; c < channels; c++) {
       const at = offset + frame * channels + c;
-      const value = values[at]!;
-      const weight = logits.length === 0 ? 1 : Math.exp(Math.min(MAX_LOGIT, logits[at]!));
-      row[c]! += weight;
-      row[channels + c]! += weight * value;
-      row[2 * channels + c]! += weight * value * value;
+      const value = values[at];
+      const weight = logits.length === 0 ? 1 : Math.exp(Math.min(MAX_LOGIT, logits[at]));
+      row[c] += weight;
+      row[channels + c] += weight * value;
+      row[2 * channels + c] += weight * value * value;
     }
   }
   return row;

@@ -17,7 +17,7 @@ export function thinned(all: readonly Item[], most: number): Item[] {
     const kept: Item[] = [];
     let surplus = items.length - most;
     for (let at = 0; at < items.length; at++) {
-      const [item, next] = [items[at]!, items[at + 1]];
+      const [item, next] = [items[at], items[at + 1]];
       if (surplus > 0 && next?.label === item.label) {
         kept.push(joined(item, next));
         at++;
@@ -35,7 +35,7 @@ export function thinned(all: readonly Item[], most: number): Item[] {
 /** Seconds of items overlap as the looks do; what is joined counts what it adds up to. */
 function joined(a: Item, b: Item): Item {
   const seconds = a.seconds + b.seconds;
-  const embedding = a.embedding.map((value, d) => (a.seconds * value + b.seconds * b.embedding[d]!) / seconds);
+  const embedding = a.embedding.map((value, d) => (a.seconds * value + b.seconds * b.embedding[d]) / seconds);
   normalise(embedding, 0, embedding.length);
   // Of its own window, as representatives are: it no longer excludes others.
   return { embedding, seconds, look: a.look < 0 ? a.look : -1 - a.look, label: a.label };

@@ -4,9 +4,9 @@ import { Look } from './look.ts';
 
 /** A look whose local speakers talk in some frames: a string each, x for talking. */
 function lookOf(firstFrame: number, ...speakers: string[]): Look {
-  const frames = speakers[0]!.length;
+  const frames = speakers[0].length;
   const active = Uint8Array.from({ length: frames * speakers.length }, (_, at) =>
-    speakers[at % speakers.length]![Math.floor(at / speakers.length)] === 'x' ? 1 : 0,
+    speakers[at % speakers.length][Math.floor(at / speakers.length)] === 'x' ? 1 : 0,
   );
   return new Look(firstFrame, frames, speakers.length, Float32Array.from(active), new Float32Array(frames), active);
 }

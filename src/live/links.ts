@@ -33,7 +33,7 @@ export function linksOf(
   for (let frame = Math.max(0, wide.firstFrame); frame < Math.min(until, wide.endFrame); frame++) {
     if (!wide.isAlone(same, frame) || seen.isActive(local, frame) || told.count(frame) === 0) continue;
     total++;
-    for (let label = 0; label < labels; label++) if (told.has(frame, label)) shares[label]!++;
+    for (let label = 0; label < labels; label++) if (told.has(frame, label)) shares[label]++;
   }
   const certainty = Math.min(1, total / CERTAIN_FRAMES);
   return total === 0 ? shares : shares.map((share) => (certainty * share) / total);

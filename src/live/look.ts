@@ -29,7 +29,7 @@ export class Look {
 
   /** Probability that a local speaker talks in a frame that was looked at. */
   activation(local: number, frame: number): number {
-    return this.activations[(frame - this.firstFrame) * this.speakers + local]!;
+    return this.activations[(frame - this.firstFrame) * this.speakers + local];
   }
 
   isAnybody(frame: number): boolean {
@@ -81,7 +81,7 @@ export async function look(segmenter: Segmenter, window: Float32Array, startSamp
   const frames = scores.length / classes;
   const expected = new Float32Array(frames);
   activations.forEach((value, at) => {
-    expected[Math.floor(at / maxLocalSpeakers)]! += value;
+    expected[Math.floor(at / maxLocalSpeakers)] += value;
   });
   // Frame f of the stream covers the samples from f shifts on, as far as a frame of the model is centred there.
   const offset = (frameSizeSamples - frameShiftSamples) / 2;

@@ -54,7 +54,7 @@ export function mapLocals(locals: readonly Local[], speakers: Speakers, minNewSe
     labels.forEach((label, column) => {
       const share = continuity[label] ?? 0;
       if (voice === undefined && share < MIN_CONTINUITY) return;
-      scores[at + column] = weight * (likeness[column]! + LIVE.continuityWeight * share);
+      scores[at + column] = weight * (likeness[column] + LIVE.continuityWeight * share);
     });
     const own = at + labels.length;
     if (mayBeNew(local, speakers, labels, likeness, minNewSeconds))
@@ -62,9 +62,9 @@ export function mapLocals(locals: readonly Local[], speakers: Speakers, minNewSe
     scores[own + locals.length + row] = weight * scoreOfNobody(local, minNewSeconds);
   });
   return assignOptimally(scores, locals.length, columns).map((column) => {
-    if (column < labels.length) return labels[column]!;
+    if (column < labels.length) return labels[column];
     if (column >= labels.length + locals.length || speakers.isFull) return -1;
-    const { voice, continuity } = locals[column - labels.length]!;
+    const { voice, continuity } = locals[column - labels.length];
     return speakers.add(voice, continuity);
   });
 }
@@ -90,7 +90,7 @@ function mayBeNew(
   if (voice.seconds < minNewSeconds) return likeness.length === 0 && !mayWait;
   const doubt = LIVE.shortVoiceDoubt * Math.max(0, 1 - voice.seconds / CERTAIN_SECONDS);
   const threshold = LIVE.newSpeakerSimilarity - doubt;
-  return likeness.every((value, row) => value < threshold - LIVE.linkWeight * (links?.[labels[row]!] ?? 0));
+  return likeness.every((value, row) => value < threshold - LIVE.linkWeight * (links?.[labels[row]] ?? 0));
 }
 
 /** Whether somebody would be new among others, so that a second opinion is worth having. */
@@ -125,7 +125,7 @@ export function continuityOf(
     const weight = 1 + (frame - look.firstFrame) / look.frames;
     total += weight;
     frames++;
-    for (let label = 0; label < labels; label++) if (toldAs(frame, label)) shares[label]! += weight;
+    for (let label = 0; label < labels; label++) if (toldAs(frame, label)) shares[label] += weight;
   }
   const certainty = Math.min(1, frames / CERTAIN_FRAMES);
   return total === 0 ? shares : shares.map((share) => (certainty * share) / total);

@@ -61,7 +61,7 @@ export class Naming {
     const labels = new Int32Array(seen.speakers).fill(-1);
     const isKept = this.hearing.ear.end >= this.#kept * LIVE.itemEverySeconds * SAMPLE_RATE_HZ;
     locals.forEach(({ local, voice }, row) => {
-      const label = chosen[row]!;
+      const label = chosen[row];
       labels[local] = label;
       if (label < 0 || voice === undefined) return;
       this.hearing.speakers.hear(label, voice);

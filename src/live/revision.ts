@@ -39,7 +39,7 @@ export class Revision {
     let sum = 0;
     for (const label of labels) {
       out[label] = Math.exp(this.speakers.similarity(embedding, label) / LIVE.revisionTemperature);
-      sum += out[label]!;
+      sum += out[label];
     }
     return out.map((value) => value / sum);
   }

@@ -154,7 +154,7 @@ async function voiceOf(name: string): Promise<SpeakerVoice> {
   const options = { voices: true, pldaOf: async () => engine.plda };
   const result = await assemble(parts, { totalSamples: speech.length }, settings, {}, options);
   if (!result.ok) throw new Error(result.error.message);
-  return result.value.voices![0]!;
+  return result.value.voices![0];
 }
 
 it('has nothing to say about silence, and nothing about no samples', async () => {
@@ -165,7 +165,7 @@ it('has nothing to say about silence, and nothing about no samples', async () =>
 });
 
 it.each([500, 2000, 5000])('tells of half a second of speech before the end, latency %d ms', async (latencyMs) => {
-  const { start } = conversationTurns()[0]!;
+  const { start } = conversationTurns()[0];
   const word = samples.subarray(Math.round((start + 0.3) * 16_000), Math.round((start + 0.8) * 16_000));
   const session = createLiveSession(engine, { ...SETTINGS, latencyMs });
   const events = await session.push(
@@ -174,8 +174,8 @@ it.each([500, 2000, 5000])('tells of half a second of speech before the end, lat
   events.push(...(await session.finish()));
   const turns = turnsOf(events);
   expect(turns).toHaveLength(1);
-  expect(turns[0]!.start).toBeGreaterThan(1.2);
-  expect(turns[0]!.end - turns[0]!.start).toBeGreaterThan(0.2);
+  expect(turns[0].start).toBeGreaterThan(1.2);
+  expect(turns[0].end - turns[0].start).toBeGreaterThan(0.2);
 });
 
 it('hears with an embedder that pools by plain statistics what it hears with one whose weights are all the same', async () => {
@@ -225,7 +225,7 @@ describe('whatever the models say', () => {
     const { info } = engine.segmentation;
     const run = async (window: Float32Array) => talkAtRandom(window, info, next, 1, 60);
     const segmentation = { form: 'whole' as const, info, run };
-    const latencyMs = [300, 500, 1000, 2000, 5000][seed % 5]!;
+    const latencyMs = [300, 500, 1000, 2000, 5000][seed % 5];
     const session = createLiveSession(
       { ...engine, segmentation },
       { ...SETTINGS, latencyMs, maxSpeakers: 1 + (seed % 8), corrections: seed % 2 === 0 },
@@ -262,7 +262,7 @@ it.each([22, 27, 35, 41, 77])('tells the same turns with and without corrections
     };
     const session = createLiveSession(
       { ...heard, plda: undefined, identification: DEFAULT_IDENTIFICATION },
-      { ...SETTINGS, latencyMs: [300, 500, 1000, 2000, 5000][seed % 5]!, maxSpeakers: 3 + (seed % 6), corrections },
+      { ...SETTINGS, latencyMs: [300, 500, 1000, 2000, 5000][seed % 5], maxSpeakers: 3 + (seed % 6), corrections },
     );
     const next = random(seed * 13 + 5);
     const events: LiveEvent[] = [];

@@ -189,7 +189,7 @@ export class RollingSession implements LiveSession {
     const isActive = (label: number, frame: number): boolean => {
       const mapped = mappedAt(frame);
       if (mapped.length !== 1 || seen.count(frame) !== 1) return mapped.includes(label);
-      return revision.labelOf(frame, mapped[0]!) === label;
+      return revision.labelOf(frame, mapped[0]) === label;
     };
     this.#told.remember(until, Math.ceil(this.#timing.wideSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
     for (let label = 0; label < this.#speakers.labels; label++) {
@@ -253,7 +253,7 @@ export class RollingSession implements LiveSession {
       this.engine.plda,
     );
     const options = { threshold: LIVE.matchConfidence, exclusive: true };
-    const { match } = matchSpeakers(logOdds, labels.length, this.settings.voices.length, options)[row]!;
-    return match === undefined ? null : this.settings.voices[match]!.label;
+    const { match } = matchSpeakers(logOdds, labels.length, this.settings.voices.length, options)[row];
+    return match === undefined ? null : this.settings.voices[match].label;
   }
 }

@@ -82,7 +82,7 @@ export class Speakers {
   add(voice?: Voice, continuity?: Float64Array): number {
     const unused = this.#unused();
     const again = voice && this.#likest(voice.embedding, unused, continuity);
-    const label = again ?? (this.#labels < this.maxSpeakers ? this.#labels++ : unused[0]!);
+    const label = again ?? (this.#labels < this.maxSpeakers ? this.#labels++ : unused[0]);
     this.#centroids[label] = undefined;
     this.#young[label] = new Float32Array(this.#shift.length);
     this.#heard[label] ??= new Float32Array(this.#shift.length);
@@ -92,7 +92,7 @@ export class Speakers {
 
   /** The label is somebody else's from now on. */
   #forget(label: number): void {
-    this.#heard[label]!.fill(0);
+    this.#heard[label].fill(0);
     this.#heardSeconds[label] = 0;
   }
 
@@ -102,7 +102,7 @@ export class Speakers {
     let best: number | undefined;
     let highest: number = LIVE.againSimilarity;
     for (const label of labels) {
-      const heard = this.#shifted(unit(this.#heard[label]!));
+      const heard = this.#shifted(unit(this.#heard[label]));
       const score = dot(own, 0, heard, 0, own.length) + LIVE.continuityWeight * (continuity?.[label] ?? 0);
       if (score > highest) [best, highest] = [label, score];
     }
@@ -112,11 +112,11 @@ export class Speakers {
   /** Takes a voice into account that was found to be a speaker's. */
   hear(label: number, { embedding, seconds }: Voice): void {
     const sum = this.#young[label];
-    const heard = this.#heard[label]!;
-    for (let d = 0; d < heard.length; d++) heard[d]! += seconds * embedding[d]!;
-    this.#heardSeconds[label] = Math.max(this.#heardSeconds[label]!, seconds);
+    const heard = this.#heard[label];
+    for (let d = 0; d < heard.length; d++) heard[d] += seconds * embedding[d];
+    this.#heardSeconds[label] = Math.max(this.#heardSeconds[label], seconds);
     if (sum === undefined) return;
-    for (let d = 0; d < sum.length; d++) sum[d]! += seconds * embedding[d]!;
+    for (let d = 0; d < sum.length; d++) sum[d] += seconds * embedding[d];
     this.#centroids[label] = this.#shifted(unit(sum));
   }
 
@@ -155,7 +155,7 @@ export class Speakers {
         this.#centroids[label] = model.centroids.slice(cluster * model.dimension, (cluster + 1) * model.dimension);
     });
     this.#items.forEach((item, row) => {
-      const label = labelOf[clusterOf[row]!]!;
+      const label = labelOf[clusterOf[row]];
       if (label >= 0) item.label = label;
     });
     return true;
@@ -165,13 +165,12 @@ export class Speakers {
   voiceOf(label: number): SpeakerVoice {
     const embeddingId = this.engine.embedding.info.id;
     const own = this.#items.filter((item) => item.label === label);
-    const heardSeconds = this.#heardSeconds[label]!;
+    const heardSeconds = this.#heardSeconds[label];
     if (own.length === 0 && heardSeconds > 0) {
-      return { embeddingId, embedding: unit(this.#heard[label]!), secondsAlone: heardSeconds };
+      return { embeddingId, embedding: unit(this.#heard[label]), secondsAlone: heardSeconds };
     }
     const embedding = new Float32Array(own.length === 0 ? 0 : this.#shift.length);
-    for (const item of own)
-      for (let d = 0; d < embedding.length; d++) embedding[d]! += item.seconds * item.embedding[d]!;
+    for (const item of own) for (let d = 0; d < embedding.length; d++) embedding[d] += item.seconds * item.embedding[d];
     normalise(embedding, 0, embedding.length);
     const secondsAlone = own.reduce((sum, { seconds }) => sum + seconds, 0);
     return { embeddingId, embedding, secondsAlone };
@@ -209,7 +208,7 @@ export class Speakers {
   }
 
   #shifted(embedding: Float32Array): Float32Array {
-    const out = embedding.map((value, d) => value - this.#shift[d]!);
+    const out = embedding.map((value, d) => value - this.#shift[d]);
     normalise(out, 0, out.length);
     return out;
   }
@@ -221,11 +220,11 @@ export class Speakers {
   #keepLabels(clusterOf: Int32Array, clusters: number): number[] {
     const shared = new Float64Array(clusters * this.#labels);
     this.#items.forEach(({ label, seconds }, row) => {
-      shared[clusterOf[row]! * this.#labels + label]! += seconds;
+      shared[clusterOf[row] * this.#labels + label] += seconds;
     });
     const given = this.#labels;
     const kept = Array.from(assignOptimally(shared, clusters, given), (label, cluster) =>
-      label >= 0 && shared[cluster * given + label]! > 0 ? label : -1,
+      label >= 0 && shared[cluster * given + label] > 0 ? label : -1,
     );
     const unused = Array.from({ length: given }, (_, label) => label).filter((label) => !kept.includes(label));
     return kept.map((label) => {

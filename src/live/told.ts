@@ -30,7 +30,7 @@ export class Told {
   }
 
   add(frame: number, label: number): void {
-    this.#bits[frame - this.#from]! |= 1 << label;
+    this.#bits[frame - this.#from] |= 1 << label;
   }
 
   /** Makes room for the frames up to `until`, and forgets all but the last `kept` of them. */

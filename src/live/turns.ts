@@ -51,7 +51,7 @@ export class Turns {
         if (length < minOn && frame + length < seen) continue;
         const start = frame === from ? Math.max(earliest, this.#lastEnd[label] ?? 0) : frame;
         this.#openSince[label] = Math.min(frame, start);
-        events.push({ kind: 'start', frame: this.#openSince[label]! });
+        events.push({ kind: 'start', frame: this.#openSince[label] });
         isOpen = true;
       } else if (isOpen && !isActive(frame)) {
         let length = 1;
@@ -100,7 +100,7 @@ export class Turns {
   }
 
   #close(label: number, frame: number): number {
-    const at = Math.max(frame, this.#openSince[label]! + 1);
+    const at = Math.max(frame, this.#openSince[label] + 1);
     this.#openSince[label] = CLOSED;
     this.#lastEnd[label] = at;
     return at;

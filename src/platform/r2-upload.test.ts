@@ -96,9 +96,9 @@ it('an upload that is over has no note, and the sweep leaves its object alone', 
   // Its note stayed, as the process died before it could be removed.
   const upload = await createNotedUpload(storage.bucket, 'noted');
   const [noteKey] = await objects.list('uploads/', 1);
-  const note = (await objects.get(noteKey!))!;
+  const note = (await objects.get(noteKey))!;
   await upload.complete([await upload.uploadPart(1, new Uint8Array(10))]);
-  await objects.put(noteKey!, note);
+  await objects.put(noteKey, note);
   expect(await objects.abortUploads(Date.now() + 60_000)).toBe(1);
   expect(await objects.sizeBytes('noted')).toBe(10);
 });

@@ -10,7 +10,7 @@ const ALL: WantedRange = { kind: 'all' };
 export function wantedRange(header: string | undefined, sizeBytes: number): WantedRange {
   const match = /^bytes=(\d*)-(\d*)$/i.exec(header?.trim() ?? '');
   if (!match || (match[1] === '' && match[2] === '')) return ALL;
-  const [first, last] = [match[1]!, match[2]!];
+  const [first, last] = [match[1], match[2]];
   if (first === '') {
     const length = Math.min(Number(last), sizeBytes);
     return length === 0 ? { kind: 'unsatisfiable' } : { kind: 'part', offset: sizeBytes - length, length };

@@ -25,7 +25,7 @@ export const createLive = endpoint(
     responses: {
       200: { description: 'The stream', content: { 'application/json': { schema: liveCreatedSchema } } },
       ...errorResponses(400, 401, 402, 403, 413, 415),
-      403: { ...errorResponses(403)[403]!, description: 'The key lacks the scope, or live streams are not enabled' },
+      403: { ...errorResponses(403)[403], description: 'The key lacks the scope, or live streams are not enabled' },
     },
   },
   'stream:write',

@@ -23,10 +23,10 @@ export function againstCohort(voice: PldaMean, { phi, outputs, cohort }: Plda, t
   const square = new Float64Array(outputs);
   let constant = 0;
   for (let d = 0; d < outputs; d++) {
-    const between = phi[d]!;
+    const between = phi[d];
     const [a, b] = [between + voice.within, between + 1];
     const determinant = a * b - between * between;
-    const x = voice.at[d]!;
+    const x = voice.at[d];
     constant += x * x * (1 / a - b / determinant) + Math.log((a * b) / determinant);
     linear[d] = (2 * between * x * scale) / determinant;
     square[d] = (1 / b - a / determinant) * scale * scale;
@@ -36,8 +36,8 @@ export function againstCohort(voice: PldaMean, { phi, outputs, cohort }: Plda, t
   for (let row = 0; row < count; row++) {
     let sum = constant;
     for (let d = 0; d < outputs; d++) {
-      const y = values[row * outputs + d]!;
-      sum += y * (linear[d]! + square[d]! * y);
+      const y = values[row * outputs + d];
+      sum += y * (linear[d] + square[d] * y);
     }
     scores[row] = 0.5 * sum;
   }

@@ -7,6 +7,6 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, index) => {
 /** CRC-32 of ISO-HDLC, as in zip and PNG (polynomial 0x04c11db7 reflected). */
 export function crc32(bytes: Uint8Array): number {
   let crc = 0xffffffff;
-  for (const byte of bytes) crc = TABLE[(crc ^ byte) & 0xff]! ^ (crc >>> 8);
+  for (const byte of bytes) crc = TABLE[(crc ^ byte) & 0xff] ^ (crc >>> 8);
   return (crc ^ 0xffffffff) >>> 0;
 }

@@ -35,7 +35,7 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
     return { ok: false, error: { kind: 'too_little_speech', message } };
   }
   const others = voices.filter((other, index) => index !== main && sameLogOdds(voice, other) < SAME_PERSON_LOG_ODDS);
-  const otherSeconds = others.reduce((sum, other) => sum + seconds[voices.indexOf(other)]!, 0);
+  const otherSeconds = others.reduce((sum, other) => sum + seconds[voices.indexOf(other)], 0);
   const total = seconds.reduce((sum, value) => sum + value, 0);
   if (otherSeconds >= MAX_OTHER_SECONDS && otherSeconds >= MAX_OTHER_SHARE * total) {
     const message = `The recording holds more than one voice (${otherSeconds.toFixed(1)} s of others); send one person's voice alone.`;
@@ -53,6 +53,6 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
 
 function secondsBySpeaker({ speakers, turns }: Diarization): number[] {
   const seconds = new Array<number>(speakers).fill(0);
-  for (const turn of turns) seconds[turn.speaker]! += turn.endSeconds - turn.startSeconds;
+  for (const turn of turns) seconds[turn.speaker] += turn.endSeconds - turn.startSeconds;
   return seconds;
 }

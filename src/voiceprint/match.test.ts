@@ -8,7 +8,7 @@ const matchesOf = (values: Float64Array, rows: number, columns: number, threshol
 describe('matching', () => {
   it('shows confidences as whole percents', () => {
     const [speaker] = matchSpeakers(logOdds(87.4, 20.6), 1, 2, { threshold: 0, exclusive: true });
-    expect(speaker!.confidence).toEqual([87, 21]);
+    expect(speaker.confidence).toEqual([87, 21]);
   });
 
   it('gives each speaker the best voiceprint where one may match several', () => {
@@ -47,7 +47,7 @@ describe('matching', () => {
       const values = Float64Array.from({ length: 9 }, () => 12 * (random() - 0.5));
       const chosen = matchesOf(values, 3, 3, 0, true);
       const total = (columns: readonly (number | undefined)[]) =>
-        columns.reduce<number>((sum, column, row) => sum + values[3 * row + column!]!, 0);
+        columns.reduce<number>((sum, column, row) => sum + values[3 * row + column!], 0);
       const all = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]; // biome-ignore format: a table
       expect(total(chosen)).toBeCloseTo(Math.max(...all.map(total)), 6);
     }
@@ -62,6 +62,6 @@ describe('the confidence of a turn', () => {
   });
   it('takes everybody into account who may talk', () => {
     expect(turnConfidence([80, 40], speakers)).toEqual([72, 20]);
-    expect(turnConfidence([50, 50], [speakers[0]!, speakers[0]!])).toEqual([70, 0]);
+    expect(turnConfidence([50, 50], [speakers[0], speakers[0]])).toEqual([70, 0]);
   });
 });

@@ -37,8 +37,8 @@ export function matchSpeakers(
   const worth = Float64Array.from(logOdds, (value, index) => (reaches[index] ? value - lowest + LEAST_WORTH : 0));
   const chosen = exclusive ? assignOptimally(worth, speakers, voiceprints) : best(worth, speakers, voiceprints);
   return Array.from({ length: speakers }, (_, speaker) => {
-    const column = chosen[speaker]!;
-    const isMatch = column >= 0 && reaches[speaker * voiceprints + column]!;
+    const column = chosen[speaker];
+    const isMatch = column >= 0 && reaches[speaker * voiceprints + column];
     return {
       match: isMatch ? column : undefined,
       confidence: confidence.slice(speaker * voiceprints, (speaker + 1) * voiceprints),
@@ -63,7 +63,7 @@ export function turnConfidence(turn: readonly number[], speakers: readonly Speak
   const voiceprints = speakers[0]?.confidence.length ?? 0;
   return Array.from({ length: voiceprints }, (_, column) => {
     const silent = turn.reduce(
-      (product, talks, speaker) => product * (1 - (talks / 100) * (speakers[speaker]!.confidence[column]! / 100)),
+      (product, talks, speaker) => product * (1 - (talks / 100) * (speakers[speaker].confidence[column] / 100)),
       1,
     );
     return Math.round(100 * (1 - silent));

@@ -23,7 +23,7 @@ function* members(
   labels: readonly string[],
   flags: OutputFlags,
 ): Generator<string> {
-  const names = matches.map(({ match }) => (match === undefined ? null : labels[match]!));
+  const names = matches.map(({ match }) => (match === undefined ? null : labels[match]));
   yield ',"identification":[';
   yield* joined(turns, ({ speaker, startSeconds, endSeconds, confidence }) =>
     JSON.stringify({
@@ -49,5 +49,5 @@ function* members(
 
 /** A label may be `__proto__`: only an own property keeps it. */
 function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
-  return Object.fromEntries(labels.map((label, index) => [label, values[index]!]));
+  return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
 }

@@ -28,11 +28,11 @@ const plda: Plda = {
 function ratioOf(x: ArrayLike<number>, y: ArrayLike<number>, n: number, m: number): number {
   let ratio = 0;
   for (let d = 0; d < 2; d++) {
-    const between = plda.phi[d]!;
+    const between = plda.phi[d];
     const density = (c: number) => {
       const [p, q] = [between + 1 / n, between + 1 / m];
       const determinant = p * q - c * c;
-      return -0.5 * (Math.log(determinant) + (q * x[d]! ** 2 - 2 * c * x[d]! * y[d]! + p * y[d]! ** 2) / determinant);
+      return -0.5 * (Math.log(determinant) + (q * x[d] ** 2 - 2 * c * x[d] * y[d] + p * y[d] ** 2) / determinant);
     };
     ratio += density(between) - density(0);
   }
@@ -60,16 +60,16 @@ describe('with a PLDA', () => {
 
   it('does not depend on which of the two was enrolled', () => {
     const [a, b] = [voice(unit(1, 0.2), 3), voice(unit(0.1, 1), 30)];
-    expect(logOddsOf([a], [b], parameters, plda)[0]).toBeCloseTo(logOddsOf([b], [a], parameters, plda)[0]!, 9);
+    expect(logOddsOf([a], [b], parameters, plda)[0]).toBeCloseTo(logOddsOf([b], [a], parameters, plda)[0], 9);
   });
 
   it('is surer with more speech', () => {
     const scores = [0, 5, 10].map((seconds) => {
       const speech = voice(unit(1, 0.1), seconds);
-      return logOddsOf([speech], [speech], parameters, plda)[0]!;
+      return logOddsOf([speech], [speech], parameters, plda)[0];
     });
-    expect(scores[1]).toBeGreaterThan(scores[0]!);
-    expect(scores[2]).toBeGreaterThan(scores[1]!);
+    expect(scores[1]).toBeGreaterThan(scores[0]);
+    expect(scores[2]).toBeGreaterThan(scores[1]);
   });
 });
 
@@ -87,9 +87,9 @@ describe('with a cohort', () => {
     const [a, b] = [voice(unit(1, 0.5), 10), voice(unit(0.8, -0.3), 0)];
     const [x, y] = [doubled(a.embedding), doubled(b.embedding)];
     const highest = (mean: Float32Array, n: number) => {
-      const ratios = strangers.map((stranger) => ratioOf(mean, [stranger[0]! / 2, stranger[1]! / 2], n, 1));
+      const ratios = strangers.map((stranger) => ratioOf(mean, [stranger[0] / 2, stranger[1] / 2], n, 1));
       const [first, second] = ratios.sort((p, q) => q - p);
-      return (first! + second!) / 2;
+      return (first + second) / 2;
     };
     const expected = (ratioOf(x, y, 3, 1) - (highest(x, 3) + highest(y, 1)) / 2) / 2;
     expect(logOddsOf([a], [b], { ...parameters, cohortTop: 2 }, known)[0]).toBeCloseTo(2 * expected - 0.5, 5);
@@ -103,12 +103,12 @@ describe('with a cohort', () => {
 
   it('lets nobody pass who has no speech alone', () => {
     const [nobody, somebody] = [voice(new Float32Array(0), 0), voice(unit(1, 0))];
-    const odds = logOddsOf([nobody], [somebody], { ...parameters, cohortTop: 2 }, known)[0]!;
+    const odds = logOddsOf([nobody], [somebody], { ...parameters, cohortTop: 2 }, known)[0];
     expect(probabilityOf(odds)).toBeLessThan(0.001);
   });
 });
 
 it('holds a speaker without any speech alone for nobody', () => {
   const nobody = voice(new Float32Array(0), 0);
-  expect(probabilityOf(logOddsOf([nobody], [voice(unit(1, 0))], parameters, plda)[0]!)).toBeLessThan(0.001);
+  expect(probabilityOf(logOddsOf([nobody], [voice(unit(1, 0))], parameters, plda)[0])).toBeLessThan(0.001);
 });

@@ -47,7 +47,7 @@ export function logOddsOf(
     parameters.score === 'plda' ? pldaScores(probes, references, parameters, plda!) : cosineScores(probes, references);
   return Float64Array.from({ length: probes.length * references.length }, (_, index) => {
     const [row, column] = [Math.floor(index / references.length), index % references.length];
-    if (probes[row]!.embedding.length === 0 || references[column]!.embedding.length === 0) return -MAX_LOG_ODDS;
+    if (probes[row].embedding.length === 0 || references[column].embedding.length === 0) return -MAX_LOG_ODDS;
     const logOdds = parameters.slope * score(row, column) + parameters.offset;
     return Math.min(MAX_LOG_ODDS, Math.max(-MAX_LOG_ODDS, logOdds));
   });
@@ -60,8 +60,8 @@ type Score = (row: number, column: number) => number;
 
 function cosineScores(probes: readonly SpeakerVoice[], references: readonly SpeakerVoice[]): Score {
   return (row, column) => {
-    const [a, b] = [probes[row]!.embedding, references[column]!.embedding];
-    return a.reduce((sum, value, d) => sum + value * b[d]!, 0);
+    const [a, b] = [probes[row].embedding, references[column].embedding];
+    return a.reduce((sum, value, d) => sum + value * b[d], 0);
   };
 }
 
@@ -85,7 +85,7 @@ function pldaScores(
   const a = probes.map(scored);
   const b = references.map(scored);
   return (row, column) => {
-    const [x, y] = [a[row]!, b[column]!];
+    const [x, y] = [a[row], b[column]];
     return (likelihoodRatio(x.mean, y.mean, plda.phi) - (x.strangers + y.strangers) / 2) / plda.outputs;
   };
 }
@@ -97,10 +97,10 @@ function pldaScores(
 function likelihoodRatio(x: PldaMean, y: PldaMean, phi: Float64Array): number {
   let sum = 0;
   for (let d = 0; d < phi.length; d++) {
-    const between = phi[d]!;
+    const between = phi[d];
     const [a, b] = [between + x.within, between + y.within];
     const determinant = a * b - between * between;
-    const [p, q] = [x.at[d]!, y.at[d]!];
+    const [p, q] = [x.at[d], y.at[d]];
     const joint = (b * p * p - 2 * between * p * q + a * q * q) / determinant;
     const apart = (p * p) / a + (q * q) / b;
     sum += 0.5 * (apart - joint + Math.log((a * b) / determinant));

@@ -20,7 +20,7 @@ describe('a voiceprint', () => {
     const decoded = decodeVoiceprint(encodeVoiceprint(original));
     expect(decoded.ok && decoded.value).toMatchObject({ embeddingId: 'embedder-v4', secondsAlone: 12.34 });
     const { embedding } = (decoded as { value: SpeakerVoice }).value;
-    const cosine = embedding.reduce((sum, value, d) => sum + value * original.embedding[d]!, 0);
+    const cosine = embedding.reduce((sum, value, d) => sum + value * original.embedding[d], 0);
     expect(cosine).toBeGreaterThan(1 - 1e-6);
     expect(cosine).toBeLessThan(1 + 1e-6);
   });
@@ -37,7 +37,7 @@ describe('a voiceprint', () => {
     for (let at = 0; at < bytes.length; at++) {
       for (const flip of [1, 0x80]) {
         const changed = Buffer.from(bytes);
-        changed[at]! ^= flip;
+        changed[at] ^= flip;
         expect(faultOf(changed.toString('base64')), `byte ${at}`).not.toBe('none');
       }
     }

@@ -64,7 +64,7 @@ export function decodeVoiceprint(text: string): DecodedVoiceprint {
   if (bytes === undefined || bytes.length < ID_OFFSET || MAGIC.some((value, i) => bytes[i] !== value)) {
     return { ok: false, error: { kind: 'foreign' } };
   }
-  const version = bytes[4]!;
+  const version = bytes[4];
   if (version !== VERSION) return { ok: false, error: { kind: 'version', version } };
   const value = readBody(bytes);
   return value === undefined ? { ok: false, error: { kind: 'damaged' } } : { ok: true, value };
@@ -72,7 +72,7 @@ export function decodeVoiceprint(text: string): DecodedVoiceprint {
 
 function readBody(bytes: Uint8Array): SpeakerVoice | undefined {
   const view = new DataView(bytes.buffer);
-  const idLength = bytes[5]!;
+  const idLength = bytes[5];
   const body = ID_OFFSET + idLength + 4;
   if (bytes.length < body + CRC_BYTES) return undefined;
   const dimension = view.getUint16(body - 2, true);

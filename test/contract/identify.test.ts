@@ -154,7 +154,7 @@ describe('an identify job', () => {
       matching: { exclusive: false, threshold: 60 },
     });
     for (const { match, confidence } of (output as IdentifyOutput).voiceprints) {
-      expect(match).toBe(confidence['adam ☺']! >= 60 ? 'adam ☺' : null);
+      expect(match).toBe(confidence['adam ☺'] >= 60 ? 'adam ☺' : null);
     }
     expect(output.voiceprints.some(({ match }: { match: string | null }) => match === null)).toBe(true);
     expect(output.voiceprints.some(({ match }: { match: string | null }) => match !== null)).toBe(true);
@@ -168,14 +168,14 @@ describe('an identify job', () => {
   it('leaves no voiceprint behind when it ends, neither in storage nor in the log', async () => {
     const { jobId } = await identify({});
     const row = await service.db.prepare('SELECT * FROM jobs WHERE id = ?').bind(jobId).first();
-    expect(JSON.stringify(row)).not.toContain(prints.adam!.slice(0, 40));
+    expect(JSON.stringify(row)).not.toContain(prints.adam.slice(0, 40));
     const { objects } = await service.bucket.list({ prefix: `work/${jobId}/` });
     expect(objects).toEqual([]);
-    expect(service.log()).not.toContain(prints.adam!.slice(0, 40));
+    expect(service.log()).not.toContain(prints.adam.slice(0, 40));
   });
 
   it('takes fifty voiceprints of the greatest length that are good ones', async () => {
-    const padded = `${prints.adam}${'\n'.repeat(20_000 - prints.adam!.length)}`;
+    const padded = `${prints.adam}${'\n'.repeat(20_000 - prints.adam.length)}`;
     const many = Array.from({ length: 50 }, (_, i) => ({ label: `person ${i}`, voiceprint: padded }));
     const { status, output } = await identify({ voiceprints: many });
     expect(status).toBe('succeeded');
@@ -199,8 +199,8 @@ describe('an identify request is refused', () => {
     ['with a label twice', () => [item('a'), item('b'), item('a')], ['voiceprints.2.label']],
     ['with too long a voiceprint', () => [item('a', 'A'.repeat(20_001))], ['voiceprints.0.voiceprint']],
     ['with a foreign voiceprint', () => [item('a'), item('b', btoa('x'.repeat(400)))], ['voiceprints.1.voiceprint']],
-    ['with a cut voiceprint', () => [item('a', prints.adam!.slice(0, -8))], ['voiceprints.0.voiceprint']],
-    ['with a changed voiceprint', () => [item('a', changed(prints.adam!))], ['voiceprints.0.voiceprint']],
+    ['with a cut voiceprint', () => [item('a', prints.adam.slice(0, -8))], ['voiceprints.0.voiceprint']],
+    ['with a changed voiceprint', () => [item('a', changed(prints.adam))], ['voiceprints.0.voiceprint']],
     ['with one of another model', () => [item('a', ofAnotherModel())], ['voiceprints.0.voiceprint']],
     [
       'with several faults, all told at once',

@@ -157,7 +157,7 @@ describe('POST /v1/live', () => {
       requestId: expect.stringMatching(UUID),
       message: expect.stringContaining('10 live'),
     });
-    const client = await connect(opened[0]!.body.url);
+    const client = await connect(opened[0].body.url);
     expect((await create(key, {})).status).toBe(429);
     client.send(END_OF_STREAM);
     await client.closed;
@@ -198,7 +198,7 @@ describe('GET /v1/live/{id}', () => {
     const { token: stranger } = await newAccount();
     const answers = [await read(body.id, stranger), await read(randomUUID(), stranger), await read('x', stranger)];
     for (const answer of answers) {
-      expect(answer).toMatchObject({ status: 404, body: { message: answers[0]!.body.message } });
+      expect(answer).toMatchObject({ status: 404, body: { message: answers[0].body.message } });
     }
   });
 });
@@ -307,7 +307,7 @@ describe('the address of a stream', () => {
 
 describe('billing (contract §7)', () => {
   const credit = async (accountId: string) =>
-    (await service.run('SELECT credit_seconds FROM accounts WHERE id = ?', accountId))[0]!.credit_seconds;
+    (await service.run('SELECT credit_seconds FROM accounts WHERE id = ?', accountId))[0].credit_seconds;
   const billed = async (id: string) =>
     (await service.run('SELECT kind, billed_seconds FROM usage_records WHERE job_id = ?', id)) as unknown[];
   const run = async (key: string, frames: number, finish: (client: LiveClient) => void) => {

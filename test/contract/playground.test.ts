@@ -13,7 +13,7 @@ afterAll(() => service?.stop());
 
 const file = (name: string) => fetch(`${service.url}/playground/${name}`);
 const source = (name: string) => readFileSync(new URL(`../../public/playground/${name}`, import.meta.url), 'utf8');
-const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!);
+const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
 
 describe('the playground (GET /)', () => {
   it('may load from this service and play from memory, and nothing else', async () => {
@@ -56,10 +56,10 @@ describe('the playground (GET /)', () => {
   it('has every element that its script asks for, once, and a label for each field', () => {
     const ids = idsOf(html);
     expect(new Set(ids).size).toBe(ids.length);
-    const wanted = [...source('main.ts').matchAll(/find\('([\w-]+)'/g)].map(([, id]) => id!);
+    const wanted = [...source('main.ts').matchAll(/find\('([\w-]+)'/g)].map(([, id]) => id);
     expect(wanted.length).toBeGreaterThan(10);
     expect(ids).toEqual(expect.arrayContaining([...wanted, 'of-file', 'of-address', 'of-microphone', 'result-title']));
-    const fields = [...html.matchAll(/<(?:input|select)(?![^>]*type="radio")[^>]*id="([^"]+)"/g)].map(([, id]) => id!);
+    const fields = [...html.matchAll(/<(?:input|select)(?![^>]*type="radio")[^>]*id="([^"]+)"/g)].map(([, id]) => id);
     expect(fields.sort()).toEqual(['address', 'file', 'key', 'model', 'speakers']);
     for (const id of fields) expect(html, id).toContain(`<label for="${id}">`);
     for (const [, targets] of html.matchAll(/aria-(?:describedby|labelledby)="([^"]+)"/g))
@@ -87,14 +87,14 @@ describe('the playground (GET /)', () => {
 function coloursOf(css: string, isDark: boolean): Map<string, string> {
   const [light, dark] = css.split('@media (prefers-color-scheme: dark)');
   const read = (text: string) =>
-    [...text.matchAll(/--([\w-]+): (#[0-9a-f]{3,6});/g)].map(([, name, colour]) => [name!, colour!] as const);
-  return new Map([...read(light!), ...(isDark ? read(dark!) : [])]);
+    [...text.matchAll(/--([\w-]+): (#[0-9a-f]{3,6});/g)].map(([, name, colour]) => [name, colour] as const);
+  return new Map([...read(light), ...(isDark ? read(dark) : [])]);
 }
 
 /** Contrast ratio of WCAG 2. */
 function contrast(one: string, two: string): number {
   const [lighter, darker] = [luminance(one), luminance(two)].sort((a, b) => b - a);
-  return (lighter! + 0.05) / (darker! + 0.05);
+  return (lighter + 0.05) / (darker + 0.05);
 }
 
 function luminance(colour: string): number {
@@ -104,5 +104,5 @@ function luminance(colour: string): number {
     const value = Number.parseInt(pair, 16) / 255;
     return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   });
-  return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }

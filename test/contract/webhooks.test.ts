@@ -83,16 +83,16 @@ describe('contract §8: webhooks', () => {
     const jobId = await failingJob('/ok/signed', { metadata: { call: '4711' } });
     const [delivery] = await delivered('/ok/signed', 1);
     const polled = await service.call('GET', `/v1/jobs/${jobId}`);
-    expect(JSON.parse(delivery!.raw)).toEqual(polled.body);
+    expect(JSON.parse(delivery.raw)).toEqual(polled.body);
     expect(polled.body.metadata).toEqual({ call: '4711' });
     expect(polled.body.output).toEqual({ error: expect.any(String), code: expect.any(String) });
-    expect(delivery!.headers['content-type']).toBe('application/json');
-    const timestamp = delivery!.headers['x-request-timestamp'] as string;
+    expect(delivery.headers['content-type']).toBe('application/json');
+    const timestamp = delivery.headers['x-request-timestamp'] as string;
     expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(30);
     const secret = await webhookSecretOf(service.run, 'main', service.signingKey);
-    expect(delivery!.headers['x-signature']).toBe(signatureOf(secret, delivery!));
-    expect(delivery!.headers['x-signature-previous']).toBeUndefined();
-    expect(delivery!.headers['x-retry-num']).toBeUndefined();
+    expect(delivery.headers['x-signature']).toBe(signatureOf(secret, delivery));
+    expect(delivery.headers['x-signature-previous']).toBeUndefined();
+    expect(delivery.headers['x-retry-num']).toBeUndefined();
     await settled(jobId);
     expect(deliveries.filter(({ path }) => path === '/ok/signed')).toHaveLength(1);
   });
@@ -100,7 +100,7 @@ describe('contract §8: webhooks', () => {
   it('carries id and status alone with webhookStatusOnly', async () => {
     const jobId = await failingJob('/ok/status-only', { webhookStatusOnly: true });
     const [delivery] = await delivered('/ok/status-only', 1);
-    expect(JSON.parse(delivery!.raw)).toEqual({ jobId, status: 'failed' });
+    expect(JSON.parse(delivery.raw)).toEqual({ jobId, status: 'failed' });
   });
 
   it('carries outputs of up to 8 MiB, several at once; of a larger one all but the output', async () => {
@@ -120,13 +120,13 @@ describe('contract §8: webhooks', () => {
     await service.runScheduled('@boot');
     for (const [name, bytes] of Object.entries(sizes)) {
       const [delivery] = await delivered(`/ok/${name}`, 1);
-      const body = JSON.parse(delivery!.raw);
+      const body = JSON.parse(delivery.raw);
       const createdAt = expect.any(String);
       if (name === 'huge')
         expect(body).toEqual({ jobId: 'output-huge', status: 'succeeded', createdAt, updatedAt: createdAt });
       else expect(body.output.filler).toHaveLength(bytes);
       const secret = await webhookSecretOf(service.run, 'main', service.signingKey);
-      expect(delivery!.headers['x-signature']).toBe(signatureOf(secret, delivery!));
+      expect(delivery.headers['x-signature']).toBe(signatureOf(secret, delivery));
       await settled(`output-${name}`);
     }
   });
@@ -140,21 +140,21 @@ describe('contract §8: webhooks', () => {
     expect(current).not.toBe(old);
     await failingJob('/ok/rotated');
     const [during] = await delivered('/ok/rotated', 1);
-    expect(during!.headers['x-signature']).toBe(signatureOf(current, during!));
-    expect(during!.headers['x-signature-previous']).toBe(signatureOf(old, during!));
+    expect(during.headers['x-signature']).toBe(signatureOf(current, during));
+    expect(during.headers['x-signature-previous']).toBe(signatureOf(old, during));
 
     const dayAgo = Date.now() - WEBHOOK_SECRET_GRACE_MS;
     await service.run('UPDATE accounts SET webhook_secret_rotated_at = ?', dayAgo);
     await failingJob('/ok/day-after');
     const [after] = await delivered('/ok/day-after', 1);
-    expect(after!.headers['x-signature']).toBe(signatureOf(current, after!));
-    expect(after!.headers['x-signature-previous']).toBeUndefined();
+    expect(after.headers['x-signature']).toBe(signatureOf(current, after));
+    expect(after.headers['x-signature-previous']).toBeUndefined();
   });
 
   it('follows a redirect with method and body', async () => {
     const jobId = await failingJob('/moved/once');
     const [delivery] = await delivered('/ok/moved', 1);
-    expect(JSON.parse(delivery!.raw).jobId).toBe(jobId);
+    expect(JSON.parse(delivery.raw).jobId).toBe(jobId);
     await settled(jobId);
   });
 
@@ -166,16 +166,16 @@ describe('contract §8: webhooks', () => {
     const path = `/${kind}/retried`;
     const jobId = await failingJob(path);
     const found = await delivered(path, 2 * requestsPerTry);
-    const retry = found[requestsPerTry]!;
+    const retry = found[requestsPerTry];
     expect(retry.headers['x-retry-num']).toBe('1');
     const known = ['connection_failed', 'unknown_error'];
     expect(reason === undefined ? known : [reason]).toContain(retry.headers['x-retry-reason']);
-    expect(retry.raw).toBe(found[0]!.raw);
+    expect(retry.raw).toBe(found[0].raw);
     for (let tries = 0; ; tries++) {
       const row = await outboxRow(jobId);
       const waiting = JSON.parse(String(row?.body));
       if (waiting.attempt === 2) {
-        expect(Math.abs(Number(row!.due_at) - retry.atMs - 60_000)).toBeLessThan(5000);
+        expect(Math.abs(Number(row.due_at) - retry.atMs - 60_000)).toBeLessThan(5000);
         break;
       }
       expect(tries).toBeLessThan(100);
@@ -188,15 +188,15 @@ describe('contract §8: webhooks', () => {
   it('gives up on a receiver that hangs after ten seconds and says so in the retry', async () => {
     await failingJob('/hang/there');
     const [first, retry] = await delivered('/hang/there', 2, 25_000);
-    expect(retry!.atMs - first!.atMs).toBeGreaterThan(9000);
-    expect(retry!.atMs - first!.atMs).toBeLessThan(15_000);
-    expect(retry!.headers['x-retry-reason']).toBe('http_timeout');
+    expect(retry.atMs - first.atMs).toBeGreaterThan(9000);
+    expect(retry.atMs - first.atMs).toBeLessThan(15_000);
+    expect(retry.headers['x-retry-reason']).toBe('http_timeout');
   });
 
   it('never follows a redirect into a private network', async () => {
     const jobId = await failingJob('/inside/job');
     const found = await delivered('/inside/job', 2);
-    expect(found[1]!.headers['x-retry-reason']).toBe('connection_failed');
+    expect(found[1].headers['x-retry-reason']).toBe('connection_failed');
     expect((await service.call('GET', `/v1/jobs/${jobId}`)).body.status).toBe('failed');
   });
 });

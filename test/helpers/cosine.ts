@@ -14,7 +14,7 @@ export function cosineMatrix(a: Float32Array, b: Float32Array, dimension: number
   for (let row = 0; row < rows; row++) {
     const rowLength = length(a, row);
     for (let column = 0; column < columns; column++) {
-      const product = rowLength * columnLengths[column]!;
+      const product = rowLength * columnLengths[column];
       const value = dot(a, row * dimension, b, column * dimension, dimension);
       out[row * columns + column] = product === 0 ? 0 : value / product;
     }

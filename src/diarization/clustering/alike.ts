@@ -58,7 +58,7 @@ function withJoined(speakers: readonly SpeakerSum[], [a, b]: readonly [SpeakerSu
 
 /** Two speakers as one. */
 export function sumOf(a: SpeakerSum, b: SpeakerSum): SpeakerSum {
-  return { sum: a.sum.map((value, d) => value + b.sum[d]!), weight: a.weight + b.weight };
+  return { sum: a.sum.map((value, d) => value + b.sum[d]), weight: a.weight + b.weight };
 }
 
 /** Cosine of the embeddings of two speakers, each with each, on average. */
@@ -79,7 +79,7 @@ export function lengthOf({ sum }: SpeakerSum): number {
 /** The two whose joining costs the least. @param speakers at least two */
 function cheapest(speakers: readonly SpeakerSum[]): [SpeakerSum, SpeakerSum] {
   let least = Number.POSITIVE_INFINITY;
-  let pair: [SpeakerSum, SpeakerSum] = [speakers[0]!, speakers[1]!];
+  let pair: [SpeakerSum, SpeakerSum] = [speakers[0], speakers[1]];
   speakers.forEach((a, index) => {
     for (const b of speakers.slice(0, index)) {
       const cost = (1 - similarityOf(a, b)) * joiningWeightOf(a, b);
@@ -114,6 +114,6 @@ function mostAlike(
 
 function productOf(a: Float64Array, b: Float64Array): number {
   let sum = 0;
-  for (let d = 0; d < a.length; d++) sum += a[d]! * b[d]!;
+  for (let d = 0; d < a.length; d++) sum += a[d] * b[d];
   return sum;
 }

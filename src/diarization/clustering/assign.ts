@@ -41,14 +41,14 @@ export function assignWindows(
 function softmaxRows(scores: Float32Array, columns: number, temperature: number): Float32Array {
   const out = new Float32Array(scores.length);
   for (let start = 0; start < scores.length; start += columns) {
-    const largest = scores[start + argmax(scores, start, columns)]!;
+    const largest = scores[start + argmax(scores, start, columns)];
     let sum = 0;
     for (let column = 0; column < columns; column++) {
-      const value = Math.exp((scores[start + column]! - largest) / temperature);
+      const value = Math.exp((scores[start + column] - largest) / temperature);
       out[start + column] = value;
       sum += value;
     }
-    for (let column = 0; column < columns; column++) out[start + column]! /= sum;
+    for (let column = 0; column < columns; column++) out[start + column] /= sum;
   }
   return out;
 }

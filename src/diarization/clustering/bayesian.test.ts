@@ -44,7 +44,7 @@ function recording(secondsOf: readonly number[], { noise, drift }: { noise: numb
   const rows: number[][] = [];
   const pieces: number[][] = [];
   for (const [person, voice] of voices.entries()) {
-    const secondsEach = secondsOf[person]!;
+    const secondsEach = secondsOf[person];
     for (let second = 0; second < secondsEach; second += 60) {
       const now = voice.map((value) => value + drift * random());
       const here = Math.min(60, secondsEach - second);

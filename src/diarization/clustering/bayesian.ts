@@ -210,11 +210,11 @@ function speakersOf(
   { minPriorShare, minSpeakerSeconds }: Pick<BayesianParameters, 'minPriorShare' | 'minSpeakerSeconds'>,
 ): number[] {
   const speech = Array.from({ length: speakers }, (_, k) =>
-    seconds.reduce((sum, s, row) => sum + s * gamma[row * speakers + k]!, 0),
+    seconds.reduce((sum, s, row) => sum + s * gamma[row * speakers + k], 0),
   );
-  const all = Array.from(pi, (_, k) => k).sort((a, b) => pi[b]! - pi[a]! || a - b);
-  const least = minPriorShare * pi[all[0]!]!;
-  const kept = all.filter((k) => pi[k]! >= least && speech[k]! >= minSpeakerSeconds);
+  const all = Array.from(pi, (_, k) => k).sort((a, b) => pi[b] - pi[a] || a - b);
+  const least = minPriorShare * pi[all[0]];
+  const kept = all.filter((k) => pi[k] >= least && speech[k] >= minSpeakerSeconds);
   return kept.length > 0 ? kept : all.slice(0, 1);
 }
 
@@ -223,7 +223,7 @@ function likeliest({ gamma, speakers }: VbxResult, chosen: readonly number[]): I
   return Int32Array.from({ length: gamma.length / speakers }, (_, row) => {
     let best = 0;
     for (let index = 1; index < chosen.length; index++) {
-      if (gamma[row * speakers + chosen[index]!]! > gamma[row * speakers + chosen[best]!]!) best = index;
+      if (gamma[row * speakers + chosen[index]] > gamma[row * speakers + chosen[best]]) best = index;
     }
     return best;
   });
@@ -238,9 +238,9 @@ function sumsOfSpeakers(
     const sum = new Float64Array(dimension);
     let total = 0;
     for (let row = 0; row < count; row++) {
-      const weight = weights[row]! * gamma[row * speakers + k]!;
+      const weight = weights[row] * gamma[row * speakers + k];
       total += weight;
-      for (let d = 0; d < dimension; d++) sum[d]! += weight * embeddings[row * dimension + d]!;
+      for (let d = 0; d < dimension; d++) sum[d] += weight * embeddings[row * dimension + d];
     }
     return { sum, weight: total };
   });

@@ -16,10 +16,10 @@ export function centroidsOf(
   const { count, dimension, embeddings } = speakers;
   const sums = new Float64Array(clusters * dimension);
   for (let row = 0; row < count; row++) {
-    const cluster = clusterOf[row]!;
+    const cluster = clusterOf[row];
     if (cluster < 0) continue;
     for (let d = 0; d < dimension; d++) {
-      sums[cluster * dimension + d]! += weights[row]! * embeddings[row * dimension + d]!;
+      sums[cluster * dimension + d] += weights[row] * embeddings[row * dimension + d];
     }
   }
   const centroids = Float32Array.from(sums);
@@ -46,14 +46,14 @@ export function largeClusters(clusterOf: Int32Array, seconds: Float64Array, limi
   const sums: number[] = [];
   clusterOf.forEach((cluster, row) => {
     while (sums.length <= cluster) sums.push(0);
-    sums[cluster]! += seconds[row]!;
+    sums[cluster] += seconds[row];
   });
   const largest = sums.reduce((most, sum) => Math.max(most, sum), Number.NEGATIVE_INFINITY);
   const needed = scale * Math.max(limits.minClusterSeconds, limits.minClusterShare * largest);
   const all = Array.from(sums, (_, cluster) => cluster);
-  const kept = all.filter((cluster) => sums[cluster]! >= needed);
+  const kept = all.filter((cluster) => sums[cluster] >= needed);
   const chosen = kept.length > 0 ? kept : [sums.indexOf(largest)];
-  return chosen.sort((a, b) => sums[b]! - sums[a]! || a - b);
+  return chosen.sort((a, b) => sums[b] - sums[a] || a - b);
 }
 
 /** [count] position of each local speaker's cluster in `chosen`, −1 where it was not chosen. */

@@ -22,7 +22,7 @@ export async function cosineDistances(
     for (let i = row; i < Math.min(row + 2, count); i++) {
       const own = condensedIndex(i, i + 1, count) - (i + 1);
       for (let j = i + 1; j < count; j++) {
-        const distance = Math.max(0, 1 - out[own + j]!);
+        const distance = Math.max(0, 1 - out[own + j]);
         out[own + j] = windows[i] === windows[j] ? Math.max(distance, leastWithinWindow) : distance;
       }
     }
@@ -61,12 +61,12 @@ function products(rows: Float32Array, dimension: number, i: number, count: numbe
     let b2 = 0;
     let b3 = 0;
     for (let d = 0; d < dimension; d++) {
-      const inA = rows[a + d]!;
-      const inB = rows[b + d]!;
-      const in0 = rows[r0 + d]!;
-      const in1 = rows[r1 + d]!;
-      const in2 = rows[r2 + d]!;
-      const in3 = rows[r3 + d]!;
+      const inA = rows[a + d];
+      const inB = rows[b + d];
+      const in0 = rows[r0 + d];
+      const in1 = rows[r1 + d];
+      const in2 = rows[r2 + d];
+      const in3 = rows[r3 + d];
       a0 += inA * in0;
       a1 += inA * in1;
       a2 += inA * in2;
@@ -93,6 +93,6 @@ function products(rows: Float32Array, dimension: number, i: number, count: numbe
 
 function product(rows: Float32Array, a: number, b: number, dimension: number): number {
   let sum = 0;
-  for (let d = 0; d < dimension; d++) sum += rows[a + d]! * rows[b + d]!;
+  for (let d = 0; d < dimension; d++) sum += rows[a + d] * rows[b + d];
   return sum;
 }

@@ -39,7 +39,7 @@ describe('joinFragments', () => {
     expect(joined.clusters).toBe(3);
     expect(joined.sums?.map(({ weight }) => weight)).toEqual([24, 12, 12]);
     const [x, y] = joined.centroids;
-    expect((Math.atan2(y!, x!) * 180) / Math.PI).toBeCloseTo(11, 3);
+    expect((Math.atan2(y, x) * 180) / Math.PI).toBeCloseTo(11, 3);
   });
 
   it('leaves two apart, as alike as they are, who let each other finish', () => {

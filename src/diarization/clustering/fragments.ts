@@ -80,19 +80,19 @@ function peopleOf(sums: readonly SpeakerSum[], turns: readonly ClusterTurn[]): P
   const seconds = new Float64Array(sums.length);
   const changes = sums.map(() => new Float64Array(sums.length));
   turns.forEach((turn, index) => {
-    seconds[turn.cluster]! += turn.endSeconds - turn.startSeconds;
+    seconds[turn.cluster] += turn.endSeconds - turn.startSeconds;
     const before = turns[index - 1];
     if (before === undefined || before.cluster === turn.cluster) return;
     const pause = turn.startSeconds - before.endSeconds;
     if (pause < -MAX_OVERLAP_SECONDS || pause >= MAX_PAUSE_SECONDS) return;
-    changes[turn.cluster]![before.cluster]! += 1;
-    changes[before.cluster]![turn.cluster]! += 1;
+    changes[turn.cluster][before.cluster] += 1;
+    changes[before.cluster][turn.cluster] += 1;
   });
   return sums.map((sum, cluster) => ({
     clusters: [cluster],
     sum,
-    seconds: seconds[cluster]!,
-    changes: changes[cluster]!,
+    seconds: seconds[cluster],
+    changes: changes[cluster],
   }));
 }
 
@@ -135,7 +135,7 @@ function neededAfterChanges(
   b: Person,
   { changeSimilarity, changeWeight, priorChanges, priorSeconds }: FragmentParameters,
 ): number {
-  const changes = b.clusters.reduce((sum, cluster) => sum + a.changes[cluster]!, 0);
+  const changes = b.clusters.reduce((sum, cluster) => sum + a.changes[cluster], 0);
   const rate = (changes + priorChanges) / (Math.min(a.seconds, b.seconds) + priorSeconds);
   return changeSimilarity - changeWeight * Math.log(rate);
 }
@@ -145,7 +145,7 @@ function withJoined(people: readonly Person[], [a, b]: Pair): Person[] {
     clusters: [...a.clusters, ...b.clusters],
     sum: sumOf(a.sum, b.sum),
     seconds: a.seconds + b.seconds,
-    changes: a.changes.map((value, cluster) => value + b.changes[cluster]!),
+    changes: a.changes.map((value, cluster) => value + b.changes[cluster]),
   };
   return people.filter((person) => person !== b).map((person) => (person === a ? joined : person));
 }
@@ -156,9 +156,9 @@ function modelOf(people: readonly Person[], model: ClusterModel, sums: readonly 
   const centroids = new Float32Array(people.length * dimension);
   people.forEach(({ clusters }, person) => {
     for (const cluster of clusters) {
-      const length = lengthOf(sums[cluster]!);
+      const length = lengthOf(sums[cluster]);
       for (let d = 0; d < dimension; d++) {
-        centroids[person * dimension + d]! += length * model.centroids[cluster * dimension + d]!;
+        centroids[person * dimension + d] += length * model.centroids[cluster * dimension + d];
       }
     }
     normalise(centroids, person * dimension, dimension);

@@ -23,7 +23,7 @@ export function distinctSeconds(speakers: LocalSpeakers, { step, window }: Windo
   const cells = Math.max(1, Math.round(window / step));
   const last = speakers.windows.reduce((largest, index) => Math.max(largest, index), 0);
   return Float64Array.from(speakers.cleanSeconds, (seconds, row) => {
-    const first = speakers.windows[row]!;
+    const first = speakers.windows[row];
     if (first < 0) return seconds / cells;
     let share = 0;
     for (let cell = first; cell < first + cells; cell++) {
@@ -44,8 +44,8 @@ export function meanShift(speakers: LocalSpeakers, weights: Float64Array, share:
   const sums = new Float64Array(dimension);
   let total = 0;
   for (let row = 0; row < count; row++) {
-    total += weights[row]!;
-    for (let d = 0; d < dimension; d++) sums[d]! += weights[row]! * embeddings[row * dimension + d]!;
+    total += weights[row];
+    for (let d = 0; d < dimension; d++) sums[d] += weights[row] * embeddings[row * dimension + d];
   }
   return Float32Array.from(sums, (sum) => (total > 0 ? (share * sum) / total : 0));
 }
@@ -56,7 +56,7 @@ export function shifted(speakers: LocalSpeakers, shift: Float32Array): LocalSpea
   const embeddings = new Float32Array(count * dimension);
   for (let row = 0; row < count; row++) {
     const at = row * dimension;
-    for (let d = 0; d < dimension; d++) embeddings[at + d] = speakers.embeddings[at + d]! - shift[d]!;
+    for (let d = 0; d < dimension; d++) embeddings[at + d] = speakers.embeddings[at + d] - shift[d];
     normalise(embeddings, at, dimension);
   }
   return { ...speakers, embeddings };

@@ -15,7 +15,7 @@ export function likenessTo(
   likeness: Float32Array,
   scratch: Float32Array,
 ): void {
-  for (let d = 0; d < dimension; d++) scratch[d] = embeddings[row * dimension + d]! - shift[d]!;
+  for (let d = 0; d < dimension; d++) scratch[d] = embeddings[row * dimension + d] - shift[d];
   normalise(scratch, 0, dimension);
   for (let cluster = 0; cluster < clusters; cluster++) {
     likeness[cluster] = dot(scratch, 0, centroids, cluster * dimension, dimension);

@@ -34,7 +34,7 @@ export async function linkage(
 ): Promise<Merge[]> {
   const { sizes, pause } = options;
   let visits = 0;
-  if (method === 'centroid') for (let pair = 0; pair < distances.length; pair++) distances[pair]! **= 2;
+  if (method === 'centroid') for (let pair = 0; pair < distances.length; pair++) distances[pair] **= 2;
   const weight = sizes === undefined ? new Float64Array(n).fill(1) : Float64Array.from(sizes);
   const items = new Float64Array(n).fill(1);
   const id = Int32Array.from({ length: n }, (_, item) => item);
@@ -49,8 +49,8 @@ export async function linkage(
     let smallest = Number.POSITIVE_INFINITY;
     let pair = condensedIndex(i, i + 1, n);
     for (let j = i + 1; j < n; j++, pair++) {
-      if (alive[j] === 1 && distances[pair]! < smallest) {
-        smallest = distances[pair]!;
+      if (alive[j] === 1 && distances[pair] < smallest) {
+        smallest = distances[pair];
         best = j;
       }
     }
@@ -64,39 +64,39 @@ export async function linkage(
   for (let step = 0; step < n - 1; step++) {
     let first = -1;
     for (let i = 0; i < n - 1; i++) {
-      if (alive[i] === 1 && neighbour[i]! >= 0 && (first < 0 || nearest[i]! < nearest[first]!)) first = i;
+      if (alive[i] === 1 && neighbour[i] >= 0 && (first < 0 || nearest[i] < nearest[first])) first = i;
     }
-    const second = neighbour[first]!;
-    const height = nearest[first]!;
+    const second = neighbour[first];
+    const height = nearest[first];
     merges.push({
-      left: Math.min(id[first]!, id[second]!),
-      right: Math.max(id[first]!, id[second]!),
+      left: Math.min(id[first], id[second]),
+      right: Math.max(id[first], id[second]),
       height: method === 'centroid' ? Math.sqrt(Math.max(0, height)) : height,
-      size: items[first]! + items[second]!,
+      size: items[first] + items[second],
     });
     alive[first] = 0;
-    const a = weight[first]!;
-    const b = weight[second]!;
+    const a = weight[first];
+    const b = weight[second];
     for (let k = 0; k < n; k++) {
       if (alive[k] === 0 || k === second) continue;
       const toFirst = k < first ? condensedIndex(k, first, n) : condensedIndex(first, k, n);
       const pair = k < second ? condensedIndex(k, second, n) : condensedIndex(second, k, n);
       // Lance–Williams, in place: a function would make a number on the heap for every pair.
-      const x = distances[toFirst]!;
-      const y = distances[pair]!;
+      const x = distances[toFirst];
+      const y = distances[pair];
       if (method === 'average') distances[pair] = (a * x + b * y) / (a + b);
       else if (method === 'centroid') distances[pair] = (a * x + b * y - (a * b * height) / (a + b)) / (a + b);
       else distances[pair] = Math.max(x, y);
     }
     weight[second] = a + b;
-    items[second]! += items[first]!;
+    items[second] += items[first];
     id[second] = n + step;
     for (let k = 0; k < second; k++) {
       if (alive[k] === 0) continue;
       if (neighbour[k] === first || neighbour[k] === second) findNeighbour(k);
       else {
-        const distance = distances[condensedIndex(k, second, n)]!;
-        if (distance < nearest[k]! || (distance === nearest[k]! && second < neighbour[k]!)) {
+        const distance = distances[condensedIndex(k, second, n)];
+        if (distance < nearest[k] || (distance === nearest[k] && second < neighbour[k])) {
           nearest[k] = distance;
           neighbour[k] = second;
         }
@@ -120,8 +120,8 @@ export async function linkage(
 export function cutAtHeight(merges: readonly Merge[], n: number, height: number): Int32Array {
   const highest = new Float64Array(n + merges.length);
   return cut(merges, n, (merge, index) => {
-    highest[n + index] = Math.max(merge.height, highest[merge.left]!, highest[merge.right]!);
-    return highest[n + index]! <= height;
+    highest[n + index] = Math.max(merge.height, highest[merge.left], highest[merge.right]);
+    return highest[n + index] <= height;
   });
 }
 
@@ -138,12 +138,12 @@ function cut(merges: readonly Merge[], n: number, apply: (merge: Merge, index: n
     parent[merge.right] = n + index;
   });
   // A merge comes after what it merges, so that its own root is known first when they are visited from the last one down.
-  for (let node = parent.length - 1; node >= 0; node--) parent[node] = parent[parent[node]!]!;
+  for (let node = parent.length - 1; node >= 0; node--) parent[node] = parent[parent[node]];
   const numbers = new Int32Array(parent.length).fill(-1);
   let next = 0;
   return Int32Array.from({ length: n }, (_, item) => {
-    const root = parent[item]!;
+    const root = parent[item];
     if (numbers[root] === -1) numbers[root] = next++;
-    return numbers[root]!;
+    return numbers[root];
   });
 }

@@ -77,15 +77,15 @@ export function project(plda: Plda, embeddings: Float32Array, count: number): Fl
   for (let row = 0; row < count; row++) {
     let squares = 0;
     for (let d = 0; d < inputs; d++) {
-      const value = embeddings[row * inputs + d]! - mean[d]!;
+      const value = embeddings[row * inputs + d] - mean[d];
       vector[d] = value;
       squares += value * value;
     }
     const scale = Math.sqrt(inputs / Math.max(squares, 1e-12));
-    for (let d = 0; d < inputs; d++) vector[d] = vector[d]! * scale - offset[d]!;
+    for (let d = 0; d < inputs; d++) vector[d] = vector[d] * scale - offset[d];
     for (let k = 0; k < outputs; k++) {
       let sum = 0;
-      for (let d = 0; d < inputs; d++) sum += transform[k * inputs + d]! * vector[d]!;
+      for (let d = 0; d < inputs; d++) sum += transform[k * inputs + d] * vector[d];
       out[row * outputs + k] = sum;
     }
   }

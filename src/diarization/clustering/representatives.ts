@@ -34,9 +34,9 @@ export class Representatives {
   async add(speakers: LocalSpeakers): Promise<void> {
     let start = 0;
     while (start < speakers.count) {
-      const block = Math.floor(speakers.windows[start]! / BLOCK_WINDOWS);
+      const block = Math.floor(speakers.windows[start] / BLOCK_WINDOWS);
       let end = start;
-      while (end < speakers.count && Math.floor(speakers.windows[end]! / BLOCK_WINDOWS) === block) end++;
+      while (end < speakers.count && Math.floor(speakers.windows[end] / BLOCK_WINDOWS) === block) end++;
       if (block !== this.#openBlock) await this.#close(block);
       this.#open.push(select(speakers, range(start, end)));
       start = end;
@@ -64,7 +64,7 @@ export class Representatives {
   async #reduce(block: LocalSpeakers, index: number): Promise<LocalSpeakers> {
     const { maxItems, minCleanSeconds } = this.limits;
     const quota = Math.max(2, Math.floor((maxItems * block.count) / this.totalRows));
-    const good = range(0, block.count).filter((row) => block.cleanSeconds[row]! >= minCleanSeconds);
+    const good = range(0, block.count).filter((row) => block.cleanSeconds[row] >= minCleanSeconds);
     // Where all remarks are short the cleanest stand for them: nobody at all would be no speech.
     const kept = select(block, good.length > 0 ? good : cleanest(block, quota));
     if (kept.count <= quota) {
@@ -85,7 +85,7 @@ function range(start: number, end: number): number[] {
 
 /** The `count` rows with the most speech alone, in their order. */
 function cleanest({ count: rows, cleanSeconds }: LocalSpeakers, count: number): number[] {
-  const byQuality = range(0, rows).sort((a, b) => cleanSeconds[b]! - cleanSeconds[a]! || a - b);
+  const byQuality = range(0, rows).sort((a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b);
   return byQuality.slice(0, count).sort((a, b) => a - b);
 }
 
@@ -95,12 +95,12 @@ function means(speakers: LocalSpeakers, clusterOf: Int32Array, clusters: number,
   const cleanSeconds = new Float32Array(clusters);
   const activeSeconds = new Float32Array(clusters);
   for (let row = 0; row < speakers.count; row++) {
-    const cluster = clusterOf[row]!;
-    const weight = speakers.cleanSeconds[row]!;
-    cleanSeconds[cluster]! += weight;
-    activeSeconds[cluster]! += speakers.activeSeconds[row]!;
+    const cluster = clusterOf[row];
+    const weight = speakers.cleanSeconds[row];
+    cleanSeconds[cluster] += weight;
+    activeSeconds[cluster] += speakers.activeSeconds[row];
     for (let d = 0; d < dimension; d++) {
-      embeddings[cluster * dimension + d]! += weight * speakers.embeddings[row * dimension + d]!;
+      embeddings[cluster * dimension + d] += weight * speakers.embeddings[row * dimension + d];
     }
   }
   for (let cluster = 0; cluster < clusters; cluster++) normalise(embeddings, cluster * dimension, dimension);

@@ -61,7 +61,7 @@ export async function vbx(
   const dimension = phi.length;
   const items = features.length / dimension;
   let speakers = 0;
-  for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item]! + 1);
+  for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item] + 1);
   const { statisticsScale: fa, speakerRegularisation: fb } = parameters;
   const padded = FOUR * Math.ceil(items / FOUR);
   const weight = new Float64Array(padded);
@@ -87,7 +87,7 @@ export async function vbx(
   let pi = new Float64Array(speakers).fill(1 / speakers);
   let lastBound = Number.NEGATIVE_INFINITY;
   for (let iteration = 0; iteration < parameters.maxIterations; iteration++) {
-    const alive = Array.from(pi.keys()).filter((s) => pi[s]! >= NOBODY);
+    const alive = Array.from(pi.keys()).filter((s) => pi[s] >= NOBODY);
     const nextPi = new Float64Array(speakers);
     const bound = updateSpeakers(model, alive) + updateResponsibilities(model, alive, pi, nextPi);
     const total = nextPi.reduce((sum, value) => sum + value, 0);
@@ -131,9 +131,9 @@ function prepare({ items, dimension, phi, rho, constant }: Mixture, features: Fl
   for (let item = 0; item < items; item++) {
     let squares = 0;
     for (let d = 0; d < dimension; d++) {
-      const value = features[item * dimension + d]!;
+      const value = features[item * dimension + d];
       squares += value * value;
-      rho[item * dimension + d] = value * Math.sqrt(phi[d]!);
+      rho[item * dimension + d] = value * Math.sqrt(phi[d]);
     }
     constant[item] = -0.5 * (squares + dimension * Math.log(2 * Math.PI));
   }
@@ -148,18 +148,18 @@ function updateSpeakers(model: Mixture, alive: readonly number[]): number {
   for (let item = 0; item < items; item += FOUR) {
     const [second, third, fourth] = [item + 1, item + 2, item + 3];
     for (const s of alive) {
-      const share0 = weight[item]! * gamma[item * speakers + s]!;
-      const share1 = weight[second]! * gamma[second * speakers + s]!;
-      const share2 = weight[third]! * gamma[third * speakers + s]!;
-      const share3 = weight[fourth]! * gamma[fourth * speakers + s]!;
+      const share0 = weight[item] * gamma[item * speakers + s];
+      const share1 = weight[second] * gamma[second * speakers + s];
+      const share2 = weight[third] * gamma[third * speakers + s];
+      const share3 = weight[fourth] * gamma[fourth * speakers + s];
       const total = share0 + share1 + (share2 + share3);
       if (total < NOTHING) continue;
-      totals[s]! += total;
+      totals[s] += total;
       for (let d = 0; d < dimension; d++) {
-        alpha[s * dimension + d]! +=
-          share0 * rho[item * dimension + d]! +
-          share1 * rho[second * dimension + d]! +
-          (share2 * rho[third * dimension + d]! + share3 * rho[fourth * dimension + d]!);
+        alpha[s * dimension + d] +=
+          share0 * rho[item * dimension + d] +
+          share1 * rho[second * dimension + d] +
+          (share2 * rho[third * dimension + d] + share3 * rho[fourth * dimension + d]);
       }
     }
   }
@@ -167,10 +167,10 @@ function updateSpeakers(model: Mixture, alive: readonly number[]): number {
   for (const s of alive) {
     let terms = 0;
     for (let d = 0; d < dimension; d++) {
-      const inverse = 1 / (1 + (fa / fb) * totals[s]! * phi[d]!);
-      const mean = (fa / fb) * inverse * alpha[s * dimension + d]!;
+      const inverse = 1 / (1 + (fa / fb) * totals[s] * phi[d]);
+      const mean = (fa / fb) * inverse * alpha[s * dimension + d];
       alpha[s * dimension + d] = mean;
-      terms -= 0.5 * (inverse + mean * mean) * phi[d]!;
+      terms -= 0.5 * (inverse + mean * mean) * phi[d];
       bound += fb * 0.5 * (Math.log(inverse) - inverse - mean * mean + 1);
     }
     offset[s] = terms;
@@ -193,24 +193,24 @@ function updateResponsibilities(
   for (let first = 0; first < items; first += FOUR) {
     productsOfFour(rho, first, alpha, alive, dimension, products);
     for (let item = first; item < Math.min(first + FOUR, items); item++) {
-      const scale = fa * weight[item]!;
+      const scale = fa * weight[item];
       let largest = Number.NEGATIVE_INFINITY;
       for (let at = 0; at < alive.length; at++) {
-        const s = alive[at]!;
-        const product = products[FOUR * at + item - first]!;
-        score[at] = scale * (product + offset[s]! + constant[item]!) + logPi[s]!;
-        if (score[at]! > largest) largest = score[at]!;
+        const s = alive[at];
+        const product = products[FOUR * at + item - first];
+        score[at] = scale * (product + offset[s] + constant[item]) + logPi[s];
+        if (score[at] > largest) largest = score[at];
       }
       let sum = 0;
       for (let at = 0; at < alive.length; at++) {
-        score[at] = Math.exp(score[at]! - largest);
-        sum += score[at]!;
+        score[at] = Math.exp(score[at] - largest);
+        sum += score[at];
       }
       bound += largest + Math.log(sum);
       for (let at = 0; at < alive.length; at++) {
-        const responsibility = score[at]! / sum;
-        gamma[item * speakers + alive[at]!] = responsibility;
-        nextPi[alive[at]!]! += weight[item]! * responsibility;
+        const responsibility = score[at] / sum;
+        gamma[item * speakers + alive[at]] = responsibility;
+        nextPi[alive[at]] += weight[item] * responsibility;
       }
     }
   }
@@ -231,17 +231,17 @@ function productsOfFour(
   const r2 = r1 + dimension;
   const r3 = r2 + dimension;
   for (let at = 0; at < alive.length; at++) {
-    const mean = alive[at]! * dimension;
+    const mean = alive[at] * dimension;
     let sum0 = 0;
     let sum1 = 0;
     let sum2 = 0;
     let sum3 = 0;
     for (let d = 0; d < dimension; d++) {
-      const value = alpha[mean + d]!;
-      sum0 += rho[r0 + d]! * value;
-      sum1 += rho[r1 + d]! * value;
-      sum2 += rho[r2 + d]! * value;
-      sum3 += rho[r3 + d]! * value;
+      const value = alpha[mean + d];
+      sum0 += rho[r0 + d] * value;
+      sum1 += rho[r1 + d] * value;
+      sum2 += rho[r2 + d] * value;
+      sum3 += rho[r3 + d] * value;
     }
     out[FOUR * at] = sum0;
     out[FOUR * at + 1] = sum1;

@@ -33,12 +33,12 @@ export function trainingSet(
   wanted: number,
 ): Weighted {
   const byQuality = Array.from({ length: speakers.count }, (_, row) => row).sort(
-    (a, b) => speakers.cleanSeconds[b]! - speakers.cleanSeconds[a]! || a - b,
+    (a, b) => speakers.cleanSeconds[b] - speakers.cleanSeconds[a] || a - b,
   );
-  const good = byQuality.filter((row) => speakers.cleanSeconds[row]! >= minCleanSeconds);
+  const good = byQuality.filter((row) => speakers.cleanSeconds[row] >= minCleanSeconds);
   const rows = good.length >= wanted && good.length > 0 ? good : byQuality.slice(0, Math.max(1, wanted));
   rows.sort((a, b) => a - b);
-  const pick = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]!);
+  const pick = (values: Float64Array) => Float64Array.from(rows, (row) => values[row]);
   return {
     speakers: select(speakers, rows),
     weights: pick(weights),

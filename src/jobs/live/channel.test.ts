@@ -201,7 +201,7 @@ describe('LiveChannel', () => {
         await channel.disconnected();
         expect(turnFaults(received)).toEqual([]);
         expect(ends).toHaveLength(1);
-        expect(ends[0]!.receivedSeconds).toBe(channel.receivedFrames / 10);
+        expect(ends[0].receivedSeconds).toBe(channel.receivedFrames / 10);
         const told = received.length;
         await channel.receive(audio(0.1));
         await channel.receive('?');

@@ -177,7 +177,7 @@ export class LiveChannel {
       const session = await this.#session();
       while (this.#queue.length > 0) {
         // It stays in the queue while it is processed: what is not processed yet counts.
-        const samples = this.input.push(this.#queue[0]!);
+        const samples = this.input.push(this.#queue[0]);
         if (samples.length > 0) this.#tell(await session.push(samples));
         this.#queue.shift();
       }

@@ -19,7 +19,7 @@ export async function endWithoutResult(
     insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
     deleteJobOutbox(db, jobId),
   ]);
-  return updated!.meta.changes === 1;
+  return updated.meta.changes === 1;
 }
 
 /**
@@ -48,7 +48,7 @@ export async function removeJob(db: D1Database, accountId: string, jobId: string
       .bind(jobId, accountId),
     db.prepare('DELETE FROM idempotency_keys WHERE job_id = ?1 AND account_id = ?2').bind(jobId, accountId),
   ]);
-  return updated!.meta.changes === 1;
+  return updated.meta.changes === 1;
 }
 
 /** Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front. */

@@ -18,7 +18,7 @@ export async function startJob(db: D1Database, jobId: string, plan: Planned, now
     ...shardMessages(db, jobId, plan, now),
     db.prepare('DELETE FROM outbox WHERE id = ?1').bind(`${jobId}/plan`),
   ]);
-  return updated!.meta.changes === 1;
+  return updated.meta.changes === 1;
 }
 
 /** `JobStore.restart`: the plan before may have had more shards, and its assembly may wait already. */
@@ -32,7 +32,7 @@ export async function restartJob(db: D1Database, jobId: string, plan: Planned, n
     db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs'`).bind(jobId),
     ...shardMessages(db, jobId, plan, now),
   ]);
-  return updated!.meta.changes === 1;
+  return updated.meta.changes === 1;
 }
 
 const shardMessages = (db: D1Database, jobId: string, { shardCount }: Planned, now: number): D1PreparedStatement[] =>

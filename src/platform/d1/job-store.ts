@@ -66,7 +66,7 @@ export function createJobStore(db: D1Database): JobStore {
         chargeCredit(db, jobId, now),
         deleteJobOutbox(db, jobId),
       ]);
-      return updated!.meta.changes === 1;
+      return updated.meta.changes === 1;
     },
 
     fail: (jobId, error, now) => endWithoutResult(db, jobId, 'failed', error, now),

@@ -92,7 +92,7 @@ describe('LiveStore', () => {
       .prepare('SELECT id FROM live_streams WHERE account_id = ?')
       .bind(accountId)
       .all();
-    await store().end(String(results[0]!.id), FAILED, 2);
+    await store().end(String(results[0].id), FAILED, 2);
     expect([await create(), await create()]).toEqual([true, false]);
     await newStream(other);
   });

@@ -46,7 +46,7 @@ export function createLiveStore(db: D1Database): LiveStore {
         .bind(streamId, status, now);
       const isBilled = status === 'done' && receivedSeconds > 0;
       const [updated] = await db.batch([ended, ...(isBilled ? billing(db, streamId, receivedSeconds, now) : [])]);
-      return updated!.meta.changes === 1;
+      return updated.meta.changes === 1;
     },
   };
 }

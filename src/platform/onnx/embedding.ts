@@ -52,7 +52,7 @@ export async function createEmbedding(
     async trunk(feats, frames) {
       const outputs = await trunk.run({ feats: floatTensor(feats, [1, frames, melBands]) });
       const { data, dims } = floatOutput(outputs, 'frames');
-      return { frames: data, logits: floatOutput(outputs, 'logits').data, frameCount: dims[1]!, channels: dims[2]! };
+      return { frames: data, logits: floatOutput(outputs, 'logits').data, frameCount: dims[1], channels: dims[2] };
     },
     async head(pooled, batch) {
       const outputs = await head.run({ pooled: floatTensor(pooled, [batch, pooled.length / batch]) });

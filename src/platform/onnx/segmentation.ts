@@ -69,13 +69,13 @@ export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): S
   if (facts.sampleRateHz !== 16000) throw new Error(`${entry.id} wants ${facts.sampleRateHz} Hz, not 16000 Hz`);
   const info: SegmentationInfo = {
     id: entry.id,
-    windowSamples: facts.windowSamples!,
-    classes: facts.classes!,
-    maxLocalSpeakers: facts.maxLocalSpeakers!,
-    maxSimultaneous: facts.maxSimultaneous!,
-    frameShiftSamples: facts.frameShiftSamples!,
-    frameSizeSamples: facts.frameSizeSamples!,
-    framesPerWindow: facts.framesPerWindow!,
+    windowSamples: facts.windowSamples,
+    classes: facts.classes,
+    maxLocalSpeakers: facts.maxLocalSpeakers,
+    maxSimultaneous: facts.maxSimultaneous,
+    frameShiftSamples: facts.frameShiftSamples,
+    frameSizeSamples: facts.frameSizeSamples,
+    framesPerWindow: facts.framesPerWindow,
     tuned: entry.tuned,
   };
   const expected = buildPowerset(info.maxLocalSpeakers, info.maxSimultaneous).classes;
