@@ -12,6 +12,7 @@ export default defineConfig({
       'test/{unit,golden,contract,workers}/**/*.test.ts',
     ],
     globalSetup: 'test/temporary-files.ts',
+    setupFiles: 'test/array-buffer-transfer.ts',
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,

@@ -36,6 +36,9 @@ import { createDsp } from './platform/wasm/dsp.ts';
 import { createWebhookClient } from './platform/webhook-client.ts';
 import { deriveWebhookSecret } from './platform/webhook-secret.ts';
 
+/** A consumer of a queue is ended after fifteen minutes: what a copy needs beside its bytes fits in the rest. */
+const COPY_TIMEOUT_MS = 13 * 60_000;
+
 let config: Config | undefined;
 let codecs: Codecs | undefined;
 const plans = new PlanMemory();
@@ -58,14 +61,20 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
 
 /** The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first use. */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, copySources, outputTtlMs, signingKey, s3 } = configOf(env);
+  const { allowLoopback, copySources, outputTtlMs, signingKey, s3, queuePatienceMs } = configOf(env);
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
   const work = workOf(nameOfModels(packOfBuild()));
   return {
     store: createJobStore(env.DB),
     queue: createQueues({ plans: env.PLANS, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
     objects: createObjectStore(env.BUCKET),
-    sources: createSources({ bucket: env.BUCKET, allowLoopback, copiesAll: copySources }),
+    sources: createSources({
+      bucket: env.BUCKET,
+      allowLoopback,
+      copiesAll: copySources,
+      // Where queues do not wait for copies, these may take their time.
+      copyTimeoutMs: queuePatienceMs === undefined ? COPY_TIMEOUT_MS : undefined,
+    }),
     media,
     progress: createProgress(env.JOB_PROGRESS, work),
     webhook: createWebhookClient({ allowLoopback }),

@@ -16,7 +16,7 @@ afterAll(() => storage?.stop());
 it('makes no job for an account that cannot pay, also when the job that its key stood for is deleted meanwhile', async () => {
   const store = createJobStore(storage.db);
   const objects = createObjectStore(storage.bucket);
-  const queue = { send: async () => {} };
+  const queue = { send: async () => {}, sendAll: async () => {} };
   const ports = { store, objects, queue, now: () => NOW, log: () => {} };
   const request = { url: 'https://example.com/a.wav', model: 'precision-2' } as DiarizeRequest;
   const input = { kind: 'diarize', accountId: 'a', request } as const;
@@ -38,7 +38,7 @@ it('a job that is stored is answered, whatever the database does afterwards', as
   const store = createJobStore(storage.db);
   const objects = createObjectStore(storage.bucket);
   const sent: unknown[] = [];
-  const queue = { send: async (message: unknown) => void sent.push(message) };
+  const queue = { send: async (message: unknown) => void sent.push(message), sendAll: async () => {} };
   const away = async () => {
     throw new Error('D1_ERROR: overloaded');
   };

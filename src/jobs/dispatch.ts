@@ -1,6 +1,6 @@
 import type { Message } from './messages.ts';
 import { outboxId } from './messages.ts';
-import type { JobPorts } from './ports.ts';
+import type { JobPorts, Queued } from './ports.ts';
 
 /** How long a step in work may stay silent before it counts as lost. It renews its lease well before that. */
 export const LEASE_MS = 60_000;
@@ -31,5 +31,37 @@ export async function dispatch(
   } catch (error) {
     ports.log('warn', 'send_failed', { outboxId: id, error: String(error) });
     await lease(0);
+  }
+}
+
+/** Messages that a queue takes at once. */
+const BATCH_MESSAGES = 100;
+
+/** As `dispatch`, many with few requests: an invocation may make a thousand statements, and a day of audio or an outage has more messages. */
+export async function dispatchAll(
+  ports: Pick<JobPorts, 'store' | 'queue' | 'now' | 'log'>,
+  queued: readonly Queued[],
+): Promise<void> {
+  for (let from = 0; from < queued.length; from += BATCH_MESSAGES) {
+    const batch = queued.slice(from, from + BATCH_MESSAGES);
+    const now = ports.now();
+    const lease = (leaseMs: number) =>
+      ports.store
+        .renewLeases(
+          batch.map(({ message, delaySeconds }) => ({
+            id: outboxId(message),
+            leaseUntil: now + delaySeconds * 1000 + leaseMs,
+          })),
+        )
+        .catch((error: unknown) => {
+          ports.log('warn', 'leases_not_renewed', { messages: batch.length, error: String(error) });
+        });
+    await lease(QUEUE_LEASE_MS);
+    try {
+      await ports.queue.sendAll(batch);
+    } catch (error) {
+      ports.log('warn', 'send_failed', { messages: batch.length, error: String(error) });
+      await lease(0);
+    }
   }
 }

@@ -8,7 +8,7 @@ import type { Message } from './messages.ts';
 import { outboxId } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import { PlanMemory } from './plan-memory.ts';
-import type { JobPorts, OutboxRow } from './ports.ts';
+import type { JobPorts, OutboxRow, Queued } from './ports.ts';
 import { resendLost } from './resend.ts';
 
 const MESSAGE = { step: 'shard', jobId: 'job', shard: 3 } as const;
@@ -78,6 +78,15 @@ it('the queues deliver as often as the last try expects', () => {
   const config = readFileSync(new URL('../../wrangler.toml', import.meta.url), 'utf8');
   const [, retries] = /queue = "rollcall-jobs"\nmax_batch_size = 1\n(?:.*\n)?max_retries = (\d+)/.exec(config) ?? [];
   expect(Number(retries) + 1).toBe(MAX_DELIVERIES);
+});
+
+it('batches that wait for others leave one of the six connections of an invocation free: hanging receivers kept others from being asked', () => {
+  const config = readFileSync(new URL('../../wrangler.toml', import.meta.url), 'utf8');
+  const sizes = [...config.matchAll(/queue = "rollcall-(?:plans|webhooks)"\nmax_batch_size = (\d+)/g)].map(([, size]) =>
+    Number(size),
+  );
+  expect(sizes).toHaveLength(2);
+  expect(Math.max(...sizes)).toBeLessThan(6);
 });
 
 describe('a part that is there', () => {
@@ -166,6 +175,7 @@ describe('a database that is away for a minute', () => {
         find: d1(() => ({ ...JOB, status, updatedAt: 0, completedAt: 0 })),
         recordStart: d1((_id: string, leaseUntil: number) => change({ starts: state.row!.starts + 1, leaseUntil })),
         renewLease: d1((_id: string, leaseUntil: number) => change({ leaseUntil })),
+        renewLeases: d1((leases: readonly { leaseUntil: number }[]) => leases.map(change)),
         overdue: d1((before: number) => ({ rows: state.row && state.row.leaseUntil < before ? [state.row] : [] })),
         webhookSecretVersions: d1(() => [1]),
         settle: d1(() => {
@@ -183,7 +193,10 @@ describe('a database that is away for a minute', () => {
         },
       },
       webhookSecret: async () => 'secret',
-      queue: { send: async (sent: Message) => void state.sent.push(sent) },
+      queue: {
+        send: async (sent: Message) => void state.sent.push(sent),
+        sendAll: async (queued: readonly Queued[]) => void state.sent.push(...queued.map(({ message }) => message)),
+      },
       objects: {
         get: async () => {
           throw new Error('damaged');

@@ -9,6 +9,7 @@ import { type Mutex, TurnLost } from './mutex.ts';
 import { hasPlan, planAnew, planJob, RetryStep } from './plan.ts';
 import type { JobPorts } from './ports.ts';
 import { runShard } from './run-shard.ts';
+import { type SourceErrorKind, SourceReadError } from './source-error.ts';
 
 /** What the queue does with a handled message. */
 export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; readonly delaySeconds: number };
@@ -108,7 +109,7 @@ async function retryIn(ports: JobPorts, message: Message, delaySeconds: number):
 }
 
 /** What no other try will mend: a source that changed will not change back, one that is shorter than stated will not grow, and an address that is refused stays so. */
-const PERMANENT = new Set([
+const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
   'changed',
   'incomplete',
   'http_status',
@@ -119,9 +120,9 @@ const PERMANENT = new Set([
 ]);
 
 /** Read faults carry the source's own tagged error. */
-function sourceFault(error: unknown): { kind: string; message: string; permanent: boolean } | undefined {
-  if (!(error instanceof Error) || error.name !== 'SourceReadError') return undefined;
-  const { kind, message } = (error as Error & { error: { kind: string; message: string } }).error;
+function sourceFault(error: unknown): { kind: SourceErrorKind; message: string; permanent: boolean } | undefined {
+  if (!(error instanceof SourceReadError)) return undefined;
+  const { kind, message } = error.error;
   return { kind, message, permanent: PERMANENT.has(kind) };
 }
 

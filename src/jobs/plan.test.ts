@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { wav16 } from '../../test/helpers/wav.ts';
 import { SourceReadError } from '../platform/sources/errors.ts';
 import { cutShards, planJob, SHARD_SECONDS } from './plan.ts';
-import type { JobPorts, JobRecord } from './ports.ts';
+import type { JobPorts, JobRecord, Queued } from './ports.ts';
 
 const RATE = 16000;
 
@@ -64,9 +64,9 @@ it('goes on from the plan of another run, whatever became of the source: there i
         started.push(outcome);
         return true;
       },
-      renewLease: async () => {},
+      renewLeases: async () => {},
     },
-    queue: { send: async (message: object) => void sent.push(message) },
+    queue: { sendAll: async (queued: Queued[]) => void sent.push(...queued.map(({ message }) => message)) },
     log: () => {},
     now: () => 0,
     work: 'v',
@@ -136,8 +136,8 @@ it('a file of two backends is copied: each read looked as if it had changed', as
     },
     codecs: () => ({}),
     progress: { begin: async () => {} },
-    store: { start: async () => true, renewLease: async () => {} },
-    queue: { send: async () => {} },
+    store: { start: async () => true, renewLeases: async () => {} },
+    queue: { sendAll: async () => {} },
     log: () => {},
     now: () => 0,
     work: 'v',

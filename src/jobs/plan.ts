@@ -1,11 +1,12 @@
 import { outputSampleCount, probeAudio } from '../audio/index.ts';
 import type { Result } from '../audio/types.ts';
-import { dispatch } from './dispatch.ts';
+import { dispatchAll } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
 import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPlan, JobPorts, JobRecord, SourceError, SourceRef } from './ports.ts';
+import type { JobPlan, JobPorts, JobRecord, SourceRef } from './ports.ts';
+import { type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
 import { isTerminal } from './state.ts';
 
 /** How large and how long a recording may be (contract §7). */
@@ -30,11 +31,8 @@ const SAMPLE_RATE_HZ = 16000;
 /** Encoders without a note of it leave so much silence at both ends at most: 30 seconds stay 30 seconds. */
 const PADDING_SECONDS = 0.2;
 
-/** Messages of shards that are sent at the same time. */
-const SENDS_AT_ONCE = 16;
-
 /** Faults of the network that another try may not meet. */
-const TRANSIENT = new Set(['unreachable', 'timeout', 'server_error']);
+const TRANSIENT: ReadonlySet<SourceErrorKind> = new Set(['unreachable', 'timeout', 'server_error']);
 const MAX_FETCH_TRIES = 3;
 
 /** The text of 8 MiB of audio, its bytes and what they decode to: several plans at once would fill an isolate. */
@@ -102,11 +100,10 @@ async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin:
     format: index.format,
     sourceBytes: source.sizeBytes,
   });
-  // One after the other, a day's 288 would take as long as the lease that they begin with.
-  for (let first = 0; first < shardCount; first += SENDS_AT_ONCE) {
-    const numbers = shards.slice(first, first + SENDS_AT_ONCE).map((_, i) => first + i);
-    await Promise.all(numbers.map((shard) => dispatch(ports, { step: 'shard', jobId: job.id, shard })));
-  }
+  await dispatchAll(
+    ports,
+    shards.map((_, shard) => ({ message: { step: 'shard', jobId: job.id, shard }, delaySeconds: 0 })),
+  );
 }
 
 /**
@@ -171,10 +168,7 @@ async function findAndProbe(ports: JobPorts, job: JobRecord, limits: SourceLimit
   return { ok: true, value: { source: source.value, probed } } as const;
 }
 
-const isChanged = (error: unknown): boolean =>
-  error instanceof Error &&
-  error.name === 'SourceReadError' &&
-  (error as Error & { error: SourceError }).error.kind === 'changed';
+const isChanged = (error: unknown): boolean => error instanceof SourceReadError && error.error.kind === 'changed';
 
 interface SourceLimits {
   readonly maxBytes: number;

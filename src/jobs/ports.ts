@@ -14,6 +14,7 @@ import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
 import type { Message, RetryReason } from './messages.ts';
 import type { PlanMemory } from './plan-memory.ts';
+import type { SourceError } from './source-error.ts';
 
 /** A job as it is stored. Times are milliseconds since the Unix epoch. */
 export type JobRecord = StoredSpec & {
@@ -122,6 +123,8 @@ export interface JobStore {
   /** Puts a later message in the place of a handled one (webhook retries). */
   reschedule(outboxId: string, message: Message, dueAt: number): Promise<void>;
   renewLease(outboxId: string, leaseUntil: number): Promise<void>;
+  /** All in one statement: the platform counts those of an invocation. */
+  renewLeases(leases: readonly { readonly id: string; readonly leaseUntil: number }[]): Promise<void>;
   outboxRow(outboxId: string): Promise<OutboxRow | undefined>;
   /** Messages whose lease ran out before `before`, oldest first; of one job when it is given, behind a place when one is. */
   overdue(
@@ -147,6 +150,13 @@ export interface JobStore {
 
 export interface QueuePort {
   send(message: Message, delaySeconds: number): Promise<void>;
+  /** At most a hundred of them. Where it fails, some may have been sent. */
+  sendAll(messages: readonly Queued[]): Promise<void>;
+}
+
+export interface Queued {
+  readonly message: Message;
+  readonly delaySeconds: number;
 }
 
 /** Objects by key. */
@@ -179,11 +189,6 @@ export interface ObjectStore {
 export type SourceRef =
   | { readonly kind: 'http'; readonly url: string; readonly validator?: string; readonly sizeBytes: number }
   | { readonly kind: 'object'; readonly key: string; readonly sizeBytes: number; readonly etag?: string };
-
-export interface SourceError {
-  readonly kind: string;
-  readonly message: string;
-}
 
 export interface SourcesPort {
   /**

@@ -1,6 +1,6 @@
-import { dispatch, MAX_STARTS } from './dispatch.ts';
+import { dispatchAll, MAX_STARTS } from './dispatch.ts';
 import { failJob } from './fail.ts';
-import type { JobPorts, OutboxPosition } from './ports.ts';
+import type { JobPorts, OutboxPosition, Queued } from './ports.ts';
 
 const BATCH = 100;
 const RESEND_BATCHES = 20;
@@ -19,6 +19,7 @@ export async function resendLost(ports: JobPorts, before: number, jobId?: string
   let after: OutboxPosition | undefined;
   for (let batch = 0; batch < batches; batch++) {
     const { rows, next } = await ports.store.overdue(before, BATCH, { jobId, after });
+    const lost: Queued[] = [];
     for (const row of rows) {
       // What was just sent has a new lease, and where all are asked for it comes once more.
       if (seen.has(row.id)) continue;
@@ -36,9 +37,10 @@ export async function resendLost(ports: JobPorts, before: number, jobId?: string
         continue;
       }
       const delayMs = Math.max(0, row.dueAt - ports.now());
-      await dispatch(ports, row.message, Math.ceil(delayMs / 1000));
-      sent++;
+      lost.push({ message: row.message, delaySeconds: Math.ceil(delayMs / 1000) });
     }
+    await dispatchAll(ports, lost);
+    sent += lost.length;
     if (!next) break;
     after = next;
   }

@@ -61,9 +61,28 @@ it('lets a source go that proves too large, and its connection with it', async (
       isClosed = true;
     }
   }
-  const stored = await spool(storage.bucket, 'endless', endless(), 2 * PART_BYTES + 1);
+  const stored = await spool(storage.bucket, 'endless', endless(), {
+    maxBytes: 2 * PART_BYTES + 1,
+    host: 'example.com',
+  });
   expect(stored).toMatchObject({ ok: false, error: { kind: 'too_large' } });
   expect(isClosed).toBe(true);
+});
+
+it('holds one part at a time, always the same memory: four copies at once filled an isolate', async () => {
+  const seen: ArrayBufferLike[] = [];
+  const upload = {
+    uploadPart: async (_: number, part: Uint8Array) => void seen.push(part.buffer),
+    complete: async () => {},
+  };
+  const bucket = { put: async () => {}, delete: async () => {}, createMultipartUpload: async () => upload };
+  const stored = await storeBody(bucket as unknown as R2Bucket, 'held', body(3 * PART_BYTES + 1), {
+    contentLength: undefined,
+    maxBytes: 4 * PART_BYTES,
+  });
+  expect(stored).toEqual({ ok: true, value: { sizeBytes: 3 * PART_BYTES + 1 } });
+  expect(seen).toHaveLength(4);
+  expect(new Set(seen).size).toBe(1);
 });
 
 it('writes an object that must be the only one no second time', async () => {

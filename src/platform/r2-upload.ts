@@ -2,7 +2,7 @@ import type { Result } from '../audio/types.ts';
 import { createNotedUpload } from './noted-upload.ts';
 
 /** R2 wants all parts but the last of one size, at least 5 MiB; one part is held in memory at a time. */
-export const PART_BYTES = 8 * 1024 * 1024;
+export const PART_BYTES = 5 * 1024 * 1024;
 
 export type UploadFault = { readonly kind: 'too_large' | 'empty' };
 type Stored = Result<{ readonly sizeBytes: number }, UploadFault>;
@@ -36,19 +36,19 @@ async function storeParts(
   maxBytes: number,
 ): Promise<Stored> {
   const parts = partsOf(body, PART_BYTES);
-  const first = await parts.next();
-  if (first.done) return { ok: false, error: { kind: 'empty' } };
-  if (first.value.length > maxBytes) return { ok: false, error: { kind: 'too_large' } };
-  if (first.value.length < PART_BYTES) {
-    await bucket.put(key, first.value);
-    return { ok: true, value: { sizeBytes: first.value.length } };
+  let part = await parts.next();
+  if (part.done) return { ok: false, error: { kind: 'empty' } };
+  if (part.value.length > maxBytes) return { ok: false, error: { kind: 'too_large' } };
+  if (part.value.length < PART_BYTES) {
+    await bucket.put(key, part.value);
+    return { ok: true, value: { sizeBytes: part.value.length } };
   }
 
   const upload = await createNotedUpload(bucket, key);
   try {
     const uploaded: R2UploadedPart[] = [];
     let sizeBytes = 0;
-    for (let part: IteratorResult<Uint8Array, void> = first; !part.done; part = await parts.next()) {
+    for (; !part.done; part = await parts.next()) {
       sizeBytes += part.value.length;
       if (sizeBytes > maxBytes) {
         await parts.return();
@@ -69,7 +69,7 @@ async function storeParts(
 async function* partsOf(body: ReadableStream<Uint8Array>, partBytes: number): AsyncGenerator<Uint8Array, void> {
   const reader = body.getReader();
   try {
-    let part = new Uint8Array(partBytes);
+    const part = new Uint8Array(partBytes);
     let filled = 0;
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       let chunk = next.value;
@@ -77,7 +77,6 @@ async function* partsOf(body: ReadableStream<Uint8Array>, partBytes: number): As
         part.set(chunk.subarray(0, partBytes - filled), filled);
         chunk = chunk.subarray(partBytes - filled);
         yield part;
-        part = new Uint8Array(partBytes);
         filled = 0;
       }
       part.set(chunk, filled);

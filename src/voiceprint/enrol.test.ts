@@ -58,6 +58,11 @@ describe('enrolment', () => {
     });
   });
 
+  it('tells less than what is needed where it is less', () => {
+    const enrolled = enrol(diarization(0.98), different);
+    expect(enrolled.ok ? '' : enrolled.error.message).toMatch(/^The recording holds 0\.9 s .* at least 1 s\.$/);
+  });
+
   it('warns of little speech', () => {
     const enrolled = enrol(diarization(3.2), different);
     expect(enrolled.ok && enrolled.value.warning).toMatch(/3\.2 s of speech; 10 to 30 s/);

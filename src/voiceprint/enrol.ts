@@ -30,7 +30,8 @@ export function enrol(diarization: Diarization, sameLogOdds: (a: SpeakerVoice, b
   const main = seconds.indexOf(Math.max(...seconds));
   const voice = voices[main];
   if (voice === undefined || voice.embedding.length === 0 || voice.secondsAlone < MIN_SPEECH_SECONDS) {
-    const found = (voice?.secondsAlone ?? 0).toFixed(1);
+    // Downwards: 0.98 s would be told as the 1.0 s that are asked for.
+    const found = (Math.floor(10 * (voice?.secondsAlone ?? 0)) / 10).toFixed(1);
     const message = `The recording holds ${found} s of speech of one person; a voiceprint needs at least ${MIN_SPEECH_SECONDS} s.`;
     return { ok: false, error: { kind: 'too_little_speech', message } };
   }

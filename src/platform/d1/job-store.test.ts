@@ -183,6 +183,21 @@ describe('job store', () => {
     expect(await overdue(NOW + 5001)).toEqual([]);
   });
 
+  it('renews many leases at once, each to its own time', async () => {
+    const id = await runningJob(3);
+    await store.renewLeases([
+      { id: `${id}/shard/2`, leaseUntil: NOW + 9000 },
+      { id: `${id}/shard/0`, leaseUntil: NOW + 7000 },
+      { id: 'unknown', leaseUntil: NOW },
+    ]);
+    const { rows } = await store.overdue(Number.POSITIVE_INFINITY, 10, { jobId: id });
+    expect(rows.map((row) => [row.id, row.leaseUntil]).slice(0, 2)).toEqual([
+      [`${id}/shard/0`, NOW + 7000],
+      [`${id}/shard/2`, NOW + 9000],
+    ]);
+    await store.renewLeases([]);
+  });
+
   it('gives messages page by page, also where their leases are the same and some cannot be read', async () => {
     const id = await runningJob(7);
     const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', '{', 0, 0)`;

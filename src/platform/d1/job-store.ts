@@ -90,6 +90,16 @@ export function createJobStore(db: D1Database): JobStore {
       await db.prepare('UPDATE outbox SET lease_until = ?2 WHERE id = ?1').bind(outboxId, leaseUntil).run();
     },
 
+    async renewLeases(leases) {
+      await db
+        .prepare(
+          `UPDATE outbox SET lease_until = lease.until
+           FROM (SELECT value ->> 0 AS id, value ->> 1 AS until FROM json_each(?1)) AS lease WHERE outbox.id = lease.id`,
+        )
+        .bind(JSON.stringify(leases.map(({ id, leaseUntil }) => [id, leaseUntil])))
+        .run();
+    },
+
     async outboxRow(outboxId) {
       const row = await db.prepare('SELECT * FROM outbox WHERE id = ?1').bind(outboxId).first<OutboxDbRow>();
       return row ? outboxFromRow(row) : undefined;

@@ -1,35 +1,9 @@
 import type { Result } from '../../audio/types.ts';
+import type { SourceError, SourceErrorKind } from '../../jobs/source-error.ts';
 
-/** Why a recording's bytes cannot be had. `unreachable`, `timeout` and `server_error` may pass; the others stay. */
-export type SourceErrorKind =
-  | 'invalid_url'
-  | 'private_address'
-  | 'unreachable'
-  | 'timeout'
-  | 'server_error'
-  | 'http_status'
-  | 'too_many_redirects'
-  | 'too_large'
-  | 'empty'
-  | 'web_page'
-  | 'changed'
-  | 'incomplete';
-
-/** `message` is one sentence for the person who sent the address; it names the host at most, never query or credentials. */
-export interface SourceError {
-  readonly kind: SourceErrorKind;
-  readonly message: string;
-}
+export { type SourceError, type SourceErrorKind, SourceReadError } from '../../jobs/source-error.ts';
 
 export type SourceResult<T> = Result<T, SourceError>;
-
-/** A read that failed for good, after the retries. */
-export class SourceReadError extends Error {
-  constructor(readonly error: SourceError) {
-    super(error.message);
-    this.name = 'SourceReadError';
-  }
-}
 
 export const refuse = (
   kind: SourceErrorKind,
@@ -74,3 +48,11 @@ export function tooLarge(maxBytes: number): SourceError {
 }
 
 export const EMPTY: SourceError = { kind: 'empty', message: 'The file is empty.' };
+
+export function tooSlow(host: string, receivedBytes: number, timeoutMs: number): SourceError {
+  const [mebibytes, minutes] = [receivedBytes / 1024 ** 2, timeoutMs / 60_000];
+  return {
+    kind: 'too_slow',
+    message: `The server ${host} sends too slowly: ${mebibytes.toFixed(1)} MiB in ${minutes.toFixed(0)} minutes. Upload the recording (POST /v1/media/input) instead.`,
+  };
+}

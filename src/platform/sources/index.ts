@@ -16,6 +16,8 @@ export interface SourcesOptions extends Partial<HttpClient> {
    * holds up everybody's analysis; a copy holds up its own job alone.
    */
   readonly copiesAll?: boolean;
+  /** How long a copy may take; without it as long as something comes. */
+  readonly copyTimeoutMs?: number;
 }
 
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -31,11 +33,18 @@ export function createSources(options: SourcesOptions): SourcesPort {
     backoffMs: BACKOFF_MS,
     ...options,
   };
-  const { bucket, copiesAll = false } = options;
+  const { bucket, copiesAll = false, copyTimeoutMs } = options;
   return {
     async resolve(url, spoolKey, { maxBytes, isCopied = false }) {
       if (!isDataUrl(url))
-        return resolveHttp(client, url, { bucket, prefix: spoolKey, maxBytes, copiesAll, isWhole: isCopied });
+        return resolveHttp(client, url, {
+          bucket,
+          prefix: spoolKey,
+          maxBytes,
+          copyTimeoutMs,
+          copiesAll,
+          isWhole: isCopied,
+        });
       const decoded = decodeDataUrl(url);
       if (!decoded.ok) return decoded;
       await bucket.put(spoolKey, decoded.value);

@@ -4,13 +4,15 @@ import { EMPTY, isPassing, refuse, SourceReadError, type SourceResult, statusErr
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contentLength, isEncoded, isSigned, parseContentRange, validatorOf } from './http-headers.ts';
 import { HttpSource } from './http-source.ts';
-import { findSpooled, spool } from './spool.ts';
+import { findSpooled, type SpoolBounds, spool } from './spool.ts';
 
 export interface SpoolTarget {
   readonly bucket: R2Bucket;
   /** What the key of the copy begins with. */
   readonly prefix: string;
   readonly maxBytes: number;
+  /** How long a copy may take; without it as long as something comes. */
+  readonly copyTimeoutMs?: number;
   /** Also where the recording could be read in place. */
   readonly copiesAll: boolean;
   /** Without a look at the server's ranges, in one piece. */
@@ -20,7 +22,10 @@ export interface SpoolTarget {
 /** Bytes of the probe: enough to recognise a web page. */
 const PROBE_BYTES = 1024;
 /** What a copy asks for at a time where the server gives ranges: after a break it goes on from there. */
-const COPY_BYTES = 4 * 1024 * 1024;
+const MOST_COPY_BYTES = 4 * 1024 * 1024;
+const FEWEST_COPY_BYTES = 256 * 1024;
+/** For how long a slow server is asked: the time that a copy may take is looked at in between. */
+const COPY_SECONDS = 30;
 
 /**
  * Finds out how the recording at an address can be read. Where the server gives ranges of a file that it can pin, the
@@ -113,10 +118,15 @@ async function fromRanges(probe: Opened, url: string, maxBytes: number): Promise
 async function copyRanges(client: HttpClient, ref: HttpRef, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
   const source = new HttpSource(client, ref, { isPatient: true });
   const chunks = async function* () {
-    for (let at = 0; at < ref.sizeBytes; at += COPY_BYTES) yield await source.read(at, COPY_BYTES);
+    const startedAt = Date.now();
+    let bytes = FEWEST_COPY_BYTES;
+    for (let at = 0; at < ref.sizeBytes; at += bytes) {
+      if (at > 0) bytes = copyBytes(at / ((Date.now() - startedAt) / 1000));
+      yield await source.read(at, bytes);
+    }
   };
   try {
-    const stored = await spool(target.bucket, target.prefix, chunks(), target.maxBytes);
+    const stored = await spool(target.bucket, target.prefix, chunks(), boundsOf(target, new URL(ref.url).host));
     if (!stored.ok) return stored;
     return { ok: true, value: { kind: 'object', ...stored.value } };
   } finally {
@@ -138,10 +148,22 @@ async function spoolBody(opened: Opened, target: SpoolTarget): Promise<SourceRes
     return { ok: false, error: refused };
   }
   const checked = checkedChunks(opened, declared);
-  const stored = await spool(target.bucket, target.prefix, checked, target.maxBytes);
+  const stored = await spool(target.bucket, target.prefix, checked, boundsOf(target, opened.url.host));
   if (!stored.ok) return stored;
   return { ok: true, value: { kind: 'object', ...stored.value } };
 }
+
+/** @param bytesPerSecond of what has come so far; no number or infinite where no time has passed */
+function copyBytes(bytesPerSecond: number): number {
+  const bytes = Math.floor(bytesPerSecond * COPY_SECONDS);
+  return Math.max(FEWEST_COPY_BYTES, Math.min(MOST_COPY_BYTES, bytes || MOST_COPY_BYTES));
+}
+
+const boundsOf = ({ maxBytes, copyTimeoutMs }: SpoolTarget, host: string): SpoolBounds => ({
+  maxBytes,
+  timeoutMs: copyTimeoutMs,
+  host,
+});
 
 /** The body, refused when it is a web page, or shorter than it said. */
 async function* checkedChunks(opened: Opened, declared: number | undefined): AsyncGenerator<Uint8Array> {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { serveRanges, startServer } from '../../../test/helpers/http-server.ts';
 import { etag, failure, type Handler, MIB, rangeServer, recording, useSources } from '../../../test/helpers/sources.ts';
 
@@ -106,7 +106,7 @@ describe('where all recordings are copied', () => {
     const resolved = await world.resolve('/a.wav', { ...copiesAll, headersTimeoutMs: 100 });
     expect(resolved).toMatchObject({ ok: true, value: { kind: 'object', sizeBytes: large.length } });
     if (resolved.ok) await world.expectWhole(resolved.value, large);
-    expect(world.requests).toHaveLength(1 + 3 + faults.size);
+    expect(world.requests).toHaveLength(1 + 4 + faults.size);
   });
 
   it('a file that changes meanwhile is copied whole', async () => {
@@ -214,6 +214,34 @@ describe('servers without ranges', () => {
     expect(resolved).toMatchObject(failure('too_large', /limit of 20 MiB/));
     expect(sent).toBeLessThan(100);
     expect(await world.storedKeys()).toEqual([]);
+  });
+
+  it('are let go in time where they come too slowly: the platform would end the copy five times without a word', async () => {
+    for (const isRanged of [false, true]) {
+      let isOpen = true;
+      world.handler = async (request, response) => {
+        if (isRanged) {
+          const [, from, to] = /bytes=(\d+)-(\d+)/.exec(request.headers.range ?? '') ?? [];
+          const headers = {
+            'Content-Range': `bytes ${from}-${to}/${500 * MIB}`,
+            'Content-Length': Number(to) - Number(from) + 1,
+          };
+          response.writeHead(206, { ...headers, ETag: etag });
+        }
+        isOpen = true;
+        while (!response.destroyed) {
+          response.write(new Uint8Array(1024));
+          await new Promise((done) => setTimeout(done, 5));
+        }
+        isOpen = false;
+      };
+      const options = { copyTimeoutMs: 300, copiesAll: true };
+      expect(await world.resolve('/a.wav', options)).toMatchObject(
+        failure('too_slow', /too slowly: \d\.\d MiB .*media/),
+      );
+      await vi.waitFor(() => expect(isOpen).toBe(false));
+      expect(await world.storedKeys()).toEqual([]);
+    }
   });
 
   it('are refused by their own word before the body is read', async () => {

@@ -1,5 +1,5 @@
 import { storeBody } from '../r2-upload.ts';
-import { EMPTY, SourceReadError, type SourceResult, tooLarge } from './errors.ts';
+import { EMPTY, SourceReadError, type SourceResult, tooLarge, tooSlow } from './errors.ts';
 
 /** A copy that a run has stored. */
 export interface Spooled {
@@ -13,6 +13,14 @@ export async function findSpooled(bucket: R2Bucket, prefix: string): Promise<Spo
   return found && { key: found.key, sizeBytes: found.size };
 }
 
+export interface SpoolBounds {
+  readonly maxBytes: number;
+  /** How long a copy may take. The platform ends the step that makes it after a quarter of an hour, without a word. */
+  readonly timeoutMs?: number;
+  /** Whom the chunks come from. */
+  readonly host: string;
+}
+
 /**
  * Stores chunks of unknown total length under a key of its own that begins with `prefix`: of two runs at once neither must put another file under the
  * plan of the other. One part is in memory at a time. What breaks off leaves nothing behind.
@@ -23,13 +31,18 @@ export async function spool(
   bucket: R2Bucket,
   prefix: string,
   chunks: AsyncGenerator<Uint8Array>,
-  maxBytes: number,
+  { maxBytes, timeoutMs = Number.POSITIVE_INFINITY, host }: SpoolBounds,
 ): Promise<SourceResult<Spooled>> {
   const key = `${prefix}-${crypto.randomUUID()}`;
+  const startedAt = Date.now();
+  let receivedBytes = 0;
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         const next = await chunks.next();
+        receivedBytes += next.value?.length ?? 0;
+        if (!next.done && Date.now() - startedAt > timeoutMs)
+          throw new SourceReadError(tooSlow(host, receivedBytes, timeoutMs));
         if (next.done) controller.close();
         else if (next.value.length > 0) controller.enqueue(next.value);
       },
@@ -46,6 +59,7 @@ export async function spool(
     await chunks.return(undefined);
     return { ok: false, error: stored.error.kind === 'empty' ? EMPTY : tooLarge(maxBytes) };
   } catch (error) {
+    await chunks.return(undefined).catch(() => undefined);
     if (error instanceof SourceReadError) return { ok: false, error: error.error };
     throw error;
   }

@@ -17,6 +17,8 @@ export interface BlockWalk {
 export interface BlocksEnd {
   /** At the header of another file that was put behind. */
   hasAnother?: boolean;
+  /** In the middle of an element, behind which no cluster follows. */
+  isCut?: boolean;
   /** Among elements that gave no packet, too many of them. */
   isEndless?: boolean;
 }
@@ -52,6 +54,7 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
   let entry: number | undefined;
   let packets: RawPacket[] = [];
   end.isEndless = false;
+  end.isCut = false;
   while (position < reader.sizeBytes) {
     const element = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
     let found = NOTHING;
@@ -66,7 +69,10 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
       if (end.hasAnother) break;
       // Damage, or the end of a file that is cut off: then no cluster follows.
       const next = await findCluster(reader, position + 1);
-      if (next === undefined) break;
+      if (next === undefined) {
+        end.isCut = true;
+        break;
+      }
       position = next;
     } else {
       const { size } = element;

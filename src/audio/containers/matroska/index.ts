@@ -42,7 +42,7 @@ export const matroska: Container<MatroskaIndex> = {
   async probe(reader, startByte, decoders) {
     const header = await readHeader(reader, startByte);
     if (!header.ok) return header;
-    const { audio, played, trackCount, nsPerTick, firstCluster, isCut } = header.value;
+    const { audio, played, trackCount, nsPerTick, firstCluster, endByte } = header.value;
     const track = audio.find(({ isEnabled, isDefault }) => isEnabled && isDefault) ?? audio[0];
     if (!track) {
       return trackCount === 0
@@ -68,7 +68,8 @@ export const matroska: Container<MatroskaIndex> = {
       track: codec.value,
       walk: () => walkBlocks(reader, walk, firstCluster, end),
       played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, firstSeconds),
-      isCut: () => isCut,
+      // What a browser records states no size.
+      isCut: () => (endByte === undefined ? end.isCut === true : endByte > reader.sizeBytes),
       warnings: () => [
         ...(end.hasAnother ? [anotherBehind(WHERE)] : []),
         ...(end.isEndless ? [withoutEnd(WHERE)] : []),
@@ -88,7 +89,8 @@ interface Header {
   readonly trackCount: number;
   readonly nsPerTick: number;
   readonly firstCluster: number;
-  readonly isCut: boolean;
+  /** Where the recording ends, as it says itself; undefined where it does not. */
+  readonly endByte: number | undefined;
 }
 
 async function readHeader(reader: BlockReader, startByte: number): Promise<AudioResult<Header>> {
@@ -106,7 +108,7 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
       }
     }
     if (top.id !== id.SEGMENT) continue;
-    const end = top.bodyStart + (top.size ?? 0);
+    const endByte = top.size === undefined ? undefined : top.bodyStart + top.size;
     let tracks: ReturnType<typeof parseTracks> | undefined;
     let nsPerTick = DEFAULT_NS_PER_TICK;
     let firstCluster: number | undefined;
@@ -121,7 +123,7 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
     }
     if (!tracks) return damaged;
     if (firstCluster === undefined) return fail('no_samples', `${WHERE} has no samples in it.`);
-    return ok({ ...tracks, nsPerTick, firstCluster, isCut: end > reader.sizeBytes });
+    return ok({ ...tracks, nsPerTick, firstCluster, endByte });
   }
   return damaged;
 }

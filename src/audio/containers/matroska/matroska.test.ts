@@ -153,6 +153,9 @@ describe('damage', () => {
     const whole = recording(40);
     const index = await indexOf(whole.slice(0, whole.length - 150));
     expect(index.totalSamples).toBe(3800);
+    // It states no size, as what a browser records: that it ends inside a block is all there is to go by.
+    expect(index.warning).toMatch(/ends before it should/);
+    expect((await indexOf(whole)).warning).toBeUndefined();
   });
 
   it.each([

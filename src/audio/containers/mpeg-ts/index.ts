@@ -9,7 +9,7 @@ import { type AudioResult, fail, ok } from '../../result.ts';
 import { ProgramWatch } from './program-watch.ts';
 import { firstTime, type TsWalk, walkStream } from './stream.ts';
 import { readProgram } from './tables.ts';
-import { findLayout } from './ts-packets.ts';
+import { findLayout, type PacketsEnd } from './ts-packets.ts';
 import { unwrapperOf } from './unwrap.ts';
 
 export interface MpegTsIndex extends PacketIndex {
@@ -48,6 +48,7 @@ export const mpegTs: Container<MpegTsIndex> = {
     const { pid, framing, channels = 0 } = stream;
     const walk: TsWalk = { stride, pid, framing, channels, moves: [] };
     let watch = new ProgramWatch(program, walk);
+    const end: PacketsEnd = {};
     const start = await readStart(reader, walk, firstByte, watch);
     if (!start.ok) return start;
     const { track, startTrim } = start.value;
@@ -56,13 +57,14 @@ export const mpegTs: Container<MpegTsIndex> = {
       track,
       walk() {
         watch = new ProgramWatch(program, walk);
-        return walkStream(reader, walk, firstByte, undefined, watch);
+        return walkStream(reader, walk, firstByte, undefined, watch, end);
       },
       played(scan, rateHz) {
         const late = (scan.firstSeconds ?? 0) - seconds;
         const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * rateHz) : 0;
         return { pieces: onePiece(startTrim, scan.endPosition - scan.endPadding, lead) };
       },
+      isCut: () => end.isCut === true,
       warnings: () =>
         watch.hasOther ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.'] : [],
     });

@@ -5,7 +5,7 @@ import type { PacketRun } from '../../packets/packet.ts';
 import { FrameBuffer, type TsSound } from './frame-buffer.ts';
 import { followMoves, type ProgramWatch, type SoundMove } from './program-watch.ts';
 import type { Framing } from './tables.ts';
-import { PACKET_BYTES, tsPackets } from './ts-packets.ts';
+import { PACKET_BYTES, type PacketsEnd, tsPackets } from './ts-packets.ts';
 import { unwrapperOf } from './unwrap.ts';
 
 export interface TsWalk {
@@ -52,6 +52,7 @@ function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
  * `unwrapper` then knows why.
  *
  * @param watch follows the tables of the program, for a walk from its beginning; without one the walk goes by the moves that are known
+ * @param end is told how the walk ended
  */
 export async function* walkStream(
   reader: BlockReader,
@@ -59,6 +60,7 @@ export async function* walkStream(
   from: number,
   unwrapper = unwrapperOf(walk.framing, walk.channels),
   watch?: ProgramWatch,
+  end?: PacketsEnd,
 ): AsyncGenerator<TsRun> {
   const buffer = new FrameBuffer(walk.framing, unwrapper);
   const pidBehind = watch ? watch.pass : followMoves(walk);
@@ -69,7 +71,7 @@ export async function* walkStream(
   let beforeBytes = 0;
   let lastSeconds = 0;
   let wraps = 0;
-  for await (const batch of tsPackets(reader, walk.stride, from)) {
+  for await (const batch of tsPackets(reader, walk.stride, from, end)) {
     const packets: TsSound[] = [];
     for (const packet of batch) {
       const now = pidBehind(packet);

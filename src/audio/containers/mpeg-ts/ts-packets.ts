@@ -42,13 +42,25 @@ export interface TsPacket {
   readonly payload: Uint8Array;
 }
 
+/** How a walk over the packets ended. */
+export interface PacketsEnd {
+  /** Inside a packet. */
+  isCut?: boolean;
+}
+
 /** The packets with a payload from `from` on. Where sync bytes are missing it goes on at the next three in a row. */
 export async function* tsPackets(
   reader: BlockReader,
   stride: number,
   from: number,
+  end: PacketsEnd = {},
 ): AsyncGenerator<readonly TsPacket[]> {
-  for (let position = from; position + PACKET_BYTES <= reader.sizeBytes; ) {
+  end.isCut = false;
+  for (let position = from; position < reader.sizeBytes; ) {
+    if (position + PACKET_BYTES > reader.sizeBytes) {
+      end.isCut = (await reader.peek(position, 1))[0] === SYNC;
+      return;
+    }
     const view = await reader.peek(position, stride * LOST_SYNCS);
     const packets: TsPacket[] = [];
     let at = 0;
