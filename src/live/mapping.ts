@@ -35,7 +35,8 @@ const MIN_CONTINUITY = 0.3;
 
 /**
  * Which speaker of the stream each local speaker is: the assignment with the most likeness and continuity, each speaker once. Somebody
- * who is like nobody is new, or left unnamed until there is enough speech to tell.
+ * who is like nobody is new, or left unnamed until there is enough speech to tell. Where the stream may have fewer speakers than there are
+ * local ones, who is left over is told as the one that is likest: a bound on their number is no reason to leave speech out.
  *
  * @param minNewSeconds of speech, before which nobody is new
  * @returns [locals] label, or −1 where it is not clear yet
@@ -61,11 +62,18 @@ export function mapLocals(locals: readonly Local[], speakers: Speakers, minNewSe
       scores[own + row] = weight * LIVE.newSpeakerSimilarity;
     scores[own + locals.length + row] = weight * scoreOfNobody(local, minNewSeconds);
   });
-  return assignOptimally(scores, locals.length, columns).map((column) => {
+  const chosen = assignOptimally(scores, locals.length, columns).map((column) => {
     if (column < labels.length) return labels[column];
     if (column >= labels.length + locals.length || speakers.isFull) return -1;
     const { voice, continuity } = locals[column - labels.length];
     return speakers.add(voice, continuity);
+  });
+  if (!speakers.isFull || labels.length >= locals.length) return chosen;
+  return chosen.map((label, row) => {
+    if (label >= 0) return label;
+    const own = scores.subarray(row * columns, row * columns + labels.length);
+    const likest = own.indexOf(Math.max(...own));
+    return likest >= 0 && own[likest] > IMPOSSIBLE ? labels[likest] : -1;
   });
 }
 

@@ -182,7 +182,10 @@ export class RollingSession implements LiveSession {
     const told: { readonly kind: 'start' | 'end'; readonly label: number; readonly frame: number }[] = [];
     const held = new Map<number, number>();
     labels.forEach((label, local) => {
-      if (label >= 0) held.set(label, from - this.#naming.pendingFrames(seen, local, from));
+      if (label < 0) return;
+      const since = from - this.#naming.pendingFrames(seen, local, from);
+      // Local speakers may share a label where there are fewer of these.
+      held.set(label, Math.min(held.get(label) ?? since, since));
     });
     const mappedAt = (frame: number): number[] =>
       Array.from(labels).filter((label, local) => label >= 0 && seen.isActive(local, frame));
