@@ -14,6 +14,8 @@ const SUSPEND_AFTER_MS = 3000;
 const RETRY_MS = 15_000;
 /** How long a closed connection may wait for a client that does not read. */
 const LINGER_MS = 10_000;
+/** The same for one that never sent anything: workerd does not end such a connection, although it answers the close, and was told no more than a sentence. */
+const SILENT_LINGER_MS = 2000;
 
 /**
  * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol itself is
@@ -25,6 +27,7 @@ export class LiveStream extends DurableObject<Env> {
   #channel: LiveChannel | undefined;
   #lastFrameAt = 0;
   #isBehind = false;
+  #hasHeard = false;
   #suspendTimer: number | null = null;
 
   constructor(state: DurableObjectState, env: Env) {
@@ -60,6 +63,7 @@ export class LiveStream extends DurableObject<Env> {
   }
 
   override async webSocketMessage(_socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    this.#hasHeard = true;
     const channel = this.#resume();
     if (!channel) return;
     const before = channel.receivedFrames;
@@ -191,7 +195,8 @@ export class LiveStream extends DurableObject<Env> {
       this.#runtime.log('error', 'live_end_failed', { streamId: stream.id, error: String(error) });
     }
     for (const socket of this.ctx.getWebSockets()) socket.close(closeCode, closeReason);
-    setTimeout(() => this.#dropUnread(), LINGER_MS);
+    const isSilent = !this.#hasHeard && receivedSeconds === 0;
+    setTimeout(() => this.#dropUnread(), isSilent ? SILENT_LINGER_MS : LINGER_MS);
   }
 
   /** A client that reads nothing never answers the close; what waits for it would stay in memory. */

@@ -185,6 +185,15 @@ describe('protection', () => {
     expect(await read(stream)).toMatchObject({ status: 'done', completedAt: expect.any(String) });
     expect(await totals(stream.key)).toMatchObject({ billedSeconds: 20, jobs: 1 });
   });
+
+  it('closes one that never sent anything as soon: its end came ten seconds later', { timeout: 60_000 }, async () => {
+    const startedAt = Date.now();
+    const stream = await open();
+    expect(await stream.closed).toMatchObject({ code: 1008 });
+    expect(Math.abs(Date.now() - startedAt - IDLE_SECONDS * 1000)).toBeLessThan(6000);
+    expect(errorsOf(stream)).toHaveLength(1);
+    expect(await totals(stream.key)).toMatchObject({ billedSeconds: 0, jobs: 0 });
+  });
 });
 
 describe('a stream of speech', () => {
