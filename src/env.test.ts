@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { type Env, readConfig } from './env.ts';
 
@@ -31,4 +32,39 @@ it('says which variable is wrong, and never what a secret is', () => {
   const secret = 'a secret';
   expect(() => read({ ...R2, R2_SECRET_ACCESS_KEY: secret })).toThrow(/R2_SECRET_ACCESS_KEY/);
   expect(() => read({ ...R2, R2_SECRET_ACCESS_KEY: secret })).not.toThrow(new RegExp(secret));
+});
+
+it('has the times of the contract where none are set, opens no loopback, and takes no longer times', () => {
+  expect(read({})).toMatchObject({
+    outputTtlMs: 24 * 3600 * 1000,
+    live: { tokenMs: 600_000, idleMs: 60_000, maxMs: 5 * 3600 * 1000 },
+    allowLoopback: false,
+    copySources: false,
+  });
+  const longest = {
+    OUTPUT_TTL_SECONDS: 86_400,
+    LIVE_TOKEN_SECONDS: 600,
+    LIVE_IDLE_SECONDS: 60,
+    LIVE_MAX_SECONDS: 18_000,
+  };
+  for (const [name, seconds] of Object.entries(longest)) {
+    expect(() => read({ [name]: String(seconds + 1) })).toThrow(new RegExp(name));
+    expect(() => read({ [name]: '0' })).toThrow(new RegExp(name));
+  }
+});
+
+it('is deployed with public hosts only, a sweep every five minutes, time for a long assembly and no line that holds addresses', () => {
+  const config = readFileSync(new URL('../wrangler.toml', import.meta.url), 'utf8');
+  for (const line of [
+    'compatibility_flags = ["global_fetch_strictly_public"]',
+    'crons = ["*/5 * * * *"]',
+    'cpu_ms = 300000',
+    'invocation_logs = false',
+    'OUTPUT_TTL_SECONDS = "86400"',
+  ]) {
+    expect(config.split('\n')).toContain(line);
+  }
+  expect(config).not.toContain('ALLOW_LOOPBACK');
+  // All queues but that of the dead have one; what is in none of them is lost to the job's owner.
+  expect(config.match(/^dead_letter_queue = "rollcall-dead"$/gm)).toHaveLength(3);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../test/helpers/collect.ts';
-import { recording } from '../../test/helpers/fake-models.ts';
+import { fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { shardedPartsOf } from '../../test/helpers/fake-parts.ts';
 import { assemble, type SpeakerRequest } from './assemble.ts';
 import type { Plda } from './clustering/plda.ts';
@@ -254,14 +254,11 @@ describe('assemble', () => {
   }, 60_000);
 
   describe('with a PLDA', () => {
-    const SWAPPING = recording([
-      ...Array.from({ length: 6 }, (): [number[], number][] => [
-        [[1], 4],
-        [[2], 4],
-      ]).flat(),
-      [[], 12],
-      [[3], 24],
-    ]);
+    const SWAPPED = Array.from({ length: 6 }, (): [number[], number][] => [
+      [[1], 4],
+      [[2], 4],
+    ]).flat();
+    const SWAPPING = recording([...SWAPPED, [[], 12], [[3], 24]]);
     // Two voices of these models have nothing in common, so that only a limit below zero takes them for one.
     const lenient = withTuning(settingsOf('precision-2'), {
       all: { clustering: { fragments: { changeSimilarity: -0.55, leastSimilarity: -1 } } },
@@ -293,6 +290,22 @@ describe('assemble', () => {
       expect(voices?.[0]?.secondsAlone).toBeCloseTo(48, 1);
     });
 
+    it('tells how those who were joined sound, and nobody else by their number before', async () => {
+      const pauses = Array.from({ length: 8 }, (): [number[], number][] => [
+        [[3], 4],
+        [[], 4],
+      ]);
+      const samples = recording([...SWAPPED, ...SWAPPED, [[], 12], ...pauses.flat()]);
+      const byChanges = withTuning(lenient, {
+        all: { clustering: { fragments: { changeSimilarity: -0.7, changeWeight: 0.3 } } },
+      });
+      const { speakers, voices } = await diarizeWithPlda(samples, byChanges);
+      expect(speakers).toBe(2);
+      // Who speaks is the axis of a fake embedding; of those joined the second has the larger share.
+      const axes = voices?.map(({ embedding }) => [...embedding.keys()].filter((d) => embedding[d]! > 0.5));
+      expect(axes).toEqual([[2], [3]]);
+    });
+
     it.each([
       [{ minSpeakers: 3 }, 3],
       [{ maxSpeakers: 1 }, 1],
@@ -304,11 +317,39 @@ describe('assemble', () => {
     });
   });
 
+  it('has nobody talk where a recording is far below its speech, although the segmentation hears somebody', async () => {
+    const samples = recording([
+      [[9], 12],
+      [[], 3],
+      [[9], 12],
+    ]);
+    // The same voice once more, 34 dB fainter, in a segmentation that hears it as well as before.
+    const ports = fakePorts();
+    const faint = samples.map((value, at) => (at >= 15 * 16000 ? value / 50 : value));
+    if (ports.segmentation.form !== 'whole') throw new Error('the fake segmentation has its front end inside');
+    const { run } = ports.segmentation;
+    const louder = (window: Float32Array) =>
+      run(window.map((value) => (value !== 0 && value < 0.05 ? 50 * value : value)));
+    const deaf = { ...ports, segmentation: { ...ports.segmentation, run: louder } };
+    const parts = await shardedPartsOf(faint, 'precision-2', 300, deaf);
+    const result = await assemble(parts, { totalSamples: faint.length }, settingsOf('precision-2'), {});
+    const turns = result.ok ? result.value.turns : [];
+    expect(Math.max(...turns.map(({ endSeconds }) => endSeconds))).toBe(12);
+  });
+
   it('refuses parts that do not belong together', async () => {
     const parts = await shardedPartsOf(TALK, 'precision-2', 10);
     const swapped = { ...parts, readEmbeddings: (index: number) => parts.readEmbeddings(index === 1 ? 2 : index) };
     const audio = { totalSamples: TALK.length };
     await expect(assemble(swapped, audio, settingsOf('precision-2'), {})).rejects.toThrow(/follow/);
+    for (const other of [{ segmentationId: 'next' }, { embeddingId: 'next' }, { stepSamples: 80000 }]) {
+      const readEmbeddings = async (index: number) => {
+        const part = await parts.readEmbeddings(index);
+        return index === 1 ? { ...part, facts: { ...part.facts, ...other } } : part;
+      };
+      const mixed = assemble({ ...parts, readEmbeddings }, audio, settingsOf('precision-2'), {});
+      await expect(mixed).rejects.toThrow(/different models/);
+    }
     const fewer = { ...parts, count: 2 };
     await expect(assemble(fewer, audio, settingsOf('precision-2'), {})).rejects.toThrow(/windows/);
   });

@@ -33,11 +33,13 @@ describe('analyseShard', () => {
   it('gives the same, bit for bit, however the recording is cut', async () => {
     const whole = await analyse(0, TALK.length);
     expect(whole.windowCount).toBe(38);
+    expect(whole.levels).toHaveLength(Math.ceil(TALK.length / 1600));
     for (const cuts of [[20], [10, 20, 30, 40], [40]]) {
       const bounds = [0, ...cuts.map((seconds) => seconds * SECOND), TALK.length];
       const parts = [];
       for (let index = 1; index < bounds.length; index++) parts.push(await analyse(bounds[index - 1], bounds[index]));
       expect(parts.flatMap(({ probabilities }) => Array.from(probabilities))).toEqual(Array.from(whole.probabilities));
+      expect(parts.flatMap(({ levels }) => Array.from(levels))).toEqual(Array.from(whole.levels));
       for (const field of ['windows', 'locals', 'cleanSeconds', 'activeSeconds', 'embeddings'] as const) {
         expect(parts.flatMap(({ speakers }) => Array.from(speakers[field]))).toEqual(Array.from(whole.speakers[field]));
       }
@@ -198,6 +200,11 @@ describe('stored parts', () => {
     expect(await stored.readEmbeddings()).toEqual(embeddings);
     expect([part.firstWindow, part.subsegments.count > 10, probabilities.length > 0]).toEqual([20, true, true]);
     expect(stored.facts).toEqual(part.facts);
+    // What is read may be a part of a larger buffer.
+    const larger = new Uint8Array(bytes.length + 3);
+    larger.set(bytes, 3);
+    const moved = await reader(larger.subarray(3));
+    expect(await moved.readEmbeddings()).toEqual(embeddings);
     expect(stored.counts).toEqual({ speakers: part.speakers.count, subsegments: part.subsegments.count });
   });
 

@@ -68,7 +68,15 @@ describe('a source that fails while a job runs', () => {
   });
 
   it('fails it at once where no other try can help', async () => {
-    for (const kind of ['changed', 'incomplete', 'private_address', 'too_many_redirects', 'invalid_url']) {
+    for (const kind of [
+      'changed',
+      'incomplete',
+      'http_status',
+      'empty',
+      'private_address',
+      'too_many_redirects',
+      'invalid_url',
+    ]) {
       expect((await delivered(kind, 1)).failed).toMatchObject([{ code: `source_${kind}` }]);
     }
   });

@@ -15,7 +15,7 @@ function stalled() {
   const state = { status: 'running', isClosed: false };
   const ports = {
     store: {
-      find: async () => ({ id: 'job', status: state.status }),
+      find: async () => (state.status === 'deleted' ? undefined : { id: 'job', status: state.status }),
       renewLease: async (_id: string, until: number) => void leases.push(until),
     },
     log: () => {},
@@ -44,10 +44,10 @@ it('the lease of a step does not run out while its source stalls: the step was s
   expect(state.isClosed).toBe(true);
 });
 
-it('a read ends soon after its job was canceled', async () => {
+it.each(['canceled', 'deleted'])('a read ends soon after its job was %s', async (status) => {
   const { source, state } = stalled();
   const read = source.read(0, 10).catch((error: unknown) => error);
-  state.status = 'canceled';
+  state.status = status;
   await vi.advanceTimersByTimeAsync(10_000);
   expect(await read).toBeInstanceOf(JobGone);
 });

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
-import { wav16 } from '../../test/helpers/wav.ts';
+import { wav16, wavHeader } from '../../test/helpers/wav.ts';
 import { SourceReadError } from '../platform/sources/errors.ts';
-import { cutShards, planJob, SHARD_SECONDS } from './plan.ts';
+import { cutShards, planJob, RetryStep, SHARD_SECONDS } from './plan.ts';
+import { PlanMemory } from './plan-memory.ts';
 import type { JobPorts, JobRecord, Queued } from './ports.ts';
 
 const RATE = 16000;
@@ -145,4 +146,106 @@ it('a file of two backends is copied: each read looked as if it had changed', as
   const request = { url: 'https://example.com/a.wav' };
   await planJob(ports, { id: 'job', accountId: 'a', status: 'created', request } as unknown as JobRecord, 1);
   expect(plans).toMatchObject([{ source: { kind: 'object', key: 'work/job/source' }, shards: [{}] }]);
+});
+
+/** Plans a job whose recording is silence of that length, in a world that may differ from the usual one. */
+async function planned(seconds: number, { job = {}, attempt = 1, ...other }: Record<string, unknown> = {}) {
+  const header = wavHeader({ sampleRateHz: 8000, channels: 1, tag: 1, bits: 8 }, Math.round(8000 * seconds));
+  const sizeBytes = header.length + Math.round(8000 * seconds);
+  const seen = { failed: [] as string[], shards: 0, removed: [] as string[], asOf: [] as number[] };
+  const ports = {
+    media: {
+      resolve: async (_accountId: string, _name: string, asOf: number) => {
+        seen.asOf.push(asOf);
+        return { key: 'media/a/b', sizeBytes };
+      },
+    },
+    sources: {
+      resolve: async () => ({ ok: true, value: { kind: 'object', key: 'k', sizeBytes } }),
+      open: () => ({
+        sizeBytes,
+        read: async (offset: number, length: number) => {
+          const bytes = new Uint8Array(Math.min(length, sizeBytes - offset)).fill(128);
+          if (offset < header.length) bytes.set(header.subarray(offset, offset + bytes.length));
+          return bytes;
+        },
+      }),
+      ...(other.sources as object),
+    },
+    objects: {
+      get: async () => undefined,
+      putNew: async () => true,
+      list: async () => (seen.removed.length === 0 ? ['work/job/source'] : []),
+      deleteMany: async (keys: readonly string[]) => void seen.removed.push(...keys),
+      ...(other.objects as object),
+    },
+    store: {
+      start: async () => true,
+      renewLeases: async () => {},
+      fail: async (_jobId: string, { code }: { code: string }) => {
+        seen.failed.push(code);
+        return false;
+      },
+      ...(other.store as object),
+    },
+    codecs: () => ({}),
+    progress: { begin: async () => {} },
+    queue: {
+      sendAll: async (queued: readonly Queued[]) => {
+        seen.shards += queued.length;
+      },
+    },
+    log: () => {},
+    now: () => 1e12,
+    work: 'v',
+    plans: new PlanMemory(),
+  } as unknown as JobPorts;
+  const request = { url: 'https://example.com/a.wav' };
+  const made = {
+    id: 'job',
+    accountId: 'a',
+    kind: 'diarize',
+    status: 'created',
+    request,
+    createdAt: 5,
+    ...(job as object),
+  };
+  await planJob(ports, made as unknown as JobRecord, Number(attempt));
+  return seen;
+}
+
+it('takes 24 hours of a recording and 30 seconds of a voice, with the padding of encoders, and no more', async () => {
+  const day = 24 * 3600;
+  expect(await planned(day + 0.2)).toMatchObject({ failed: [], shards: 289 });
+  expect(await planned(day + 0.3)).toMatchObject({ failed: ['audio_too_long'], shards: 0 });
+  const voice = { job: { kind: 'voiceprint' } };
+  expect(await planned(30.2, voice)).toMatchObject({ failed: [], shards: 1 });
+  expect(await planned(30.3, voice)).toMatchObject({ failed: ['audio_too_long'], shards: 0 });
+});
+
+it('looks for an upload as of when its job was accepted: one that waited past the end of its 48 hours still reads it', async () => {
+  expect(await planned(1, { job: { request: { url: 'media://b' }, createdAt: 77 } })).toMatchObject({
+    asOf: [77],
+    shards: 1,
+  });
+});
+
+it('asks a server that is away three times, then fails the job with the reason', async () => {
+  const error = { kind: 'unreachable', message: 'The server example.org could not be reached.' };
+  const away = { sources: { resolve: async () => ({ ok: false, error }) } };
+  for (const attempt of [1, 2]) {
+    await expect(planned(1, { ...away, attempt })).rejects.toEqual(new RetryStep(error.message, attempt));
+  }
+  expect((await planned(1, { ...away, attempt: 3 })).failed).toEqual(['source_unreachable']);
+});
+
+it('beside another run: goes on with the plan that was stored first, and removes the work of a job that has ended alone', async () => {
+  const raced = async (status: string) =>
+    (await planned(1, { store: { start: async () => false, find: async () => ({ status }) } })).removed;
+  expect(await raced('running')).toEqual([]);
+  expect(await raced('canceled')).toEqual(['work/job/source']);
+  const theirs = { source: {}, index: { durationSeconds: 600 }, shards: [{}, {}] };
+  let looks = 0;
+  const get = async () => (looks++ === 0 ? undefined : new TextEncoder().encode(JSON.stringify(theirs)));
+  expect((await planned(1, { objects: { get, putNew: async () => false } })).shards).toBe(2);
 });

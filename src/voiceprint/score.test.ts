@@ -56,6 +56,8 @@ describe('with a PLDA', () => {
     // Observations: min(3, 1 + 10 / 5) = 3 and 1.
     const expected = ratioOf(doubled(a.embedding), doubled(b.embedding), 3, 1) / 2;
     expect(logOddsOf([a], [b], parameters, plda)[0]).toBeCloseTo(2 * expected - 0.5, 5);
+    const long = voice(a.embedding, 1000);
+    expect(logOddsOf([long], [b], parameters, plda)).toEqual(logOddsOf([a], [b], parameters, plda));
   });
 
   it('does not depend on which of the two was enrolled', () => {

@@ -46,6 +46,28 @@ describe('joinFragments', () => {
     expect(joinFragments(FOUR, turns(IN_TURN, 0.4), fragments, ANYBODY)).toBe(FOUR);
   });
 
+  it('counts a change without a pause, give or take some frames, and none with a breath or a longer overlap', () => {
+    for (const pause of [-0.05, 0.14])
+      expect(joinFragments(FOUR, turns(IN_TURN, pause), fragments, ANYBODY).clusters).toBe(3);
+    for (const pause of [-0.3, 0.2]) expect(joinFragments(FOUR, turns(IN_TURN, pause), fragments, ANYBODY)).toBe(FOUR);
+  });
+
+  it('counts changes by the speech of whoever says less, all of it where two were joined', () => {
+    const long = [...[0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0], ...Array.from({ length: 12 }, () => [3, 0]).flat()];
+    expect(joinFragments(FOUR, turns(long, 0), fragments, ANYBODY).clusters).toBe(3);
+    const five = model([0, 12], [0, 12], [22, 12], [130, 12], [230, 12]);
+    const order = [0, 1, 0, 1, 3, 2, 0, 2, 4, 2, 1, 2, 3, 0, 4, 1, 3, 2, 4, 2, 3, 2, 4, 2];
+    expect(joinFragments(five, turns(order, 0), fragments, ANYBODY).sums?.map(({ weight }) => weight)).toEqual([
+      24, 12, 12, 12,
+    ]);
+  });
+
+  it('puts the centroid of those joined nearer to who said more', () => {
+    const uneven = model([0, 36], [22, 12], [130, 12], [230, 12]);
+    const [x, y] = joinFragments(uneven, turns(IN_TURN, 0), fragments, ANYBODY).centroids;
+    expect((Math.atan2(y!, x!) * 180) / Math.PI).toBeCloseTo(5.45, 2);
+  });
+
   it('leaves two apart who take over from each other, but sound otherwise', () => {
     const two = model([0, 12], [100, 12]);
     expect(joinFragments(two, turns([0, 1, 0, 1, 0, 1], 0), fragments, ANYBODY)).toBe(two);

@@ -55,6 +55,16 @@ describe('cancel', () => {
     expect([await outboxIds(id), await usageRows(id)]).toEqual([[`${id}/webhook`], 0]);
   });
 
+  it('of a job that has ended does not tell its webhook again', async () => {
+    const id = await runningJob();
+    await store.cancel(id, CANCELED, NOW + 2);
+    await store.settle(`${id}/webhook`);
+    expect(await store.cancel(id, CANCELED, NOW + 3)).toBe(false);
+    expect(await store.fail(id, { code: 'x', message: 'x' }, NOW + 4)).toBe(false);
+    expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 5)).toBe(false);
+    expect(await outboxIds(id)).toEqual([]);
+  });
+
   it('and a success at the same moment end in one of the two, billed or not', async () => {
     const seen = new Set<string>();
     for (let round = 0; round < 12; round++) {
