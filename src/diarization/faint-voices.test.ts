@@ -56,6 +56,19 @@ describe('FaintVoices', () => {
     expect(raised(talk(-28)).slice(0, 5)).toEqual([0, 0, 0, 0, 0]);
   });
 
+  it('goes by the loudest of a window, however little of it that is: one loud sentence, and somebody far away', () => {
+    expect(raised(recording(...repeat(1, voice, 0), ...repeat(9, voice, -28))).slice(3, 10)).toEqual(Array(7).fill(12));
+  });
+
+  it('leaves the quiet between the syllables of a loud voice where it is', () => {
+    const window = recording(...repeat(SECONDS, voice, 0));
+    for (let at = 4000; at < window.length; at += 8000) {
+      for (let i = at; i < at + 2400; i++) window[i]! *= 0.03;
+    }
+    const powers = powersOf(window);
+    expect(new FaintVoices(voicing, PARAMETERS).raise(window, 0, powers)).toBe(powers);
+  });
+
   it('gives back what it was given where voices differ by little, and in silence', () => {
     for (const window of [recording(...repeat(5, voice, 0), ...repeat(5, voice, -7)), new Float32Array(160000)]) {
       const powers = powersOf(window);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LEVEL_HOP_SAMPLES, measureLevels, quietPlacesOf } from './levels.ts';
+import { LEVEL_HOP_SAMPLES, loudestDb, measureLevels, quietPlacesOf } from './levels.ts';
 
 const PARAMETERS = { loudShare: 0.9, belowDb: 26, reachSeconds: 0.2, voicedShare: 0.3, voicedReachSeconds: 0.5 };
 
@@ -36,6 +36,20 @@ describe('measureLevels', () => {
       marks((sample) => sample < 1600),
     );
     expect([...levels]).toEqual([0x80 | 53, 0x40 | 33, 63]);
+  });
+
+  it('tell the loudest tenth by its level alone, voiced or not, speech or not', () => {
+    const loud = steps(-40, -20, -60).map((value, at) => (at < 1600 ? -value : value));
+    expect(
+      loudestDb(
+        measureLevels(
+          loud,
+          0,
+          4800,
+          marks((sample) => sample > 3200),
+        ),
+      ),
+    ).toBe(-20);
   });
 
   it('keeps silence, the end of the recording and loud clipping in range', () => {

@@ -19,6 +19,8 @@ function outbox(count: number, ...others: readonly OutboxRow[]) {
   );
   const rows = [...shards, ...others];
   const sent: unknown[] = [];
+  const delays: number[] = [];
+  const failed: string[] = [];
   let requests = 0;
   const ports = {
     store: {
@@ -37,17 +39,22 @@ function outbox(count: number, ...others: readonly OutboxRow[]) {
           rows[at] = { ...rows[at], leaseUntil };
         }
       },
+      fail: async (jobId: string) => {
+        failed.push(jobId);
+        return false;
+      },
     },
     queue: {
       sendAll: async (queued: readonly Queued[]) => {
         requests++;
         sent.push(...queued.map(({ message }) => message));
+        delays.push(...queued.map(({ delaySeconds }) => delaySeconds));
       },
     },
     log: () => {},
     now: () => 1e6,
   } as unknown as JobPorts;
-  return { ports, sent, requests: () => requests };
+  return { ports, sent, delays, failed, requests: () => requests };
 }
 
 it('sends all messages after a restart: of more than two thousand the rest waited for the clock', async () => {
@@ -72,4 +79,26 @@ it('sends a webhook whose turn is later than that of everything else after a res
     expect(await resendLost(ports, Number.POSITIVE_INFINITY)).toBe(count + 1);
     expect(sent).toContainEqual(message);
   }
+});
+
+it('sends what is not due yet for when it is due: the last try of a webhook was made at once after a restart', async () => {
+  const message = { step: 'webhook', jobId: 'other', attempt: 3 } as const;
+  const webhook = { id: 'other/webhook', message, dueAt: 1e6 + 200_500, leaseUntil: 2e6, starts: 0 };
+  const { ports, delays } = outbox(1, webhook);
+  await resendLost(ports, Number.POSITIVE_INFINITY);
+  expect(delays).toEqual([0, 201]);
+});
+
+it('fails the job of a step that was begun twenty times without an end, and sends it no more', async () => {
+  const message = { step: 'shard', jobId: 'heavy', shard: 7 } as const;
+  const [often, once] = [20, 19].map((starts) => ({
+    id: `heavy/shard/${starts}`,
+    message,
+    dueAt: 0,
+    leaseUntil: 0,
+    starts,
+  }));
+  const { ports, sent, failed } = outbox(0, often!, once!);
+  expect(await resendLost(ports, 1e6)).toBe(1);
+  expect([sent, failed]).toEqual([[message], ['heavy']]);
 });

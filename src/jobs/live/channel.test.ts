@@ -166,6 +166,21 @@ describe('LiveChannel', () => {
     }
   });
 
+  it('remembers beyond its isolate who talks and how much was sent', async () => {
+    const { channel, ports, received, ends } = channelOf();
+    await channel.receive(audio(0.1));
+    const { state } = (await channel.suspend())!;
+    expect(state.sentBytes).toBeGreaterThan(0);
+    const input = () => new LiveInput(16_000, noResampler);
+    const broken = { ...ports, openSession: () => Promise.reject(new Error('another version')) };
+    await new LiveChannel(broken, input(), state).receive(audio(0.1));
+    expect(texts(received).slice(2)).toEqual(['end SPEAKER_00 0.2']);
+    expect(ends).toMatchObject([{ closeCode: 1011, receivedSeconds: 0.2 }]);
+    const full = { ...state, sentBytes: MAX_SENT_BYTES };
+    await new LiveChannel({ ...ports, openSession: async () => new LevelSession() }, input(), full).receive('?');
+    expect(ends.at(-1)).toMatchObject({ closeCode: 1008 });
+  });
+
   it('cannot be suspended while there is work', async () => {
     const { channel } = channelOf();
     const processed = channel.receive(audio(0.1));

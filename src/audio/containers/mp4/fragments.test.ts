@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { audioPorts, concat, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { find, formatFixture } from '../../../../test/helpers/bytes.ts';
 import { indexAs, indexOf } from '../../../../test/helpers/indexes.ts';
-import { type EditEntry, editList } from '../../../../test/helpers/mp4.ts';
+import { box, type EditEntry, editList, u32 } from '../../../../test/helpers/mp4.ts';
+import { BlockReader } from '../../block-reader.ts';
 import { openEnded, parseEdits } from './edits.ts';
+import { walkFragments } from './fragments.ts';
 
 const ports = audioPorts();
 const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
@@ -129,4 +131,23 @@ describe('files behind one another', () => {
     const index = await indexOf(concat(fragments, fragments));
     expect(index.totalSamples).toBeGreaterThan(1.9 * (await indexOf(fragments)).totalSamples);
   });
+});
+
+it('packets of a track that counts on from the one in front of it, to and fro, with flags of the first apart', async () => {
+  const fileWith = (firstOffset: number) => {
+    const pictures = box('traf', box('tfhd', u32(0, 1)), box('trun', u32(0x201, 2, firstOffset, 10, 20)));
+    const sound = [box('tfhd', u32(0, 2)), box('tfdt', u32(0, 500)), box('trun', u32(0x205, 2, -5, 0x02000000, 7, 9))];
+    const moof = box('moof', box('mfhd', u32(0, 1)), pictures, box('traf', ...sound));
+    return { moof, file: concat(moof, box('mdat', new Uint8Array(64))) };
+  };
+  const data = fileWith(0).moof.length + 8;
+  const defaults = { description: 1, duration: 100, size: 0 };
+  const walk = { trackId: 2, timescale: 1000, defaults, firstByte: 0, pcmFrameBytes: 0, tabled: 0 };
+  const packets = [];
+  const reader = new BlockReader(memorySource(fileWith(data).file));
+  for await (const run of walkFragments(reader, walk, 0)) packets.push(...run.packets);
+  expect(packets).toMatchObject([
+    { offset: data + 25, length: 7, seconds: 0.5 },
+    { offset: data + 32, length: 9, seconds: 0.6 },
+  ]);
 });

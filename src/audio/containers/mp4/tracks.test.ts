@@ -53,6 +53,49 @@ describe('uncompressed sound in fragments, a packet for each sample frame', () =
   });
 });
 
+describe('several tracks of sound', () => {
+  /** The saw and its reverse, each a track; those in `disabled` are not to be played. */
+  function twoTracks(disabled: readonly number[]): Uint8Array {
+    const fileWith = (offset: number) => {
+      const tracks = [1, 2].map((id) => {
+        const place = box('stco', u32(0, 1, offset + (id - 1) * data.length));
+        const tables = [
+          box('stts', u32(0, 1, FRAMES, 1)),
+          box('stsc', u32(0, 1, 1, FRAMES, 1)),
+          box('stsz', u32(0, 2, FRAMES)),
+        ];
+        const track = soundTrack(id, pcm, [...tables, place]);
+        // The last bit of the flags of `tkhd`, the first box of a track.
+        if (disabled.includes(id)) track[19]! &= ~1;
+        return track;
+      });
+      const moov = box('moov', movieHeader(1000), ...tracks);
+      return concat(
+        box('ftyp', u32(0x71742020, 0)),
+        moov,
+        box(
+          'mdat',
+          concat(
+            data,
+            data.map((byte) => ~byte),
+          ),
+        ),
+      );
+    };
+    return fileWith(fileWith(0).length - 2 * data.length);
+  }
+  const other = saw.map((value) => -value - 1 / 32_768);
+
+  it.each([
+    { disabled: [], heard: saw },
+    { disabled: [1], heard: other },
+    { disabled: [1, 2], heard: saw },
+  ])('the first that is to be played is heard, or the first of all: $disabled are not', async ({ disabled, heard }) => {
+    const file = twoTracks(disabled);
+    expect(worstDifference(await readSourceRate(file, await indexOf(file), ports), heard)).toBe(0);
+  });
+});
+
 describe('sound in fragments that begins later than the pictures', () => {
   const leadOf = async (starts: Starts) => (await indexOf(fragmented(starts))).totalSamples - FRAMES;
 

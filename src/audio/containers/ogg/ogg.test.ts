@@ -5,6 +5,7 @@ import { indexOf } from '../../../../test/helpers/indexes.ts';
 import { oggPages, withChecksums } from '../../../../test/helpers/ogg.ts';
 import { BlockReader, probeAudio } from '../../index.ts';
 import { crc32 } from './crc.ts';
+import { walkOgg } from './packets.ts';
 import { type Page, pagesOf } from './pages.ts';
 
 const ports = audioPorts();
@@ -172,6 +173,19 @@ describe('damage', () => {
     }
     expect(power).toBeGreaterThan(0);
     expect(error / power).toBeLessThan(0.01);
+  });
+
+  it('a packet of which a page in the middle is lost is lost: its ends are no packet together', async () => {
+    const file = oggPages([new Uint8Array(150_000).fill(1), Uint8Array.of(2, 2)], { serial: 7 });
+    const lengthsOf = async (bytes: Uint8Array) => {
+      const lengths = [];
+      const reader = new BlockReader(memorySource(bytes));
+      for await (const { packets } of walkOgg(reader, 7, 0)) lengths.push(...packets.map(({ length }) => length));
+      return lengths;
+    };
+    expect(await lengthsOf(file)).toEqual([150_000, 2]);
+    const [, middle] = await pages(file);
+    expect(await lengthsOf(concat(file.subarray(0, middle!.start), file.subarray(middle!.end)))).toEqual([2]);
   });
 
   it('a page with a wrong checksum is left out, not decoded to noise', async () => {
