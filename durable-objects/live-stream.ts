@@ -14,7 +14,7 @@ const SUSPEND_AFTER_MS = 3000;
 const RETRY_MS = 15_000;
 /** How long a closed connection may wait for a client that does not read. */
 const LINGER_MS = 10_000;
-/** The same for one that never sent anything: workerd does not end such a connection, although it answers the close, and was told no more than a sentence. */
+/** The same for one that never sent anything. Its connection workerd ends only with the object, ten seconds after that was last busy, although the client answers the close. */
 const SILENT_LINGER_MS = 2000;
 
 /**
@@ -195,8 +195,8 @@ export class LiveStream extends DurableObject<Env> {
       this.#runtime.log('error', 'live_end_failed', { streamId: stream.id, error: String(error) });
     }
     for (const socket of this.ctx.getWebSockets()) socket.close(closeCode, closeReason);
-    const isSilent = !this.#hasHeard && receivedSeconds === 0;
-    setTimeout(() => this.#dropUnread(), isSilent ? SILENT_LINGER_MS : LINGER_MS);
+    if (this.#hasHeard || receivedSeconds > 0) setTimeout(() => this.#dropUnread(), LINGER_MS);
+    else setTimeout(() => this.ctx.abort('the client never sent anything'), SILENT_LINGER_MS);
   }
 
   /** A client that reads nothing never answers the close; what waits for it would stay in memory. */
