@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts';
+import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 
 /**
  * Time and WebAssembly memory of one model on ten seconds of input, in a process of its own: memory never shrinks, so that two
@@ -17,8 +17,7 @@ const EMBEDDING_FRAMES = 998;
 const MEL_BANDS = 80;
 
 const [file, kind] = process.argv.slice(2);
-const wasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
-const runtime = createOnnxRuntime(new WebAssembly.Module(readFileSync(wasm)));
+const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
 const session = await runtime.createSession(readFileSync(file));
 
 /** A fixed tone in noise: the time does not depend on what is heard, but denormal numbers would. */

@@ -1,17 +1,17 @@
-import { createRequire } from 'node:module';
-import { moduleAt, nodeDsp } from '../client/audio/ports.ts';
+import { readFileSync } from 'node:fs';
+import { nodeDsp } from '../client/audio/ports.ts';
 import type { Engine } from '../src/jobs/ports.ts';
 import { createEmbedding, type EmbeddingModel } from '../src/platform/onnx/embedding.ts';
 import { type EmbeddingEntry, segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { createOnnxRuntime, type OnnxRuntime } from '../src/platform/onnx/runtime.ts';
 import { createSegmentation } from '../src/platform/onnx/segmentation.ts';
+import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 import { type MeasuredPack, readModel } from './packs.ts';
 
 let runtime: OnnxRuntime | undefined;
 /** The service's models and signal processing in this process: the same WebAssembly and the same code as in workerd. */
 export async function nodeEngine({ pack }: MeasuredPack): Promise<Engine> {
-  const ortWasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
-  runtime ??= createOnnxRuntime(moduleAt(ortWasm));
+  runtime ??= createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
   const dspOfProcess = nodeDsp();
   const ort = runtime;
   return {

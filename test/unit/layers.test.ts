@@ -14,7 +14,7 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   'src/jobs': ['src/contract', 'src/audio', 'src/diarization', 'src/voiceprint', 'src/live', 'src/formats'],
   'src/middleware': ['src/contract', 'src/jobs'],
   'src/routes': ['src/contract', 'src/jobs', 'src/middleware'],
-  'src/platform': ['src/jobs', 'src/contract', 'src/audio', 'src/diarization', 'src/voiceprint', 'models'],
+  'src/platform': ['src/jobs', 'src/contract', 'src/audio', 'src/diarization', 'src/voiceprint', 'models', '.wrangler'],
   'src/app.ts': ['src/contract', 'src/jobs', 'src/middleware', 'src/routes', 'package.json'],
   'src/env.ts': ['src/jobs', 'src/platform'],
   'src/services.ts': ['src/env.ts', 'src/jobs', 'src/platform', 'wasm'],

@@ -30,12 +30,21 @@ const PLACEHOLDER = new Uint8Array(1);
 
 type Instantiate = typeof WebAssembly.instantiate;
 
+/** The memory that the glue makes for itself is shared, as for threads; that of the module is not. */
+const OrdinaryMemory = class extends WebAssembly.Memory {
+  constructor({ shared: _, ...descriptor }: WebAssembly.MemoryDescriptor) {
+    super(descriptor);
+  }
+};
+
 /**
- * Runs `create`, the first session, while `WebAssembly.instantiate` answers the runtime's glue with the given module.
- * Needed because workerd refuses to compile bytes, and the glue knows no other way; calls by others pass through untouched.
+ * Runs `create`, the first session, while `WebAssembly.instantiate` answers the runtime's glue with the given module, and its memory is an ordinary
+ * one. Needed because workerd refuses to compile bytes, and the glue knows no other way; calls by others pass through untouched.
  */
 async function withModule<T>(module: WebAssembly.Module, create: () => Promise<T>): Promise<T> {
   const original: Instantiate = WebAssembly.instantiate;
+  const SharedMemory = WebAssembly.Memory;
+  const waitAsync: unknown = Reflect.get(Atomics, 'waitAsync');
   const replaced = async (source: unknown, imports?: WebAssembly.Imports): Promise<unknown> => {
     if (!(source instanceof Uint8Array) || source.byteLength !== PLACEHOLDER.byteLength) {
       return original.call(WebAssembly, source as WebAssembly.Module, imports);
@@ -45,10 +54,15 @@ async function withModule<T>(module: WebAssembly.Module, create: () => Promise<T
     return { module, instance };
   };
   WebAssembly.instantiate = replaced as Instantiate;
+  WebAssembly.Memory = OrdinaryMemory;
+  // Waits for other threads by it, which ordinary memory refuses.
+  Reflect.set(Atomics, 'waitAsync', undefined);
   try {
     return await create();
   } finally {
     WebAssembly.instantiate = original;
+    WebAssembly.Memory = SharedMemory;
+    Reflect.set(Atomics, 'waitAsync', waitAsync);
   }
 }
 
@@ -67,7 +81,7 @@ function findMemory(names: object | undefined): WebAssembly.Memory | undefined {
  * onnxruntime-web on one thread, over a compiled module that the caller provides: a static import in workerd,
  * `new WebAssembly.Module(bytes)` in Node. One runtime per isolate: later calls share the first one's WebAssembly instance.
  *
- * @param module the package's `ort-wasm-simd-threaded.wasm`
+ * @param module the package's `ort-wasm-simd-threaded.wasm`, its memory not shared (`wasm/onnxruntime/unshare.mjs`)
  */
 export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
   ort.env.wasm.numThreads = 1;

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
 import { cosineMatrix } from '../../../test/helpers/cosine.ts';
 import { plainPooling } from '../../../test/helpers/fake-models.ts';
 import { conversationSamples } from '../../../test/helpers/voices.ts';
+import { packaged, unshared } from '../../../wasm/onnxruntime/unshare.mjs';
 import { raiseFloor, subtractMean } from '../../diarization/features.ts';
 import { Segmenter } from '../../diarization/segmenter.ts';
 import { createDsp } from '../wasm/dsp.ts';
@@ -20,12 +20,11 @@ if (!hasReference) console.warn('skipped: ../shared/models is not beside this ch
 
 const manifest = parseManifest(JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8')));
 const pack = manifest.packs.get('default')!;
-const wasm = createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
 const wholeFile = allFiles(pack).find(({ path }) => path === 'segmentation-v3.onnx')!;
 const network = () => bytes(segmentationFile(pack.segmentation).path);
 const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../wasm/dsp/dsp.wasm', models))));
 const conversation = await conversationSamples();
-const runtime = createOnnxRuntime(new WebAssembly.Module(readFileSync(wasm)));
+const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
 
 /** Harmonics of a voice-like pitch in bursts, between silence. */
 const samples = Float32Array.from({ length: 160000 }, (_, i) => {

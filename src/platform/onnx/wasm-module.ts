@@ -1,7 +1,7 @@
 /**
- * The runtime's WebAssembly module, compiled at build time as workerd demands. Kept apart from `runtime.ts` because Node cannot
- * import `.wasm`: there, pass `new WebAssembly.Module(bytes)` of the same file to `createOnnxRuntime`.
+ * The runtime's WebAssembly module, compiled at build time as workerd demands, with an ordinary memory (`wasm/onnxruntime/unshare.mjs`). Kept apart
+ * from `runtime.ts` because Node cannot import `.wasm`: there, pass `new WebAssembly.Module(unshared(bytes))` to `createOnnxRuntime`.
  */
-import ortModule from 'onnxruntime-web/ort-wasm-simd-threaded.wasm';
+import ortModule from '../../../.wrangler/onnxruntime/ort.wasm';
 
 export default ortModule;

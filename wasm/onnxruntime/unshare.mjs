@@ -1,0 +1,75 @@
+// ONNX Runtime's module for one thread and ordinary memory.
+//
+// The package holds one build, for threads: its memory is imported as shared. Workers have no threads, and whether their platform gives a
+// shared memory at all is not promised. The module's own code needs none on one thread: atomic instructions work on ordinary memory too
+// (WebAssembly threads proposal, "Atomic Memory Accesses"), all but the waits, which one thread never reaches. So one byte is changed,
+// the flag of the imported memory's limits. wrangler runs this before it bundles the Worker (`[build]` of wrangler.toml).
+
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const IMPORT_SECTION = 2;
+const KIND = { function: 0, table: 1, memory: 2, global: 3, tag: 4 };
+/** Bits of limits: there is a maximum; the memory is shared. */
+const [HAS_MAXIMUM, IS_SHARED] = [1, 2];
+
+/**
+ * The same module with an ordinary memory in the place of its shared one.
+ *
+ * @param {Uint8Array} module
+ * @returns {Uint8Array} a copy
+ * @throws where the module imports no shared memory
+ */
+export function unshared(module) {
+  const bytes = Uint8Array.from(module);
+  let at = 8;
+  const unsigned = () => {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++];
+      value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return value >>> 0;
+    }
+  };
+  const skipName = () => {
+    const length = unsigned();
+    at += length;
+  };
+  while (at < bytes.length) {
+    const id = bytes[at++];
+    const length = unsigned();
+    if (id !== IMPORT_SECTION) {
+      at += length;
+      continue;
+    }
+    for (let left = unsigned(); left > 0; left--) {
+      skipName();
+      skipName();
+      const kind = bytes[at++];
+      if (kind === KIND.function) unsigned();
+      else if (kind === KIND.global) at += 2;
+      else if (kind === KIND.memory && bytes[at] === (HAS_MAXIMUM | IS_SHARED)) {
+        bytes[at] = HAS_MAXIMUM;
+        return bytes;
+      } else throw new Error(`an import of kind ${kind} in the module of onnxruntime-web is not expected`);
+    }
+  }
+  throw new Error('the module of onnxruntime-web imports no shared memory');
+}
+
+/** The package's module, and below it what is made of it. */
+export const packaged = () => createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const target = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '.wrangler', 'onnxruntime', 'ort.wasm');
+  const made = unshared(readFileSync(packaged()));
+  mkdirSync(dirname(target), { recursive: true });
+  if (!existsSync(target) || !readFileSync(target).equals(made)) {
+    // Another build may be reading: it must never see half a file.
+    const scratch = `${target}.${process.pid}.tmp`;
+    writeFileSync(scratch, made);
+    renameSync(scratch, target);
+  }
+}
