@@ -95,6 +95,15 @@ describe('the output of a diarize job', () => {
     for (const list of [output.confidence, ...lists, output.speakerProbability]) expect(list.resolution).toBe(0.02);
   });
 
+  it('has the tracks of the speakers that are left where some were joined: such jobs failed in workerd', async () => {
+    const request = { url: 'media://conversation', model: 'community-1', numSpeakers: 2, ...ALL_OUTPUTS };
+    const { status, output } = await run(request);
+    expect(status).toBe('succeeded');
+    expect(Object.keys(output.speakerProbability.score)).toEqual(['SPEAKER_00', 'SPEAKER_01']);
+    const frames = output.confidence.score.length;
+    for (const score of Object.values(output.speakerProbability.score)) expect(score).toHaveLength(frames);
+  });
+
   it('holds diarization alone when nothing else is asked for, the same twice, byte for byte', async () => {
     const [first, second] = [await run({ url: 'media://conversation' }), await run({ url: 'media://conversation' })];
     expect(Object.keys(first.output)).toEqual(['diarization']);
