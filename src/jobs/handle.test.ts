@@ -13,7 +13,7 @@ import { resendLost } from './resend.ts';
 
 const MESSAGE = { step: 'shard', jobId: 'job', shard: 3 } as const;
 
-/** A running job whose source fails while a shard is read. */
+/** A running job whose source fails while a shard is read, or the service's own storage. */
 async function delivered(kind: string, attempt: number) {
   const failed: { code: string; message: string }[] = [];
   let lease = 0;
@@ -32,6 +32,7 @@ async function delivered(kind: string, attempt: number) {
     objects: {
       exists: async (key: string) => key.includes('plan'),
       get: async () => {
+        if (kind === 'own') throw new Error('get: We encountered an internal error. Please try again. (10001)');
         throw new SourceReadError({ kind, message: 'The server example.org stopped sending.' } as never);
       },
     },
@@ -80,6 +81,18 @@ describe('a source that fails while a job runs', () => {
       expect((await delivered(kind, 1)).failed).toMatchObject([{ code: `source_${kind}` }]);
     }
   });
+});
+
+it('storage that is away is asked again soon, and then for nearly three minutes: half a minute of it failed jobs', async () => {
+  const pauses: number[] = [];
+  for (let attempt = 1; attempt < MAX_DELIVERIES; attempt++) {
+    const { verdict, failed, lease } = await delivered('own', attempt);
+    expect(failed).toEqual([]);
+    if (verdict.kind !== 'retry') throw new Error('no other try');
+    pauses.push(verdict.delaySeconds);
+    expect(lease).toBeGreaterThan(1000 + verdict.delaySeconds * 1000);
+  }
+  expect(pauses).toEqual([2, 8, 32, 128]);
 });
 
 it('the queues deliver as often as the last try expects', () => {
