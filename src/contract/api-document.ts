@@ -77,6 +77,41 @@ const HEADERS = {
     schema: { type: 'number', minimum: 0, maximum: 1 },
     example: 0.375,
   },
+  'Accept-Ranges': {
+    description: 'That parts of the recording can be asked for.',
+    required: true,
+    schema: { type: 'string' },
+    example: 'bytes',
+  },
+  'Content-Disposition': {
+    description: 'Name to store the file under.',
+    required: true,
+    schema: { type: 'string' },
+    example: 'attachment; filename="monday"',
+  },
+  'Content-Range': {
+    description: 'Which part this is, and the size of the whole; `bytes */SIZE` where there is no such part.',
+    required: true,
+    schema: { type: 'string' },
+    example: 'bytes 0-1023/146515',
+  },
+  ETag: {
+    description:
+      'Tells a recording from what was uploaded under its name before or after; for `If-Range` and `If-None-Match`.',
+    required: true,
+    schema: { type: 'string' },
+    example: '"5e7ff3898a0d4c6f"',
+  },
+  Upgrade: {
+    description: 'The protocol of this address, where the request asked for no upgrade.',
+    schema: { type: 'string' },
+    example: 'websocket',
+  },
+  'Sec-WebSocket-Version': {
+    description: 'The version of the protocol that this address speaks, where the request named another.',
+    schema: { type: 'string' },
+    example: '13',
+  },
 } as const;
 export type DocumentedHeader = keyof typeof HEADERS;
 
@@ -130,6 +165,8 @@ export function registerShared(registry: OpenAPIHono['openAPIRegistry']): void {
     path: 'jobEnded',
     operationId: 'jobEnded',
     tags: [TAGS.jobs],
+    // The receiver's own; what tells a delivery from a forged one is its signature.
+    security: [],
     summary: 'A job has ended',
     description:
       'Sent to the `webhook` of a job when it has succeeded, failed or been canceled. With `webhookStatusOnly` the body is ' +

@@ -25,10 +25,10 @@ it('keeps what the endpoint says itself', () => {
   expect(result.responses[429]).toMatchObject({ description: 'Mine' });
   expect(Object.keys((result.responses[429] as { headers: object }).headers)).toEqual([
     'X-Request-Id',
+    'Retry-After',
     'X-RateLimit-Limit',
     'X-RateLimit-Remaining',
     'X-RateLimit-Reset',
-    'Retry-After',
     'X-Own',
   ]);
 });

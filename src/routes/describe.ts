@@ -5,6 +5,13 @@ import { jobCreatedSchema } from '../contract/jobs.ts';
 
 const RATE_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const;
 
+/** Headers that an error has wherever it comes from. */
+const HEADERS_BY_STATUS: Readonly<Record<string, readonly DocumentedHeader[]>> = {
+  416: ['Content-Range'],
+  426: ['Upgrade', 'Sec-WebSocket-Version'],
+  429: ['Retry-After'],
+};
+
 const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
   diarize: TAGS.jobs,
   voiceprint: TAGS.jobs,
@@ -72,10 +79,11 @@ function isZodObject(headers: object): boolean {
 
 function headersOf(status: string, isPublic: boolean): DocumentedHeader[] {
   const names: DocumentedHeader[] = ['X-Request-Id'];
+  names.push(...(HEADERS_BY_STATUS[status] ?? []));
   if (isPublic) return names;
   // Without a good key there is no account whose window could be told.
   if (status === '401') return [...names, 'WWW-Authenticate'];
-  return [...names, ...RATE_HEADERS, ...(status === '429' ? (['Retry-After'] as const) : [])];
+  return [...names, ...RATE_HEADERS];
 }
 
 /** The words of the address behind the version, without its parameters. */

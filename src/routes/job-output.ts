@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { headerRefs } from '../contract/api-document.ts';
 import { successOutputSchemas } from '../contract/jobs.ts';
 import { OUTPUT_FORMAT_NAMES, OUTPUT_FORMATS, type OutputFormat, outputFormat } from '../contract/output-formats.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
@@ -17,6 +18,7 @@ export const jobOutput = endpoint(
     responses: {
       200: {
         description: 'The output',
+        headers: headerRefs('Content-Disposition'),
         content: {
           ...Object.fromEntries(Object.values(OUTPUT_FORMATS).map((type) => [type, { schema: z.string() }])),
           [OUTPUT_FORMATS.json]: { schema: z.union(successOutputSchemas) },

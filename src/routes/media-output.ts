@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { headerRefs } from '../contract/api-document.ts';
 import { mediaAddressSchema, mediaBodySchema } from '../contract/media.ts';
 import { wantedRange } from './byte-range.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
@@ -28,6 +29,8 @@ export const createDownload = endpoint(
   },
 );
 
+const FILE_HEADERS = ['Accept-Ranges', 'Content-Disposition', 'ETag'] as const;
+
 /** GET of the address of `createDownload`: the recording's bytes, or a part of them. The ticket in the path is the credential. */
 export const download = endpoint(
   {
@@ -44,9 +47,17 @@ export const download = endpoint(
       }),
     },
     responses: {
-      200: { description: 'The recording', content: { 'application/octet-stream': { schema: z.string() } } },
-      206: { description: 'A part of it', content: { 'application/octet-stream': { schema: z.string() } } },
-      304: { description: 'The recording is the one that the client has' },
+      200: {
+        description: 'The recording',
+        headers: headerRefs(...FILE_HEADERS),
+        content: { 'application/octet-stream': { schema: z.string() } },
+      },
+      206: {
+        description: 'A part of it',
+        headers: headerRefs('Content-Range', ...FILE_HEADERS),
+        content: { 'application/octet-stream': { schema: z.string() } },
+      },
+      304: { description: 'The recording is the one that the client has', headers: headerRefs('ETag') },
       ...errorResponses(401, 404, 416),
     },
   },

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ContractService, startContractService, UUID } from './service.ts';
+import { type ContractService, startContractService, text, UUID } from './service.ts';
+import { storeJob } from './stored-job.ts';
 
 let service: ContractService;
 beforeAll(async () => {
@@ -48,6 +49,75 @@ describe('GET /openapi.json', () => {
       const described = Object.keys(item).map((method) => method.toUpperCase());
       expect(allowed, path).toEqual(expect.arrayContaining(described));
     }
+  });
+});
+
+/** Headers of HTTP itself, of CORS and of caches and proxies: the document speaks of the service's own. */
+const OF_COURSE =
+  /^(access-control-.*|cache-control|connection|content-(length|type|encoding)|date|keep-alive|transfer-encoding|vary|x-(content-type-options|accel-buffering))$/;
+
+describe('the headers of answers', () => {
+  type Documented = Record<string, Record<string, { responses: Record<string, { headers?: object }> }>>;
+  let paths: Documented;
+  let required: string[];
+  let recording = '';
+  const JOB = '11111111-1111-4111-8111-111111111111';
+  beforeAll(async () => {
+    const document = (await (await get('/openapi.json')).json()) as {
+      paths: Documented;
+      components: { headers: Record<string, { required?: boolean }> };
+    };
+    paths = document.paths;
+    const described = Object.entries(document.components.headers);
+    required = described.flatMap(([name, { required: isRequired }]) => (isRequired ? [name.toLowerCase()] : []));
+    const media = { url: 'media://talks/monday' };
+    const { body: upload } = await service.call('POST', '/v1/media/input', { body: media });
+    await service.call('PUT', upload.url, { key: null, body: text('0123456789') });
+    recording = (await service.call('POST', '/v1/media/output', { body: media })).body.url.slice(service.url.length);
+    await storeJob(service, { id: JOB, status: 'succeeded', output: '{"diarization":[]}' });
+  });
+
+  const socket = '/v1/live/x/socket';
+  const cases: [
+    name: string,
+    status: number,
+    path: () => string,
+    template: string,
+    headers?: Record<string, string>,
+  ][] = [
+    ['a recording', 200, () => recording, '/v1/media/download/{ticket}'],
+    ['a part of it', 206, () => recording, '/v1/media/download/{ticket}', { Range: 'bytes=2-3' }],
+    ['a part behind its end', 416, () => recording, '/v1/media/download/{ticket}', { Range: 'bytes=10-' }],
+    [
+      'the recording that the client has',
+      304,
+      () => recording,
+      '/v1/media/download/{ticket}',
+      { 'If-None-Match': '*' },
+    ],
+    ['a forged address', 401, () => '/v1/media/download/x', '/v1/media/download/{ticket}'],
+    ['a job', 200, () => `/v1/jobs/${JOB}`, '/v1/jobs/{jobId}'],
+    ['an unknown job', 404, () => '/v1/jobs/x', '/v1/jobs/{jobId}'],
+    ['a bad key', 401, () => `/v1/jobs/${JOB}`, '/v1/jobs/{jobId}', { Authorization: 'Bearer x' }],
+    ['an output', 200, () => `/v1/jobs/${JOB}/output`, '/v1/jobs/{jobId}/output'],
+    ['an output as text', 200, () => `/v1/jobs/${JOB}/output?format=srt`, '/v1/jobs/{jobId}/output'],
+    ['events', 200, () => `/v1/jobs/${JOB}/events`, '/v1/jobs/{jobId}/events'],
+    ['no upgrade', 426, () => socket, '/v1/live/{id}/socket'],
+  ];
+  it.each(cases)('of %s (%i) are those of the document', async (_, status, path, template, headers) => {
+    const key = { Authorization: `Bearer ${service.main.token}` };
+    const answer = await get(path(), { headers: { ...key, ...headers } });
+    await answer.arrayBuffer();
+    expect(answer.status).toBe(status);
+    const documented = Object.keys(paths[template].get.responses[status].headers ?? {}).map((name) =>
+      name.toLowerCase(),
+    );
+    const carried: string[] = [];
+    answer.headers.forEach((_, name) => {
+      if (!OF_COURSE.test(name)) carried.push(name);
+    });
+    expect(documented).toEqual(expect.arrayContaining(carried));
+    expect(carried).toEqual(expect.arrayContaining(documented.filter((name) => required.includes(name))));
   });
 });
 
