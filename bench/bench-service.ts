@@ -40,7 +40,7 @@ export class BenchService {
     private readonly entries: LogEntry[],
   ) {}
 
-  /** @param root the checkout to run; this one by default */
+  /** @param options `root` is the checkout to run, this one by default */
   static async start(
     options: Pick<LocalServiceOptions, 'root' | 'inspectorPort' | 'beside'> = {},
   ): Promise<BenchService> {

@@ -15,7 +15,7 @@ export const USD_PER_MILLION = {
 /** A message is written, read and deleted. */
 const OPERATIONS_A_MESSAGE = 3;
 /** Its part twice and its plan when it is made; opened, its embeddings, and all of it twice when a job is assembled that joins speakers. */
-const READS_A_SHARD = 7;
+export const READS_A_SHARD = 7;
 
 /** What an hour of a job's audio costs on the platform. @param cpuMs of the whole job */
 export function usdPerHour(cpuMs: number, { shards, audioSeconds }: Pick<JobTimes, 'shards' | 'audioSeconds'>): number {

@@ -1,6 +1,6 @@
 import { decoderBytes } from '../client/audio/ports.ts';
 import { BenchService } from './bench-service.ts';
-import { CPU_DAY, USD_PER_MILLION, usdPerHour } from './cost.ts';
+import { CPU_DAY, READS_A_SHARD, USD_PER_MILLION, usdPerHour } from './cost.ts';
 import { freePort, HeapProbe } from './inspector.ts';
 import { watchHeap } from './memory.ts';
 import { processCpuMs } from './process-cpu.ts';
@@ -138,5 +138,5 @@ ${table(head, cells)}
 Cost: the platform's list prices of ${CPU_DAY}, in USD a million: ${Object.entries(USD_PER_MILLION)
     .map(([name, usd]) => `${name} ${usd}`)
     .join(', ')}; a job of n shards counts as n + 2 requests, three queue operations a message, one write and
-ten reads of objects a shard; storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
+${READS_A_SHARD} reads of objects a shard; storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
 }

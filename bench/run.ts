@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { Command, CommanderError } from 'commander';
+import { Command } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
+import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { measureApi } from './api.ts';
@@ -66,14 +67,7 @@ const command = new Command('bench')
   .action((sections: string[], { output }: { output: string }) => {
     const unknown = sections.filter((section) => !SECTIONS.some((known) => known === section));
     if (unknown.length > 0)
-      command.error(`there is no part ${unknown.join(', ')}: ${SECTIONS.join(', ')}`, { exitCode: 2 });
+      throw new CliError(EXIT.usage, `there is no part ${unknown.join(', ')}: ${SECTIONS.join(', ')}`);
     return bench(sections, output);
-  })
-  .exitOverride();
-
-try {
-  await command.parseAsync();
-} catch (error) {
-  if (!(error instanceof CommanderError)) throw error;
-  process.exitCode = error.exitCode;
-}
+  });
+await runCommand(command);

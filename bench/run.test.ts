@@ -1,0 +1,21 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { root } from '../test/helpers/local-process.ts';
+
+function bench(...args: string[]): { code: number | null; stdout: string; stderr: string } {
+  const command = ['--import', 'tsx', join(root, 'bench', 'run.ts'), ...args];
+  const { status: code, stdout, stderr } = spawnSync(process.execPath, command, { cwd: root, encoding: 'utf8' });
+  return { code, stdout, stderr };
+}
+
+it('shows its usage as it is called', () => {
+  const { code, stdout } = bench('--help');
+  expect([code, stdout.split('\n')[0]]).toEqual([0, 'Usage: npm run bench -- [options] [sections...]']);
+});
+
+it('ends with 2 for wrong options, before anything is measured', () => {
+  const { code, stdout, stderr } = bench('start', '--nothing');
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain('--nothing');
+});
