@@ -139,7 +139,7 @@ const ofAccount = (name: string, description: string): Command =>
 subcommand('list', 'show the accounts: name, credit, subscription, limits, made').action(list);
 ofAccount('show', 'show one account').action(show);
 ofAccount('create', 'make an account and print its id').action(create);
-ofAccount('set', 'change an account; works within seconds on a running service')
+ofAccount('set', 'change an account; works at once on a running service')
   .addOption(new Option('--subscribe', 'give it a subscription').conflicts('unsubscribe'))
   .option('--unsubscribe', 'end its subscription')
   .addOption(
