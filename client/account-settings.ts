@@ -25,12 +25,13 @@ const SELECT_ACCOUNTS = `
 
 /** All accounts, by name. */
 export async function listAccounts(run: RunSql): Promise<AccountRow[]> {
-  return (await run(`${SELECT_ACCOUNTS} ORDER BY name`)) as unknown as AccountRow[];
+  return run<AccountRow>(`${SELECT_ACCOUNTS} ORDER BY name`);
 }
 
+/** @returns undefined where there is no account of that name */
 export async function findAccount(run: RunSql, name: string): Promise<AccountRow | undefined> {
-  const [row] = await run(`${SELECT_ACCOUNTS} WHERE name = ?`, name);
-  return row as unknown as AccountRow | undefined;
+  const [row] = await run<AccountRow>(`${SELECT_ACCOUNTS} WHERE name = ?`, name);
+  return row;
 }
 
 /** @returns the id of the new account, undefined when there is one of that name */
@@ -102,6 +103,6 @@ export async function rotateWebhookSecret(run: RunSql, name: string, now: number
 
 /** What an account was billed, by UTC day and kind. */
 export async function accountUsage(run: RunSql, accountId: string, { from, to }: UsageQuery): Promise<UsageRow[]> {
-  const rows = await run(USAGE_SQL, accountId, from, to);
-  return rows.map((row) => usageFromRow(row as unknown as UsageSqlRow));
+  const rows = await run<UsageSqlRow>(USAGE_SQL, accountId, from, to);
+  return rows.map(usageFromRow);
 }

@@ -76,12 +76,11 @@ export async function revokeKey(run: RunSql, keyId: string, now: number): Promis
 
 /** All keys, or those of one account; newest first. */
 export async function listKeys(run: RunSql, account?: string): Promise<KeyRow[]> {
-  const rows = await run(
+  return run<KeyRow>(
     `SELECT api_keys.id AS id, accounts.name AS account, scopes, api_keys.created_at AS createdAt,
             expires_at AS expiresAt, revoked_at AS revokedAt
      FROM api_keys JOIN accounts ON accounts.id = account_id ${account === undefined ? '' : 'WHERE accounts.name = ?'}
      ORDER BY api_keys.created_at DESC, api_keys.id`,
     ...(account === undefined ? [] : [account]),
   );
-  return rows as unknown as KeyRow[];
 }

@@ -21,12 +21,14 @@ export function greeting({ url, key }: Announcement): string {
 
 const pathIn = (stateDir: string): string => join(stateDir, 'service.json');
 
+/** Leaves address and key, in a file that only this user can read; whole or not at all. */
 export function announce(stateDir: string, service: Announcement): void {
   const path = pathIn(stateDir);
   writeFileSync(`${path}.new`, JSON.stringify(service), { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
 
+/** Takes them away again when the service ends. */
 export function withdraw(stateDir: string): void {
   rmSync(pathIn(stateDir), { force: true });
 }

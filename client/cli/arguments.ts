@@ -35,7 +35,9 @@ export function accountName(text: string): string {
 /** Lets `work` use the database of the local or of the deployed service. */
 export async function withDatabase(remote: boolean | undefined, work: (run: RunSql) => Promise<void>): Promise<void> {
   const database = await openAccounts(remote);
-  const run: RunSql = remote ? (...call) => database.run(...call).catch(refuseRemote) : database.run;
+  const run: RunSql = remote
+    ? <Row>(...call: Parameters<RunSql>) => database.run<Row>(...call).catch(refuseRemote)
+    : database.run;
   try {
     await work(run);
   } finally {

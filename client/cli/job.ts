@@ -157,7 +157,7 @@ function describeRefusal(
 }
 
 function succeeded<T>(job: JobResult, about: string | undefined): T {
-  if (job.status === 'succeeded' && job.output) return job.output as unknown as T;
+  if (job.status === 'succeeded' && job.output) return job.output as T;
   const reason = (job.output as ErrorOutput | undefined)?.error;
   const fallback = job.status === 'succeeded' ? 'the output has expired' : `the job ${job.status}`;
   throw new CliError(EXIT.failed, labelled(about, reason ?? fallback));

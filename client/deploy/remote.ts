@@ -1,15 +1,15 @@
-import type { RunSql, SqlRow, SqlValue } from '../local/database.ts';
+import type { RunSql, SqlValue } from '../local/database.ts';
 import { findDatabaseId, writeDeployConfig } from './config.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /** The database of the deployed service, through `wrangler d1 execute --remote`. */
 export function openRemote(root: string): { run: RunSql; close(): Promise<void> } {
   let config: Promise<string> | undefined;
-  const run: RunSql = async (sql, ...params) => {
+  const run: RunSql = async <Row>(sql: string, ...params: SqlValue[]) => {
     config ??= remoteConfig(root);
     const args = ['d1', 'execute', 'DB', '--remote', '--json', '--yes', '--config', await config];
     const printed = await mustWrangler(root, [...args, '--command', inline(sql, params)]);
-    const [statement] = JSON.parse(printed.slice(printed.indexOf('['))) as { results: SqlRow[] }[];
+    const [statement] = JSON.parse(printed.slice(printed.indexOf('['))) as { results: Row[] }[];
     return statement.results;
   };
   return { run, close: async () => {} };

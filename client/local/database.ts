@@ -11,16 +11,17 @@ import { leavingSignalsAlone } from './signals.ts';
 export type SqlValue = string | number | null;
 export type SqlRow = Record<string, SqlValue>;
 
-/** Runs one statement and returns its rows. */
-export type RunSql = (sql: string, ...params: SqlValue[]) => Promise<SqlRow[]>;
+/** Runs one statement and returns its rows, of which the caller says what the statement makes them. */
+export type RunSql = <Row = SqlRow>(sql: string, ...params: SqlValue[]) => Promise<Row[]>;
 
+/** Statements on a database that this process has open. */
 export function runSqlOn(db: D1Database): RunSql {
-  return async (sql, ...params) =>
+  return async <Row>(sql: string, ...params: SqlValue[]) =>
     (
       await db
         .prepare(sql)
         .bind(...params)
-        .all<SqlRow>()
+        .all<Row>()
     ).results;
 }
 
@@ -51,6 +52,7 @@ export async function openDatabase(stateDir: string, root: string): Promise<{ ru
     forgetOwner(stateDir);
   };
   try {
+    // Miniflare speaks of the experimental variant of these types.
     const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
     await applyMigrations(db, join(root, 'migrations'));
     return { run: runSqlOn(db), close };
@@ -70,14 +72,14 @@ async function throughOwner(stateDir: string): Promise<RunSql> {
   }
   if (!control) throw new Error(`The service on ${stateDir} does not answer.`);
   const { url, token } = control;
-  return async (sql, ...params) => {
+  return async <Row>(sql: string, ...params: SqlValue[]) => {
     const response = await fetch(url, {
       method: 'POST',
       headers: { Authorization: `Bearer ${token}` },
       body: JSON.stringify({ sql, params }),
     });
     if (!response.ok) throw new Error(await response.text());
-    return (await response.json()) as SqlRow[];
+    return (await response.json()) as Row[];
   };
 }
 

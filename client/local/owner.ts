@@ -17,6 +17,7 @@ interface Owner {
   readonly control?: ControlAddress;
 }
 
+/** Where a running service takes statements on its database, and what they must carry. */
 export interface ControlAddress {
   readonly url: string;
   readonly token: string;
@@ -82,6 +83,7 @@ export function recordOwner(stateDir: string, use: Omit<Owner, 'pid' | 'startedA
   renameSync(`${path}.new`, path);
 }
 
+/** Says that this process has done with the state folder. */
 export function forgetOwner(stateDir: string): void {
   rmSync(join(stateDir, fileName), { force: true });
 }

@@ -121,6 +121,7 @@ async function prepare(
   miniflare: Miniflare,
   { root, stateDir, port, signingKey, log }: Prepared,
 ): Promise<LocalService> {
+  // Miniflare speaks of the experimental variant of these types.
   const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   await applyMigrations(db, join(root, 'migrations'));

@@ -13,6 +13,7 @@ import {
 import { basename, dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
 import type { FileOrigin, ModelFile } from '../../src/platform/onnx/manifest.ts';
 import { bunzip2 } from './bunzip2.ts';
 import { isIntact, modelPath } from './store.ts';
@@ -87,7 +88,12 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
       }
     };
     try {
-      await pipeline(Readable.fromWeb(response.body as never), measured, createWriteStream(part, { flags: 'a' }));
+      await pipeline(
+        // Node's type of the same stream.
+        Readable.fromWeb(response.body as ReadableStream<Uint8Array>),
+        measured,
+        createWriteStream(part, { flags: 'a' }),
+      );
     } catch (error) {
       const message = `${address} broke off after ${received} of ${limit} bytes (${String(error)}); the same command goes on from there.`;
       return { kind: 'unreachable', message };

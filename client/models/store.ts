@@ -10,6 +10,7 @@ export function readManifest(root: string): ModelManifest {
   return parseManifest(JSON.parse(readFileSync(manifestPath(root), 'utf8')));
 }
 
+/** Where a model file lies in a checkout. */
 export function modelPath(root: string, file: ModelFile): string {
   return join(root, 'models', file.path);
 }
@@ -24,6 +25,7 @@ export function isIntact(root: string, file: ModelFile): boolean {
   return fileState(root, file) === 'intact';
 }
 
+/** Whether the file is here and has the size and the hash that the manifest names. */
 export function fileState(root: string, file: ModelFile): 'intact' | 'missing' | 'damaged' {
   const path = modelPath(root, file);
   if (!existsSync(path)) return 'missing';

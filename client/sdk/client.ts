@@ -115,7 +115,11 @@ export class RollcallClient {
     return this.call('GET', `/live/${encodeURIComponent(id)}`);
   }
 
-  /** @param signal ends a wait for the rate limit */
+  /**
+   * A job as it is now, with its output once it has ended.
+   *
+   * @param signal ends a wait for the rate limit
+   */
   retrieve(jobId: string, signal?: AbortSignal): Promise<Outcome<JobState>> {
     return this.call('GET', `/jobs/${encodeURIComponent(jobId)}`, undefined, {}, withProgress, signal);
   }
@@ -249,6 +253,7 @@ function withProgress(job: JobState, headers: Headers): JobState {
   return progress === null ? job : { ...job, progress: Number(progress) };
 }
 
+/** Whether a job of this status has ended for good. */
 export function isTerminal(status: JobResult['status']): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled';
 }

@@ -57,6 +57,7 @@ function retryAfterOf(response: Response): number | undefined {
   return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
+/** The error for an answer that the service cannot have given: another program listens there, or a proxy speaks. */
 export function notTheService(response: Response): ClientError {
   const message = `${new URL(response.url).origin} answered ${response.status} with something that is not rollcall's`;
   return { kind: 'unexpected', status: response.status, message };

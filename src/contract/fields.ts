@@ -7,6 +7,7 @@ export function expected(what: string): { error: (issue: { input: unknown }) => 
   return { error: ({ input }) => (input === undefined ? 'is required' : `must be ${what}`) };
 }
 
+/** A text that must be there, with something in it. */
 export const requiredText = () => z.string(expected('a string')).min(1, 'must not be empty');
 
 /** Longest address that is kept with a job; `data:` URLs carry the recording itself and have a bound of their own. */
@@ -23,6 +24,7 @@ export const sourceUrl = () =>
       pattern: '^(https?://|media://|data:)',
     });
 
+/** Address of the caller's own server; whether it may be called is looked at when the job is created. */
 export const optionalWebhook = () =>
   requiredText().max(URL_MAX_CHARS, URL_TOO_LONG).nullish().openapi({
     example: 'https://example.com/done',
@@ -30,8 +32,10 @@ export const optionalWebhook = () =>
     pattern: '^https?://',
   });
 
+/** A text with something in it, absent or null. */
 export const optionalText = () => requiredText().nullish();
 
+/** true, false, absent or null. */
 export const optionalFlag = () => z.boolean(expected('a boolean')).nullish();
 
 /** A count of speakers. JSON has one number type, so `2.0` is the whole number 2, and `1e20` is one too. */
@@ -43,6 +47,7 @@ export const optionalSpeakerCount = () =>
     .nullish()
     .openapi({ type: ['integer', 'null'], minimum: 1, example: 2 });
 
+/** One of the names, absent or null; the message lists them. */
 export const optionalChoice = <const T extends readonly [string, ...string[]]>(names: T) =>
   z.enum(names, { error: () => `must be one of: ${names.join(', ')}` }).nullish();
 

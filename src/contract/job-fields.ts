@@ -40,6 +40,7 @@ export const diarizationFields = () => ({
   confidence: optionalFlag(),
 });
 
+/** What a validated request for a diarization holds beside `JobFields`. */
 export interface DiarizationFields {
   readonly numSpeakers?: number;
   readonly minSpeakers?: number;
@@ -62,6 +63,7 @@ export function jobFieldsOf(body: Nullish<JobFields> & { readonly url: string })
   };
 }
 
+/** As `jobFieldsOf`, for the fields of jobs that diarize. */
 export function diarizationFieldsOf(body: Nullish<DiarizationFields>): DiarizationFields {
   return {
     numSpeakers: body.numSpeakers ?? undefined,

@@ -12,7 +12,7 @@ export interface OutputFlags {
 }
 
 /** Values per chunk, so that a day of audio is never one string: turns with the confidences of many speakers are long. */
-const CHUNK = 1024;
+const CHUNK_VALUES = 1024;
 
 /**
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,
@@ -89,9 +89,9 @@ async function* joinedBlocks(blocks: AsyncIterable<Uint8Array>): AsyncGenerator<
 /** The texts of all values with commas between them, in chunks of thousands. */
 export function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
   // One array for all chunks: those that grow, thousands of times in a day of audio, outlive the young generation.
-  const texts = new Array<string>(Math.min(CHUNK, values.length));
-  for (let start = 0; start < values.length; start += CHUNK) {
-    texts.length = Math.min(CHUNK, values.length - start);
+  const texts = new Array<string>(Math.min(CHUNK_VALUES, values.length));
+  for (let start = 0; start < values.length; start += CHUNK_VALUES) {
+    texts.length = Math.min(CHUNK_VALUES, values.length - start);
     for (let index = 0; index < texts.length; index++) texts[index] = write(values[start + index]!);
     yield (start > 0 ? ',' : '') + texts.join(',');
   }

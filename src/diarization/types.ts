@@ -115,10 +115,3 @@ export interface PoolingPort {
    */
   pool(pieces: readonly PoolingPiece[]): Float32Array | undefined;
 }
-
-/** One speaker turn, seconds from the start of the audio. */
-export interface Turn {
-  readonly speaker: number;
-  readonly startSeconds: number;
-  readonly endSeconds: number;
-}

@@ -59,7 +59,7 @@ export function turnsAlone(turns: readonly SpeakerTurn[]): SpeakerTurn[] {
     while (next < turns.length && turns[next].startSeconds <= startSeconds) open.add(turns[next++]);
     for (const turn of open) if (turn.endSeconds <= startSeconds) open.delete(turn);
     if (open.size !== 1) continue;
-    const [{ speaker }] = open as unknown as [SpeakerTurn];
+    const [{ speaker }] = open;
     alone.push({ speaker, startSeconds, endSeconds });
   }
   return alone;

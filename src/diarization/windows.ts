@@ -39,11 +39,6 @@ export function firstFrame(window: number, grid: WindowGrid, frames: FrameGrid):
   return Math.round((window * grid.stepSamples) / frames.shiftSamples);
 }
 
-/** Frames needed to cover the recording. */
-export function frameCount(grid: WindowGrid, frames: FrameGrid): number {
-  return Math.ceil(grid.totalSamples / frames.shiftSamples);
-}
-
 /** A piece of the recording that goes through the embedding trunk in one run. */
 export interface Stretch {
   /** Samples that the model sees. */

@@ -5,6 +5,7 @@ import type { JobPorts } from './ports.ts';
 /** Messages that wait for other people's servers. */
 export type WaitingMessage = Extract<JobMessage, { step: 'plan' }> | WebhookMessage;
 
+/** Whether a message's step may stand still because another server does. */
 export const isWaiting = (message: Message): message is WaitingMessage =>
   message.step === 'plan' || message.step === 'webhook';
 

@@ -35,7 +35,7 @@ export async function dispatch(
 }
 
 /** Messages that a queue takes at once. */
-const BATCH_MESSAGES = 100;
+export const BATCH_MESSAGES = 100;
 
 /** As `dispatch`, many with few requests: an invocation may make a thousand statements, and a day of audio or an outage has more messages. */
 export async function dispatchAll(

@@ -3,7 +3,7 @@ import { inlineUrlKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts'
 import { IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
 
 /** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
-const BATCH = 1000;
+const BATCH_OBJECTS = 1000;
 const MAX_BATCHES = 50;
 const NEW_JOB_MS = 60_000;
 /** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
@@ -32,7 +32,7 @@ export async function expire(ports: JobPorts): Promise<void> {
 async function expireOutputs(ports: JobPorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
-    const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH);
+    const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH_OBJECTS);
     if (jobs.length === 0) break;
     // The object goes before the note: a crash in between deletes it a second time, which is harmless.
     await ports.objects.deleteMany(jobs.map((job) => job.outputKey ?? outputKey(job.id)));
@@ -62,7 +62,7 @@ async function sweepDeleted(ports: JobPorts, now: number): Promise<number> {
 async function expireMedia(ports: JobPorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
-    const keys = await ports.store.expiredMedia(now - MEDIA_SLACK_MS, BATCH);
+    const keys = await ports.store.expiredMedia(now - MEDIA_SLACK_MS, BATCH_OBJECTS);
     if (keys.length === 0) break;
     await ports.objects.deleteMany(keys);
     await ports.store.removeMedia(keys);

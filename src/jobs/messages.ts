@@ -42,6 +42,7 @@ export function outboxId(message: Message): string {
 /** `plans` and `webhooks` wait for others, `jobs` computes: one never holds up the other. */
 export type QueueName = 'plans' | 'jobs' | 'webhooks';
 
+/** The queue that a message goes into. */
 export function queueOf(message: Message): QueueName {
   if (message.step === 'webhook') return 'webhooks';
   return message.step === 'plan' ? 'plans' : 'jobs';

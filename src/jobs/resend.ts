@@ -1,8 +1,7 @@
-import { dispatchAll, MAX_STARTS } from './dispatch.ts';
+import { BATCH_MESSAGES, dispatchAll, MAX_STARTS } from './dispatch.ts';
 import { failJob } from './fail.ts';
 import type { JobPorts, OutboxPosition, Queued } from './ports.ts';
 
-const BATCH = 100;
 const RESEND_BATCHES = 20;
 
 /**
@@ -18,7 +17,7 @@ export async function resendLost(ports: JobPorts, before: number, jobId?: string
   const batches = before === Number.POSITIVE_INFINITY ? before : RESEND_BATCHES;
   let after: OutboxPosition | undefined;
   for (let batch = 0; batch < batches; batch++) {
-    const { rows, next } = await ports.store.overdue(before, BATCH, { jobId, after });
+    const { rows, next } = await ports.store.overdue(before, BATCH_MESSAGES, { jobId, after });
     const lost: Queued[] = [];
     for (const row of rows) {
       // What was just sent has a new lease, and where all are asked for it comes once more.

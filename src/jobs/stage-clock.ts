@@ -99,9 +99,9 @@ export class StageClock {
   /** Rounded for the log. What no stage claims is filterbank, mel powers and pooling. */
   finish(): StageTimes {
     this.times.totalMs = this.now() - this.#startedAt;
-    return Object.fromEntries(
-      Object.entries(this.times).map(([name, ms]) => [name, Math.round(ms)]),
-    ) as unknown as StageTimes;
+    const rounded = { ...this.times };
+    for (const stage of Object.keys(rounded) as (keyof StageTimes)[]) rounded[stage] = Math.round(rounded[stage]);
+    return rounded;
   }
 
   async #timed<T>(stage: keyof StageTimes, work: () => Promise<T>): Promise<T> {

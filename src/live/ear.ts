@@ -4,8 +4,9 @@ import { LIVE, type LiveTiming, SAMPLE_RATE_HZ } from './parameters.ts';
 import { Ring } from './ring.ts';
 import type { LiveEngine } from './types.ts';
 
-const FBANK_SHIFT = 160;
-const FBANK_SIZE = 400;
+/** Filterbank frames at 16 kHz: one every 10 ms, each of 25 ms. */
+const FBANK_SHIFT_SAMPLES = 160;
+const FBANK_SIZE_SAMPLES = 400;
 /** Trunk frames whose statistics are kept together: 0.1 s of a trunk that halves the frame rate. */
 const FRAMES_PER_BLOCK = 5;
 /** Attention logits beyond this are cut, so that their exponentials can be added up. */
@@ -39,7 +40,7 @@ export class Ear {
     private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>,
     private readonly timing: Pick<LiveTiming, 'windowSamples' | 'wideSamples' | 'memorySamples'>,
   ) {
-    this.#samples = new Ring(1, timing.wideSamples + 2 * FBANK_SIZE + SAMPLE_RATE_HZ);
+    this.#samples = new Ring(1, timing.wideSamples + 2 * FBANK_SIZE_SAMPLES + SAMPLE_RATE_HZ);
   }
 
   /** Samples heard so far. */
@@ -50,7 +51,7 @@ export class Ear {
   /** Length of a block. */
   get blockSamples(): number {
     const { embedding } = this.engine;
-    return FRAMES_PER_BLOCK * (embedding.form === 'split' ? embedding.info.frameStride : 2) * FBANK_SHIFT;
+    return FRAMES_PER_BLOCK * (embedding.form === 'split' ? embedding.info.frameStride : 2) * FBANK_SHIFT_SAMPLES;
   }
 
   /** Blocks that an embedding can be taken of: [from, to). */
@@ -58,15 +59,15 @@ export class Ear {
     if (this.engine.embedding.form === 'split') {
       return { from: this.#blocks?.start ?? 0, to: (this.#blocks?.end ?? 0) + this.#early.length };
     }
-    const perBlock = this.blockSamples / FBANK_SHIFT;
+    const perBlock = this.blockSamples / FBANK_SHIFT_SAMPLES;
     return { from: Math.ceil(this.#feats.start / perBlock), to: Math.floor(this.#feats.end / perBlock) };
   }
 
   /** @param samples at most a second */
   hear(samples: Float32Array): void {
     this.#samples.push(samples);
-    const from = this.#feats.end * FBANK_SHIFT;
-    if (this.end - from < FBANK_SIZE) return;
+    const from = this.#feats.end * FBANK_SHIFT_SAMPLES;
+    if (this.end - from < FBANK_SIZE_SAMPLES) return;
     this.#feats.push(this.engine.filterbank.compute(this.#samples.view(from, this.end)));
   }
 
@@ -150,7 +151,7 @@ export class Ear {
   }
 
   #gathered(blocks: readonly number[]): [Float32Array, number] {
-    const perBlock = this.blockSamples / FBANK_SHIFT;
+    const perBlock = this.blockSamples / FBANK_SHIFT_SAMPLES;
     const feats = new Float32Array(blocks.length * perBlock * BANDS);
     blocks.forEach((block, row) => {
       feats.set(this.#feats.view(block * perBlock, (block + 1) * perBlock), row * perBlock * BANDS);

@@ -13,6 +13,7 @@ interface LiveRpc {
 /** `LiveObjects` over one Durable Object a stream. */
 export function createLiveObjects(namespace: DurableObjectNamespace): LiveObjects {
   const stub = (streamId: string) => namespace.get(namespace.idFromName(streamId));
+  // The binding's type does not say which class stands behind it; `durable-objects/` may not be imported here.
   const rpc = (streamId: string) => stub(streamId) as unknown as LiveRpc;
   return {
     open: (setup) => rpc(setup.streamId).open(setup),

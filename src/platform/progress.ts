@@ -14,6 +14,7 @@ export interface ProgressRpc {
  * @param work of which the parts are that are counted (`workOf`)
  */
 export function createProgress(namespace: DurableObjectNamespace, work: string): ProgressPort {
+  // The binding's type does not say which class stands behind it; `durable-objects/` may not be imported here.
   const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as ProgressRpc;
   return {
     begin: (jobId, shardCount) => of(jobId).begin(jobId, shardCount),

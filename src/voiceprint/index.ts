@@ -1,5 +1,5 @@
-export { type Enrolment, type EnrolmentFault, enrol } from './enrol.ts';
-export { type MatchingOptions, matchSpeakers, type SpeakerMatch, turnConfidence } from './match.ts';
+export { type Enrolment, enrol } from './enrol.ts';
+export { type MatchingOptions, matchSpeakers } from './match.ts';
 export { writeIdentification } from './output.ts';
-export { DEFAULT_IDENTIFICATION, type IdentificationParameters, logOddsOf, probabilityOf } from './score.ts';
-export { type DecodedVoiceprint, decodeVoiceprint, encodeVoiceprint, type VoiceprintFault } from './voiceprint.ts';
+export { DEFAULT_IDENTIFICATION, type IdentificationParameters, logOddsOf } from './score.ts';
+export { decodeVoiceprint, encodeVoiceprint } from './voiceprint.ts';

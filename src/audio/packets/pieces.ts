@@ -10,6 +10,7 @@ export interface Piece {
 /** Decoded and thrown away behind each place where a decoder is opened anew. Opus asks for 80 ms (RFC 7845 §4.6); HE-AAC repeats its header about twice a second. */
 const PRE_ROLL_SECONDS = 1;
 
+/** What is decoded and thrown away, in samples of the decoder. */
 export const preRollSamples = (rateHz: number): number => Math.ceil(PRE_ROLL_SECONDS * rateHz);
 
 /** The decoded samples `[from, to)`, silence in front of them: what most recordings consist of. */
@@ -33,6 +34,7 @@ export function joined(pieces: readonly Piece[]): readonly Piece[] {
   return out;
 }
 
+/** How long the pieces are together. */
 export const samplesOf = (pieces: readonly Piece[]): number => pieces.reduce((sum, { samples }) => sum + samples, 0);
 
 /**

@@ -30,7 +30,8 @@ const NOBODY = 1e-9;
 /** Items have a share of most speakers that no digit of what follows shows: below it nothing is added up. */
 const NOTHING = 1e-9;
 
-const FOUR = 4;
+/** Items that are worked on at a time, with a variable for each: the sums over them are written out four times. */
+const ITEMS_AT_ONCE = 4;
 
 export interface VbxResult {
   /** [items, speakers] responsibilities */
@@ -63,7 +64,7 @@ export async function vbx(
   let speakers = 0;
   for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item] + 1);
   const { statisticsScale: fa, speakerRegularisation: fb } = parameters;
-  const padded = FOUR * Math.ceil(items / FOUR);
+  const padded = ITEMS_AT_ONCE * Math.ceil(items / ITEMS_AT_ONCE);
   const weight = new Float64Array(padded);
   if (options.weights === undefined) weight.fill(1, 0, items);
   else weight.set(options.weights);
@@ -145,7 +146,7 @@ function updateSpeakers(model: Mixture, alive: readonly number[]): number {
   totals.fill(0);
   alpha.fill(0); // first the sums of the items
   // Four items at a time: a sum is read and written once for them.
-  for (let item = 0; item < items; item += FOUR) {
+  for (let item = 0; item < items; item += ITEMS_AT_ONCE) {
     const [second, third, fourth] = [item + 1, item + 2, item + 3];
     for (const s of alive) {
       const share0 = weight[item] * gamma[item * speakers + s];
@@ -186,18 +187,18 @@ function updateResponsibilities(
   nextPi: Float64Array,
 ): number {
   const logPi = pi.map((value) => Math.log(value + 1e-8));
-  const products = new Float64Array(FOUR * alive.length);
+  const products = new Float64Array(ITEMS_AT_ONCE * alive.length);
   const score = new Float64Array(alive.length);
   let bound = 0;
   gamma.fill(0);
-  for (let first = 0; first < items; first += FOUR) {
+  for (let first = 0; first < items; first += ITEMS_AT_ONCE) {
     productsOfFour(rho, first, alpha, alive, dimension, products);
-    for (let item = first; item < Math.min(first + FOUR, items); item++) {
+    for (let item = first; item < Math.min(first + ITEMS_AT_ONCE, items); item++) {
       const scale = fa * weight[item];
       let largest = Number.NEGATIVE_INFINITY;
       for (let at = 0; at < alive.length; at++) {
         const s = alive[at];
-        const product = products[FOUR * at + item - first];
+        const product = products[ITEMS_AT_ONCE * at + item - first];
         score[at] = scale * (product + offset[s] + constant[item]) + logPi[s];
         if (score[at] > largest) largest = score[at];
       }
@@ -243,10 +244,10 @@ function productsOfFour(
       sum2 += rho[r2 + d] * value;
       sum3 += rho[r3 + d] * value;
     }
-    out[FOUR * at] = sum0;
-    out[FOUR * at + 1] = sum1;
-    out[FOUR * at + 2] = sum2;
-    out[FOUR * at + 3] = sum3;
+    out[ITEMS_AT_ONCE * at] = sum0;
+    out[ITEMS_AT_ONCE * at + 1] = sum1;
+    out[ITEMS_AT_ONCE * at + 2] = sum2;
+    out[ITEMS_AT_ONCE * at + 3] = sum3;
   }
 }
 

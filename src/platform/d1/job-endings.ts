@@ -1,5 +1,5 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { deleteJobOutbox, insertOutboxAfterChange } from './statements.ts';
+import { deleteJobOutbox, hasChanged, insertOutboxAfterChange } from './statements.ts';
 
 /** Ends a job that still works, with its webhook message; nothing is billed. False when it has ended before. */
 export async function endWithoutResult(
@@ -9,7 +9,7 @@ export async function endWithoutResult(
   error: { readonly code: string; readonly message: string },
   now: number,
 ): Promise<boolean> {
-  const [updated] = await db.batch([
+  const results = await db.batch([
     db
       .prepare(
         `UPDATE jobs SET status = ?2, error_code = ?3, error_message = ?4, completed_at = ?5, updated_at = ?5
@@ -19,7 +19,7 @@ export async function endWithoutResult(
     insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
     deleteJobOutbox(db, jobId),
   ]);
-  return updated.meta.changes === 1;
+  return hasChanged(results);
 }
 
 /**
@@ -29,7 +29,7 @@ export async function endWithoutResult(
  * @returns false when the account has no such job
  */
 export async function removeJob(db: D1Database, accountId: string, jobId: string, now: number): Promise<boolean> {
-  const [updated] = await db.batch([
+  const results = await db.batch([
     db
       .prepare(
         `UPDATE jobs SET
@@ -48,7 +48,7 @@ export async function removeJob(db: D1Database, accountId: string, jobId: string
       .bind(jobId, accountId),
     db.prepare('DELETE FROM idempotency_keys WHERE job_id = ?1 AND account_id = ?2').bind(jobId, accountId),
   ]);
-  return updated.meta.changes === 1;
+  return hasChanged(results);
 }
 
 /** Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front. */

@@ -1,5 +1,5 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { insertOutboxWhileRunning } from './statements.ts';
+import { hasChanged, insertOutboxWhileRunning } from './statements.ts';
 
 interface Planned {
   readonly shardCount: number;
@@ -8,7 +8,7 @@ interface Planned {
 
 /** `JobStore.start` */
 export async function startJob(db: D1Database, jobId: string, plan: Planned, now: number): Promise<boolean> {
-  const [updated] = await db.batch([
+  const results = await db.batch([
     db
       .prepare(
         `UPDATE jobs SET status = 'running', shard_count = ?2, duration_seconds = ?3, updated_at = ?4
@@ -18,12 +18,12 @@ export async function startJob(db: D1Database, jobId: string, plan: Planned, now
     ...shardMessages(db, jobId, plan, now),
     db.prepare('DELETE FROM outbox WHERE id = ?1').bind(`${jobId}/plan`),
   ]);
-  return updated.meta.changes === 1;
+  return hasChanged(results);
 }
 
 /** `JobStore.restart`: the plan before may have had more shards, and its assembly may wait already. */
 export async function restartJob(db: D1Database, jobId: string, plan: Planned, now: number): Promise<boolean> {
-  const [updated] = await db.batch([
+  const results = await db.batch([
     db
       .prepare(
         `UPDATE jobs SET shard_count = ?2, duration_seconds = ?3, updated_at = ?4 WHERE id = ?1 AND status = 'running'`,
@@ -32,7 +32,7 @@ export async function restartJob(db: D1Database, jobId: string, plan: Planned, n
     db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs'`).bind(jobId),
     ...shardMessages(db, jobId, plan, now),
   ]);
-  return updated.meta.changes === 1;
+  return hasChanged(results);
 }
 
 const shardMessages = (db: D1Database, jobId: string, { shardCount }: Planned, now: number): D1PreparedStatement[] =>

@@ -19,6 +19,7 @@ import { restartJob, startJob } from './job-starts.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
 import {
   deleteJobOutbox,
+  hasChanged,
   insertOutbox,
   insertOutboxAfterChange,
   insertOutboxWhileRunning,
@@ -45,11 +46,11 @@ export function createJobStore(db: D1Database): JobStore {
 
     async requestAssemble(jobId, now) {
       const result = await insertOutboxWhileRunning(db, { step: 'assemble', jobId }, now, now + LEASE_MS).run();
-      return result.meta.changes === 1;
+      return hasChanged([result]);
     },
 
     async succeed(jobId, outcome, now) {
-      const [updated] = await db.batch([
+      const results = await db.batch([
         db
           .prepare(
             `UPDATE jobs SET status = 'succeeded', output_key = ?2, completed_at = ?3, updated_at = ?3
@@ -66,7 +67,7 @@ export function createJobStore(db: D1Database): JobStore {
         chargeCredit(db, jobId, now),
         deleteJobOutbox(db, jobId),
       ]);
-      return updated.meta.changes === 1;
+      return hasChanged(results);
     },
 
     fail: (jobId, error, now) => endWithoutResult(db, jobId, 'failed', error, now),

@@ -1,6 +1,7 @@
 import { liveInputSchema, liveStatusSchema } from '../../contract/live.ts';
 import { billOf } from '../../jobs/bill.ts';
 import type { LiveRecord, LiveStore } from '../../jobs/live/ports.ts';
+import { hasChanged } from './statements.ts';
 
 interface LiveRow {
   readonly id: string;
@@ -23,7 +24,7 @@ export function createLiveStore(db: D1Database): LiveStore {
         )
         .bind(id, accountId, JSON.stringify(input), now, maxOpen)
         .run();
-      return result.meta.changes === 1;
+      return hasChanged([result]);
     },
 
     async find(streamId) {
@@ -36,7 +37,7 @@ export function createLiveStore(db: D1Database): LiveStore {
         .prepare(`UPDATE live_streams SET status = 'running', started_at = ?2 WHERE id = ?1 AND status = 'created'`)
         .bind(streamId, now)
         .run();
-      return result.meta.changes === 1;
+      return hasChanged([result]);
     },
 
     async end(streamId, { status, receivedSeconds }, now) {
@@ -45,8 +46,8 @@ export function createLiveStore(db: D1Database): LiveStore {
         .prepare(`UPDATE live_streams SET status = ?2, completed_at = ?3 WHERE id = ?1 AND status IN (${from})`)
         .bind(streamId, status, now);
       const isBilled = status === 'done' && receivedSeconds > 0;
-      const [updated] = await db.batch([ended, ...(isBilled ? billing(db, streamId, receivedSeconds, now) : [])]);
-      return updated.meta.changes === 1;
+      const results = await db.batch([ended, ...(isBilled ? billing(db, streamId, receivedSeconds, now) : [])]);
+      return hasChanged(results);
     },
   };
 }

@@ -22,6 +22,7 @@ export interface JobRow {
   readonly error_message: string | null;
 }
 
+/** The job of a row of `jobs`; what is null there is absent. */
 export function jobFromRow(row: JobRow): JobRecord {
   return {
     id: row.id,

@@ -1,5 +1,11 @@
 import { type Message, outboxId, queueOf } from '../../jobs/messages.ts';
 
+/** Whether the first statement of a batch changed its row: those behind it hang on that. */
+export function hasChanged([first]: readonly D1Result[]): boolean {
+  return first.meta.changes === 1;
+}
+
+/** Of a deleted job there is nothing to read. */
 export function selectJob(db: D1Database, jobId: string): D1PreparedStatement {
   return db.prepare('SELECT * FROM jobs WHERE id = ?1 AND deleted_at IS NULL').bind(jobId);
 }
@@ -13,6 +19,7 @@ export function insertOutbox(db: D1Database, message: Message, dueAt: number, le
     .bind(outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil);
 }
 
+/** The same, and nothing for a job that does not run (any more). */
 export function insertOutboxWhileRunning(
   db: D1Database,
   message: Message,

@@ -60,24 +60,15 @@ export async function createSegmentation(
 
 /** Facts of the manifest with those of the file's metadata over them. */
 export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): SegmentationInfo {
-  const facts: Record<string, number> = { ...entry.facts };
+  const facts = { ...entry.facts };
   for (const [key, value] of readOnnxMetadata(model)) {
     const name = METADATA_FACTS[key as keyof typeof METADATA_FACTS];
     const number = Number(value);
     if (name !== undefined && Number.isInteger(number) && number > 0) facts[name] = number;
   }
-  if (facts.sampleRateHz !== 16000) throw new Error(`${entry.id} wants ${facts.sampleRateHz} Hz, not 16000 Hz`);
-  const info: SegmentationInfo = {
-    id: entry.id,
-    windowSamples: facts.windowSamples,
-    classes: facts.classes,
-    maxLocalSpeakers: facts.maxLocalSpeakers,
-    maxSimultaneous: facts.maxSimultaneous,
-    frameShiftSamples: facts.frameShiftSamples,
-    frameSizeSamples: facts.frameSizeSamples,
-    framesPerWindow: facts.framesPerWindow,
-    tuned: entry.tuned,
-  };
+  const { sampleRateHz, ...known } = facts;
+  if (sampleRateHz !== 16000) throw new Error(`${entry.id} wants ${sampleRateHz} Hz, not 16000 Hz`);
+  const info: SegmentationInfo = { id: entry.id, ...known, tuned: entry.tuned };
   const expected = buildPowerset(info.maxLocalSpeakers, info.maxSimultaneous).classes;
   if (info.classes !== expected) {
     throw new Error(

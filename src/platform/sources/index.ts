@@ -6,7 +6,7 @@ import { HttpSource } from './http-source.ts';
 import { openObject } from './object-source.ts';
 import { resolveHttp } from './resolve-http.ts';
 
-export { type SourceError, type SourceErrorKind, SourceReadError } from './errors.ts';
+export { SourceReadError } from './errors.ts';
 
 export interface SourcesOptions extends Partial<HttpClient> {
   readonly bucket: R2Bucket;

@@ -41,6 +41,7 @@ export function instantiate<Exports>(module: WebAssembly.Module): Exports {
     throw new WebAssembly.RuntimeError('the module gave up');
   };
   const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi });
+  // What a module exports is not in its type: the caller says it of the module that it hands in.
   const exports = instance.exports as unknown as Exports & { _initialize(): void };
   exports._initialize();
   return exports;

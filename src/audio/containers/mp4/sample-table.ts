@@ -17,7 +17,7 @@ export interface SampleTables {
 }
 
 /** Entries read from a table in one go. */
-const BATCH = 4096;
+const BATCH_ENTRIES = 4096;
 /** Packets of one run. */
 const MAX_RUN = 1024;
 /** Entries in a row of the table of chunks that stand for no packet; the table is damaged where there are more. */
@@ -120,7 +120,7 @@ function batched(reader: BlockReader, offset: number, count: number, bits: numbe
   return async (at: number): Promise<number> => {
     if (at < first || at >= end) {
       first = at - (at % 2);
-      end = Math.min(first + BATCH, count);
+      end = Math.min(first + BATCH_ENTRIES, count);
       const bytes = Math.ceil(((end - first) * bits) / 8);
       view = (await reader.peek(offset + (first * bits) / 8, bytes)).slice(0, bytes);
     }
