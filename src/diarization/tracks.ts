@@ -114,8 +114,9 @@ export class FrameTrackWriter {
 export function releaseTracks({ confidence, speech, crosstalk, speakers }: FrameTracks): void {
   release(confidence, speech, crosstalk);
   // All speakers' tracks lie in one buffer.
-  const buffers = new Set(speakers.flatMap((track) => (track instanceof Uint8Array ? [track.buffer] : [])));
-  for (const buffer of buffers) release(new Uint8Array(buffer));
+  for (const track of speakers) {
+    if (track instanceof Uint8Array && track.length > 0) release(new Uint8Array(track.buffer));
+  }
 }
 
 function toByte(probability: number): number {

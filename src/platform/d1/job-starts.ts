@@ -1,5 +1,5 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { hasChanged, insertOutboxWhileRunning } from './statements.ts';
+import { hasChanged, insertShardsWhileRunning } from './statements.ts';
 
 interface Planned {
   readonly shardCount: number;
@@ -15,7 +15,7 @@ export async function startJob(db: D1Database, jobId: string, plan: Planned, now
          WHERE id = ?1 AND status IN ('created', 'pending')`,
       )
       .bind(jobId, plan.shardCount, plan.durationSeconds, now),
-    ...shardMessages(db, jobId, plan, now),
+    insertShardsWhileRunning(db, jobId, plan.shardCount, now, now + LEASE_MS),
     db.prepare('DELETE FROM outbox WHERE id = ?1').bind(`${jobId}/plan`),
   ]);
   return hasChanged(results);
@@ -30,12 +30,7 @@ export async function restartJob(db: D1Database, jobId: string, plan: Planned, n
       )
       .bind(jobId, plan.shardCount, plan.durationSeconds, now),
     db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs'`).bind(jobId),
-    ...shardMessages(db, jobId, plan, now),
+    insertShardsWhileRunning(db, jobId, plan.shardCount, now, now + LEASE_MS),
   ]);
   return hasChanged(results);
 }
-
-const shardMessages = (db: D1Database, jobId: string, { shardCount }: Planned, now: number): D1PreparedStatement[] =>
-  Array.from({ length: shardCount }, (_, shard) =>
-    insertOutboxWhileRunning(db, { step: 'shard', jobId, shard }, now, now + LEASE_MS),
-  );

@@ -17,7 +17,7 @@ export interface BlockWalk {
 export interface BlocksEnd {
   /** At the header of another file that was put behind. */
   hasAnother?: boolean;
-  /** In the middle of an element, behind which no cluster follows. */
+  /** In the middle of a block, behind which no cluster follows. */
   isCut?: boolean;
   /** Among elements that gave no packet, too many of them. */
   isEndless?: boolean;
@@ -67,10 +67,10 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
     } else if (!isWhole(reader, element)) {
       end.hasAnother = element?.id === id.SEGMENT || element?.id === id.EBML;
       if (end.hasAnother) break;
-      // Damage, or the end of a file that is cut off: then no cluster follows.
+      // Damage, the end of a file that is cut off, or what is behind it: then no cluster follows.
       const next = await findCluster(reader, position + 1);
       if (next === undefined) {
-        end.isCut = true;
+        end.isCut = element?.id === id.SIMPLE_BLOCK || element?.id === id.BLOCK_GROUP;
         break;
       }
       position = next;
