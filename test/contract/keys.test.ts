@@ -1,7 +1,7 @@
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeKey } from '../../client/accounts.ts';
-import type { Scope } from '../../src/jobs/app-services.ts';
+import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
 import { type ContractService, startContractService } from './service.ts';
 
 let service: ContractService;
@@ -41,6 +41,9 @@ describe('a key works', () => {
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ status: 'OK', message: expect.stringMatching(/\w/) });
     expect(await service.call('GET', '/v1/test/')).toMatchObject({ status: 200, body: answer.body });
+    // What a key gets is kept by nobody in between.
+    expect(answer.headers.get('Cache-Control')).toBe('no-store');
+    expect((await service.call('GET', '/v1/test', { key: 'bad' })).headers.get('Cache-Control')).toBe('no-store');
   });
 
   it('without any scope at /v1/test alone', async () => {
@@ -95,6 +98,29 @@ describe('scopes', () => {
     expect(await statuses(await tokenWith('jobs:read'))).toEqual([403, 404, 403]);
     expect(await statuses(await tokenWith('media:write'))).toEqual([403, 403, 201]);
     expect(await statuses(await tokenWith('media:read', 'stream:read', 'stream:write'))).toEqual([403, 403, 403]);
+  });
+
+  it.each<[Scope, string, string]>([
+    ['jobs:read', 'GET', '/v1/jobs'],
+    ['jobs:read', 'GET', '/v2/jobs'],
+    ['jobs:read', 'GET', '/v1/jobs/unknown'],
+    ['jobs:read', 'GET', '/v1/jobs/unknown/events'],
+    ['jobs:read', 'GET', '/v1/jobs/unknown/output'],
+    ['jobs:read', 'GET', '/v1/usage'],
+    ['jobs:write', 'POST', '/v1/jobs/unknown/cancel'],
+    ['jobs:write', 'DELETE', '/v1/jobs/unknown'],
+    ['jobs:write', 'POST', '/v1/diarize'],
+    ['jobs:write', 'POST', '/v1/identify'],
+    ['jobs:write', 'POST', '/v1/voiceprint'],
+    ['media:read', 'POST', '/v1/media/output'],
+    ['media:write', 'POST', '/v1/media/input'],
+    ['stream:read', 'GET', '/v1/live/unknown'],
+    ['stream:write', 'POST', '/v1/live'],
+  ])('%s alone opens %s %s: all others together do not', async (scope, method, path) => {
+    const statusWith = async (scopes: readonly Scope[]) =>
+      status((await service.newKey({ scopes })).token, path, method, method === 'POST' ? {} : undefined);
+    expect(await statusWith(SCOPES.filter((other) => other !== scope))).toBe(403);
+    expect([200, 201, 400, 404]).toContain(await statusWith([scope]));
   });
 
   it('cannot be had by a token that claims more than its row', async () => {

@@ -100,6 +100,19 @@ it('does not take a voice that changes over minutes for several', async () => {
   expect(await countSpeakers(two, { ...asTheyAre, plainSecondsPerSpeaker: 1e9 })).toBeGreaterThan(2);
 });
 
+it('counts every second of a long recording for less: with all of them one voice would be several', async () => {
+  const two = recording([240, 240], { noise: 1, drift: 1.1 });
+  const plain = { mergeSimilarity: 2, plainSecondsPerSpeaker: 1e9 };
+  expect(await countSpeakers(two, { ...plain, maxEvidenceSeconds: 480 })).toBeGreaterThan(2);
+  expect(await countSpeakers(two, { ...plain, maxEvidenceSeconds: 200 })).toBe(2);
+});
+
+it('drops whose share is too small beside the largest', async () => {
+  const three = recording([240, 60, 60], { noise: 0.6, drift: 0 });
+  expect(await countSpeakers(three, { minPriorShare: 0.1 })).toBe(3);
+  expect(await countSpeakers(three, { minPriorShare: 0.6 })).toBe(1);
+});
+
 it('joins who was found twice and sounds the same on average, and nobody else', async () => {
   const two = recording([240, 240], { noise: 1, drift: 0.7 });
   const unbounded = { plainSecondsPerSpeaker: 1e9, speakerRegularisation: 0.5 };
@@ -139,6 +152,20 @@ it('keeps those it found where one more is wanted, who says little', async () =>
   const { right, apart } = await found(talk, { min: 3, max: 3 }, { speakerRegularisation: 12 });
   expect(apart).toBe(3);
   expect(right).toBeGreaterThan(0.99);
+});
+
+it('asks ever less of who is wanted, down to people who are hard to tell from others', async () => {
+  const talk = recording([240, 180, 6], { noise: 2, drift: 0.7 });
+  const { right, apart } = await found(talk, { min: 3, max: 3 });
+  expect(apart).toBe(3);
+  expect(right).toBeGreaterThan(0.98);
+});
+
+it('does not ask so little of who is wanted that a few seconds of somebody else are a person', async () => {
+  const talk = recording([240, 180, 6], { noise: 1, drift: 0.7 });
+  const bounds = { min: 3, max: 3 };
+  expect((await found(talk, bounds, { minSpeakerSeconds: 12 })).right).toBe(1);
+  expect((await found(talk, bounds, { wantedMinSpeakerSeconds: 12 })).right).toBeLessThan(0.9);
 });
 
 it('joins fragments where more are found than are wanted, and never two people who talk long', async () => {

@@ -84,6 +84,19 @@ describe('uncompressed samples', () => {
   });
 });
 
+it('IMA ADPCM: the table says how many samples of the last packet count, and no more than there are', async () => {
+  const options: CafOptions = { formatId: 'ima4', bytesPerPacket: 34, framesPerPacket: 64 };
+  const data = new Uint8Array(2 * 34);
+  for (const [validFrames, totalSamples] of [
+    [100, 100],
+    [1000, 128],
+    [0, 128],
+  ]) {
+    const file = cafFile({ ...options, packets: { lengths: [], validFrames: validFrames! } }, data);
+    expect(await indexOf(file)).toMatchObject({ codec: 'adpcm-ima-qt', totalSamples });
+  }
+});
+
 describe('packets with a table', () => {
   // 30 s, so that a decoder starts anew in between.
   const { cookie, lengths, data, packets } = fromAdts(formatFixture('adts-aac-16000-mono.aac'), 8);

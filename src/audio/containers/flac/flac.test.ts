@@ -115,6 +115,38 @@ describe('damaged files', () => {
     expect(samples.subarray(4 * 1024)).toEqual(expectedOf(pcm).subarray(4 * 1024));
   });
 
+  it('with a frame that does not decode have silence there, not the frame before', async () => {
+    const spoilt = frames.map((frame) => frame.slice());
+    // The first bit of a subframe is 0.
+    spoilt[3][8] = 0xff;
+    const { index, samples } = await decode(concat(header, ...spoilt));
+    expect(index.totalSamples).toBe(pcm.length);
+    expect(samples).toEqual(expectedOf(pcm).fill(0, 3 * 1024, 4 * 1024));
+  });
+
+  it('with frames of differing size missing keep the time: their headers count samples', async () => {
+    const blockSizes = [1024, 64, 4096, 333];
+    const various = flacFrames(pcm, { blockSizes });
+    const file = concat(flacHeader(pcm.length, { blockSizes }), ...various.slice(0, 5), ...various.slice(7));
+    const { index, samples } = await decode(file);
+    expect(index.totalSamples).toBe(pcm.length);
+    expect(samples).toEqual(expectedOf(pcm).fill(0, 5517 + 1024, 5517 + 1024 + 64 + 4096));
+  });
+
+  it('with ten seconds missing keep the time, wherever reading begins; more is another recording', async () => {
+    const long = signal(340_000);
+    const all = flacFrames(long);
+    const without = (from: number, to: number) =>
+      concat(flacHeader(long.length), ...all.slice(0, from), ...all.slice(to));
+    const file = without(157, 307);
+    const { index, samples } = await decode(file);
+    expect(samples).toEqual(expectedOf(long).fill(0, 157 * 1024, 307 * 1024));
+    for (const start of [1000, 161_000, 300_000, 316_000, 330_000]) {
+      expect(await readRange(file, index, ports, start, start + 5000)).toEqual(samples.slice(start, start + 5000));
+    }
+    expect((await indexOf(without(100, 260))).totalSamples).toBe(340_000 - 160 * 1024);
+  });
+
   it('with rubbish behind the audio are read to the last frame', async () => {
     for (const length of [1, 100, 1000, 50_000]) {
       const { index, samples } = await decode(concat(header, ...frames, new Uint8Array(length)));

@@ -96,6 +96,34 @@ describe('times', () => {
     expect((await indexOf(concat(matroskaHeader(), cluster(30_000, ...blocks)))).totalSamples).toBe(1000);
   });
 
+  it('sound that begins hours after the pictures has another clock', async () => {
+    const pictures = cluster(0, block(0, new Uint8Array(50), 2));
+    const file = (startMs: number) =>
+      concat(matroskaHeader({ secondType: 1 }), pictures, cluster(startMs, block(0, ramp(0))));
+    expect((await indexOf(file(600_000))).totalSamples).toBe(600_100);
+    expect((await indexOf(file(9_000_000))).totalSamples).toBe(100);
+  });
+
+  it('what the header says of the delay in front is cut, up to a second', async () => {
+    const file = (delayMs: number) =>
+      concat(
+        matroskaHeader({ extra: uint(0x56aa, delayMs * 1e6) }),
+        cluster(0, block(0, ramp(0)), block(100, ramp(100))),
+      );
+    const index = await indexOf(file(30));
+    expect(index.totalSamples).toBe(170);
+    expect(levels(await readSourceRate(file(30), index, ports))[0]).toBe(placeOf(30));
+    expect((await indexOf(file(1100))).totalSamples).toBe(200);
+  });
+
+  it('so is the padding that the last block states', async () => {
+    const group = (paddingMs: number) =>
+      element(0xa0, concat(element(0xa1, block(1900, ramp(1900)).slice(9)), uint(0x75a2, paddingMs * 1e6)));
+    const file = (paddingMs: number) => concat(matroskaHeader(), cluster(0, block(0, ramp(0, 1900)), group(paddingMs)));
+    expect((await indexOf(file(30))).totalSamples).toBe(1970);
+    expect((await indexOf(file(1100))).totalSamples).toBe(1000);
+  });
+
   it('a recording whose clock does not begin at 0 begins at its first packet', async () => {
     expect((await indexOf(recording(20, (i) => 50_000_000 + 100 * i))).totalSamples).toBe(2000);
   });

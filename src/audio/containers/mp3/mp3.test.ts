@@ -255,6 +255,15 @@ describe('what is refused', () => {
   });
 });
 
+it('frames that hold little: as many are decoded in front as the reservoir reaches back', async () => {
+  // MPEG-2.5 at 8 kHz and 8 kbit/s: 72 bytes, of which 49 are the reservoir's at least.
+  const small = new Uint8Array(72);
+  small.set([0xff, 0xe3, 0x18, 0xc0]);
+  const frames = Array.from({ length: 50 }, () => small);
+  expect(await indexOf(...frames)).toMatchObject({ sampleRateHz: 8000, totalSamples: 50 * 576, warmUpFrames: 11 + 2 });
+  expect(await indexOf(mp3Frames(50))).toMatchObject({ warmUpFrames: 10 });
+});
+
 it('short files of one frame and more are read', async () => {
   for (const count of [1, 2, 3, 4, 5]) {
     expect(await indexOf(mp3Frames(count))).toMatchObject({ totalSamples: count * 1152 });

@@ -208,6 +208,15 @@ it('several pieces are not played where there are very many empty packets: each 
   expect(playEdits(list(20_000), media)).toHaveLength(1);
 });
 
+it('a last piece that ends within a tick of the movie in front of the end goes on to it', () => {
+  const media = { timescale: 44_100, rateHz: 44_100, endPosition: 88_200, seek: { deltas: [0, 0] }, emptyPackets: 0 };
+  const played = (duration: number) =>
+    playEdits({ kind: 'edits', edits: [{ mediaTime: 0, duration }], movieTimescale: 1000 }, media);
+  expect(played(2000)).toEqual([{ position: 0, samples: 88_200 }]);
+  expect(played(1999)).toEqual([{ position: 0, samples: 88_200 }]);
+  expect(played(1998)).toEqual([{ position: 0, samples: 88_112 }]);
+});
+
 describe('lists', () => {
   it('of both versions', () => {
     const edits = [

@@ -72,6 +72,21 @@ describe('an index with samples, and fragments behind it', () => {
     expect(lastOf(list([100, 0xffffffff], [512, 0]), 16_384)).toBe(0);
     expect(lastOf(list([480, 1024]), 0)).toBe(480);
   });
+
+  it('with such a list in the file they are read to their end', async () => {
+    const edts = box('edts', box('elst', editList([480, 1024])));
+    // It takes its room from the tags, so that no offset moves.
+    const [list, tags, behind] = [find(mixed, 'mdia') - 4, find(mixed, 'udta') - 4, find(mixed, 'mdat') - 4];
+    const rest = box('free', new Uint8Array(behind - tags - edts.length - 8));
+    const file = concat(mixed.subarray(0, list), edts, mixed.subarray(list, tags), rest, mixed.subarray(behind));
+    const trak = find(file, 'trak') - 4;
+    const edited = withSize(file, trak, new DataView(file.buffer).getUint32(trak) + edts.length);
+    const [index, all] = [await indexOf(edited), await indexOf(mixed)];
+    expect(index.warning).toBeUndefined();
+    expect(index.totalSamples).toBe(all.totalSamples - 1024);
+    const samples = await readSourceRate(mixed, all, ports);
+    expect(worstDifference(await readSourceRate(edited, index, ports), samples.subarray(1024))).toBe(0);
+  });
 });
 
 describe('fragments that are not whole', () => {

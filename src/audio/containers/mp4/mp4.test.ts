@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { find, formatFixture, patched } from '../../../../test/helpers/bytes.ts';
-import { indexOf } from '../../../../test/helpers/indexes.ts';
+import { indexAs, indexOf } from '../../../../test/helpers/indexes.ts';
 import { box, EMPTY, u32, withEdits } from '../../../../test/helpers/mp4.ts';
 import { probeAudio } from '../../index.ts';
 import { parseGaplessComment } from './edits.ts';
@@ -14,6 +14,21 @@ const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder
 
 const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
   expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
+
+/** The file with a header in its second version, inside of these boxes and `moov`. */
+function withLongTimes(file: Uint8Array, [type, ...around]: readonly string[]): Uint8Array {
+  const at = find(file, type!) + 4;
+  const view = new DataView(file.buffer, file.byteOffset);
+  const [flags, created, changed, number] = [0, 4, 8, 12].map((offset) => view.getUint32(at + offset));
+  const reserved = type === 'tkhd' ? 4 : 0;
+  const front = u32(0x01000000 | flags!, 0, created!, 0, changed!, number!, ...(reserved ? [0] : []), 0);
+  const out = concat(file.subarray(0, at), front, file.subarray(at + 16 + reserved));
+  for (const outer of [type!, ...around, 'moov']) {
+    const size = find(out, outer) - 4;
+    new DataView(out.buffer).setUint32(size, view.getUint32(find(file, outer) - 4) + 12);
+  }
+  return out;
+}
 
 describe('length and start', () => {
   it.each([
@@ -45,6 +60,23 @@ describe('length and start', () => {
     const [late, early] = [await readSourceRate(file, index, ports), await readSourceRate(behind, plain, ports)];
     expect(late.subarray(0, 22_050).every((value) => value === 0)).toBe(true);
     expect(worstDifference(late.subarray(22_050), early)).toBe(0);
+  });
+
+  it('Opus says by itself what stands in front, where there is no edit list', async () => {
+    const file = formatFixture('mp4-opus-stereo.mp4');
+    const [index, plain] = [await indexOf(file), await indexOf(patched(file, 'edts', 'free'))];
+    expect(plain).toMatchObject({ pieces: [{ position: 312, samples: 144_000 }] });
+    expect(plain).toEqual(index);
+  });
+
+  it.each([
+    ['an index behind the sound', behind],
+    ['fragments', fragments],
+  ])('%s: the same with headers of 64-bit times', async (_name, file) => {
+    const long = [['mvhd'], ['tkhd', 'trak'], ['mdhd', 'mdia', 'trak']].reduce(withLongTimes, file);
+    const [index, plain] = [await indexAs('mp4', long), await indexAs('mp4', file)];
+    expect(index).toMatchObject({ totalSamples: plain.totalSamples, pieces: plain.pieces });
+    expect(index.warning).toBeUndefined();
   });
 
   it('an edit may end before the media', async () => {

@@ -53,6 +53,34 @@ describe('uncompressed sound in fragments, a packet for each sample frame', () =
   });
 });
 
+it.each([4, 8, 16])('sizes of packets in %i bits', async (bits) => {
+  // Of 4, 12 and 14 bytes; their number is odd.
+  const frames = [2, 6, 7];
+  const counts = Array.from({ length: 1195 }, (_, i) => frames[i % 3]!);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const sizes = new Uint8Array(Math.ceil((counts.length * bits) / 8));
+  for (const [i, count] of counts.entries()) {
+    const bit = i * bits;
+    if (bits === 4) sizes[bit >> 3]! |= (2 * count) << (4 - (bit & 7));
+    else sizes[((bit + bits) >> 3) - 1] = 2 * count;
+  }
+  const stts = u32(0, counts.length, ...counts.flatMap((count) => [1, count]));
+  const fileWith = (offset: number) => {
+    const tables = [
+      box('stts', stts),
+      box('stsc', u32(0, 1, 1, counts.length, 1)),
+      box('stz2', u32(0, bits, counts.length), sizes),
+      box('stco', u32(0, 1, offset)),
+    ];
+    const moov = box('moov', movieHeader(1000), soundTrack(SOUND, pcm, tables));
+    return concat(box('ftyp', u32(0x71742020, 0)), moov, box('mdat', data));
+  };
+  const file = fileWith(fileWith(0).length - data.length);
+  const index = await indexOf(file);
+  expect(index.totalSamples).toBe(total);
+  expect(worstDifference(await readSourceRate(file, index, ports), saw.subarray(0, total))).toBe(0);
+});
+
 describe('several tracks of sound', () => {
   /** The saw and its reverse, each a track; those in `disabled` are not to be played. */
   function twoTracks(disabled: readonly number[]): Uint8Array {

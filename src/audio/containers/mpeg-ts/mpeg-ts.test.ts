@@ -109,10 +109,13 @@ describe('a packet with the counter of the one before', () => {
 
   it('is the same again where its bytes are the same', async () => {
     const plain = await indexOf(aac);
-    const at = packetsOf(aac, plain.walk.pid)[20];
-    const file = concat(aac.subarray(0, at + PACKET), aac.subarray(at));
-    const index = await indexOf(file);
-    expect(worstDifference(await readSourceRate(file, index, ports), await readSourceRate(aac, plain, ports))).toBe(0);
+    const whole = await readSourceRate(aac, plain, ports);
+    for (const at of packetsOf(aac, plain.walk.pid).slice(14, 20)) {
+      const file = concat(aac.subarray(0, at + PACKET), aac.subarray(at));
+      const index = await indexOf(file);
+      expect(index.totalSamples).toBe(plain.totalSamples);
+      expect(worstDifference(await readSourceRate(file, index, ports), whole)).toBe(0);
+    }
   });
 });
 

@@ -40,6 +40,19 @@ describe('length', () => {
     expect(index.warning).toBeUndefined();
   });
 
+  it('Vorbis in one page: what it has too much is at its end', async () => {
+    const list = await pages(vorbis);
+    const [first] = list.filter(({ granule }) => granule !== undefined && granule > 0);
+    const [file, page] = [vorbis.slice(0, first!.end), first!.granule!];
+    const changed = file.slice();
+    new DataView(changed.buffer).setUint32(first!.start + 6, page - 100, true);
+    const shorter = withChecksums(changed);
+    const [whole, index] = [await indexOf(file), await indexOf(shorter)];
+    expect([whole.totalSamples, index.totalSamples]).toEqual([page, page - 100]);
+    const samples = await readSourceRate(file, whole, ports);
+    expect(worstDifference(await readSourceRate(shorter, index, ports), samples.subarray(0, page - 100))).toBe(0);
+  });
+
   it('cut off: whole pages are used', async () => {
     const list = await pages(opus);
     const cut = opus.slice(0, list[list.length - 1].start + 100);
@@ -103,12 +116,15 @@ describe('sound that begins at a position above 0', () => {
   const LATE_SAMPLES = 120_000;
 
   /** The recording with all positions moved, behind a first page for each stream. */
-  async function late(picture: { readonly first: Uint8Array; readonly next: Uint8Array }): Promise<Uint8Array> {
+  async function late(
+    picture: { readonly first: Uint8Array; readonly next: Uint8Array },
+    samples = LATE_SAMPLES,
+  ): Promise<Uint8Array> {
     const [head, tags, ...rest] = await pages(opus);
     const moved = opus.slice();
     const view = new DataView(moved.buffer);
     for (const { start, granule } of rest) {
-      if (granule !== undefined) view.setBigInt64(start + 6, BigInt(granule + LATE_SAMPLES), true);
+      if (granule !== undefined) view.setBigInt64(start + 6, BigInt(granule + samples), true);
     }
     const [first, behind] = [moved.subarray(0, head.end), moved.subarray(tags.start)];
     return withChecksums(concat(picture.first, first, picture.next, behind));
@@ -143,7 +159,12 @@ describe('sound that begins at a position above 0', () => {
 
   it('is not late without pictures: somebody tuned in', async () => {
     const nothing = new Uint8Array(0);
-    expect((await indexOf(await late({ first: nothing, next: nothing }))).totalSamples).toBe(144_000);
+    const tuned = { first: nothing, next: nothing };
+    expect((await indexOf(await late(tuned))).totalSamples).toBe(144_000);
+    // After a day: positions have more than 32 bits.
+    const long = await indexOf(await late(tuned, 2 ** 32 - 72_000));
+    expect(long.totalSamples).toBe(144_000);
+    expect(long.warning).toBeUndefined();
   });
 });
 

@@ -3,7 +3,7 @@ import { audioPorts, concat, memorySource, readSourceRate, worstDifference } fro
 import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
 import { wavFile } from '../../../../test/helpers/wav.ts';
 import { MONO_BLOCK_SAMPLES } from '../../container.ts';
-import { BlockReader } from '../../index.ts';
+import { type AudioIndex, BlockReader } from '../../index.ts';
 import { containerOf } from '../../registry.ts';
 import { blockSamples } from './block-codecs.ts';
 
@@ -54,6 +54,22 @@ describe('blocks', () => {
     expect(index).toMatchObject({ totalSamples: 505 + 17 });
     expect(await readSourceRate(file, index, ports)).toHaveLength(522);
   });
+});
+
+it('GSM goes on where a decoder starts anew: what it decoded before is in what it predicts from', async () => {
+  const piece = formatFixture('wav-gsm-8000-mono.wav');
+  const { dataOffset, dataBytes } = (await indexOf(piece)) as { dataOffset: number; dataBytes: number } & AudioIndex;
+  const blocks = concat(...Array.from({ length: 12 }, () => piece.subarray(dataOffset, dataOffset + dataBytes)));
+  const options = { sampleRateHz: 8000, channels: 1, tag: 49, bits: 0, blockAlign: 65 };
+  const file = wavFile(options, blocks);
+  const samples = await readSourceRate(file, await indexOf(file), ports);
+  const decoder = ports.decoder.open({ codec: 'gsm-ms', sampleRateHz: 8000, channels: 1 });
+  const once = new Float32Array(samples.length);
+  for (let at = 0; at < blocks.length; at += 65)
+    once.set(decoder.decode(blocks.subarray(at, at + 65)), (at / 65) * 320);
+  decoder.close();
+  expect(samples.length).toBeGreaterThan(20 * 8000);
+  expect(worstDifference(samples, once)).toBeLessThan(1e-3);
 });
 
 it('MP3 in WAV is read as the MP3 in it', async () => {
