@@ -141,9 +141,7 @@ export async function openPart(read: (offset: number, length: number) => Promise
   const headerBytes = start > opening.length ? await exactly(read, PREFIX_BYTES, headerLength) : undefined;
   const header = parseHeader(headerBytes ?? opening.subarray(PREFIX_BYTES, start));
   const { facts, windowCount, speakerCount, subsegmentCount, levelCount } = header;
-  const speakersLength = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
-  const subsegmentsLength = subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension);
-  if (embeddingsLength !== speakersLength + subsegmentsLength + levelCount) throw damaged('embeddings');
+  if (embeddingsLength !== placesOf(header).levels + levelCount) throw damaged('embeddings');
   if (framesLength !== windowCount * facts.framesPerWindow * facts.classes) throw damaged('frames');
   return {
     facts,
@@ -199,18 +197,23 @@ function parseHeader(bytes: Uint8Array): Header {
   return header;
 }
 
+/** Where in the embeddings section the speakers end and the subsegments do, bytes. */
+function placesOf({ facts, speakerCount, subsegmentCount }: Header): { subsegments: number; levels: number } {
+  const subsegments = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
+  return { subsegments, levels: subsegments + subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension) };
+}
+
 /** @param bytes the embeddings section, of the length that the header gives it; what comes out are copies */
 function decodeEmbeddings(bytes: Uint8Array, header: Header): EmbeddingsSection {
-  const { facts, firstWindow, windowCount, speakerCount, subsegmentCount } = header;
-  const subsegmentsStart = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
-  const levelsStart = subsegmentsStart + subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension);
+  const { facts, firstWindow, windowCount } = header;
+  const places = placesOf(header);
   return {
     facts,
     firstWindow,
     windowCount,
-    speakers: decodeSpeakers(bytes.subarray(0, subsegmentsStart), header),
-    subsegments: decodeSubsegments(bytes.subarray(subsegmentsStart, levelsStart), header),
-    levels: bytes.slice(levelsStart),
+    speakers: decodeSpeakers(bytes.subarray(0, places.subsegments), header),
+    subsegments: decodeSubsegments(bytes.subarray(places.subsegments, places.levels), header),
+    levels: bytes.slice(places.levels),
   };
 }
 
