@@ -26,6 +26,8 @@ export interface DiarizationSettings {
     readonly weight: number;
     /** Sharpness of their say: softmax of cosine similarity over this. */
     readonly temperature: number;
+    /** How much each of the two beside a subsegment counts in what it sounds like. */
+    readonly neighbourWeight: number;
   };
   readonly clustering: ClusteringParameters;
   readonly faintVoices: FaintVoiceParameters;
@@ -47,7 +49,7 @@ const PRECISION_2: DiarizationSettings = {
   name: 'precision-2',
   windows: { stepSamples: 16000 },
   localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
-  subsegments: { minCleanSeconds: 0.4, weight: 0.85, temperature: 0.1 },
+  subsegments: { minCleanSeconds: 0.4, weight: 0.95, temperature: 0.1, neighbourWeight: 0.5 },
   clustering: {
     meanShare: 0.25,
     threshold: 0.6,
@@ -58,7 +60,6 @@ const PRECISION_2: DiarizationSettings = {
     coarseDistance: 0.5,
     minClusterSeconds: 1,
     minClusterShare: 0.06,
-    refinements: 6,
     maxItems: 2400,
     temperature: 0.1,
     bayesian: {
@@ -76,6 +77,9 @@ const PRECISION_2: DiarizationSettings = {
       minPriorShare: 0.02,
       minSpeakerSeconds: 1,
       wantedMinSpeakerSeconds: 0.3,
+      briefSecondsPerSpeaker: 10,
+      splitSimilarity: 0.4,
+      splitSlope: 10,
       mergeSimilarity: 0.55,
       mergeItemSimilarity: 0.3,
       sameItemSimilarity: 0.12,

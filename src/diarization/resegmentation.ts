@@ -8,6 +8,7 @@ export interface ResegmentationParameters {
   /** 0…1, see `DiarizationSettings.subsegments`. */
   readonly weight: number;
   readonly temperature: number;
+  readonly neighbourWeight: number;
 }
 
 /** Subsegments that may still be needed: frames are finished a window after they were first seen. */
@@ -15,12 +16,14 @@ const KEPT = 256;
 
 /**
  * Lets the subsegments have their say about who speaks: a local speaker who is two people cannot be parted by assigning it,
- * but its subsegments can. Where one person speaks, the activations of the speakers are blended with the subsegments'
+ * but its subsegments can, each heard together with those beside it. Where one person speaks, the activations of the speakers are blended with the subsegments'
  * posteriors, interpolated between the two around the frame; the surer it is that several do, the more they stay. Around a claimed
  * subsegment the claimant changes places with whoever is most active.
  */
 export class Resegmenter {
   readonly #none: Float32Array;
+  /** By subsegment, [clusters]. */
+  readonly #likenesses = new Map<number, Float32Array>();
   readonly #posteriors = new Map<number, Float32Array>();
   /** Of subsegments that were forgotten, for later ones. */
   readonly #spare: Float32Array[] = [];
@@ -36,26 +39,13 @@ export class Resegmenter {
     this.#none = new Float32Array(model.clusters);
   }
 
-  /** Subsegments of the next part; those of the frames that are finished next must be among them or those before. */
+  /** Subsegments of the next part; those of the frames that are finished next, and the ones beside them, must be among them or those before. */
   add({ count, dimension, indices, embeddings }: Subsegments): void {
-    const { clusters } = this.model;
     const scratch = new Float32Array(dimension);
-    const likeness = new Float32Array(clusters);
     for (let row = 0; row < count; row++) {
+      const likeness = this.#take();
       likenessTo(this.model, embeddings, row, likeness, scratch);
-      const posterior = this.#spare.pop() ?? new Float32Array(clusters);
-      let largest = Number.NEGATIVE_INFINITY;
-      for (let cluster = 0; cluster < clusters; cluster++) {
-        posterior[cluster] = likeness[cluster] / this.parameters.temperature;
-        largest = Math.max(largest, posterior[cluster]);
-      }
-      let sum = 0;
-      for (let cluster = 0; cluster < clusters; cluster++) {
-        posterior[cluster] = Math.exp(posterior[cluster] - largest);
-        sum += posterior[cluster];
-      }
-      for (let cluster = 0; cluster < clusters; cluster++) posterior[cluster] /= sum;
-      this.#posteriors.set(indices[row], posterior);
+      this.#likenesses.set(indices[row], likeness);
     }
   }
 
@@ -69,8 +59,8 @@ export class Resegmenter {
     const certainty = Math.min(1, Math.max(0, 1.5 - expected));
     const position = this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES;
     const before = Math.floor(position);
-    const left = this.#posteriors.get(before);
-    const right = this.#posteriors.get(before + 1);
+    const left = this.#posteriorOf(before);
+    const right = this.#posteriorOf(before + 1);
     if (certainty === 0 || (left === undefined && right === undefined)) return;
     const towardsRight = left === undefined ? 1 : right === undefined ? 0 : position - before;
     const weight = this.parameters.weight * certainty;
@@ -85,17 +75,57 @@ export class Resegmenter {
 
   /** Forgets what lies far before the frame. */
   discardBefore(frame: number): void {
-    if (this.#posteriors.size <= KEPT) return;
+    if (this.#likenesses.size <= KEPT) return;
     const first = Math.floor(this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES) - 1;
     // Frames are many, subsegments few: asking the map anew for every frame of a day is garbage of hundreds of megabytes.
     if (first <= this.#first) return;
     this.#first = first;
-    for (const [index, posterior] of this.#posteriors) {
-      if (index >= first) break;
-      this.#posteriors.delete(index);
-      this.#spare.push(posterior);
+    for (const values of [this.#likenesses, this.#posteriors]) {
+      for (const [index, array] of values) {
+        if (index >= first) break;
+        values.delete(index);
+        this.#spare.push(array);
+      }
     }
   }
+
+  /**
+   * Of a subsegment heard together with the two beside it: they overlap, but half of what either of them hears is new, and a second and a half alone is easily mistaken.
+   * @returns undefined where nobody speaks alone
+   */
+  #posteriorOf(index: number): Float32Array | undefined {
+    const known = this.#posteriors.get(index);
+    const own = this.#likenesses.get(index);
+    if (known !== undefined || own === undefined) return known;
+    const { temperature, neighbourWeight } = this.parameters;
+    const posterior = this.#take();
+    posterior.set(own);
+    let weight = 1;
+    for (const beside of [this.#likenesses.get(index - 1), this.#likenesses.get(index + 1)]) {
+      if (beside === undefined) continue;
+      weight += neighbourWeight;
+      for (let cluster = 0; cluster < posterior.length; cluster++)
+        posterior[cluster] += neighbourWeight * beside[cluster];
+    }
+    softmax(posterior, 1 / (weight * temperature));
+    this.#posteriors.set(index, posterior);
+    return posterior;
+  }
+
+  #take(): Float32Array {
+    return this.#spare.pop() ?? new Float32Array(this.model.clusters);
+  }
+}
+
+/** In place. */
+function softmax(values: Float32Array, scale: number): void {
+  const largest = values[argmax(values, 0, values.length)];
+  let sum = 0;
+  for (let index = 0; index < values.length; index++) {
+    values[index] = Math.exp(scale * (values[index] - largest));
+    sum += values[index];
+  }
+  for (let index = 0; index < values.length; index++) values[index] /= sum;
 }
 
 /** Moves values towards the mixture of two posteriors, by a weight. [clusters] each */

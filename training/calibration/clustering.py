@@ -56,6 +56,9 @@ class Bayesian:
     min_prior_share: float = 0.02
     min_speaker_seconds: float = 1.0
     wanted_min_speaker_seconds: float = 0.3
+    brief_seconds_per_speaker: float = 10.0
+    split_similarity: float = 0.4
+    split_slope: float = 10.0
     merge_similarity: float = 0.55
     merge_item_similarity: float = 0.3
     same_item_similarity: float = 0.12
@@ -74,7 +77,6 @@ class Parameters:
     coarse_distance: float = 0.5
     min_cluster_seconds: float = 1.0
     min_cluster_share: float = 0.06
-    refinements: int = 6
     bayesian: Bayesian = field(default_factory=Bayesian)
 
 
@@ -195,14 +197,18 @@ def speakers_of(gamma, pi, seconds, min_prior_share, min_speaker_seconds):
     return [k for k in order if pi[k] >= least and (seconds * gamma[:, k]).sum() >= min_speaker_seconds] or order[:1]
 
 
-def centroids_within(embeddings, weights, gamma, kept, parameters, fewest, most):
+def speakers_within(embeddings, weights, gamma, kept, parameters, fewest, most):
     shares = [weights * gamma[:, k] for k in kept]
     sums = [((embeddings * share[:, None]).sum(0), share.sum()) for share in shares]
-    return unit(np.stack([total for total, _ in join_down(join_alike(sums, parameters, fewest), most)]))
+    return join_down(join_alike(sums, parameters, fewest), most)
 
 
-def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, parameters, fewest, most):
-    """Speakers by VBx from a low cut of the tree, alike ones joined down to the fewest wanted, then any down to the most; unit centroids, most speech first."""
+def centroids_of_sums(speakers):
+    return unit(np.stack([total for total, _ in speakers]))
+
+
+def bayesian_speakers(embeddings, weights, seconds, features, phi, merges, parameters, fewest, most):
+    """Speakers by VBx from a low cut of the tree, alike ones joined down to the fewest wanted, then any down to the most; sums of embeddings and seconds, most speech first."""
     initial = starting_clusters(embeddings, weights, seconds, merges, parameters.initial_threshold, parameters.max_clusters)
     total = seconds.sum()
     evidence = min(1.0, parameters.max_evidence_seconds / total) * seconds
@@ -215,10 +221,10 @@ def bayesian_centroids(embeddings, weights, seconds, features, phi, merges, para
         if wanted <= MIN_RISE * regularisation:
             break
         regularisation, initial = wanted, gamma[:, kept].argmax(1)
-    return centroids_within(embeddings, weights, gamma, kept, parameters, fewest, most)
+    return speakers_within(embeddings, weights, gamma, kept, parameters, fewest, most)
 
 
-def more_centroids(embeddings, weights, seconds, features, phi, merges, parameters, fewest, most):
+def more_speakers(embeddings, weights, seconds, features, phi, merges, parameters, fewest, most):
     """The same where more are wanted: a lower cut, ever less regularisation, people who say little; None where there are not enough."""
     initial = starting_clusters(embeddings, weights, seconds, merges, parameters.wanted_initial_threshold, parameters.max_clusters)
     evidence = min(1.0, parameters.max_evidence_seconds / seconds.sum()) * seconds
@@ -227,9 +233,45 @@ def more_centroids(embeddings, weights, seconds, features, phi, merges, paramete
         gamma, pi = vbx(features, phi, initial, evidence, parameters.statistics_scale, regularisation)
         kept = speakers_of(gamma, pi, seconds, 0.0, parameters.wanted_min_speaker_seconds)
         if len(kept) >= fewest:
-            return centroids_within(embeddings, weights, gamma, kept, parameters, fewest, most)
+            return speakers_within(embeddings, weights, gamma, kept, parameters, fewest, most)
         regularisation /= WANTED_FALL
     return None
+
+
+def split_off(found, embeddings, weights, windows, merges, parameters, wanted):
+    """As many as are wanted, of too few: pieces of what a speaker says become speakers of their own, those first that are worth the most; None where there are not enough."""
+    n = len(weights)
+    cut = at_level(n, merges, n - sum(height <= parameters.wanted_initial_threshold for height, _, _ in merges))
+    cluster_of = np.zeros(n, int)
+    for number, members in enumerate(cut):
+        cluster_of[members] = number
+    speaker_of = assign(windows, embeddings @ centroids_of_sums(found).T)
+    _, firsts, piece_of = np.unique(cluster_of * len(found) + speaker_of, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    owner = speaker_of[firsts[order]]
+    sums = [((embeddings * (weights * (piece_of == piece))[:, None]).sum(0), weights[piece_of == piece].sum()) for piece in order]
+    speakers = []
+    for speaker, plain in enumerate(found):
+        own = [sums[piece] for piece in np.where(owner == speaker)[0]]
+        speakers.append(tuple(sum(values[1:], values[0]) for values in zip(*own)) if own else plain)
+    while len(speakers) < wanted:
+        worth = [worth_of(piece, speakers[owner[number]], parameters) for number, piece in enumerate(sums)]
+        best = int(np.argmax(worth))
+        if worth[best] == -np.inf:
+            return None
+        speakers[owner[best]] = tuple(a - b for a, b in zip(speakers[owner[best]], sums[best]))
+        owner[best] = len(speakers)
+        speakers.append(sums[best])
+    return speakers
+
+
+def worth_of(piece, speaker, parameters):
+    """Seconds, times the probability that the piece is somebody else's less the probability that it is not."""
+    rest, seconds = speaker[0] - piece[0], min(piece[1], speaker[1] - piece[1])
+    if seconds < parameters.wanted_min_speaker_seconds:
+        return -np.inf
+    cosine = rest @ piece[0] / np.sqrt((rest @ rest) * (piece[0] @ piece[0]))
+    return seconds * np.tanh(parameters.split_slope * (parameters.split_similarity - cosine) / 2)
 
 
 def join_alike(speakers, parameters, fewest):
@@ -276,17 +318,6 @@ def joined(items, rows, seconds, subsegments, share):
     return np.concatenate([items.embeddings[rows], subsegments.embeddings]), windows, evidence
 
 
-def refined(embeddings, weights, windows, centroids, rounds):
-    """Centroids after rounds of assignment; unchanged once a cluster would be empty."""
-    found = None
-    for _ in range(rounds if len(centroids) > 1 else 0):
-        previous, found = found, assign(windows, embeddings @ centroids.T)
-        if (previous is not None and (found == previous).all()) or len(np.unique(found)) < len(centroids):
-            break
-        centroids = centroids_of(embeddings, weights, [np.where(found == k)[0] for k in range(len(centroids))])
-    return centroids
-
-
 def cluster(items, parameters=Parameters(), minimum=1, maximum=np.inf, plda=None, subsegments=None):
     """Speaker of every item [n] and the number of speakers."""
     labels, centroids, _ = cluster_model(items, parameters, minimum, maximum, plda, subsegments)
@@ -310,28 +341,31 @@ def cluster_model(items, parameters=Parameters(), minimum=1, maximum=np.inf, pld
     vectors, windows, counts, evidence = candidates(parameters.min_clean_seconds, 1)
     shifted = unit(vectors - shift)
     merges = tree_of(shifted, counts, windows, parameters)
+    found = None
     if plda is not None:
         features = plda.project(vectors)
-        centroids = bayesian_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum, maximum)
+        found = bayesian_speakers(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum, maximum)
+        centroids = centroids_of_sums(found)
     else:
         merged = sum(height <= parameters.threshold for height, _, _ in merges)
         kept = large(at_level(len(shifted), merges, len(shifted) - merged), evidence, parameters)
         centroids = centroids_of(shifted, counts, kept)
-    if minimum <= len(centroids) <= maximum and plda is not None:
-        centroids = refined(shifted, counts, windows, centroids, parameters.refinements)
-        return assign(items.windows, everybody @ centroids.T), centroids, shift
     if not minimum <= len(centroids) <= maximum:
         wanted, most = int(minimum if len(centroids) < minimum else maximum), 0
         if len(centroids) < minimum:
             vectors, windows, counts, evidence = candidates(parameters.min_clean_seconds_wanted, wanted)
             shifted = unit(vectors - shift)
             merges = tree_of(shifted, counts, windows, parameters)
-            if plda is not None:
-                features = plda.project(vectors)
-                more = more_centroids(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum, maximum)
+            if found is not None:
+                more = None
+                if counts.sum() / wanted < parameters.bayesian.brief_seconds_per_speaker:
+                    more = split_off(found, shifted, counts, windows, merges, parameters.bayesian, wanted)
+                if more is None:
+                    features = plda.project(vectors)
+                    more = more_speakers(shifted, counts, evidence, features, plda.phi, merges, parameters.bayesian, minimum, maximum)
                 if more is not None:
-                    more = refined(shifted, counts, windows, more, parameters.refinements)
-                    return assign(items.windows, everybody @ more.T), more, shift
+                    centroids = centroids_of_sums(more)
+                    return assign(items.windows, everybody @ centroids.T), centroids, shift
         for tried, candidate in enumerate(wanted_clusters(len(shifted), merges, evidence, parameters, wanted), 1):
             tentative = centroids_of(shifted, counts, candidate)
             used = len(np.unique(assign(items.windows, everybody @ tentative.T)))
@@ -339,5 +373,4 @@ def cluster_model(items, parameters=Parameters(), minimum=1, maximum=np.inf, pld
                 centroids, most = tentative, used
             if used >= min(wanted, len(items.windows)) or tried >= MAX_TRIES:
                 break
-    centroids = refined(everybody, weights, items.windows, centroids, parameters.refinements)
     return assign(items.windows, everybody @ centroids.T), centroids, shift

@@ -89,7 +89,8 @@ function cheapest(speakers: readonly SpeakerSum[]): [SpeakerSum, SpeakerSum] {
   return pair;
 }
 
-function similarityOf(a: SpeakerSum, b: SpeakerSum): number {
+/** Cosine of the centroids of two speakers. */
+export function similarityOf(a: SpeakerSum, b: SpeakerSum): number {
   return productOf(a.sum, b.sum) / Math.sqrt(productOf(a.sum, a.sum) * productOf(b.sum, b.sum));
 }
 

@@ -4,9 +4,10 @@ import { dot } from '../vectors.ts';
 import { type AlikeParameters, joinAlike, joinDown, type SpeakerSum } from './alike.ts';
 import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
+import type { SplitParameters } from './split-off.ts';
 import { VBX_DEFAULTS, type VbxResult, vbx } from './vbx.ts';
 
-export interface BayesianParameters extends AlikeParameters {
+export interface BayesianParameters extends AlikeParameters, SplitParameters {
   /** Share of the evidence that lies in the subsegments, the rest in the local speakers. */
   readonly subsegmentShare: number;
   /** Subsegments that take part, at most. */
@@ -15,8 +16,6 @@ export interface BayesianParameters extends AlikeParameters {
   readonly initialThreshold: number;
   /** The same between representatives of a long recording, which are means and so lie closer together. */
   readonly representativeInitialThreshold: number;
-  /** The same where more speakers are wanted than were found: who says little must have a cluster to start from. */
-  readonly wantedInitialThreshold: number;
   /** Clusters to start from, at most. */
   readonly maxClusters: number;
   /** Fa of VBx: how much a second of speech counts. */
@@ -39,8 +38,8 @@ export interface BayesianParameters extends AlikeParameters {
   readonly minPriorShare: number;
   /** So are those with less speech. */
   readonly minSpeakerSeconds: number;
-  /** Those with less where more speakers are wanted than were found; there the share does not count. */
-  readonly wantedMinSpeakerSeconds: number;
+  /** More speakers are wanted than were found, and each would have less speech than this: those missed are taken to have said little. */
+  readonly briefSecondsPerSpeaker: number;
 }
 
 /** Local speakers with enough clean speech, and subsegments. */

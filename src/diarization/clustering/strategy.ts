@@ -10,6 +10,7 @@ import type { FragmentParameters } from './fragments.ts';
 import { distinctSeconds, embeddingWeights, meanShift, shifted, type WindowSeconds } from './items.ts';
 import { cutAtHeight, linkage, type Merge } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
+import { splitOff } from './split-off.ts';
 import { clustersWanted } from './wanted.ts';
 import {
   asLocalSpeakers,
@@ -35,8 +36,6 @@ export interface ClusteringParameters extends SizeLimits {
   readonly sameWindowDistance: number;
   /** Where a wanted number of speakers is not found, clusters further apart than this are not split before small ones are taken. */
   readonly coarseDistance: number;
-  /** Rounds of assignment and new centroids after the first clusters. */
-  readonly refinements: number;
   /** Recordings with more local speakers are reduced to so many representatives first. */
   readonly maxItems: number;
   /** Sharpness of the assignment probabilities: softmax of cosine similarity over this. */
@@ -93,9 +92,8 @@ export interface FindOptions {
  * Finds the speakers of a recording.
  *
  * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
- * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. Centroids are refined under the
- * rule that two local speakers of one window are two people. A wanted number of speakers is read off the same tree; with a PLDA,
- * VBx's own speakers are joined, or it is asked for more of them. The same as `training/calibration/clustering.py`, but for `keepFragments`.
+ * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. A wanted number of speakers is read off the same
+ * tree; with a PLDA, VBx's own speakers are joined, or it is asked for more of them, or what sounds like none of them becomes more. The same as `training/calibration/clustering.py`, but for `keepFragments`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
  */
@@ -115,21 +113,10 @@ export async function findSpeakers(
       ? undefined
       : { plda, pieces: asLocalSpeakers(subsegments, speakers.dimension), shift, keepFragments };
   const original = { speakers, weights, seconds };
-  const found = await startingCentroids(original, evidence, parameters, bounds, shift, pause);
-  const { items } = found;
-  let { centroids } = found;
-  const clusters = centroids.length / speakers.dimension;
-  let previous: Int32Array | undefined;
-  for (let round = 0; round < parameters.refinements && clusters > 1; round++) {
-    const assigned = assignWindows(items.speakers, centroids, clusters, parameters.temperature).clusterOf;
-    // Without a change this was the last round; with an empty cluster the number of speakers would not stay.
-    if (equal(assigned, previous) || new Set(assigned).size < clusters) break;
-    centroids = centroidsOf(items.speakers, items.weights, assigned, clusters);
-    previous = assigned;
-    await pause();
-  }
+  const { centroids, sums } = await centroidsFound(original, evidence, parameters, bounds, shift, pause);
+  const { dimension } = speakers;
   const { temperature } = parameters;
-  return { clusters, dimension: speakers.dimension, shift, centroids, temperature, sums: found.sums };
+  return { clusters: centroids.length / dimension, dimension, shift, centroids, temperature, sums };
 }
 
 /** Assigns local speakers, window by window, to the speakers found. */
@@ -140,24 +127,22 @@ export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): As
   return assignment;
 }
 
-interface Start {
+interface Found {
   /** [clusters, dimension] */
   readonly centroids: Float32Array;
-  /** What the centroids are refined on: shifted local speakers, and subsegments where they take part. */
-  readonly items: Weighted;
   /** [clusters] where VBx found them. */
   readonly sums?: readonly SpeakerSum[];
 }
 
 /** Centroids from the tree of the local speakers with enough clean speech, and the subsegments. */
-async function startingCentroids(
+async function centroidsFound(
   original: Weighted,
   evidence: Evidence | undefined,
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
   shift: Float32Array,
   pause: Pause,
-): Promise<Start> {
+): Promise<Found> {
   const candidatesOf = (minCleanSeconds: number, wanted: number): Promise<Candidates> => {
     const training = trainingSet(original, minCleanSeconds, wanted);
     return candidates(
@@ -176,24 +161,35 @@ async function startingCentroids(
   const centroids = sums ? centroidsOfSums(sums, dimension) : cutCentroids(first.items, first.tree, parameters);
   if (first.space) release(first.space.features);
   const count = centroids.length / dimension;
-  if (sums !== undefined && count >= bounds.min) return { centroids, items: first.items, sums };
-  const isWanted = count >= bounds.min && count <= bounds.max;
+  if (count >= bounds.min && (sums !== undefined || count <= bounds.max)) return { centroids, sums };
   const all = { ...original, speakers: shifted(original.speakers, shift) };
-  if (isWanted) return { centroids, items: all };
   if (count > bounds.max) {
-    return {
-      centroids: await centroidsWanted(all, first.items, first.tree, bounds.max, parameters, pause),
-      items: all,
-    };
+    return { centroids: await centroidsWanted(all, first.items, first.tree, bounds.max, parameters, pause) };
   }
   const larger = await candidatesOf(parameters.minCleanSecondsWanted, bounds.min);
-  const more = larger.space && (await moreSpeakers({ ...larger, space: larger.space }, bayesian, bounds, pause));
+  const more = sums && (await moreThan(sums, larger, bayesian, bounds, pause));
   if (larger.space) release(larger.space.features);
-  if (more) return { centroids: centroidsOfSums(more, dimension), items: larger.items, sums: more };
-  return {
-    centroids: await centroidsWanted(all, larger.items, larger.tree, bounds.min, parameters, pause),
-    items: all,
-  };
+  if (more) return { centroids: centroidsOfSums(more, dimension), sums: more };
+  return { centroids: await centroidsWanted(all, larger.items, larger.tree, bounds.min, parameters, pause) };
+}
+
+/**
+ * More speakers than VBx found. Where each would have little speech, those missed said little, and are what sounds the least like those who were
+ * found; where each would have much, two of those found are rather two people each, and VBx is asked again.
+ *
+ * @returns undefined where there are not enough
+ */
+async function moreThan(
+  found: readonly SpeakerSum[],
+  { items, tree, space }: Candidates,
+  parameters: BayesianParameters,
+  bounds: SpeakerBounds,
+  pause: Pause,
+): Promise<SpeakerSum[] | undefined> {
+  const secondsEach = items.weights.reduce((sum, value) => sum + value, 0) / bounds.min;
+  const split =
+    secondsEach < parameters.briefSecondsPerSpeaker ? splitOff(found, items, tree, parameters, bounds.min) : undefined;
+  return split ?? (space && moreSpeakers({ items, tree, space }, parameters, bounds, pause));
 }
 
 /** What speakers are found of. */
@@ -280,8 +276,4 @@ async function centroidsWanted(
     await pause();
   }
   return best!.centroids;
-}
-
-function equal(a: Int32Array, b: Int32Array | undefined): boolean {
-  return b !== undefined && a.every((value, index) => value === b[index]);
 }
