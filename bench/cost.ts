@@ -17,14 +17,24 @@ const OPERATIONS_A_MESSAGE = 3;
 /** Its part twice and its plan when it is made; opened, its embeddings, and all of it twice when a job is assembled that joins speakers. */
 export const READS_A_SHARD = 7;
 
+/** In USD. */
+export interface HourlyCost {
+  readonly cpu: number;
+  /** Requests, queue operations, reads and writes of objects. */
+  readonly rest: number;
+}
+
 /** What an hour of a job's audio costs on the platform. @param cpuMs of the whole job */
-export function usdPerHour(cpuMs: number, { shards, audioSeconds }: Pick<JobTimes, 'shards' | 'audioSeconds'>): number {
+export function costPerHour(
+  cpuMs: number,
+  { shards, audioSeconds }: Pick<JobTimes, 'shards' | 'audioSeconds'>,
+): HourlyCost {
   const messages = shards + 2;
-  const millionths =
-    cpuMs * USD_PER_MILLION['CPU milliseconds'] +
+  const rest =
     messages * USD_PER_MILLION.requests +
     messages * OPERATIONS_A_MESSAGE * USD_PER_MILLION['queue operations'] +
     (shards + 2) * USD_PER_MILLION['object writes'] +
     shards * READS_A_SHARD * USD_PER_MILLION['object reads'];
-  return millionths / 1e6 / (audioSeconds / 3600);
+  const millionHours = (1e6 * audioSeconds) / 3600;
+  return { cpu: (cpuMs * USD_PER_MILLION['CPU milliseconds']) / millionHours, rest: rest / millionHours };
 }

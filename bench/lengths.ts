@@ -1,6 +1,6 @@
 import { decoderBytes } from '../client/audio/ports.ts';
 import { BenchService } from './bench-service.ts';
-import { CPU_DAY, READS_A_SHARD, USD_PER_MILLION, usdPerHour } from './cost.ts';
+import { CPU_DAY, costPerHour, type HourlyCost, READS_A_SHARD, USD_PER_MILLION } from './cost.ts';
 import { freePort, HeapProbe } from './inspector.ts';
 import { watchHeap } from './memory.ts';
 import { processCpuMs } from './process-cpu.ts';
@@ -107,6 +107,8 @@ function render(rows: readonly Measured[], longest: number): string {
   const audioMs = (one: Measured): number => 1000 * one.times.audioSeconds;
   const unknown = 'not obtainable here';
   const megabytes = (bytes: number | undefined) => (bytes === undefined ? unknown : `${(bytes / 1e6).toFixed(1)} MB`);
+  const dollars = (part: (cost: HourlyCost) => number) => (one: Measured) =>
+    one.cpuMs ? part(costPerHour(one.cpuMs, one.times)).toFixed(5) : unknown;
   const cells = [
     row('wall clock, created to succeeded', ({ times }) => seconds(times.wallMs)),
     row('**× real time**', (one) => `**${(audioMs(one) / one.times.wallMs).toFixed(1)}**`),
@@ -122,8 +124,13 @@ function render(rows: readonly Measured[], longest: number): string {
     row('peak of the isolate, garbage included', ({ isolateBytes }) => megabytes(isolateBytes)),
     row('speakers found, of 10 in all but the first', ({ speakers }) => String(speakers)),
     row('DER, %', ({ der }) => der.toFixed(1)),
-    row('**USD an hour of audio**', (one) =>
-      one.cpuMs ? `**${usdPerHour(one.cpuMs, one.times).toFixed(5)}**` : unknown,
+    row(
+      '**USD an hour of audio: CPU**',
+      dollars(({ cpu }) => cpu),
+    ),
+    row(
+      'with requests, queues and objects',
+      dollars(({ cpu, rest }) => cpu + rest),
     ),
   ];
   const bounded = longest < 24 ? ` The longest were left out (\`ROLLCALL_LONGEST_HOURS=${longest}\`).` : '';

@@ -93,7 +93,8 @@ export interface FindOptions {
  *
  * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
  * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. A wanted number of speakers is read off the same
- * tree; with a PLDA, VBx's own speakers are joined, or it is asked for more of them, or what sounds like none of them becomes more. The same as `training/calibration/clustering.py`, but for `keepFragments`.
+ * tree; with a PLDA, VBx's own speakers are joined, or what sounds like none of them becomes further speakers, or VBx is asked for more. All but
+ * `keepFragments` as in `training/calibration/clustering.py`.
  *
  * @param speakers local speakers of the whole recording, or its representatives, at least one
  */
