@@ -17,24 +17,28 @@ const OPERATIONS_A_MESSAGE = 3;
 /** Its part twice and its plan when it is made; opened, its embeddings, and all of it twice when a job is assembled that joins speakers. */
 export const READS_A_SHARD = 7;
 
-/** In USD. */
-export interface HourlyCost {
-  readonly cpu: number;
-  /** Requests, queue operations, reads and writes of objects. */
-  readonly rest: number;
+export interface CostItem {
+  readonly name: keyof typeof USD_PER_MILLION;
+  /** How many of it an hour of audio takes. */
+  readonly perHour: number;
+  readonly usdPerHour: number;
 }
 
-/** What an hour of a job's audio costs on the platform. @param cpuMs of the whole job */
-export function costPerHour(
+/** What an hour of a job's audio costs on the platform, item by item, CPU first. @param cpuMs of the whole job */
+export function costItems(
   cpuMs: number,
   { shards, audioSeconds }: Pick<JobTimes, 'shards' | 'audioSeconds'>,
-): HourlyCost {
+): CostItem[] {
   const messages = shards + 2;
-  const rest =
-    messages * USD_PER_MILLION.requests +
-    messages * OPERATIONS_A_MESSAGE * USD_PER_MILLION['queue operations'] +
-    (shards + 2) * USD_PER_MILLION['object writes'] +
-    shards * READS_A_SHARD * USD_PER_MILLION['object reads'];
-  const millionHours = (1e6 * audioSeconds) / 3600;
-  return { cpu: (cpuMs * USD_PER_MILLION['CPU milliseconds']) / millionHours, rest: rest / millionHours };
+  const counts: Record<keyof typeof USD_PER_MILLION, number> = {
+    'CPU milliseconds': cpuMs,
+    requests: messages,
+    'queue operations': messages * OPERATIONS_A_MESSAGE,
+    'object writes': shards + 2,
+    'object reads': shards * READS_A_SHARD,
+  };
+  return (Object.keys(counts) as (keyof typeof counts)[]).map((name) => {
+    const perHour = counts[name] / (audioSeconds / 3600);
+    return { name, perHour, usdPerHour: (perHour * USD_PER_MILLION[name]) / 1e6 };
+  });
 }

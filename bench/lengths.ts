@@ -1,6 +1,6 @@
 import { decoderBytes } from '../client/audio/ports.ts';
 import { BenchService } from './bench-service.ts';
-import { CPU_DAY, costPerHour, type HourlyCost, READS_A_SHARD, USD_PER_MILLION } from './cost.ts';
+import { type CostItem, CPU_DAY, costItems, READS_A_SHARD, USD_PER_MILLION } from './cost.ts';
 import { freePort, HeapProbe } from './inspector.ts';
 import { watchHeap } from './memory.ts';
 import { processCpuMs } from './process-cpu.ts';
@@ -11,24 +11,33 @@ import { segmentsFromTurns } from './score/rttm.ts';
 import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
-import { tenVoices } from './ten-voices.ts';
+import { type Coding, tenVoices } from './ten-voices.ts';
 
-/** What is measured: precision-2 only as far as its hours do not take the machine for half a day. */
-const LENGTHS: readonly { readonly hours: number; readonly settings: readonly Setting[] }[] = [
-  { hours: 1 / 60, settings: SETTINGS },
-  { hours: 1, settings: SETTINGS },
-  { hours: 8, settings: ['community-1'] },
-  { hours: 24, settings: ['community-1'] },
+/** What is measured: precision-2 only as far as its hours do not take the machine for long. */
+const LENGTHS: readonly Length[] = [
+  { name: '1 min', hours: 1 / 60, coding: 'music', settings: SETTINGS },
+  { name: '1 h', hours: 1, coding: 'music', settings: SETTINGS },
+  // In the coding of an hour these would be larger than an upload may be.
+  { name: '8 h', hours: 8, coding: 'compact', settings: SETTINGS },
+  { name: '24 h', hours: 24, coding: 'compact', settings: ['community-1'] },
+  { name: '1 GiB of WAV (16 min)', hours: 932 / 3600, coding: 'studio', settings: ['community-1'] },
+  { name: '1 GiB of Matroska (1 h)', hours: 1, coding: 'film', settings: ['community-1'] },
 ];
-/** 44.1 kHz stereo at 128 kbit/s would be larger than an upload may be from 18 hours on. */
-const MUSIC_HOURS = 1;
+
+interface Length {
+  readonly name: string;
+  readonly hours: number;
+  readonly coding: Coding;
+  readonly settings: readonly Setting[];
+}
+
 /** From so many hours on a job runs twice: memory in use is watched in the second run. */
 const IN_USE_HOURS = 1;
 /** The decoders' WebAssembly memory, which the Worker does not log: what decoding an MP3 in Node came to. */
 const LEAST_DECODER_BYTES = 2e6;
 
 interface Measured {
-  readonly hours: number;
+  readonly length: Length;
   readonly setting: Setting;
   readonly times: JobTimes;
   readonly cpuMs: number | undefined;
@@ -47,13 +56,13 @@ export async function measureLengths(recordings: readonly LabelledRecording[] | 
   if (!recordings) return '**Not measured:** the recordings need `../shared/audio`.';
   const longest = longestHours();
   const rows: Measured[] = [];
-  for (const { hours, settings } of LENGTHS) {
-    if (hours > longest) continue;
-    const recording = await tenVoices(recordings, Math.round(hours * 3600), hours > MUSIC_HOURS ? 'compact' : 'music');
+  for (const length of LENGTHS) {
+    if (length.hours > longest) continue;
+    const recording = await tenVoices(recordings, Math.round(length.hours * 3600), length.coding);
     if (!recording) return '**Not measured:** the recordings need ffmpeg.';
-    for (const setting of settings) {
-      say(`${setting} on ${nameOf(hours)}`);
-      rows.push(await measureOne(recording, hours, setting, recordings[0].path));
+    for (const setting of length.settings) {
+      say(`${setting} on ${length.name}`);
+      rows.push(await measureOne(recording, length, setting, recordings[0].path));
     }
   }
   return render(rows, longest);
@@ -61,7 +70,7 @@ export async function measureLengths(recordings: readonly LabelledRecording[] | 
 
 async function measureOne(
   recording: NonNullable<Awaited<ReturnType<typeof tenVoices>>>,
-  hours: number,
+  length: Length,
   setting: Setting,
   warmUp: string,
 ): Promise<Measured> {
@@ -72,17 +81,22 @@ async function measureOne(
     const pid = service.workerdPid();
     const probe = await HeapProbe.connect(inspectorPort).catch(() => undefined);
     const cpuBefore = processCpuMs(pid);
-    const options = { model: setting, exclusive: true, turnLevelConfidence: true, speakerProbability: hours >= 24 };
+    const options = {
+      model: setting,
+      exclusive: true,
+      turnLevelConfidence: true,
+      speakerProbability: length.hours >= 24,
+    };
     const run = () => service.diarize(recording.path, options);
     const { result: job, peak } = await watchHeap(probe, false, run);
     const cpuAfter = processCpuMs(pid);
-    const again = hours < IN_USE_HOURS ? undefined : await watchHeap(probe, true, run);
+    const again = length.hours < IN_USE_HOURS ? undefined : await watchHeap(probe, true, run);
     const times = jobTimes(job);
     const error = diarizationError(recording.reference, segmentsFromTurns(job.output.diarization));
     const shardMs = job.log.filter(({ event }) => event === 'shard_done').map(({ totalMs }) => Number(totalMs));
     const wasmBytes = times.wasmBytes + Math.max(LEAST_DECODER_BYTES, decoderBytes());
     return {
-      hours,
+      length,
       setting,
       times,
       cpuMs: cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore,
@@ -98,44 +112,47 @@ async function measureOne(
   }
 }
 
-const nameOf = (hours: number): string => (hours < 1 ? `${Math.round(hours * 60)} min` : `${hours} h`);
-
 function render(rows: readonly Measured[], longest: number): string {
-  const head = ['', ...rows.map(({ hours, setting }) => `${nameOf(hours)}, ${setting}`)];
+  const head = ['', ...rows.map(({ length, setting }) => `${length.name}, ${setting}`)];
   const row = (name: string, cell: (one: Measured) => string): string[] => [name, ...rows.map(cell)];
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
   const audioMs = (one: Measured): number => 1000 * one.times.audioSeconds;
   const unknown = 'not obtainable here';
   const megabytes = (bytes: number | undefined) => (bytes === undefined ? unknown : `${(bytes / 1e6).toFixed(1)} MB`);
-  const dollars = (part: (cost: HourlyCost) => number) => (one: Measured) =>
-    one.cpuMs ? part(costPerHour(one.cpuMs, one.times)).toFixed(5) : unknown;
+  const dollars = (count: (items: CostItem[]) => CostItem[]) => (one: Measured) =>
+    one.cpuMs
+      ? count(costItems(one.cpuMs, one.times))
+          .reduce((sum, { usdPerHour }) => sum + usdPerHour, 0)
+          .toFixed(5)
+      : unknown;
   const cells = [
     row('wall clock, created to succeeded', ({ times }) => seconds(times.wallMs)),
     row('**× real time**', (one) => `**${(audioMs(one) / one.times.wallMs).toFixed(1)}**`),
     row('CPU of the workerd process', ({ cpuMs }) => (cpuMs === undefined ? unknown : seconds(cpuMs))),
+    row('CPU an hour of audio', (one) => (one.cpuMs ? `${((3600 * one.cpuMs) / audioMs(one)).toFixed(1)} s` : unknown)),
     row('× real time of that CPU', (one) => (one.cpuMs ? (audioMs(one) / one.cpuMs).toFixed(1) : unknown)),
     row('shards', ({ times }) => String(times.shards)),
     row('slowest shard', ({ longestShardMs }) => seconds(longestShardMs)),
     row('assembly, output included', ({ times }) => seconds(times.assembleMs)),
     row('requests to the source', ({ requests }) => String(requests)),
-    row('**peak of the isolate, in use** (of 128 MB)', ({ hours, inUseBytes }) =>
-      hours < IN_USE_HOURS ? '–' : `**${megabytes(inUseBytes)}**`,
+    row('**peak of the isolate, in use** (of 128 MB)', ({ length, inUseBytes }) =>
+      length.hours < IN_USE_HOURS ? '–' : `**${megabytes(inUseBytes)}**`,
     ),
     row('peak of the isolate, garbage included', ({ isolateBytes }) => megabytes(isolateBytes)),
     row('speakers found, of 10 in all but the first', ({ speakers }) => String(speakers)),
     row('DER, %', ({ der }) => der.toFixed(1)),
     row(
       '**USD an hour of audio: CPU**',
-      dollars(({ cpu }) => cpu),
+      dollars((items) => items.slice(0, 1)),
     ),
     row(
       'with requests, queues and objects',
-      dollars(({ cpu, rest }) => cpu + rest),
+      dollars((items) => items),
     ),
   ];
   const bounded = longest < 24 ? ` The longest were left out (\`ROLLCALL_LONGEST_HOURS=${longest}\`).` : '';
   return `Recordings in which the same ten people talk: labelled conversations, each repeat with its own gain and noise, MP3 of 44.1 kHz stereo
-at 128 kbit/s up to an hour, of 22.05 kHz mono at 32 kbit/s beyond. Each job in a fresh local service (one workerd, one thread) that one short job has warmed up,
+at 128 kbit/s up to an hour, of 22.05 kHz mono at 32 kbit/s beyond; two are as large as a recording may be, PCM of 192 kHz and 24 bits and a film whose sound is AAC. Each job in a fresh local service (one workerd, one thread) that one short job has warmed up,
 exclusive turns and confidences of turns asked for, of the day the speakers' probabilities too. CPU is that of the whole workerd process: the Worker, and the
 local database, buckets and queues, which the platform would not bill as CPU. Jobs of an hour and more ran a second time, with a garbage collection before every sample of the
 memory: local workerd enforces no limit, so that it lets garbage pile up.${bounded}

@@ -7,9 +7,10 @@ import { longMp3 } from './long-recording.ts';
 import type { LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
-import { LONG_SECONDS, SETTINGS, type Setting } from './speed.ts';
+import { SETTINGS, type Setting } from './speed.ts';
 import { jobTimes } from './stages.ts';
 
+const LONG_SECONDS = 1800;
 const SAMPLE_EVERY_MS = 100;
 /** Memory of an isolate in production, bytes. */
 const PLATFORM_LIMIT_BYTES = 128e6;

@@ -3,10 +3,10 @@ import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts'
 import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 
 /**
- * Time and WebAssembly memory of one model on ten seconds of input, in a process of its own: memory never shrinks, so that two
+ * Time and WebAssembly memory of one model on a batch of inputs of ten seconds, in a process of its own: memory never shrinks, so that two
  * models in one process could not be told apart. Prints JSON.
  *
- *     tsx bench/model-cost.ts FILE segmentation|powers|embedding
+ *     tsx bench/model-cost.ts FILE segmentation|powers|embedding [BATCH]
  */
 const RUNS = 40;
 const WARM_UP = 5;
@@ -16,7 +16,8 @@ const POWER_BANDS = 64;
 const EMBEDDING_FRAMES = 998;
 const MEL_BANDS = 80;
 
-const [file, kind] = process.argv.slice(2);
+const [file, kind, batchText = '1'] = process.argv.slice(2);
+const batch = Number(batchText);
 const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
 const session = await runtime.createSession(readFileSync(file));
 
@@ -31,9 +32,9 @@ function signal(length: number): Float32Array {
 
 const name = session.inputNames[0];
 const shapes: Record<string, readonly number[]> = {
-  segmentation: [1, 1, SEGMENTATION_SAMPLES],
-  powers: [1, POWER_FRAMES, POWER_BANDS],
-  embedding: [1, EMBEDDING_FRAMES, MEL_BANDS],
+  segmentation: [batch, 1, SEGMENTATION_SAMPLES],
+  powers: [batch, POWER_FRAMES, POWER_BANDS],
+  embedding: [batch, EMBEDDING_FRAMES, MEL_BANDS],
 };
 const shape = shapes[kind];
 const values = signal(shape.reduce((product, size) => product * size, 1));

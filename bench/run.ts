@@ -7,6 +7,7 @@ import { measureAccuracy, measureMeetings } from './accuracy.ts';
 import { measureApi } from './api.ts';
 import { measureFanout } from './fanout.ts';
 import { measureFormats } from './formats/index.ts';
+import { measureCost } from './hour-cost.ts';
 import { measureIdentification } from './identification/index.ts';
 import { measureLengths } from './lengths.ts';
 import { measureLive } from './live/index.ts';
@@ -31,6 +32,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   speed: measureSpeed,
   memory: measureMemory,
   lengths: measureLengths,
+  cost: measureCost,
   shards: measureShards,
   throughput: measureThroughput,
   fanout: measureFanout,

@@ -1,3 +1,4 @@
+import { decodeFile } from '../client/audio/file.ts';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { assemble, partsOf, settingsOf } from '../src/diarization/index.ts';
 import type { Engine } from '../src/jobs/ports.ts';
@@ -10,6 +11,7 @@ import { type LabelledSegment, segmentsFromTurns, toMicros } from './score/rttm.
 import { analyseInShards } from './shard-analysis.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
+import { tenVoices } from './ten-voices.ts';
 
 const SAMPLE_RATE_HZ = 16_000;
 /** Of the service, and a small one that makes many joins. */
@@ -22,6 +24,9 @@ interface Long {
   readonly reference: readonly LabelledSegment[];
 }
 
+/** Long enough for local speakers to be reduced to representatives. */
+const LONG = { seconds: 3 * 3600, setting: 'community-1', cuts: [300] } as const;
+
 /** Whether cutting a recording into shards costs accuracy: long recordings whole and in shards. */
 export async function measureShards(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   if (!recordings) return '**Not measured:** the recordings need `../shared/audio`.';
@@ -31,23 +36,35 @@ export async function measureShards(recordings: readonly LabelledRecording[] | u
   const engine = await nodeEngine(packOfService());
   const rows: string[][] = [];
   for (const recording of [...joined, ...longest]) {
-    for (const setting of SETTINGS) rows.push(await measureOne(recording, setting, engine));
+    for (const setting of SETTINGS) rows.push(await measureOne(recording, setting, engine, SHARD_SECONDS));
+  }
+  const long = await tenVoices(recordings, LONG.seconds, 'compact');
+  if (long) {
+    const samples = await decodeFile(long.path, nodeAudio());
+    const recording = { name: 'the same ten people', samples, reference: long.reference };
+    rows.push(await measureOne(recording, LONG.setting, engine, LONG.cuts));
   }
   const cuts = SHARD_SECONDS.map((seconds) => `in shards of ${seconds} s`);
   return `DER in per cent of recordings analysed whole, and cut into shards as jobs do, made in Node with the Worker's code and WebAssembly. "Joined" are the labelled recordings of a
-folder one after the other, people that occur in several counted once; the generated meetings are the ${MAX_MEETINGS} longest (\`ROLLCALL_MEETINGS\`). Windows and stretches lie on one grid for
+folder one after the other, people that occur in several counted once; the generated meetings are the ${MAX_MEETINGS} longest (\`ROLLCALL_MEETINGS\`); the ten people are those of "Lengths", in a recording that is reduced to representatives before it is clustered (with ffmpeg). Windows and stretches lie on one grid for
 the recording, so the turns should not differ at all.
 
 ${table(['recording', 'setting', 'minutes', 'whole', ...cuts, 'turns'], rows, 2)}`;
 }
 
-async function measureOne({ name, samples, reference }: Long, setting: Setting, engine: Engine): Promise<string[]> {
+async function measureOne(
+  { name, samples, reference }: Long,
+  setting: Setting,
+  engine: Engine,
+  shardSeconds: readonly number[],
+): Promise<string[]> {
   say(`${setting}: ${name}`);
   const seconds = samples.length / SAMPLE_RATE_HZ;
-  const cuts = [Math.ceil(seconds / 10) * 10, ...SHARD_SECONDS];
+  const cuts = [Math.ceil(seconds / 10) * 10, ...shardSeconds];
   const found: LabelledSegment[][] = [];
   for (const cut of cuts) found.push(await turnsOf(samples, cut, setting, engine));
   const ders = found.map((turns) => rate(diarizationError(reference, turns)).der.toFixed(2));
+  while (ders.length <= SHARD_SECONDS.length) ders.push('–');
   const isEqual = found.every((turns) => JSON.stringify(turns) === JSON.stringify(found[0]));
   return [name, setting, (seconds / 60).toFixed(1), ...ders, isEqual ? 'equal' : '**differ**'];
 }

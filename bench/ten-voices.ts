@@ -14,13 +14,23 @@ const MAX_GAIN_DB = 6;
 /** …and has noise of its own, so far below it. */
 const NOISE_DB = { least: 22, most: 40 };
 
-/** How a long recording is encoded: what a day of it needs to stay far below the largest upload. */
+/** How a long recording is encoded, by ffmpeg. */
 const CODINGS = {
-  /** 345 MB a day. */
-  compact: { rateHz: 22_050, channels: 1, kbps: 32 },
+  /** 345 MB a day: what a day of it needs to stay far below the largest upload. */
+  compact: { extension: 'mp3', options: '-ar 22050 -ac 1 -c:a libmp3lame -b:a 32k -f mp3' },
   /** As music and podcasts have it. */
-  music: { rateHz: 44_100, channels: 2, kbps: 128 },
-} as const;
+  music: { extension: 'mp3', options: '-ar 44100 -ac 2 -c:a libmp3lame -b:a 128k -f mp3' },
+  /** 69 MB a minute. */
+  studio: { extension: 'wav', options: '-ar 192000 -ac 2 -c:a pcm_s24le -f wav' },
+  /** 17 MB a minute, nearly all of it pictures. */
+  film: {
+    extension: 'mkv',
+    options: '-ar 48000 -ac 2 -c:a aac -b:a 128k -c:v rawvideo -pix_fmt yuv420p -shortest -f matroska',
+    pictures: 'color=gray:s=88x84:r=25',
+  },
+} as const satisfies Record<string, { extension: string; options: string; pictures?: string }>;
+
+export type Coding = keyof typeof CODINGS;
 
 export interface LongConversation {
   readonly path: string;
@@ -30,19 +40,19 @@ export interface LongConversation {
 
 /**
  * A recording of any length in which the same ten people talk: the labelled conversations among ten voices, in a changing
- * order, each repeat with a gain and noise of its own, as MP3. Made once (a day takes some ten minutes) and kept in the cache.
+ * order, each repeat with a gain and noise of its own. Made once (a day takes some ten minutes) and kept in the cache.
  *
  * @returns undefined where ffmpeg is missing
  */
 export async function tenVoices(
   recordings: readonly LabelledRecording[],
   seconds: number,
-  coding: keyof typeof CODINGS,
+  coding: Coding,
 ): Promise<LongConversation | undefined> {
   const conversations = amongTenVoices(recordings);
   const digest = createHash('sha256').update(JSON.stringify([conversations.map(({ name }) => name), CODINGS[coding]]));
   const stem = join(cacheDir(), `ten-voices-${seconds}s-${digest.digest('hex').slice(0, 12)}`);
-  const [path, referencePath] = [`${stem}.mp3`, `${stem}.json`];
+  const [path, referencePath] = [`${stem}.${CODINGS[coding].extension}`, `${stem}.json`];
   if (!existsSync(path)) {
     if (spawnSync('ffmpeg', ['-version']).status !== 0) return undefined;
     say(`making ${path}`);
@@ -68,13 +78,13 @@ function amongTenVoices(recordings: readonly LabelledRecording[]): LabelledRecor
 async function encode(
   conversations: readonly LabelledRecording[],
   seconds: number,
-  coding: keyof typeof CODINGS,
+  coding: Coding,
   path: string,
 ): Promise<LabelledSegment[]> {
-  const { rateHz, channels, kbps } = CODINGS[coding];
-  const input = ['-f', 'f32le', '-ar', String(SAMPLE_RATE_HZ), '-ac', '1', '-i', '-'];
-  const output = ['-ar', String(rateHz), '-ac', String(channels), '-c:a', 'libmp3lame', '-b:a', `${kbps}k`];
-  const ffmpeg = spawn('ffmpeg', ['-v', 'error', '-y', ...input, ...output, '-f', 'mp3', `${path}.part`], {
+  const { options, ...rest } = CODINGS[coding];
+  const sound = ['-f', 'f32le', '-ar', String(SAMPLE_RATE_HZ), '-ac', '1', '-i', '-'];
+  const pictures = 'pictures' in rest ? ['-f', 'lavfi', '-i', rest.pictures] : [];
+  const ffmpeg = spawn('ffmpeg', ['-v', 'error', '-y', ...sound, ...pictures, ...options.split(' '), `${path}.part`], {
     stdio: ['pipe', 'inherit', 'inherit'],
   });
   const ended = once(ffmpeg, 'exit');
