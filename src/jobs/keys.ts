@@ -2,7 +2,7 @@
 export const WORK_PREFIX = 'work/';
 export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
 /** Raised with every change of what the steps of a job leave for one another: the plan with the index of its recording, the parts. */
-export const WORK_VERSION = 6;
+export const WORK_VERSION = 7;
 /**
  * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings of two models
  * cannot be compared. What another version or other models left is not looked at: the job is planned anew.

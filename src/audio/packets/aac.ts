@@ -15,7 +15,9 @@ const RATES_HZ = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000,
 const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8, 0, 0, 0, 7, 8, 0, 8];
 
 /** USAC, the core of xHE-AAC. */
-const AAC_OBJECT_USAC = 42;
+export const AAC_OBJECT_USAC = 42;
+/** Its name in messages. */
+export const XHE_AAC = 'xHE-AAC (USAC)';
 
 /** The configuration, or undefined where its bytes are no such thing. */
 function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
@@ -47,7 +49,7 @@ export function aacTrack(privateData: Uint8Array, channels: number, where: strin
   const config = parseAacConfig(privateData);
   if (!config) return fail('corrupt', `${where} has a damaged header of its AAC track.`);
   if (config.objectType === AAC_OBJECT_USAC) {
-    return fail('unsupported', `${where} holds audio in xHE-AAC (USAC), which is not supported.`);
+    return fail('unsupported', `${where} holds audio in ${XHE_AAC}, which is not supported.`);
   }
   return ok({
     codec: 'aac',

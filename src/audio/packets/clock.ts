@@ -14,13 +14,14 @@ export class Clock {
   position = 0;
   readonly gaps: number[] = [];
   gapSamples = 0;
+  /** What the jumps back come to. */
+  overlapSamples = 0;
   brokenTimes = 0;
   /** Position minus what the container says. */
   shift = 0;
   readonly toleranceSamples: number;
   #isStarted = false;
   #lastJumpBack = -1;
-  #overlap = 0;
   /** Silence of short jumps forward: the times may take it back. */
   #shortGaps = 0;
 
@@ -41,6 +42,14 @@ export class Clock {
   /** How far ahead of the count `stamp` is that holds for the packet after `samplesAhead` more samples. */
   offsetOf(stamp: number, samplesAhead = 0): number {
     return Math.round(stamp + this.shift - this.position) - samplesAhead;
+  }
+
+  /**
+   * The times count `samples` too few for the packet behind which the clock stands, by nothing but rounding: they are believed to go on from there
+   * as they did. Below 0 where they count too many.
+   */
+  slip(samples: number): void {
+    this.shift += samples;
   }
 
   /** The jump that the container asks for when it says that the next packet begins at `stamp`, samples of its own clock; 0 for none. */
@@ -72,14 +81,14 @@ export class Clock {
       if (samples <= MAX_OVERLAP_SECONDS * this.rateHz) this.#shortGaps += samples;
     } else {
       this.#lastJumpBack = this.position;
-      this.#overlap -= samples;
+      this.overlapSamples -= samples;
     }
     this.position += samples;
   }
 
   #isOverlap(samples: number): boolean {
     const longest = MAX_OVERLAP_SECONDS * this.rateHz;
-    const inAll = this.#overlap + samples;
+    const inAll = this.overlapSamples + samples;
     const bound = longest + MAX_OVERLAP_PART * this.position + this.#shortGaps;
     return samples <= longest && samples <= this.position && inAll <= bound;
   }

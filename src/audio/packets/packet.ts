@@ -22,10 +22,20 @@ export interface RawPacket {
   readonly prefix?: Uint8Array;
   /** The container's time of its first sample, where it has one. */
   readonly seconds?: number;
+  /** How long it lasts by the container, where that was rounded (MP4). */
+  readonly evenly?: EvenTimes;
   /** Number of its track, where the packets of all tracks are walked. */
   readonly trackNumber?: number;
   /** What the container's walker takes to begin anew with this packet; undefined where it cannot. */
   readonly entry?: number;
+}
+
+/** Very many packets in a row that all last the same, by a clock that may be too coarse to say how long. */
+export interface EvenTimes {
+  readonly ticks: number;
+  /** Ticks a second. */
+  readonly timescale: number;
+  readonly packets: number;
 }
 
 /** Packets that were found together, in order. */

@@ -18,6 +18,8 @@ export interface TrackToProbe {
   /** 'The MP4 file', for messages. */
   readonly where: string;
   readonly track: TrackCodec;
+  /** One of several recordings in a file: the jumps of all their times are told together, by who asks. */
+  readonly isPart?: boolean;
   /** Walks the packets from the first on, with times. */
   walk(): PacketWalk;
   /** What is cut off at both ends, or how late the track begins. */
@@ -28,8 +30,24 @@ export interface TrackToProbe {
   warnings?(): readonly string[];
 }
 
-/** Pauses shorter than this in all are not worth a word. */
+/** Pauses and overlaps shorter than this in all are not worth a word. */
 const WORTH_A_WARNING_SECONDS = 1;
+
+/** What to say of the jumps of the times that were followed. */
+export function jumpWarnings(gapSamples: number, overlapSamples: number, rateHz: number): readonly string[] {
+  const seconds = (samples: number) => (samples / rateHz).toFixed(1);
+  const isWorth = (samples: number) => samples >= WORTH_A_WARNING_SECONDS * rateHz;
+  return [
+    ...(isWorth(gapSamples)
+      ? [`Pauses in the times of the packets, ${seconds(gapSamples)} s in all, were taken as silence.`]
+      : []),
+    ...(isWorth(overlapSamples)
+      ? [
+          `Packets overlap in their times, by ${seconds(overlapSamples)} s in all; that much of their sound was left out.`,
+        ]
+      : []),
+  ];
+}
 
 /** All of an index but the container's own part. */
 export async function probeTrack(
@@ -54,12 +72,9 @@ export async function probeTrack(
   const { pieces, warning } = source.played(scan, sampleRateHz);
   const totalSamples = samplesOf(pieces);
   if (totalSamples <= 0) return fail('no_samples', `${where} has no samples in it.`);
-  const gapSeconds = scan.gapSamples / sampleRateHz;
   const warnings = [
     ...(source.isCut?.(scan) ? [`${where} ends before it should; the part that is there was used.`] : []),
-    ...(gapSeconds >= WORTH_A_WARNING_SECONDS
-      ? [`Pauses in the times of the packets, ${gapSeconds.toFixed(1)} s in all, were taken as silence.`]
-      : []),
+    ...(source.isPart ? [] : jumpWarnings(scan.gapSamples, scan.overlapSamples, sampleRateHz)),
     ...(scan.brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
     ...(scan.hasTooMany ? [`${where} has more than ${scan.packets} packets; what is behind them was left out.`] : []),
     ...(source.warnings?.() ?? []),

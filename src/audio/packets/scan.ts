@@ -5,6 +5,7 @@ import { Clock } from './clock.ts';
 import type { PacketCounter } from './count.ts';
 import { CountedRuns } from './counted-runs.ts';
 import type { PacketWalk } from './packet.ts';
+import { roundedOff } from './rounding.ts';
 import { SteadyTimes } from './steady-times.ts';
 
 /** Distance of the places where a decoder is opened anew. */
@@ -28,6 +29,10 @@ export interface Scan {
   readonly seek: SeekTable;
   readonly gaps: readonly number[];
   readonly gapSamples: number;
+  /** What was left out where packets overlap in their times. */
+  readonly overlapSamples: number;
+  /** How many samples too few the times tell in all, by nothing but rounding. */
+  readonly roundedSamples: number;
   /** Jumps of the times that were not followed. */
   readonly brokenTimes: number;
   /** Whether there are more packets than are walked. */
@@ -49,6 +54,7 @@ export async function scanPackets(
   let packets = 0;
   let emptyPackets = 0;
   let runs = 0;
+  let roundedSamples = 0;
   let firstSeconds: number | undefined;
   let startPadding = 0;
   let endPadding = 0;
@@ -69,7 +75,7 @@ export async function scanPackets(
         endPadding = tooMuch <= samples ? tooMuch : 0;
       }
       for (let i = 0; i < run.packets.length; i++) {
-        const { seconds, entry } = run.packets[i];
+        const { seconds, evenly, entry } = run.packets[i];
         const [count, canRestart] = counts[i];
         if (seconds !== undefined) {
           if (packets === 0) firstSeconds = seconds;
@@ -78,6 +84,11 @@ export async function scanPackets(
         }
         if (entry !== undefined && canRestart && clock.isAhead) seek.add(entry, clock.position);
         clock.position += count;
+        if (evenly) {
+          const off = roundedOff(evenly, count, rateHz);
+          clock.slip(off);
+          roundedSamples += off;
+        }
         if (count === 0) emptyPackets++;
         packets++;
       }
@@ -99,6 +110,8 @@ export async function scanPackets(
     seek: seek.build(),
     gaps: clock.gaps,
     gapSamples: clock.gapSamples,
+    overlapSamples: clock.overlapSamples,
+    roundedSamples,
     brokenTimes: clock.brokenTimes,
     hasTooMany,
   };

@@ -1,4 +1,5 @@
 import * as ort from 'onnxruntime-web/wasm';
+import { WEIGHTS_PATH, withExternalWeights } from './external-weights.ts';
 
 /** A model's input or output tensors by name. */
 export type Tensors = Readonly<Record<string, ort.Tensor>>;
@@ -17,10 +18,10 @@ export interface OnnxRuntime {
 }
 
 /**
- * Of larger models the weights stay in the file's order: a second, reordered copy would cost as much memory as the model, for five percent of
- * speed.
+ * Larger models are loaded with their weights outside, and these stay in the file's order: a second, reordered copy would cost as much memory as the model, for
+ * five percent of speed.
  */
-const MAX_PREPACKED_BYTES = 8_000_000;
+const MAX_WHOLE_BYTES = 8_000_000;
 
 let heap: WebAssembly.Memory | undefined;
 let ready: Promise<void> | undefined;
@@ -82,21 +83,25 @@ function findMemory(names: object | undefined): WebAssembly.Memory | undefined {
  * `new WebAssembly.Module(bytes)` in Node. One runtime per isolate: later calls share the first one's WebAssembly instance.
  *
  * @param module the package's `ort-wasm-simd-threaded.wasm`, its memory not shared (`wasm/onnxruntime/unshare.mjs`)
+ * @param maxWholeBytes models that are larger are loaded in the way that takes the least memory
  */
-export function createOnnxRuntime(module: WebAssembly.Module): OnnxRuntime {
+export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MAX_WHOLE_BYTES): OnnxRuntime {
   ort.env.wasm.numThreads = 1;
   ort.env.wasm.proxy = false;
   ort.env.wasm.wasmBinary = PLACEHOLDER;
   ort.env.logLevel = 'error';
 
   async function create(model: Uint8Array): Promise<ort.InferenceSession> {
-    return ort.InferenceSession.create(model, {
+    const isLarge = model.byteLength > maxWholeBytes;
+    const { graph, weights } = isLarge ? withExternalWeights(model) : { graph: model, weights: undefined };
+    return ort.InferenceSession.create(graph, {
+      ...(weights && { externalData: [{ path: WEIGHTS_PATH, data: weights }] }),
       executionProviders: ['wasm'],
       graphOptimizationLevel: 'all',
       // Arena blocks grow in powers of two and are never given back; without the arena the heap holds what is in use.
       enableCpuMemArena: false,
       enableMemPattern: false,
-      extra: { session: { disable_prepacking: model.byteLength > MAX_PREPACKED_BYTES ? '1' : '0' } },
+      extra: { session: { disable_prepacking: isLarge ? '1' : '0' } },
     });
   }
 

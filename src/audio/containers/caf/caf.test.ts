@@ -166,6 +166,7 @@ describe('packets with a table', () => {
 it('what is refused is named', async () => {
   for (const [options, message] of [
     [{ formatId: 'opus' }, /'opus'/],
+    [{ formatId: 'usac' }, /audio in xHE-AAC \(USAC\), which/],
     [{ bytesPerPacket: 5 }, /'lpcm'/],
     [{ formatId: 'ima4', channels: 4 }, /'ima4'/],
     [{ rateHz: Number.NaN }, /NaN Hz/],

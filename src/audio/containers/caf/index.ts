@@ -3,6 +3,7 @@ import type { EffectsChannels } from '../../channel-layout.ts';
 import type { Container, IndexBase } from '../../container.ts';
 import { ima4Samples, readIma4 } from '../../ima4.ts';
 import { shapeFault } from '../../limits.ts';
+import { XHE_AAC } from '../../packets/aac.ts';
 import { type PcmEncoding, type PcmLayout, readPcm } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import type { DecoderPort } from '../../types.ts';
@@ -68,6 +69,9 @@ export const caf: Container<CafIndex> = {
 function probePlain(header: CafHeader): AudioResult<CafIndex> {
   const { description, dataOffset, dataBytes, packetTable, effects, warning } = header;
   const { sampleRateHz, channels, formatId } = description;
+  if (formatId === 'usac') {
+    return fail('unsupported', `The Core Audio file holds audio in ${XHE_AAC}, which is not supported.`);
+  }
   const pcm = formatId === 'ima4' ? undefined : pcmLayout(description);
   if (formatId === 'ima4' ? channels > 2 : !pcm) {
     const printable = formatId.replace(/[^\x20-\x7e]/g, '?').trim();

@@ -33,6 +33,11 @@ const BLOCK_HEADER_BYTES = 12;
 const MAX_GROUP_ELEMENTS = 32;
 /** Bytes that make up for an element without a packet. */
 const BYTES_PER_ELEMENT = 32;
+/** How far behind the start of an unknown element must stand what confirms it: no more than a reader holds beside it. */
+const MAX_UNKNOWN_BYTES = 1 << 20;
+/** Elements looked at behind an unknown one, and how many of them must be known: one in thirty bytes of damage looks like one. */
+const MAX_CONFIRMING = 4;
+const CONFIRMED = 2;
 
 interface Found {
   readonly packets: readonly RawPacket[];
@@ -51,6 +56,7 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
   const budget = new StepBudget(BYTES_PER_ELEMENT, from);
   let position = from;
   let clusterTicks = 0;
+  let clusterEnd: number | undefined;
   let entry: number | undefined;
   let packets: RawPacket[] = [];
   end.isEndless = false;
@@ -63,12 +69,13 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
       packets = [];
       entry = position;
       clusterTicks = 0;
+      clusterEnd = element.size === undefined ? undefined : element.bodyStart + element.size;
       position = element.bodyStart;
     } else if (!isWhole(reader, element)) {
       end.hasAnother = element?.id === id.SEGMENT || element?.id === id.EBML;
       if (end.hasAnother) break;
-      // Damage, the end of a file that is cut off, or what is behind it: then no cluster follows.
-      const next = await findCluster(reader, position + 1);
+      // Something new, damage, the end of a file that is cut off, or what is behind it: then no cluster follows.
+      const next = (await behindUnknown(reader, element, clusterEnd)) ?? (await findCluster(reader, position + 1));
       if (next === undefined) {
         end.isCut = element?.id === id.SIMPLE_BLOCK || element?.id === id.BLOCK_GROUP;
         break;
@@ -106,6 +113,32 @@ const isKnown = (elementId: number): boolean =>
   elementId === id.SIMPLE_BLOCK ||
   elementId === id.BLOCK_GROUP ||
   id.PASSED_OVER.has(elementId);
+
+/**
+ * Where an element that is not known ends (RFC 8794 §6.2: it is passed over by its size); undefined where it is damage. It is one if what stands
+ * behind it fits, up to the end of its cluster or of the file.
+ */
+async function behindUnknown(
+  reader: BlockReader,
+  element: Element | undefined,
+  clusterEnd: number | undefined,
+): Promise<number | undefined> {
+  if (element?.size === undefined || isKnown(element.id)) return undefined;
+  const behind = element.bodyStart + element.size;
+  const isInside = clusterEnd !== undefined && element.start < clusterEnd;
+  const until = Math.min(isInside ? clusterEnd : reader.sizeBytes, reader.sizeBytes);
+  let position = behind;
+  for (let looked = 0, known = 0; looked < MAX_CONFIRMING; looked++) {
+    if (position === until) return behind;
+    if (position > until || position - element.start > MAX_UNKNOWN_BYTES) return undefined;
+    const next = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
+    if (next?.id === id.CLUSTER) return behind;
+    if (next?.size === undefined) return undefined;
+    position = next.bodyStart + next.size;
+    if (isWhole(reader, next) && ++known === CONFIRMED) return behind;
+  }
+  return undefined;
+}
 
 async function readSimple(
   reader: BlockReader,

@@ -70,6 +70,16 @@ describe('times', () => {
     }
   });
 
+  it('overlaps are told as pauses are, where they come to a second', async () => {
+    const overlapping = (times: number) => recording(1000, (i) => 100 * i - 200 * Math.min(times, Math.floor(i / 100)));
+    const [few, many] = [await indexOf(overlapping(4)), await indexOf(overlapping(6))];
+    expect([few.totalSamples, many.totalSamples]).toEqual([99_200, 98_800]);
+    expect(few.warning).toBeUndefined();
+    expect(many.warning).toMatch(
+      /^Packets overlap in their times, by 1\.2 s in all; that much of their sound was left/,
+    );
+  });
+
   it('a jump of hours is another clock, and no pause', async () => {
     const index = await indexOf(recording(100, (i) => 100 * i + (i >= 50 ? 9_000_000 : 0)));
     expect(index.totalSamples).toBe(10_000);
@@ -126,6 +136,56 @@ describe('times', () => {
 
   it('a recording whose clock does not begin at 0 begins at its first packet', async () => {
     expect((await indexOf(recording(20, (i) => 50_000_000 + 100 * i))).totalSamples).toBe(2000);
+  });
+});
+
+describe('elements that are not known', () => {
+  const unknown = element(0x4fff, Uint8Array.of(1, 2, 3));
+  const places = (samples: Float32Array) => levels(samples).every((value, i) => value === placeOf(i));
+
+  it.each<[string, (blocks: Uint8Array[]) => Uint8Array[]]>([
+    ['in front of the blocks', (blocks) => [unknown, ...blocks]],
+    ['between them', (blocks) => blocks.flatMap((one) => [one, unknown])],
+    ['behind them', (blocks) => [...blocks, unknown]],
+    ['several in a row', (blocks) => [blocks[0]!, unknown, unknown, ...blocks.slice(1)]],
+    ['as long as a group of blocks', (blocks) => [blocks[0]!, element(0x4ffe, ramp(0, 5000)), ...blocks.slice(1)]],
+  ])('are passed over by their size: %s', async (_name, place) => {
+    const clusters = Array.from({ length: 90 }, (_, k) => {
+      const blocks = Array.from({ length: 10 }, (_, i) => block(100 * i, ramp(1000 * k + 100 * i)));
+      return cluster(1000 * k, ...place(blocks));
+    });
+    const file = concat(matroskaHeader(), ...clusters);
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(90_000);
+    expect(index.warning).toBeUndefined();
+    const whole = await readSourceRate(file, index, ports);
+    expect(places(whole)).toBe(true);
+    for (const start of [31_234, 60_000, 89_999]) {
+      expect(worstDifference(await readSourceRate(file, index, ports, start), whole.subarray(start))).toBe(0);
+    }
+  });
+
+  it('also in live recordings, whose clusters state no size, and beside clusters', async () => {
+    const live = (startMs: number, ...blocks: Uint8Array[]) =>
+      concat(element(0x1f43b675), uint(0xe7, startMs), ...blocks);
+    const one = live(0, block(0, ramp(0)), unknown, block(100, ramp(100)), unknown);
+    const file = concat(matroskaHeader(), one, live(200, block(0, ramp(200))), unknown);
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ totalSamples: 300 });
+    expect(index.warning).toBeUndefined();
+    expect(places(await readSourceRate(file, index, ports))).toBe(true);
+  });
+
+  it('with a size that leads to none are damage: it goes on at the next cluster', async () => {
+    const wrong = element(0x4fff, ramp(0, 40));
+    wrong[9] = 55;
+    const one = cluster(0, block(0, ramp(0)), wrong, block(100, ramp(100)), block(200, ramp(200)));
+    const index = await indexOf(concat(matroskaHeader(), one, cluster(300, block(0, ramp(300)))));
+    expect(index.totalSamples).toBe(400);
+    const file = concat(matroskaHeader(), one, cluster(300, block(0, ramp(300))));
+    const samples = levels(await readSourceRate(file, index, ports));
+    expect(samples.slice(100, 300).every((value) => value === 0)).toBe(true);
+    expect(samples.slice(300).every((value, i) => value === placeOf(300 + i))).toBe(true);
   });
 });
 

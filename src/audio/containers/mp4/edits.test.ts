@@ -177,7 +177,7 @@ describe('a list that cannot be followed is said to be so, and everything is rea
   it('to and fro more often than is worth the work', () => {
     // A decoder can be opened at the start alone: each jump there and back decodes the hour in between.
     const seek = { deltas: [0, 0] };
-    const media = { timescale: 1000, rateHz: 8000, endPosition: 3600 * 8000, seek, emptyPackets: 0 };
+    const media = { timescale: 1000, rateHz: 8000, endPosition: 3600 * 8000, roundedSamples: 0, seek, emptyPackets: 0 };
     const entry = (mediaTime: number) => ({ mediaTime, duration: 10 });
     const list = (times: number[]): EditList & { kind: 'edits' } => {
       return { kind: 'edits', movieTimescale: 1000, edits: times.map(entry) };
@@ -199,7 +199,7 @@ it('several pieces are not played where there are very many empty packets: each 
   const scan = await scanPackets(new BlockReader(memorySource(new Uint8Array(1))), walk(), counter, 48_000);
   expect(scan).toMatchObject({ packets: 20_100, emptyPackets: 20_000, endPosition: 48_000 });
   const { seek, emptyPackets, endPosition } = scan;
-  const media = { timescale: 48_000, rateHz: 48_000, endPosition, seek, emptyPackets };
+  const media = { timescale: 48_000, rateHz: 48_000, endPosition, roundedSamples: 0, seek, emptyPackets };
   const list = (...times: number[]): EditList & { kind: 'edits' } => {
     return { kind: 'edits', movieTimescale: 1000, edits: times.map((mediaTime) => ({ mediaTime, duration: 100 })) };
   };
@@ -249,7 +249,14 @@ describe('lists', () => {
       const list = parseEdits(bytes, timescale);
       if (list?.kind !== 'edits') continue;
       const seek = { deltas: [0, 0] };
-      const media = { timescale: 48_000, rateHz: 48_000, endPosition: 1_000_000, seek, emptyPackets: 0 };
+      const media = {
+        timescale: 48_000,
+        rateHz: 48_000,
+        endPosition: 1_000_000,
+        roundedSamples: 0,
+        seek,
+        emptyPackets: 0,
+      };
       const played = playEdits(list, media);
       if ('fault' in played) continue;
       expect(played.every(({ samples }) => Number.isSafeInteger(samples) && samples > 0)).toBe(true);

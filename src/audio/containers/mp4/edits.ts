@@ -71,6 +71,8 @@ export interface EditedMedia {
   readonly rateHz: number;
   /** Position behind the last sample that is no padding. */
   readonly endPosition: number;
+  /** Samples by which the times of the packets, which the list goes by, fall short of those that were counted (`rounding.ts`). */
+  readonly roundedSamples: number;
   readonly seek: SeekTable;
   /** Packets that decode to nothing. */
   readonly emptyPackets: number;
@@ -86,7 +88,10 @@ export function playEdits(
   { edits, movieTimescale }: EditList & { kind: 'edits' },
   media: EditedMedia,
 ): readonly Piece[] | { readonly fault: string } {
-  const { timescale, rateHz, endPosition } = media;
+  const { timescale, endPosition, roundedSamples } = media;
+  // Where it comes to more than half of the sound, the times say nothing that a list could go by.
+  const isBelieved = 2 * Math.abs(roundedSamples) < endPosition;
+  const rateHz = isBelieved ? (media.rateHz * endPosition) / (endPosition - roundedSamples) : media.rateHz;
   const last = edits.findLastIndex(({ mediaTime }) => mediaTime !== EMPTY);
   const pieces: Piece[] = [];
   let ticks = 0;

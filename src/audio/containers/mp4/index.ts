@@ -212,8 +212,9 @@ function playedOf(
   const edits = track.edits && movie.isFragmented ? openEnded(track.edits, track) : track.edits;
   let fault = edits?.kind === 'unusable' ? edits.fault : undefined;
   if (edits?.kind === 'edits') {
-    const { seek, emptyPackets } = scan;
-    const played = playEdits(edits, { timescale, rateHz, endPosition: mediaEnd, seek, emptyPackets });
+    const { seek, emptyPackets, roundedSamples } = scan;
+    const media = { timescale, rateHz, endPosition: mediaEnd, roundedSamples, seek, emptyPackets };
+    const played = playEdits(edits, media);
     if (!('fault' in played)) return { pieces: played };
     fault = played.fault;
   }

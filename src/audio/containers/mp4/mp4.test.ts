@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { find, formatFixture, patched } from '../../../../test/helpers/bytes.ts';
 import { indexAs, indexOf } from '../../../../test/helpers/indexes.ts';
-import { box, EMPTY, u32, withEdits } from '../../../../test/helpers/mp4.ts';
+import { box, EMPTY, soundMovie, u32, withEdits } from '../../../../test/helpers/mp4.ts';
 import { probeAudio } from '../../index.ts';
 import { parseGaplessComment } from './edits.ts';
 
@@ -108,6 +108,61 @@ describe('files that are not quite right', () => {
   });
 });
 
+describe('durations of packets that are rounded to a coarse clock', () => {
+  /** 186 samples at 8 kHz in each entry: 23.25 ms. */
+  const [PER_ENTRY, ENTRIES] = [186, 4000];
+  const data = Uint8Array.from({ length: 2 * PER_ENTRY * ENTRIES }, (_, i) => (i % 2 ? 0 : (i * 7) % 251));
+  const sound = {
+    type: 'sowt',
+    channels: 1,
+    bits: 16,
+    rateHz: 8000,
+    entries: ENTRIES,
+    entryBytes: 2 * PER_ENTRY,
+    data,
+  };
+  const movie = (timescale: number, ticksPerEntry: number) => soundMovie({ ...sound, timescale, ticksPerEntry });
+
+  it.each([
+    ['down', 23],
+    ['up', 24],
+  ])('%s: every sample is played, at its own time', async (_name, ticks) => {
+    const [file, exact] = [movie(1000, ticks), movie(8000, PER_ENTRY)];
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(PER_ENTRY * ENTRIES);
+    expect(index.warning).toBeUndefined();
+    const whole = await readSourceRate(exact, await indexOf(exact), ports);
+    expect(worstDifference(await readSourceRate(file, index, ports), whole)).toBe(0);
+    expect(worstDifference(await readSourceRate(file, index, ports, 500_001), whole.subarray(500_001))).toBe(0);
+  });
+
+  it('off by more than a tick they are overlaps, and it is said', async () => {
+    const index = await indexOf(movie(1000, 22));
+    expect(index.totalSamples).toBeLessThan(PER_ENTRY * ENTRIES);
+    expect(index.warning).toMatch(/Packets overlap in their times|times of the packets jump/);
+  });
+
+  it('an edit list that goes by them plays the same', async () => {
+    const file = patched(behind, 'mdhd', [...u32(1000)], 16);
+    const table = find(file, 'stts');
+    const view = new DataView(file.buffer);
+    let packets = 0;
+    for (let i = 0; i < view.getUint32(table + 8); i++) {
+      packets += view.getUint32(table + 12 + 8 * i);
+      view.setUint32(table + 16 + 8 * i, 23);
+    }
+    const index = await indexOf(withEdits(file, [23 * packets - 23, 23]));
+    const all = await indexOf(patched(file, 'edts', 'free'));
+    // The last packet may be a padded one: its duration is taken at its word.
+    const tick = 44.1;
+    expect(Math.abs(all.totalSamples - 1024 * packets)).toBeLessThan(tick);
+    // The delay of one packet, told in the same clock.
+    expect(Math.abs(index.totalSamples - 1024 * (packets - 1))).toBeLessThan(tick);
+    const part = await indexOf(withEdits(file, [23 * 40, 23 * 20]));
+    expect(Math.abs(part.totalSamples - 1024 * 40)).toBeLessThan(tick);
+  });
+});
+
 describe('refused', () => {
   it('no index', async () => {
     await refused(behind.slice(0, 20_000), 'corrupt', /no index \(moov\).*end of the file is missing\.$/);
@@ -120,7 +175,7 @@ describe('refused', () => {
     await refused(patched(front, 'trak', 'free'), 'corrupt', /no tracks/);
   });
 
-  it.each(['enca', 'drms'])('encrypted: %s', (type) =>
+  it.each(['enca', 'drms', 'aavd'])('encrypted: %s', (type) =>
     refused(patched(front, 'mp4a', type), 'unsupported', /encrypted \(DRM\)/),
   );
 
@@ -128,6 +183,7 @@ describe('refused', () => {
     ['dtsc', /audio in DTS,/],
     ['mlpa', /Dolby TrueHD/],
     ['ima4', /IMA ADPCM/],
+    ['usac', /audio in xHE-AAC \(USAC\),/],
     ['Zzz?', /a coding called "Zzz\?"/],
   ])('%s', (type, message) => refused(patched(front, 'mp4a', type), 'unsupported', message));
 

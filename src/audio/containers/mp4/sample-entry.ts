@@ -1,5 +1,5 @@
 import { ascii, toHex, u16be, u32be } from '../../bytes.ts';
-import { aacTrack } from '../../packets/aac.ts';
+import { aacTrack, XHE_AAC } from '../../packets/aac.ts';
 import { alacTrack } from '../../packets/alac.ts';
 import { decoderConfig } from '../../packets/mpeg4-descriptor.ts';
 import { OPUS_RATE_HZ, opusHeadFromBox } from '../../packets/opus.ts';
@@ -41,7 +41,11 @@ const NAMES: Readonly<Record<string, string>> = {
   sevc: 'EVRC',
   agsm: 'GSM',
   spex: 'Speex',
+  usac: XHE_AAC,
 };
+
+/** Entries of encrypted tracks: of the common scheme, of FairPlay, of Audible. */
+const ENCRYPTED = new Set(['enca', 'drms', 'drmi', 'aavd']);
 
 const PLAIN: Readonly<Record<string, CodecName>> = {
   '.mp3': 'mp3',
@@ -64,7 +68,7 @@ export function codecOfEntry(entry: Uint8Array, timescale: number): AudioResult<
   const inside = (name: string) => findBox(boxes, name) ?? findBox(findBox(boxes, 'wave') ?? boxes, name);
   const plain = (codec: CodecName, extraData: Uint8Array = new Uint8Array(0), extra: Partial<TrackCodec> = {}) =>
     ok({ codec, sampleRateHz, channels, extraData: toHex(extraData), ...extra });
-  if (type === 'enca' || type === 'drms' || type === 'drmi') {
+  if (ENCRYPTED.has(type)) {
     return fail('unsupported', 'The MP4 file is encrypted (DRM), so it cannot be read.');
   }
   if (PLAIN[type] === 'amr-nb') return plain('amr-nb', undefined, { sampleRateHz: 8000, channels: 1 });

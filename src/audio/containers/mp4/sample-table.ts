@@ -1,6 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { u16be, u32be } from '../../bytes.ts';
-import type { PacketWalk, RawPacket } from '../../packets/packet.ts';
+import type { EvenTimes, PacketWalk, RawPacket } from '../../packets/packet.ts';
 import { markBefore, type SampleMark, type SampleMarks } from './sample-marks.ts';
 
 interface Table {
@@ -77,7 +77,8 @@ export async function* walkSamples(
         }
         found?.pass(packet, run, chunk, first, offset);
         const seconds = await times?.pass(frames);
-        if (packet >= from && !isOther) packets.push({ offset, length, entry: packet, seconds });
+        const evenly = frames === 1 ? times?.evenly : undefined;
+        if (packet >= from && !isOther) packets.push({ offset, length, entry: packet, seconds, evenly });
         if (found && isOther) found.hasOthers = true;
         packet += frames;
         offset += length;
@@ -151,6 +152,8 @@ function packetSizes(reader: BlockReader, { offset, count, constant, fieldBits }
 class PacketTimes {
   /** Where the last packet ends; undefined behind the end of the table. */
   endSeconds: number | undefined;
+  /** The entry of the last packet, where it is one for many. */
+  evenly: EvenTimes | undefined;
   #entry = 0;
   #left = 0;
   #delta = 0;
@@ -166,6 +169,7 @@ class PacketTimes {
   /** Start of the next packet; of uncompressed sound one packet has many entries. */
   async pass(entries: number): Promise<number | undefined> {
     this.endSeconds = undefined;
+    if (this.#left === 0) this.evenly = undefined;
     while (this.#left === 0) {
       if (this.#entry >= this.table.count || this.timescale <= 0 || this.#empty > MAX_EMPTY_TIMES) return undefined;
       const view = await this.reader.peek(this.table.offset + 8 * this.#entry++, 8);
@@ -173,6 +177,7 @@ class PacketTimes {
       this.#left = u32be(view, 0);
       if (this.#left === 0) this.#empty++;
       this.#delta = u32be(view, 4);
+      if (this.#left > 1) this.evenly = { ticks: this.#delta, timescale: this.timescale, packets: this.#left };
     }
     const seconds = this.#ticks / this.timescale;
     this.#ticks += this.#delta * entries;

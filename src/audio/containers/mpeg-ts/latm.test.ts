@@ -111,14 +111,20 @@ describe('a LOAS frame', () => {
     ['with several frames in one', [VERSION_0, [1, 1], [6, 1]]],
     ['with several programs', [VERSION_0, [1, 1], [6, 0], [4, 1]]],
     ['with several layers', [VERSION_0, [1, 1], [6, 0], [4, 0], [3, 1]]],
-    ['with the object type 42', [VERSION_0, ...ONE, [5, 31], [6, 10], [4, 3], [4, 2]]],
+    ['with the object type 39', [VERSION_0, ...ONE, [5, 31], [6, 7], [4, 3], [4, 2]]],
     ['with an unusual sample rate', [VERSION_0, ...ONE, [5, 2], [4, 15], [24, 12345], [4, 2]]],
     ['with an unusual order of channels', [VERSION_0, ...ONE, [5, 2], [4, 4], [4, 0]]],
     ['with frames of 960 samples', [VERSION_0, ...ONE, [5, 2], [4, 4], [4, 2], [1, 1]]],
     ['with frames of constant length', [VERSION_0, ...ONE, ...LC, [3, 1]]],
   ])('%s is named', (what, config) => {
     const frame = parseLoasFrame(loas(OWN_CONFIG, ...config, [32, 0], [32, 0]), undefined);
-    expect(frame).toEqual({ kind: 'foreign', what });
+    expect(frame).toEqual({ kind: 'foreign', what: `AAC (LATM) ${what}` });
+  });
+
+  it('xHE-AAC is named as in other files', () => {
+    const config: Field[] = [VERSION_0, ...ONE, [5, 31], [6, 10], [4, 3], [4, 2]];
+    const frame = parseLoasFrame(loas(OWN_CONFIG, ...config, [32, 0], [32, 0]), undefined);
+    expect(frame).toEqual({ kind: 'foreign', what: 'xHE-AAC (USAC)' });
   });
 
   it('cut short anywhere, or of random bytes, is never more than it is', () => {

@@ -1,4 +1,5 @@
 import { BitReader } from '../../bit-reader.ts';
+import { AAC_OBJECT_USAC, XHE_AAC } from '../../packets/aac.ts';
 import { ADTS_HEADER_BYTES, adtsHeader, MAX_ADTS_FRAME_BYTES } from '../adts/header.ts';
 
 /**
@@ -26,12 +27,12 @@ export interface LatmConfig {
 
 export type LatmFrame =
   | { readonly kind: 'frame'; readonly adts: Uint8Array; readonly config: LatmConfig; readonly hasConfig: boolean }
-  /** What it holds that is not read, as the rest of "AAC (LATM) …". */
+  /** What it holds that is not read, by name. */
   | { readonly kind: 'foreign'; readonly what: string }
   | { readonly kind: 'damaged' };
 
 const DAMAGED: LatmFrame = { kind: 'damaged' };
-const foreign = (what: string) => ({ kind: 'foreign', what }) as const;
+const foreign = (what: string) => ({ kind: 'foreign', what: `AAC (LATM) ${what}` }) as const;
 type Parsed<T> = T | { readonly kind: 'foreign'; readonly what: string };
 
 /**
@@ -107,6 +108,7 @@ function audioSpecificConfig(reader: BitReader): Parsed<LatmConfig> {
     if (reader.bits(4) === EXPLICIT_RATE) reader.bits(24);
     objectType = objectTypeOf(reader);
   }
+  if (objectType === AAC_OBJECT_USAC) return { kind: 'foreign', what: XHE_AAC };
   if (objectType < 1 || objectType > MAX_ADTS_OBJECT) return foreign(`with the object type ${objectType}`);
   if (rateIndex > MAX_RATE_INDEX) return foreign('with an unusual sample rate');
   if (channelConfiguration < 1 || channelConfiguration > MAX_ADTS_CHANNELS) {

@@ -52,7 +52,7 @@ class LatmUnwrapper implements Unwrapper {
   unwrap(frame: Uint8Array): Unwrapped | undefined {
     const parsed = parseLoasFrame(frame, this.#config);
     if (parsed.kind === 'foreign') {
-      this.foreign ??= `AAC (LATM) ${parsed.what}`;
+      this.foreign ??= parsed.what;
       // What goes on with that configuration is not understood either.
       this.#config = undefined;
       return undefined;

@@ -11,6 +11,8 @@ import { type PagesEnd, pagesOf } from './pages.ts';
 export interface OggStream {
   readonly serial: number;
   readonly codec: TrackCodec;
+  /** First page of its recording, which may have other streams. */
+  readonly startByte: number;
   /** First page behind the headers. */
   readonly firstByte: number;
 }
@@ -30,29 +32,43 @@ interface FirstPacket {
   readonly serial: number;
   readonly kind: Kind;
   readonly bytes: Uint8Array;
+  readonly startByte: number;
 }
 
 /** Pages with headers; a picture in the comments takes many. */
 const MAX_HEADER_PAGES = 1000;
 const MAX_HEADER_PACKETS = 512;
 
-/** Finds the first audio stream that begins at `from`, and reads its headers. */
-export async function readStream(reader: BlockReader, from: number): Promise<AudioResult<OggStream>> {
+/**
+ * Finds the first audio stream at or behind `from`, and reads its headers. A recording that ends before its headers do has no samples: the next
+ * one counts.
+ */
+export async function readStream(
+  reader: BlockReader,
+  from: number,
+  end: PagesEnd = {},
+): Promise<AudioResult<OggStream>> {
   let first: FirstPacket | undefined;
   let assembler: PacketAssembler | undefined;
   let other: string | undefined;
-  const headers: Uint8Array[] = [];
+  let headers: Uint8Array[] = [];
   let pages = 0;
-  const end: PagesEnd = {};
+  let startByte = from;
+  let isStart = false;
   for await (const page of pagesOf(reader, from, end)) {
     if (++pages > MAX_HEADER_PAGES) break;
-    if (page.isFirst && !first) {
+    // All streams of a recording begin before any of them goes on, each once.
+    const isNext = page.isFirst && (!isStart || page.serial === first?.serial);
+    if (isNext) startByte = page.start;
+    isStart = page.isFirst;
+    if (page.isFirst && (!first || isNext)) {
       const candidate = new PacketAssembler(page.serial, true);
       const bytes = (await candidate.add(reader, page))[0]?.bytes ?? new Uint8Array(0);
       const kind = kindOf(bytes);
       if (kind) {
-        first = { serial: page.serial, kind, bytes };
+        first = { serial: page.serial, kind, bytes, startByte };
         assembler = candidate;
+        headers = [];
       } else other ??= OTHERS.find(([magic]) => hasAscii(bytes, 0, magic))?.[1];
     } else if (first && assembler && page.serial === first.serial) {
       const packets = (await assembler.add(reader, page)).map((packet) => packet.bytes ?? NOTHING);
@@ -84,10 +100,10 @@ function headerPackets({ kind, bytes }: FirstPacket): number {
 }
 
 function finish(first: FirstPacket, headers: readonly Uint8Array[], firstByte: number): AudioResult<OggStream> {
-  const { serial, kind, bytes } = first;
+  const { serial, kind, bytes, startByte } = first;
   const damaged = fail('corrupt', 'The headers of the OGG file are damaged.');
   const stream = (sampleRateHz: number, channels: number, extraData: Uint8Array) =>
-    ok({ serial, firstByte, codec: { codec: kind, sampleRateHz, channels, extraData: toHex(extraData) } });
+    ok({ serial, startByte, firstByte, codec: { codec: kind, sampleRateHz, channels, extraData: toHex(extraData) } });
   switch (kind) {
     case 'opus': {
       const head = parseOpusHead(bytes);

@@ -3,22 +3,18 @@ import { fromHex, hasAscii } from '../../bytes.ts';
 import { type Container, type IndexBase, MAX_SCAN_SECONDS, MONO_BLOCK_SAMPLES } from '../../container.ts';
 import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
-import type { PacketIndex } from '../../packets/packet.ts';
 import { onePiece } from '../../packets/pieces.ts';
-import { type Played, probeTrack } from '../../packets/probe-track.ts';
+import { jumpWarnings, type Played, probeTrack } from '../../packets/probe-track.ts';
 import { readPackets } from '../../packets/read.ts';
 import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { withoutEnd } from '../../step-budget.ts';
 import type { DecoderPort } from '../../types.ts';
 import { type OggStream, readStream } from './headers.ts';
+import { LinkList, MAX_LINKS, type OggLink, type WholeLink, wholeLink } from './links.ts';
 import { type WalkEnd, walkOgg } from './packets.ts';
+import { MAX_FALSE_PAGES, type PagesEnd } from './pages.ts';
 import { videoStart } from './theora.ts';
-
-/** One of the recordings that stand behind one another in a file. */
-interface OggLink extends PacketIndex {
-  readonly serial: number;
-}
 
 export interface OggIndex extends IndexBase {
   readonly format: 'ogg';
@@ -27,8 +23,7 @@ export interface OggIndex extends IndexBase {
 
 const WHERE = 'The OGG file';
 const DAMAGED = 'Pages of the OGG file whose checksums are wrong were left out.';
-/** Recordings behind one another in one file, as internet radio makes them. */
-const MAX_LINKS = 64;
+const LATER_PART = 'A later part of the OGG file could not be read and was left out.';
 
 /** OGG with Vorbis, Opus or FLAC, also several recordings behind one another; of a video its sound. */
 export const ogg: Container<OggIndex> = {
@@ -38,20 +33,30 @@ export const ogg: Container<OggIndex> = {
   detect: (head) => hasAscii(head, 0, 'OggS'),
 
   async probe(reader, startByte, decoders) {
-    const links: OggLink[] = [];
+    const found = new LinkList();
+    const { links } = found;
     const warnings = new Set<string>();
     let next: number | undefined = startByte;
-    let totalSamples = 0;
-    while (next !== undefined) {
-      if (links.length >= MAX_LINKS) {
+    let falsePages = 0;
+    for (let looked = 0; next !== undefined; looked++) {
+      if (looked >= MAX_LINKS) {
         warnings.add(`${WHERE} holds more than ${MAX_LINKS} recordings behind one another; the rest was left out.`);
         break;
       }
+      const head: PagesEnd = {};
       const end: WalkEnd = {};
-      const link: AudioResult<OggLink> = await probeLink(reader, decoders, next, end);
+      const stream: AudioResult<OggStream> = await readStream(reader, next, head);
+      const link: AudioResult<WholeLink> = stream.ok ? await probeLink(reader, decoders, stream.value, end) : stream;
+      falsePages += (head.falsePages ?? 0) + (end.falsePages ?? 0);
+      next = falsePages > MAX_FALSE_PAGES ? undefined : end.nextRecording;
+      if (falsePages > MAX_FALSE_PAGES && end.nextRecording !== undefined) warnings.add(LATER_PART);
       if (!link.ok) {
+        // A station that changes its title twice in a moment writes headers alone.
+        const isEmpty = stream.ok && link.error.kind === 'no_samples';
+        if (isEmpty && (end.isCut || end.isDamaged || end.isEndless)) warnings.add(LATER_PART);
+        if (isEmpty) continue;
         if (links.length === 0) return link;
-        warnings.add(`A later part of the OGG file could not be read and was left out.`);
+        warnings.add(LATER_PART);
         break;
       }
       const { warning, ...plain } = link.value;
@@ -59,13 +64,17 @@ export const ogg: Container<OggIndex> = {
         warnings.add('A later part of the OGG file has another sample rate and was left out.');
         break;
       }
+      if (!found.add(plain)) {
+        warnings.add(`${WHERE} holds too many recordings with headers of their own or pauses; the rest was left out.`);
+        break;
+      }
       if (warning) warnings.add(warning);
-      links.push(plain);
-      totalSamples += plain.totalSamples;
-      next = totalSamples > MAX_SCAN_SECONDS * plain.sampleRateHz ? undefined : end.nextRecording;
+      if (found.totalSamples > MAX_SCAN_SECONDS * plain.sampleRateHz) break;
     }
     const [first] = links;
     if (!first) return fail('no_samples', `${WHERE} has no samples in it.`);
+    const { totalSamples, gapSamples } = found;
+    for (const warning of jumpWarnings(gapSamples, 0, first.sampleRateHz)) warnings.add(warning);
     return ok({
       format: 'ogg',
       codec: first.codec,
@@ -85,9 +94,9 @@ export const ogg: Container<OggIndex> = {
       firstSample += link.totalSamples;
       if (from >= link.totalSamples) continue;
       let missing = link.totalSamples - from;
-      for await (const block of readPackets(reader, link, decoders, from, (entry) =>
-        walkOgg(reader, link.serial, entry),
-      )) {
+      const whole = wholeLink(index.links, link);
+      const walkFrom = (entry: number) => walkOgg(reader, link.serial, entry);
+      for await (const block of readPackets(reader, whole, decoders, from, walkFrom)) {
         missing -= block.length;
         yield block;
       }
@@ -106,18 +115,17 @@ function* silence(samples: number): Generator<Float32Array> {
 async function probeLink(
   reader: BlockReader,
   decoders: DecoderPort,
-  startByte: number,
+  stream: OggStream,
   end: WalkEnd,
-): Promise<AudioResult<OggLink>> {
-  const stream = await readStream(reader, startByte);
-  if (!stream.ok) return stream;
-  const { serial, codec, firstByte } = stream.value;
+): Promise<AudioResult<WholeLink>> {
+  const { serial, codec, startByte, firstByte } = stream;
   const videoSeconds = await videoStart(reader, startByte);
   const probed = await probeTrack(reader, decoders, {
     where: WHERE,
     track: codec,
+    isPart: true,
     walk: () => walkOgg(reader, serial, firstByte, end),
-    played: (scan, rateHz) => playedRange(stream.value, scan, rateHz, videoSeconds),
+    played: (scan, rateHz) => playedRange(stream, scan, rateHz, videoSeconds),
     isCut: () => end.isCut === true,
     warnings: () => [...(end.isDamaged ? [DAMAGED] : []), ...(end.isEndless ? [withoutEnd(WHERE)] : [])],
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
 import { formatFixture, patched } from '../../../../test/helpers/bytes.ts';
-import { indexOf } from '../../../../test/helpers/indexes.ts';
+import { indexAs, indexOf } from '../../../../test/helpers/indexes.ts';
 import { oggPages, withChecksums } from '../../../../test/helpers/ogg.ts';
 import { BlockReader, probeAudio } from '../../index.ts';
 import { crc32 } from './crc.ts';
@@ -13,6 +13,16 @@ const vorbis = formatFixture('ogg-vorbis-8000-mono.ogg');
 const opus = formatFixture('ogg-opus-stereo.opus');
 const speech = formatFixture('ogg-opus-speech-mono.opus');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
+
+function concatSamples(parts: readonly Float32Array[]): Float32Array {
+  const out = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
 
 async function pages(file: Uint8Array): Promise<Page[]> {
   const found: Page[] = [];
@@ -76,6 +86,106 @@ describe('recordings behind one another', () => {
     expect(
       worstDifference(await readSourceRate(joined, index, ports, behind - 1000), samples.subarray(behind - 1000)),
     ).toBe(0);
+  });
+
+  describe('of which one has headers and no sound', () => {
+    /** The first pages, with the headers. */
+    const headers = async (file: Uint8Array) =>
+      file.subarray(0, (await pages(file)).find(({ granule }) => granule)!.start);
+    const sound = async (file: Uint8Array) => readSourceRate(file, await indexOf(file), ports);
+
+    it.each([
+      ['Opus', opus],
+      ['Vorbis', vorbis],
+      ['FLAC', formatFixture('ogg-flac-16000-mono.oga')],
+    ])('%s: it is passed over, wherever it stands', async (_name, file) => {
+      const empty = await headers(file);
+      const one = await sound(file);
+      for (const parts of [
+        [empty, file],
+        [empty, empty, file, empty],
+        [file, empty, empty, file],
+      ]) {
+        const joined = concat(...parts);
+        const index = await indexOf(joined);
+        const count = parts.filter((part) => part === file).length;
+        expect(index).toMatchObject({ totalSamples: count * one.length, links: { length: count } });
+        expect(index.warning).toBeUndefined();
+        const samples = await readSourceRate(joined, index, ports);
+        for (let i = 0; i < count; i++) {
+          expect(worstDifference(samples.subarray(i * one.length, (i + 1) * one.length), one)).toBe(0);
+        }
+      }
+    });
+
+    it('nor all of its headers', async () => {
+      const [first] = await pages(opus);
+      const index = await indexOf(concat(opus.subarray(0, first!.end), opus, speech));
+      expect(index).toMatchObject({ totalSamples: 144_000 + 288_000 });
+    });
+
+    it('alone, or only such ones: no samples', async () => {
+      const empty = await headers(opus);
+      for (const file of [empty, concat(empty, empty, await headers(speech))]) {
+        expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'no_samples' } });
+      }
+    });
+
+    it('cut off in its first page: it is said', async () => {
+      const empty = await headers(opus);
+      const index = await indexOf(concat(opus, opus.subarray(0, empty.length + 100)));
+      expect(index.totalSamples).toBe(144_000);
+      expect(index.warning).toMatch(/later part of the OGG file could not be read/);
+    });
+  });
+
+  it('hundreds of them are read, as of internet radio, and share their headers', async () => {
+    const short = async (file: Uint8Array) => {
+      const [, , , fourth] = await pages(file);
+      return file.subarray(0, fourth!.start);
+    };
+    const [one, two] = [await short(speech), await short(opus)];
+    const parts = Array.from({ length: 300 }, (_, i) => (i % 3 === 0 ? two : one));
+    const file = concat(...parts);
+    const index = await indexAs('ogg', file);
+    const alone = new Map<Uint8Array, Float32Array>();
+    for (const part of [one, two]) alone.set(part, await readSourceRate(part, await indexOf(part), ports));
+    const all = concatSamples(parts.map((part) => alone.get(part)!));
+    expect(index.totalSamples).toBe(all.length);
+    expect(index.links.filter(({ track }) => track)).toHaveLength(2);
+    expect(JSON.stringify(index).length).toBeLessThan(300 * 300);
+    expect(worstDifference(await readSourceRate(file, index, ports), all)).toBe(0);
+    for (const start of [all.length >> 1, all.length - 100_000]) {
+      expect(worstDifference(await readSourceRate(file, index, ports, start), all.subarray(start))).toBe(0);
+    }
+  });
+
+  it('more than 1024 are cut off there, and it is said; probing reads every byte about once', async () => {
+    const [, , , fourth] = await pages(speech);
+    const file = concat(...Array.from({ length: 1030 }, () => speech.subarray(0, fourth!.start)));
+    const source = memorySource(file);
+    const probed = await probeAudio(source, ports.decoder);
+    expect(probed).toMatchObject({ ok: true, value: { links: { length: 1024 } } });
+    expect(probed.ok && probed.value.warning).toMatch(/more than 1024 recordings behind one another; the rest/);
+    expect(source.reads.length).toBeLessThan(2 * Math.ceil(file.length / 2 ** 20));
+  });
+
+  it('pauses of all of them are told in one sum', async () => {
+    const list = await pages(speech);
+    const lossy = concat(speech.subarray(0, list[3].start), speech.subarray(list[5].start));
+    const [one, two] = [await indexOf(lossy), await indexOf(concat(lossy, lossy))];
+    const secondsOf = (warning = '') =>
+      Array.from(warning.matchAll(/Pauses .*?, ([\d.]+) s in all/g), (m) => Number(m[1]));
+    expect(secondsOf(one.warning)).toHaveLength(1);
+    expect(secondsOf(two.warning)).toEqual([2 * secondsOf(one.warning)[0]]);
+  });
+
+  it('false pages in all of them together are bounded', async () => {
+    const falsePage = concat(Buffer.from('OggS'), new Uint8Array(22), Uint8Array.of(1, 10), new Uint8Array(10));
+    const damaged = concat(opus, ...Array.from({ length: 400 }, () => falsePage));
+    const index = await indexAs('ogg', concat(...Array.from({ length: 40 }, () => damaged)));
+    expect(index.links).toHaveLength(26);
+    expect(index.warning).toMatch(/later part of the OGG file could not be read/);
   });
 
   it('of another rate are left out, and said', async () => {
@@ -157,8 +267,14 @@ describe('sound that begins at a position above 0', () => {
     expect(index.totalSamples).toBe(LATE_SAMPLES - 48_000 + 144_000);
   });
 
+  const nothing = new Uint8Array(0);
+
+  it('is not late by the pictures of the recording behind', async () => {
+    const file = concat(await late({ ...theora(1), next: nothing }), await late(theora(1)));
+    expect((await indexOf(file)).totalSamples).toBe(144_000 + LATE_SAMPLES + 144_000);
+  });
+
   it('is not late without pictures: somebody tuned in', async () => {
-    const nothing = new Uint8Array(0);
     const tuned = { first: nothing, next: nothing };
     expect((await indexOf(await late(tuned))).totalSamples).toBe(144_000);
     // After a day: positions have more than 32 bits.

@@ -22,7 +22,7 @@ const MAX_HEADER_BYTES = HEADER_BYTES + 255;
 /** Bytes that may lie between two pages; behind more the file is taken to be over. */
 const MAX_SEARCH_BYTES = 16 << 20;
 /** Pages with a wrong checksum in one walk; a file made of false headers would otherwise be summed over and over. */
-const MAX_FALSE_PAGES = 10_000;
+export const MAX_FALSE_PAGES = 10_000;
 
 /** What a walk over pages found. */
 export interface PagesEnd {
@@ -30,6 +30,8 @@ export interface PagesEnd {
   isCut?: boolean;
   /** Whether pages were left out. */
   isDamaged?: boolean;
+  /** What seemed to be pages, with wrong checksums or cut off. */
+  falsePages?: number;
 }
 
 /**
@@ -37,7 +39,7 @@ export interface PagesEnd {
  * them would be decoded to noise.
  */
 export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd = {}): AsyncGenerator<Page> {
-  let falsePages = 0;
+  end.falsePages = 0;
   end.isCut = false;
   for (let position = from; ; ) {
     const page = parsePage(await reader.peek(position, MAX_HEADER_BYTES), position);
@@ -53,7 +55,7 @@ export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd 
     if (page) {
       if (isWhole) end.isDamaged = true;
       else end.isCut = true;
-      if (++falsePages > MAX_FALSE_PAGES) return;
+      if (++end.falsePages > MAX_FALSE_PAGES) return;
     }
     const found = await findPage(reader, position + 1);
     if (found === undefined) return;

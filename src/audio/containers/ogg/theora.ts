@@ -18,8 +18,12 @@ const MAX_PAGES = 1000;
 export async function videoStart(reader: BlockReader, from: number): Promise<number | undefined> {
   let clock: FrameClock | undefined;
   let pages = 0;
+  let hasBegun = false;
   for await (const page of pagesOf(reader, from)) {
     if (++pages > MAX_PAGES) return undefined;
+    // What is behind belongs to the next recording, and would be walked again for each one in front of it.
+    if (page.isFirst && hasBegun) return undefined;
+    hasBegun ||= !page.isFirst;
     if (page.isFirst) clock ??= await clockOf(reader, page);
     // All streams of a recording begin before any of them goes on.
     else if (!clock) return undefined;
