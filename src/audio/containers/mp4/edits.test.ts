@@ -209,7 +209,14 @@ it('several pieces are not played where there are very many empty packets: each 
 });
 
 it('a last piece that ends within a tick of the movie in front of the end goes on to it', () => {
-  const media = { timescale: 44_100, rateHz: 44_100, endPosition: 88_200, seek: { deltas: [0, 0] }, emptyPackets: 0 };
+  const media = {
+    timescale: 44_100,
+    rateHz: 44_100,
+    endPosition: 88_200,
+    roundedSamples: 0,
+    seek: { deltas: [0, 0] },
+    emptyPackets: 0,
+  };
   const played = (duration: number) =>
     playEdits({ kind: 'edits', edits: [{ mediaTime: 0, duration }], movieTimescale: 1000 }, media);
   expect(played(2000)).toEqual([{ position: 0, samples: 88_200 }]);
