@@ -60,6 +60,8 @@ const everywhere = (
 const AAC = ['-c:a', 'aac'];
 const OPUS = ['-c:a', 'libopus'];
 const VORBIS = ['-c:a', 'libvorbis'];
+/** A picture ten times a second beside the sound. */
+const FILM = ['-f', 'lavfi', '-i', 'testsrc=s=64x64:r=10', '-shortest', '-c:v'];
 
 /** What is measured. Containers that the service does not read yet give no row. */
 export const CASES: readonly FormatCase[] = [
@@ -146,15 +148,22 @@ export const CASES: readonly FormatCase[] = [
   by('MP4', 'mp4', 'eac3', ['-c:a', 'eac3'], [48000], [2, 6]),
   ...plain('MOV', 'mov', ['pcm_s16le', 'pcm_s24be', 'pcm_f32le', 'pcm_alaw', 'pcm_mulaw']),
   by('MOV', 'mov', 'aac', AAC, [16000, 48000], STEREO),
+  by('MOV', 'mov', 'alac', ['-c:a', 'alac'], [44100], STEREO),
+  by('MP4', 'mp4', 'aac, with pictures', [...FILM, 'mpeg4', ...AAC], [48000], STEREO),
+  by('MOV', 'mov', 'aac, with pictures', [...FILM, 'mpeg4', ...AAC], [44100], STEREO),
   by('Matroska', 'mka', 'aac', AAC, AAC_RATES, STEREO),
   by('Matroska', 'mka', 'flac', ['-c:a', 'flac'], [8000, 44100], [1, 6]),
   by('Matroska', 'mka', 'mp3', ['-c:a', 'libmp3lame'], MPEG_RATES, STEREO),
   by('Matroska', 'mka', 'mp2', ['-c:a', 'mp2'], LAYER2_RATES, STEREO),
   by('Matroska', 'mka', 'ac3', ['-c:a', 'ac3'], [48000], [2, 6]),
+  by('Matroska', 'mka', 'eac3', ['-c:a', 'eac3'], [48000], [2, 6]),
+  by('Matroska', 'mka', 'alac', ['-c:a', 'alac'], [44100], STEREO),
+  by('Matroska', 'mkv', 'aac, with pictures', [...FILM, 'mpeg4', ...AAC], [48000], STEREO),
   by('Matroska', 'mka', 'vorbis', VORBIS, [16000, 44100], STEREO),
   by('Matroska', 'mka', 'pcm_s16le', ['-c:a', 'pcm_s16le'], SOME_RATES, [1]),
   by('WebM', 'webm', 'opus', OPUS, [48000], ALL_CHANNELS),
   by('WebM', 'webm', 'vorbis', VORBIS, [44100], STEREO),
+  by('WebM', 'webm', 'opus, with pictures', [...FILM, 'libvpx', ...OPUS], [48000], STEREO),
   ...everywhere('OGG', 'ogg', 'vorbis', VORBIS, ALL_RATES),
   by('OGG', 'opus', 'opus', OPUS, [48000], ALL_CHANNELS),
   by('OGG', 'opus', 'opus, 16 kbit/s speech', [...OPUS, '-b:a', '16k', '-application', 'voip'], [48000], STEREO),
@@ -164,5 +173,6 @@ export const CASES: readonly FormatCase[] = [
   by('MPEG-TS', 'ts', 'opus', OPUS, [48000], ALL_CHANNELS),
   by('MPEG-TS', 'ts', 'mp2', ['-c:a', 'mp2'], [44100, 48000], STEREO),
   by('MPEG-TS', 'ts', 'mp3', ['-c:a', 'libmp3lame'], [44100, 48000], STEREO),
+  by('MPEG-TS', 'ts', 'aac, with pictures', [...FILM, 'mpeg2video', '-q:v', '31', ...AAC], [48000], STEREO),
   by('MPEG-TS', 'ts', 'ac3', ['-c:a', 'ac3'], [48000], [2, 6]),
 ];

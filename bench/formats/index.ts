@@ -12,8 +12,8 @@ import { decodeNative, encode, isInstalled, toolVersion, writeSource } from './n
 import { decodeOurs, readBothWays } from './ours.ts';
 import { keyOf, type Row, readRows, rowsTable, writeRows } from './rows.ts';
 
-/** Longer than the stretch after which decoders start anew, so that its end is among what is measured. */
-const SECONDS = 22;
+/** Longer than the stretch after which decoders start anew, in all containers, so that its end is among what is measured. */
+const SECONDS = 55;
 /** Recordings with more samples than that a second, over all channels, are shorter. */
 const MANY_SAMPLES = 100_000;
 const SHORT_SECONDS = 6;
