@@ -12,6 +12,7 @@ import { bundleCacheDir, persistDir, projectDir } from './paths.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
 import { leavingSignalsAlone } from './signals.ts';
+import { startAgain } from './start-again.ts';
 
 /** Cron expression of wrangler.toml; local cron never fires by itself. */
 const SWEEP_CRON = '*/5 * * * *';
@@ -65,7 +66,11 @@ export interface LocalService {
  *
  * @throws LocalServiceBusy when another process has the port or the state folder
  */
-export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
+export function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
+  return startAgain(() => startOnce(options));
+}
+
+async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
   const root = options.root ?? projectDir;
   const stateDir = resolve(options.stateDir);
   const port = await claimState(stateDir, options.port ?? 0);
