@@ -24,7 +24,8 @@ segmentation() {
   local own=$work/segmentation
   python3 -m segmentation.check
   python3 -m segmentation.prepare_noise --noise "$noise" --work "$own" --processes 2 &
-  python3 -m segmentation.prepare_voices --voices "$voices" --teacher "$teachers/segmentation-3.0.int8.onnx" --work "$own" --processes "$cores"
+  python3 -m segmentation.dequantise "$teachers/segmentation-3.0.int8.onnx" "$own/teacher.onnx"
+  python3 -m segmentation.prepare_voices --voices "$voices" --teacher "$own/teacher.onnx" --work "$own" --processes "$cores"
   python3 -m segmentation.prepare_mels --noise "$noise" --work "$own" --processes "$cores"
   wait
   python3 -m segmentation.train --work "$own" --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v2.pt --device "${DEVICE:-cuda}" \

@@ -14,6 +14,13 @@ SET_WEIGHT = {"gsc": 0.35, "alnum-accents": 0.3, "arabic-sc": 0.4, "msc-malayala
 
 MIN_ISLAND_FRAMES = 12
 MIN_VOICE_FRAMES = 60
+MIN_PAUSE_FRAMES = 40
+MIN_FLOOR_FRAMES, MAX_FLOOR_FRAMES = 100, 400
+WIDE_SHARE = 0.35
+"""How often a stretch of speech is taken with what its recording has before, after and between: breath, lips, the room. Were it never
+so, whatever a recording holds beside speech would be a sign of speech."""
+SHORT_GAP_FRAMES, LONG_GAP_FRAMES = 90, 400
+LEAD_FRAMES, TAIL_FRAMES, WIDE_FRAMES = 4, 30, 250
 ONE_SET_SHARE = 0.55
 WHITE_SECONDS = 60
 
@@ -30,16 +37,18 @@ class Entry:
     labels: np.ndarray
     frames: int
     islands: list[tuple[int, int, int]]
+    clips: list[tuple[int, int]]
     sample_offset: int | None
 
 
 @dataclass
 class Span:
-    """Frames [start, end) of an entry; `until` is where its tail (reverberation, breath) may be followed to."""
+    """Frames [start, end) of an entry; `since` and `until` are where what the recording has before and after it may be followed to."""
 
     entry: Entry
     start: int
     end: int
+    since: int
     until: int
 
 
@@ -62,14 +71,34 @@ class VoiceBank:
                     if b - a >= MIN_ISLAND_FRAMES:
                         islands.append((a, b, clip))
             if sum(b - a for a, b, _ in islands) >= MIN_VOICE_FRAMES:
-                self.entries.append(Entry(item["speaker"], item["set"], item["rows"], own, item["frames"], islands, item.get("sample_offset")))
+                self.entries.append(Entry(item["speaker"], item["set"], item["rows"], own, item["frames"], islands, item["clips"], item.get("sample_offset")))
         seconds = np.array([sum(b - a for a, b, _ in e.islands) / 100 for e in self.entries])
         weight = np.minimum(20, seconds) ** 0.5 * np.array([SET_WEIGHT.get(e.set, 1.0) for e in self.entries])
         self.cumulative = np.cumsum(weight / weight.sum())
+        self.floors = [pauses for entry in self.entries if (pauses := self._pauses(entry)) is not None]
         self.of_set: dict[str, list[int]] = {}
         for number, entry in enumerate(self.entries):
             self.of_set.setdefault(entry.set, []).append(number)
         self.set_cumulative = {name: np.cumsum(weight[which]) / weight[which].sum() for name, which in self.of_set.items()}
+
+    @staticmethod
+    def _pauses(entry: Entry) -> tuple[Entry, np.ndarray] | None:
+        """An entry with the numbers of its frames in longer pauses, without their edges; None where there is too little."""
+        inside = np.zeros(entry.frames, bool)
+        for first, last in entry.clips:
+            inside[first:last] = True
+        long = [np.arange(a + 10, b - 10) for a, b in runs(inside & (entry.labels == 0)) if b - a >= MIN_PAUSE_FRAMES]
+        frames = np.concatenate(long) if long else np.zeros(0, int)
+        return (entry, frames) if len(frames) >= MIN_FLOOR_FRAMES else None
+
+    def floor(self, frames: int) -> np.ndarray:
+        """What the recording of some voice has in its pauses, repeated, [frames, 64], mean power not normalised."""
+        entry, pauses = self.floors[int(self.rng.integers(len(self.floors)))]
+        at = int(self.rng.integers(max(1, len(pauses) - MAX_FLOOR_FRAMES)))
+        chosen = pauses[at : at + MAX_FLOOR_FRAMES]
+        low, high = int(chosen[0]), int(chosen[-1]) + 1
+        power = self.power(entry, "dry", low, high)[chosen - low]
+        return np.take(power, np.arange(frames) + int(self.rng.integers(len(power))), axis=0, mode="wrap")
 
     def draw(self) -> int:
         return min(int(np.searchsorted(self.cumulative, self.rng.random())), len(self.entries) - 1)
@@ -118,15 +147,21 @@ class VoiceBank:
         start, end, clip = islands[at]
         if end - start > frames * 1.6 and rng.random() < 0.5:
             start = self._quiet_frame(entry, start + int(rng.random() * (end - start - frames)), start, end)
-        while end - start < frames and at + 1 < len(islands) and islands[at + 1][2] == clip and islands[at + 1][0] - end < 90:
+        wide = rng.random() < WIDE_SHARE
+        gap = LONG_GAP_FRAMES if wide else SHORT_GAP_FRAMES
+        while end - start < frames and at + 1 < len(islands) and islands[at + 1][2] == clip and islands[at + 1][0] - end < gap:
             at += 1
             end = islands[at][1]
         if end - start > frames * 1.25:
             end = self._quiet_frame(entry, start + frames, start + int(0.7 * frames), min(end, start + int(1.4 * frames)))
         end = min(max(end, start + 10), entry.frames)
-        following = next((first for first, _, _ in islands if first >= end), entry.frames)
-        until = min(end + 30, following - 3, entry.frames) if following > end + 6 else end + 2
-        return Span(entry, start, end, min(max(until, end), entry.frames))
+        # What is cut out of an island has speech around it, which must not come in without a label.
+        lead, tail = (int(rng.integers(LEAD_FRAMES, WIDE_FRAMES)), int(rng.integers(TAIL_FRAMES, WIDE_FRAMES))) if wide else (LEAD_FRAMES, TAIL_FRAMES)
+        before = max((last for first, last, _ in islands if first < start), default=0)
+        since = min(start, max(start - lead, before + 3, entry.clips[clip][0]))
+        following = next((first for first, last, _ in islands if last > end), entry.frames)
+        until = min(end + tail, following - 3, entry.frames)
+        return Span(entry, start, end, since, max(until, end))
 
     def power(self, entry: Entry, variant: str, start: int, end: int) -> np.ndarray:
         """Mel power [end - start, 64] of a variant; an entry that lacks it gives "near" for "far", else "dry"."""

@@ -66,7 +66,7 @@ class Recurrence(torch.autograd.Function):
         else:
             previous[:, 1:] = hidden[:, :-1]
         flat = d_gates.view(-1, 192)
-        d_weights = (flat.t().bfloat16() @ previous.view(-1, 64).bfloat16()).float()
+        d_weights = flat.t() @ previous.view(-1, 64)
         return d_inputs, d_weights, flat.sum(0), None
 
 

@@ -12,6 +12,8 @@ MAX_GAP_FRAMES = 20
 MIN_ISLAND_FRAMES = 8
 MIN_SNR_DB = 12.0
 GATE_DB = 35.0
+FLOOR_GATE_DB, FLOOR_GATE_FROM_DB = 4.0, 20.0
+"""Nothing is speech that is less than this above the quietest frames, where those are so far below the speech."""
 MAX_OVERLAP = 0.2
 
 
@@ -86,7 +88,10 @@ def label_clips(
         if snr_db < MIN_SNR_DB or level < 1e-4 or overlap[a:b][here].mean() > MAX_OVERLAP:
             continue
         smooth = np.convolve(energy[a:b], np.ones(5) / 5, "same")
-        here &= smooth > level * 10 ** (-GATE_DB / 10)
+        gate, floor = level * 10 ** (-GATE_DB / 10), np.percentile(smooth, 5)
+        if level > floor * 10 ** (FLOOR_GATE_FROM_DB / 10):
+            gate = max(gate, floor * 10 ** (FLOOR_GATE_DB / 10))
+        here &= smooth > gate
         labels[a:b] = here
         gains[a:b] = 1 / level
         usable.append((a, b))

@@ -19,7 +19,6 @@ from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
 
 PHASE_ROWS = 40_000
 EDGE_IN, EDGE_OUT = np.array([[0.3], [0.7]], np.float32), np.array([[0.8], [0.5], [0.2]], np.float32)
-LEAD_FRAMES = 4
 ALIKE_SHARE = {"meeting": 0.75, "separate": 0.3, "call": 0.3}
 """How often noise floors, colours and even loudness of the voices' recordings are taken out (voicing.py)."""
 SPARSE_SHARE = 0.14
@@ -66,7 +65,7 @@ class Simulator:
 
     def _place(self, power: np.ndarray, active: np.ndarray, span: Span, at: int, track: scenes.Track) -> None:
         """Add a span to one speaker's power [T,64] and activity [T], its speech starting at frame `at`."""
-        begin = max(0, span.start - LEAD_FRAMES)
+        begin = span.since
         first = at - (span.start - begin)
         cut, last = max(0, -first), min(span.until - begin, self.frames - first)
         if last <= cut:
@@ -88,10 +87,10 @@ class Simulator:
             x[-3:] *= EDGE_OUT
         start = first + cut
         power[start : start + len(x)] += x
-        labels = span.entry.labels[span.start : span.end]
-        low, high = max(0, at), min(self.frames, at + len(labels))
+        labels = span.entry.labels[begin : span.until]
+        low, high = max(0, first), min(self.frames, first + len(labels))
         if high > low:
-            active[low:high] |= labels[low - at : high - at]
+            active[low:high] |= labels[low - first : high - first]
 
     def _breathe(self, power: np.ndarray, at: int, track: scenes.Track) -> None:
         """Add a breath shortly before frame `at`, 8-28 dB below speech; it is not labelled."""
@@ -170,9 +169,9 @@ class Simulator:
                 power += bleed / (bleed.sum(1).mean() + 1e-9) * to_power(rng.uniform(-42, -27))
         snr_db = scene.snr_db if speakers else float(rng.choice([0.0, 20.0]))
         if speakers or rng.random() < 0.85:
-            kind = "white" if speakers and snr_db > 30 else None
+            kind = str(rng.choice(["white", "floor"])) if speakers and snr_db > 30 else None
             if not speakers:
-                kind = str(rng.choice(["stored", "white", "music"], p=[0.6, 0.24, 0.16]))
+                kind = str(rng.choice(["stored", "floor", "white", "music"], p=[0.45, 0.2, 0.21, 0.14]))
             elif snr_db < 8:
                 kind = "stored" if rng.random() < 0.6 else "white"
             power += sounds.background(self.noises, self.voices, self.frames, kind) * to_power(-snr_db)
@@ -197,7 +196,7 @@ class Simulator:
         """Features float16 [T,64], activities uint8 [3,T/2] at 50 Hz, loss mask uint8 [T/2], identities int32 [3] (-1: unknown)."""
         rng = self.rng
         kind = str(rng.choice(scenes.KINDS, p=[0.35, 0.5, 0.15]))
-        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.06, 0.14, 0.30, 0.29, 0.14, 0.07] if kind == "meeting" else [0.12, 0.2, 0.38, 0.23, 0.07]
+        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.09, 0.14, 0.29, 0.28, 0.13, 0.07] if kind == "meeting" else [0.13, 0.2, 0.38, 0.22, 0.07]
         speakers = int(rng.choice(len(odds), p=odds))
         sparse = speakers > 0 and rng.random() < SPARSE_SHARE
         scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)

@@ -26,12 +26,14 @@ def _unit(power: np.ndarray) -> np.ndarray:
 
 
 def background(noises: NoiseBank, voices: VoiceBank, frames: int, kind: str | None = None) -> np.ndarray:
-    """A bed of noise with mean power 1: stored, shaped white, music or babble."""
+    """A bed of noise with mean power 1: stored, shaped white, music, babble, or the pauses of somebody's recording."""
     rng = noises.rng
     if kind is None:
-        kind = str(rng.choice(["stored", "white", "music", "babble"], p=[0.5, 0.3, 0.08, 0.12]))
+        kind = str(rng.choice(["stored", "white", "floor", "music", "babble"], p=[0.46, 0.24, 0.1, 0.08, 0.12]))
     if kind == "babble":
         return _unit(voices.babble(int(rng.integers(5, 9)), frames))
+    if kind == "floor":
+        return _unit(voices.floor(frames))
     if kind == "white":
         tilt_db = rng.uniform(-10, 3) * rng.random() * OCTAVES
         return _unit(noises.white(frames) * to_power(random_curve(rng, 4, 8) + tilt_db))

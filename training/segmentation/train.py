@@ -1,4 +1,5 @@
-"""Step 4: train the network on windows drawn on the fly: on the CPU in one thread, or on a GPU with `--workers` processes that draw the windows.
+"""Step 4: train the network on windows drawn on the fly: on the CPU with one thread a process (`torchrun` starts several), or on a GPU with `--workers`
+processes that draw the windows.
 
 The learning rate falls with the share of `--minutes` that has passed (counted over all runs of a resumed training); a checkpoint with everything
 needed to go on is written every few minutes and at the end.
@@ -11,6 +12,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from .frontend import FRAMES_PER_SECOND, log_features, running_features
@@ -19,6 +21,7 @@ from .model import Segmentation, load_weights
 from .simulate import Simulator
 from .soft import SoftWindows
 from .streaming_model import LIFE_SECONDS, StreamingSegmentation
+from .together import Together
 from .turns import WINDOW_FRAMES
 from .workers import Source, Workers
 
@@ -80,15 +83,17 @@ def validation_set(args: argparse.Namespace) -> list[torch.Tensor]:
 class Trainer:
     """Model, optimiser, running average of the weights, and the counters that a checkpoint keeps."""
 
-    def __init__(self, args: argparse.Namespace):
-        self.args, self.step, self.windows, self.seconds, self.seconds_waited = args, 0, 0, 0.0, 0.0
+    def __init__(self, args: argparse.Namespace, together: Together):
+        self.args, self.together = args, together
+        self.step, self.windows, self.seconds, self.seconds_waited = 0, 0, 0.0, 0.0
         self.device = torch.device(args.device)
         on_gpu = self.device.type == "cuda"
         state = torch.load(args.checkpoint, map_location="cpu", weights_only=False) if args.resume else None
         step = state["step"] if state else 0
         make = partial(simulator, args, "train")
-        workers = Workers(args.workers, args.batch, window_frames(args), make, [args.seed, step]) if args.workers else None
-        self.simulator = make(args.seed * 1000 + step)
+        mine = [together.number] if together.count > 1 else []
+        workers = Workers(args.workers, args.batch, window_frames(args), make, [args.seed, step, *mine]) if args.workers else None
+        self.simulator = make([args.seed * 1000 + step, *mine] if mine else args.seed * 1000 + step)
         self.source = Source(self.simulator, workers, args.batch, self.device)
         torch.manual_seed(args.seed)
         form, identities = StreamingSegmentation if args.streaming else Segmentation, self.simulator.identities
@@ -108,7 +113,8 @@ class Trainer:
             self.step, self.windows, self.seconds = state["step"], state["windows"], state["seconds"]
         average = state["average"] if state else self.model.state_dict()
         self.average = {name: value.to(self.device, torch.float32, copy=True) for name, value in average.items()}
-        self.soft = SoftWindows(args.soft, args.seed + self.step) if args.soft else None
+        self.soft = SoftWindows(args.soft, args.seed + self.step + together.number) if args.soft else None
+        self.soft_chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
 
     def save(self) -> None:
         """Write the checkpoint; of the optimiser's running means of gradients, bfloat16 is kept, which is a sixth less to store."""
@@ -126,7 +132,7 @@ class Trainer:
 
     def loss(self, progress: float) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Loss of one batch: simulated windows, or windows with soft labels."""
-        if self.soft and self.simulator.rng.random() < self.args.soft_share:
+        if self.soft and self.soft_chance.random() < self.args.soft_share:
             x, labels, mask, soft = (part.to(self.device) for part in self.soft.batch(self.args.batch))
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32):
                 logs = self.model(x.transpose(1, 2))
@@ -153,6 +159,7 @@ class Trainer:
         loss, parts = self.loss(progress)
         self.optimiser.zero_grad()
         loss.backward()
+        self.together.average_gradients(list(self.model.parameters()))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_NORM)
         if self.device.type == "cuda":  # the fused optimiser looks at this on the GPU, and nobody has to wait for it
             self.optimiser.found_inf = (~torch.isfinite(norm)).float()
@@ -160,7 +167,7 @@ class Trainer:
         elif torch.isfinite(norm):
             self.optimiser.step()
         self.step += 1
-        self.windows += self.args.batch
+        self.windows += self.args.batch * self.together.count
         if self.step % AVERAGE_EVERY == 0:
             decay = min(self.args.average_decay, (1 + self.step) / (20 + self.step)) ** AVERAGE_EVERY
             averages, state = list(self.average.values()), self.model.state_dict()
@@ -207,23 +214,27 @@ class Progress:
 
 def train(args: argparse.Namespace, trainer: Trainer) -> None:
     held_out = validation_set(args)
+    first = trainer.together.first
     trainer.model.train()
-    report("start", trainer, trainer.validate(held_out))
+    if first:
+        report("start", trainer, trainer.validate(held_out))
     before, saved, progress = time.monotonic(), trainer.seconds, Progress(trainer)
     while trainer.seconds < args.minutes * 60:
         progress.add(trainer.update(trainer.seconds / (args.minutes * 60)))
         now = time.monotonic()
-        trainer.seconds += now - before
+        trainer.seconds = trainer.together.of_first(trainer.seconds + now - before)
         before = now
-        if trainer.step % REPORT_EVERY == 0:
+        if trainer.step % REPORT_EVERY == 0 and first:
             progress.report()
             progress = Progress(trainer)
         if trainer.seconds - saved > args.save_minutes * 60:
             saved = trainer.seconds
-            report("held out", trainer, trainer.validate(held_out))
-            trainer.save()
-    report("final", trainer, trainer.validate(held_out))
-    trainer.save()
+            if first:
+                report("held out", trainer, trainer.validate(held_out))
+                trainer.save()
+    if first:
+        report("final", trainer, trainer.validate(held_out))
+        trainer.save()
 
 
 def main() -> None:
@@ -231,11 +242,15 @@ def main() -> None:
     torch.set_num_threads(1)
     if args.device == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32
-    trainer = Trainer(args)
+    together = Together()
+    if together.count > 1 and args.device == "cuda":
+        raise SystemExit("several processes train on the CPU only (--device cpu)")
+    trainer = Trainer(args, together)
     try:
         train(args, trainer)
     finally:
         trainer.source.close()
+        together.close()
 
 
 if __name__ == "__main__":
