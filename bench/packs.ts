@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath, readManifest } from '../client/models/store.ts';
 import { type Plda, parsePlda } from '../src/diarization/index.ts';
-import { type ModelFile, type ModelPack, packInUse, segmentationFile } from '../src/platform/onnx/manifest.ts';
+import { type ModelFile, type ModelPack, packInUse } from '../src/platform/onnx/manifest.ts';
 import { readOnnxMetadata } from '../src/platform/onnx/metadata.ts';
 import { withOnnxMetadata } from './onnx-metadata.ts';
 import { cacheDir, sharedPath } from './shared.ts';
@@ -15,18 +15,32 @@ export interface MeasuredPack {
   readonly pack: ModelPack;
 }
 
+const REFERENCE_FILE = 'segmentation-3.0.int8.onnx';
+
 /** The pack in use, as the service runs it. */
 export function packOfService(): MeasuredPack {
   const pack = packInUse(readManifest(projectDir));
   return { label: pack.segmentation.id, pack };
 }
 
-/** The same with segmentation-3.0 int8 in the segmentation slot; undefined where that file is not at hand. */
+/**
+ * The same with segmentation-3.0 int8 in the segmentation slot; undefined where that file is not at hand. The studio pack has the same network in
+ * floating point, which is not among the shared models: the manifest's facts hold for both.
+ */
 export function packWithReferenceSegmentation(): MeasuredPack | undefined {
   const { pack } = packOfService();
   const studio = readManifest(projectDir).packs.get('studio')?.segmentation;
-  if (!studio || !findModel(segmentationFile(studio))) return undefined;
-  return { label: studio.id, pack: { ...pack, segmentation: studio } };
+  const path = sharedPath('models', REFERENCE_FILE);
+  if (!studio || !path) return undefined;
+  const { licence, source, facts, tuned } = studio;
+  const files = { model: described(path) };
+  return {
+    label: 'segmentation-3.0-int8',
+    pack: {
+      ...pack,
+      segmentation: { id: 'segmentation-3.0-int8', licence, source, facts, tuned, form: 'whole', files },
+    },
+  };
 }
 
 /** The same with the first segmentation model, segmentation-v0, where its file is at hand and it is not the one in use. */
@@ -34,14 +48,17 @@ export function packWithFirstSegmentation(): MeasuredPack | undefined {
   const { pack } = packOfService();
   const path = sharedPath('weights', 'segmentation-v0.onnx');
   if (!path || pack.segmentation.id === 'segmentation-v0') return undefined;
-  const bytes = readFileSync(path);
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
   const { licence, source, facts, tuned } = pack.segmentation;
-  const files = { model: { path: 'segmentation-v0.onnx', bytes: bytes.length, sha256 } };
+  const files = { model: described(path) };
   return {
     label: 'segmentation-v0',
     pack: { ...pack, segmentation: { id: 'segmentation-v0', licence, source, facts, tuned, form: 'whole', files } },
   };
+}
+
+function described(path: string): ModelFile {
+  const bytes = readFileSync(path);
+  return { path: basename(path), bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
 /** Path of a model file: in the repository, pulled, or beside the checkout. */
