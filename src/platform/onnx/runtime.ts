@@ -19,7 +19,7 @@ export interface OnnxRuntime {
 
 /**
  * Larger models are loaded with their weights outside, and these stay in the file's order: a second, reordered copy would cost as much memory as the model, for
- * five percent of speed. The default pack's models are smaller; those of the studio pack are not.
+ * five percent of speed (a quarter of the time of an LSTM). The default pack's models are smaller; those of the studio pack are not.
  */
 const MAX_WHOLE_BYTES = 5_000_000;
 
