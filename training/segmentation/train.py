@@ -93,7 +93,7 @@ class Trainer:
         make = partial(simulator, args, "train")
         mine = [together.number] if together.count > 1 else []
         workers = Workers(args.workers, args.batch, window_frames(args), make, [args.seed, step, *mine]) if args.workers else None
-        self.simulator = make([args.seed * 1000 + step, *mine] if mine else args.seed * 1000 + step)
+        self.simulator = make([args.seed * 1000 + step, *mine])
         self.source = Source(self.simulator, workers, args.batch, self.device)
         torch.manual_seed(args.seed)
         form, identities = StreamingSegmentation if args.streaming else Segmentation, self.simulator.identities
@@ -213,14 +213,16 @@ class Progress:
 
 
 def train(args: argparse.Namespace, trainer: Trainer) -> None:
-    held_out = validation_set(args)
     first = trainer.together.first
+    held_out = validation_set(args) if first else []
     trainer.model.train()
     if first:
         report("start", trainer, trainer.validate(held_out))
     before, saved, progress = time.monotonic(), trainer.seconds, Progress(trainer)
     while trainer.seconds < args.minutes * 60:
-        progress.add(trainer.update(trainer.seconds / (args.minutes * 60)))
+        losses = trainer.update(trainer.seconds / (args.minutes * 60))
+        if first:
+            progress.add(losses)
         now = time.monotonic()
         trainer.seconds = trainer.together.of_first(trainer.seconds + now - before)
         before = now
