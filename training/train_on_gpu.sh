@@ -4,7 +4,7 @@
 #     training/train_on_gpu.sh VOICES NOISE TEACHERS WORK OUT MINUTES
 #
 # TEACHERS holds campplus_cn_en_common.pt (or may be written to: it is then fetched) and segmentation-3.0.int8.onnx. Checkpoints are copied to
-# OUT every minute, so that a machine that is taken away early loses a minute. WIDTHS are the channels of the embedders ("192 256"). With 16 cores
+# OUT every minute, so that a machine that stops early loses a minute. WIDTHS are the channels of the embedders ("192 256"). With 16 cores
 # and an H100: preparing five minutes, then 17,000 crops a second over two or three embedders and 2,200 windows a second. The default pack was made so, in 26 minutes, from segmentation-v2.pt and with the simulator and labels as they were.
 set -euo pipefail
 

@@ -85,6 +85,7 @@ export interface LongResult extends LabelChanges {
   readonly lastQuarterMs: number;
 }
 
+/** One stream as long as all recordings joined: errors, computing time at its beginning and end, size of what is stored. */
 export async function measureLong(
   engine: LiveEngine,
   latencyMs: number,

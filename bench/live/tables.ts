@@ -16,6 +16,7 @@ export interface AccuracyRow {
 const percent = (value: number): string => value.toFixed(1);
 const ms = (value: number): string => `${value.toFixed(0)} ms`;
 
+/** Diarization error rates by set, a row for each way to count. */
 export function accuracyTable(recordings: readonly LabelledRecording[], rows: readonly AccuracyRow[]): string {
   const sets = setsOf(recordings);
   const cells = ({ what, errors }: AccuracyRow): string[] => {
@@ -56,6 +57,7 @@ ${MATCH_WITHIN_SECONDS} s of it; one to one, the closest first. Its delay runs f
 arrived when \`push\` returned it, minus the moment, plus the CPU time of that push. Events of the end of a stream are left out.`;
 }
 
+/** Computing time of pushes, and how many streams a core carries at each latency. */
 export function capacityTable(results: readonly LatencyResult[]): string {
   const rows = results.map(({ latencyMs, load, audioSeconds }) => {
     const pushes = [sum(load.pushMs) / audioSeconds, percentile(load.pushMs, 0.99), Math.max(...load.pushMs)];
@@ -71,6 +73,7 @@ Streams a core: the most at which the 95th percentile of the delays is at most t
 recordings as one stream, each further stream begun elsewhere in it; frames spread evenly, worked on in the order of their arrival).`;
 }
 
+/** What a long stream did, item by item. */
 export function longTable(result: LongResult): string {
   const { turns, changes, correctedChanges, snapshotBytes, audioSeconds, latencyMs, speakers } = result;
   const kib = (bytes: number): string => `${(bytes / 1024).toFixed(0)} KiB`;
@@ -91,6 +94,7 @@ a speaker's turn is another than in his turn before.
 ${table(['', ''], rows)}`;
 }
 
+/** Delays of streams through the running service. */
 export function serviceTable(results: readonly ServiceResult[] | undefined, latencyMs: number): string {
   if (!results)
     return '**The service itself was not measured:** it has no `POST /v1/live`, or no recording is long enough.';

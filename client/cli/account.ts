@@ -13,7 +13,7 @@ import {
 import { webhookSecretOf } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
 import { accountDetails, accountLine, usageLines } from './account-report.ts';
-import { accountName, requestCount, seconds, signingKey, withDatabase } from './arguments.ts';
+import { accountName, noAccount, requestCount, seconds, signingKey, withDatabase } from './arguments.ts';
 import { printLines } from './print.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
 
@@ -116,10 +116,6 @@ async function mustFind(run: RunSql, name: string): Promise<AccountRow> {
   const account = await findAccount(run, name);
   if (!account) throw noAccount(name);
   return account;
-}
-
-function noAccount(name: string): CliError {
-  return new CliError(EXIT.failed, `There is no account ${name}.`);
 }
 
 const command = new Command('account').description(

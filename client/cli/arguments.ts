@@ -16,6 +16,12 @@ export function seconds(text: string): number {
   return value;
 }
 
+/** A whole number of at least 1, for commander. */
+export function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');
+  return Number(text);
+}
+
 /** A number of requests, for commander. */
 export function requestCount(text: string): number {
   const value = Number(text);
@@ -30,6 +36,11 @@ export function accountName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > 100) throw new InvalidArgumentError('It must have 1 to 100 characters.');
   return name;
+}
+
+/** For a name that no account has. */
+export function noAccount(name: string): CliError {
+  return new CliError(EXIT.failed, `There is no account ${name}.`);
 }
 
 /** Lets `work` use the database of the local or of the deployed service. */

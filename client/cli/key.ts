@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
 import { findAccount } from '../account-settings.ts';
-import { createKey, ensureAccount, listKeys, revokeKey, webhookSecretOf } from '../accounts.ts';
+import { createKey, ensureAccount, listKeys, revokeKey } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
-import { accountName, seconds, signingKey, withDatabase } from './arguments.ts';
+import { accountName, noAccount, seconds, signingKey, withDatabase } from './arguments.ts';
 import { printLines } from './print.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
 
@@ -15,17 +15,16 @@ interface Options {
   readonly expires?: number;
   readonly revoke?: string;
   readonly list?: boolean;
-  readonly webhookSecret?: boolean;
   readonly remote?: boolean;
 }
 
 async function key(options: Options): Promise<void> {
-  const isForNewKey = options.account !== undefined && !options.list && !options.webhookSecret;
-  const wanted = [options.revoke !== undefined, options.list, options.webhookSecret, isForNewKey];
-  if (wanted.filter(Boolean).length !== 1 || (options.webhookSecret && options.account === undefined)) {
+  const isForNewKey = options.account !== undefined && !options.list;
+  const wanted = [options.revoke !== undefined, options.list, isForNewKey];
+  if (wanted.filter(Boolean).length !== 1) {
     throw new CliError(
       EXIT.usage,
-      'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME], or --webhook-secret --account NAME.',
+      'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME].',
     );
   }
   const { scopes, credit, subscribe, expires } = options;
@@ -38,7 +37,6 @@ async function key(options: Options): Promise<void> {
   await withDatabase(options.remote, async (run) => {
     if (options.list) await list(run, options.account);
     else if (options.revoke !== undefined) await revoke(run, options.revoke);
-    else if (options.webhookSecret) await showWebhookSecret(run, options.account ?? '', signingKey(options.remote));
     else await create(run, options, () => signingKey(options.remote));
   });
 }
@@ -58,12 +56,6 @@ async function create(run: RunSql, options: Options, signingKey: () => string): 
 async function revoke(run: RunSql, keyId: string): Promise<void> {
   if (!(await revokeKey(run, keyId, Date.now()))) throw new CliError(EXIT.failed, `There is no key ${keyId}.`);
   note(`key ${keyId} is revoked`);
-}
-
-async function showWebhookSecret(run: RunSql, account: string, signingKey: string): Promise<void> {
-  const secret = await webhookSecretOf(run, account, signingKey);
-  if (secret === undefined) throw noAccount(account);
-  await printLines([secret]);
 }
 
 async function list(run: RunSql, account: string | undefined): Promise<void> {
@@ -90,10 +82,6 @@ function day(time: number | null): string {
   if (time === null) return '-';
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? String(time) : date.toISOString();
-}
-
-function noAccount(name: string): CliError {
-  return new CliError(EXIT.failed, `There is no account ${name}.`);
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
@@ -126,7 +114,6 @@ const command = new Command('key')
   .option('--expires <time>', 'end of the key from now on: 45s, 30m, 12h, 30d, 4w; never by default', duration)
   .option('--revoke <key-id>', 'make a key useless from now on')
   .option('--list', 'show the keys: id, account, state, made, expires, scopes')
-  .option('--webhook-secret', 'print what verifies the webhooks of the account, instead of a key')
   .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')
   .action(key);
 await runCommand(command);

@@ -4,6 +4,7 @@ import { nodeWebSocket } from '../live/node.ts';
 import { openLiveStream } from '../live/open.ts';
 import type { LiveStream } from '../live/stream.ts';
 import type { LiveClose, LiveEvent } from '../live/types.ts';
+import { wholeNumber } from './arguments.ts';
 import { deliver, openDestination } from './deliver.ts';
 import { callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
@@ -159,11 +160,6 @@ function speedOf(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !(value >= 0.1 && value <= 100)) throw new InvalidArgumentError('It must be 0.1 to 100.');
   return value;
-}
-
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');
-  return Number(text);
 }
 
 const command = new Command('live')

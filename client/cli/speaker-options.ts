@@ -1,5 +1,6 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { FORMATS, type Format } from '../format/output.ts';
+import { wholeNumber } from './arguments.ts';
 import { CliError, EXIT } from './run.ts';
 
 /** Options that `diarize` and `identify` share. */
@@ -18,6 +19,7 @@ export interface ResultOptions {
   readonly output?: string;
 }
 
+/** Adds the options of `SpeakerOptions` and `ResultOptions` to a command. */
 export function addSpeakerOptions(command: Command): Command {
   return command
     .addOption(
@@ -25,9 +27,9 @@ export function addSpeakerOptions(command: Command): Command {
         .choices(['precision-2', 'community-1'])
         .default('precision-2'),
     )
-    .option('--num-speakers <n>', 'how many speakers there are, if that is known', speakerCount)
-    .option('--min-speakers <n>', 'at least so many', speakerCount)
-    .option('--max-speakers <n>', 'at most so many', speakerCount)
+    .option('--num-speakers <n>', 'how many speakers there are, if that is known', wholeNumber)
+    .option('--min-speakers <n>', 'at least so many', wholeNumber)
+    .option('--max-speakers <n>', 'at most so many', wholeNumber)
     .addOption(new Option('--format <format>', 'form of the result').choices(FORMATS).default('text'))
     .option('--output <file>', 'write the result there instead of to the standard output')
     .option('--exclusive', 'turns without overlap: one speaker at a time')
@@ -51,9 +53,4 @@ export function checkCounts({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerOp
   if (least < (minSpeakers ?? least) || most > (maxSpeakers ?? most)) {
     throw new CliError(EXIT.usage, '--num-speakers contradicts --min-speakers or --max-speakers.');
   }
-}
-
-function speakerCount(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');
-  return Number(text);
 }

@@ -14,6 +14,7 @@ export function listProcesses(): ProcessInfo[] {
   return process.platform === 'linux' ? listFromProc() : listFromPs();
 }
 
+/** The process of a number; undefined where there is none, or none can be listed. */
 export function findProcess(pid: number): ProcessInfo | undefined {
   return process.platform === 'linux' ? readProc(pid) : listFromPs().find((entry) => entry.pid === pid);
 }

@@ -2,6 +2,7 @@
 declare function btoa(binary: string): string;
 declare function atob(text: string): string;
 
+/** Base64 with padding and without line breaks (RFC 4648, section 4). */
 export function toBase64(bytes: Uint8Array): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
 }

@@ -103,6 +103,7 @@ function probabilityText(byte: number): string {
   return PROBABILITY_TEXTS[byte];
 }
 
-function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
+/** Values under their labels. A label that a caller chose may be `__proto__`: only an own property keeps it. */
+export function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
   return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
 }

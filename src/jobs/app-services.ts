@@ -7,6 +7,9 @@ import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 import type { TurnFormat } from '../formats/index.ts';
 import type { RateLimits } from './rate-limits.ts';
 
+/** Size of the largest recording (contract §7), uploaded or fetched. */
+export const RECORDING_MAX_BYTES = 1024 ** 3;
+
 /** What a job is asked to do. */
 export type JobSpec =
   | { readonly kind: 'diarize'; readonly request: DiarizeRequest }

@@ -1,5 +1,6 @@
 import { outputSampleCount, probeAudio } from '../audio/index.ts';
 import type { Result } from '../audio/types.ts';
+import { RECORDING_MAX_BYTES } from './app-services.ts';
 import { dispatchAll } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
 import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
@@ -12,7 +13,7 @@ import { isTerminal } from './state.ts';
 /** How large and how long a recording may be (contract §7). */
 const LIMITS = {
   recording: {
-    maxBytes: 1024 ** 3,
+    maxBytes: RECORDING_MAX_BYTES,
     maxSize: '1 GiB',
     maxSeconds: 24 * 3600,
     tooLong: 'The recording is longer than 24 hours; cut it into pieces.',

@@ -1,4 +1,4 @@
-import type { MediaService } from '../jobs/app-services.ts';
+import { type MediaService, RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
 import { createMediaRows } from './d1/media-rows.ts';
 import { createDirectUploads } from './direct-uploads.ts';
 import { signTicket, verifyTicket } from './media-ticket.ts';
@@ -6,7 +6,6 @@ import { storeBody } from './r2-upload.ts';
 import type { S3Credentials } from './s3-presign.ts';
 import { importSigningKey } from './signing-key.ts';
 
-export const UPLOAD_MAX_BYTES = 1024 ** 3;
 const HOUR_MS = 3600 * 1000;
 /** The contract asks for an hour at least; the start of an upload is what counts. */
 const TICKET_TTL_MS = 2 * HOUR_MS;
@@ -67,7 +66,7 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
     async acceptUpload(ticket, body, { contentLength, isPart }) {
       const verified = await verifyTicket('upload', ticket, now(), await importSigningKey(signingKey));
       if (!verified.ok) return verified;
-      if (contentLength !== undefined && contentLength > UPLOAD_MAX_BYTES) return refused('too_large');
+      if (contentLength !== undefined && contentLength > RECORDING_MAX_BYTES) return refused('too_large');
       if (isPart) return refused('part');
       if (!body || contentLength === 0) return refused('empty');
 
@@ -75,7 +74,7 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
       const objectKey = `media/${accountId}/${crypto.randomUUID()}`;
       // The claim is what the sweep finds should this process die before the name points to the object.
       await rows.claim(accountId, objectKey, now(), now() + MEDIA_TTL_MS);
-      const stored = await storeBody(bucket, objectKey, body, { contentLength, maxBytes: UPLOAD_MAX_BYTES });
+      const stored = await storeBody(bucket, objectKey, body, { contentLength, maxBytes: RECORDING_MAX_BYTES });
       if (!stored.ok) {
         await rows.dropClaim(accountId, objectKey);
         return stored;

@@ -1,9 +1,8 @@
 import type { ObjectStore } from '../jobs/ports.ts';
 import { abortNotedUploads, createNotedUpload, type NotedUpload } from './noted-upload.ts';
+import { PART_BYTES } from './r2-upload.ts';
 import { TextParts } from './text-parts.ts';
 
-/** R2 wants equal parts of at least 5 MiB, the last one excepted; one is held in memory. */
-const PART_BYTES = 5 * 1024 * 1024;
 const DELETE_BATCH = 1000;
 
 /** `ObjectStore` over an R2 bucket. */

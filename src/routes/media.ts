@@ -1,9 +1,8 @@
 import { z } from '@hono/zod-openapi';
 import { mediaAddressSchema, mediaBodySchema } from '../contract/media.ts';
+import { RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 import { readMediaName } from './media-name.ts';
-
-export const UPLOAD_MAX_BYTES = 1024 ** 3;
 
 /** POST /v1/media/input: an address to upload a recording to. */
 export const createUpload = endpoint(
@@ -57,7 +56,7 @@ export const upload = endpoint(
     if (stored.ok) return c.body(null, 200);
     switch (stored.error.kind) {
       case 'too_large':
-        return { kind: 'body_too_large', maxBytes: UPLOAD_MAX_BYTES };
+        return { kind: 'body_too_large', maxBytes: RECORDING_MAX_BYTES };
       case 'part': {
         const message = 'is not taken: send the whole recording';
         return { kind: 'invalid', errors: [{ field: 'Content-Range', message }] };

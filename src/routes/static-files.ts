@@ -54,6 +54,7 @@ export function file(path: string, answer: Answer): Endpoint {
   return open({ method: 'get', path, hide: true, responses: { 200: { description: 'A file' } } }, answer);
 }
 
+/** Answers 200 with a body of a media type and how long it may be kept. */
 export function send(c: AppContext, type: string, body: ArrayBuffer | string, cacheControl: string): Response {
   c.header('Cache-Control', cacheControl);
   return c.body(body, 200, { 'Content-Type': type });

@@ -1,4 +1,11 @@
-import { type Diarization, joined, type OutputFlags, speakerLabel, writeOutput } from '../diarization/index.ts';
+import {
+  byLabel,
+  type Diarization,
+  joined,
+  type OutputFlags,
+  speakerLabel,
+  writeOutput,
+} from '../diarization/index.ts';
 import { type SpeakerMatch, turnConfidence } from './match.ts';
 
 /**
@@ -45,9 +52,4 @@ function* members(
     });
   });
   yield ']';
-}
-
-/** A label may be `__proto__`: only an own property keeps it. */
-function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
-  return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
 }

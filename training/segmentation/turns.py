@@ -13,6 +13,10 @@ LOCAL_SPEAKERS = 3
 MAX_TURNS = 45
 PARALLEL_SHARE = 0.12
 """Share of lively windows in which people talk without regard to each other."""
+POLITE_SHARE = {True: 0.15, False: 0.4}
+"""Share of lively and of other windows in which nobody talks while somebody else does: dialogues, readings, interviews."""
+ABUTTED_SHARE, ABUTTED_FRAMES = 0.2, 4
+"""How often the next speaker begins at once. Were it never so, a change without a pause would be a sign of an overlap."""
 
 
 @dataclass
@@ -56,7 +60,7 @@ def draw_style(rng: np.random.Generator, lively: bool, sparse: bool, frames: int
     style = Style(
         short_share=rng.uniform(0.2, 0.6) if lively else rng.uniform(0, 0.2),
         long_share=float(rng.choice([0.05, 0.2, 0.5], p=[0.5, 0.35, 0.15])),
-        overlap_share=float(rng.choice([0.05, 0.25, 0.5, 0.75], p=[0.1, 0.25, 0.35, 0.3] if lively else [0.2, 0.3, 0.3, 0.2])),
+        overlap_share=float(rng.choice([0.05, 0.25, 0.5, 0.75], p=[0.1, 0.3, 0.4, 0.2] if lively else [0.25, 0.35, 0.25, 0.15])),
         gap_frames=float(rng.choice([15, 35, 70])),
         long_pause_share=rng.uniform(0, 0.18) if lively else 0.05,
         backchannels_per_second=rng.uniform(0, 0.45) if lively else rng.uniform(0, 0.1),
@@ -64,6 +68,8 @@ def draw_style(rng: np.random.Generator, lively: bool, sparse: bool, frames: int
         start_frame=-int(rng.uniform(0, 500)),
         max_turns=MAX_TURNS,
     )
+    if rng.random() < POLITE_SHARE[lively]:
+        style.overlap_share = style.backchannels_per_second = 0.0
     if sparse:
         style.start_frame = int(rng.uniform(-150, frames - 150))
         style.gap_frames, style.max_turns = 250.0, int(rng.integers(1, 5 * frames // WINDOW_FRAMES))
@@ -83,10 +89,16 @@ def draw_length(rng: np.random.Generator, style: Style) -> int:
 
 
 def draw_start(rng: np.random.Generator, style: Style, frames: int, before: Turn, changed: bool) -> int:
-    """Where the next turn starts after the turn `before`: earlier than its end where it interrupts."""
+    """Where the next turn starts after the turn `before`: earlier than its end where it interrupts.
+
+    Most overlaps at changes are under half a second, as in Heldner & Edlund, "Pauses, gaps and overlaps in conversations", 2010; some people fight for the floor.
+    """
     end = before.end
     if changed and rng.random() < style.overlap_share:
-        return end - int(min(rng.uniform(5, 200), 0.85 * frames, 0.8 * before.frames))
+        wished = 5 + rng.exponential(30) if rng.random() < 0.7 else rng.uniform(5, 200)
+        return end - int(min(wished, 0.85 * frames, 0.8 * before.frames))
+    if changed and rng.random() < ABUTTED_SHARE:
+        return end + int(rng.integers(ABUTTED_FRAMES))
     if rng.random() < style.long_pause_share:
         return end + int(rng.uniform(80, 350))
     return end + int(min(250, rng.exponential(style.gap_frames))) + (0 if changed else 15)
@@ -142,12 +154,12 @@ def draw_turns(rng: np.random.Generator, speakers: int, lively: bool, sparse: bo
 def bridge_pauses(activity: np.ndarray) -> None:
     """Label as meeting references do, in place: activity uint8 [speakers, frames] at 100 Hz.
 
-    Speech is widened by 20 ms; one speaker's pauses under 0.5 s become speech, under 0.2 s where somebody else talks in them.
+    Speech is widened by 20 ms, but not into another's; one speaker's pauses under 0.5 s become speech, under 0.2 s where somebody else talks in them.
     """
     for speaker, own in enumerate(activity):
-        before = own.copy()
-        own[:-2] |= before[2:]
-        own[2:] |= before[:-2]
+        before, free = own.copy(), 1 - np.delete(activity, speaker, 0).max(0, initial=0)
+        own[:-2] |= before[2:] & free[:-2]
+        own[2:] |= before[:-2] & free[2:]
         edges = np.diff(own.astype(np.int8))
         ends, starts = np.where(edges == -1)[0] + 1, np.where(edges == 1)[0] + 1
         for end in ends:
@@ -168,6 +180,8 @@ def targets(activity: np.ndarray, identities: list[int]) -> tuple[np.ndarray, np
     The three most active speakers at 50 Hz; frames with a fourth or with three at once are left out of the loss.
     """
     coarse = (activity[:, 0::2] | activity[:, 1::2]) > 0
+    changed = (coarse.sum(0) > 1) & (activity[:, 0::2].sum(0) < 2) & (activity[:, 1::2].sum(0) < 2)  # one after the other is not both
+    coarse[:, changed] = activity[:, 0::2][:, changed] > 0
     total = coarse.sum(1)
     labels, known = np.zeros((LOCAL_SPEAKERS, coarse.shape[1]), np.uint8), np.full(LOCAL_SPEAKERS, -1, np.int32)
     mask = np.ones(coarse.shape[1], np.uint8)

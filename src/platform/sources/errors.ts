@@ -41,6 +41,7 @@ export function statusError(host: string, status: number): SourceError {
   return { kind, message: `The server ${host} answered ${status}${words} instead of the recording.` };
 }
 
+/** The recording has more than `maxBytes`. */
 export function tooLarge(maxBytes: number): SourceError {
   const mebibytes = maxBytes / 1024 ** 2;
   const limit = mebibytes >= 1024 ? `${mebibytes / 1024} GiB` : `${Math.floor(mebibytes)} MiB`;
@@ -49,6 +50,7 @@ export function tooLarge(maxBytes: number): SourceError {
 
 export const EMPTY: SourceError = { kind: 'empty', message: 'The file is empty.' };
 
+/** A copy that gave up after `timeoutMs`, with what had come until then. */
 export function tooSlow(host: string, receivedBytes: number, timeoutMs: number): SourceError {
   const [mebibytes, minutes] = [receivedBytes / 1024 ** 2, timeoutMs / 60_000];
   return {

@@ -48,6 +48,7 @@ export function contentLength(headers: Headers): number | undefined {
 /** Query parameters of addresses that stop working after a while (S3, Google, CloudFront, Azure). */
 const SIGNATURES = ['x-amz-signature', 'x-goog-signature', 'signature', 'sig'];
 
+/** Whether an address carries a signature of one of the large object stores, and so an end. */
 export function isSigned(url: URL): boolean {
   return [...url.searchParams.keys()].some((name) => SIGNATURES.includes(name.toLowerCase()));
 }

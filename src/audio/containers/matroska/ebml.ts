@@ -62,17 +62,20 @@ export async function readBody(reader: BlockReader, element: Element, maxBytes: 
   return (await reader.peek(element.bodyStart, length)).slice(0, length);
 }
 
+/** Unsigned big-endian of up to eight bytes (RFC 8794, section 7.2); exact up to 2^53. */
 export function uintOf(body: Uint8Array): number {
   let value = 0;
   for (const byte of body.subarray(0, 8)) value = value * 256 + byte;
   return value;
 }
 
+/** Signed two's complement of up to eight bytes (RFC 8794, section 7.1); exact up to 2^53. */
 export function intOf(body: Uint8Array): number {
   const value = uintOf(body);
   return body.length > 0 && body[0] & 0x80 ? value - 256 ** Math.min(8, body.length) : value;
 }
 
+/** IEEE 754 of four or eight bytes (RFC 8794, section 7.3); 0 for any other length. */
 export function floatOf(body: Uint8Array): number {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   return body.length === 4 ? view.getFloat32(0) : body.length === 8 ? view.getFloat64(0) : 0;
