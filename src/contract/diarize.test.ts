@@ -99,4 +99,9 @@ it('tells faults of the labels as a whole beside those of single ones, and loses
   expect(fieldsOf({ metadata: JSON.parse('{"__proto__":"x","a":"b"}') })).toEqual(['metadata']);
   expect(fieldsOf({ metadata: { '': 'x' } })).toEqual(['metadata']);
   expect(fieldsOf({ metadata: { constructor: 'x' } })).toEqual([]);
+  // A key of megabytes is neither taken apart nor repeated in the answer.
+  for (const character of ['.', 'k']) {
+    for (const value of [1, 'x'])
+      expect(fieldsOf({ metadata: { [character.repeat(4_000_000)]: value } })).toEqual(['metadata']);
+  }
 });

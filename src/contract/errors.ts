@@ -28,11 +28,19 @@ export function mapParsed<T, U>(parsed: Parsed<T>, map: (value: T) => U): Parsed
   return parsed.ok ? { ok: true, value: map(parsed.value) } : parsed;
 }
 
+/** Longest name that is repeated in an error; a key of the caller's may have megabytes. */
+const NAME_MAX_CHARS = 128;
+
 /** Zod's issues as the wire tells them: one entry per field, the first fault found in it. */
 export function toFieldErrors(error: z.ZodError): FieldError[] {
-  return onePerField(
-    error.issues.map((issue) => ({ field: issue.path.map(String).join('.') || 'body', message: issue.message })),
-  );
+  return onePerField(error.issues.map(({ path, message }) => toFieldError(path.map(String), message)));
+}
+
+function toFieldError(path: readonly string[], message: string): FieldError {
+  const long = path.findIndex((name) => name.length > NAME_MAX_CHARS);
+  if (long < 0) return { field: path.join('.') || 'body', message };
+  const field = path.slice(0, long).join('.') || 'body';
+  return { field, message: `has a key of more than ${NAME_MAX_CHARS} characters` };
 }
 
 /** Keeps the first entry of each field. */

@@ -11,7 +11,7 @@ export function expected(what: string): { error: (issue: { input: unknown }) => 
 export const requiredText = () => z.string(expected('a string')).min(1, 'must not be empty');
 
 /** Longest address that is kept with a job; `data:` URLs carry the recording itself and have a bound of their own. */
-const URL_MAX_CHARS = 8192;
+export const URL_MAX_CHARS = 8192;
 const URL_TOO_LONG = `must be at most ${URL_MAX_CHARS} characters`;
 
 /** Address of a recording. Only its form as a text is looked at here. */
@@ -80,7 +80,10 @@ export function metadataErrors(metadata: unknown): FieldError[] {
   const keys = Object.keys(asObject(metadata) ?? {});
   const fault = (message: string): FieldError[] => [{ field: 'metadata', message }];
   if (keys.length > METADATA_MAX_ENTRIES) return fault(`must have at most ${METADATA_MAX_ENTRIES} entries`);
-  if (keys.some((key) => key.length === 0 || [...key].length > METADATA_MAX_KEY_CHARS))
+  // A character is at most two units: what is longer need not be counted, nor copied for it.
+  const isTooLong = (key: string) =>
+    key.length > 2 * METADATA_MAX_KEY_CHARS || [...key].length > METADATA_MAX_KEY_CHARS;
+  if (keys.some((key) => key.length === 0 || isTooLong(key)))
     return fault(`keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long`);
   return keys.includes('__proto__') ? fault('must not have the key __proto__') : [];
 }

@@ -31,11 +31,18 @@ export function parseBody<S extends z.ZodType>(
 
 /** The body's fields that are right by themselves. */
 function without(body: Record<string, unknown>, faults: readonly FieldError[]): Record<string, unknown> {
-  const faulty = new Set(faults.map(({ field }) => field.split('.')[0]));
+  const faulty = new Set(faults.map(({ field }) => headOf(field)));
   return Object.fromEntries(Object.entries(body).filter(([name]) => !faulty.has(name)));
 }
 
 function asSent(error: FieldError, sentAs: ReadonlyMap<string, string>): FieldError {
-  const [head, ...rest] = error.field.split('.');
-  return { ...error, field: [sentAs.get(head) ?? head, ...rest].join('.') };
+  const head = headOf(error.field);
+  const alias = sentAs.get(head);
+  return alias === undefined ? error : { ...error, field: alias + error.field.slice(head.length) };
+}
+
+/** The first part of a dotted path. */
+function headOf(field: string): string {
+  const dot = field.indexOf('.');
+  return dot < 0 ? field : field.slice(0, dot);
 }

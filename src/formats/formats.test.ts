@@ -45,8 +45,8 @@ describe('labels of free text', () => {
   });
 
   it('never end a cue or fake a line of times in SubRip', () => {
-    const text = write('srt', [turn('a\n\n2\n00:00:01,000 --> 00:00:02,000\nb', 'x --> y\n\nz')]);
-    expect(text).toBe('1\n00:00:00,000 --> 00:00:01,000\n[a 2 00:00:01,000 -> 00:00:02,000 b] x -> y z\n');
+    const text = write('srt', [turn('a\n\n2\n00:00:01,000 --> 00:00:02,000\nb', 'x --> y\n\nz ---> w')]);
+    expect(text).toBe('1\n00:00:00,000 --> 00:00:01,000\n[a 2 00:00:01,000 -> 00:00:02,000 b] x -> y z -> w\n');
   });
 
   it('are escaped in WebVTT, line breaks and arrows too', () => {

@@ -29,7 +29,7 @@ function clock(seconds: number, mark: ',' | '.'): string {
 
 /** SubRip knows no escapes: an arrow in a text would be taken for a line of times. */
 function srtText(text: string): string {
-  return oneLine(text).replace(/-->/g, '->');
+  return oneLine(text).replace(/-{2,}>/g, '->');
 }
 
 function escapeMarkup(text: string): string {

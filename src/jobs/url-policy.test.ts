@@ -211,6 +211,16 @@ describe('webhook addresses', () => {
   });
 });
 
+it('is decided at once for a name of dots and for endless addresses: a small request held up an isolate for seconds', () => {
+  for (const dots of [1000, 8000, 3_000_000]) {
+    expect(checkWebhookUrl(`https://a${'.'.repeat(dots)}b/`, strict).ok).toBe(dots <= 8000);
+    expect(checkHttpUrl(`https://localhost${'.'.repeat(dots)}/`, strict)).toMatchObject({ ok: false });
+  }
+  expect(checkSourceUrl(`https://${'字'.repeat(1_000_000)}.com/`, strict)).toMatchObject({
+    error: { message: 'The address of the recording is longer than 8192 characters.' },
+  });
+});
+
 it('tells which kinds of address there are', () => {
   const messageOf = (checked: ReturnType<typeof checkSourceUrl>) => (checked.ok ? '' : checked.error.message);
   expect(messageOf(checkSourceUrl('ftp://example.com/a.wav', strict))).toMatch(

@@ -1,5 +1,6 @@
 import type { FieldError } from '../contract/errors.ts';
 import type { AppContext } from './context.ts';
+import { LARGE_BODY_BYTES, LARGE_BODY_MS, largeBodies } from './large-bodies.ts';
 import type { Refusal } from './refusals.ts';
 
 /** Room for a `data:` URL of 8 MiB of audio (10.7 MiB in base64) with everything else beside it. */
@@ -13,7 +14,8 @@ export type JsonBody = { readonly ok: true; readonly value: unknown } | { readon
 
 /**
  * Reads a request's JSON body. The order of the checks is the contract's: size (413), Content-Type (415), syntax (400).
- * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too.
+ * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too. A large body waits for its place in the
+ * isolate before it is read on, and keeps it until the request has been answered.
  *
  * @param whenEmpty what an empty body stands for; without it, an empty body is no JSON
  */
@@ -21,9 +23,12 @@ export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<J
   const declaredBytes = Number(c.req.header('Content-Length') ?? 0);
   const tooLarge: JsonBody = { ok: false, error: { kind: 'body_too_large', maxBytes: JSON_BODY_MAX_BYTES } };
   if (declaredBytes > JSON_BODY_MAX_BYTES) return tooLarge;
-  const bytes = await readBounded(c.req.raw.body, JSON_BODY_MAX_BYTES);
+  const bytes = await readBounded(c, declaredBytes);
   if (bytes === 'too_large') return tooLarge;
   if (bytes === 'broken') return invalid('ended before its time');
+  if (bytes === 'too_slow') return invalid(TOO_SLOW);
+  if (bytes === 'no_place')
+    return { ok: false, error: { kind: 'too_many_requests', retryAfterSeconds: RETRY_SECONDS } };
   if (!isJsonLike(c.req.header('Content-Type'))) return { ok: false, error: { kind: 'media_type' } };
   if (bytes.length === 0) return whenEmpty ? { ok: true, value: whenEmpty } : invalid('is empty: send a JSON object');
   const parsed = parseJson(bytes);
@@ -107,25 +112,43 @@ function endOfString(text: string, from: number): number {
 }
 
 const FIRST_BYTES = 64 * 1024;
+const RETRY_SECONDS = 5;
+const TOO_SLOW = `came too slowly: above 1 MiB it has ${LARGE_BODY_MS / 1000} s. Upload the recording (POST /v1/media/input) instead`;
 
 /** Into one buffer: a chunk of a byte comes in a buffer of four thousand, and a slow sender could fill an isolate with those. */
 async function readBounded(
-  body: ReadableStream<Uint8Array> | null,
-  maxBytes: number,
-): Promise<Uint8Array | 'too_large' | 'broken'> {
+  c: AppContext,
+  declaredBytes: number,
+): Promise<Uint8Array | 'too_large' | 'broken' | 'too_slow' | 'no_place'> {
+  const { body } = c.req.raw;
   if (!body) return new Uint8Array(0);
+  // What is not read yet waits with the sender.
+  if (declaredBytes > LARGE_BODY_BYTES && !(await takePlace(c))) return 'no_place';
   const reader = body.getReader();
-  let bytes = new Uint8Array(Math.min(FIRST_BYTES, maxBytes));
+  let isLate = false;
+  let timer = c.get('largeBody') && setTimeout(tooLate, LARGE_BODY_MS);
+  function tooLate(): void {
+    isLate = true;
+    void reader.cancel().catch(() => undefined);
+  }
+  let bytes = new Uint8Array(FIRST_BYTES);
   let sizeBytes = 0;
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       const end = sizeBytes + next.value.length;
-      if (end > maxBytes) {
+      if (end > JSON_BODY_MAX_BYTES) {
         reader.releaseLock(); // the rest is drained with the answer
         return 'too_large';
       }
+      if (end > LARGE_BODY_BYTES && !c.get('largeBody')) {
+        if (!(await takePlace(c))) {
+          reader.releaseLock();
+          return 'no_place';
+        }
+        timer = setTimeout(tooLate, LARGE_BODY_MS);
+      }
       if (end > bytes.length) {
-        const larger = new Uint8Array(Math.min(maxBytes, Math.max(end, 2 * bytes.length)));
+        const larger = new Uint8Array(Math.min(JSON_BODY_MAX_BYTES, Math.max(end, 2 * bytes.length)));
         larger.set(bytes.subarray(0, sizeBytes));
         bytes = larger;
       }
@@ -133,7 +156,15 @@ async function readBounded(
       sizeBytes = end;
     }
   } catch {
-    return 'broken'; // the caller hung up
+    return isLate ? 'too_slow' : 'broken'; // the caller hung up
+  } finally {
+    if (timer !== undefined) clearTimeout(timer);
   }
-  return bytes.subarray(0, sizeBytes);
+  return isLate ? 'too_slow' : bytes.subarray(0, sizeBytes);
+}
+
+async function takePlace(c: AppContext): Promise<boolean> {
+  const place = await largeBodies.place();
+  if (place) c.set('largeBody', place);
+  return place !== undefined;
 }

@@ -102,11 +102,15 @@ function guards(access: Access, path: string): AppMiddleware[] {
 
 function answer(check: Check): Handler<AppEnv> {
   return async (c) => {
-    const work = await check(c);
-    if (typeof work !== 'function') return refuse(c, work);
-    const rate = c.get('rate');
-    if (rate?.exceeded) return refuse(c, { kind: 'too_many_requests', retryAfterSeconds: rate.resetSeconds });
-    const done = await work();
-    return done instanceof Response ? done : refuse(c, done);
+    try {
+      const work = await check(c);
+      if (typeof work !== 'function') return refuse(c, work);
+      const rate = c.get('rate');
+      if (rate?.exceeded) return refuse(c, { kind: 'too_many_requests', retryAfterSeconds: rate.resetSeconds });
+      const done = await work();
+      return done instanceof Response ? done : refuse(c, done);
+    } finally {
+      c.get('largeBody')?.release();
+    }
   };
 }

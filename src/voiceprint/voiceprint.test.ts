@@ -58,6 +58,10 @@ describe('a voiceprint', () => {
     expect(decodeVoiceprint(later.toString('base64'))).toEqual({ ok: false, error: { kind: 'version', version: 2 } });
   });
 
+  it('is told from endless white space at once: fifty of them held up an isolate for most of a minute', () => {
+    expect(faultOf(`${' '.repeat(5_000_000)}!`)).toBe('foreign');
+  });
+
   it('of zeros is refused, since nothing compares with it', () => {
     expect(faultOf(encodeVoiceprint({ ...voice(4), embedding: new Float32Array(4) }))).toBe('damaged');
   });

@@ -184,6 +184,13 @@ describe('a body is read', () => {
     expect((await post(large)).status).toBe(413);
     expect((await post(new Blob([large]).stream())).status).toBe(413);
   });
+
+  it('of megabytes, several at once, which take turns: each is held three times while it is parsed', async () => {
+    const body = text(`{"url":"data:audio/wav;base64,${Buffer.alloc(3 * 1024 * 1024).toString('base64')}"}`);
+    const sent = [body, body, body, new Blob([body]).stream(), new Blob([body]).stream(), body];
+    const answers = await Promise.all(sent.map((each) => post(each)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(200));
+  });
 });
 
 describe('a field is refused', () => {

@@ -238,6 +238,23 @@ describe('job store', () => {
     expect(await store.findReplay('somebody-else', 'k', NOW)).toBeUndefined();
   });
 
+  it('makes a new job under a key whose day is over, also when its first write fails', async () => {
+    const idempotency = { key: 'old', bodyHash: 'h' };
+    const day = 24 * 3600 * 1000;
+    const [old, fresh] = [`job-${made++}`, `job-${made++}`];
+    await store.create({ ...request(), id: old, now: NOW, idempotency });
+    let failures = 1;
+    const db = new Proxy(storage.db, {
+      get(target, name) {
+        if (name === 'batch' && failures-- > 0) return () => Promise.reject(new Error('Network connection lost.'));
+        const value = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const created = await createJobStore(db).create({ ...request(), id: fresh, now: NOW + day + 1, idempotency });
+    expect(created).toMatchObject({ ok: true, value: { id: fresh } });
+  });
+
   it('leaves deleted jobs to the watch over deleted jobs', async () => {
     const id = await runningJob();
     await store.remove(accountId, id, NOW + 2);

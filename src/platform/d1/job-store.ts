@@ -230,7 +230,7 @@ async function create(
       await db.batch(statements);
       break;
     } catch (error) {
-      const earlier = idempotency && (await selectReplay(db, accountId, idempotency.key, 0));
+      const earlier = idempotency && (await selectReplay(db, accountId, idempotency.key, now - IDEMPOTENCY_TTL_MS));
       if (earlier && earlier.body_hash !== idempotency.bodyHash) {
         return { ok: false, error: { kind: 'idempotency_conflict' } };
       }
