@@ -10,7 +10,14 @@ const MAX_BLOCKS = 3;
 /** The longest stretch that may be asked for at once, bytes; nothing in a file can make a reader hold more. */
 export const MAX_PEEK_BYTES = 8 << 20;
 
-/** More was asked for at once than a reader holds: a size in the file that cannot be. */
+/**
+ * How often each block may be read again, all walks of a reader together, and so many more. Walks go through a file a few times; places in a file
+ * that point back and forth would have the server asked for a megabyte for every few bytes.
+ */
+const MAX_READS_OF_BLOCK = 32;
+const MAX_FURTHER_READS = 5000;
+
+/** More was asked for, at once or again and again, than a reader gives: sizes or places in the file that cannot be. */
 export class OutOfBounds extends RangeError {
   override readonly name = 'OutOfBounds';
 }
@@ -32,6 +39,7 @@ export class BlockReader {
   readonly sizeBytes: number;
   readonly #source: ByteSource;
   readonly #blockBytes: number;
+  #readsLeft: number;
   /** Oldest use first. */
   #blocks: Block[] = [];
   #lastIndex = -1;
@@ -42,6 +50,7 @@ export class BlockReader {
     this.#source = source;
     this.#blockBytes = blockBytes;
     this.sizeBytes = source.sizeBytes;
+    this.#readsLeft = MAX_READS_OF_BLOCK * Math.ceil(this.sizeBytes / blockBytes) + MAX_FURTHER_READS;
   }
 
   /**
@@ -127,6 +136,7 @@ export class BlockReader {
   async #fill(index: number): Promise<Block> {
     const offset = index * this.#blockBytes;
     const length = Math.min(this.#blockBytes, this.sizeBytes - offset);
+    if (this.#readsLeft-- <= 0) throw new OutOfBounds('the file points back and forth');
     const bytes = await this.#source.read(offset, length);
     if (bytes.length < length) throw new RangeError(`the source gave ${bytes.length} of ${length} bytes`);
     // The most recently used block is never the one thrown out: a view of it may still be in use.

@@ -9,7 +9,7 @@ export function fileIdOf(fileOrUrl: string): string {
 
 function lastSegment(fileOrUrl: string): string {
   const isUrl = /^[a-z]+:\/\//i.test(fileOrUrl);
-  const path = isUrl ? fileOrUrl.replace(/[?#].*$/, '').replace(/^[a-z]+:\/\//i, '') : fileOrUrl;
+  const path = isUrl ? fileOrUrl.replace(/[?#].*$/s, '').replace(/^[a-z]+:\/\//i, '') : fileOrUrl;
   const segment = path.split(/[/\\]/).filter(Boolean).at(-1) ?? '';
   try {
     return isUrl ? decodeURIComponent(segment) : segment;

@@ -49,6 +49,13 @@ describe('labels of free text', () => {
     expect(text).toBe('1\n00:00:00,000 --> 00:00:01,000\n[a 2 00:00:01,000 -> 00:00:02,000 b] x -> y z -> w\n');
   });
 
+  it('of two hundred thousand dashes in SubRip take no longer than other text', () => {
+    const dashes = '-'.repeat(200_000);
+    const started = performance.now();
+    expect(write('srt', [turn('a', dashes)])).toContain(dashes);
+    expect(performance.now() - started).toBeLessThan(2000);
+  });
+
   it('are escaped in WebVTT, line breaks and arrows too', () => {
     expect(write('vtt', [turn('a\n\n<b>&', 'x --> y')])).toBe(
       'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n<v a &lt;b&gt;&amp;>x --&gt; y</v>\n',
@@ -88,6 +95,7 @@ describe('fileIdOf', () => {
     ['.hidden', '.hidden'],
     ['https://example.com/x/Board%20meeting.mp3?v=1#t', 'Board_meeting'],
     ['https://example.com', 'example'],
+    ['https://example.com/a.wav?to=b\n/c.wav', 'a'],
     ['https://example.com/%zz.wav', '%zz'],
     ['https://example.com/a%0Ab%00.wav', 'a_b_'],
     ['media://cli/abc', 'abc'],

@@ -27,9 +27,9 @@ function clock(seconds: number, mark: ',' | '.'): string {
   return `${whole}${mark}${String(totalMs % 1000).padStart(3, '0')}`;
 }
 
-/** SubRip knows no escapes: an arrow in a text would be taken for a line of times. */
+/** SubRip knows no escapes: an arrow in a text would be taken for a line of times. Only from their first are dashes looked at: else a long run would be tried from each of them. */
 function srtText(text: string): string {
-  return oneLine(text).replace(/-{2,}>/g, '->');
+  return oneLine(text).replace(/(?<!-)-{2,}>/g, '->');
 }
 
 function escapeMarkup(text: string): string {

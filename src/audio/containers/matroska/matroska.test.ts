@@ -12,6 +12,7 @@ import { indexOf } from '../../../../test/helpers/indexes.ts';
 import { block, cluster, element, matroskaHeader, text, uint } from '../../../../test/helpers/matroska.ts';
 import { outputSampleCount, probeAudio } from '../../index.ts';
 import { laceSizes } from './lacing.ts';
+import { parseTracks } from './tracks.ts';
 
 const ports = audioPorts();
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
@@ -292,6 +293,12 @@ describe('refused', () => {
   it('encrypted packets', async () => {
     const extra = element(0x6d80, element(0x6240, element(0x5035, text(0x47e2, 'key'))));
     await refused(concat(matroskaHeader({ extra }), sound), 'unsupported', /encrypted/);
+  });
+
+  it('more tracks than are looked at', async () => {
+    const many = Array.from({ length: 200 }, () => element(0xae, concat(uint(0xd7, 9), uint(0x83, 2))));
+    const { audio, trackCount } = parseTracks(concat(...many));
+    expect([audio.length, trackCount]).toEqual([100, 200]);
   });
 
   it('a header that is none, and another kind of EBML', async () => {

@@ -24,6 +24,9 @@ export type ContentEncoding =
   | { readonly kind: 'compressed' }
   | { readonly kind: 'encrypted' };
 
+/** Tracks that are looked at; no recording has more, and each takes more memory than its bytes in the file. */
+const MAX_TRACKS = 100;
+
 const PICTURES_TYPE = 1;
 const AUDIO_TYPE = 2;
 const HEADER_STRIPPING = 3;
@@ -42,7 +45,7 @@ export function parseTracks(body: Uint8Array): Tracks {
   let trackCount = 0;
   for (const entry of elementsIn(body)) {
     if (entry.id !== id.TRACK_ENTRY) continue;
-    trackCount++;
+    if (++trackCount > MAX_TRACKS) continue;
     const fields = fieldsOf(entry.body);
     const number = (field: number, fallback: number) => (fields.has(field) ? uintOf(fields.get(field)!) : fallback);
     const type = number(id.TRACK_TYPE, 0);

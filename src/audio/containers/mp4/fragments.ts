@@ -220,6 +220,8 @@ class TrackRun {
   /** The next packets, not more than a run may have; none at the end. */
   next(): RawPacket[] {
     const packets: RawPacket[] = [];
+    // All of one size, and that too long: none of them is a packet, and there may be hundreds for each box of 20 bytes.
+    if (!(this.#flags & 0x200) && this.#packetBytes > MAX_PACKET_BYTES) this.pass();
     while (this.#left > 0 && !this.isCut && packets.length < MAX_RUN_PACKETS) {
       const packet = this.#step();
       if (packet) packets.push(packet);

@@ -54,7 +54,7 @@ export async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> 
     } else if (box.type === 'mvex') {
       isFragmented = true;
       for (const trex of boxesInBody(await readBody(reader, box, MAX_TAG_BYTES), 'trex')) {
-        if (trex.length < 24) continue;
+        if (trex.length < 24 || defaults.size >= MAX_TRACKS) continue;
         defaults.set(u32be(trex, 4), {
           description: u32be(trex, 8),
           duration: u32be(trex, 12),

@@ -12,6 +12,17 @@ const behind = formatFixture('mp4-aac-44100-stereo.m4a');
 const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
 
+/** A file of so many bytes: these, and zeros behind them. */
+const beginningOf = (bytes: Uint8Array, sizeBytes: number) => ({
+  ...memorySource(bytes),
+  sizeBytes,
+  read: (offset: number, length: number) => {
+    const out = new Uint8Array(length);
+    out.set(bytes.subarray(Math.min(offset, bytes.length), offset + length));
+    return Promise.resolve(out);
+  },
+});
+
 const refused = async (file: Uint8Array, kind: string, message: RegExp) =>
   expect(await probe(file)).toMatchObject({ ok: false, error: { kind, message: expect.stringMatching(message) } });
 
@@ -227,6 +238,20 @@ describe('hostile counts', () => {
       const same = box('moof', box('mfhd', u32(0, 1)), box('traf', box('tfhd', trackId), ...again));
       await soon(concat(header, same, box('mdat', new Uint8Array(1000))));
     }
+  });
+
+  it('runs whose packets are all longer than one may be, which are none, in a large file', async () => {
+    const header = fragments.slice(0, find(fragments, 'moof') - 4);
+    const runs = Array.from({ length: 20_000 }, () => box('trun', u32(1, 0xffffffff, 100)));
+    const moof = box(
+      'moof',
+      box('mfhd', u32(0, 1)),
+      box('traf', box('tfhd', u32(0x020038, 1, 1024, 0x400001, 0)), ...runs),
+    );
+    const head = concat(header, ...Array.from({ length: 60 }, () => moof));
+    const started = performance.now();
+    await probeAudio(beginningOf(head, 2 ** 32), ports.decoder);
+    expect(performance.now() - started).toBeLessThan(5000);
   });
 
   it('tables of four billion entries', async () => {

@@ -148,6 +148,19 @@ describe('entries of the table of chunks that stand for nothing', () => {
   });
 });
 
+it('packets of another description have no more bytes than the file, however often its chunks lie on one another', async () => {
+  const chunks = 10_000;
+  const { bytes, walk } = tablesFile({ stts: [[1, 20]], stsc: [[1, 1000]], sizes: [], chunks });
+  const sizes = { ...walk.tables.sizes, constant: 1, count: chunks * 1000 };
+  const found = new SampleMarks();
+  const others: SampleWalk = { ...walk, tables: { ...walk.tables, sizes }, others: [1] };
+  for await (const { packets } of walkSamples(new BlockReader(memorySource(bytes)), others, 0, found)) {
+    expect(packets).toEqual([]);
+  }
+  expect(found.end).toBeGreaterThan(0);
+  expect(found.end).toBeLessThanOrEqual(bytes.length);
+});
+
 it('few packets need no marks', async () => {
   const { marks } = await scanned({
     stts: [[1000, 20]],

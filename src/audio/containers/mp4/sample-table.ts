@@ -24,6 +24,8 @@ const MAX_RUN = 1024;
 const MAX_EMPTY_RUNS = 100;
 /** Entries of the table of times, in all, that stand for no packet; there are no times where there are more. */
 const MAX_EMPTY_TIMES = 200_000;
+/** Packets of other descriptions, in all; a day at 96 kHz has fewer. No two of them lie in the same bytes. */
+const MAX_OTHER_PACKETS = 10_000_000;
 /** Sample frames of one packet of uncompressed sound. */
 const PCM_FRAMES = 4096;
 
@@ -40,7 +42,7 @@ export interface SampleWalk {
 
 /**
  * The packets of a track from number `from` on, by its tables. Nothing of the tables is kept in memory, so that the length of the recording does
- * not matter. Ends where a packet is not in the file.
+ * not matter. Ends where a packet is not in the file, and where the packets of other descriptions would have more bytes than the file.
  *
  * @param found collects marks; with it come the times of the packets, which are known from the first on only
  */
@@ -56,6 +58,8 @@ export async function* walkSamples(
   const times = found && from === 0 ? new PacketTimes(reader, tables.times, walk.timescale) : undefined;
   const [markPacket, markRun, markChunk, markFirst, markOffset] = markBefore(walk.marks, from);
   let packet = markFirst;
+  let otherPackets = 0;
+  let otherBytes = 0;
   for await (const { run, firstChunk, endChunk, perChunk, description } of chunkRuns(reader, tables, markRun)) {
     const isOther = walk.others?.includes(description) === true;
     const start = run === markRun ? Math.max(firstChunk, markChunk) : firstChunk;
@@ -79,7 +83,11 @@ export async function* walkSamples(
         const seconds = await times?.pass(frames);
         const evenly = frames === 1 ? times?.evenly : undefined;
         if (packet >= from && !isOther) packets.push({ offset, length, entry: packet, seconds, evenly });
-        if (found && isOther) found.hasOthers = true;
+        if (isOther) {
+          if (found) found.hasOthers = true;
+          otherBytes += length;
+          if (++otherPackets > MAX_OTHER_PACKETS || otherBytes > reader.sizeBytes) return;
+        }
         packet += frames;
         offset += length;
         if (found) found.end = packet;
