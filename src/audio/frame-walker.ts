@@ -5,6 +5,8 @@ import { skipTags } from './tags.ts';
 export interface FrameSyntax {
   /** Bytes that `frameBytesAt` needs. */
   readonly headerBytes: number;
+  /** Bytes, header included, that `frameBytesAt` looks at where the file has as many; absent where the header is enough. */
+  readonly lookAheadBytes?: number;
   /** Longest frame, bytes. */
   readonly maxFrameBytes: number;
   /** The byte that every header begins with, where there is one: searches are quicker. */
@@ -40,30 +42,33 @@ export async function* walkFrames(
   endByte: number,
 ): AsyncGenerator<FrameRun> {
   const { headerBytes } = syntax;
+  const aheadBytes = Math.max(headerBytes, syntax.lookAheadBytes ?? 0);
   let position = startByte;
   let skippedBytes = 0;
   while (position + headerBytes <= endByte) {
-    const view = clip(await reader.peek(position, headerBytes), endByte - position);
+    const view = clip(await reader.peek(position, aheadBytes), endByte - position);
+    const neededBytes = position + view.length < endByte ? aheadBytes : headerBytes;
     const offsets: number[] = [];
     const lengths: number[] = [];
     let at = 0;
     let length = 0;
+    let isLost = false;
     let isTruncated = false;
-    while (at + headerBytes <= view.length) {
+    while (at + neededBytes <= view.length) {
       length = syntax.frameBytesAt(view, at);
-      if (length === 0) break;
+      isLost = length === 0;
+      if (isLost) break;
       isTruncated = position + at + length > endByte;
       if (isTruncated) break;
       offsets.push(position + at);
       lengths.push(length);
       at += length;
     }
-    const lost = at + headerBytes <= view.length;
     position += at;
     if (offsets.length > 0 || isTruncated) yield { offsets, lengths, skippedBytes, isTruncated };
     if (isTruncated) return;
     skippedBytes = 0;
-    if (!lost) continue;
+    if (!isLost) continue;
     const behindTags = await skipTags(reader, position, endByte);
     if (behindTags > position && (await isFrameOrEnd(reader, syntax, behindTags, endByte))) {
       position = behindTags;
@@ -84,7 +89,8 @@ async function isFrameOrEnd(
   endByte: number,
 ): Promise<boolean> {
   if (position + syntax.headerBytes > endByte) return true;
-  return syntax.frameBytesAt(await reader.peek(position, syntax.headerBytes), 0) > 0;
+  const aheadBytes = Math.max(syntax.headerBytes, syntax.lookAheadBytes ?? 0);
+  return syntax.frameBytesAt(clip(await reader.peek(position, aheadBytes), endByte - position), 0) > 0;
 }
 
 /** First position from `from` on where a chain of headers begins, or fewer that end exactly with the audio. */
@@ -94,7 +100,8 @@ async function resync(
   from: number,
   endByte: number,
 ): Promise<number | undefined> {
-  const chainBytes = (syntax.chain - 1) * syntax.maxFrameBytes + syntax.headerBytes;
+  const chainBytes =
+    (syntax.chain - 1) * syntax.maxFrameBytes + Math.max(syntax.headerBytes, syntax.lookAheadBytes ?? 0);
   for (let position = from; position + syntax.headerBytes <= endByte; ) {
     const view = clip(await reader.peek(position, SEARCH_BYTES), endByte - position);
     const isEnd = position + view.length >= endByte;

@@ -4,6 +4,7 @@ import { type AudioResult, fail } from './result.ts';
 import { nameForeign, UNKNOWN } from './sniff.ts';
 import { skipHeadTags } from './tags.ts';
 import type { ByteSource, DecoderPort } from './types.ts';
+import { skipZeros } from './zeros.ts';
 
 /** Bytes behind the tags that detection looks at. */
 const HEAD_BYTES = 1 << 16;
@@ -36,8 +37,10 @@ async function probeWith(reader: BlockReader, decoders: DecoderPort): Promise<Au
   if (known) return 'probe' in known ? known.probe(reader, startByte, decoders) : known;
   const stream = bareStream(head);
   if (stream) return stream.probe(reader, startByte, decoders);
-  const behind = await skipZeros(reader, startByte);
-  const behindZeros = behind > startByte ? bareStream(await readHead(reader, behind)) : undefined;
+  const zerosEnd = Math.min(reader.sizeBytes, startByte + MAX_ZERO_BYTES);
+  const behind = await skipZeros(reader, startByte, zerosEnd);
+  const isBehind = behind > startByte && behind < zerosEnd;
+  const behindZeros = isBehind ? bareStream(await readHead(reader, behind)) : undefined;
   return behindZeros ? behindZeros.probe(reader, behind, decoders) : UNKNOWN;
 }
 
@@ -46,14 +49,3 @@ const readHead = async (reader: BlockReader, at: number): Promise<Uint8Array> =>
 
 /** A format of frames alone, which may begin anywhere. */
 const bareStream = (head: Uint8Array) => CONTAINERS.find((candidate) => !candidate.hasMagic && candidate.detect(head));
-
-async function skipZeros(reader: BlockReader, from: number): Promise<number> {
-  const end = Math.min(reader.sizeBytes, from + MAX_ZERO_BYTES);
-  for (let at = from; at < end; ) {
-    const view = await reader.peek(at, Math.min(HEAD_BYTES, end - at));
-    const zeros = view.findIndex((byte) => byte !== 0);
-    if (zeros >= 0) return at + zeros;
-    at += view.length;
-  }
-  return from;
-}

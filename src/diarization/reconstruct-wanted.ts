@@ -12,6 +12,13 @@ const CLAIM_ROUNDS = 4;
 const BOOST = 4;
 
 /**
+ * What all rounds of a recording may cost. One costs its windows, each so much by itself and 1 for every speaker; a day with a hundred speakers is
+ * 5.7 million, about 70 s of CPU time, and a message has 300 s for both of its reconstructions.
+ */
+const MAX_ROUNDS_COST = 8_000_000;
+const COST_OF_WINDOW = 66;
+
+/**
  * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
  * does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are heard in the end, the round counts in
  * which most were.
@@ -37,7 +44,7 @@ export async function reconstructWanted(
   const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
   return bestRound(first, {
     wanted: Math.min(fewest, clusters),
-    maxRounds: 1 + BOOST_ROUNDS + CLAIM_ROUNDS,
+    maxRounds: Math.min(1 + BOOST_ROUNDS + CLAIM_ROUNDS, affordableRounds(clusters, context)),
     run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
     scoreOf: ({ diarization }) => diarization.speakers,
     async next({ boost, claims }, { clusterOf }, round) {
@@ -51,6 +58,14 @@ export async function reconstructWanted(
       return { boost, claims: await claimsOf(parts, model, unheard, claims, pause) };
     },
   });
+}
+
+function affordableRounds(
+  clusters: number,
+  { totalSamples, facts }: Pick<ReconstructionContext, 'totalSamples' | 'facts'>,
+): number {
+  const windows = totalSamples / facts.stepSamples;
+  return Math.max(1, Math.floor(MAX_ROUNDS_COST / (windows * (COST_OF_WINDOW + clusters))));
 }
 
 /** What helps speakers who are outvoted everywhere. */

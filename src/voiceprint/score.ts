@@ -28,30 +28,52 @@ export const DEFAULT_IDENTIFICATION: IdentificationParameters = {
 /** Log-odds beyond this are not told apart. */
 const MAX_LOG_ODDS = 12;
 
-/**
- * Calibrated log-odds that two voices are one person's. The score of a PLDA is the log-likelihood ratio of means of several
- * observations (Prince and Elder, 2007), less what the two score against strangers: see `cohort.ts`. A logistic map (Platt scaling) makes log-odds of
- * it, or of the cosine similarity.
- *
- * @param probes and `references` voices of one embedder; an empty embedding, which nothing is known about, scores lowest
- * @returns [probes, references]
- */
-export function logOddsOf(
+/** Compares voices with references that stay the same: what is known of these is worked out once. */
+export class VoiceScorer {
+  readonly #score: (probes: readonly SpeakerVoice[]) => Score;
+
+  /**
+   * @param references voices of one embedder
+   * @param plda that of the embedder, where voices are compared by one
+   */
+  constructor(
+    private readonly references: readonly SpeakerVoice[],
+    private readonly parameters: IdentificationParameters,
+    plda: Plda | undefined,
+  ) {
+    if (parameters.score === 'plda' && plda === undefined) throw new Error('the PLDA of the embedder is missing');
+    this.#score =
+      parameters.score === 'plda'
+        ? pldaScores(references, parameters, plda!)
+        : (probes) => cosineScores(probes, references);
+  }
+
+  /**
+   * Calibrated log-odds that two voices are one person's. The score of a PLDA is the log-likelihood ratio of means of several
+   * observations (Prince and Elder, 2007), less what the two score against strangers: see `cohort.ts`. A logistic map (Platt scaling) makes log-odds of
+   * it, or of the cosine similarity. An empty embedding, which nothing is known about, scores lowest.
+   *
+   * @returns [probes, references]
+   */
+  logOdds(probes: readonly SpeakerVoice[]): Float64Array {
+    const { references, parameters } = this;
+    const score = this.#score(probes);
+    return Float64Array.from({ length: probes.length * references.length }, (_, index) => {
+      const [row, column] = [Math.floor(index / references.length), index % references.length];
+      if (probes[row].embedding.length === 0 || references[column].embedding.length === 0) return -MAX_LOG_ODDS;
+      const logOdds = parameters.slope * score(row, column) + parameters.offset;
+      return Math.min(MAX_LOG_ODDS, Math.max(-MAX_LOG_ODDS, logOdds));
+    });
+  }
+}
+
+/** The same for references that are compared once. */
+export const logOddsOf = (
   probes: readonly SpeakerVoice[],
   references: readonly SpeakerVoice[],
   parameters: IdentificationParameters,
   plda: Plda | undefined,
-): Float64Array {
-  if (parameters.score === 'plda' && plda === undefined) throw new Error('the PLDA of the embedder is missing');
-  const score =
-    parameters.score === 'plda' ? pldaScores(probes, references, parameters, plda!) : cosineScores(probes, references);
-  return Float64Array.from({ length: probes.length * references.length }, (_, index) => {
-    const [row, column] = [Math.floor(index / references.length), index % references.length];
-    if (probes[row].embedding.length === 0 || references[column].embedding.length === 0) return -MAX_LOG_ODDS;
-    const logOdds = parameters.slope * score(row, column) + parameters.offset;
-    return Math.min(MAX_LOG_ODDS, Math.max(-MAX_LOG_ODDS, logOdds));
-  });
-}
+): Float64Array => new VoiceScorer(references, parameters, plda).logOdds(probes);
 
 /** Log-odds → probability. */
 export const probabilityOf = (logOdds: number): number => 1 / (1 + Math.exp(-logOdds));
@@ -66,11 +88,10 @@ function cosineScores(probes: readonly SpeakerVoice[], references: readonly Spea
 }
 
 function pldaScores(
-  probes: readonly SpeakerVoice[],
   references: readonly SpeakerVoice[],
   parameters: IdentificationParameters,
   plda: Plda,
-): Score {
+): (probes: readonly SpeakerVoice[]) => Score {
   const projected = (voice: SpeakerVoice) =>
     voice.embedding.length === 0 ? new Float64Array(plda.outputs) : project(plda, voice.embedding, 1);
   const observations = ({ secondsAlone }: SpeakerVoice) =>
@@ -82,11 +103,13 @@ function pldaScores(
     const strangers = cohortTop > 0 && voice.embedding.length > 0 ? againstCohort(mean, plda, cohortTop) : 0;
     return { mean, strangers };
   };
-  const a = probes.map(scored);
   const b = references.map(scored);
-  return (row, column) => {
-    const [x, y] = [a[row], b[column]];
-    return (likelihoodRatio(x.mean, y.mean, plda.phi) - (x.strangers + y.strangers) / 2) / plda.outputs;
+  return (probes) => {
+    const a = probes.map(scored);
+    return (row, column) => {
+      const [x, y] = [a[row], b[column]];
+      return (likelihoodRatio(x.mean, y.mean, plda.phi) - (x.strangers + y.strangers) / 2) / plda.outputs;
+    };
   };
 }
 

@@ -8,6 +8,7 @@ import {
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
 import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
+import { id3v1 } from '../../../../test/helpers/mp3-frames.ts';
 import { outputSampleCount, probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
@@ -80,6 +81,40 @@ describe('damage', () => {
       totalSamples: 250 * 160,
       warning: '500 bytes inside the AMR file are damaged and were left out.',
     });
+  });
+
+  it('of zeros is no sound: each 13 of them were 20 ms', async () => {
+    for (const [file, magic, frameBytes, name] of [
+      [nb, 6, 32, 'AMR'],
+      [wb, 9, 33, 'AMR-WB'],
+    ] as const) {
+      const cut = magic + 50 * frameBytes;
+      const hole = concat(file.slice(0, cut), new Uint8Array(4096), file.slice(cut));
+      expect(await indexOf(hole)).toMatchObject({
+        durationSeconds: 5,
+        warning: `4096 bytes inside the ${name} file are damaged and were left out.`,
+      });
+      for (const length of [1, 12, 13, 65_536]) {
+        const padded = await indexOf(concat(file, new Uint8Array(length)));
+        expect(padded.durationSeconds).toBe(5);
+        expect(padded.warning).toBeUndefined();
+      }
+    }
+  });
+
+  it('zeros in front of a border between the blocks that a file is read in are those behind it', async () => {
+    const before = concat(...Array.from({ length: 7 }, () => nb.slice(6)));
+    for (const zeros of [5, 12, 13, 20]) {
+      const lead = new Uint8Array((1 << 20) - 6 - before.length - zeros);
+      const file = concat(nb.slice(0, 6), before, lead, new Uint8Array(2 * zeros), nb.slice(6));
+      expect((await indexOf(file)).durationSeconds).toBe(40);
+    }
+  });
+
+  it('tags behind the sound are none', async () => {
+    const index = await indexOf(concat(nb, id3v1()));
+    expect(index.durationSeconds).toBe(5);
+    expect(index.warning).toBeUndefined();
   });
 
   it('at the end: the cut frame is left out, with a warning', async () => {

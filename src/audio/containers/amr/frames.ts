@@ -36,10 +36,23 @@ export const AMR_FAMILIES: readonly AmrFamily[] = [
 export const familyOf = (codec: AmrCodec): AmrFamily =>
   AMR_FAMILIES[0].codec === codec ? AMR_FAMILIES[0] : AMR_FAMILIES[1];
 
-/** A header has 1 bit that is 0, 4 bits of type, 1 of quality, and 2 that are 0: a chain must be long to prove anything. */
+/**
+ * A header has 1 bit that is 0, 4 bits of type, 1 of quality, and 2 that are 0: a chain must be long to prove anything. Zeros alone are no frame,
+ * although their header says the shortest type of damaged speech: they are what is left of lost sectors, or fill up a file.
+ */
 export const amrSyntax = ({ frameBytes }: AmrFamily): FrameSyntax => ({
   headerBytes: 1,
+  lookAheadBytes: frameBytes[0],
   maxFrameBytes: 61,
   chain: 12,
-  frameBytesAt: (bytes, at) => (bytes[at] & 0x83 ? 0 : frameBytes[bytes[at] >> 3]),
+  frameBytesAt(bytes, at) {
+    if (bytes[at] === 0) return isZero(bytes, at, frameBytes[0]) ? 0 : frameBytes[0];
+    return bytes[at] & 0x83 ? 0 : frameBytes[bytes[at] >> 3];
+  },
 });
+
+function isZero(bytes: Uint8Array, from: number, length: number): boolean {
+  const end = Math.min(bytes.length, from + length);
+  for (let at = from; at < end; at++) if (bytes[at] !== 0) return false;
+  return true;
+}

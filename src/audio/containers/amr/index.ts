@@ -4,6 +4,7 @@ import type { Container, IndexBase } from '../../container.ts';
 import { decodeFrames, scanFrames, scannedFrames, scanWarning } from '../../frame-stream.ts';
 import { fail, ok } from '../../result.ts';
 import type { SeekTable } from '../../seek-table.ts';
+import { tailTagsStart } from '../../tags.ts';
 import type { DecoderPort } from '../../types.ts';
 import { AMR_FAMILIES, type AmrCodec, amrSyntax, familyOf } from './frames.ts';
 
@@ -32,7 +33,7 @@ export const amr: Container<AmrIndex> = {
     const head = await reader.peek(startByte, 16);
     const family = AMR_FAMILIES.find(({ magic }) => hasAscii(head, 0, magic));
     if (!family) return fail('unsupported', 'The file is an AMR file of several channels, which is not supported.');
-    const range = { startByte: startByte + family.magic.length, endByte: reader.sizeBytes };
+    const range = { startByte: startByte + family.magic.length, endByte: await tailTagsStart(reader, startByte) };
     const scan = await scanFrames(reader, amrSyntax(family), range, family);
     if (scan.frames === 0) return fail('no_samples', `The ${family.name} file has no samples in it.`);
     const { codec, sampleRateHz, frameSamples } = family;

@@ -133,18 +133,50 @@ describe('damaged files', () => {
     expect(samples).toEqual(expectedOf(pcm).fill(0, 5517 + 1024, 5517 + 1024 + 64 + 4096));
   });
 
-  it('with ten seconds missing keep the time, wherever reading begins; more is another recording', async () => {
+  it('with ten seconds missing keep the time, wherever reading begins; more only by the length in the header, else it is another recording', async () => {
     const long = signal(340_000);
     const all = flacFrames(long);
-    const without = (from: number, to: number) =>
-      concat(flacHeader(long.length), ...all.slice(0, from), ...all.slice(to));
+    const without = (from: number, to: number, declaredSamples = long.length) =>
+      concat(flacHeader(long.length, { declaredSamples }), ...all.slice(0, from), ...all.slice(to));
     const file = without(157, 307);
     const { index, samples } = await decode(file);
     expect(samples).toEqual(expectedOf(long).fill(0, 157 * 1024, 307 * 1024));
     for (const start of [1000, 161_000, 300_000, 316_000, 330_000]) {
       expect(await readRange(file, index, ports, start, start + 5000)).toEqual(samples.slice(start, start + 5000));
     }
-    expect((await indexOf(without(100, 260))).totalSamples).toBe(340_000 - 160 * 1024);
+    expect((await indexOf(without(100, 260))).totalSamples).toBe(340_000);
+    expect((await indexOf(without(100, 260, 0))).totalSamples).toBe(340_000 - 160 * 1024);
+  });
+
+  it('with more than ten seconds spoilt keep the time: it was lost without a word where the header states no length', async () => {
+    const long = signal(340_000);
+    const spoilt = flacFrames(long).map((frame, i) =>
+      i >= 100 && i < 260 ? frame.map((_, at) => (at * 37 + 11) & 0x7f) : frame,
+    );
+    for (const declaredSamples of [340_000, 0]) {
+      const index = await indexOf(concat(flacHeader(340_000, { declaredSamples }), ...spoilt));
+      expect(index).toMatchObject({
+        totalSamples: 340_000,
+        warning: 'Damaged parts of the FLAC file, 10.2 s in all, were taken as silence.',
+      });
+    }
+  });
+
+  it('give the same samples where reading begins at a frame with damage behind it: all that followed came too early', async () => {
+    const long = signal(340_000);
+    const all = flacFrames(long, { blockSamples: 1600 });
+    const options = { blockSamples: 1600 };
+    for (const last of [102, 130]) {
+      const spoilt = all.map((frame, i) => (i > 100 && i < last ? frame.map((_, at) => (at * 37 + 11) & 0x7f) : frame));
+      const file = concat(flacHeader(long.length, options), ...spoilt);
+      const { index, samples } = await decode(file);
+      expect(samples).toHaveLength(long.length);
+      for (const start of [160_000, 165_000, 230_000]) {
+        expect(await readRange(file, index, ports, start, start + 20_000)).toEqual(
+          samples.slice(start, start + 20_000),
+        );
+      }
+    }
   });
 
   it('with rubbish behind the audio are read to the last frame', async () => {

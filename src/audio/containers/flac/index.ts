@@ -77,7 +77,7 @@ export const flac: Container<FlacIndex> = {
     const out = new Float32Array(MONO_BLOCK_SAMPLES);
     let sample = point.sample;
     try {
-      for await (const frame of walkFlacFrames(reader, info, point.offset, index.endByte, point.sample)) {
+      for await (const frame of walkFlacFrames(reader, info, point.offset, index.endByte, point.sample, true)) {
         for (let gap = sample === point.sample ? 0 : frame.gapSamples; gap > 0; ) {
           const length = Math.min(gap, MONO_BLOCK_SAMPLES);
           if (sample + length > startSample) yield out.fill(0).subarray(Math.max(0, startSample - sample), length);

@@ -18,8 +18,11 @@ interface Candidate {
   readonly header: FlacFrameHeader;
 }
 
-/** Gaps longer than this are taken for files put behind one another, not for damage. */
+/** Longer gaps are taken for files put behind one another, unless the length in the header or damaged bytes speak for damage. */
 const MAX_GAP_SECONDS = 10;
+
+/** The shortest frame: a header with its checksum, a constant, and the checksum behind it. */
+const MIN_FRAME_BYTES = 10;
 
 /**
  * Headers that turn out to be none, in one walk. Chance makes one in 16 MB; a file made of false headers would otherwise
@@ -36,6 +39,7 @@ const expectedNumber = ({ header }: Candidate): number => header.number + (heade
  * are a gap. A walk from any frame on finds the same frames as the walk from the start.
  *
  * @param startSample number of the first sample of the frame at `startByte`, in the numbering of the recording
+ * @param isKnown whether a walk before found the frame at `startByte`; else it is the first one from there on that can be proven
  */
 export async function* walkFlacFrames(
   reader: BlockReader,
@@ -43,9 +47,11 @@ export async function* walkFlacFrames(
   startByte: number,
   endByte: number,
   startSample: number,
+  isKnown = false,
 ): AsyncGenerator<FlacFrame> {
   const limits = { reader, info, endByte, falseHeadersLeft: MAX_FALSE_HEADERS };
-  let current = await firstChained(limits, startByte);
+  const known = isKnown ? await nextHeader(limits, startByte, startByte + 1) : undefined;
+  let current = known ?? (await firstChained(limits, startByte));
   let sample = startSample;
   let gapSamples = 0;
   while (current) {
@@ -53,12 +59,14 @@ export async function* walkFlacFrames(
     let next = await nextFrame(limits, current);
     const bound = Math.min(endByte, offset + maxFrameBytes(info, header.blockSamples));
     let end: number;
+    let damagedBytes = 0;
     if (next) {
       end = next.offset;
     } else {
       const after: number = offset + header.headerBytes;
       next = await firstChained(limits, after);
       end = Math.min(next?.offset ?? endByte, bound);
+      damagedBytes = (next?.offset ?? after) - after;
       if (!next && bound === endByte) {
         const isTotal = sample + gapSamples + header.blockSamples === info.totalSamples;
         const isWhole = await isWholeFrame(reader, offset, endByte, isTotal);
@@ -70,7 +78,7 @@ export async function* walkFlacFrames(
     }
     yield { offset, bytes: end - offset, samples: header.blockSamples, gapSamples };
     sample += gapSamples + header.blockSamples;
-    gapSamples = next ? gapBetween(info, current, next) : 0;
+    gapSamples = next ? gapBetween(info, current, next, damagedBytes) : 0;
     current = next;
   }
 }
@@ -166,9 +174,15 @@ async function isWholeFrame(reader: BlockReader, from: number, to: number, isLas
   return false;
 }
 
-function gapBetween(info: StreamInfo, before: Candidate, after: Candidate): number {
-  if (before.header.isVariable !== after.header.isVariable) return 0;
-  const missing = after.header.number - expectedNumber(before);
-  const samples = missing * (after.header.isVariable ? 1 : info.maxBlockSamples);
-  return samples > 0 && samples <= MAX_GAP_SECONDS * info.sampleRateHz ? samples : 0;
+/** @param damagedBytes bytes between the two of which nothing is known */
+function gapBetween(info: StreamInfo, before: Candidate, after: Candidate, damagedBytes: number): number {
+  const { number, isVariable, blockSamples } = after.header;
+  if (before.header.isVariable !== isVariable) return 0;
+  const perNumber = isVariable ? 1 : info.maxBlockSamples;
+  const samples = (number - expectedNumber(before)) * perNumber;
+  if (samples <= 0) return 0;
+  const isShort = samples <= MAX_GAP_SECONDS * info.sampleRateHz;
+  const isInLength = number * perNumber + blockSamples <= info.totalSamples;
+  const hasRoom = samples <= Math.floor(damagedBytes / MIN_FRAME_BYTES) * info.maxBlockSamples;
+  return isShort || isInLength || hasRoom ? samples : 0;
 }

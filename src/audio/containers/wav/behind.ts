@@ -1,6 +1,7 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u32le } from '../../bytes.ts';
 import { anotherBehind } from '../../joined.ts';
+import { skipZeros } from '../../zeros.ts';
 
 /** Chunks walked behind the samples. */
 const MAX_CHUNKS = 100;
@@ -8,6 +9,8 @@ const MAX_CHUNKS = 100;
 const MIN_FILE_BYTES = 44;
 /** Bytes behind the last chunk that nobody misses: padding, tags of players. */
 const MAX_TAIL_BYTES = 4096;
+/** Zeros behind the samples, in front of more sound that was silent for a while; where more follow they are all there is, or a hole. */
+const MAX_ZERO_BYTES = 16 << 20;
 
 const IS_NAME = /^[\x20-\x7e]{4}$/;
 const TAGS = ['ID3', 'TAG', 'APETAGEX'];
@@ -41,7 +44,9 @@ export async function behindWarning(reader: BlockReader, from: number): Promise<
   }
   const rest = end - offset;
   if (rest <= MAX_TAIL_BYTES) return undefined;
-  const head = (await reader.peek(offset, 16)).subarray(0, 16);
-  if (TAGS.some((tag) => hasAscii(head, 0, tag)) || head.every((byte) => byte === 0)) return undefined;
+  const sound = await skipZeros(reader, offset, Math.min(end, offset + MAX_ZERO_BYTES));
+  if (end - sound <= MAX_TAIL_BYTES || sound === offset + MAX_ZERO_BYTES) return undefined;
+  const head = await reader.peek(sound, 16);
+  if (TAGS.some((tag) => hasAscii(head, 0, tag))) return undefined;
   return `${rest} bytes behind the samples of the WAV file belong to nothing that its header names and were left out.`;
 }

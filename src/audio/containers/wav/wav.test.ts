@@ -123,6 +123,20 @@ describe('sizes in the header', () => {
     expect(index.warning).toBeUndefined();
   });
 
+  it('may promise less: sound behind it is told, also behind silence; zeros alone are not', async () => {
+    const sound = Uint8Array.from({ length: 20_000 }, (_, i) => 128 + (i % 90));
+    for (const zeros of [0, 18, 5000, 300_000]) {
+      const tail = new Uint8Array(zeros + sound.length);
+      tail.set(sound, zeros);
+      const index = await indexOf(wavFile({ ...base, tail }, data));
+      expect(index).toMatchObject({
+        totalSamples: 1000,
+        warning: expect.stringMatching(/^\d+ bytes behind the samples/),
+      });
+      expect((await indexOf(wavFile({ ...base, tail: new Uint8Array(tail.length) }, data))).warning).toBeUndefined();
+    }
+  });
+
   it('of a chunk may be odd, without the byte that makes it even', async () => {
     const padded = wavFile({ ...base, extra: [['note', Uint8Array.of(1, 2, 3)]] }, data);
     const at = Buffer.from(padded).indexOf('data');
