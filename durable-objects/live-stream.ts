@@ -54,11 +54,13 @@ export class LiveStream extends DurableObject<Env> {
     if (!stream) return new Response(null, { status: 401 });
     await this.ctx.storage.setAlarm(now + this.#runtime.times.idleMs);
     if (!(await this.#runtime.store.start(stream.id, now))) return new Response(null, { status: 401 });
+    const channel = this.#resume();
+    // The database was so slow that the alarm has ended the stream meanwhile: nothing would ever end a connection.
+    if (!channel) return new Response(null, { status: 401 });
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server);
-    const channel = this.#resume();
     // Before the client may send: else its first seconds would wait for the models.
-    await channel?.open();
+    await channel.open();
     return new Response(null, { status: 101, webSocket: client });
   }
 

@@ -100,6 +100,23 @@ it('lets what is too short to tell go with the rest of a label that fell out of 
   ]);
 });
 
+it('leaves who has been silent for so long as to be forgotten what was theirs: others got all of it, however unlike', async () => {
+  const corrections = new Corrections(SHIFT);
+  const ear = earOf([2, 2, 0, 1]);
+  await tell(corrections, ear, [
+    [2, 0, 2],
+    [0, 2, 3],
+    [1, 3, 4],
+  ]);
+  await tell(corrections, { ...ear, embed: async () => undefined }, [[2, 4, 5]]);
+  expect(corrections.revise(speakersOf([0, 1, undefined]), always)).toEqual([]);
+  // Nor does what little of it happens to be like somebody take the rest along.
+  await tell(corrections, ear, [[2, 3, 4]]);
+  expect(corrections.revise(speakersOf([0, 1, undefined]), always)).toEqual([
+    { label: 2, to: 1, from: 3 * SECOND, until: 4 * SECOND },
+  ]);
+});
+
 it('covers all of what it joins, also where corrected stretches overlap', async () => {
   const corrections = new Corrections(SHIFT);
   const ear = earOf([0, 0, 0, 0]);

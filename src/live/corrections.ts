@@ -117,26 +117,30 @@ export class Corrections {
   }
 }
 
-/** Whom a piece sounds like: another speaker than before only where that is clear. Undefined for one that says too little. */
+/**
+ * Whom a piece sounds like: another speaker than before only where that is clear. Undefined for one that says too little, and for one of a label
+ * that fell out of use which is like nobody who is left: who has been silent for long falls out of use too, and was not somebody else for that.
+ */
 function closest({ label, embedding, seconds }: Piece, speakers: Speakers): number | undefined {
   if (embedding.length === 0) return undefined;
+  const inUse = speakers.inUse();
   const voice = Float32Array.from(embedding, (value) => value / STEPS);
   let best: number | undefined;
   let most = Number.NEGATIVE_INFINITY;
-  for (const other of speakers.inUse()) {
+  for (const other of inUse) {
     const doubt = other === label ? 0 : LIVE.correctionMargin / Math.min(1, seconds);
     const similarity = speakers.similarity(voice, other) - doubt;
     if (similarity > most) [best, most] = [other, similarity];
   }
-  return best;
+  return most < LIVE.newSpeakerSimilarity && !inUse.includes(label) ? undefined : best;
 }
 
-/** For each label the one that most of its speech went to, where that is not itself. */
+/** For each label the one that most of its speech went to, which may be itself. */
 function heirsOf(pieces: readonly Piece[], targets: readonly (number | undefined)[]): ReadonlyMap<number, number> {
   const shares = new Map<number, Map<number, number>>();
-  pieces.forEach(({ label, seconds }, index) => {
-    const to = targets[index];
-    if (to === undefined) return;
+  pieces.forEach(({ label, embedding, seconds }, index) => {
+    if (embedding.length === 0) return;
+    const to = targets[index] ?? label;
     const own = shares.get(label) ?? new Map<number, number>();
     shares.set(label, own.set(to, (own.get(to) ?? 0) + seconds));
   });

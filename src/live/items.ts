@@ -10,26 +10,54 @@ export interface Item extends Voice {
   label: number;
 }
 
-/** Joins neighbours of one speaker, the oldest first, until the items are few enough. */
+/** Of a speaker who has no more items than this, none are joined while there are others to join: who was heard long ago would soon be one item, and forgotten. */
+const FEW_ITEMS = 10;
+
+/**
+ * Joins neighbours of one speaker, the oldest first, until the items are few enough. Speakers who alternate piece by piece leave no neighbours: then the
+ * two oldest of who has most are joined. Nobody loses the last item.
+ */
 export function thinned(all: readonly Item[], most: number): Item[] {
   let items = [...all];
-  while (items.length > most) {
-    const kept: Item[] = [];
-    let surplus = items.length - most;
-    for (let at = 0; at < items.length; at++) {
-      const [item, next] = [items[at], items[at + 1]];
-      if (surplus > 0 && next?.label === item.label) {
-        kept.push(joined(item, next));
-        at++;
-        surplus--;
-      } else {
-        kept.push(item);
-      }
-    }
-    // Speakers who alternate piece by piece leave nothing to join: then the oldest goes.
-    items = kept.length < items.length ? kept : items.slice(1);
+  while (items.length > Math.max(1, most)) {
+    const kept = withNeighboursJoined(items, items.length - most);
+    items = kept.length < items.length ? kept : withOldestJoined(items);
   }
   return items;
+}
+
+function withNeighboursJoined(items: readonly Item[], surplus: number): Item[] {
+  const counts = countsOf(items);
+  const kept: Item[] = [];
+  let left = surplus;
+  for (let at = 0; at < items.length; at++) {
+    const [item, next] = [items[at], items[at + 1]];
+    const count = counts.get(item.label)!;
+    if (left > 0 && next?.label === item.label && count > FEW_ITEMS) {
+      kept.push(joined(item, next));
+      counts.set(item.label, count - 1);
+      at++;
+      left--;
+    } else {
+      kept.push(item);
+    }
+  }
+  return kept;
+}
+
+/** Joins the two oldest items of the label with most of them, the lowest of such; drops the oldest of all where nobody has two. */
+function withOldestJoined(items: readonly Item[]): Item[] {
+  const [label, count] = [...countsOf(items)].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0];
+  if (count < 2) return items.slice(1);
+  const first = items.findIndex((item) => item.label === label);
+  const second = items.findIndex((item, at) => at > first && item.label === label);
+  return items.flatMap((item, at) => (at === second ? [] : [at === first ? joined(item, items[second]) : item]));
+}
+
+function countsOf(items: readonly Item[]): Map<number, number> {
+  const counts = new Map<number, number>();
+  for (const { label } of items) counts.set(label, (counts.get(label) ?? 0) + 1);
+  return counts;
 }
 
 /** Seconds of items overlap as the looks do; what is joined counts what it adds up to. */

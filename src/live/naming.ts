@@ -53,7 +53,7 @@ export class Naming {
         ),
         mayWait:
           !isLast &&
-          this.pendingFrames(seen, local, decidedUntil) * this.frameShiftSamples < this.timing.maxPendingSamples,
+          this.#pending(seen, local, decidedUntil).length * this.frameShiftSamples < this.timing.maxPendingSamples,
       });
     }
     const asked = await this.#lookFurtherBack(seen, locals, decidedUntil);
@@ -71,14 +71,28 @@ export class Naming {
     return labels;
   }
 
-  /** Frames at the end of the decided past in which a local speaker talked and nobody was told in its place. */
-  pendingFrames(seen: Look, local: number, decidedUntil: number): number {
-    let frames = 0;
+  /**
+   * Where the speech begins that a local speaker was at in the end of the decided past without being told; `decidedUntil` where there is none. A pause
+   * longer than those within a turn ends it: else its turn would begin in the pause, by as much as was said before it.
+   */
+  pendingSince(seen: Look, local: number, decidedUntil: number): number {
+    const longestPause = Math.round((LIVE.minOffSeconds * SAMPLE_RATE_HZ) / this.frameShiftSamples);
+    let since = decidedUntil;
+    for (const frame of this.#pending(seen, local, decidedUntil)) {
+      if (since - frame > longestPause + 1) break;
+      since = frame;
+    }
+    return since;
+  }
+
+  /** Frames at the end of the decided past in which a local speaker talked and nobody was told in its place, the latest first. */
+  #pending(seen: Look, local: number, decidedUntil: number): number[] {
+    const frames: number[] = [];
     const oldest = decidedUntil - Math.round((2 * LIVE.maxPendingSeconds * SAMPLE_RATE_HZ) / this.frameShiftSamples);
     for (let frame = decidedUntil - 1; frame >= Math.max(0, oldest, seen.firstFrame); frame--) {
       if (!seen.isActive(local, frame)) continue;
       if (this.hearing.told.count(frame) >= seen.count(frame)) break;
-      frames++;
+      frames.push(frame);
     }
     return frames;
   }

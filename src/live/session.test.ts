@@ -8,7 +8,7 @@ import { analyse } from '../../bench/pipeline.ts';
 import { decodeFile } from '../../client/audio/file.ts';
 import { collectTurns } from '../../client/live/turns.ts';
 import { audioPorts, random } from '../../test/helpers/audio.ts';
-import { fakePorts } from '../../test/helpers/fake-models.ts';
+import { fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { turnsOf } from '../../test/helpers/live-turns.ts';
 import { errorRate } from '../../test/helpers/score.ts';
 import {
@@ -192,6 +192,45 @@ it('hears with an embedder that pools by plain statistics what it hears with one
   const events = await heard(() => new Float32Array(0));
   expect(events.length).toBeGreaterThan(0);
   expect(events).toEqual(await heard((values) => new Float32Array(values.length)));
+});
+
+describe('with models that know who speaks', () => {
+  const told = async (latencyMs: number, script: Parameters<typeof recording>[0]) => {
+    const fakes = { ...fakePorts(), plda: undefined, identification: DEFAULT_IDENTIFICATION };
+    const session = createLiveSession(fakes, { ...SETTINGS, latencyMs });
+    const events = await stream(session, () => FRAME, undefined, recording(script));
+    return events
+      .filter(isTurnEvent)
+      .map(({ kind, speaker, timestampSeconds }) => `${kind} ${speaker} ${timestampSeconds}`);
+  };
+
+  it('numbers two who are told at once by who speaks first', async () => {
+    for (const latencyMs of [1000, 5000]) {
+      for (const first of [0.3, 0.5, 0.8]) {
+        const script: Parameters<typeof recording>[0] = [
+          [[], 0.5],
+          [[1], first],
+          [[2], 1.5],
+          [[1], 3],
+        ];
+        const starts = (await told(latencyMs, script)).filter((event) => event.startsWith('start'));
+        expect(starts[0]).toMatch(/^start 0 /);
+      }
+    }
+  });
+
+  it('lets no turn begin in a pause: by as much as a newcomer had said before it', async () => {
+    const events = await told(1000, [
+      [[], 0.5],
+      [[1], 6],
+      [[], 0.6],
+      [[2], 0.5],
+      [[], 0.6],
+      [[2], 3],
+      [[], 1],
+    ]);
+    expect(events).toContain('start 1 8.2');
+  });
 });
 
 it('refuses the snapshot of other models', () => {

@@ -2,7 +2,7 @@ import { FaintVoices } from '../diarization/faint-voices.ts';
 import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { toMilliseconds } from '../diarization/rounding.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
-import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
+import { matchSpeakers, VoiceScorer } from '../voiceprint/index.ts';
 import { blend } from './blend.ts';
 import { Corrections, type CorrectionsState } from './corrections.ts';
 import { Ear, type EarState } from './ear.ts';
@@ -51,6 +51,8 @@ export class RollingSession implements LiveSession {
   /** Where they were asked for. */
   readonly #corrections: Corrections | undefined;
   readonly #shift: number;
+  /** Of the known voices, from the first time on that they are asked for. */
+  #scorer: VoiceScorer | undefined;
   #looks = 0;
   /** Frames before this one have been told about. */
   #decidedUntil = 0;
@@ -178,12 +180,11 @@ export class RollingSession implements LiveSession {
   async #decide(seen: Look, labels: Int32Array, until: number, revision: Revision): Promise<TurnEvent[]> {
     const from = this.#decidedUntil;
     if (until <= from) return [];
-    const events: TurnEvent[] = [];
     const told: { readonly kind: 'start' | 'end'; readonly label: number; readonly frame: number }[] = [];
     const held = new Map<number, number>();
     labels.forEach((label, local) => {
       if (label < 0) return;
-      const since = from - this.#naming.pendingFrames(seen, local, from);
+      const since = this.#naming.pendingSince(seen, local, from);
       // Local speakers may share a label where there are fewer of these.
       held.set(label, Math.min(held.get(label) ?? since, since));
     });
@@ -198,15 +199,15 @@ export class RollingSession implements LiveSession {
     for (let label = 0; label < this.#speakers.labels; label++) {
       const earliest = held.get(label) ?? from;
       const decided = this.#turns.decide(label, from, until, seen.endFrame, (f) => isActive(label, f), earliest);
-      for (const { kind, frame } of decided) {
-        events.push(this.#event(kind, label, frame));
-        told.push({ kind, label, frame });
-      }
+      for (const { kind, frame } of decided) told.push({ kind, label, frame });
       for (let frame = Math.max(earliest, this.#told.from); frame < until; frame++) {
         if (isActive(label, frame) && (frame >= from || this.#turns.isOpen(label))) this.#told.add(frame, label);
       }
     }
     this.#decidedUntil = until;
+    // Numbers go by first appearance, not by label.
+    told.sort((a, b) => a.frame - b.frame);
+    const events = told.map(({ kind, label, frame }) => this.#event(kind, label, frame));
     if (this.#corrections) await this.#note(this.#corrections, told);
     return events;
   }
@@ -249,12 +250,12 @@ export class RollingSession implements LiveSession {
     const labels = this.#speakers.inUse();
     const row = labels.indexOf(label);
     if (row < 0) return null;
-    const logOdds = logOddsOf(
-      labels.map((each) => this.#speakers.voiceOf(each)),
+    this.#scorer ??= new VoiceScorer(
       this.settings.voices.map(({ voice }) => voice),
       this.engine.identification,
       this.engine.plda,
     );
+    const logOdds = this.#scorer.logOdds(labels.map((each) => this.#speakers.voiceOf(each)));
     const options = { threshold: LIVE.matchConfidence, exclusive: true };
     const { match } = matchSpeakers(logOdds, labels.length, this.settings.voices.length, options)[row];
     return match === undefined ? null : this.settings.voices[match].label;

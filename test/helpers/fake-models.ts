@@ -37,8 +37,9 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
       async run(window) {
         onRun('segmentation');
         const local = new Map<number, number>();
-        const scores = new Float32Array(500 * 7).fill(Math.log(0.005));
-        for (let frame = 0; frame < 500; frame++) {
+        const frames = Math.floor(window.length / 320);
+        const scores = new Float32Array(frames * 7).fill(Math.log(0.005));
+        for (let frame = 0; frame < frames; frame++) {
           const members = new Uint8Array(3);
           for (const speaker of speakersAt(window[frame * 320 + 160])) {
             if (!local.has(speaker)) local.set(speaker, local.size);

@@ -122,6 +122,25 @@ describe('LiveChannel', () => {
     expect(received).toHaveLength(limit + 2);
   });
 
+  it('works off what comes in the very moment in which it has nothing left to do', async () => {
+    for (const what of [END, audio(0)]) {
+      for (let moments = 0; moments < 12; moments++) {
+        const { channel, ports, received } = channelOf();
+        const { send } = ports;
+        let late: Promise<void> | undefined;
+        ports.send = (text) => {
+          let moment = Promise.resolve();
+          for (let i = 0; i < moments; i++) moment = moment.then(() => {});
+          late ??= moment.then(() => channel.receive(what));
+          return send(text);
+        };
+        await channel.receive(audio(0.1));
+        await Promise.all([late, turn(), turn()]);
+        expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 0.1']);
+      }
+    }
+  });
+
   it('flushes and ends with 1000 at the length limit', async () => {
     const { channel, received, ends } = channelOf({ maxMs: 1000 });
     for (let i = 0; i < 15; i++) await channel.receive(audio(0.1));

@@ -164,7 +164,10 @@ export class LiveChannel {
 
   async #drain(): Promise<void> {
     try {
-      await this.#process();
+      let hasFinished = false;
+      // Something may have come between the end of a round and here.
+      do hasFinished = await this.#process();
+      while (!hasFinished && (this.#queue.length > 0 || this.#ending));
       if (this.#ending) await this.#close(this.#ending);
     } finally {
       // In the same step as the last look at the queue: whatever comes from here on starts a new run.
@@ -172,7 +175,8 @@ export class LiveChannel {
     }
   }
 
-  async #process(): Promise<void> {
+  /** @returns whether the session has said its last: the stream was to end when the queue was empty */
+  async #process(): Promise<boolean> {
     try {
       const session = await this.#session();
       while (this.#queue.length > 0) {
@@ -181,12 +185,12 @@ export class LiveChannel {
         if (samples.length > 0) this.#tell(await session.push(samples));
         this.#queue.shift();
       }
-      if (!this.#ending) return;
-      const rest = this.input.flush();
-      if (rest.length > 0) this.#tell(await session.push(rest));
+      if (!this.#ending) return false;
       this.#tell(await session.finish());
+      return true;
     } catch (error) {
       this.#fail(error);
+      return true;
     }
   }
 

@@ -11,7 +11,10 @@ export interface InputState {
   readonly tail: Float32Array;
 }
 
-/** Brings a stream's samples to 16 kHz. What comes out does not depend on how often it was suspended. */
+/**
+ * Brings a stream's samples to 16 kHz. What comes out does not depend on how often it was suspended. It is late by what the filter looks ahead, 2 to 4 ms,
+ * and not short by it: so a frame of 100 ms gives 1600 samples, and no look at the stream has to wait for the frame behind.
+ */
 export class LiveInput {
   #received: number;
   #returned: number;
@@ -28,20 +31,18 @@ export class LiveInput {
     this.#tail = state.tail;
   }
 
-  /** @returns the samples at 16 kHz that are complete; they are the caller's */
+  /** @returns as many samples at 16 kHz as there is time in these; they are the caller's */
   push(samples: Float32Array): Float32Array {
     if (this.rateHz === SESSION_RATE_HZ) return samples;
+    const isFirst = this.#received === 0;
     const resampled = this.#open().push(samples).slice();
     this.#received += samples.length;
     this.#returned += resampled.length;
     this.#keepTail(samples);
-    return resampled;
-  }
-
-  /** What still hangs on samples after the end, which are taken as zero. */
-  flush(): Float32Array {
-    if (this.rateHz === SESSION_RATE_HZ || this.#received === 0) return NOTHING;
-    return this.#open().flush().slice();
+    if (!isFirst) return resampled;
+    const whole = new Float32Array(Math.round((samples.length * SESSION_RATE_HZ) / this.rateHz));
+    whole.set(resampled, whole.length - resampled.length);
+    return whole;
   }
 
   /** Frees the resampler's memory, which nobody else would: it is not the garbage collector's. */

@@ -6,9 +6,9 @@ export const MAX_BACKLOG_MS = 5000;
 export const MAX_FRAME_BYTES = 1024 * 1024;
 /**
  * Text sent over one stream. The platform tells nobody how much of it a client has read, so all of it counts as unread: this
- * is what a client that never reads can make the service hold. Five hours of talk with a turn every two seconds have half of it.
+ * is what a client that never reads can make the service hold. Five hours in which two people interrupt each other all the time, both named in a hundred characters, have 5.6 MB.
  */
-export const MAX_SENT_BYTES = 4 * 1024 * 1024;
+export const MAX_SENT_BYTES = 8 * 1024 * 1024;
 /** Of these, what corrections may have; beyond, a stream goes on without any. */
 export const MAX_CORRECTION_BYTES = 1024 * 1024;
 
