@@ -3,7 +3,6 @@ import { WebSocket as StandardWebSocket } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { WebSocket } from 'ws';
 import { RollcallClient } from '../sdk/client.ts';
-import { FRAME_BYTES } from './framer.ts';
 import { type Heard, type LiveServer, startLiveServer } from './live-server.fixture.ts';
 import { nodeWebSocket } from './node.ts';
 import { connectLiveStream, type OpenOptions, openLiveStream } from './open.ts';
@@ -157,9 +156,19 @@ it('waits while the connection is full, and sends everything in order', async ()
   expect(await stream.end()).toEqual({ kind: 'done' });
   const { frames } = server!.heard;
   expect(frames).toHaveLength(1 + 40 * 250);
-  expect(frames.slice(1).map((frame) => frame.readFloatLE(FRAME_BYTES - 4))).toEqual(
+  expect(frames.slice(1).map((frame) => frame.readFloatLE(frame.length - 4))).toEqual(
     Array.from({ length: 40 * 250 }, (_, at) => Math.floor(at / 250)),
   );
+});
+
+it('sends frames of 100 ms at the rate that was asked for', async () => {
+  const stream = await open((socket, text) => text === END && socket.close(1000), { sampleRate: 44_100 });
+  await stream.write(new Float32Array(44_100));
+  expect(stream.sentSeconds).toBe(1);
+  await stream.write(new Float32Array(100));
+  expect(await stream.end()).toEqual({ kind: 'done' });
+  expect(server!.requests).toEqual([{ sampleRate: 44_100 }]);
+  expect(server!.heard.frames.map(({ length }) => length)).toEqual(Array(11).fill(4 * 4410));
 });
 
 it('gives up when a caller who does not wait runs too far ahead', async () => {

@@ -1,6 +1,6 @@
 import type { RollcallClient } from '../sdk/client.ts';
 import type { LiveCreated, LiveOptions, Outcome } from '../sdk/types.ts';
-import { FRAME_BYTES } from './framer.ts';
+import { FRAMES_PER_SECOND } from './framer.ts';
 import { LiveStream } from './stream.ts';
 import type { WebSocketConstructor, WebSocketLike } from './types.ts';
 
@@ -9,6 +9,8 @@ export interface ConnectionOptions {
   readonly webSocket?: WebSocketConstructor;
   /** Audio that may wait in the connection's buffer before `write` waits; at least 0.1, 2 by default. */
   readonly maxBufferedSeconds?: number;
+  /** What the stream was created with: samples a second of what is written; 16,000 by default. */
+  readonly sampleRate?: number;
   /** Longest wait for the connection. */
   readonly timeoutMs?: number;
 }
@@ -17,7 +19,6 @@ export type OpenOptions = LiveOptions & ConnectionOptions;
 
 const DEFAULT_BUFFERED_SECONDS = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
-const FRAMES_PER_SECOND = 10;
 
 /**
  * Creates a live stream and connects to it. Never throws for what the network or the service does.
@@ -28,7 +29,8 @@ export async function openLiveStream(
   client: RollcallClient,
   { webSocket, maxBufferedSeconds, timeoutMs, ...request }: OpenOptions = {},
 ): Promise<Outcome<LiveStream>> {
-  const connection = { webSocket: webSocketOf(webSocket), maxBufferedSeconds, timeoutMs };
+  const { sampleRate } = request;
+  const connection = { webSocket: webSocketOf(webSocket), maxBufferedSeconds, timeoutMs, sampleRate };
   const created = await client.createLive(request);
   return created.ok ? connectLiveStream(created.value, connection) : created;
 }
@@ -41,7 +43,12 @@ export async function openLiveStream(
  */
 export async function connectLiveStream(
   { id, url }: LiveCreated,
-  { webSocket, maxBufferedSeconds = DEFAULT_BUFFERED_SECONDS, timeoutMs = DEFAULT_TIMEOUT_MS }: ConnectionOptions = {},
+  {
+    webSocket,
+    maxBufferedSeconds = DEFAULT_BUFFERED_SECONDS,
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+    sampleRate,
+  }: ConnectionOptions = {},
 ): Promise<Outcome<LiveStream>> {
   const frames = Math.max(1, Math.round(maxBufferedSeconds * FRAMES_PER_SECOND));
   const WebSocketClass = webSocketOf(webSocket);
@@ -52,7 +59,7 @@ export async function connectLiveStream(
     return unreachable('The service gave an address that is none.');
   }
   // Before it opens: an event may follow at once.
-  const stream = new LiveStream(id, socket, frames * FRAME_BYTES);
+  const stream = new LiveStream(id, socket, frames, sampleRate);
   const failure = await opening(socket, timeoutMs);
   if (failure === undefined) return { ok: true, value: stream };
   stream.abort();

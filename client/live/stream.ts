@@ -1,5 +1,5 @@
 import { EventQueue } from './event-queue.ts';
-import { FRAME_BYTES, FRAME_SAMPLES, Framer, SAMPLE_RATE_HZ } from './framer.ts';
+import { FRAMES_PER_SECOND, Framer, SAMPLE_RATE_HZ } from './framer.ts';
 import { closeOf, parseMessage } from './messages.ts';
 import type { LiveClose, LiveEvent, WebSocketLike } from './types.ts';
 
@@ -8,7 +8,7 @@ const DRAIN_CHECK_MS = 10;
 /** How long the service may take to tell the rest after the end: it has at most 5 s of audio to go through. */
 const END_TIMEOUT_MS = 60_000;
 /** Audio that may wait for its turn when a caller does not wait for `write`. */
-const MAX_PENDING_SAMPLES = 30 * SAMPLE_RATE_HZ;
+const MAX_PENDING_SECONDS = 30;
 /** Events that may wait to be read; a stream makes a few in a second. */
 const MAX_UNREAD_EVENTS = 100_000;
 
@@ -35,7 +35,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   /** Settles when the connection has ended, however it does; never rejects. */
   readonly closed: Promise<LiveClose>;
   private readonly events = new EventQueue<LiveEvent>();
-  private readonly framer = new Framer();
+  private readonly framer: Framer;
   private settle!: (close: LiveClose) => void;
   private close: LiveClose | undefined;
   private lastError: string | undefined;
@@ -48,13 +48,16 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   /**
    * @param id of the stream, for `readLive`
    * @param socket open
-   * @param maxBufferedBytes how much may wait in the socket before `write` waits
+   * @param maxBufferedFrames how much may wait in the socket before `write` waits
+   * @param sampleRateHz that the stream was created with
    */
   constructor(
     readonly id: string,
     private readonly socket: WebSocketLike,
-    private readonly maxBufferedBytes: number,
+    private readonly maxBufferedFrames: number,
+    private readonly sampleRateHz = SAMPLE_RATE_HZ,
   ) {
+    this.framer = new Framer(sampleRateHz);
     this.closed = new Promise((settle) => {
       this.settle = settle;
     });
@@ -68,20 +71,20 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
 
   /** Audio that has been handed to the connection, seconds. */
   get sentSeconds(): number {
-    return (this.framesSent * FRAME_SAMPLES) / SAMPLE_RATE_HZ;
+    return this.framesSent / FRAMES_PER_SECOND;
   }
 
   /**
    * Sends audio, in any portions; it goes out in frames of 100 ms. Audio after `end` or after the end of the connection is
    * dropped.
    *
-   * @param samples mono at 16 kHz in −1…1; not to be changed before the promise settles
+   * @param samples mono at the rate of the stream in −1…1; not to be changed before the promise settles
    * @returns settles when everything is in the connection's buffer and that is not full: wait for it before the next call. Who
    * cannot wait, as with a microphone, may run 30 s ahead of the connection; then the stream is given up.
    */
   write(samples: Float32Array): Promise<void> {
     this.pendingSamples += samples.length;
-    if (this.pendingSamples > MAX_PENDING_SAMPLES + samples.length) {
+    if (this.pendingSamples > MAX_PENDING_SECONDS * this.sampleRateHz + samples.length) {
       this.finish({ kind: 'policy', message: 'The connection is too slow for the audio.' });
     }
     return this.inOrder(async () => {
@@ -127,7 +130,8 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     if (this.close) return;
     this.socket.send(frame);
     this.framesSent++;
-    while (!this.close && this.socket.bufferedAmount > this.maxBufferedBytes - FRAME_BYTES) await pause(DRAIN_CHECK_MS);
+    const room = (this.maxBufferedFrames - 1) * frame.length;
+    while (!this.close && this.socket.bufferedAmount > room) await pause(DRAIN_CHECK_MS);
   }
 
   private receive(data: unknown): void {

@@ -49,6 +49,8 @@ export interface LiveOptions {
   readonly latency?: number;
   /** Whether what was told is corrected when it turns out to be another speaker's. */
   readonly corrections?: boolean;
+  /** Samples a second of the audio that is sent: 8000, 16000, 24000, 44100 or 48000. */
+  readonly sampleRate?: number;
 }
 
 /** A stream that waits for its connection; the address can be used once, within ten minutes. */

@@ -11,6 +11,7 @@ it('the audio thread passes the first channel on in portions of 100 ms, and lose
       readonly port = { postMessage: (portion: Float32Array) => void portions.push(portion) };
     },
   );
+  vi.stubGlobal('sampleRate', 16_000);
   vi.stubGlobal('registerProcessor', (name: string, Processor: new () => NonNullable<typeof made>) => {
     expect(name).toBe('microphone-frames');
     made = new Processor();

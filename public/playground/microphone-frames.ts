@@ -2,10 +2,12 @@
 declare class AudioWorkletProcessor {
   readonly port: MessagePort;
 }
+/** Of the context that the processor runs in. */
+declare const sampleRate: number;
 declare function registerProcessor(name: string, processor: new () => AudioWorkletProcessor): void;
 
-/** 100 ms at 16 kHz: what goes over the wire at once. */
-const PORTION_SAMPLES = 1600;
+/** 100 ms: what goes over the wire at once. */
+const PORTION_SAMPLES = Math.round(sampleRate / 10);
 
 /** Runs in the audio thread: passes the first channel on in portions. */
 class MicrophoneFrames extends AudioWorkletProcessor {

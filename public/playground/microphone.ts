@@ -1,5 +1,6 @@
-import { openLiveStream, type RollcallClient, SAMPLE_RATE_HZ, TurnCollector } from '../../client/live/index.ts';
+import { openLiveStream, type RollcallClient, TurnCollector } from '../../client/live/index.ts';
 import { type Problem, problemOf } from './problem.ts';
+import { Recent } from './recent.ts';
 import { redraw } from './redraw.ts';
 import type { Turn } from './turns.ts';
 
@@ -8,6 +9,10 @@ export type Hear = (turns: readonly Turn[], seconds: number) => void;
 
 /** Between two drawings of what was heard, at least. */
 const REDRAW_MS = 250;
+/** What is heard while the stream is opened and sent then, in tenths of a second. A stream takes five seconds at once. */
+const WAITING_PORTIONS = 30;
+/** Rates of a live stream, the best first. */
+const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
 
 /**
  * Sends what the microphone hears to a live stream until the signal, and tells the turns as they come, corrected.
@@ -17,7 +22,7 @@ const REDRAW_MS = 250;
 export async function listen(client: RollcallClient, hear: Hear, signal: AbortSignal): Promise<Problem | undefined> {
   const microphone = await openMicrophone();
   if ('message' in microphone) return microphone;
-  const opened = await openLiveStream(client, { corrections: true });
+  const opened = await openLiveStream(client, { corrections: true, sampleRate: microphone.sampleRateHz });
   if (!opened.ok) {
     await microphone.close();
     return problemOf(opened.error);
@@ -45,6 +50,7 @@ export async function listen(client: RollcallClient, hear: Hear, signal: AbortSi
 }
 
 interface Microphone {
+  readonly sampleRateHz: number;
   onSamples(take: (samples: Float32Array) => void): void;
   /** Unplugged, or taken away by the browser: it would be silence from then on. */
   onGone(tell: () => void): void;
@@ -70,22 +76,31 @@ async function openMicrophone(): Promise<Microphone | Problem> {
   const release = () => {
     for (const track of media.getTracks()) track.stop();
   };
-  const context = new AudioContext({ sampleRate: SAMPLE_RATE_HZ });
+  const opened = openContext(media);
+  if ('message' in opened) {
+    release();
+    return opened;
+  }
+  const { context, source } = opened;
   try {
     await context.audioWorklet.addModule('/playground/microphone-frames.js');
-    const source = context.createMediaStreamSource(media);
     const frames = new AudioWorkletNode(context, 'microphone-frames', {
       channelCount: 1,
       channelCountMode: 'explicit',
     });
+    // While the stream is opened its words wait here, but not all of them: it would take them for audio that comes too fast.
+    const recent = new Recent<Float32Array>(WAITING_PORTIONS);
+    frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => recent.put(data);
     // Its output is silence; without a way to the loudspeaker some browsers would not run it.
     source.connect(frames).connect(context.destination);
     return {
-      onSamples(take) {
-        frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => take(data);
-      },
+      sampleRateHz: context.sampleRate,
+      onSamples: (take) => recent.take(take),
       onGone(tell) {
-        for (const track of media.getTracks()) track.addEventListener('ended', tell);
+        for (const track of media.getTracks()) {
+          if (track.readyState === 'ended') tell();
+          else track.addEventListener('ended', tell);
+        }
       },
       async close() {
         release();
@@ -96,6 +111,22 @@ async function openMicrophone(): Promise<Microphone | Problem> {
   } catch (error) {
     release();
     await context.close();
-    return { message: `This browser cannot bring its microphone to ${SAMPLE_RATE_HZ} Hz.`, details: [String(error)] };
+    return { message: 'This browser cannot read its microphone.', details: [String(error)] };
   }
+}
+
+/** A context at the best rate at which the browser lets the microphone into it: Firefox does at that of the device alone. */
+function openContext(media: MediaStream): { context: AudioContext; source: MediaStreamAudioSourceNode } | Problem {
+  const details: string[] = [];
+  for (const options of [{ sampleRate: RATES_HZ[0] }, {}]) {
+    const context = new AudioContext(options);
+    try {
+      if (!RATES_HZ.includes(context.sampleRate)) throw new Error(`the microphone has ${context.sampleRate} Hz`);
+      return { context, source: context.createMediaStreamSource(media) };
+    } catch (error) {
+      details.push(String(error));
+      void context.close();
+    }
+  }
+  return { message: `This browser cannot bring its microphone to one of ${RATES_HZ.join(', ')} Hz.`, details };
 }

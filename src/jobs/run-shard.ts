@@ -26,6 +26,8 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
   const key = partKey(job.id, shard, ports.work);
   if (!(await ports.objects.exists(key))) {
     await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
+      // Another copy of the message may have made it while this one waited for its turn.
+      if (await ports.objects.exists(key)) return;
       const plan = await readPlan(ports, job.id);
       const part = await analyse(ports, job, plan, shard, pulse);
       await ports.objects.put(key, part);
@@ -51,6 +53,8 @@ async function analyse(
   const range = plan.shards[shard];
   if (!range) throw new JobGone(job.id);
   const engine: Engine = await ports.engine();
+  if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)
+    throw new Error('windows are longer than a shard reads on');
   const clock = new StageClock(ports.now, pulse);
   const endSample = Math.min(range.endSample + OVERRUN_SAMPLES, plan.totalSamples);
   let readCount = 0;

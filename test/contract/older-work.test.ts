@@ -30,18 +30,25 @@ async function outputOf(id: string): Promise<unknown> {
  * A running job as an older version left it, or this one with other models: another kind of plan and part, another number of shards, and messages under way.
  *
  * @param suffix of the names of plan and parts
+ * @param from the source of its plan, and the address that it came from
  */
-async function jobOfOlderVersion(id: string, suffix: string, steps: readonly object[]): Promise<void> {
-  await storeJob(service, { id, status: 'running', url: 'media://talk' });
+async function jobOfOlderVersion(
+  id: string,
+  suffix: string,
+  steps: readonly object[],
+  from: { readonly source: object; readonly url: string } = { source: {}, url: 'media://talk' },
+): Promise<void> {
+  await storeJob(service, { id, status: 'running', url: from.url });
   await service.run(
-    'UPDATE jobs SET shard_count = 5, request = (SELECT request FROM jobs WHERE id = ?) WHERE id = ?',
+    `UPDATE jobs SET shard_count = 5, request = json_set((SELECT request FROM jobs WHERE id = ?), '$.url', ?) WHERE id = ?`,
     undisturbed.id,
+    from.url,
     id,
   );
   const index = { format: 'mp4', codec: 'aac', sampleRateHz: 44100, channels: 2, totalSamples: 5, durationSeconds: 1 };
   const plan = {
     version: 1,
-    source: {},
+    source: from.source,
     index,
     totalSamples: 5,
     shards: Array(5).fill({ startSample: 0, endSample: 5 }),
@@ -88,3 +95,22 @@ it.each<[string, string, object[]]>([
   },
   120_000,
 );
+
+it('a job that an older version left with its own copy of the recording goes on with that: the address may have expired', async () => {
+  const id = 'older-copy';
+  const recording = new Uint8Array(readFileSync(conversation));
+  const key = `work/${id}/source-0`;
+  await service.bucket.put(key, recording);
+  const source = { kind: 'object', key, sizeBytes: recording.length };
+  await jobOfOlderVersion(
+    id,
+    '-v1',
+    [2, 3, 4].map((shard) => ({ step: 'shard', shard })),
+    {
+      source,
+      url: 'http://127.0.0.1:9/expired.mp3',
+    },
+  );
+  expect(await outputOf(id)).toEqual(undisturbed.output);
+  await expect.poll(async () => (await service.bucket.list({ prefix: `work/${id}/` })).objects).toEqual([]);
+}, 120_000);
