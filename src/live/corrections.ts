@@ -132,7 +132,7 @@ function closest({ label, embedding, seconds }: Piece, speakers: Speakers): numb
     const similarity = speakers.similarity(voice, other) - doubt;
     if (similarity > most) [best, most] = [other, similarity];
   }
-  return most < LIVE.newSpeakerSimilarity && !inUse.includes(label) ? undefined : best;
+  return most < LIVE.againSimilarity && !inUse.includes(label) ? undefined : best;
 }
 
 /** For each label the one that most of its speech went to, which may be itself. */

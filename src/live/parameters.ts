@@ -117,7 +117,7 @@ export const LIVE = {
   shortVoiceDoubt: 0.12,
   /** …by so much less than who a look further back takes for the same person, all of whose speech in it was theirs… */
   linkWeight: 0.15,
-  /** …or was here before: a label out of use is given again to who is at least so much like its last speaker. */
+  /** …or was here before: a label out of use is given again to who is at least so much like its last speaker, and what was told as its goes only to who is. */
   againSimilarity: 0.2,
   /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */
   maxPendingSeconds: 1.2,
