@@ -27,6 +27,12 @@ describe('the copy of the deployed signing key', () => {
     expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   });
 
+  it('is never written over: it may be the only one of another service', () => {
+    for (const secret of ['first', 'second', 'third']) keepSigningKey(root, secret);
+    const copies = ['', '.1', '.2'].map((ending) => readFileSync(`${signingKeyPath(root)}${ending}`, 'utf8'));
+    expect(copies).toEqual(['third\n', 'first\n', 'second\n']);
+  });
+
   it('is moved out of the local state where it was kept there', () => {
     moveSigningKey(root);
     expect(existsSync(signingKeyPath(root))).toBe(false);

@@ -10,10 +10,19 @@ export function signingKeyPath(root: string): string {
   return join(root, '.rollcall', 'signing-key');
 }
 
-/** @returns path of the copy */
+/**
+ * Keeps a copy of a new signing key. One that is there may be the only copy of another service's: it stays, as `signing-key.1` and so on.
+ *
+ * @returns path of the copy
+ */
 export function keepSigningKey(root: string, secret: string): string {
   const path = signingKeyPath(root);
   makePrivateDir(join(root, '.rollcall'));
+  if (existsSync(path)) {
+    let number = 1;
+    while (existsSync(`${path}.${number}`)) number++;
+    renameSync(path, `${path}.${number}`);
+  }
   writeFileSync(path, `${secret}\n`, { mode: 0o600 });
   return path;
 }

@@ -65,6 +65,42 @@ it('a sweep looks at all folders of work, however many: a thousand at a time', a
   expect(left.size).toBe(0);
 });
 
+it('a sweep drops what an ended job was copying once no step can write any more, and other uploads after two days', async () => {
+  const now = 1e12;
+  const minutesAgo = (minutes: number) => now - minutes * 60_000;
+  const begun: [key: string, begunAt: number][] = [
+    ['work/ended/source-1', minutesAgo(19)],
+    ['work/ended/source-2', minutesAgo(21)],
+    ['work/running/source-1', minutesAgo(21)],
+    ['media/account/x', minutesAgo(21)],
+    ['work/running/source-2', minutesAgo(48 * 60 + 1)],
+    ['outputs/job.json', minutesAgo(48 * 60 + 1)],
+  ];
+  const dropped: string[] = [];
+  const ports = {
+    store: {
+      expired: async () => [],
+      deleted: async () => [],
+      expiredMedia: async () => [],
+      expireIdempotencyKeys: async () => {},
+      unfinished: async (ids: readonly string[]) => new Set(ids.filter((id) => id === 'running')),
+    },
+    objects: {
+      deleteMany: async () => {},
+      folders: async () => [],
+      abortUploads: async (isInVain: (key: string, begunAt: number) => Promise<boolean>) => {
+        for (const [key, begunAt] of begun) if (await isInVain(key, begunAt)) dropped.push(key);
+        return dropped.length;
+      },
+    },
+    log: () => {},
+    now: () => now,
+    outputTtlMs: 1,
+  } as unknown as JobPorts;
+  await expire(ports);
+  expect(dropped).toEqual(['work/ended/source-2', 'work/running/source-2', 'outputs/job.json']);
+});
+
 describe('a sweep of a real database and bucket', () => {
   const MINUTE = 60_000;
   const HOUR = 60 * MINUTE;

@@ -23,7 +23,7 @@ export async function expire(ports: JobPorts): Promise<void> {
   const media = await expireMedia(ports, now);
   await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
   const folders = await sweepWork(ports);
-  const uploads = await ports.objects.abortUploads(now - UPLOAD_MS);
+  const uploads = await abortUploads(ports, now);
   if (outputs + deleted + media + folders + uploads > 0) {
     ports.log('info', 'swept', { outputs, deleted, media, folders, uploads });
   }
@@ -87,6 +87,16 @@ async function sweepWork(ports: JobPorts): Promise<number> {
     if (ids.length < FOLDERS_BATCH) break;
   }
   return removed;
+}
+
+/** Of ended jobs nothing is written any more after a while, though a copy may have been cut off in its middle. */
+function abortUploads(ports: JobPorts, now: number): Promise<number> {
+  return ports.objects.abortUploads(async (key, begunAt) => {
+    if (begunAt < now - UPLOAD_MS) return true;
+    if (begunAt >= now - LAST_WRITE_MS || !key.startsWith(WORK_PREFIX)) return false;
+    const [jobId] = key.slice(WORK_PREFIX.length).split('/');
+    return !(await ports.store.unfinished([jobId])).has(jobId);
+  });
 }
 
 /** What a request carries along is stored a moment before its job's row is written. */

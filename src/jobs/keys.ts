@@ -10,9 +10,7 @@ export const WORK_VERSION = 7;
  * @param models the short name of those in use, letters and digits
  */
 export const workOf = (models: string) => `v${WORK_VERSION}-${models}`;
-/** Of all plans of a job, whatever version and models they are of. */
-export const planPrefix = (jobId: string) => `${workPrefix(jobId)}plan`;
-export const planKey = (jobId: string, work: string) => `${planPrefix(jobId)}-${work}.json`;
+export const planKey = (jobId: string, work: string) => `${workPrefix(jobId)}plan-${work}.json`;
 export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
 export const partKey = (jobId: string, shard: number, work: string) =>
   `${workPrefix(jobId)}part-${work}-${String(shard).padStart(5, '0')}`;

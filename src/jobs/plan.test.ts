@@ -111,42 +111,45 @@ it('inline recordings are decoded one at a time: four plans with eight MiB each 
   expect(inWork).toBe(0);
 });
 
-it('a file of two backends is copied: each read looked as if it had changed', async () => {
-  const bytes = wav16(new Float32Array(16_000), 16_000);
-  const plans: { source: object; shards: object[] }[] = [];
-  const ports = {
-    objects: {
-      get: async () => undefined,
-      putNew: async (_key: string, plan: Uint8Array) => {
-        plans.push(JSON.parse(new TextDecoder().decode(plan)));
-        return true;
-      },
-    },
-    sources: {
-      resolve: async (_url: string, key: string, { isCopied }: { isCopied?: boolean }) => ({
-        ok: true,
-        value: { kind: isCopied ? 'object' : 'http', key, sizeBytes: bytes.length },
-      }),
-      open: ({ kind }: { kind: string }) => ({
-        sizeBytes: bytes.length,
-        read: async (offset: number, length: number) => {
-          if (kind === 'http') throw new SourceReadError({ kind: 'changed', message: 'The recording changed.' });
-          return bytes.subarray(offset, offset + length);
+it.each(['changed', 'incomplete', 'no_ranges'] as const)(
+  'a file whose reading by parts fails as %s is copied whole: it may be of two backends, or ranges may not work',
+  async (fault) => {
+    const bytes = wav16(new Float32Array(16_000), 16_000);
+    const plans: { source: object; shards: object[] }[] = [];
+    const ports = {
+      objects: {
+        get: async () => undefined,
+        putNew: async (_key: string, plan: Uint8Array) => {
+          plans.push(JSON.parse(new TextDecoder().decode(plan)));
+          return true;
         },
-      }),
-    },
-    codecs: () => ({}),
-    progress: { begin: async () => {} },
-    store: { start: async () => true, renewLeases: async () => {} },
-    queue: { sendAll: async () => {} },
-    log: () => {},
-    now: () => 0,
-    work: 'v',
-  } as unknown as JobPorts;
-  const request = { url: 'https://example.com/a.wav' };
-  await planJob(ports, { id: 'job', accountId: 'a', status: 'created', request } as unknown as JobRecord, 1);
-  expect(plans).toMatchObject([{ source: { kind: 'object', key: 'work/job/source' }, shards: [{}] }]);
-});
+      },
+      sources: {
+        resolve: async (_url: string, key: string, { isCopied }: { isCopied?: boolean }) => ({
+          ok: true,
+          value: { kind: isCopied ? 'object' : 'http', key, sizeBytes: bytes.length },
+        }),
+        open: ({ kind }: { kind: string }) => ({
+          sizeBytes: bytes.length,
+          read: async (offset: number, length: number) => {
+            if (kind === 'http') throw new SourceReadError({ kind: fault, message: 'The recording changed.' });
+            return bytes.subarray(offset, offset + length);
+          },
+        }),
+      },
+      codecs: () => ({}),
+      progress: { begin: async () => {} },
+      store: { start: async () => true, renewLeases: async () => {} },
+      queue: { sendAll: async () => {} },
+      log: () => {},
+      now: () => 0,
+      work: 'v',
+    } as unknown as JobPorts;
+    const request = { url: 'https://example.com/a.wav' };
+    await planJob(ports, { id: 'job', accountId: 'a', status: 'created', request } as unknown as JobRecord, 1);
+    expect(plans).toMatchObject([{ source: { kind: 'object', key: 'work/job/source' }, shards: [{}] }]);
+  },
+);
 
 /** Plans a job whose recording is silence of that length, in a world that may differ from the usual one. */
 async function planned(seconds: number, { job = {}, attempt = 1, ...other }: Record<string, unknown> = {}) {

@@ -3,11 +3,11 @@ import type { Result } from '../audio/types.ts';
 import { RECORDING_MAX_BYTES } from './app-services.ts';
 import { dispatchAll } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
-import { INLINE_URL, inlineUrlKey, planKey, planPrefix, spoolKey } from './keys.ts';
+import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import type { JobPlan, JobPorts, JobRecord, SourceRef } from './ports.ts';
-import { type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
+import { isOfParts, type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
 import { isTerminal } from './state.ts';
 
 /** How large and how long a recording may be (contract §7). */
@@ -31,9 +31,6 @@ const SAMPLE_RATE_HZ = 16000;
 
 /** Encoders without a note of it leave so much silence at both ends at most: 30 seconds stay 30 seconds. */
 const PADDING_SECONDS = 0.2;
-
-/** Plans of other versions and models that are looked at for a copy of the recording. */
-const MAX_EARLIER_PLANS = 10;
 
 /** Faults of the network that another try may not meet. */
 const TRANSIENT: ReadonlySet<SourceErrorKind> = new Set(['unreachable', 'timeout', 'server_error']);
@@ -85,7 +82,7 @@ export const hasPlan = (ports: JobPorts, jobId: string): Promise<boolean> =>
 
 async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin: 'start' | 'restart'): Promise<void> {
   // A run before or beside this one may have left its plan: there is one for all, whatever became of the source meanwhile.
-  const plan = (await findPlan(ports, job.id)) ?? (await measure(ports, job, attempt, begin === 'restart'));
+  const plan = (await findPlan(ports, job.id)) ?? (await measure(ports, job, attempt));
   if (!plan) return;
   const { index, source, shards } = plan;
   const shardCount = shards.length;
@@ -113,21 +110,15 @@ async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin:
 /**
  * Finds and measures the recording, and stores its plan.
  *
- * @param isAnew whether another version may have left a copy of the recording
  * @returns the plan that is stored, which may be that of another run; undefined where the job has failed
  */
-async function measure(
-  ports: JobPorts,
-  job: JobRecord,
-  attempt: number,
-  isAnew: boolean,
-): Promise<JobPlan | undefined> {
+async function measure(ports: JobPorts, job: JobRecord, attempt: number): Promise<JobPlan | undefined> {
   const limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
-  const copy = isAnew ? await copyOfEarlierPlan(ports, job.id) : undefined;
-  const found = await findAndProbe(ports, job, limits, { copy }).catch((error: unknown) => {
-    // Servers behind one address that do not agree on the file's tag look as if it changed at every read. A copy is of one of them.
-    if (!isChanged(error)) throw error;
-    return findAndProbe(ports, job, limits, { isCopied: true });
+  const found = await findAndProbe(ports, job, limits, false).catch(async (error: unknown) => {
+    if (!(error instanceof SourceReadError && isOfParts(error.error.kind))) throw error;
+    const whole = await findAndProbe(ports, job, limits, true);
+    // Where the whole is no better, what is wrong with the parts says more.
+    return !whole.ok && error.error.kind === 'incomplete' ? ({ ok: false, error: error.error } as const) : whole;
   });
   if (!found.ok) {
     if (TRANSIENT.has(found.error.kind) && attempt < MAX_FETCH_TRIES) {
@@ -171,41 +162,13 @@ export function cutShards(totalSamples: number): { startSample: number; endSampl
   return shards;
 }
 
-/** @param how.copy the recording, where it is known already; how.isCopied: it cannot be read in place */
-async function findAndProbe(
-  ports: JobPorts,
-  job: JobRecord,
-  limits: SourceLimits,
-  { copy, isCopied = false }: { readonly copy?: SourceRef; readonly isCopied?: boolean },
-) {
-  const source = copy ? ({ ok: true, value: copy } as const) : await findSource(ports, job, limits, isCopied);
+async function findAndProbe(ports: JobPorts, job: JobRecord, limits: SourceLimits, isCopied: boolean) {
+  const source = await findSource(ports, job, limits, isCopied);
   if (!source.ok) return source;
   const recording = ports.sources.open(source.value);
   const probed = await probeAudio(recording, ports.codecs().decoder).finally(() => recording.close?.());
   return { ok: true, value: { source: source.value, probed } } as const;
 }
-
-/**
- * The job's own copy of the recording, as a plan of another version or of other models names it. It has been checked, and the address that it came from may be of no use any more:
- * many are good for minutes.
- */
-async function copyOfEarlierPlan(ports: JobPorts, jobId: string): Promise<SourceRef | undefined> {
-  for (const key of await ports.objects.list(planPrefix(jobId), MAX_EARLIER_PLANS)) {
-    const plan = await ports.objects.get(key);
-    const source = plan && copyOf(plan);
-    if (!source?.key.startsWith(spoolKey(jobId))) continue;
-    if ((await ports.objects.sizeBytes(source.key)) === source.sizeBytes) return source;
-  }
-  return undefined;
-}
-
-/** Of a plan only so much is read as all versions have in common. */
-function copyOf(plan: Uint8Array): Extract<SourceRef, { kind: 'object' }> | undefined {
-  const { source } = JSON.parse(new TextDecoder().decode(plan)) as Partial<Pick<JobPlan, 'source'>>;
-  return source?.kind === 'object' && typeof source.key === 'string' ? source : undefined;
-}
-
-const isChanged = (error: unknown): boolean => error instanceof SourceReadError && error.error.kind === 'changed';
 
 interface SourceLimits {
   readonly maxBytes: number;

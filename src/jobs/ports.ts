@@ -177,8 +177,8 @@ export interface ObjectStore {
   /** When the object was written, in milliseconds since the Unix epoch. */
   uploadedAt(key: string): Promise<number | undefined>;
   deleteMany(keys: readonly string[]): Promise<void>;
-  /** Drops the parts of objects that were begun before `before` and are not whole yet. @returns how many objects */
-  abortUploads(before: number): Promise<number>;
+  /** Drops the parts of objects that are not whole yet and are written in vain, as is said of their key and when they were begun. @returns how many objects */
+  abortUploads(isInVain: (key: string, begunAt: number) => Promise<boolean>): Promise<number>;
   /** Keys below the prefix, at most `limit`. */
   list(prefix: string, limit: number): Promise<string[]>;
   /** Names of the folders directly below the prefix, in their order, at most `limit` of those behind `after`. */

@@ -35,15 +35,15 @@ export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentia
     downloadAddress: (key: string, now: number, ttlMs: number) =>
       presign(credentials, { method: 'GET', key, expiresSeconds: Math.max(1, Math.floor(ttlMs / 1000)) }, now),
 
-    /** The latest upload of a recording since that moment. */
-    async latest(accountId: string, name: string, since: number): Promise<StoredMedia | undefined> {
+    /** The latest upload of a recording since that moment, and until another. */
+    async latest(accountId: string, name: string, since: number, until: number): Promise<StoredMedia | undefined> {
       let latest: StoredMedia | undefined;
       let cursor: string | undefined;
       do {
         const page = await bucket.list({ prefix: await folderOf(accountId, name), limit: LIST_PAGE, cursor });
         for (const { key, size, etag, uploaded } of page.objects) {
           const uploadedAt = uploaded.getTime();
-          if (uploadedAt <= since || uploadedAt < (latest?.uploadedAt ?? 0)) continue;
+          if (uploadedAt <= since || uploadedAt > until || uploadedAt < (latest?.uploadedAt ?? 0)) continue;
           latest = { key, sizeBytes: size, etag, uploadedAt };
         }
         cursor = page.truncated ? page.cursor : undefined;

@@ -42,7 +42,20 @@ it('cannot be asked for an object that has lost its name', async () => {
   expect((await service().resolve('a', 'twice'))?.key).not.toBe(first?.key);
   expect(await storage.bucket.head(first?.key ?? '')).not.toBeNull();
   const { results } = await storage.db.prepare('SELECT name FROM media WHERE object_key = ?1').bind(first?.key).all();
-  expect(results).toEqual([{ name: `#${first?.key}` }]);
+  expect(results).toEqual([{ name: `#${first?.key}#twice` }]);
+});
+
+it('gives a job the recording that had the name when it was accepted: it read, and paid for, a later one', async () => {
+  await upload('a', 'again', 'first');
+  const accepted = now;
+  now += 5000;
+  await upload('a', 'again', 'second, longer');
+  expect(await service().resolve('a', 'again', accepted)).toMatchObject({ sizeBytes: 5 });
+  expect(await service().resolve('a', 'again')).toMatchObject({ sizeBytes: 14 });
+  // Nothing had the name before: then it is what has it now. Nor do other names that end alike count.
+  expect(await service().resolve('a', 'again', accepted - 1)).toMatchObject({ sizeBytes: 14 });
+  expect(await service().resolve('a', 'gain', accepted)).toBeUndefined();
+  expect(await service().resolve('b', 'again', accepted)).toBeUndefined();
 });
 
 it('does not find a recording past its 48 hours, swept or not', async () => {

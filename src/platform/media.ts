@@ -1,6 +1,6 @@
 import { type MediaService, RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
-import { createMediaRows } from './d1/media-rows.ts';
-import { createDirectUploads } from './direct-uploads.ts';
+import { createMediaRows, type MediaRow } from './d1/media-rows.ts';
+import { createDirectUploads, type StoredMedia } from './direct-uploads.ts';
 import { signTicket, verifyTicket } from './media-ticket.ts';
 import { storeBody } from './r2-upload.ts';
 import type { S3Credentials } from './s3-presign.ts';
@@ -32,7 +32,10 @@ interface Recording {
 
 /** Uploaded recordings, each private to its account. Names are those after `media://`. */
 export interface MediaStore extends MediaService {
-  /** The stored object of a recording; undefined when there is none or it was past its 48 hours at that moment (now by default). */
+  /**
+   * The stored object that had a recording's name at that moment (now by default), though the name may stand for another since; the one of now where there was none then. Undefined when
+   * there is none, or it was past its 48 hours at that moment.
+   */
   resolve(accountId: string, name: string, asOf?: number): Promise<Recording | undefined>;
 }
 
@@ -47,12 +50,15 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
     signTicket(kind, { accountId, name }, now() + TICKET_TTL_MS, await importSigningKey(signingKey));
 
   const resolve = async (accountId: string, name: string, asOf = now()): Promise<Recording | undefined> => {
-    const named = await rows.find(accountId, name, asOf);
-    const latest = await direct?.latest(accountId, name, asOf - MEDIA_TTL_MS);
-    if (!latest || (named && named.uploadedAt > latest.uploadedAt)) {
-      return named;
-    }
-    return { ...latest, expiresAt: latest.uploadedAt + MEDIA_TTL_MS };
+    const since = asOf - MEDIA_TTL_MS;
+    const then = later(await rows.findAsOf(accountId, name, asOf), await direct?.latest(accountId, name, since, asOf));
+    return (
+      then ??
+      later(
+        await rows.find(accountId, name, asOf),
+        await direct?.latest(accountId, name, since, Number.POSITIVE_INFINITY),
+      )
+    );
   };
 
   return {
@@ -104,6 +110,11 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
       return { ok: true, value: { name, sizeBytes: object.size, etag: object.httpEtag, open } };
     },
   };
+}
+
+function later(named: MediaRow | undefined, direct: StoredMedia | undefined): Recording | undefined {
+  if (!direct || (named && named.uploadedAt > direct.uploadedAt)) return named;
+  return { ...direct, expiresAt: direct.uploadedAt + MEDIA_TTL_MS };
 }
 
 function refused<K extends string>(kind: K): { readonly ok: false; readonly error: { readonly kind: K } } {

@@ -37,20 +37,24 @@ export async function createNotedUpload(bucket: R2Bucket, key: string): Promise<
 }
 
 /**
- * Aborts the uploads that were begun before a moment and are not over.
+ * Aborts uploads that are not over.
  *
- * @param before milliseconds since the Unix epoch
+ * @param isInVain says of an upload that it may be aborted, by its key and when it was begun; milliseconds since the Unix epoch
  * @returns how many notes are gone
  */
-export async function abortNotedUploads(bucket: R2Bucket, before: number): Promise<number> {
+export async function abortNotedUploads(
+  bucket: R2Bucket,
+  isInVain: (key: string, begunAt: number) => Promise<boolean>,
+): Promise<number> {
   let count = 0;
   let cursor: string | undefined;
   do {
     const page = await bucket.list({ prefix: NOTES_PREFIX, cursor });
     for (const { key: noteKey, uploaded } of page.objects) {
-      if (uploaded.getTime() >= before) continue;
+      const begunAt = uploaded.getTime();
       const note = await (await bucket.get(noteKey))?.json<Note>();
-      if (note && !(await isAborted(bucket, note)) && uploaded.getTime() >= before - DROPPED_AFTER_MS) continue;
+      if (note && !(await isInVain(note.key, begunAt))) continue;
+      if (note && !(await isAborted(bucket, note)) && begunAt >= Date.now() - DROPPED_AFTER_MS) continue;
       await bucket.delete(noteKey);
       count++;
     }

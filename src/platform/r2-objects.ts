@@ -57,7 +57,7 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       }
     },
 
-    abortUploads: (before) => abortNotedUploads(bucket, before),
+    abortUploads: (isInVain) => abortNotedUploads(bucket, isInVain),
 
     async list(prefix, limit) {
       const { objects } = await bucket.list({ prefix, limit });

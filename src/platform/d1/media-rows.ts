@@ -1,4 +1,4 @@
-/** `#` cannot be in a recording's name, so no request can reach a row of this form. */
+/** `#` cannot be in a recording's name, so no request can reach a row of this form. That of a replaced recording ends with `#` and the name that it had. */
 const unnamed = (objectKey: string) => `#${objectKey}`;
 
 /** A whole recording; times are milliseconds since the Unix epoch. */
@@ -42,7 +42,7 @@ export function createMediaRows(db: D1Database) {
     ): Promise<void> {
       await db.batch([
         db
-          .prepare(`UPDATE media SET name = '#' || object_key WHERE account_id = ?1 AND name = ?2`)
+          .prepare(`UPDATE media SET name = '#' || object_key || '#' || name WHERE account_id = ?1 AND name = ?2`)
           .bind(accountId, name),
         db
           .prepare(
@@ -51,6 +51,19 @@ export function createMediaRows(db: D1Database) {
           )
           .bind(accountId, unnamed(objectKey), name, sizeBytes, now, expiresAt),
       ]);
+    },
+
+    /** The recording that had the name at a moment, replaced or not since; undefined where none had that is kept for so long. */
+    async findAsOf(accountId: string, name: string, asOf: number): Promise<MediaRow | undefined> {
+      const row = await db
+        .prepare(
+          `SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt FROM media
+           WHERE account_id = ?1 AND (name = ?2 OR (name >= '#' AND name < '$' AND substr(name, length(object_key) + 2) = '#' || ?2))
+           AND created_at <= ?3 AND expires_at > ?3 AND size_bytes IS NOT NULL ORDER BY created_at DESC LIMIT 1`,
+        )
+        .bind(accountId, name, asOf)
+        .first<MediaRow>();
+      return row ?? undefined;
     },
 
     async find(accountId: string, name: string, now: number): Promise<MediaRow | undefined> {

@@ -1,7 +1,7 @@
 import type { Result } from '../../audio/types.ts';
 import type { SourceError, SourceErrorKind } from '../../jobs/source-error.ts';
 
-export { type SourceError, type SourceErrorKind, SourceReadError } from '../../jobs/source-error.ts';
+export { isOfParts, type SourceError, type SourceErrorKind, SourceReadError } from '../../jobs/source-error.ts';
 
 export type SourceResult<T> = Result<T, SourceError>;
 

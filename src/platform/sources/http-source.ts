@@ -53,6 +53,7 @@ export class HttpSource implements ByteSource {
       const again =
         (isPassing(result.error) && (this.#isPatient || result.error.kind !== 'timeout')) ||
         result.error.kind === 'incomplete' ||
+        result.error.kind === 'no_ranges' ||
         (isRedirected && result.error.kind === 'http_status');
       if (!again || attempt >= backoffMs.length) throw new SourceReadError(result.error);
       await sleep(backoffMs[attempt]);
@@ -90,7 +91,7 @@ export class HttpSource implements ByteSource {
       return isSame &&
         length === sizeBytes &&
         headers.get(validator.startsWith('"') ? 'ETag' : 'Last-Modified') !== null
-        ? { kind: 'server_error', message: `The server ${url.host} did not send the part that was asked for.` }
+        ? { kind: 'no_ranges', message: `The server ${url.host} did not send the part that was asked for.` }
         : CHANGED;
     }
     if (status !== 206) return statusError(url.host, status);

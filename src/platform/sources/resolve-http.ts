@@ -1,6 +1,15 @@
 import { textKind } from '../../audio/index.ts';
 import type { SourceRef } from '../../jobs/ports.ts';
-import { EMPTY, isPassing, refuse, SourceReadError, type SourceResult, statusError, tooLarge } from './errors.ts';
+import {
+  EMPTY,
+  isOfParts,
+  isPassing,
+  refuse,
+  SourceReadError,
+  type SourceResult,
+  statusError,
+  tooLarge,
+} from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contentLength, isEncoded, isSigned, parseContentRange, validatorOf } from './http-headers.ts';
 import { HttpSource } from './http-source.ts';
@@ -50,7 +59,13 @@ export async function resolveHttp(
 
 async function tryResolve(client: HttpClient, url: string, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
   const found = target.isWhole ? undefined : await tryRanges(client, url, target);
-  if (found) return found;
+  if (found && (found.ok || !isOfParts(found.error.kind))) return found;
+  const whole = await copyWhole(client, url, target);
+  // Where the whole is no better, what is wrong with the parts says more.
+  return !whole.ok && found?.error.kind === 'incomplete' ? found : whole;
+}
+
+async function copyWhole(client: HttpClient, url: string, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
   const whole = await get(client, url, {});
   if (!whole.ok) return whole;
   if (whole.value.response.status === 200) return spoolBody(whole.value, target);
@@ -82,9 +97,7 @@ async function tryRanges(
   } finally {
     await probe.cancel();
   }
-  const copied = inPlace && (await copyRanges(client, inPlace, target));
-  // Where the parts are of several files, as of servers that do not agree, the whole is of one.
-  return copied && (copied.ok || copied.error.kind !== 'changed') ? copied : undefined;
+  return inPlace && copyRanges(client, inPlace, target);
 }
 
 function failedStatus({ response, url }: Opened) {

@@ -117,6 +117,29 @@ describe('where all recordings are copied', () => {
     if (resolved.ok) await world.expectWhole(resolved.value, recording);
   });
 
+  it.each<[string, Handler]>([
+    [
+      'gives no range any more once the file is pinned',
+      (request, response) => {
+        if (request.headers['if-range']) request.headers.range = undefined;
+        serveRanges(request, response, { bytes: recording, etag });
+      },
+    ],
+    [
+      'gives less of a range than is asked for',
+      (request, response) => {
+        const [, start, end] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+        if (start) request.headers.range = `bytes=${start}-${Math.min(Number(end), Number(start) + 99_999)}`;
+        serveRanges(request, response, { bytes: recording, etag });
+      },
+    ],
+  ])('a file of a server that %s is copied whole', async (_name, handler) => {
+    world.handler = handler;
+    const resolved = await world.resolve('/a.wav', copiesAll);
+    expect(resolved).toMatchObject({ ok: true, value: { kind: 'object' } });
+    if (resolved.ok) await world.expectWhole(resolved.value, recording);
+  });
+
   it('one that is too large, or a web page, is not', async () => {
     world.handler = rangeServer;
     expect(await world.resolve('/a.wav', copiesAll, MIB)).toMatchObject(failure('too_large', /1 MiB/));
