@@ -50,6 +50,21 @@ describe('RollcallClient', () => {
     expect(JSON.parse(seen[0].body)).toEqual({ url: 'https://example.com/a.wav', numSpeakers: 2 });
   });
 
+  it('takes answers without what they must have for no answers of the service, and throws nothing', async () => {
+    const client = new RollcallClient({ url, key: 'k' });
+    const expected = { ok: false, error: { kind: 'unexpected', status: 200 } };
+    for (const answer of [null, 1, [], {}, { jobId: 1, url: 1, id: 1 }]) {
+      answers = Array(5).fill(json(200, answer));
+      expect(await client.diarize({ url: 'https://example.com/a.wav' })).toMatchObject(expected);
+      expect(await client.upload('talk', new Uint8Array(1))).toMatchObject(expected);
+      expect(await client.wait('j')).toMatchObject(expected);
+      expect(await client.createLive()).toMatchObject(expected);
+      expect(await client.readLive('s')).toMatchObject(expected);
+    }
+    answers = [json(200, { url: 'no address' })];
+    expect(await client.upload('talk', new Uint8Array(1))).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+  });
+
   it('makes one job when the connection breaks: the same call again, under the same key', async () => {
     answers = [(r) => r.destroy(), json(200, { jobId: 'j', status: 'created' })];
     const created = await new RollcallClient({ url, key: 'k' }).diarize({ url: 'https://example.com/a.wav' });

@@ -42,6 +42,17 @@ const RATE_LIMIT_TRIES = 5;
 /** The service's windows are shorter; whoever asks for a longer wait is told to the caller instead. */
 const LONGEST_WAIT_SECONDS = 120;
 
+const JOB_FIELDS = ['jobId', 'status'] as const;
+
+interface Call<T> {
+  readonly body?: unknown;
+  readonly extra?: Readonly<Record<string, string>>;
+  /** Texts without which an answer is not the service's. */
+  readonly fields: readonly string[];
+  readonly complete?: (answer: T, headers: Headers) => T;
+  readonly signal?: AbortSignal;
+}
+
 /** Typed client of the service over fetch. No method throws for what the network or the service does. */
 export class RollcallClient {
   private readonly base: string;
@@ -58,7 +69,7 @@ export class RollcallClient {
 
   /** Whether the service is there and takes the key. */
   test(): Promise<Outcome<{ status: string; message: string }>> {
-    return this.call('GET', '/test');
+    return this.call('GET', '/test', { fields: [] });
   }
 
   /**
@@ -76,7 +87,7 @@ export class RollcallClient {
     signal?: AbortSignal,
   ): Promise<Outcome<string>> {
     const url = `media://${name}`;
-    const ticket = await this.call<{ url: string }>('POST', '/media/input', { url });
+    const ticket = await this.call<{ url: string }>('POST', '/media/input', { body: { url }, fields: ['url'] });
     if (!ticket.ok) return ticket;
     const headers: Record<string, string> = sizeBytes === undefined ? {} : { 'Content-Length': String(sizeBytes) };
     // Streams need `duplex`, which the DOM's types do not know.
@@ -89,17 +100,17 @@ export class RollcallClient {
 
   /** Creates a job: one, also when the call or its answer is lost on the way and repeated with the same key. */
   diarize(options: DiarizeOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
-    return this.call('POST', '/diarize', options, { 'Idempotency-Key': idempotencyKey });
+    return this.createJob('/diarize', options, idempotencyKey);
   }
 
   /** As `diarize`, for a voiceprint of one person's recording. */
   voiceprint(options: VoiceprintOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
-    return this.call('POST', '/voiceprint', options, { 'Idempotency-Key': idempotencyKey });
+    return this.createJob('/voiceprint', options, idempotencyKey);
   }
 
   /** As `diarize`, with names for the speakers whose voiceprints are given. */
   identify(options: IdentifyOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
-    return this.call('POST', '/identify', options, { 'Idempotency-Key': idempotencyKey });
+    return this.createJob('/identify', options, idempotencyKey);
   }
 
   /**
@@ -107,12 +118,12 @@ export class RollcallClient {
    * a stream is left over that ends by itself, unbilled, when its address expires.
    */
   createLive(options: LiveOptions = {}): Promise<Outcome<LiveCreated>> {
-    return this.call('POST', '/live', options);
+    return this.call('POST', '/live', { body: options, fields: ['id', 'url'] });
   }
 
   /** How a live stream of the account stands. */
   readLive(id: string): Promise<Outcome<LiveState>> {
-    return this.call('GET', `/live/${encodeURIComponent(id)}`);
+    return this.call('GET', `/live/${encodeURIComponent(id)}`, { fields: ['id', 'status'] });
   }
 
   /**
@@ -121,12 +132,16 @@ export class RollcallClient {
    * @param signal ends a wait for the rate limit
    */
   retrieve(jobId: string, signal?: AbortSignal): Promise<Outcome<JobState>> {
-    return this.call('GET', `/jobs/${encodeURIComponent(jobId)}`, undefined, {}, withProgress, signal);
+    return this.call('GET', `/jobs/${encodeURIComponent(jobId)}`, {
+      fields: JOB_FIELDS,
+      complete: withProgress,
+      signal,
+    });
   }
 
   /** Stops a job that is not done, which is then not billed; gives a job that is done as it is. */
   cancel(jobId: string): Promise<Outcome<JobState>> {
-    return this.call('POST', `/jobs/${encodeURIComponent(jobId)}/cancel`);
+    return this.call('POST', `/jobs/${encodeURIComponent(jobId)}/cancel`, { fields: JOB_FIELDS });
   }
 
   /** Address of a job's output as a file; it takes `?format=` and needs the key as the API does. */
@@ -153,13 +168,14 @@ export class RollcallClient {
     }
   }
 
+  private createJob(path: string, body: unknown, idempotencyKey: string): Promise<Outcome<JobCreated>> {
+    return this.call('POST', path, { body, extra: { 'Idempotency-Key': idempotencyKey }, fields: ['jobId'] });
+  }
+
   private async call<T>(
     method: string,
     path: string,
-    body?: unknown,
-    extra: Record<string, string> = {},
-    complete: (body: T, headers: Headers) => T = (body) => body,
-    signal?: AbortSignal,
+    { body, extra, fields, complete = (answer) => answer, signal }: Call<T>,
   ): Promise<Outcome<T>> {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.key}`, ...extra };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -183,10 +199,12 @@ export class RollcallClient {
       return { ok: false, error: { kind: 'unreachable', message } };
     }
     try {
-      return { ok: true, value: complete(JSON.parse(text) as T, response.value.headers) };
+      const answer: unknown = JSON.parse(text);
+      if (hasTexts(answer, fields)) return { ok: true, value: complete(answer as T, response.value.headers) };
     } catch {
-      return { ok: false, error: notTheService(response.value) };
+      // No JSON.
     }
+    return { ok: false, error: notTheService(response.value) };
   }
 
   /** Repeats a call that the rate limit refused as soon as the service says that it may be. */
@@ -240,6 +258,11 @@ async function readText(response: Response, watch: Watch | undefined): Promise<s
   } catch {
     return undefined;
   }
+}
+
+function hasTexts(answer: unknown, fields: readonly string[]): boolean {
+  if (typeof answer !== 'object' || answer === null) return false;
+  return fields.every((field) => typeof (answer as Record<string, unknown>)[field] === 'string');
 }
 
 /** How long to wait before a refused call may succeed; undefined where waiting is not the remedy. */

@@ -6,7 +6,8 @@ export async function request(url: string, init: RequestInit): Promise<Outcome<R
   try {
     response = await fetch(url, init);
   } catch (error) {
-    const message = `${new URL(url).origin} ${reasonOf(error)}`;
+    const place = URL.canParse(url) ? new URL(url).origin : `the address ${url}`;
+    const message = `${place} ${reasonOf(error)}`;
     return { ok: false, error: { kind: 'unreachable', message, ...(isBroken(error) && { broken: true }) } };
   }
   return response.ok ? { ok: true, value: response } : { ok: false, error: await readError(response) };
