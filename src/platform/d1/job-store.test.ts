@@ -286,6 +286,8 @@ describe('job store', () => {
     expect(await outboxIds(waiting)).toHaveLength(1);
     expect((await store.find(waiting))?.webhookUrl).toBe(webhook);
     expect((await store.find(waiting))?.request.url).toBeUndefined();
+    for (const id of await outboxIds(waiting)) await store.settle(id);
+    expect(JSON.stringify(await rowOf('SELECT * FROM jobs WHERE id = ?', waiting))).not.toContain('SECRET');
   });
 
   it('tells working jobs from ended and unknown ones', async () => {

@@ -77,7 +77,16 @@ export function createJobStore(db: D1Database): JobStore {
     list: (accountId, query) => listJobs(db, accountId, query),
 
     async settle(outboxId) {
-      await db.prepare('DELETE FROM outbox WHERE id = ?1').bind(outboxId).run();
+      await db.batch([
+        // The clean-up leaves the address to a webhook that is still to be sent; no other clean-up comes.
+        db
+          .prepare(
+            `UPDATE jobs SET webhook_url = NULL WHERE cleaned_at IS NOT NULL
+             AND id = (SELECT job_id FROM outbox WHERE id = ?1 AND queue = 'webhooks')`,
+          )
+          .bind(outboxId),
+        db.prepare('DELETE FROM outbox WHERE id = ?1').bind(outboxId),
+      ]);
     },
 
     async reschedule(outboxId, message, dueAt) {
