@@ -2,7 +2,7 @@
 export const FRAME_SAMPLES = 1600;
 export const SAMPLE_RATE_HZ = 16_000;
 export const FRAMES_PER_SECOND = 10;
-export const BYTES_PER_SAMPLE = 4;
+const BYTES_PER_SAMPLE = 4;
 
 /** Cuts audio of any chunking into frames of 100 ms as they go over the wire (32-bit float, little-endian). */
 export class Framer {

@@ -37,15 +37,19 @@ it('a sweep deletes more outputs than a busy service makes in five minutes: it s
   expect(deleted.size).toBe(20_000);
 });
 
+const nothingInStore = {
+  expired: async () => [],
+  deleted: async () => [],
+  expiredMedia: async () => [],
+  expireIdempotencyKeys: async () => {},
+};
+
 it('a sweep looks at all folders of work, however many: a thousand at a time', async () => {
   const folders = Array.from({ length: 2500 }, (_, i) => `job-${String(i).padStart(5, '0')}`);
   const left = new Set(folders.map((id) => `work/${id}/source`));
   const ports = {
     store: {
-      expired: async () => [],
-      deleted: async () => [],
-      expiredMedia: async () => [],
-      expireIdempotencyKeys: async () => {},
+      ...nothingInStore,
       unfinished: async () => new Set<string>(),
     },
     objects: {
@@ -79,10 +83,7 @@ it('a sweep drops what an ended job was copying once no step can write any more,
   const dropped: string[] = [];
   const ports = {
     store: {
-      expired: async () => [],
-      deleted: async () => [],
-      expiredMedia: async () => [],
-      expireIdempotencyKeys: async () => {},
+      ...nothingInStore,
       unfinished: async (ids: readonly string[]) => new Set(ids.filter((id) => id === 'running')),
     },
     objects: {

@@ -10,6 +10,8 @@ const HOUR_MS = 3600 * 1000;
 /** The contract asks for an hour at least; the start of an upload is what counts. */
 const TICKET_TTL_MS = 2 * HOUR_MS;
 export const MEDIA_TTL_MS = 48 * HOUR_MS;
+/** Clocks of machines may differ by less: a job that is sent right after an upload must not get the recording of before. */
+const CLOCK_SLACK_MS = 2000;
 
 export interface MediaDependencies {
   readonly db: D1Database;
@@ -51,7 +53,10 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
 
   const resolve = async (accountId: string, name: string, asOf = now()): Promise<Recording | undefined> => {
     const since = asOf - MEDIA_TTL_MS;
-    const then = later(await rows.findAsOf(accountId, name, asOf), await direct?.latest(accountId, name, since, asOf));
+    const then = later(
+      await rows.findAsOf(accountId, name, asOf, CLOCK_SLACK_MS),
+      await direct?.latest(accountId, name, since, asOf + CLOCK_SLACK_MS),
+    );
     return (
       then ??
       later(

@@ -53,15 +53,15 @@ export function createMediaRows(db: D1Database) {
       ]);
     },
 
-    /** The recording that had the name at a moment, replaced or not since; undefined where none had that is kept for so long. */
-    async findAsOf(accountId: string, name: string, asOf: number): Promise<MediaRow | undefined> {
+    /** The recording that had the name at a moment, or got it within `slackMs` after it, replaced or not since; undefined where none had that is kept for so long. */
+    async findAsOf(accountId: string, name: string, asOf: number, slackMs: number): Promise<MediaRow | undefined> {
       const row = await db
         .prepare(
           `SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt FROM media
            WHERE account_id = ?1 AND (name = ?2 OR (name >= '#' AND name < '$' AND substr(name, length(object_key) + 2) = '#' || ?2))
-           AND created_at <= ?3 AND expires_at > ?3 AND size_bytes IS NOT NULL ORDER BY created_at DESC LIMIT 1`,
+           AND created_at <= ?4 AND expires_at > ?3 AND size_bytes IS NOT NULL ORDER BY created_at DESC, name = ?2 DESC LIMIT 1`,
         )
-        .bind(accountId, name, asOf)
+        .bind(accountId, name, asOf, asOf + slackMs)
         .first<MediaRow>();
       return row ?? undefined;
     },
