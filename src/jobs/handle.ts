@@ -48,12 +48,12 @@ export async function handleMessage(
       return DONE;
     }
     if (message.step !== 'plan' && job.status === 'running' && !(await hasPlan(ports, job.id))) {
-      await keepLease(ports, job.id, outboxId(message), () => planAnew(ports, job, attempt));
+      await keepLease(ports, job.id, outboxId(message), (signal) => planAnew(ports, job, attempt, signal));
       return DONE;
     }
     switch (message.step) {
       case 'plan':
-        await keepLease(ports, job.id, outboxId(message), () => planJob(ports, job, attempt));
+        await keepLease(ports, job.id, outboxId(message), (signal) => planJob(ports, job, attempt, signal));
         break;
       case 'shard':
         await runShard(ports, mutex, job, message.shard);
@@ -116,6 +116,7 @@ async function retryIn(ports: JobPorts, message: Message, delaySeconds: number):
 const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
   'changed',
   'incomplete',
+  'too_slow',
   'http_status',
   'empty',
   'private_address',

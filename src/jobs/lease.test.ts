@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { JobGone, keepingLease } from './lease.ts';
+import { JobGone, keepingLease, keepLease } from './lease.ts';
 import type { JobPorts } from './ports.ts';
 
 beforeEach(() => {
@@ -28,7 +28,7 @@ function stalled() {
       state.isClosed = true;
     },
   };
-  return { state, leases, source: keepingLease(ports, 'job', 'job/shard/0', source) };
+  return { ports, state, leases, source: keepingLease(ports, 'job', 'job/shard/0', source) };
 }
 
 it('the lease of a step does not run out while its source stalls: the step was sent again beside itself', async () => {
@@ -42,6 +42,21 @@ it('the lease of a step does not run out while its source stalls: the step was s
   expect(leases.length).toBeLessThanOrEqual(10);
   source.close?.();
   expect(state.isClosed).toBe(true);
+});
+
+it('work whose job was canceled is told that nobody waits for it: a download went on to its end', async () => {
+  const { ports, state } = stalled();
+  const signals: AbortSignal[] = [];
+  const work = keepLease(ports, 'job', 'job/plan', (signal) => {
+    signals.push(signal);
+    return new Promise<never>(() => undefined);
+  }).catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(signals[0]?.aborted).toBe(false);
+  state.status = 'canceled';
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(await work).toBeInstanceOf(JobGone);
+  expect(signals[0]?.aborted).toBe(true);
 });
 
 it.each(['canceled', 'deleted'])('a read ends soon after its job was %s', async (status) => {

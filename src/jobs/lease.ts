@@ -40,15 +40,17 @@ export function createPulse(ports: JobPorts, jobId: string, outboxRowId: string)
 /**
  * Keeps a message's lease alive while `work` mostly waits for the network.
  *
+ * @param work its signal is aborted when nobody waits for it any more
  * @throws JobGone within ten seconds of the job's being canceled or deleted, without waiting for `work`
  */
 export async function keepLease<T>(
   ports: JobPorts,
   jobId: string,
   outboxRowId: string,
-  work: () => Promise<T>,
+  work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   let timer: ReturnType<typeof setInterval> | null = null;
+  const over = new AbortController();
   const gone = new Promise<never>((_done, giveUp) => {
     const renew = async () => {
       const job = await ports.store.find(jobId);
@@ -62,8 +64,9 @@ export async function keepLease<T>(
     }, RENEW_AFTER_MS);
   });
   try {
-    return await Promise.race([work(), gone]);
+    return await Promise.race([work(over.signal), gone]);
   } finally {
+    over.abort();
     clearInterval(timer);
   }
 }

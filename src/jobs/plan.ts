@@ -7,7 +7,7 @@ import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import type { JobPlan, JobPorts, JobRecord, SourceRef } from './ports.ts';
-import { isOfParts, type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
+import { isOfParts, isPassing, type SourceError, SourceReadError } from './source-error.ts';
 import { isTerminal } from './state.ts';
 
 /** How large and how long a recording may be (contract §7). */
@@ -32,8 +32,6 @@ const SAMPLE_RATE_HZ = 16000;
 /** Encoders without a note of it leave so much silence at both ends at most: 30 seconds stay 30 seconds. */
 const PADDING_SECONDS = 0.2;
 
-/** Faults of the network that another try may not meet. */
-const TRANSIENT: ReadonlySet<SourceErrorKind> = new Set(['unreachable', 'timeout', 'server_error']);
 const MAX_FETCH_TRIES = 3;
 
 /** The text of 8 MiB of audio, its bytes and what they decode to: several plans at once would fill an isolate. */
@@ -54,14 +52,15 @@ export class RetryStep extends Error {
  * First step of a job: find and measure the recording, cut it into shards, set the job running.
  *
  * @param attempt 1 for the first delivery of this message
+ * @param signal ends a copy that is in work
  * @throws RetryStep on a passing fault of the network
  */
-export async function planJob(ports: JobPorts, job: JobRecord, attempt: number): Promise<void> {
+export async function planJob(ports: JobPorts, job: JobRecord, attempt: number, signal?: AbortSignal): Promise<void> {
   if (job.status !== 'created' && job.status !== 'pending') {
     await ports.store.settle(outboxId({ step: 'plan', jobId: job.id }));
     return;
   }
-  await makePlan(ports, job, attempt, 'start');
+  await makePlan(ports, job, { attempt, signal }, 'start');
 }
 
 /**
@@ -69,20 +68,31 @@ export async function planJob(ports: JobPorts, job: JobRecord, attempt: number):
  * Harmless when several steps do so at once.
  *
  * @param attempt 1 for the first delivery of the step's message
+ * @param signal ends a copy that is in work
  * @throws RetryStep on a passing fault of the network
  */
-export async function planAnew(ports: JobPorts, job: JobRecord, attempt: number): Promise<void> {
+export async function planAnew(ports: JobPorts, job: JobRecord, attempt: number, signal?: AbortSignal): Promise<void> {
   ports.log('info', 'job_planned_anew', { jobId: job.id });
-  await makePlan(ports, job, attempt, 'restart');
+  await makePlan(ports, job, { attempt, signal }, 'restart');
 }
 
 /** Whether the job has a plan of this version and these models. */
 export const hasPlan = (ports: JobPorts, jobId: string): Promise<boolean> =>
   ports.objects.exists(planKey(jobId, ports.work));
 
-async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin: 'start' | 'restart'): Promise<void> {
+interface Delivery {
+  readonly attempt: number;
+  readonly signal?: AbortSignal;
+}
+
+async function makePlan(
+  ports: JobPorts,
+  job: JobRecord,
+  delivery: Delivery,
+  begin: 'start' | 'restart',
+): Promise<void> {
   // A run before or beside this one may have left its plan: there is one for all, whatever became of the source meanwhile.
-  const plan = (await findPlan(ports, job.id)) ?? (await measure(ports, job, attempt));
+  const plan = (await findPlan(ports, job.id)) ?? (await measure(ports, job, delivery));
   if (!plan) return;
   const { index, source, shards } = plan;
   const shardCount = shards.length;
@@ -112,8 +122,8 @@ async function makePlan(ports: JobPorts, job: JobRecord, attempt: number, begin:
  *
  * @returns the plan that is stored, which may be that of another run; undefined where the job has failed
  */
-async function measure(ports: JobPorts, job: JobRecord, attempt: number): Promise<JobPlan | undefined> {
-  const limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
+async function measure(ports: JobPorts, job: JobRecord, { attempt, signal }: Delivery): Promise<JobPlan | undefined> {
+  const limits = { ...LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'], signal };
   const found = await findAndProbe(ports, job, limits, false).catch(async (error: unknown) => {
     if (!(error instanceof SourceReadError && isOfParts(error.error.kind))) throw error;
     const whole = await findAndProbe(ports, job, limits, true);
@@ -121,7 +131,7 @@ async function measure(ports: JobPorts, job: JobRecord, attempt: number): Promis
     return !whole.ok && error.error.kind === 'incomplete' ? ({ ok: false, error: error.error } as const) : whole;
   });
   if (!found.ok) {
-    if (TRANSIENT.has(found.error.kind) && attempt < MAX_FETCH_TRIES) {
+    if (isPassing(found.error.kind) && attempt < MAX_FETCH_TRIES) {
       throw new RetryStep(found.error.message, attempt);
     }
     await failJob(ports, job.id, { code: `source_${found.error.kind}`, message: found.error.message });
@@ -173,6 +183,7 @@ async function findAndProbe(ports: JobPorts, job: JobRecord, limits: SourceLimit
 interface SourceLimits {
   readonly maxBytes: number;
   readonly maxSize: string;
+  readonly signal?: AbortSignal;
 }
 
 async function findSource(
@@ -197,7 +208,7 @@ async function findSource(
     return { ok: true, value: { kind: 'object', key, sizeBytes, etag } };
   }
   if (url === INLINE_URL) return inlineTurns.run(ports.pause, ports.sleep, () => storeInline(ports, job.id, limits));
-  return ports.sources.resolve(url, spoolKey(job.id), { maxBytes: limits.maxBytes, isCopied });
+  return ports.sources.resolve(url, spoolKey(job.id), { ...limits, isCopied });
 }
 
 async function storeInline(

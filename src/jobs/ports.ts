@@ -185,21 +185,37 @@ export interface ObjectStore {
   folders(prefix: string, limit: number, after?: string): Promise<string[]>;
 }
 
+/** A file on a server, and the entity tag or date that pins it. */
+export interface HttpRef {
+  readonly kind: 'http';
+  readonly url: string;
+  readonly validator?: string;
+  readonly sizeBytes: number;
+}
+
 /** Where a recording's bytes are, in a form that fits into the plan. */
 export type SourceRef =
-  | { readonly kind: 'http'; readonly url: string; readonly validator?: string; readonly sizeBytes: number }
+  | HttpRef
   | { readonly kind: 'object'; readonly key: string; readonly sizeBytes: number; readonly etag?: string };
 
 export interface SourcesPort {
   /**
    * @param spoolKey what the key of a copy begins with, if one is made
    * @param options.isCopied the recording cannot be read in place: it is copied in one piece
+   * @param options.signal ends a copy that is in work
    */
   resolve(
     url: string,
     spoolKey: string,
-    options: { maxBytes: number; isCopied?: boolean },
+    options: { maxBytes: number; isCopied?: boolean; signal?: AbortSignal },
   ): Promise<Result<SourceRef, SourceError>>;
+  /**
+   * Copies a recording that cannot be read by parts after all, the very file that was found.
+   *
+   * @param spoolKey what the key of the copy begins with
+   * @returns `changed` where that file is no longer to be had
+   */
+  copy(ref: HttpRef, spoolKey: string, signal?: AbortSignal): Promise<Result<SourceRef, SourceError>>;
   open(ref: SourceRef): ByteSource;
 }
 

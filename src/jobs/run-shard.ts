@@ -1,11 +1,12 @@
 import { readSamples, release } from '../audio/index.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
-import { partKey } from './keys.ts';
-import { createPulse, JobGone, keepingLease } from './lease.ts';
+import { partKey, spoolKey } from './keys.ts';
+import { createPulse, JobGone, keepingLease, keepLease } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
 import { readPlan } from './plan.ts';
-import type { Engine, JobPlan, JobPorts, JobRecord } from './ports.ts';
+import type { Engine, JobPlan, JobPorts, JobRecord, SourceRef } from './ports.ts';
+import { isOfParts, isPassing, SourceReadError } from './source-error.ts';
 import { StageClock } from './stage-clock.ts';
 
 const SAMPLE_RATE_HZ = 16000;
@@ -25,13 +26,19 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
   }
   const key = partKey(job.id, shard, ports.work);
   if (!(await ports.objects.exists(key))) {
-    await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
-      // Another copy of the message may have made it while this one waited for its turn.
-      if (await ports.objects.exists(key)) return;
-      const plan = await readPlan(ports, job.id);
-      const part = await analyse(ports, job, plan, shard, pulse);
-      await ports.objects.put(key, part);
-      release(part);
+    const { source } = await readPlan(ports, job.id);
+    const makePart = (from: SourceRef) =>
+      mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
+        // Another copy of the message may have made it while this one waited for its turn.
+        if (await ports.objects.exists(key)) return;
+        const part = await analyse(ports, job, await readPlan(ports, job.id), from, shard, pulse);
+        await ports.objects.put(key, part);
+        release(part);
+      });
+    await makePart(source).catch(async (error: unknown) => {
+      const copy = await copyOfParts(ports, job.id, id, source, error);
+      ports.log('warn', 'source_copied', { jobId: job.id, shard, error: String(error) });
+      await makePart(copy);
     });
   }
   // Counted before it is settled: dying in between repeats the count, which the counter tolerates.
@@ -43,10 +50,32 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
   ports.log('warn', 'part_not_counted', { jobId: job.id, shard });
 }
 
+/**
+ * A copy of the recording where it was read by parts that turned out not to be of one file, though they were while it was planned.
+ *
+ * @throws the fault itself where a copy would be no better, that of the copy where another try may make it
+ */
+async function copyOfParts(
+  ports: JobPorts,
+  jobId: string,
+  outboxRowId: string,
+  source: SourceRef,
+  fault: unknown,
+): Promise<SourceRef> {
+  const isUnfit = source.kind === 'http' && fault instanceof SourceReadError && isOfParts(fault.error.kind);
+  if (!isUnfit) throw fault;
+  const copied = await keepLease(ports, jobId, outboxRowId, (signal) =>
+    ports.sources.copy(source, spoolKey(jobId), signal),
+  );
+  if (copied.ok) return copied.value;
+  throw isPassing(copied.error.kind) ? new SourceReadError(copied.error) : fault;
+}
+
 async function analyse(
   ports: JobPorts,
   job: JobRecord,
   plan: JobPlan,
+  from: SourceRef,
   shard: number,
   pulse: () => Promise<void>,
 ): Promise<Uint8Array> {
@@ -60,7 +89,7 @@ async function analyse(
   let readCount = 0;
   const report = progressReporter(ports, job.id, shard, endSample - range.startSample);
   const id = outboxId({ step: 'shard', jobId: job.id, shard });
-  const source = keepingLease(ports, job.id, id, ports.sources.open(plan.source));
+  const source = keepingLease(ports, job.id, id, ports.sources.open(from));
   const samples = clock.samples(
     readSamples(source, plan.index, ports.codecs(), { startSample: range.startSample, endSample }),
   );

@@ -27,6 +27,10 @@ export type SourceErrorKind =
 export const isOfParts = (kind: SourceErrorKind): boolean =>
   kind === 'changed' || kind === 'incomplete' || kind === 'no_ranges';
 
+/** Faults that another try may not meet. */
+export const isPassing = (kind: SourceErrorKind): boolean =>
+  kind === 'unreachable' || kind === 'timeout' || kind === 'server_error';
+
 /** `message` is one sentence for the person who sent the address; it names the host at most, never query or credentials. */
 export interface SourceError {
   readonly kind: SourceErrorKind;

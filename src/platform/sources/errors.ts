@@ -1,7 +1,13 @@
 import type { Result } from '../../audio/types.ts';
 import type { SourceError, SourceErrorKind } from '../../jobs/source-error.ts';
 
-export { isOfParts, type SourceError, type SourceErrorKind, SourceReadError } from '../../jobs/source-error.ts';
+export {
+  isOfParts,
+  isPassing,
+  type SourceError,
+  type SourceErrorKind,
+  SourceReadError,
+} from '../../jobs/source-error.ts';
 
 export type SourceResult<T> = Result<T, SourceError>;
 
@@ -12,10 +18,6 @@ export const refuse = (
   ok: false,
   error: { kind, message },
 });
-
-/** Whether trying again may help. */
-export const isPassing = ({ kind }: SourceError): boolean =>
-  kind === 'unreachable' || kind === 'timeout' || kind === 'server_error';
 
 const STATUS_WORDS: Readonly<Record<number, string>> = {
   400: 'bad request',
@@ -47,6 +49,8 @@ export function tooLarge(maxBytes: number): SourceError {
   const limit = mebibytes >= 1024 ? `${mebibytes / 1024} GiB` : `${Math.floor(mebibytes)} MiB`;
   return { kind: 'too_large', message: `The recording is larger than the limit of ${limit}.` };
 }
+
+export const CHANGED: SourceError = { kind: 'changed', message: 'The recording changed while it was being processed.' };
 
 export const EMPTY: SourceError = { kind: 'empty', message: 'The file is empty.' };
 

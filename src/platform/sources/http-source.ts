@@ -1,6 +1,6 @@
 import { release } from '../../audio/index.ts';
 import type { ByteSource } from '../../audio/types.ts';
-import { isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
+import { CHANGED, isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contradicts, endsEarly, parseContentRange } from './http-headers.ts';
 
@@ -51,7 +51,7 @@ export class HttpSource implements ByteSource {
       const isRedirected = this.#address !== this.#file.url;
       if (isRedirected) this.#address = this.#file.url;
       const again =
-        (isPassing(result.error) && (this.#isPatient || result.error.kind !== 'timeout')) ||
+        (isPassing(result.error.kind) && (this.#isPatient || result.error.kind !== 'timeout')) ||
         result.error.kind === 'incomplete' ||
         result.error.kind === 'no_ranges' ||
         (isRedirected && result.error.kind === 'http_status');
@@ -131,4 +131,3 @@ export class HttpSource implements ByteSource {
 }
 
 const EMPTY_BUFFER = new ArrayBuffer(0);
-const CHANGED: SourceError = { kind: 'changed', message: 'The recording changed while it was being processed.' };

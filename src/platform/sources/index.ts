@@ -4,7 +4,7 @@ import { decodeDataUrl } from './data-url.ts';
 import type { HttpClient } from './http-client.ts';
 import { HttpSource } from './http-source.ts';
 import { openObject } from './object-source.ts';
-import { resolveHttp } from './resolve-http.ts';
+import { copyPinned, resolveHttp } from './resolve-http.ts';
 
 export { SourceReadError } from './errors.ts';
 
@@ -35,7 +35,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
   };
   const { bucket, copiesAll = false, copyTimeoutMs } = options;
   return {
-    async resolve(url, spoolKey, { maxBytes, isCopied = false }) {
+    async resolve(url, spoolKey, { maxBytes, isCopied = false, signal }) {
       if (!isDataUrl(url))
         return resolveHttp(client, url, {
           bucket,
@@ -44,11 +44,16 @@ export function createSources(options: SourcesOptions): SourcesPort {
           copyTimeoutMs,
           copiesAll,
           isWhole: isCopied,
+          signal,
         });
       const decoded = decodeDataUrl(url);
       if (!decoded.ok) return decoded;
       await bucket.put(spoolKey, decoded.value);
       return { ok: true, value: { kind: 'object', key: spoolKey, sizeBytes: decoded.value.length } };
+    },
+
+    copy(ref, spoolKey, signal) {
+      return copyPinned(client, ref, { bucket, prefix: spoolKey, maxBytes: ref.sizeBytes, copyTimeoutMs, signal });
     },
 
     open(ref: SourceRef) {

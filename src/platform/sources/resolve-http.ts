@@ -1,6 +1,7 @@
 import { textKind } from '../../audio/index.ts';
-import type { SourceRef } from '../../jobs/ports.ts';
+import type { HttpRef, SourceRef } from '../../jobs/ports.ts';
 import {
+  CHANGED,
   EMPTY,
   isOfParts,
   isPassing,
@@ -13,7 +14,7 @@ import {
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contentLength, isEncoded, isSigned, parseContentRange, validatorOf } from './http-headers.ts';
 import { HttpSource } from './http-source.ts';
-import { findSpooled, type SpoolBounds, spool } from './spool.ts';
+import { findSpooled, type SpoolBounds, type Spooled, spool } from './spool.ts';
 
 export interface SpoolTarget {
   readonly bucket: R2Bucket;
@@ -26,6 +27,8 @@ export interface SpoolTarget {
   readonly copiesAll: boolean;
   /** Without a look at the server's ranges, in one piece. */
   readonly isWhole: boolean;
+  /** Ends a copy that is in work. */
+  readonly signal?: AbortSignal;
 }
 
 /** Bytes of the probe: enough to recognise a web page. */
@@ -51,11 +54,46 @@ export async function resolveHttp(
   for (let attempt = 0; ; attempt++) {
     const result = await tryResolve(client, url, target);
     // Who did not answer in time has held up the step for long enough; the queue asks again.
-    const isOver = result.ok || !isPassing(result.error) || result.error.kind === 'timeout';
+    const isOver = result.ok || !isPassing(result.error.kind) || result.error.kind === 'timeout';
     if (isOver || attempt >= client.backoffMs.length) return result;
     await sleep(client.backoffMs[attempt]);
   }
 }
+
+/** Machines behind one address take turns, or are drawn by lot: with two of them one in 250 files is not found. */
+const MOST_TRIES_FOR_PINNED = 8;
+const PAUSE_FOR_PINNED_MS = 100;
+
+/**
+ * Copies the file that a reference pins in one piece. Where several machines answer at one address and do not agree on the file's tag, it is asked for until
+ * the one answers that has it: what was read of it before goes with the copy. Running it again reuses a finished copy.
+ *
+ * @returns `changed` where no answer is that file
+ */
+export async function copyPinned(
+  client: HttpClient,
+  ref: HttpRef,
+  target: Omit<SpoolTarget, 'copiesAll' | 'isWhole'>,
+): Promise<SourceResult<SourceRef>> {
+  const spooled = await findSpooled(target.bucket, target.prefix);
+  if (spooled) return pinnedCopy(spooled, ref);
+  for (let attempt = 1; attempt <= MOST_TRIES_FOR_PINNED; attempt++) {
+    const whole = await get(client, ref.url, {});
+    if (!whole.ok) return whole;
+    const { status, headers } = whole.value.response;
+    if (status === 200 && ref.validator !== undefined && validatorOf(headers) === ref.validator) {
+      const stored = await spoolBody(whole.value, target);
+      return stored.ok ? pinnedCopy(stored.value, ref) : stored;
+    }
+    await whole.value.cancel();
+    if (status !== 200) return { ok: false, error: failedStatus(whole.value) };
+    await sleep(PAUSE_FOR_PINNED_MS);
+  }
+  return { ok: false, error: CHANGED };
+}
+
+const pinnedCopy = ({ key, sizeBytes }: Spooled, ref: HttpRef): SourceResult<SourceRef> =>
+  sizeBytes === ref.sizeBytes ? { ok: true, value: { kind: 'object', key, sizeBytes } } : { ok: false, error: CHANGED };
 
 async function tryResolve(client: HttpClient, url: string, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
   const found = target.isWhole ? undefined : await tryRanges(client, url, target);
@@ -104,7 +142,7 @@ function failedStatus({ response, url }: Opened) {
   return response.status === 204 ? EMPTY : statusError(url.host, response.status);
 }
 
-type HttpRef = Extract<SourceRef, { kind: 'http' }>;
+type ObjectRef = Extract<SourceRef, { kind: 'object' }>;
 
 /** undefined when the server's ranges are of no use. */
 async function fromRanges(probe: Opened, url: string, maxBytes: number): Promise<SourceResult<HttpRef> | undefined> {
@@ -147,7 +185,10 @@ async function copyRanges(client: HttpClient, ref: HttpRef, target: SpoolTarget)
   }
 }
 
-async function spoolBody(opened: Opened, target: SpoolTarget): Promise<SourceResult<SourceRef>> {
+async function spoolBody(
+  opened: Opened,
+  target: Omit<SpoolTarget, 'copiesAll' | 'isWhole'>,
+): Promise<SourceResult<ObjectRef>> {
   const { headers } = opened.response;
   const declared = contentLength(headers);
   const refused =
@@ -172,10 +213,14 @@ function copyBytes(bytesPerSecond: number): number {
   return Math.max(FEWEST_COPY_BYTES, Math.min(MOST_COPY_BYTES, bytes || MOST_COPY_BYTES));
 }
 
-const boundsOf = ({ maxBytes, copyTimeoutMs }: SpoolTarget, host: string): SpoolBounds => ({
+const boundsOf = (
+  { maxBytes, copyTimeoutMs, signal }: Pick<SpoolTarget, 'maxBytes' | 'copyTimeoutMs' | 'signal'>,
+  host: string,
+): SpoolBounds => ({
   maxBytes,
   timeoutMs: copyTimeoutMs,
   host,
+  signal,
 });
 
 /** The body, refused when it is a web page, or shorter than it said. */

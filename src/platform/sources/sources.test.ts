@@ -92,8 +92,55 @@ it('a file that cannot be read in place is copied in one piece, whatever its ser
   expect(world.requests).toEqual([{ path: '/a.wav', range: undefined }]);
 });
 
+describe('a recording that turns out not to be readable by parts', () => {
+  const other = recording.map((byte) => byte ^ 1);
+  const copy = async (path: string) => {
+    const ref = await world.refOf(path);
+    if (ref.kind !== 'http') throw new Error('not read in place');
+    world.requests.length = 0;
+    return world.sources().copy(ref, 'spool/job');
+  };
+
+  it('is copied from the one of several machines that has the file that was found', async () => {
+    // The first answers with the file, then the other one twice, then the first again.
+    world.handler = (request, response) => {
+      const isFirst = world.requests.length % 3 === 1 && request.headers.range !== undefined;
+      const isAgain = world.requests.length === 3;
+      if (isFirst || isAgain) serveRanges(request, response, { bytes: recording, etag });
+      else serveRanges(request, response, { bytes: other, etag: '"v2"' });
+    };
+    const copied = await copy('/a.wav');
+    expect(copied).toMatchObject({ ok: true, value: { kind: 'object', sizeBytes: recording.length } });
+    if (copied.ok) await world.expectWhole(copied.value, recording);
+    expect(world.requests.map(({ range }) => range)).toEqual([undefined, undefined, undefined]);
+    expect(await copy('/a.wav').catch(String)).toMatch(/not read in place/);
+  });
+
+  it('has changed where nobody has that file any more, and nothing is stored', async () => {
+    const ref = await world.refOf('/a.wav');
+    world.handler = (request, response) => serveRanges(request, response, { bytes: other, etag: '"v2"' });
+    if (ref.kind !== 'http') throw new Error('not read in place');
+    expect(await world.sources().copy(ref, 'spool/job')).toMatchObject(failure('changed', /changed/));
+    expect(await world.storedKeys()).toEqual([]);
+  });
+});
+
 describe('where all recordings are copied', () => {
   const copiesAll = { copiesAll: true };
+
+  it('a copy that nobody needs any more ends, and leaves nothing behind', async () => {
+    const large = new Uint8Array(24 * MIB);
+    const over = new AbortController();
+    world.handler = (request, response) => {
+      if (world.requests.length === 4) over.abort();
+      serveRanges(request, response, { bytes: large, etag });
+    };
+    const options = { ...limits, signal: over.signal };
+    const copied = await world.sources(copiesAll).resolve(`${world.origin}/a.wav`, 'spool/job', options);
+    expect(copied).toMatchObject(failure('gone', /has ended/));
+    expect(world.requests).toHaveLength(4);
+    expect(await world.storedKeys()).toEqual([]);
+  });
 
   it('those of servers with ranges are, and a copy that breaks off or waits goes on from there', async () => {
     const large = new Uint8Array(9 * MIB + 17).map((_, i) => (i * 31 + (i >> 12)) & 255);

@@ -1,5 +1,8 @@
 import { storeBody } from '../r2-upload.ts';
-import { EMPTY, SourceReadError, type SourceResult, tooLarge, tooSlow } from './errors.ts';
+import { EMPTY, type SourceError, SourceReadError, type SourceResult, tooLarge, tooSlow } from './errors.ts';
+
+/** Nobody reads it: the job has ended. */
+const UNWANTED: SourceError = { kind: 'gone', message: 'The job of this recording has ended.' };
 
 /** A copy that a run has stored. */
 export interface Spooled {
@@ -17,6 +20,8 @@ export interface SpoolBounds {
   readonly maxBytes: number;
   /** How long a copy may take. The platform ends the step that makes it after a quarter of an hour, without a word. */
   readonly timeoutMs?: number;
+  /** Aborted when nobody needs the copy any more. */
+  readonly signal?: AbortSignal;
   /** Whom the chunks come from. */
   readonly host: string;
 }
@@ -31,7 +36,7 @@ export async function spool(
   bucket: R2Bucket,
   prefix: string,
   chunks: AsyncGenerator<Uint8Array>,
-  { maxBytes, timeoutMs = Number.POSITIVE_INFINITY, host }: SpoolBounds,
+  { maxBytes, timeoutMs = Number.POSITIVE_INFINITY, signal, host }: SpoolBounds,
 ): Promise<SourceResult<Spooled>> {
   const key = `${prefix}-${crypto.randomUUID()}`;
   const startedAt = Date.now();
@@ -41,6 +46,7 @@ export async function spool(
       async pull(controller) {
         const next = await chunks.next();
         receivedBytes += next.value?.length ?? 0;
+        if (signal?.aborted) throw new SourceReadError(UNWANTED);
         if (!next.done && Date.now() - startedAt > timeoutMs)
           throw new SourceReadError(tooSlow(host, receivedBytes, timeoutMs));
         if (next.done) controller.close();
