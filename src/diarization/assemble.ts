@@ -11,7 +11,7 @@ import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, ModelFacts } from './part.ts';
 import { type Parts, readAhead, totalCounts } from './parts.ts';
 import type { Reconstruction } from './reconstruct.ts';
-import { reconstructWanted } from './reconstruct-wanted.ts';
+import { RunBudget, reconstructWanted } from './reconstruct-wanted.ts';
 import { joinSubsegments, type Subsegments, thinned } from './subsegments.ts';
 import { releaseTracks, type TrackSpill } from './tracks.ts';
 import { speakerVoices } from './voices.ts';
@@ -87,11 +87,12 @@ export async function assemble(
     quiet,
     trackSpill: options.trackSpill,
   };
-  let reconstruction = await reconstructWanted(parts, bounds.min, found, pause, context);
+  const budget = new RunBudget();
+  let reconstruction = await reconstructWanted(parts, bounds.min, found, pause, context, budget, 1);
   const model = joinFragments(found, clusterTurns(reconstruction), tuned.clustering.fragments, bounds);
   if (model !== found) {
     releaseTracks(reconstruction.diarization.tracks);
-    reconstruction = await reconstructWanted(parts, bounds.min, model, pause, context);
+    reconstruction = await reconstructWanted(parts, bounds.min, model, pause, context, budget);
   }
   const { diarization, clusterOf } = reconstruction;
   if (diarization.turns.length === 0) return noSpeech(loudest);
@@ -141,6 +142,7 @@ async function gather(
   const representatives = new Representatives(facts.dimension, speakerCount, tuned.clustering, pause);
   const every = Math.max(1, Math.ceil(subsegmentCount / tuned.clustering.bayesian.maxSubsegments));
   const subsegments: Subsegments[] = [];
+  let nextSubsegment = 0;
   const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));
   let nextWindow = 0;
   let nextLevel = 0;
@@ -148,7 +150,8 @@ async function gather(
     checkSequence(part, facts, nextWindow);
     nextWindow += part.windowCount;
     await representatives.add(part.speakers);
-    subsegments.push(thinned(part.subsegments, every));
+    subsegments.push(thinned(part.subsegments, every, nextSubsegment));
+    nextSubsegment += part.subsegments.count;
     levels.set(part.levels, nextLevel);
     nextLevel += part.levels.length;
     release(part.speakers.embeddings);

@@ -4,6 +4,7 @@ import { bestRound } from './best-round.ts';
 /** Rounds whose settings are their number. */
 async function search(scores: readonly number[], wanted: number) {
   const runs: number[] = [];
+  const dropped: number[] = [];
   const result = await bestRound(0, {
     wanted,
     maxRounds: scores.length,
@@ -13,7 +14,10 @@ async function search(scores: readonly number[], wanted: number) {
     },
     scoreOf: (score) => score,
     next: async (settings) => settings + 1,
+    drop: (score) => void dropped.push(score),
   });
+  // Every result but the last is given back, in its order.
+  expect(dropped).toEqual(runs.slice(0, -1).map((settings) => scores[settings]));
   return { result, runs };
 }
 

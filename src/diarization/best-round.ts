@@ -7,15 +7,17 @@ export interface Rounds<Settings, Result> {
   readonly scoreOf: (result: Result) => number;
   /** Settings of the next round; those of this one stay as they are. @param round 0 for the first */
   readonly next: (settings: Settings, result: Result, round: number) => Promise<Settings>;
+  /** Called with every result but the one that is returned, once it is of no use any more. */
+  readonly drop: (result: Result) => void;
 }
 
 /**
  * Runs with ever other settings until the score is enough. Where it never is, the round counts that had the highest score, the last of several; it is
- * run again where it was not the last, since a result may rest on what only the last run has put down.
+ * run once more where it was not the last, since a result may rest on what only the last run has put down.
  */
 export async function bestRound<Settings, Result>(
   first: Settings,
-  { wanted, maxRounds, run, scoreOf, next }: Rounds<Settings, Result>,
+  { wanted, maxRounds, run, scoreOf, next, drop }: Rounds<Settings, Result>,
 ): Promise<Result> {
   let settings = first;
   let best = { settings, score: Number.NEGATIVE_INFINITY };
@@ -24,7 +26,10 @@ export async function bestRound<Settings, Result>(
     const score = scoreOf(result);
     if (score >= wanted) return result;
     if (score >= best.score) best = { settings, score };
-    if (round + 1 === maxRounds) return best.settings === settings ? result : run(best.settings);
-    settings = await next(settings, result, round);
+    const isLast = round + 1 === maxRounds;
+    if (isLast && best.settings === settings) return result;
+    if (!isLast) settings = await next(settings, result, round);
+    drop(result);
+    if (isLast) return run(best.settings);
   }
 }

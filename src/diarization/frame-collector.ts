@@ -27,6 +27,7 @@ export class FrameCollector {
     const { minDurationOffSeconds, minDurationOnSeconds } = settings.reconstruction;
     const maxPause = Math.floor(minDurationOffSeconds / secondsPerFrame);
     const minFrames = Math.ceil(minDurationOnSeconds / secondsPerFrame);
+    this.#minFrames = minFrames;
     this.#confidences = new TurnConfidences(clusters);
     this.#turns = new TurnBuilder(maxPause, minFrames, (before, after, frames) =>
       this.#confidences.add(before, after, frames),
@@ -52,11 +53,15 @@ export class FrameCollector {
   readonly #snapshot = () => this.#sums.slice();
   readonly #nothing = () => undefined;
   readonly #nobody: readonly number[] = [];
-  readonly #first: [number] = [0];
+  readonly #first: [number] = [-1];
+  /** The most active speaker of the frame before, and for how many frames on end another than who has the exclusive turn. */
+  #leader = -1;
+  #leads = 0;
+  readonly #minFrames: number;
 
   take({ frame, active, tracks }: FinishedFrame): void {
     this.#turns.push(frame, active, this.#snapshot);
-    if (active.length > 0) this.#first[0] = active[0];
+    this.#chooseOne(active);
     this.#exclusive.push(frame, active.length > 0 ? this.#first : this.#nobody, this.#nothing);
     const speakers = this.#views.of(tracks);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster] += Math.min(1, speakers[cluster]);
@@ -65,6 +70,19 @@ export class FrameCollector {
     const raw = decisionProbability(speakers, this.#isActive);
     const confidence = calibrate(raw, this.context.settings.confidence);
     this.#tracks.write(frame, confidence, tracks[SPEECH], tracks[CROSSTALK], speakers);
+  }
+
+  /** Who has the exclusive turn: the most active speaker, once it has been that for as long as the shortest turn, or who had it is silent. */
+  #chooseOne(active: readonly number[]): void {
+    if (active.length === 0) return;
+    const current = this.#first[0];
+    this.#leads = active[0] === current ? 0 : active[0] === this.#leader ? this.#leads + 1 : 1;
+    this.#leader = active[0];
+    // Two who are as active as each other would take turns of a few frames, all too short to be kept.
+    if (!active.includes(current) || this.#leads >= this.#minFrames) {
+      this.#first[0] = active[0];
+      this.#leads = 0;
+    }
   }
 
   flush(): Promise<void> {

@@ -4,6 +4,7 @@ import { claimsOf } from './claims.ts';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
 import { type Parts, readAhead } from './parts.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
+import { releaseTracks } from './tracks.ts';
 
 /** Tries to give every wanted speaker a turn by more weight… */
 const BOOST_ROUNDS = 3;
@@ -11,12 +12,25 @@ const BOOST_ROUNDS = 3;
 const CLAIM_ROUNDS = 4;
 const BOOST = 4;
 
-/**
- * What all rounds of a recording may cost. One costs its windows, each so much by itself and 1 for every speaker; a day with a hundred speakers is
- * 5.7 million, about 70 s of CPU time, and a message has 300 s for both of its reconstructions.
- */
-const MAX_ROUNDS_COST = 8_000_000;
+/** What a run over a recording costs: its windows, each so much by itself and 1 for every speaker. */
 const COST_OF_WINDOW = 66;
+
+/**
+ * What all runs over a recording may cost, those of its second reconstruction too. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time, and
+ * a message has 300 s.
+ */
+export class RunBudget {
+  #left = 16_000_000;
+
+  /** @returns for how many runs there is as much, at least 1 */
+  runs(cost: number): number {
+    return Math.max(1, Math.floor(this.#left / cost));
+  }
+
+  spend(cost: number): void {
+    this.#left -= cost;
+  }
+}
 
 /**
  * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
@@ -24,6 +38,8 @@ const COST_OF_WINDOW = 66;
  * which most were.
  *
  * @param fewest speakers to be heard, at least, as far as the model has as many
+ * @param budget what this and the other reconstructions of the recording may cost
+ * @param reserved runs that others will still need
  */
 export async function reconstructWanted(
   parts: Parts,
@@ -31,8 +47,15 @@ export async function reconstructWanted(
   model: ClusterModel,
   pause: () => Promise<void>,
   context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
+  budget = new RunBudget(),
+  reserved = 0,
 ): Promise<Reconstruction> {
   const { clusters } = model;
+  const cost = (context.totalSamples / context.facts.stepSamples) * (COST_OF_WINDOW + clusters);
+  // The best of several rounds may have to be run once more.
+  const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + CLAIM_ROUNDS, budget.runs(cost) - reserved - 1));
+  // Who is outvoted by far only a claim helps: where there are few rounds, one is left for it.
+  const boostRounds = Math.min(BOOST_ROUNDS, maxRounds - 2);
   const feed = async (take: (part: AssignedPart) => Promise<void>) => {
     for await (const part of readAhead(parts.count, parts.readPart)) {
       const { speakers, subsegments } = part;
@@ -44,12 +67,16 @@ export async function reconstructWanted(
   const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
   return bestRound(first, {
     wanted: Math.min(fewest, clusters),
-    maxRounds: Math.min(1 + BOOST_ROUNDS + CLAIM_ROUNDS, affordableRounds(clusters, context)),
-    run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
+    maxRounds,
+    run: (emphasis) => {
+      budget.spend(cost);
+      return reconstruct(feed, { ...context, ...emphasis, clusters, model });
+    },
+    drop: ({ diarization }) => releaseTracks(diarization.tracks),
     scoreOf: ({ diarization }) => diarization.speakers,
     async next({ boost, claims }, { clusterOf }, round) {
       const heard = new Set(clusterOf);
-      if (round < BOOST_ROUNDS) {
+      if (round < boostRounds) {
         return { boost: boost.map((factor, cluster) => (heard.has(cluster) ? factor : BOOST * factor)), claims };
       }
       const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
@@ -58,14 +85,6 @@ export async function reconstructWanted(
       return { boost, claims: await claimsOf(parts, model, unheard, claims, pause) };
     },
   });
-}
-
-function affordableRounds(
-  clusters: number,
-  { totalSamples, facts }: Pick<ReconstructionContext, 'totalSamples' | 'facts'>,
-): number {
-  const windows = totalSamples / facts.stepSamples;
-  return Math.max(1, Math.floor(MAX_ROUNDS_COST / (windows * (COST_OF_WINDOW + clusters))));
 }
 
 /** What helps speakers who are outvoted everywhere. */

@@ -54,9 +54,18 @@ describe('thinned', () => {
   it('keeps the same ones however the recording was cut', () => {
     const indices = Int32Array.from([3, 4, 5, 8, 9, 12]);
     const all = { count: 6, dimension: 1, indices, embeddings: Float32Array.from(indices) };
-    expect(thinned(all, 1)).toBe(all);
-    const some = thinned(all, 4);
-    expect(Array.from(some.indices)).toEqual([4, 8, 12]);
-    expect(Array.from(some.embeddings)).toEqual([4, 8, 12]);
+    expect(thinned(all, 1, 0)).toBe(all);
+    const some = thinned(all, 4, 7);
+    expect(Array.from(some.indices)).toEqual([4, 12]);
+    expect(Array.from(some.embeddings)).toEqual([4, 12]);
+    const first = { count: 2, dimension: 1, indices: indices.slice(0, 2), embeddings: all.embeddings.slice(0, 2) };
+    const rest = { count: 4, dimension: 1, indices: indices.slice(2), embeddings: all.embeddings.slice(2) };
+    expect([...thinned(first, 4, 7).indices, ...thinned(rest, 4, 9).indices]).toEqual([4, 12]);
+  });
+
+  it('keeps its share of words at regular intervals: all of them or none were kept', () => {
+    const indices = Int32Array.from({ length: 400 }, (_, word) => 20 * word + 1);
+    const words = { count: 400, dimension: 1, indices, embeddings: new Float32Array(400) };
+    for (const every of [4, 5]) expect(thinned(words, every, 0).count).toBe(400 / every);
   });
 });

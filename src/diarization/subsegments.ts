@@ -75,11 +75,16 @@ export function joinSubsegments(sets: readonly Subsegments[], dimension: number)
   return joined;
 }
 
-/** Those whose index is a multiple of `every`: a choice that no sharding changes. */
-export function thinned(subsegments: Subsegments, every: number): Subsegments {
+/**
+ * One in `every`, counted over the whole recording: a choice that no sharding changes. By their number among those that there are, not by their place, which
+ * somebody who speaks at regular intervals may always, or never, have.
+ *
+ * @param before how many there are in the recording before these
+ */
+export function thinned(subsegments: Subsegments, every: number, before: number): Subsegments {
   if (every === 1) return subsegments;
   const { count, dimension, indices, embeddings } = subsegments;
-  const rows = Array.from({ length: count }, (_, row) => row).filter((row) => indices[row] % every === 0);
+  const rows = Array.from({ length: count }, (_, row) => row).filter((row) => (before + row) % every === 0);
   const kept = new Float32Array(rows.length * dimension);
   rows.forEach((row, at) => {
     kept.set(embeddings.subarray(row * dimension, (row + 1) * dimension), at * dimension);

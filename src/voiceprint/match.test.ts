@@ -37,6 +37,11 @@ describe('matching', () => {
     expect(matchesOf(logOdds(95, 40, 60, 30), 2, 2, 50, true)).toEqual([0, undefined]);
   });
 
+  it('matches both where both are certain enough: the less certain one was left out', () => {
+    const values = Float64Array.of(5, 1, 4.5, -3);
+    expect(matchesOf(values, 2, 2, 50, true)).toEqual([1, 0]);
+  });
+
   it('is the optimum of all assignments', () => {
     let seed = 7;
     const random = () => {

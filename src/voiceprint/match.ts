@@ -33,7 +33,8 @@ export function matchSpeakers(
   const confidence = Array.from(logOdds, (value) => Math.round(100 * probabilityOf(value)));
   // What is shown decides: a confidence of 50 reaches a threshold of 50.
   const reaches = confidence.map((value) => value >= threshold);
-  const lowest = logOdds.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), Infinity);
+  // With a low threshold somebody unlikely is better than nobody; likely ones are worth their log-odds, or several would be worth less than one.
+  const lowest = logOdds.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), 0);
   const worth = Float64Array.from(logOdds, (value, index) => (reaches[index] ? value - lowest + LEAST_WORTH : 0));
   const chosen = exclusive ? assignOptimally(worth, speakers, voiceprints) : best(worth, speakers, voiceprints);
   return Array.from({ length: speakers }, (_, speaker) => {

@@ -45,7 +45,7 @@ async function split(all: Weighted, wanted: number): Promise<number[] | undefine
     sizes: all.weights,
     pause,
   });
-  const speakers = splitOff([oneSpeaker(all)], all, tree, PARAMETERS, wanted);
+  const speakers = await splitOff([oneSpeaker(all)], all, tree, PARAMETERS, wanted, pause);
   return speakers?.map(({ weight }) => Math.round(10 * weight) / 10);
 }
 
@@ -90,8 +90,7 @@ describe('splitOff', () => {
       pause,
     });
     const nobody = { sum: Float64Array.of(0, 0, 0, 1), weight: 1 };
-    expect(splitOff([oneSpeaker(all), nobody], all, tree, PARAMETERS, 3)?.map(({ weight }) => weight)).toEqual([
-      3, 1, 4,
-    ]);
+    const speakers = await splitOff([oneSpeaker(all), nobody], all, tree, PARAMETERS, 3, pause);
+    expect(speakers?.map(({ weight }) => weight)).toEqual([3, 1, 4]);
   });
 });

@@ -31,13 +31,14 @@ interface Piece extends SpeakerSum {
  * @param tree linkage of the items
  * @returns those found, less what was split off, and the others; undefined where there are not enough pieces
  */
-export function splitOff(
+export async function splitOff(
   found: readonly SpeakerSum[],
   items: Weighted,
   tree: readonly Merge[],
   parameters: SplitParameters,
   wanted: number,
-): SpeakerSum[] | undefined {
+  pause: () => Promise<void>,
+): Promise<SpeakerSum[] | undefined> {
   let pieces = piecesOf(found, items, cutAtHeight(tree, items.speakers.count, parameters.wantedInitialThreshold));
   const speakers = found.map((sum, speaker) => {
     const own: readonly SpeakerSum[] = pieces.filter((piece) => piece.speaker === speaker);
@@ -49,6 +50,7 @@ export function splitOff(
     speakers[best.speaker] = difference(speakers[best.speaker], best);
     pieces = pieces.map((piece) => (piece === best ? { ...piece, speaker: speakers.length } : piece));
     speakers.push({ sum: best.sum, weight: best.weight });
+    await pause();
   }
   return speakers;
 }

@@ -95,6 +95,16 @@ describe('findSpeakers', () => {
     expect(Array.from(assignSpeakers(model, faint).clusterOf)).toEqual([0]);
   });
 
+  it('tells two apart who never talk alone: they were one', async () => {
+    const rows = Array.from({ length: 6 }, (_, window) => [[0, window, 4] as const, [1, window, 4] as const]).flat();
+    const together = { ...localSpeakers(rows), cleanSeconds: new Float32Array(rows.length) };
+    const model = await findSpeakers(together, clustering, ANYBODY, SECONDS);
+    expect(model.clusters).toBe(2);
+    const { clusterOf } = assignSpeakers(model, together);
+    expect(new Set(clusterOf.filter((_, row) => row % 2 === 0)).size).toBe(1);
+    expect(clusterOf[0]).not.toBe(clusterOf[1]);
+  });
+
   it('asks more likeness of representatives, which are means, than of single windows', async () => {
     const angle = Math.acos(0.42); // a cosine distance of 0.58
     const two = (windows: readonly number[]): LocalSpeakers => ({

@@ -94,18 +94,21 @@ export interface FindOptions {
  * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
  * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. A wanted number of speakers is read off the same
  * tree; with a PLDA, VBx's own speakers are joined, or what sounds like none of them becomes further speakers, or VBx is asked for more. All but
- * `keepFragments` as in `training/calibration/clustering.py`.
+ * `keepFragments`, and recordings in which nobody talks alone, as in `training/calibration/clustering.py`.
  *
- * @param speakers local speakers of the whole recording, or its representatives, at least one
+ * @param given local speakers of the whole recording, or its representatives, at least one
  */
 export async function findSpeakers(
-  speakers: LocalSpeakers,
+  given: LocalSpeakers,
   parameters: ClusteringParameters,
   bounds: SpeakerBounds,
   windowSeconds: WindowSeconds,
   options: FindOptions = {},
 ): Promise<ClusterModel> {
   const { pause = async () => undefined, plda, subsegments, keepFragments = false } = options;
+  // Where nobody ever talks alone for long, what is said at once is all there is.
+  const isAllAtOnce = given.cleanSeconds.every((clean) => clean < parameters.minCleanSeconds);
+  const speakers = isAllAtOnce ? { ...given, cleanSeconds: given.activeSeconds } : given;
   const weights = embeddingWeights(speakers);
   const shift = meanShift(speakers, weights, parameters.meanShare);
   const seconds = distinctSeconds(speakers, windowSeconds);
@@ -189,7 +192,9 @@ async function moreThan(
 ): Promise<SpeakerSum[] | undefined> {
   const secondsEach = items.weights.reduce((sum, value) => sum + value, 0) / bounds.min;
   const split =
-    secondsEach < parameters.briefSecondsPerSpeaker ? splitOff(found, items, tree, parameters, bounds.min) : undefined;
+    secondsEach < parameters.briefSecondsPerSpeaker
+      ? await splitOff(found, items, tree, parameters, bounds.min, pause)
+      : undefined;
   return split ?? (space && moreSpeakers({ items, tree, space }, parameters, bounds, pause));
 }
 
