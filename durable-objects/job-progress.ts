@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../src/env.ts';
 import { dispatch } from '../src/jobs/dispatch.ts';
-import { resendLost } from '../src/jobs/resend.ts';
+import { resendLost, reviveStranded } from '../src/jobs/resend.ts';
 import { isTerminal } from '../src/jobs/state.ts';
 import { jobPorts } from '../src/services.ts';
 import { erase } from './erase.ts';
@@ -80,7 +80,7 @@ export class JobProgress extends DurableObject<Env> {
       return;
     }
     if (this.#partCount() === job.shardCount) await this.#startAssembly(job.id);
-    await resendLost(ports, ports.now(), job.id);
+    if (!(await reviveStranded(ports, record))) await resendLost(ports, ports.now(), job.id);
   }
 
   /** The message's row decides: its primary key lets one assembly be written, however many parts think they were the last. */

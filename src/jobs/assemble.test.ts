@@ -59,7 +59,7 @@ it('an output that was written while its job was canceled is taken away again, a
       work: 'v',
       plans: new PlanMemory(),
     } as unknown as JobPorts;
-    await assembleJob(ports, new Mutex(() => 0), job as unknown as JobRecord);
+    await assembleJob(ports, new Mutex(() => 0), job as unknown as JobRecord, 1);
     return [...stored];
   };
   expect(await left('canceled')).toEqual([]);

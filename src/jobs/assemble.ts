@@ -4,12 +4,12 @@ import { outputKey, partKey } from './keys.ts';
 import { createPulse } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
-import { readPlan } from './plan.ts';
+import { planAnew, readPlan } from './plan.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 import { type OutputText, resultOf } from './results/index.ts';
 
 /** Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes. */
-export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord): Promise<void> {
+export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord, attempt: number): Promise<void> {
   const id = outboxId({ step: 'assemble', jobId: job.id });
   if (job.status !== 'running') {
     await ports.store.settle(id);
@@ -20,13 +20,20 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     const startedAt = ports.now();
     const plan = await readPlan(ports, job.id);
     const result = await resultOf({ ports, job, plan, pulse }).catch(async (error: unknown) => {
-      if (await isEarly(ports, job.id, plan.shards.length)) return undefined;
-      throw error;
+      const missing = await missingPart(ports, job.id, plan.shards.length);
+      if (missing === undefined) throw error;
+      return missing;
     });
-    if (!result) {
+    if (result === 'coming') {
       // The counter asks again once the last part is there.
       ports.log('warn', 'assembly_early', { jobId: job.id });
-      await ports.store.settle(id);
+      await ports.store.settleEarly(job.id);
+      return;
+    }
+    if (result === 'lost') {
+      // A new plan was stored, and whoever did so died before all its parts were begun again.
+      ports.log('warn', 'parts_lost', { jobId: job.id });
+      await planAnew(ports, job, attempt);
       return;
     }
     if (!result.ok) {
@@ -48,13 +55,17 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
   });
 }
 
-/** Whether parts are missing that are still being made: a counter or a message of another version of the service may ask too early. */
-async function isEarly(ports: JobPorts, jobId: string, shardCount: number): Promise<boolean> {
+/**
+ * What becomes of a part that is not there: it is still being made where a counter or a message of another version of the service asks too early, and nobody
+ * makes it where its message has been settled. undefined where all are there.
+ */
+async function missingPart(ports: JobPorts, jobId: string, shardCount: number): Promise<'coming' | 'lost' | undefined> {
   for (let shard = 0; shard < shardCount; shard++) {
     if (await ports.objects.exists(partKey(jobId, shard, ports.work))) continue;
-    return (await ports.store.outboxRow(outboxId({ step: 'shard', jobId, shard }))) !== undefined;
+    const row = await ports.store.outboxRow(outboxId({ step: 'shard', jobId, shard }));
+    return row ? 'coming' : 'lost';
   }
-  return false;
+  return undefined;
 }
 
 const PULSE_EVERY_MS = 5000;

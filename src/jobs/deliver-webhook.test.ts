@@ -36,8 +36,8 @@ async function delivered(attempt: number, status: number, job: object = {}, stor
       find: async () => ({ ...JOB, ...job }),
       webhookSecretVersions: async () => [1],
       settle: async (id: string) => void done.push(id),
-      reschedule: async (_id: string, next: WebhookMessage, dueAt: number) =>
-        void done.push({ attempt: next.attempt, inSeconds: (dueAt - NOW) / 1000 }),
+      reschedule: async (_id: string, _handled: object, next: WebhookMessage, dueAt: number) =>
+        done.push({ attempt: next.attempt, inSeconds: (dueAt - NOW) / 1000 }),
       renewLease: async () => {},
     },
     webhookSecret: async () => 'secret',

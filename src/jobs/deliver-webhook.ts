@@ -50,7 +50,7 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
     return;
   }
   const next: WebhookMessage = { step: 'webhook', jobId: job.id, attempt: message.attempt + 1, reason };
-  await ports.store.reschedule(id, next, ports.now() + delaySeconds * 1000);
+  if (!(await ports.store.reschedule(id, message, next, ports.now() + delaySeconds * 1000))) return;
   await dispatch(ports, next, delaySeconds);
 }
 

@@ -1,11 +1,11 @@
 import { removeWork } from './fail.ts';
 import { inlineUrlKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
-import { IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
+import { type DeletedJob, IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
 
 /** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
 const BATCH_OBJECTS = 1000;
 const MAX_BATCHES = 50;
-const NEW_JOB_MS = 60_000;
+const NEW_JOB_MS = 5 * 60_000;
 /** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
 const LAST_WRITE_MS = 20 * 60_000;
 /** Jobs that were accepted while their recording could be read still read it for a while. */
@@ -52,11 +52,19 @@ async function expireOutputs(ports: JobPorts, now: number): Promise<number> {
  * @returns how many will not be looked at again
  */
 async function sweepDeleted(ports: JobPorts, now: number): Promise<number> {
-  const jobs = await ports.store.deleted(DELETED_BATCH);
-  await ports.objects.deleteMany(jobs.map((job) => outputKey(job.id)));
-  const done = jobs.filter((job) => job.deletedAt <= now - LAST_WRITE_MS).map((job) => job.id);
-  if (done.length > 0) await ports.store.markCleaned(done, now);
-  return done.length;
+  let total = 0;
+  let after: DeletedJob | undefined;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const jobs = await ports.store.deleted(DELETED_BATCH, after);
+    if (jobs.length === 0) break;
+    after = jobs.at(-1);
+    await ports.objects.deleteMany(jobs.map((job) => outputKey(job.id)));
+    const done = jobs.filter((job) => job.deletedAt <= now - LAST_WRITE_MS).map((job) => job.id);
+    if (done.length > 0) await ports.store.markCleaned(done, now);
+    total += done.length;
+    if (jobs.length < DELETED_BATCH) break;
+  }
+  return total;
 }
 
 async function expireMedia(ports: JobPorts, now: number): Promise<number> {
@@ -78,9 +86,11 @@ async function sweepWork(ports: JobPorts): Promise<number> {
     const ids = await ports.objects.folders(WORK_PREFIX, FOLDERS_BATCH, after);
     if (ids.length === 0) break;
     after = ids.at(-1);
+    // Before the jobs are asked for: a job that was made since then is new, however long the others take.
+    const askedAt = ports.now();
     const unfinished = await ports.store.unfinished(ids);
     for (const id of ids) {
-      if (unfinished.has(id) || (await isNew(ports, id))) continue;
+      if (unfinished.has(id) || (await isNew(ports, id, askedAt))) continue;
       await removeWork(ports, id);
       removed++;
     }
@@ -99,10 +109,10 @@ function abortUploads(ports: JobPorts, now: number): Promise<number> {
   });
 }
 
-/** What a request carries along is stored a moment before its job's row is written. */
-async function isNew(ports: JobPorts, jobId: string): Promise<boolean> {
+/** What a request carries along is stored a moment before its job's row is written, and some moments where the database is slow. */
+async function isNew(ports: JobPorts, jobId: string, asOf: number): Promise<boolean> {
   const uploads = await Promise.all(
     [inlineUrlKey(jobId), voiceprintsKey(jobId)].map((key) => ports.objects.uploadedAt(key)),
   );
-  return uploads.some((uploadedAt) => uploadedAt !== undefined && ports.now() - uploadedAt < NEW_JOB_MS);
+  return uploads.some((uploadedAt) => uploadedAt !== undefined && asOf - uploadedAt < NEW_JOB_MS);
 }

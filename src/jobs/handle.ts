@@ -48,6 +48,8 @@ export async function handleMessage(
       return DONE;
     }
     if (message.step !== 'plan' && job.status === 'running' && !(await hasPlan(ports, job.id))) {
+      // The plan goes with the job's end, which may just have come.
+      if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
       await keepLease(ports, job.id, outboxId(message), (signal) => planAnew(ports, job, attempt, signal));
       return DONE;
     }
@@ -59,7 +61,7 @@ export async function handleMessage(
         await runShard(ports, mutex, job, message.shard);
         break;
       case 'assemble':
-        await assembleJob(ports, mutex, job);
+        await assembleJob(ports, mutex, job, attempt);
         break;
     }
     return DONE;

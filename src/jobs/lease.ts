@@ -1,6 +1,7 @@
 import type { ByteSource } from '../audio/types.ts';
 import { LEASE_MS } from './dispatch.ts';
 import type { JobPorts } from './ports.ts';
+import { isTerminal } from './state.ts';
 
 const RENEW_AFTER_MS = 10_000;
 
@@ -41,7 +42,7 @@ export function createPulse(ports: JobPorts, jobId: string, outboxRowId: string)
  * Keeps a message's lease alive while `work` mostly waits for the network.
  *
  * @param work its signal is aborted when nobody waits for it any more
- * @throws JobGone within ten seconds of the job's being canceled or deleted, without waiting for `work`
+ * @throws JobGone within ten seconds of the job's end, without waiting for `work`
  */
 export async function keepLease<T>(
   ports: JobPorts,
@@ -54,7 +55,7 @@ export async function keepLease<T>(
   const gone = new Promise<never>((_done, giveUp) => {
     const renew = async () => {
       const job = await ports.store.find(jobId);
-      if (!job || job.status === 'canceled') giveUp(new JobGone(jobId));
+      if (!job || isTerminal(job.status)) giveUp(new JobGone(jobId));
       else await ports.store.renewLease(outboxRowId, ports.now() + LEASE_MS);
     };
     timer = setInterval(() => {
@@ -74,7 +75,7 @@ export async function keepLease<T>(
 /**
  * The same source, whose reads keep a message's lease alive however long they take.
  *
- * @throws JobGone from a read, within ten seconds of the job's being canceled or deleted
+ * @throws JobGone from a read, within ten seconds of the job's end
  */
 export function keepingLease(ports: JobPorts, jobId: string, outboxRowId: string, source: ByteSource): ByteSource {
   return {

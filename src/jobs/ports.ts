@@ -12,7 +12,7 @@ import type {
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
-import type { Message, RetryReason } from './messages.ts';
+import type { Message, RetryReason, WebhookMessage } from './messages.ts';
 import type { PlanMemory } from './plan-memory.ts';
 import type { SourceError } from './source-error.ts';
 
@@ -47,6 +47,12 @@ export interface ListedJob {
 export interface ListPosition {
   readonly createdAt: number;
   readonly id: string;
+}
+
+/** A job that was deleted, and when. */
+export interface DeletedJob {
+  readonly id: string;
+  readonly deletedAt: number;
 }
 
 /** How long an idempotency key stands for its job (contract §2). */
@@ -112,7 +118,7 @@ export interface JobStore {
   /** Leaves a tombstone without content; messages and idempotency key go. False when the account has no such job. */
   remove(accountId: string, jobId: string, now: number): Promise<boolean>;
   /** Deleted jobs whose objects may still be there, oldest deletion first. */
-  deleted(limit: number): Promise<{ id: string; deletedAt: number }[]>;
+  deleted(limit: number, after?: DeletedJob): Promise<DeletedJob[]>;
   /** An account's jobs behind a position, newest first, deleted ones left out. */
   list(
     accountId: string,
@@ -120,8 +126,12 @@ export interface JobStore {
   ): Promise<ListedJob[]>;
   /** The message has been handled. */
   settle(outboxId: string): Promise<void>;
-  /** Puts a later message in the place of a handled one (webhook retries). */
-  reschedule(outboxId: string, message: Message, dueAt: number): Promise<void>;
+  /** Puts a later message in the place of a handled one (webhook retries). False, and nothing is written, where another copy of that has done so. */
+  reschedule(outboxId: string, handled: WebhookMessage, message: WebhookMessage, dueAt: number): Promise<boolean>;
+  /** The assembly has been handled, too early, where parts are still being made. Where none is, its message is that of the last part and stays. */
+  settleEarly(jobId: string): Promise<void>;
+  /** Whether a job runs, and no message is left that would go on with it. */
+  isStranded(jobId: string): Promise<boolean>;
   renewLease(outboxId: string, leaseUntil: number): Promise<void>;
   /** All in one statement: the platform counts those of an invocation. */
   renewLeases(leases: readonly { readonly id: string; readonly leaseUntil: number }[]): Promise<void>;

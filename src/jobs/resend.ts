@@ -1,8 +1,28 @@
 import { BATCH_MESSAGES, dispatchAll, MAX_STARTS } from './dispatch.ts';
 import { failJob } from './fail.ts';
-import type { JobPorts, OutboxPosition, Queued } from './ports.ts';
+import type { JobPorts, JobRecord, OutboxPosition, Queued } from './ports.ts';
 
 const RESEND_BATCHES = 20;
+
+/**
+ * Begins all parts of a job anew that runs without any message that would go on with it, as after a crash at the worst moment. Those that are there are found and counted.
+ *
+ * @returns whether it was so
+ */
+export async function reviveStranded(
+  ports: JobPorts,
+  { id, shardCount, durationSeconds }: JobRecord,
+): Promise<boolean> {
+  if (shardCount === undefined || durationSeconds === undefined || !(await ports.store.isStranded(id))) return false;
+  ports.log('error', 'job_stranded', { jobId: id });
+  await ports.store.restart(id, { shardCount, durationSeconds }, ports.now());
+  const shards = Array.from({ length: shardCount }, (_, shard) => shard);
+  await dispatchAll(
+    ports,
+    shards.map((shard) => ({ message: { step: 'shard', jobId: id, shard }, delaySeconds: 0 })),
+  );
+  return true;
+}
 
 /**
  * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer may die

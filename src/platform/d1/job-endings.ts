@@ -1,4 +1,5 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
+import type { DeletedJob } from '../../jobs/ports.ts';
 import { deleteJobOutbox, hasChanged, insertOutboxAfterChange } from './statements.ts';
 
 /** Ends a job that still works, with its webhook message; nothing is billed. False when it has ended before. */
@@ -51,14 +52,18 @@ export async function removeJob(db: D1Database, accountId: string, jobId: string
   return hasChanged(results);
 }
 
-/** Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front. */
-export async function deletedJobs(db: D1Database, limit: number): Promise<{ id: string; deletedAt: number }[]> {
+/** Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front. @param after the last of those that are known */
+export async function deletedJobs(
+  db: D1Database,
+  limit: number,
+  after: DeletedJob = { id: '', deletedAt: 0 },
+): Promise<DeletedJob[]> {
   const { results } = await db
     .prepare(
       `SELECT id, deleted_at AS deletedAt FROM jobs
-       WHERE deleted_at IS NOT NULL AND cleaned_at IS NULL ORDER BY deleted_at LIMIT ?1`,
+       WHERE deleted_at >= ?2 AND (deleted_at, id) > (?2, ?3) AND cleaned_at IS NULL ORDER BY deleted_at, id LIMIT ?1`,
     )
-    .bind(limit)
-    .all<{ id: string; deletedAt: number }>();
+    .bind(limit, after.deletedAt, after.id)
+    .all<DeletedJob>();
   return results;
 }

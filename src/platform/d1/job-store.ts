@@ -1,7 +1,7 @@
 import type { Result } from '../../audio/types.ts';
 import type { StoredSpec } from '../../jobs/attachments.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import type { Message } from '../../jobs/messages.ts';
+import { type Message, outboxId as outboxIdOf } from '../../jobs/messages.ts';
 import {
   IDEMPOTENCY_TTL_MS,
   type JobRecord,
@@ -63,8 +63,8 @@ export function createJobStore(db: D1Database): JobStore {
              SELECT id, account_id, kind, ?2, ?3, ?4 FROM jobs WHERE id = ?1 AND changes() = 1`,
           )
           .bind(jobId, outcome.billedSeconds, outcome.creditSeconds, now),
+        chargeCredit(db, jobId, outcome.creditSeconds),
         insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
-        chargeCredit(db, jobId, now),
         deleteJobOutbox(db, jobId),
       ]);
       return hasChanged(results);
@@ -73,7 +73,7 @@ export function createJobStore(db: D1Database): JobStore {
     fail: (jobId, error, now) => endWithoutResult(db, jobId, 'failed', error, now),
     cancel: (jobId, error, now) => endWithoutResult(db, jobId, 'canceled', error, now),
     remove: (accountId, jobId, now) => removeJob(db, accountId, jobId, now),
-    deleted: (limit) => deletedJobs(db, limit),
+    deleted: (limit, after) => deletedJobs(db, limit, after),
     list: (accountId, query) => listJobs(db, accountId, query),
 
     async settle(outboxId) {
@@ -89,11 +89,35 @@ export function createJobStore(db: D1Database): JobStore {
       ]);
     },
 
-    async reschedule(outboxId, message, dueAt) {
-      await db
-        .prepare('UPDATE outbox SET body = ?2, due_at = ?3, lease_until = ?4, starts = 0 WHERE id = ?1')
-        .bind(outboxId, JSON.stringify(message), dueAt, dueAt + LEASE_MS)
+    async reschedule(outboxId, handled, message, dueAt) {
+      const result = await db
+        .prepare(
+          `UPDATE outbox SET body = ?2, due_at = ?3, lease_until = ?4, starts = 0 WHERE id = ?1 AND json_extract(body, '$.attempt') = ?5`,
+        )
+        .bind(outboxId, JSON.stringify(message), dueAt, dueAt + LEASE_MS, handled.attempt)
         .run();
+      return hasChanged([result]);
+    },
+
+    async settleEarly(jobId) {
+      await db
+        .prepare(
+          `DELETE FROM outbox WHERE id = ?1
+           AND EXISTS (SELECT 1 FROM outbox WHERE job_id = ?2 AND queue = 'jobs' AND id <> ?1)`,
+        )
+        .bind(outboxIdOf({ step: 'assemble', jobId }), jobId)
+        .run();
+    },
+
+    async isStranded(jobId) {
+      const row = await db
+        .prepare(
+          `SELECT 1 FROM jobs WHERE id = ?1 AND status = 'running'
+           AND NOT EXISTS (SELECT 1 FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks')`,
+        )
+        .bind(jobId)
+        .first();
+      return row !== null;
     },
 
     async renewLease(outboxId, leaseUntil) {
@@ -318,15 +342,15 @@ async function putOff(db: D1Database, { id, lease_until: leaseUntil }: OutboxDbR
     .run();
 }
 
-/** Takes what a job costs from the credit of an account without subscription, in the transaction that wrote the usage. */
-function chargeCredit(db: D1Database, jobId: string, now: number): D1PreparedStatement {
+/**
+ * Takes what a job costs from the credit of an account without subscription, where the statement before has written the usage. The account's row is changed in
+ * any case, since what comes behind hangs on that.
+ */
+function chargeCredit(db: D1Database, jobId: string, creditSeconds: number): D1PreparedStatement {
   return db
     .prepare(
-      `UPDATE accounts SET credit_seconds = credit_seconds -
-         (SELECT credit_seconds FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
-       WHERE subscribed = 0
-         AND id = (SELECT account_id FROM usage_records WHERE job_id = ?1 AND created_at = ?2)
-         AND EXISTS (SELECT 1 FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks')`,
+      `UPDATE accounts SET credit_seconds = credit_seconds - CASE subscribed WHEN 0 THEN ?2 ELSE 0 END
+       WHERE changes() = 1 AND id = (SELECT account_id FROM jobs WHERE id = ?1)`,
     )
-    .bind(jobId, now);
+    .bind(jobId, creditSeconds);
 }

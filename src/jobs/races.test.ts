@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startStorage } from '../../test/helpers/database.ts';
+import { createJobStore } from '../platform/d1/job-store.ts';
+import { createObjectStore } from '../platform/r2-objects.ts';
+import type { CreateJob } from './app-services.ts';
+import { createJob } from './create.ts';
+import { deliverWebhook } from './deliver-webhook.ts';
+import { expire } from './expire.ts';
+import { handleMessage } from './handle.ts';
+import { partKey, planKey } from './keys.ts';
+import type { Message, WebhookMessage } from './messages.ts';
+import { Mutex } from './mutex.ts';
+import { PlanMemory } from './plan-memory.ts';
+import type { JobPorts, JobStore, Queued } from './ports.ts';
+import { reviveStranded } from './resend.ts';
+
+/** Steps that meet one another, or die, at the worst moment; on a real database and a real bucket. */
+
+const SHARDS = 3;
+const SECONDS = 61;
+const PLAN = {
+  source: { kind: 'object', key: 'k', sizeBytes: 1 },
+  index: { durationSeconds: SECONDS },
+  totalSamples: SECONDS * 16_000,
+  shards: Array.from({ length: SHARDS }, () => ({ startSample: 0, endSample: 1 })),
+};
+const OUTCOME = { outputKey: 'o', billedSeconds: SECONDS, creditSeconds: SECONDS };
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let made = 0;
+beforeAll(async () => {
+  storage = await startStorage();
+});
+afterAll(() => storage?.stop());
+
+let account: string;
+let id: string;
+let now: number;
+let sent: Message[];
+let ports: JobPorts;
+beforeEach(async () => {
+  account = `account-${made++}`;
+  id = `job-${account}`;
+  now = Date.now();
+  sent = [];
+  await storage.db
+    .prepare('INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES (?1, ?1, 100, 0)')
+    .bind(account)
+    .run();
+  ports = {
+    store: createJobStore(storage.db),
+    objects: createObjectStore(storage.bucket),
+    work: 'v2',
+    plans: new PlanMemory(),
+    queue: {
+      send: async (message: Message) => void sent.push(message),
+      sendAll: async (all: readonly Queued[]) => void sent.push(...all.map(({ message }) => message)),
+    },
+    progress: { begin: async () => {}, partDone: async () => true },
+    webhookSecret: async () => 'secret',
+    now: () => now,
+    pause: async () => {},
+    sleep: async () => {},
+    log: () => {},
+    outputTtlMs: 24 * 3600_000,
+  } as unknown as JobPorts;
+});
+
+/** The same ports, some methods of the database replaced. */
+const withStore = (changes: Partial<JobStore>): JobPorts => ({ ...ports, store: { ...ports.store, ...changes } });
+const handle = (by: JobPorts, message: Message) => handleMessage(by, new Mutex(), message, 1);
+const outboxIds = async () =>
+  (await ports.store.overdue(Infinity, 100, { jobId: id })).rows.map((row) => row.id).sort();
+const shardIds = Array.from({ length: SHARDS }, (_, shard) => `/shard/${shard}`);
+
+async function create(request: object = {}): Promise<void> {
+  const whole = { url: 'https://example.com/a.wav', model: 'precision-2', ...request };
+  await createJob(ports, { accountId: account, kind: 'diarize', request: whole } as unknown as CreateJob, id);
+}
+
+async function running(): Promise<void> {
+  await create();
+  await ports.objects.put(planKey(id, 'v2'), new TextEncoder().encode(JSON.stringify(PLAN)));
+  await ports.store.start(id, { shardCount: SHARDS, durationSeconds: SECONDS }, now);
+}
+
+describe('an assembly that comes too early', () => {
+  it('does not take the message of the last part with it, nor the charge: the job was free', async () => {
+    await running();
+    for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, 'v2'), new Uint8Array(1));
+    await ports.store.settle(`${id}/shard/0`);
+    await ports.store.settle(`${id}/shard/1`);
+    await ports.objects.deleteMany([partKey(id, 2, 'v2')]);
+    const meeting = withStore({
+      // Meanwhile, in another isolate, the last shard ends.
+      async settleEarly(jobId) {
+        await ports.store.requestAssemble(jobId, now);
+        await ports.store.settle(`${id}/shard/2`);
+        await ports.store.settleEarly(jobId);
+      },
+    });
+    await handle(meeting, { step: 'assemble', jobId: id });
+    expect(await outboxIds()).toEqual([`${id}/assemble`]);
+    await ports.store.settle(`${id}/assemble`);
+    expect(await ports.store.succeed(id, OUTCOME, now)).toBe(true);
+    const charged = await storage.db.prepare('SELECT credit_seconds FROM accounts WHERE id = ?').bind(account).first();
+    expect(charged).toEqual({ credit_seconds: 100 - SECONDS });
+  });
+
+  it('is settled while parts are being made', async () => {
+    await running();
+    await ports.store.requestAssemble(id, now);
+    await handle(ports, { step: 'assemble', jobId: id });
+    expect(await outboxIds()).toEqual(shardIds.map((shard) => id + shard));
+  });
+});
+
+describe('a new plan whose maker died before the parts were begun again', () => {
+  it('has them begun by the assembly: the job failed after five tries', async () => {
+    await running();
+    for (const shard of shardIds) await ports.store.settle(id + shard);
+    await ports.store.requestAssemble(id, now);
+    await handle(ports, { step: 'assemble', jobId: id });
+    expect(await outboxIds()).toEqual(shardIds.map((shard) => id + shard));
+    expect(sent.filter(({ step }) => step === 'shard')).toHaveLength(SHARDS);
+  });
+
+  it('has them begun by the alarm where no message is left: the job ran for ever', async () => {
+    await running();
+    const record = async () => (await ports.store.find(id))!;
+    expect(await reviveStranded(ports, await record())).toBe(false);
+    for (const shard of shardIds) await ports.store.settle(id + shard);
+    expect(await reviveStranded(ports, await record())).toBe(true);
+    expect(await outboxIds()).toEqual(shardIds.map((shard) => id + shard));
+    expect(sent.filter(({ step }) => step === 'shard')).toHaveLength(SHARDS);
+    await ports.store.fail(id, { code: 'internal', message: 'x' }, now);
+    expect(await reviveStranded(ports, await record())).toBe(false);
+  });
+});
+
+it('a copy of a step that meets the end of its job fetches nothing: the recording was planned and copied once more', async () => {
+  await running();
+  await ports.objects.deleteMany([planKey(id, 'v2')]);
+  let isFirst = true;
+  const meeting = withStore({
+    async find(jobId) {
+      const job = await ports.store.find(jobId);
+      if (isFirst) await ports.store.succeed(id, OUTCOME, now);
+      isFirst = false;
+      return job;
+    },
+  });
+  // Without a port for sources: asking for one would fail the step.
+  expect(await handle(meeting, { step: 'shard', jobId: id, shard: 0 })).toEqual({ kind: 'done' });
+});
+
+it('a sweep leaves a job alone that is made while it is busy with others', async () => {
+  for (const leftover of [0, 1, 2]) await ports.objects.put(`work/0-left-${leftover}/part`, new Uint8Array(1));
+  const url = 'data:audio/wav;base64,AAAA';
+  let store = () => {};
+  const isStored = new Promise<void>((done) => {
+    store = done;
+  });
+  let write = () => {};
+  const mayBeWritten = new Promise<void>((done) => {
+    write = done;
+  });
+  const slow = withStore({
+    async create(input) {
+      store();
+      await mayBeWritten;
+      return ports.store.create(input);
+    },
+  });
+  const request = { url, model: 'precision-2' };
+  const creating = createJob(slow, { accountId: account, kind: 'diarize', request } as unknown as CreateJob, id);
+  await isStored;
+  const sweeping = withStore({
+    async unfinished(ids) {
+      const known = await ports.store.unfinished(ids);
+      write();
+      await creating;
+      return known;
+    },
+  });
+  const deleteMany = async (keys: readonly string[]) => {
+    if (keys.some((key) => key.includes('0-left'))) now += 3 * 60_000;
+    await ports.objects.deleteMany(keys);
+  };
+  await expire({ ...sweeping, objects: { ...ports.objects, deleteMany } });
+  expect(await ports.objects.list(`work/${id}/`, 10)).toHaveLength(1);
+  expect(await ports.objects.list('work/0-left', 10)).toEqual([]);
+});
+
+it('a sweep looks for the leftovers of all deleted jobs, however many: those behind the first thousand had to wait', async () => {
+  const jobs = Array.from({ length: 2500 }, (_, n) => ({
+    id: `gone-${String(n).padStart(4, '0')}`,
+    deletedAt: now - n,
+  }));
+  jobs.sort((a, b) => a.deletedAt - b.deletedAt);
+  const looked = new Set<string>();
+  const sweeping = withStore({
+    deleted: async (limit, after) => {
+      const from = after ? jobs.findIndex((job) => job.id === after.id) + 1 : 0;
+      return jobs.slice(from, from + limit);
+    },
+  });
+  const deleteMany = async (keys: readonly string[]) => {
+    for (const key of keys) looked.add(key);
+  };
+  await expire({ ...sweeping, objects: { ...ports.objects, deleteMany } });
+  expect(looked.size).toBeGreaterThanOrEqual(jobs.length);
+});
+
+it('a slow copy of an attempt at a webhook does not begin the retries anew', async () => {
+  await create({ webhook: 'https://example.com/hook' });
+  await ports.store.cancel(id, { code: 'canceled', message: 'x' }, now);
+  const tries: number[] = [];
+  let answer = () => {};
+  const isAnswered = new Promise<void>((done) => {
+    answer = done;
+  });
+  let reach = () => {};
+  const isReached = new Promise<void>((done) => {
+    reach = done;
+  });
+  const receiver = (isSlow: boolean): JobPorts => ({
+    ...ports,
+    webhook: {
+      post: async (_url, _body, headers) => {
+        tries.push(Number(headers['x-retry-num'] ?? 0));
+        reach();
+        if (isSlow) await isAnswered;
+        return { ok: true, value: { status: 500 } };
+      },
+    },
+  });
+  const first: WebhookMessage = { step: 'webhook', jobId: id, attempt: 0 };
+  const slow = deliverWebhook(receiver(true), first);
+  await isReached;
+  await deliverWebhook(receiver(false), first);
+  const next = () => sent.shift() as WebhookMessage;
+  sent = sent.filter(({ step }) => step === 'webhook');
+  await deliverWebhook(receiver(false), next());
+  answer();
+  await slow;
+  while (sent.length > 0) await deliverWebhook(receiver(false), next());
+  expect(tries).toEqual([0, 0, 1, 2, 3]);
+  expect(await outboxIds()).toEqual([]);
+});
