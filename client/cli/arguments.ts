@@ -16,6 +16,21 @@ export function seconds(text: string): number {
   return value;
 }
 
+/** Fields of requests that are options of the commands under another name than their own with dashes. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  transcription: '--transcribe',
+  'matching.threshold': '--threshold',
+};
+/** Those that have their own name. */
+const NAMED =
+  /^(model|(num|min|max)Speakers|latency|exclusive|confidence|turnLevelConfidence|(speech|crosstalk|speaker)Probability)$/;
+
+/** Names the option that became a field of a request. */
+export function optionOfField(field: string): string {
+  if (!NAMED.test(field)) return OPTIONS[field] ?? field;
+  return `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
 /** A whole number of at least 1, for commander. */
 export function wholeNumber(text: string): number {
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');

@@ -17,7 +17,7 @@ export type Destination =
  * @param inputs files that the command reads, which the result must not replace
  */
 export function openDestination(name: string | undefined, baseDir: string, inputs: readonly string[]): Destination {
-  if (name === undefined) return { kind: 'stdout' };
+  if (name === undefined || name === '-') return { kind: 'stdout' };
   if (name === '') throw new CliError(EXIT.usage, '--output needs the name of a file.');
   const path = resolve(baseDir, name);
   checkName(path, name);

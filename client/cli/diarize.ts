@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { fileIdOf, formatOutput } from '../format/output.ts';
 import type { DiarizeOptions, DiarizeOutput } from '../sdk/types.ts';
+import { optionOfField } from './arguments.ts';
 import { deliver, fetchedAgain, openDestination } from './deliver.ts';
 import { callersDir, runJob, withService } from './job.ts';
 import { openRecording } from './recording.ts';
@@ -36,7 +37,7 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
     if (voices.length > 0)
       return identify<DiarizeOutput>(session, recording, voices, { ...request, matching: { threshold } });
     const start = (url: string) => session.client.diarize({ ...request, url });
-    return runJob<DiarizeOutput>(session, { recording, doing: 'diarizing', start });
+    return runJob<DiarizeOutput>(session, { recording, doing: 'diarizing', start, nameOf: optionOfField });
   });
   const text = formatOutput(result.output, format, fileIdOf(fileOrUrl));
   await deliver(text, destination, fetchedAgain(result.address, format));
@@ -53,7 +54,7 @@ const command = addSpeakerOptions(
   .option('--speech-probability', 'probability of speech per frame (json)')
   .option('--crosstalk-probability', 'probability of overlapping speech per frame (json)')
   .option('--speaker-probability', 'probability of each speaker per frame (json)')
-  .option('--transcribe', 'also write what was said, where the service has an engine for that')
+  .option('--transcribe', 'also write what was said, where the service can do that (this one cannot yet)')
   .option(
     '--voiceprint <name=file>',
     'a recording or voiceprint of somebody to be found; may be repeated',

@@ -30,7 +30,8 @@ export async function withService<T>(work: (session: Session) => Promise<T>, use
   onInterrupt(() => interrupt.abort());
   const target = await openTarget(interrupt.signal, use.finishesAfterInterrupt);
   const progress = new Progress();
-  const onRateLimit = (waitSeconds: number) => note(`rate limit reached, going on in ${waitSeconds} s`);
+  const onRateLimit = (waitSeconds: number, why: string) =>
+    note(`the service says: ${why} Trying again in ${waitSeconds} s …`);
   let result: { readonly value: T } | undefined;
   try {
     const session = {

@@ -4,7 +4,7 @@ import { nodeWebSocket } from '../live/node.ts';
 import { openLiveStream } from '../live/open.ts';
 import type { LiveStream } from '../live/stream.ts';
 import type { LiveClose, LiveEvent } from '../live/types.ts';
-import { wholeNumber } from './arguments.ts';
+import { optionOfField, wholeNumber } from './arguments.ts';
 import { deliver, openDestination } from './deliver.ts';
 import { callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
@@ -75,7 +75,7 @@ async function open(
   session.progress.end();
   session.signal.throwIfAborted();
   const opened = await openLiveStream(session.client, { ...wishes, voiceprints, webSocket: nodeWebSocket });
-  return must(opened, voiceOfField(voices));
+  return must(opened, (field) => optionOfField(voiceOfField(voices)(field)));
 }
 
 /** Streams the source to its end, to the signal or to the end of the connection, whichever is first. */
@@ -165,8 +165,20 @@ function speedOf(text: string): number {
 const command = new Command('live')
   .description('Tells who speaks while it is heard: events go to the standard error, the turns to the standard output.')
   .argument('<file-or-mic>', 'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), or mic for the microphone')
-  .addOption(new Option('--speed <n>', 'send a file n times as fast as it plays').argParser(speedOf).default(1))
-  .addOption(new Option('--fast', 'send a file as fast as the service follows').conflicts('speed'))
+  .addOption(
+    new Option(
+      '--speed <n>',
+      'send a file n times as fast as it plays; beyond 2 as far as the service shows that it follows, about 4',
+    )
+      .argParser(speedOf)
+      .default(1),
+  )
+  .addOption(
+    new Option(
+      '--fast',
+      'send a file as fast as the service shows that it follows, about 4 times as fast as it plays',
+    ).conflicts('speed'),
+  )
   .option('--latency <ms>', 'wanted time between a moment and what is said about it', wholeNumber)
   .option('--max-speakers <n>', 'at most so many', wholeNumber)
   .option('--no-corrections', 'leave what was told as it was told, also where it turns out to be somebody else')

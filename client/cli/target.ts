@@ -37,6 +37,7 @@ export async function openTarget(signal: AbortSignal, outlivesInterrupt = false)
       throw new CliError(EXIT.usage, 'ROLLCALL_KEY is not a key: it holds characters that no key has.');
     return { url, key: key.trim(), lasts: true, close: async () => {} };
   }
+  if (key) note('ROLLCALL_KEY is not used: it belongs to the service of ROLLCALL_URL, which is not set.');
   const announced = await findAnnounced(defaultStateDir());
   if (announced) return { ...announced, lasts: true, close: async () => {} };
   if (outlivesInterrupt || outlivesTerminal()) keepServiceFromInterrupts();

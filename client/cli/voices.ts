@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import type { VoiceprintOutput } from '../sdk/types.ts';
+import { optionOfField } from './arguments.ts';
 import { type JobOutput, must, runJob, type Session } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { CliError, EXIT } from './run.ts';
@@ -124,5 +125,10 @@ export async function identify<T extends { readonly warning?: string }>(
   must(await session.client.test());
   const voiceprints = await voiceprintsOf(session, voices);
   const start = (url: string) => session.client.identify({ ...options, url, voiceprints });
-  return runJob<T>(session, { recording, doing: 'identifying', start, nameOf: voiceOfField(voices) });
+  return runJob<T>(session, {
+    recording,
+    doing: 'identifying',
+    start,
+    nameOf: (field) => optionOfField(voiceOfField(voices)(field)),
+  });
 }

@@ -51,6 +51,22 @@ describe('formatOutput', () => {
     expect(formatOutput(named, 'csv', 'x')).toBe('start,end,speaker\n0.000,1.000,"Smith, ""Al"""\n');
   });
 
+  it('shows the turns without overlap with names where people were identified: they overlapped', () => {
+    const identified = {
+      ...output,
+      exclusiveDiarization: [
+        { speaker: 'SPEAKER_00', start: 0.5, end: 3.1 },
+        { speaker: 'SPEAKER_01', start: 3.1, end: 4 },
+      ],
+      identification: [{ speaker: 'Ann', start: 0.5, end: 3.38 }],
+      voiceprints: [
+        { speaker: 'SPEAKER_00', match: 'Ann', confidence: { Ann: 90 } },
+        { speaker: 'SPEAKER_01', match: null, confidence: { Ann: 2 } },
+      ],
+    };
+    expect(formatOutput(identified, 'text', 'x')).toBe('0.500  3.100  Ann\n3.100  4.000  SPEAKER_01\n');
+  });
+
   it('shows the turns without overlap when they were asked for, and the text of a transcription', () => {
     const exclusive = { ...output, exclusiveDiarization: [{ speaker: 'SPEAKER_00', start: 0.5, end: 3.1 }] };
     expect(formatOutput(exclusive, 'text', 'x')).toBe('0.500  3.100  SPEAKER_00\n');

@@ -9,6 +9,7 @@ import { type LogFile, openLogFile } from './log-file.ts';
 import { applyMigrations } from './migrations.ts';
 import { forgetOwner, recordOwner } from './owner.ts';
 import { bundleCacheDir, persistDir, projectDir } from './paths.ts';
+import { runtimeLines } from './runtime-lines.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
 import { leavingSignalsAlone } from './signals.ts';
@@ -137,11 +138,11 @@ async function prepare(
   const worker = await miniflare.getWorker();
   const runScheduled = async (cron: string): Promise<void> => {
     const { outcome } = await worker.scheduled({ cron, scheduledTime: new Date() });
-    if (outcome !== 'ok') log.write(`scheduled handler ${cron}: ${outcome}\n`);
+    if (outcome !== 'ok') log.write(lineOf('sweep_failed', `${cron}: ${outcome}`));
   };
   await runScheduled(BOOT_CRON);
   const sweep = setInterval(
-    () => void runScheduled(SWEEP_CRON).catch((error) => log.write(`${error}\n`)),
+    () => void runScheduled(SWEEP_CRON).catch((error) => log.write(lineOf('sweep_failed', String(error)))),
     SWEEP_INTERVAL_MS,
   );
   sweep.unref();
@@ -165,6 +166,8 @@ async function prepare(
   };
 }
 
+const lineOf = (event: string, message: string): string => `${JSON.stringify({ level: 'error', event, message })}\n`;
+
 /** Miniflare's options that do not depend on the Worker. `stateDir` is laid out as `wrangler --persist-to` does. */
 function sharedOptions(stateDir: string, port: number, log: LogFile, died: () => void) {
   const persist = persistDir(stateDir);
@@ -178,8 +181,10 @@ function sharedOptions(stateDir: string, port: number, log: LogFile, died: () =>
     durableObjectsPersist: join(persist, 'do'),
     cachePersist: join(persist, 'cache'),
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => {
-      stdout.on('data', (chunk: Buffer) => log.write(chunk.toString()));
-      stderr.on('data', (chunk: Buffer) => log.write(chunk.toString()));
+      for (const output of [stdout, stderr]) {
+        // Whole characters: one may lie on both sides of a piece's end.
+        output.setEncoding('utf8').on('data', runtimeLines(log.write));
+      }
       stdout.once('close', died);
     },
   } as const;

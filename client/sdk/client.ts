@@ -21,7 +21,7 @@ export interface ClientOptions {
   /** Longest wait for the beginning of an answer, and for more of it; uploads excepted. */
   readonly timeoutMs?: number;
   /** Called when the account's rate limit is reached, before the client waits and repeats the call. */
-  readonly onRateLimit?: (waitSeconds: number) => void;
+  readonly onRateLimit?: (waitSeconds: number, why: string) => void;
 }
 
 export interface WaitOptions {
@@ -211,9 +211,10 @@ export class RollcallClient {
   private async paced(send: () => Promise<Outcome<Response>>, signal?: AbortSignal): Promise<Outcome<Response>> {
     for (let tries = 0; ; tries++) {
       const response = await send();
-      const waitSeconds = response.ok ? undefined : rateLimitWait(response.error);
+      if (response.ok) return response;
+      const waitSeconds = rateLimitWait(response.error);
       if (waitSeconds === undefined || tries === RATE_LIMIT_TRIES || signal?.aborted) return response;
-      this.onRateLimit?.(waitSeconds);
+      this.onRateLimit?.(waitSeconds, response.error.message);
       await pause(waitSeconds * 1000, signal);
       if (signal?.aborted) return response;
     }

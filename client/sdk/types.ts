@@ -22,6 +22,8 @@ export interface DiarizeOptions {
   readonly crosstalkProbability?: boolean;
   readonly speakerProbability?: boolean;
   readonly transcription?: boolean;
+  /** Read together with `transcription` only. */
+  readonly transcriptionConfig?: { readonly model?: string; readonly language?: string };
   readonly metadata?: Record<string, string>;
 }
 

@@ -172,7 +172,7 @@ async function run(key: string, task: (client: RollcallClient, signal: AbortSign
   const control = new AbortController();
   running = control;
   showButtons();
-  const onRateLimit = (seconds: number) => showState(`Too many requests; going on in ${seconds} s …`);
+  const onRateLimit = (seconds: number, why: string) => showState(`${why} Trying again in ${seconds} s …`);
   try {
     await task(new RollcallClient({ url: location.origin, key, onRateLimit }), control.signal);
   } catch (error) {

@@ -12,13 +12,14 @@ export interface Problem {
 const REMEDIES: Readonly<Record<number, string>> = {
   401: 'Has all of it been copied? npm start prints it, npm run key makes a new one.',
   402: 'Give the account credit or a subscription: npm run account.',
-  403: 'Use a key with this scope: npm run key -- --scopes …',
 };
+
+const SCOPE_REMEDY = 'Make a key that has it: npm run key -- --account NAME --scopes …';
 
 /** An answer, or the lack of one, in words. */
 export function problemOf(error: ClientError): Problem {
   if (error.kind !== 'refused') return { message: sentence(error.message), details: [] };
-  const remedy = REMEDIES[error.status];
+  const remedy = /lacks the scope/.test(error.message) ? SCOPE_REMEDY : REMEDIES[error.status];
   return {
     message: sentence(error.message),
     ...(error.status === 401 && { isOfKey: true }),

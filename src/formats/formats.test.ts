@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTurnWriter, fileIdOf, type Line, listToShow, type TurnFormat } from './index.ts';
+import { createTurnWriter, fileIdOf, type Line, listToShow, namesOf, type TurnFormat } from './index.ts';
 
 const write = (format: TurnFormat, lines: readonly Line[], list = 'identification', fileId = 'talk') => {
   const writer = createTurnWriter(format, list, fileId);
@@ -10,15 +10,27 @@ const turn = (speaker: string, text?: string): Line => ({ speaker, start: 0, end
 
 describe('listToShow', () => {
   const show = (format: TurnFormat, ...members: string[]) => listToShow(format, (name) => members.includes(name));
-  it('prefers names, then turns without overlap, then what was said where the format has room for it', () => {
+  it('prefers turns without overlap, then names, then what was said where the format has room for it', () => {
     expect(show('rttm', 'diarization')).toBe('diarization');
     expect(show('rttm', 'diarization', 'exclusiveDiarization')).toBe('exclusiveDiarization');
-    expect(show('rttm', 'diarization', 'exclusiveDiarization', 'identification')).toBe('identification');
+    expect(show('rttm', 'diarization', 'identification')).toBe('identification');
+    expect(show('rttm', 'diarization', 'exclusiveDiarization', 'identification')).toBe('exclusiveDiarization');
     expect(show('rttm', 'diarization', 'turnLevelTranscription')).toBe('diarization');
     for (const format of ['srt', 'vtt', 'csv', 'txt'] as const) {
       expect(show(format, 'diarization', 'turnLevelTranscription')).toBe('turnLevelTranscription');
     }
     expect(show('srt', 'voiceprint')).toBeUndefined();
+  });
+});
+
+describe('namesOf', () => {
+  const matches = [
+    { speaker: 'SPEAKER_00', match: 'SPEAKER_01' },
+    { speaker: 'SPEAKER_01', match: null },
+  ];
+  it('gives the turns without overlap the names that the identified ones have already', () => {
+    expect([...namesOf('exclusiveDiarization', matches)]).toEqual([['SPEAKER_00', 'SPEAKER_01']]);
+    expect([...namesOf('identification', matches)]).toEqual([]);
   });
 });
 

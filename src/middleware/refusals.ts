@@ -75,7 +75,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(
         c,
         429,
-        `The account has ${refusal.maxStreams} live streams open, the most there may be; end one.`,
+        `The account has ${refusal.maxStreams} live streams open, the most there may be. One ends with its connection, or ten minutes after its creation if nobody connects.`,
       );
     case 'upgrade_required':
       c.header('Upgrade', 'websocket');

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { runtimeLines } from './runtime-lines.ts';
+
+it('every line of the log is a JSON object, also what the runtime says; a connection that was closed is not told', () => {
+  const lines: string[] = [];
+  const take = runtimeLines((line) => lines.push(line));
+  take('{"level":"info","event":"job_pla');
+  take('nned"}\nworkerd/io/worker.c++:1: warning: it is {odd}\n');
+  take(
+    'workerd/server/server.c++:5351: error: Uncaught exception: kj/async-io-unix.c++:1: disconnected: ::write(fd, b)\n',
+  );
+  take('stack: /bin/workerd@1f /bin/workerd@2e\n\n{not json}\n');
+  expect(lines.map((line) => [line.endsWith('\n'), JSON.parse(line)])).toEqual([
+    [true, { level: 'info', event: 'job_planned' }],
+    [true, { level: 'warn', event: 'runtime', message: 'workerd/io/worker.c++:1: warning: it is {odd}' }],
+    [true, { level: 'warn', event: 'runtime', message: '{not json}' }],
+  ]);
+});
