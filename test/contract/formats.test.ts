@@ -39,6 +39,22 @@ describe('GET /v1/jobs/{jobId}/output', () => {
     expect([plain.status, plain.body]).toEqual([200, JSON.parse(output)]);
   });
 
+  it('gives the turns without overlap the names of the voices that match', async () => {
+    await store('named-alone', {
+      diarization,
+      exclusiveDiarization: [
+        { speaker: 'SPEAKER_00', start: 0.5, end: 3.1 },
+        { speaker: 'SPEAKER_01', start: 3.1, end: 4 },
+      ],
+      identification: [{ speaker: 'Ann', start: 0.5, end: 3.38, diarizationSpeaker: 'SPEAKER_00', match: 'Ann' }],
+      voiceprints: [
+        { speaker: 'SPEAKER_00', match: 'Ann', confidence: { Ann: 90 } },
+        { speaker: 'SPEAKER_01', match: null, confidence: { Ann: 2 } },
+      ],
+    });
+    expect(await textOf('named-alone', 'txt')).toBe('0.500  3.100  Ann\n3.100  4.000  SPEAKER_01\n');
+  });
+
   it('writes the turns in every format, as a file with its type', async () => {
     await store('turns', { diarization, confidence: { score: [1, 2], resolution: 0.02 } });
     const expected: Record<string, string> = {
@@ -91,7 +107,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
       { speaker: 'SPEAKER_01', start: 3.1, end: 3726, diarizationSpeaker: 'SPEAKER_01', match: null },
     ];
     const voiceprints = [{ speaker: 'SPEAKER_00', match: name, confidence: { [name]: 87 } }];
-    await store('named', { diarization, identification, voiceprints }, { kind: 'identify', url: 'media://a/b.c' });
+    await store('named-alone', { diarization, identification, voiceprints }, { kind: 'identify', url: 'media://a/b.c' });
     expect(await textOf('named', 'rttm')).toBe(
       'SPEAKER b 1 0.500 2.880 <NA> <NA> Zoë_"Z",_<Al> <NA> <NA>\n' +
         'SPEAKER b 1 3.100 3722.900 <NA> <NA> SPEAKER_01 <NA> <NA>\n',
