@@ -107,7 +107,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
       { speaker: 'SPEAKER_01', start: 3.1, end: 3726, diarizationSpeaker: 'SPEAKER_01', match: null },
     ];
     const voiceprints = [{ speaker: 'SPEAKER_00', match: name, confidence: { [name]: 87 } }];
-    await store('named-alone', { diarization, identification, voiceprints }, { kind: 'identify', url: 'media://a/b.c' });
+    await store('named', { diarization, identification, voiceprints }, { kind: 'identify', url: 'media://a/b.c' });
     expect(await textOf('named', 'rttm')).toBe(
       'SPEAKER b 1 0.500 2.880 <NA> <NA> Zoë_"Z",_<Al> <NA> <NA>\n' +
         'SPEAKER b 1 3.100 3722.900 <NA> <NA> SPEAKER_01 <NA> <NA>\n',
