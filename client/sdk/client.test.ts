@@ -40,6 +40,32 @@ afterEach(async () => {
 });
 
 describe('RollcallClient', () => {
+  it('lists, removes, counts and downloads what an account has', async () => {
+    const page = { items: [{ id: 'j', status: 'succeeded', createdAt: '' }], nextCursor: null };
+    const usage = { from: '', to: '', totals: {}, days: [] };
+    const gone = (response: ServerResponse) => void response.writeHead(204).end();
+    answers = [
+      json(200, page),
+      gone,
+      json(200, usage),
+      json(201, { url: 'https://example.com/d' }),
+      json(404, { message: 'Not found.' }),
+    ];
+    const client = new RollcallClient({ url, key: 'k' });
+    expect(await client.list({ status: 'succeeded', limit: 5, cursor: 'a b' })).toEqual({ ok: true, value: page });
+    expect(await client.remove('j/1')).toEqual({ ok: true, value: undefined });
+    expect(await client.usage()).toEqual({ ok: true, value: usage });
+    expect(await client.downloadUrl('a/b')).toEqual({ ok: true, value: 'https://example.com/d' });
+    expect(await client.remove('k')).toMatchObject({ ok: false, error: { kind: 'refused', status: 404 } });
+    expect(seen.map(({ method, path, body }) => [method, path, body])).toEqual([
+      ['GET', '/v1/jobs?status=succeeded&limit=5&cursor=a+b', ''],
+      ['DELETE', '/v1/jobs/j%2F1', ''],
+      ['GET', '/v1/usage', ''],
+      ['POST', '/v1/media/output', '{"url":"media://a/b"}'],
+      ['DELETE', '/v1/jobs/k', ''],
+    ]);
+  });
+
   it('sends the key and the request, and repeats safely with an idempotency key', async () => {
     answers = [json(200, { jobId: 'j', status: 'created' })];
     const client = new RollcallClient({ url: `${url}/`, key: 'k' });

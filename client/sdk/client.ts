@@ -4,12 +4,15 @@ import type {
   DiarizeOptions,
   IdentifyOptions,
   JobCreated,
+  JobList,
   JobResult,
   JobState,
+  JobStatus,
   LiveCreated,
   LiveOptions,
   LiveState,
   Outcome,
+  Usage,
   VoiceprintOptions,
 } from './types.ts';
 
@@ -41,6 +44,14 @@ const DEFAULT_PATIENCE_MS = 30_000;
 const RATE_LIMIT_TRIES = 5;
 /** The service's windows are shorter; whoever asks for a longer wait is told to the caller instead. */
 const LONGEST_WAIT_SECONDS = 120;
+
+export interface ListOptions {
+  readonly status?: JobStatus;
+  /** Jobs on a page, 1 to 100; 10 by default. */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+}
 
 const JOB_FIELDS = ['jobId', 'status'] as const;
 
@@ -144,6 +155,32 @@ export class RollcallClient {
     return this.call('POST', `/jobs/${encodeURIComponent(jobId)}/cancel`, { fields: JOB_FIELDS });
   }
 
+  /** Removes a job with all that it holds, also one that works. */
+  remove(jobId: string): Promise<Outcome<undefined>> {
+    return this.call('DELETE', `/jobs/${encodeURIComponent(jobId)}`, { fields: [] });
+  }
+
+  /** A page of the account's jobs, the newest first. */
+  list({ status, limit, cursor }: ListOptions = {}): Promise<Outcome<JobList>> {
+    return this.call('GET', `/jobs${queryOf({ status, limit, cursor })}`, { fields: [] });
+  }
+
+  /** What was billed, by UTC day and kind; the last 30 days by default. Bounds are dates or datetimes. */
+  usage({ from, to }: { readonly from?: string; readonly to?: string } = {}): Promise<Outcome<Usage>> {
+    return this.call('GET', `/usage${queryOf({ from, to })}`, { fields: ['from', 'to'] });
+  }
+
+  /**
+   * An address from which a recording can be downloaded that was uploaded under this name, without a key.
+   *
+   * @param name without `media://`
+   */
+  async downloadUrl(name: string): Promise<Outcome<string>> {
+    const body = { url: `media://${name}` };
+    const ticket = await this.call<{ url: string }>('POST', '/media/output', { body, fields: ['url'] });
+    return ticket.ok ? { ok: true, value: ticket.value.url } : ticket;
+  }
+
   /** Address of a job's output as a file; it takes `?format=` and needs the key as the API does. */
   outputUrl(jobId: string): string {
     return `${this.base}/jobs/${encodeURIComponent(jobId)}/output`;
@@ -198,6 +235,8 @@ export class RollcallClient {
       const message = `the answer of ${new URL(this.base).origin} broke off`;
       return { ok: false, error: { kind: 'unreachable', message } };
     }
+    // Whoever asks for what is answered so expects nothing.
+    if (response.value.status === 204) return { ok: true, value: undefined as T };
     try {
       const answer: unknown = JSON.parse(text);
       if (hasTexts(answer, fields)) return { ok: true, value: complete(answer as T, response.value.headers) };
@@ -219,6 +258,12 @@ export class RollcallClient {
       if (signal?.aborted) return response;
     }
   }
+}
+
+function queryOf(parameters: Readonly<Record<string, string | number | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, String(value));
+  return query.size === 0 ? '' : `?${query}`;
 }
 
 /** Gives a request up when nothing comes for so long: a large answer over a slow line may take longer as a whole. */

@@ -1,7 +1,18 @@
-import type { JobCreated, JobResult } from '../../src/contract/jobs.ts';
+import type { JobCreated, JobList, JobResult } from '../../src/contract/jobs.ts';
 import type { DiarizeOutput, ErrorOutput, IdentifyOutput, Turn, VoiceprintOutput } from '../../src/contract/outputs.ts';
+import type { Usage } from '../../src/contract/usage.ts';
 
-export type { DiarizeOutput, ErrorOutput, IdentifyOutput, JobCreated, JobResult, Turn, VoiceprintOutput };
+export type {
+  DiarizeOutput,
+  ErrorOutput,
+  IdentifyOutput,
+  JobCreated,
+  JobList,
+  JobResult,
+  Turn,
+  Usage,
+  VoiceprintOutput,
+};
 /** A job as it is now; `progress` (0…1) is known while it runs. */
 export type JobState = JobResult & { readonly progress?: number };
 export type JobStatus = JobResult['status'];
