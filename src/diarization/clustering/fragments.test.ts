@@ -116,6 +116,16 @@ describe('joinFragments', () => {
     expect(joinFragments(silent, turns([0, 2, 0, 2], 0), fragments, { min: 2, max: 2 }).clusters).toBe(2);
   });
 
+  it('does not join two who are heard, where as many as are wanted are, in the place of somebody without a turn', () => {
+    const silent = model([0, 12], [22, 12], [130, 12], [230, 2]);
+    const inTurn = turns([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2], 0);
+    const left = (bounds: { min: number; max: number }) =>
+      joinFragments(silent, inTurn, fragments, bounds).sums?.map(({ weight }) => weight);
+    expect(left({ min: 3, max: 3 })).toEqual([12, 12, 14]);
+    expect(left({ min: 3, max: 100 })).toEqual([12, 12, 14]);
+    expect(left(ANYBODY)).toEqual([24, 12, 2]);
+  });
+
   it('changes nothing of clusters that VBx did not find', () => {
     const { sums, ...cut } = model([0, 1], [1, 1]);
     expect(sums).toHaveLength(2);

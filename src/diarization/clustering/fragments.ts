@@ -55,6 +55,7 @@ export function joinFragments(
   let people = peopleOf(model.sums, turns);
   while (people.length > Math.max(1, bounds.min)) {
     const pair =
+      unheardOne(people, bounds) ??
       mostLikelyOne(people, parameters) ??
       (people.length > Math.max(1, bounds.max) ? cheapest(people, parameters) : undefined);
     if (pair === undefined) break;
@@ -94,6 +95,17 @@ function peopleOf(sums: readonly SpeakerSum[], turns: readonly ClusterTurn[]): P
     seconds: seconds[cluster],
     changes: changes[cluster],
   }));
+}
+
+/**
+ * Somebody who has no turn, and who sounds the most like them, where speakers were asked for and enough of them are heard: who is not heard must not take the place of
+ * one who is.
+ */
+function unheardOne(people: readonly Person[], { min, max }: SpeakerBounds): Pair | undefined {
+  const isHeard = ({ seconds }: Person) => seconds > 0;
+  const heard = people.filter(isHeard).length;
+  if (heard === people.length || heard < min || (min <= 1 && people.length <= max)) return undefined;
+  return least(people, (a, b) => (isHeard(a) && isHeard(b) ? undefined : -itemSimilarityOf(a.sum, b.sum)));
 }
 
 /** The two who are beyond either limit the furthest, of those who are heard at all. */
