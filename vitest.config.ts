@@ -9,7 +9,7 @@ export default defineConfig({
       'client/**/*.test.ts',
       'bench/**/*.test.ts',
       'public/**/*.test.ts',
-      'test/{unit,golden,contract,workers}/**/*.test.ts',
+      'test/{unit,golden,contract,workers,sim}/**/*.test.ts',
     ],
     globalSetup: 'test/temporary-files.ts',
     setupFiles: 'test/array-buffer-transfer.ts',

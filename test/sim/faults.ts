@@ -1,0 +1,63 @@
+import type { Invocation, Timeline } from './timeline.ts';
+
+/** What goes wrong between an invocation and what it calls. */
+export class Faults {
+  /** From some moment on nothing goes wrong any more, so that everything must come to its end. */
+  isOn = true;
+  hasKilled = false;
+
+  /**
+   * @param intensity how often faults come, 1 for often
+   * @param kill the call whose first invocation dies before it is done, such as `store.restart`
+   */
+  constructor(
+    private readonly time: Timeline,
+    private readonly intensity: number,
+    private readonly kill: string | undefined,
+  ) {}
+
+  chance(probability: number): boolean {
+    return this.isOn && this.time.chance(probability);
+  }
+
+  latencyMs(): number {
+    return this.time.chance(0.02) ? this.time.between(1000, 20_000) : this.time.between(1, 60);
+  }
+
+  /** One call of an invocation: it may fail before or after it is done, and the invocation may die before or after. */
+  call<T>(caller: Invocation, what: string, run: () => Promise<T>): Promise<T> {
+    const { time, intensity } = this;
+    return new Promise<T>((done, fail) => {
+      const reply = (answer: () => void) => time.after(this.latencyMs(), () => !caller.isDead && answer());
+      time.after(this.latencyMs(), async () => {
+        if (caller.isDead) return;
+        if (what === this.kill && !this.hasKilled) {
+          this.hasKilled = true;
+          caller.die();
+          return;
+        }
+        if (this.chance(0.012 * intensity)) {
+          caller.die();
+          return;
+        }
+        if (this.chance(0.02 * intensity)) {
+          time.say(`FAULT before ${what} of ${caller.name}`);
+          reply(() => fail(new Error(`${what}: injected before`)));
+          return;
+        }
+        const isLost = this.chance(0.02 * intensity);
+        const isDeadly = this.chance(0.008 * intensity);
+        try {
+          const value = await run();
+          if (isDeadly) caller.die();
+          else if (isLost) {
+            time.say(`FAULT after ${what} of ${caller.name}`);
+            reply(() => fail(new Error(`${what}: injected after`)));
+          } else reply(() => done(value));
+        } catch (error) {
+          reply(() => fail(error));
+        }
+      });
+    });
+  }
+}

@@ -1,0 +1,108 @@
+import { outputKey, WORK_PREFIX } from '../../src/jobs/keys.ts';
+import { isTerminal } from '../../src/jobs/state.ts';
+import type { JobRow } from '../../src/platform/d1/rows.ts';
+import type { Call } from './scenario.ts';
+import type { World } from './world.ts';
+
+export const CREDIT_SECONDS = 1_000_000;
+const WEBHOOK_ATTEMPTS = 4;
+
+type StoredJob = JobRow & { readonly deleted_at: number | null };
+
+interface Usage {
+  readonly job_id: string;
+  readonly credit_seconds: number;
+}
+
+export interface Findings {
+  /** What must never be. */
+  readonly broken: string[];
+  /** States of the jobs, and failures that so many faults may well lead to. */
+  readonly summary: string;
+}
+
+/** Looks at everything once all has come to its end, and after the day that outputs are kept (`dayLater`). */
+export async function findings(world: World, calls: readonly Call[], dayLater: () => Promise<void>): Promise<Findings> {
+  const { db, bucket } = world.storage;
+  const rows = async <T>(table: string) => (await db.prepare(`SELECT * FROM ${table}`).all<T>()).results;
+  const jobs = await rows<StoredJob>('jobs');
+  const outbox = await rows<{ id: string }>('outbox');
+  const usage = await rows<Usage>('usage_records');
+  const [account] = await rows<{ credit_seconds: number }>('accounts');
+  const work = await world.objects.list(WORK_PREFIX, 1000);
+  const outputs = new Set(await world.objects.list('outputs/', 1000));
+  const kept = [...world.progressObjects].filter(([, object]) => object.isKept).map(([id]) => id);
+  const tally = [
+    ...outbox.map(({ id }) => `message ${id} is left`),
+    ...work.map((key) => `${key} is left`),
+    ...kept.map((id) => `the object of ${id} is left`),
+    ...jobs.flatMap((job) => ofJob(world, job, calls, usage, outputs)),
+    ...ofCallers(world, jobs, calls),
+    ...ofCredit(account.credit_seconds, usage),
+    ...ofOutputs(jobs, outputs),
+  ];
+  await dayLater();
+  const left = (await bucket.list()).objects.map(({ key }) => key);
+  return {
+    broken: [...tally, ...left.map((key) => `${key} is left after a day`)],
+    summary: `${jobs.map(stateOf).join(', ')}; ${world.history.parts} parts`,
+  };
+}
+
+function stateOf({ status, error_code: code, error_message: message, deleted_at: deletedAt }: StoredJob): string {
+  const reason = code === 'internal' || code === 'source_gone' ? `${code}: ${message}` : code;
+  return status + (reason ? ` (${reason})` : '') + (deletedAt === null ? '' : ', deleted');
+}
+
+function ofJob(
+  { history, receivers }: World,
+  { id, status, deleted_at: deletedAt }: StoredJob,
+  calls: readonly Call[],
+  usage: readonly Usage[],
+  outputs: ReadonlySet<string>,
+): string[] {
+  const broken: string[] = [];
+  const endings = history.endings.filter(({ jobId }) => jobId === id).map(({ how }) => how);
+  if (!isTerminal(status)) broken.push(`${id} is ${status}`);
+  if (endings.length > 1) broken.push(`${id} ended as ${endings}`);
+  const bills = usage.filter(({ job_id: jobId }) => jobId === id).length;
+  if (bills !== (status === 'succeeded' ? 1 : 0)) broken.push(`${id} is ${status} and has ${bills} bills`);
+
+  const posts = receivers.posts.filter(({ jobId }) => jobId === id);
+  const bodies = new Set(posts.map(({ body }) => body));
+  if (bodies.size > 1) broken.push(`the receiver of ${id} was told ${[...bodies].join(' and ')}`);
+  if (deletedAt !== null) return broken;
+
+  const webhook = calls.find((call) => call.id === id)?.webhook;
+  const attempts = new Set(posts.map(({ attempt }) => attempt)).size;
+  if (webhook && !posts.some(({ isAccepted }) => isAccepted) && attempts < WEBHOOK_ATTEMPTS)
+    broken.push(`the webhook of ${id} was given up after ${attempts} attempts`);
+  if (!webhook && posts.length > 0) broken.push(`${id} has told somebody without being asked`);
+  const told = posts[0] && (JSON.parse(posts[0].body) as { status: string }).status;
+  if (told !== undefined && told !== status) broken.push(`${id} is ${status}, and its receiver was told ${told}`);
+  if (status === 'succeeded' && !outputs.has(outputKey(id))) broken.push(`${id} has no output`);
+  return broken;
+}
+
+/** Who was given a job has it; calls with one key have one job. */
+function ofCallers({ history }: World, jobs: readonly StoredJob[], calls: readonly Call[]): string[] {
+  const broken = history.given.filter((id) => !jobs.some((job) => job.id === id)).map((id) => `${id} does not exist`);
+  for (const key of new Set(calls.map((call) => call.key))) {
+    if (key === undefined) continue;
+    const ids = new Set(calls.filter((call) => call.key === key).map(({ id }) => id));
+    const made = jobs.filter((job) => ids.has(job.id) && job.deleted_at === null);
+    if (made.length > 1) broken.push(`${key} made ${made.map(({ id }) => id)}`);
+  }
+  return broken;
+}
+
+function ofCredit(credit: number, usage: readonly Usage[]): string[] {
+  const charged = CREDIT_SECONDS - credit;
+  const owed = usage.reduce((sum, bill) => sum + bill.credit_seconds, 0);
+  return Math.abs(charged - owed) > 1e-6 ? [`${charged} s were charged, ${owed} s were owed`] : [];
+}
+
+function ofOutputs(jobs: readonly StoredJob[], outputs: ReadonlySet<string>): string[] {
+  const owned = new Set(jobs.filter((job) => job.deleted_at === null).map(({ id }) => outputKey(id)));
+  return [...outputs].filter((key) => !owned.has(key)).map((key) => `${key} belongs to no job`);
+}

@@ -1,0 +1,90 @@
+import type { Codecs, Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
+import { createProgress } from '../../src/platform/progress.ts';
+import { sourcesOf } from './sources.ts';
+import { HOUR, type Invocation } from './timeline.ts';
+import type { Isolate, World } from './world.ts';
+
+type Methods = Record<string, (...args: unknown[]) => Promise<unknown>>;
+
+/** The same methods, each called through `around`. */
+function wrapped<T extends object>(
+  methods: T,
+  around: (name: string, args: readonly unknown[], run: () => Promise<unknown>) => Promise<unknown>,
+): T {
+  // TypeScript cannot follow methods of many signatures through one that passes them all on.
+  const entries = Object.entries(methods as unknown as Methods);
+  const wrappers = entries.map(([name, method]) => [
+    name,
+    (...args: unknown[]) => around(name, args, () => method(...args)),
+  ]);
+  return Object.fromEntries(wrappers) as T;
+}
+
+/** Calls of the database that change what comes next: the log names them. */
+const TURNS: ReadonlySet<string> = new Set(['settle', 'start', 'restart', 'requestAssemble', 'reschedule']);
+const ENDINGS: ReadonlySet<string> = new Set(['succeed', 'fail', 'cancel']);
+
+/** All that the steps of a job call, for one invocation in an isolate: real storage behind calls that may fail, the rest simulated. */
+export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate, 'plans' | 'work'>): JobPorts {
+  const { time, faults, history } = world;
+
+  const store: JobStore = wrapped(world.store, (name, args, run) =>
+    faults.call(caller, `store.${name}`, async () => {
+      const value = await run();
+      if (ENDINGS.has(name) && value === true) {
+        history.endings.push({ jobId: String(args[0]), how: name });
+        time.say(`END ${name} ${args[0]} by ${caller.name} ${name === 'fail' ? JSON.stringify(args[1]) : ''}`);
+      }
+      if (name === 'remove' && value) time.say(`REMOVED ${args[1]}`);
+      if (TURNS.has(name)) time.say(`${name} ${args[0]} ${value ?? ''} by ${caller.name}`);
+      return value;
+    }),
+  );
+
+  const objects: ObjectStore = {
+    ...wrapped(world.objects, (name, args, run) =>
+      faults.call(caller, `objects.${name}`, async () => {
+        const key = String(args[0]);
+        if (name.startsWith('put')) history.writtenAt.set(key, time.now);
+        if (name === 'put' && key.includes('/part-')) history.parts++;
+        // R2 notes the time of the real machine.
+        if (name === 'uploadedAt') return (await world.objects.exists(key)) ? history.writtenAt.get(key) : undefined;
+        return run();
+      }),
+    ),
+    // It asks the database about each upload, so that it cannot be one call. Nothing here is large enough for an upload in parts.
+    abortUploads: async () => 0,
+  };
+
+  return {
+    store,
+    objects,
+    sources: sourcesOf(world, caller, objects.put),
+    progress: createProgress(world.namespaceFor(caller), isolate.work),
+    queue: world.queue.portOf(caller),
+    webhook: world.receivers.portOf(caller),
+    media: { resolve: async () => undefined },
+    webhookSecret: async () => 'secret',
+    // Doubles of the modules that would use them look at nothing else of them.
+    codecs: () => ({}) as Codecs,
+    engine: async () =>
+      ({
+        segmentation: { info: { windowSamples: 160_000 } },
+        embedding: { form: 'waveform', info: {} },
+        memoryBytes: () => 0,
+      }) as unknown as Engine,
+    work: isolate.work,
+    plans: isolate.plans,
+    plda: async () => undefined,
+    identification: () => {
+      throw new Error('results are made by a double');
+    },
+    log: (level, event, { stack: _, ...fields } = {}) => {
+      if (level !== 'info') time.say(`log ${event} ${JSON.stringify(fields)} in ${caller.name}`);
+    },
+    now: () => time.now,
+    pause: () => caller.sleep(0),
+    sleep: (ms) => caller.sleep(ms),
+    outputTtlMs: 24 * HOUR,
+  };
+}

@@ -1,0 +1,88 @@
+import { handleDeadLetter, handleMessage, MAX_DELIVERIES } from '../../src/jobs/handle.ts';
+import type { Message } from '../../src/jobs/messages.ts';
+import type { QueuePort } from '../../src/jobs/ports.ts';
+import { portsOf } from './ports.ts';
+import { type Invocation, MINUTE } from './timeline.ts';
+import type { World } from './world.ts';
+
+const DEAD_LETTER_TRIES = 11;
+
+/** Queues that lose messages, have backlogs, deliver twice and forget acknowledgements; and the consumer behind them. */
+export class SimulatedQueue {
+  #deliveries = 0;
+
+  constructor(private readonly world: World) {}
+
+  portOf(caller: Invocation): QueuePort {
+    const { faults } = this.world;
+    return {
+      send: (message, delaySeconds) =>
+        faults.call(caller, 'queue.send', async () => this.#enqueue(message, delaySeconds)),
+      sendAll: (all) =>
+        faults.call(caller, 'queue.sendAll', async () => {
+          for (const { message, delaySeconds } of all) this.#enqueue(message, delaySeconds);
+        }),
+    };
+  }
+
+  #enqueue(message: Message, delaySeconds: number): void {
+    const { time, faults } = this.world;
+    if (faults.chance(0.03)) {
+      time.say(`LOST ${JSON.stringify(message)}`);
+      return;
+    }
+    const backlogMs = time.chance(0.03) ? time.between(0, 20 * MINUTE) : time.between(5, 2000);
+    const at = time.now + delaySeconds * 1000 + backlogMs;
+    time.at(at, () => this.#deliver(message, 1));
+    if (time.chance(0.08)) time.at(at + time.between(0, 3 * MINUTE), () => this.#deliver(message, 1));
+  }
+
+  #deliver(message: Message, attempt: number): void {
+    const { world } = this;
+    const { time } = world;
+    const again = (delayMs: number) => {
+      if (attempt < MAX_DELIVERIES)
+        time.after(delayMs + time.between(0, 5000), () => this.#deliver(message, attempt + 1));
+      else time.after(1000, () => this.#bury(message, 1));
+    };
+    const part = message.step === 'shard' ? message.shard : '';
+    const invocation = world.invocation(`${message.step}${part}#${attempt}/${this.#deliveries++}`);
+    invocation.onDeath.add(() => again(time.between(100, 4 * MINUTE)));
+    const isolate = world.anyIsolate();
+    time.say(`deliver ${JSON.stringify(message)} to ${invocation.name} ${isolate.work}`);
+    handleMessage(portsOf(world, invocation, isolate), isolate.mutex, message, attempt).then(
+      (verdict) => {
+        if (invocation.isDead) return;
+        invocation.end();
+        time.say(`${invocation.name} -> ${JSON.stringify(verdict)}`);
+        if (verdict.kind === 'retry') again(verdict.delaySeconds * 1000);
+        // The acknowledgement may be lost.
+        else if (time.chance(0.03)) again(time.between(100, 4 * MINUTE));
+      },
+      (error: unknown) => {
+        if (invocation.isDead) return;
+        invocation.end();
+        time.say(`${invocation.name} threw ${error}`);
+        again(10_000);
+      },
+    );
+  }
+
+  /** What was delivered too often. */
+  #bury(message: Message, tries: number): void {
+    const { world } = this;
+    const again = () => {
+      if (tries < DEAD_LETTER_TRIES) world.time.after(10_000, () => this.#bury(message, tries + 1));
+    };
+    const invocation = world.invocation(`dead ${message.step}`);
+    invocation.onDeath.add(again);
+    handleDeadLetter(portsOf(world, invocation, world.newestIsolate), message).then(
+      () => invocation.end(),
+      () => {
+        if (invocation.isDead) return;
+        invocation.end();
+        again();
+      },
+    );
+  }
+}
