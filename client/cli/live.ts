@@ -4,7 +4,7 @@ import { nodeWebSocket } from '../live/node.ts';
 import { openLiveStream } from '../live/open.ts';
 import type { LiveStream } from '../live/stream.ts';
 import type { LiveClose, LiveEvent } from '../live/types.ts';
-import { optionOfField, wholeNumber } from './arguments.ts';
+import { wholeNumber } from './arguments.ts';
 import { deliver, openDestination } from './deliver.ts';
 import { callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
@@ -13,7 +13,7 @@ import { Pacer } from './pace.ts';
 import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
 import { systemReason } from './system-error.ts';
-import { collectVoice, type KnownVoice, openVoices, voiceOfField, voiceprintsOf } from './voices.ts';
+import { collectVoice, type KnownVoice, openVoices, voiceprintsOf, writtenAs } from './voices.ts';
 
 interface Options {
   readonly speed: number;
@@ -75,7 +75,7 @@ async function open(
   session.progress.end();
   session.signal.throwIfAborted();
   const opened = await openLiveStream(session.client, { ...wishes, voiceprints, webSocket: nodeWebSocket });
-  return must(opened, (field) => optionOfField(voiceOfField(voices)(field)));
+  return must(opened, writtenAs(voices));
 }
 
 /** Streams the source to its end, to the signal or to the end of the connection, whichever is first. */

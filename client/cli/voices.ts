@@ -95,9 +95,9 @@ export async function voiceprintsOf(
   return prints;
 }
 
-/** Names the voice that a faulty field of a request is about, in place of its number. */
-export function voiceOfField(voices: readonly KnownVoice[]): (field: string) => string {
-  return (field) => voices[Number(/^voiceprints\.(\d+)\./.exec(field)?.[1] ?? -1)]?.option ?? field;
+/** Names what a person wrote that became a field of a request: the voice in place of its number, or else the option. */
+export function writtenAs(voices: readonly KnownVoice[]): (field: string) => string {
+  return (field) => voices[Number(/^voiceprints\.(\d+)\./.exec(field)?.[1] ?? -1)]?.option ?? optionOfField(field);
 }
 
 /**
@@ -125,10 +125,5 @@ export async function identify<T extends { readonly warning?: string }>(
   must(await session.client.test());
   const voiceprints = await voiceprintsOf(session, voices);
   const start = (url: string) => session.client.identify({ ...options, url, voiceprints });
-  return runJob<T>(session, {
-    recording,
-    doing: 'identifying',
-    start,
-    nameOf: (field) => optionOfField(voiceOfField(voices)(field)),
-  });
+  return runJob<T>(session, { recording, doing: 'identifying', start, nameOf: writtenAs(voices) });
 }

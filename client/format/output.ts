@@ -1,4 +1,11 @@
-import { createTurnWriter, type Line, listToShow, type Match, namesOf, TURN_FORMATS } from '../../src/formats/index.ts';
+import {
+  createTurnWriter,
+  type Line,
+  listToShow,
+  type Match,
+  TURN_FORMATS,
+  VOICEPRINTS,
+} from '../../src/formats/index.ts';
 import type { DiarizeOutput } from '../sdk/types.ts';
 
 export { fileIdOf } from '../../src/formats/index.ts';
@@ -19,13 +26,8 @@ export function formatOutput(output: DiarizeOutput, format: Format, fileId: stri
   const name = format === 'text' ? 'txt' : format;
   const members: Readonly<Record<string, unknown>> = output;
   const list = listToShow(name, (member) => members[member] !== undefined) ?? 'diarization';
-  const writer = createTurnWriter(name, list, fileId);
-  const names = namesOf(list, (members.voiceprints ?? []) as readonly Match[]);
-  const lines = (members[list] as readonly Line[]).map((line) => ({
-    ...line,
-    speaker: names.get(line.speaker) ?? line.speaker,
-  }));
-  return writer.head + lines.map((line, index) => writer.line(line, index)).join('');
+  const writer = createTurnWriter(name, list, fileId, members[VOICEPRINTS] as readonly Match[] | undefined);
+  return writer.head + (members[list] as readonly Line[]).map((line, index) => writer.line(line, index)).join('');
 }
 
 /** The output as JSON, a turn a line: readable and yet not a line per number for the frame-wise lists. */

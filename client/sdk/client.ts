@@ -15,6 +15,7 @@ import type {
   Usage,
   VoiceprintOptions,
 } from './types.ts';
+import { readText, Watch } from './watch.ts';
 
 export interface ClientOptions {
   /** Address of the service, without `/v1`. */
@@ -58,8 +59,8 @@ const JOB_FIELDS = ['jobId', 'status'] as const;
 interface Call<T> {
   readonly body?: unknown;
   readonly extra?: Readonly<Record<string, string>>;
-  /** Texts without which an answer is not the service's. */
-  readonly fields: readonly string[];
+  /** Texts without which an answer is not the service's; null where the answer has no body. */
+  readonly fields: readonly string[] | null;
   readonly complete?: (answer: T, headers: Headers) => T;
   readonly signal?: AbortSignal;
 }
@@ -155,9 +156,9 @@ export class RollcallClient {
     return this.call('POST', `/jobs/${encodeURIComponent(jobId)}/cancel`, { fields: JOB_FIELDS });
   }
 
-  /** Removes a job with all that it holds, also one that works. */
+  /** Removes a job with all that it holds, also one that works. Where the answer is lost on the way and the call repeated, it is refused with 404. */
   remove(jobId: string): Promise<Outcome<undefined>> {
-    return this.call('DELETE', `/jobs/${encodeURIComponent(jobId)}`, { fields: [] });
+    return this.call('DELETE', `/jobs/${encodeURIComponent(jobId)}`, { fields: null });
   }
 
   /** A page of the account's jobs, the newest first. */
@@ -235,8 +236,7 @@ export class RollcallClient {
       const message = `the answer of ${new URL(this.base).origin} broke off`;
       return { ok: false, error: { kind: 'unreachable', message } };
     }
-    // Whoever asks for what is answered so expects nothing.
-    if (response.value.status === 204) return { ok: true, value: undefined as T };
+    if (fields === null && response.value.status === 204) return { ok: true, value: undefined as T };
     try {
       const answer: unknown = JSON.parse(text);
       if (hasTexts(answer, fields)) return { ok: true, value: complete(answer as T, response.value.headers) };
@@ -266,48 +266,8 @@ function queryOf(parameters: Readonly<Record<string, string | number | undefined
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** Gives a request up when nothing comes for so long: a large answer over a slow line may take longer as a whole. */
-class Watch {
-  readonly #control = new AbortController();
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(private readonly timeoutMs: number) {
-    this.renew();
-  }
-
-  get signal(): AbortSignal {
-    return this.#control.signal;
-  }
-
-  renew(): void {
-    clearTimeout(this.#timer);
-    const late = () => this.#control.abort(new DOMException('nothing came in time', 'TimeoutError'));
-    this.#timer = setTimeout(late, this.timeoutMs);
-  }
-
-  end(): void {
-    clearTimeout(this.#timer);
-  }
-}
-
-/** The body as text; undefined where it breaks off. */
-async function readText(response: Response, watch: Watch | undefined): Promise<string | undefined> {
-  const decoder = new TextDecoder();
-  let text = '';
-  const reader = response.body?.getReader();
-  try {
-    for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
-      watch?.renew();
-      text += decoder.decode(next.value, { stream: true });
-    }
-    return text + decoder.decode();
-  } catch {
-    return undefined;
-  }
-}
-
-function hasTexts(answer: unknown, fields: readonly string[]): boolean {
-  if (typeof answer !== 'object' || answer === null) return false;
+function hasTexts(answer: unknown, fields: readonly string[] | null): boolean {
+  if (typeof answer !== 'object' || answer === null || fields === null) return false;
   return fields.every((field) => typeof (answer as Record<string, unknown>)[field] === 'string');
 }
 

@@ -1,5 +1,6 @@
 import { calibrate, decisionProbability } from './confidence.ts';
 import type { Diarization, ScoredTurn, SpeakerTurn } from './diarization.ts';
+import { ExclusiveSpeaker } from './exclusive-speaker.ts';
 import type { FinishedFrame } from './overlap-add.ts';
 import type { Reconstruction, ReconstructionContext } from './reconstruct.ts';
 import { toMilliseconds } from './rounding.ts';
@@ -11,6 +12,7 @@ import { CROSSTALK, SPEECH, SpeakerViews } from './window-frames.ts';
 export class FrameCollector {
   readonly #turns: TurnBuilder<Float64Array, number>;
   readonly #exclusive: TurnBuilder<undefined, undefined>;
+  readonly #speaker: ExclusiveSpeaker;
   readonly #confidences: TurnConfidences;
   readonly #tracks: FrameTrackWriter;
   readonly #sums: Float64Array;
@@ -27,7 +29,7 @@ export class FrameCollector {
     const { minDurationOffSeconds, minDurationOnSeconds } = settings.reconstruction;
     const maxPause = Math.floor(minDurationOffSeconds / secondsPerFrame);
     const minFrames = Math.ceil(minDurationOnSeconds / secondsPerFrame);
-    this.#minFrames = minFrames;
+    this.#speaker = new ExclusiveSpeaker(minFrames);
     this.#confidences = new TurnConfidences(clusters);
     this.#turns = new TurnBuilder(maxPause, minFrames, (before, after, frames) =>
       this.#confidences.add(before, after, frames),
@@ -52,17 +54,10 @@ export class FrameCollector {
   // Kept as fields: made anew, they would cost more than all else that is done for a frame.
   readonly #snapshot = () => this.#sums.slice();
   readonly #nothing = () => undefined;
-  readonly #nobody: readonly number[] = [];
-  readonly #first: [number] = [-1];
-  /** The most active speaker of the frame before, and for how many frames on end another than who has the exclusive turn. */
-  #leader = -1;
-  #leads = 0;
-  readonly #minFrames: number;
 
   take({ frame, active, tracks }: FinishedFrame): void {
     this.#turns.push(frame, active, this.#snapshot);
-    this.#chooseOne(active);
-    this.#exclusive.push(frame, active.length > 0 ? this.#first : this.#nobody, this.#nothing);
+    this.#exclusive.push(frame, this.#speaker.choose(active), this.#nothing);
     const speakers = this.#views.of(tracks);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster] += Math.min(1, speakers[cluster]);
     this.#isActive.fill(0);
@@ -70,19 +65,6 @@ export class FrameCollector {
     const raw = decisionProbability(speakers, this.#isActive);
     const confidence = calibrate(raw, this.context.settings.confidence);
     this.#tracks.write(frame, confidence, tracks[SPEECH], tracks[CROSSTALK], speakers);
-  }
-
-  /** Who has the exclusive turn: the most active speaker, once it has been that for as long as the shortest turn, or who had it is silent. */
-  #chooseOne(active: readonly number[]): void {
-    if (active.length === 0) return;
-    const current = this.#first[0];
-    this.#leads = active[0] === current ? 0 : active[0] === this.#leader ? this.#leads + 1 : 1;
-    this.#leader = active[0];
-    // Two who are as active as each other would take turns of a few frames, all too short to be kept.
-    if (!active.includes(current) || this.#leads >= this.#minFrames) {
-      this.#first[0] = active[0];
-      this.#leads = 0;
-    }
   }
 
   flush(): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ClusterModel } from './clustering/strategy.ts';
 import { settingsOf } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
-import { reconstructWanted } from './reconstruct-wanted.ts';
+import { RunBudget, reconstructWanted } from './reconstruct-wanted.ts';
 
 const WINDOW_SAMPLES = 16_000;
 const FRAMES = 10;
@@ -73,7 +73,11 @@ const directions = (degrees: readonly number[]): Float32Array =>
   Float32Array.from(degrees.flatMap((angle) => [Math.cos((angle * Math.PI) / 180), Math.sin((angle * Math.PI) / 180)]));
 
 /** Who has each turn, of the speakers in these directions, all of whom are wanted. */
-async function heard(part: () => ShardPart, speakers: readonly number[]): Promise<readonly number[]> {
+async function heard(
+  part: () => ShardPart,
+  speakers: readonly number[],
+  budget?: RunBudget,
+): Promise<readonly number[]> {
   const model: ClusterModel = {
     clusters: speakers.length,
     dimension: 2,
@@ -103,6 +107,7 @@ async function heard(part: () => ShardPart, speakers: readonly number[]): Promis
     model,
     async () => undefined,
     context,
+    budget,
   );
   return diarization.turns.map(({ speaker }) => clusterOf[speaker]!);
 }
@@ -117,6 +122,17 @@ describe('reconstructWanted', () => {
     ];
     expect(await heard(() => partOf([sure, nearly], new Map(), 1600), [0, 90])).toContain(1);
     expect(await heard(() => partOf([sure, sure], new Map(), 1600), [0, 90])).toEqual([0]);
+  });
+
+  it('claims a subsegment where only few runs can be afforded: they were all spent on more weight, which does not help', async () => {
+    // Somewhere it sounds a little like the other one, and yet more like who is heard.
+    const windows = [0, 0, 0].map((degrees) => [{ degrees, bytes: 255 }]);
+    const subsegments = new Map([0, 15, 0].map((degrees, window) => [2 * window + 1, degrees]));
+    const part = () => partOf(windows, subsegments, WINDOW_SAMPLES);
+    const oneRun = windows.length * (66 + 2);
+    const withRuns = (runs: number) => heard(part, [0, 40], new RunBudget(runs * oneRun));
+    expect(await withRuns(1)).toEqual([0, 0, 0]);
+    expect(await withRuns(3)).toEqual([0, 1, 0]);
   });
 
   it('lets who lost the only subsegment to a claim have another, four times', async () => {

@@ -20,15 +20,15 @@ const COST_OF_WINDOW = 66;
  * a message has 300 s.
  */
 export class RunBudget {
-  #left = 16_000_000;
+  constructor(private left = 16_000_000) {}
 
   /** @returns for how many runs there is as much, at least 1 */
   runs(cost: number): number {
-    return Math.max(1, Math.floor(this.#left / cost));
+    return Math.max(1, Math.floor(this.left / cost));
   }
 
   spend(cost: number): void {
-    this.#left -= cost;
+    this.left -= cost;
   }
 }
 

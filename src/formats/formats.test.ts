@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTurnWriter, fileIdOf, type Line, listToShow, namesOf, type TurnFormat } from './index.ts';
+import { createTurnWriter, fileIdOf, type Line, listToShow, type TurnFormat } from './index.ts';
 
 const write = (format: TurnFormat, lines: readonly Line[], list = 'identification', fileId = 'talk') => {
   const writer = createTurnWriter(format, list, fileId);
@@ -23,14 +23,18 @@ describe('listToShow', () => {
   });
 });
 
-describe('namesOf', () => {
+describe('createTurnWriter', () => {
   const matches = [
     { speaker: 'SPEAKER_00', match: 'SPEAKER_01' },
     { speaker: 'SPEAKER_01', match: null },
   ];
   it('gives the turns without overlap the names that the identified ones have already', () => {
-    expect([...namesOf('exclusiveDiarization', matches)]).toEqual([['SPEAKER_00', 'SPEAKER_01']]);
-    expect([...namesOf('identification', matches)]).toEqual([]);
+    const speakersIn = (list: string) =>
+      ['SPEAKER_00', 'SPEAKER_01'].map(
+        (speaker, index) => createTurnWriter('txt', list, 'talk', matches).line(turn(speaker), index).split(/\s+/)[2],
+      );
+    expect(speakersIn('exclusiveDiarization')).toEqual(['SPEAKER_01', 'SPEAKER_01']);
+    expect(speakersIn('identification')).toEqual(['SPEAKER_00', 'SPEAKER_01']);
   });
 });
 

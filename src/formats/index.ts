@@ -1,4 +1,4 @@
 export { fileIdOf } from './file-id.ts';
 export { type ByteRange, ItemScanner, MemberScanner } from './json-scan.ts';
 export { type Line, TURN_FORMATS, type TurnFormat, type TurnWriter } from './types.ts';
-export { createTurnWriter, listToShow, type Match, namesOf, VOICEPRINTS } from './writer.ts';
+export { createTurnWriter, listToShow, type Match, VOICEPRINTS } from './writer.ts';

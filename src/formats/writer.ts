@@ -8,7 +8,7 @@ const TURNS = ['exclusiveDiarization', 'identification', 'diarization'] as const
 
 /**
  * Which list of an output document a format shows: RTTM the turns alone, the others what was said in them where that is known. The turns without overlap
- * have the labels of the diarization; `namesOf` has the names for them.
+ * have the labels of the diarization, and get their names from the matches.
  *
  * @param has whether the document has a member of that name
  * @returns undefined for an output without turns
@@ -18,20 +18,8 @@ export function listToShow(format: TurnFormat, has: (member: string) => boolean)
   return TURNS.find(has);
 }
 
-/** Member of an identify output with what `namesOf` takes. */
+/** Member of an identify output with the matches of its speakers. */
 export const VOICEPRINTS = 'voiceprints';
-
-/**
- * What to call the speakers of a list of turns.
- *
- * @param list what `listToShow` chose; those of `identification` have their names already
- * @param matches the `voiceprints` of an identify output
- * @returns the label that matched, by the speaker's; nothing for speakers without a match
- */
-export function namesOf(list: string, matches: readonly Match[]): ReadonlyMap<string, string> {
-  if (list !== 'exclusiveDiarization') return new Map();
-  return new Map(matches.flatMap(({ speaker, match }) => (match === null ? [] : [[speaker, match] as const])));
-}
 
 /** Of a diarized speaker: the label of the matching voice. */
 export interface Match {
@@ -42,8 +30,25 @@ export interface Match {
 /**
  * @param list what `listToShow` chose
  * @param fileId what RTTM calls the recording
+ * @param matches the `voiceprints` of an identify output, none for others
  */
-export function createTurnWriter(format: TurnFormat, list: string, fileId: string): TurnWriter {
+export function createTurnWriter(
+  format: TurnFormat,
+  list: string,
+  fileId: string,
+  matches: readonly Match[] = [],
+): TurnWriter {
+  const writer = writerOf(format, list, fileId);
+  // Those of `identification` have their names already, and a name may look like another speaker's label.
+  if (list !== 'exclusiveDiarization' || matches.length === 0) return writer;
+  const names = new Map(matches.map(({ speaker, match }) => [speaker, match ?? speaker]));
+  return {
+    head: writer.head,
+    line: (line, index) => writer.line({ ...line, speaker: names.get(line.speaker) ?? line.speaker }, index),
+  };
+}
+
+function writerOf(format: TurnFormat, list: string, fileId: string): TurnWriter {
   switch (format) {
     case 'rttm':
       return rttm(fileId);

@@ -8,7 +8,11 @@ import { planAnew, readPlan } from './plan.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 import { type OutputText, resultOf } from './results/index.ts';
 
-/** Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes. */
+/**
+ * Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes.
+ *
+ * @param attempt 1 for the first delivery of this message
+ */
 export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord, attempt: number): Promise<void> {
   const id = outboxId({ step: 'assemble', jobId: job.id });
   if (job.status !== 'running') {

@@ -42,6 +42,13 @@ export async function dispatchAll(ports: DispatchPorts, queued: readonly Queued[
   }
 }
 
+/** Sends the messages of all parts of a job, whose rows exist already. */
+export const dispatchShards = (ports: DispatchPorts, jobId: string, shardCount: number): Promise<void> =>
+  dispatchAll(
+    ports,
+    Array.from({ length: shardCount }, (_, shard) => ({ message: { step: 'shard', jobId, shard }, delaySeconds: 0 })),
+  );
+
 interface Sending {
   /** For the log. */
   readonly about: Readonly<Record<string, unknown>>;

@@ -7,7 +7,6 @@ import {
   listToShow,
   type Match,
   MemberScanner,
-  namesOf,
   type TurnFormat,
   type TurnWriter,
   VOICEPRINTS,
@@ -52,10 +51,10 @@ export async function openTurns(
   const list = listToShow(format, (member) => scanner.members.has(member));
   const range = list === undefined ? undefined : scanner.members.get(list);
   if (list === undefined || range === undefined) throw new Error(`the output of job ${job.id} has no turns`);
-  const names = namesOf(list, await matchesOf(ports, key, scanner.members.get(VOICEPRINTS)));
+  const matches = await matchesOf(ports, key, scanner.members.get(VOICEPRINTS));
   const body = await ports.objects.openRange(key, range.offset, range.length);
   if (!body) return undefined;
-  const pieces = writePieces(body, createTurnWriter(format, list, fileIdOf(job.request.url)), names);
+  const pieces = writePieces(body, createTurnWriter(format, list, fileIdOf(job.request.url), matches));
   return toStream(pieces);
 }
 
@@ -66,19 +65,14 @@ async function matchesOf({ objects }: Ports, key: string, range: ByteRange | und
   return JSON.parse(new TextDecoder().decode(bytes)) as readonly Match[];
 }
 
-async function* writePieces(
-  body: ReadableStream<Uint8Array>,
-  writer: TurnWriter,
-  names: ReadonlyMap<string, string>,
-): AsyncGenerator<string> {
+async function* writePieces(body: ReadableStream<Uint8Array>, writer: TurnWriter): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const scanner = new ItemScanner();
   let text = writer.head;
   let count = 0;
   for await (const chunk of chunksOf(body)) {
     for (const item of scanner.push(chunk)) {
-      const line = JSON.parse(decoder.decode(item)) as Line;
-      text += writer.line({ ...line, speaker: names.get(line.speaker) ?? line.speaker }, count++);
+      text += writer.line(JSON.parse(decoder.decode(item)) as Line, count++);
       if (text.length < CHUNK_CHARS) continue;
       yield text;
       text = '';

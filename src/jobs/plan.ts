@@ -1,7 +1,7 @@
 import { outputSampleCount, probeAudio } from '../audio/index.ts';
 import type { Result } from '../audio/types.ts';
 import { RECORDING_MAX_BYTES } from './app-services.ts';
-import { dispatchAll } from './dispatch.ts';
+import { dispatchShards } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
 import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
@@ -111,10 +111,7 @@ async function makePlan(
     format: index.format,
     sourceBytes: source.sizeBytes,
   });
-  await dispatchAll(
-    ports,
-    shards.map((_, shard) => ({ message: { step: 'shard', jobId: job.id, shard }, delaySeconds: 0 })),
-  );
+  await dispatchShards(ports, job.id, shardCount);
 }
 
 /**

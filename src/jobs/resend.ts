@@ -1,4 +1,4 @@
-import { BATCH_MESSAGES, dispatchAll, MAX_STARTS } from './dispatch.ts';
+import { BATCH_MESSAGES, dispatchAll, dispatchShards, MAX_STARTS } from './dispatch.ts';
 import { failJob } from './fail.ts';
 import type { JobPorts, JobRecord, OutboxPosition, Queued } from './ports.ts';
 
@@ -16,11 +16,7 @@ export async function reviveStranded(
   if (shardCount === undefined || durationSeconds === undefined || !(await ports.store.isStranded(id))) return false;
   ports.log('error', 'job_stranded', { jobId: id });
   await ports.store.restart(id, { shardCount, durationSeconds }, ports.now());
-  const shards = Array.from({ length: shardCount }, (_, shard) => shard);
-  await dispatchAll(
-    ports,
-    shards.map((shard) => ({ message: { step: 'shard', jobId: id, shard }, delaySeconds: 0 })),
-  );
+  await dispatchShards(ports, id, shardCount);
   return true;
 }
 

@@ -13,6 +13,12 @@ export async function startStorage() {
   });
   const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
+  await migrate(db);
+  return { db, bucket, stop: () => miniflare.dispose() };
+}
+
+/** Makes the service's tables in an empty database. */
+export async function migrate(db: D1Database): Promise<void> {
   const folder = join(import.meta.dirname, '../../migrations');
   for (const file of readdirSync(folder).sort()) {
     const statements = readFileSync(join(folder, file), 'utf8')
@@ -22,5 +28,4 @@ export async function startStorage() {
       .filter((statement) => statement !== '');
     await db.batch(statements.map((statement) => db.prepare(statement)));
   }
-  return { db, bucket, stop: () => miniflare.dispose() };
 }

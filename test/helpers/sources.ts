@@ -14,6 +14,10 @@ export const recording = Uint8Array.from({ length: 3 * MIB + 12_345 }, () => Mat
 
 export const etag = '"v1"';
 
+/** The key of a copy. */
+export const COPY = expect.stringMatching(/^spool\/job-[0-9a-f-]{36}$/);
+export const page = new TextEncoder().encode('<!DOCTYPE html>\n<html><head><title>Sign in</title></head></html>');
+
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** A static file server with ranges and a strong entity tag. */

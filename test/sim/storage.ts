@@ -1,6 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Miniflare } from 'miniflare';
+import { migrate } from '../helpers/database.ts';
 
 /**
  * As `startStorage` of the helpers, a real D1 and a real R2 in workerd, for tests that ask them thousands of times. Miniflare's own stand-in for D1 goes
@@ -35,7 +34,7 @@ export async function startFastStorage() {
     if (answer.error !== undefined) throw new Error(answer.error);
     return answer.results ?? [];
   });
-  for (const statements of migrations()) await db.batch(statements.map((statement) => db.prepare(statement)));
+  await migrate(db);
 
   return {
     db,
@@ -106,18 +105,4 @@ function databaseOver(ask: (statements: readonly Statement[]) => Promise<D1Resul
   const batch = (statements: readonly Statement[]) => ask(statements.map(({ sql, args }) => ({ sql, args })));
   // The rest of the interface is not there: who calls it gets a TypeError.
   return { prepare: (sql: string) => prepare(sql), batch } as unknown as D1Database;
-}
-
-/** The statements of each migration, in their order. */
-function migrations(): string[][] {
-  const folder = join(import.meta.dirname, '../../migrations');
-  return readdirSync(folder)
-    .sort()
-    .map((file) =>
-      readFileSync(join(folder, file), 'utf8')
-        .replace(/^--.*$/gm, '')
-        .split(';')
-        .map((statement) => statement.trim())
-        .filter((statement) => statement !== ''),
-    );
 }

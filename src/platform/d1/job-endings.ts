@@ -52,7 +52,11 @@ export async function removeJob(db: D1Database, accountId: string, jobId: string
   return hasChanged(results);
 }
 
-/** Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front. @param after the last of those that are known */
+/**
+ * Deleted jobs whose objects have not been looked for one last time, those that were deleted first in front.
+ *
+ * @param after the last of those that are known
+ */
 export async function deletedJobs(
   db: D1Database,
   limit: number,
