@@ -54,7 +54,7 @@ describe('--output', () => {
       expect(openDestination(name, scratch, ['text'])).toEqual({ kind: 'file', name, path: file(name) });
     }
     expect(openDestination('/dev/null', scratch, [])).toMatchObject({ kind: 'file' });
-    for (const name of ['-', undefined]) expect(openDestination(name, scratch, [])).toEqual({ kind: 'stdout' });
+    expect(openDestination('-', scratch, [])).toEqual({ kind: 'stdout' });
     expect(openDestination(undefined, scratch, [])).toEqual({ kind: 'stdout' });
     expect(existsSync(file('new.txt'))).toBe(false);
   });
