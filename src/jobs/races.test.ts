@@ -73,6 +73,15 @@ const outboxIds = async () =>
   (await ports.store.overdue(Infinity, 100, { jobId: id })).rows.map((row) => row.id).sort();
 const shardIds = Array.from({ length: SHARDS }, (_, shard) => `/shard/${shard}`);
 
+/** A moment that one side waits for and the other brings about. */
+function gate(): readonly [reached: Promise<void>, reach: () => void] {
+  let reach = () => {};
+  const reached = new Promise<void>((done) => {
+    reach = done;
+  });
+  return [reached, reach];
+}
+
 async function create(request: object = {}): Promise<void> {
   const whole = { url: 'https://example.com/a.wav', model: 'precision-2', ...request };
   await createJob(ports, { accountId: account, kind: 'diarize', request: whole } as unknown as CreateJob, id);
@@ -157,14 +166,8 @@ it('a copy of a step that meets the end of its job fetches nothing: the recordin
 it('a sweep leaves a job alone that is made while it is busy with others', async () => {
   for (const leftover of [0, 1, 2]) await ports.objects.put(`work/0-left-${leftover}/part`, new Uint8Array(1));
   const url = 'data:audio/wav;base64,AAAA';
-  let store = () => {};
-  const isStored = new Promise<void>((done) => {
-    store = done;
-  });
-  let write = () => {};
-  const mayBeWritten = new Promise<void>((done) => {
-    write = done;
-  });
+  const [isStored, store] = gate();
+  const [mayBeWritten, write] = gate();
   const slow = withStore({
     async create(input) {
       store();
@@ -216,14 +219,8 @@ it('a slow copy of an attempt at a webhook does not begin the retries anew', asy
   await create({ webhook: 'https://example.com/hook' });
   await ports.store.cancel(id, { code: 'canceled', message: 'x' }, now);
   const tries: number[] = [];
-  let answer = () => {};
-  const isAnswered = new Promise<void>((done) => {
-    answer = done;
-  });
-  let reach = () => {};
-  const isReached = new Promise<void>((done) => {
-    reach = done;
-  });
+  const [isAnswered, answer] = gate();
+  const [isReached, reach] = gate();
   const receiver = (isSlow: boolean): JobPorts => ({
     ...ports,
     webhook: {
