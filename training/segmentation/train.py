@@ -17,7 +17,7 @@ import torch
 
 from .frontend import FRAMES_PER_SECOND, log_features, running_features
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
-from .model import Segmentation, load_weights
+from .model import TRAINING_ONLY, Segmentation, load_weights
 from .simulate import Simulator
 from .soft import SoftWindows
 from .streaming_model import LIFE_SECONDS, StreamingSegmentation
@@ -54,6 +54,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--pair-weight", type=float, default=0.6)
     parser.add_argument("--identity-weight", type=float, default=0.25, help="less when starting from trained weights")
+    parser.add_argument("--heads-only", action="store_true", help="only the heads of the side losses, which stored weights lack")
     parser.add_argument("--streaming", action="store_true", help="the form that carries its state; sequences as long as a state lives")
     parser.add_argument("--soft", type=Path, help="soft labels written by distil.py")
     parser.add_argument("--soft-share", type=float, default=0.15, help="share of batches drawn from them")
@@ -99,7 +100,10 @@ class Trainer:
         form, identities = StreamingSegmentation if args.streaming else Segmentation, self.simulator.identities
         self.model = load_weights(args.start, identities, form) if args.start else form(identities)
         self.model.to(self.device)
-        parameters = list(self.model.parameters())
+        if args.heads_only:
+            for name, parameter in self.model.named_parameters():
+                parameter.requires_grad_(name.startswith((*TRAINING_ONLY, "identity_centres")))
+        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         groups = [
             dict(params=[p for p in parameters if p.dim() > 1], weight_decay=WEIGHT_DECAY),
             dict(params=[p for p in parameters if p.dim() <= 1], weight_decay=0.0),
