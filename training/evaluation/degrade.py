@@ -13,7 +13,6 @@ RECORDED_NOISE_SHARE = 0.5
 NOISE_BELOW_SPEECH_DB = (5.0, 20.0)
 LEVEL_DB = (-20.0, 0.0)
 LINES = {"none": 0.3, "band": 0.1, "mulaw": 0.2, "gsm": 0.15, "opus": 0.15, "mp3": 0.1}
-BAND_HERTZ = (300.0, 3400.0)
 _TELEPHONE = ("band", "mulaw", "gsm")
 
 
@@ -43,7 +42,7 @@ def apply(samples: np.ndarray, facts: dict, noise: Path) -> np.ndarray:
     samples = samples + hiss * (samples.std() * below / hiss.std())
     samples *= 0.9 * 10 ** (facts["level_db"] / 20) / np.abs(samples).max()
     if facts["line"] in _TELEPHONE:
-        samples = channels.band(samples, *BAND_HERTZ)
+        samples = channels.telephone_band(samples)
     if facts["line"] in channels.CODECS:
         samples = channels.through_codec(samples, facts["line"])
     return samples.astype(np.float32)

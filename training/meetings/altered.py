@@ -22,7 +22,6 @@ from calibration.material import RATE, read
 from . import channels
 
 SEED = 1
-BAND_HERTZ = (300.0, 3400.0)
 ACTIVE_SHARE = 0.3
 """Samples beyond this share of the standard deviation are taken for speech when noise is set against it."""
 TONE_SHARE = 0.3
@@ -33,10 +32,6 @@ DULL_CORNER_HERTZ = 800.0
 PEAK = 0.98
 
 Alteration = Callable[[np.ndarray, Path, np.random.Generator], np.ndarray]
-
-
-def _telephone(samples: np.ndarray, codec: str) -> np.ndarray:
-    return channels.through_codec(channels.band(samples, *BAND_HERTZ), codec)
 
 
 def _in_a_room(samples: np.ndarray, noise: Path) -> np.ndarray:
@@ -59,8 +54,8 @@ def _dull(samples: np.ndarray) -> np.ndarray:
 
 
 ALTERATIONS: dict[str, Alteration] = {
-    "gsm": lambda samples, noise, rng: _telephone(samples, "gsm"),
-    "mulaw": lambda samples, noise, rng: _telephone(samples, "mulaw"),
+    "gsm": lambda samples, noise, rng: channels.through_codec(channels.telephone_band(samples), "gsm"),
+    "mulaw": lambda samples, noise, rng: channels.through_codec(channels.telephone_band(samples), "mulaw"),
     "opus": lambda samples, noise, rng: channels.through_codec(samples, "opus"),
     "mp3": lambda samples, noise, rng: channels.through_codec(samples, "mp3"),
     "room": lambda samples, noise, rng: _in_a_room(samples, noise),

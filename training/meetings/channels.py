@@ -19,6 +19,7 @@ from scipy.signal import correlate, fftconvolve, firwin2, lfilter, resample_poly
 from calibration.material import RATE, read, rows
 
 NARROW_RATE = 8000
+TELEPHONE_HERTZ = (300.0, 3400.0)
 CODECS = ("mulaw", "gsm", "opus", "mp3")
 _DELAY_SAMPLES = 4000  # no codec here is later than this
 _BEFORE_DIRECT_SAMPLES = 5
@@ -71,6 +72,11 @@ def band(samples: np.ndarray, low_hertz: float, high_hertz: float) -> np.ndarray
     """Linear-phase band limit without delay, slopes of 60 and 300 Hz."""
     edges = np.array([0, low_hertz - 60, low_hertz, high_hertz, high_hertz + 300, RATE / 2]) / (RATE / 2)
     return fftconvolve(samples, firwin2(801, edges, [0, 0, 1, 1, 0, 0]), "same")
+
+
+def telephone_band(samples: np.ndarray) -> np.ndarray:
+    """The band of a plain telephone line."""
+    return band(samples, *TELEPHONE_HERTZ)
 
 
 def _round_trip(samples: np.ndarray, rate: int, **settings) -> np.ndarray:

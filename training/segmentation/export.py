@@ -176,7 +176,7 @@ def check_without_front_end(model: WholeModel, path: Path) -> float:
 
 def describe(path: Path, network: Segmentation) -> None:
     """Prints size, parameters and checksum of what was written."""
-    parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY) and name != "identity_centres")
+    parameters = sum(p.numel() for name, p in network.named_parameters() if not name.startswith(TRAINING_ONLY))
     print(f"{path}: {path.stat().st_size} bytes, {parameters} parameters, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
 
 

@@ -17,7 +17,7 @@ CLASS_SPEAKERS = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1
 
 WIDTH, HEADS, FEED_FORWARD, GRU_UNITS, TAPS, SKIP = 128, 4, 192, 64, 15, 96
 IDENTITY_SIZE, PAIR_SIZE = 64, 48
-TRAINING_ONLY = ("identity_head", "pair_head", "pair_scale")
+TRAINING_ONLY = ("identity_head", "pair_head", "pair_scale", "identity_centres")
 
 
 class SelfAttention(nn.Module):
@@ -135,7 +135,7 @@ def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segm
     kept = {name: value.to(wanted[name].dtype) for name, value in state.items() if name in wanted and value.shape == wanted[name].shape}
     model.load_state_dict(kept, strict=False)
     missing = [name for name in wanted if name not in kept and not name.endswith("num_batches_tracked")]
-    missing = [name for name in missing if not name.startswith((*TRAINING_ONLY, "identity_centres"))]
+    missing = [name for name in missing if not name.startswith(TRAINING_ONLY)]
     if missing:
         raise ValueError(f"{path} lacks {missing}")
     return model

@@ -62,6 +62,8 @@ def parse_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.streaming and args.device == "cuda":
         parser.error("the streaming form is trained on the CPU only")
+    if args.heads_only and args.soft:
+        parser.error("windows with soft labels teach the heads nothing (--heads-only without --soft)")
     args.device = args.device or ("cuda" if torch.cuda.is_available() and not args.streaming else "cpu")
     return args
 
@@ -102,7 +104,7 @@ class Trainer:
         self.model.to(self.device)
         if args.heads_only:
             for name, parameter in self.model.named_parameters():
-                parameter.requires_grad_(name.startswith((*TRAINING_ONLY, "identity_centres")))
+                parameter.requires_grad_(name.startswith(TRAINING_ONLY))
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         groups = [
             dict(params=[p for p in parameters if p.dim() > 1], weight_decay=WEIGHT_DECAY),
