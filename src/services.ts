@@ -14,6 +14,7 @@ import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
 import { now, pause, sleep } from './platform/clock.ts';
+import { canPay } from './platform/d1/credit.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { createUsage } from './platform/d1/usage.ts';
@@ -120,6 +121,7 @@ export function appServices(env: Env): AppServices {
     voiceprintFault,
     quota: createQuota(env.ACCOUNT_QUOTA),
     usage: createUsage(env.DB),
+    credit: { suffices: (accountId) => canPay(env.DB, accountId, now()) },
     // What opens loopback is the local service, whose runtime has nothing in front of it.
     policy: {
       allowLoopback,

@@ -137,7 +137,12 @@ export interface LiveService {
   create(
     accountId: string,
     request: LiveRequest,
-  ): Promise<Result<{ readonly id: string; readonly token: string }, { kind: 'too_many_streams'; maxStreams: number }>>;
+  ): Promise<
+    Result<
+      { readonly id: string; readonly token: string },
+      { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' }
+    >
+  >;
   /** undefined for unknown and other accounts' streams alike */
   find(accountId: string, streamId: string): Promise<LiveView | undefined>;
   /** The client's end of the connection; undefined for an unknown stream and an unknown, used or expired token alike. */
@@ -152,6 +157,11 @@ export interface KeyService {
 export interface QuotaService {
   /** Counts a request. Exact: no two requests get the same number. */
   count(accountId: string, endpoint: string): Promise<{ readonly count: number; readonly resetMs: number }>;
+}
+
+export interface CreditService {
+  /** Whether the account can pay for one more job or stream: the least that is billed, beside what those need that it has begun. */
+  suffices(accountId: string): Promise<boolean>;
 }
 
 export interface UsageService {
@@ -169,6 +179,7 @@ export interface AppServices {
   voiceprintFault(voiceprint: string): string | undefined;
   readonly quota: QuotaService;
   readonly usage: UsageService;
+  readonly credit: CreditService;
   readonly policy: {
     /** Whether clients connect to the runtime itself, so that their handshakes come here whole. */
     readonly directConnections: boolean;

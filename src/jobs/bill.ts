@@ -4,6 +4,8 @@ import type { JobKind } from './app-services.ts';
 const MIN_BILLED_SECONDS = 20;
 /** What a voiceprint takes from the credit of an account, which is counted in seconds of audio. */
 const VOICEPRINT_CREDIT_SECONDS = 20;
+/** The least that anything takes from the credit; an account with less left cannot pay for it. */
+export const LEAST_CREDIT_SECONDS = Math.min(MIN_BILLED_SECONDS, VOICEPRINT_CREDIT_SECONDS);
 
 /** What a successful job or stream is billed: the length of its audio, or, for a voiceprint, one voiceprint. */
 export function billOf(

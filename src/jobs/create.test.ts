@@ -9,7 +9,9 @@ const NOW = 1_800_000_000_000;
 let storage: Awaited<ReturnType<typeof startStorage>>;
 beforeAll(async () => {
   storage = await startStorage();
-  await storage.db.prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1, 0)`).run();
+  await storage.db
+    .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1000, 0)`)
+    .run();
 });
 afterAll(() => storage?.stop());
 

@@ -113,7 +113,9 @@ describe('a sweep of a real database and bucket', () => {
   beforeAll(async () => {
     storage = await startStorage();
     store = createJobStore(storage.db);
-    await storage.db.prepare(`INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0)`).run();
+    await storage.db
+      .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1000, 0)`)
+      .run();
   });
   afterAll(() => storage?.stop());
 

@@ -94,7 +94,7 @@ export interface OutboxPage {
  * together, so that a process that dies between the two leaves no job without its next step.
  */
 export interface JobStore {
-  create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>>;
+  create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>>;
   /** What an idempotency key stands for; undefined for one that is free. */
   findReplay(
     accountId: string,

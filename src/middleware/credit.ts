@@ -1,9 +1,6 @@
-import type { Account } from '../jobs/app-services.ts';
+import type { Account, AppServices } from '../jobs/app-services.ts';
 
-/** The least that a job is billed; an account with less cannot pay for one. */
-const MIN_CREDIT_SECONDS = 20;
-
-/** Whether the account may start another job. */
-export function canPay(account: Account): boolean {
-  return account.subscribed || account.creditSeconds >= MIN_CREDIT_SECONDS;
+/** Whether the account may start another job or stream, beside those that it has begun. */
+export async function canPay({ credit }: AppServices, account: Account): Promise<boolean> {
+  return account.subscribed || (await credit.suffices(account.id));
 }

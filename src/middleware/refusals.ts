@@ -47,7 +47,11 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'expired_ticket':
       return apiError(c, 401, 'The address has expired; ask for a new one.');
     case 'payment_required':
-      return apiError(c, 402, 'The account has neither an active subscription nor enough credit.');
+      return apiError(
+        c,
+        402,
+        'The account has neither an active subscription nor enough credit beside what its unfinished jobs and streams need.',
+      );
     case 'missing_scope':
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);
     case 'live_not_enabled':

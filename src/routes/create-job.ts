@@ -57,7 +57,7 @@ export function createJobEndpoint({ path, operationId, summary, bodySchema, pars
       if (!parsed.ok || errors.length > 0) return { kind: 'invalid', errors };
       const key = c.req.header(IDEMPOTENCY_KEY_HEADER);
       // A repeated call costs nothing: its job may be what the credit went to.
-      const isReplayOnly = !canPay(account);
+      const isReplayOnly = !(await canPay(services, account));
       if (isReplayOnly && (key === undefined || !(await services.jobs.hasReplay(account.id, key))))
         return { kind: 'payment_required' };
 

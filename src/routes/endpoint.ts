@@ -33,7 +33,7 @@ const BAD_ADDRESS = 'The address is not valid, or has expired';
 
 const ERROR_DESCRIPTIONS = {
   401: BAD_KEY,
-  402: 'Neither a subscription nor enough credit',
+  402: 'Neither a subscription nor enough credit beside what unfinished jobs and streams need',
   403: 'The key lacks the scope',
   404: 'Unknown, or of another account',
   409: 'The Idempotency-Key was used with another request',

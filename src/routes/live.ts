@@ -30,14 +30,15 @@ export const createLive = endpoint(
   },
   'stream:write',
   async (c) => {
-    const { live, policy, voiceprintFault } = c.get('services');
+    const services = c.get('services');
+    const { live, policy, voiceprintFault } = services;
     if (!policy.liveStreams) return { kind: 'live_not_enabled' };
     const { account } = c.get('principal');
     const body = await readJsonBody(c, {});
     if (!body.ok) return body.error;
     const parsed = parseLiveBody(body.value, voiceprintFault);
     if (!parsed.ok) return { kind: 'invalid', errors: parsed.errors };
-    if (!canPay(account)) return { kind: 'payment_required' };
+    if (!(await canPay(services, account))) return { kind: 'payment_required' };
     return async () => {
       const created = await live.create(account.id, parsed.value);
       if (!created.ok) return created.error;

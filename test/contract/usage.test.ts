@@ -130,6 +130,15 @@ describe('billing (contract §7)', () => {
     expect((await service.call('GET', `/v1/jobs/${body.jobId}`, { key })).status).toBe(200);
   });
 
+  it('does not take jobs at once that the credit suffices for one by one', { timeout: 120_000 }, async () => {
+    const { accountId, token: key } = await service.newKey({ account: 'hasty', creditSeconds: 39 });
+    const answers = await Promise.all(Array.from({ length: 4 }, () => start(key, url)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 402, 402, 402]);
+    const begun = answers.find(({ status }) => status === 200);
+    expect((await finished(begun?.body.jobId, key)).status).toBe('succeeded');
+    expect(await credit(accountId)).toBe(19);
+  });
+
   it('takes nothing for a failure', async () => {
     const { accountId, token: key } = await service.newKey({ account: 'unlucky', creditSeconds: 20 });
     const { body } = await start(key, 'data:,this%20is%20not%20audio');

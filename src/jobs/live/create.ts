@@ -20,15 +20,18 @@ export async function createStream(
   ports: { readonly store: LiveStore; readonly objects: LiveObjects; readonly now: () => number },
   { streamId, accountId, request }: NewStream,
   tokenMs: number,
-): Promise<Result<{ readonly token: string }, { kind: 'too_many_streams'; maxStreams: number }>> {
+): Promise<
+  Result<{ readonly token: string }, { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' }>
+> {
   const now = ports.now();
   const token = newToken();
   const digest = await tokenDigest(token);
   await ports.objects.open(setupOf(streamId, request, digest, now + tokenMs));
   // Where this throws the row may be there all the same: then the object, which ends it when its token expires, has to stay.
   const created = await ports.store.create({ id: streamId, accountId, input: request.input, now }, MAX_OPEN_STREAMS);
-  if (created) return { ok: true, value: { token } };
+  if (created === 'created') return { ok: true, value: { token } };
   await ports.objects.discard(streamId);
+  if (created === 'payment_required') return { ok: false, error: { kind: 'payment_required' } };
   return { ok: false, error: { kind: 'too_many_streams', maxStreams: MAX_OPEN_STREAMS } };
 }
 

@@ -21,11 +21,11 @@ export interface LiveOutcome {
 
 /** Rows of live streams. Every method is one transaction and may be repeated. */
 export interface LiveStore {
-  /** False when the account has that many streams open already; exact, however many are created at once. */
+  /** Refused when the account has that many streams open already, or no credit left for one more; exact, however many are created at once. */
   create(
     stream: { readonly id: string; readonly accountId: string; readonly input: AskedFor; readonly now: number },
     maxOpen: number,
-  ): Promise<boolean>;
+  ): Promise<'created' | 'too_many_streams' | 'payment_required'>;
   find(streamId: string): Promise<LiveRecord | undefined>;
   /** created → running. False for a stream in any other state. */
   start(streamId: string, now: number): Promise<boolean>;

@@ -10,7 +10,10 @@ let storage: Awaited<ReturnType<typeof startStorage>>;
 beforeAll(async () => {
   storage = await startStorage();
   for (const account of ['mine', 'theirs']) {
-    await storage.db.prepare('INSERT INTO accounts (id, name, created_at) VALUES (?1, ?1, 0)').bind(account).run();
+    await storage.db
+      .prepare('INSERT INTO accounts (id, name, subscribed, created_at) VALUES (?1, ?1, 1, 0)')
+      .bind(account)
+      .run();
     await storage.db
       .prepare(
         `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2 - 1)

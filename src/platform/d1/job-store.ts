@@ -4,6 +4,7 @@ import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { Message } from '../../jobs/messages.ts';
 import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob } from '../../jobs/ports.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
+import { hasCreditLeft } from './credit.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
 import { listJobs } from './job-list.ts';
 import { restartJob, startJob } from './job-starts.ts';
@@ -138,19 +139,21 @@ export function createJobStore(db: D1Database): JobStore {
 }
 
 const MAX_CREATE_TRIES = 3;
+/** A job that the account has no credit left for would get no status, so that the whole batch, with its key and its message, comes to nothing. */
+const UNPAID = /NOT NULL constraint failed: jobs\.status/;
 
 async function create(
   db: D1Database,
   find: (jobId: string) => Promise<JobRecord | undefined>,
   input: NewJob,
-): Promise<Result<JobRecord, { kind: 'idempotency_conflict' }>> {
+): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
   const { id, accountId, kind, request, idempotency, now } = input;
   const message: Message = { step: 'plan', jobId: id };
   const statements = [
     db
       .prepare(
         `INSERT INTO jobs (id, account_id, kind, status, request, metadata, webhook_url, webhook_status_only, created_at, updated_at)
-         VALUES (?1, ?2, ?3, 'created', ?4, ?5, ?6, ?7, ?8, ?8)`,
+         VALUES (?1, ?2, ?3, CASE WHEN ${hasCreditLeft('?2', '?8')} THEN 'created' END, ?4, ?5, ?6, ?7, ?8, ?8)`,
       )
       .bind(
         id,
@@ -190,6 +193,7 @@ async function create(
       // Its own where the answer to the batch was lost: what is stored has been made.
       const job = await find(earlier?.job_id ?? id);
       if (job) return { ok: true, value: job };
+      if (UNPAID.test(String(error))) return { ok: false, error: { kind: 'payment_required' } };
       // Another call's key was in the way, and its job has been deleted since: the key is free now.
       if (!idempotency || tries === MAX_CREATE_TRIES) throw error;
     }

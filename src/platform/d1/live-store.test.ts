@@ -23,7 +23,7 @@ async function newAccount(subscribed = false): Promise<string> {
 
 async function newStream(accountId: string): Promise<string> {
   const id = crypto.randomUUID();
-  expect(await store().create({ id, accountId, input: { latency: 500 }, now: 1 }, 10)).toBe(true);
+  expect(await store().create({ id, accountId, input: { latency: 500 }, now: 1 }, 10)).toBe('created');
   return id;
 }
 
@@ -84,16 +84,16 @@ describe('LiveStore', () => {
   });
 
   it('counts the open streams of an account exactly', async () => {
-    const [accountId, other] = [await newAccount(), await newAccount()];
+    const [accountId, other] = [await newAccount(true), await newAccount()];
     const create = () => store().create({ id: crypto.randomUUID(), accountId, input: {}, now: 1 }, 10);
     const created = await Promise.all(Array.from({ length: 25 }, create));
-    expect(created.filter(Boolean)).toHaveLength(10);
+    expect(created.filter((outcome) => outcome === 'created')).toHaveLength(10);
     const { results } = await storage.db
       .prepare('SELECT id FROM live_streams WHERE account_id = ?')
       .bind(accountId)
       .all();
     await store().end(String(results[0].id), FAILED, 2);
-    expect([await create(), await create()]).toEqual([true, false]);
+    expect([await create(), await create()]).toEqual(['created', 'too_many_streams']);
     await newStream(other);
   });
 });

@@ -1,6 +1,7 @@
 import { liveInputSchema, liveStatusSchema } from '../../contract/live.ts';
 import { billOf } from '../../jobs/bill.ts';
 import type { LiveRecord, LiveStore } from '../../jobs/live/ports.ts';
+import { canPay, hasCreditLeft } from './credit.ts';
 import { hasChanged } from './statements.ts';
 
 interface LiveRow {
@@ -20,11 +21,13 @@ export function createLiveStore(db: D1Database): LiveStore {
         .prepare(
           `INSERT INTO live_streams (id, account_id, status, input, created_at)
            SELECT ?1, ?2, 'created', ?3, ?4
-           WHERE (SELECT COUNT(*) FROM live_streams WHERE account_id = ?2 AND completed_at IS NULL) < ?5`,
+           WHERE (SELECT COUNT(*) FROM live_streams WHERE account_id = ?2 AND completed_at IS NULL) < ?5
+           AND ${hasCreditLeft('?2', '?4')}`,
         )
         .bind(id, accountId, JSON.stringify(input), now, maxOpen)
         .run();
-      return hasChanged([result]);
+      if (hasChanged([result])) return 'created';
+      return (await canPay(db, accountId, now)) ? 'too_many_streams' : 'payment_required';
     },
 
     async find(streamId) {

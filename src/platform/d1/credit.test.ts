@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startStorage } from '../../../test/helpers/database.ts';
+import type { DiarizeRequest } from '../../contract/diarize.ts';
+import { canPay } from './credit.ts';
+import { createJobStore } from './job-store.ts';
+import { createLiveStore } from './live-store.ts';
+
+const NOW = 1_800_000_000_000;
+const REFUSED = { ok: false, error: { kind: 'payment_required' } };
+const DONE = { shardCount: 1, billedSeconds: 20, creditSeconds: 20, outputKey: 'o' };
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let made = 0;
+beforeAll(async () => {
+  storage = await startStorage();
+});
+afterAll(() => storage?.stop());
+
+async function accountWith(creditSeconds: number, subscribed = 0) {
+  const accountId = `account-${++made}`;
+  await storage.db
+    .prepare('INSERT INTO accounts (id, name, subscribed, credit_seconds, created_at) VALUES (?1, ?1, ?2, ?3, 0)')
+    .bind(accountId, subscribed, creditSeconds)
+    .run();
+  const jobs = createJobStore(storage.db);
+  const streams = createLiveStore(storage.db);
+  const request = { url: 'https://example.com/a.wav', model: 'precision-2' } as DiarizeRequest;
+  return {
+    jobs,
+    streams,
+    startJob: (id = `job-${++made}`, idempotency?: { key: string; bodyHash: string }) =>
+      jobs.create({ accountId, kind: 'diarize', request, id, idempotency, now: NOW }),
+    startStream: (id = `stream-${++made}`) => streams.create({ id, accountId, input: {}, now: NOW }, 3),
+    canPay: (now = NOW) => canPay(storage.db, accountId, now),
+  };
+}
+
+const rows = async (table: string, where: string, value: string) =>
+  (await storage.db.prepare(`SELECT * FROM ${table} WHERE ${where} = ?`).bind(value).all()).results;
+
+it('jobs that were started at once do not spend the same credit', async () => {
+  const account = await accountWith(59);
+  const started = await Promise.all(Array.from({ length: 5 }, () => account.startJob()));
+  expect(started.filter(({ ok }) => ok)).toHaveLength(2);
+  expect(started.filter(({ ok }) => !ok)).toEqual([REFUSED, REFUSED, REFUSED]);
+  expect(await account.canPay()).toBe(false);
+});
+
+it('a job that cannot be paid leaves nothing behind, so that its key is free when there is credit again', async () => {
+  const account = await accountWith(20);
+  const idempotency = { key: 'later', bodyHash: 'h' };
+  const first = await account.startJob();
+  expect(await account.startJob('unpaid', idempotency)).toEqual(REFUSED);
+  for (const [table, column] of [
+    ['jobs', 'id'],
+    ['outbox', 'job_id'],
+    ['idempotency_keys', 'job_id'],
+  ])
+    expect(await rows(table, column, 'unpaid')).toEqual([]);
+  await account.jobs.cancel(first.ok ? first.value.id : '', { code: 'canceled', message: '' }, NOW);
+  expect(await account.startJob('paid', idempotency)).toMatchObject({ ok: true, value: { id: 'paid' } });
+});
+
+it('a planned job sets the length of its recording aside, until it ends', async () => {
+  const account = await accountWith(100);
+  await account.startJob('planned');
+  expect(await account.canPay()).toBe(true);
+  await account.jobs.start('planned', { shardCount: 1, durationSeconds: 80.5 }, NOW);
+  expect(await account.canPay()).toBe(false);
+  await account.jobs.succeed('planned', { ...DONE, billedSeconds: 80.5, creditSeconds: 80.5 }, NOW);
+  expect(await account.canPay()).toBe(false);
+});
+
+it('a stream sets aside how long it runs', async () => {
+  const account = await accountWith(60);
+  expect(await account.startStream('running')).toBe('created');
+  await account.streams.start('running', NOW);
+  expect(await account.canPay(NOW + 40_000)).toBe(true);
+  expect(await account.canPay(NOW + 41_000)).toBe(false);
+  expect(await Promise.all([account.startStream(), account.startStream(), account.startStream()])).toEqual([
+    'created',
+    'created',
+    'payment_required',
+  ]);
+});
+
+it('an account with a subscription is asked for no credit', async () => {
+  const account = await accountWith(-50, 1);
+  expect(await account.canPay()).toBe(true);
+  expect((await account.startJob()).ok).toBe(true);
+  expect(await account.startStream()).toBe('created');
+});
