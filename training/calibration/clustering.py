@@ -45,11 +45,11 @@ class Bayesian:
     """Named as in `BayesianParameters` of the TypeScript."""
 
     subsegment_share: float = 0.7
-    initial_threshold: float = 0.7
+    initial_threshold: float = 0.65
     wanted_initial_threshold: float = 0.5
     max_clusters: int = 100
     statistics_scale: float = 0.5
-    speaker_regularisation: float = 2.0
+    speaker_regularisation: float = 1.6
     plain_seconds_per_speaker: float = 30.0
     max_regularisation: float = 8.0
     max_evidence_seconds: float = 1800.0

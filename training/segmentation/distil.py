@@ -17,7 +17,7 @@ from .bank import VoiceBank
 from .corpus import decode, read_noise_index
 from .frontend import HOP_SAMPLES, RATE_HZ, log_features, mel_power
 from .labels import Teacher
-from .losses import classes_of, error_rates
+from .losses import CLASS_PERMUTATIONS, classes_of, error_rates
 from .prepare_voices import SAMPLE_SCALE
 from .rooms import draw_response, load_responses
 from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
@@ -26,6 +26,8 @@ WINDOW_SAMPLES = WINDOW_FRAMES * HOP_SAMPLES
 LABEL_FRAMES = WINDOW_FRAMES // 2
 FADE_SAMPLES = 80
 MIN_NOISE_SECONDS = 2
+LESS_NOISE = 10 ** (-10 / 20)
+"""Of the noise that the student hears the teacher hears this share."""
 MAX_TEACHER_ERROR = 30.0
 """Percent of labelled speech, best mapping within the window."""
 
@@ -65,17 +67,17 @@ def telephone(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.sign(companded) * (256 ** np.abs(companded) - 1) / 255 * peak
 
 
-def add_noise(x: np.ndarray, sources: Sources) -> np.ndarray:
-    """A recorded noise at 5-45 dB below the mean power of the speech."""
+def draw_noise(x: np.ndarray, sources: Sources) -> np.ndarray:
+    """A recorded noise 2-45 dB below the mean power of the speech, and a hiss."""
     rng = sources.rng
     noise = sources.noises[int(rng.integers(len(sources.noises)))]
     noise = np.take(noise, np.arange(WINDOW_SAMPLES) + int(rng.integers(len(noise))), mode="wrap")
-    level = np.sqrt((x**2).mean() / ((noise**2).mean() + 1e-12)) * 10 ** (-rng.uniform(5, 45) / 20)
-    return x + noise * level + rng.standard_normal(WINDOW_SAMPLES) * np.sqrt((x**2).mean()) * 10 ** (-rng.uniform(30, 60) / 20)
+    level = np.sqrt((x**2).mean() / ((noise**2).mean() + 1e-12)) * 10 ** (-rng.uniform(2, 45) / 20)
+    return noise * level + rng.standard_normal(WINDOW_SAMPLES) * np.sqrt((x**2).mean()) * 10 ** (-rng.uniform(30, 60) / 20)
 
 
-def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray]:
-    """One window: samples float32 [160000] and activity uint8 [speakers,1000]."""
+def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One window: samples float32 [160000], the same as the teacher hears them (less noise, no telephone), activity uint8 [speakers,1000]."""
     rng = sources.rng
     numbers = sources.speakers(int(rng.choice([1, 2, 3, 4], p=[0.25, 0.35, 0.28, 0.12]))) or sources.speakers(1)
     tracks = np.zeros((len(numbers), WINDOW_SAMPLES), np.float32)
@@ -100,20 +102,25 @@ def mix(sources: Sources) -> tuple[np.ndarray, np.ndarray]:
         out += track * 10 ** (np.clip(rng.normal(0, spread_db), -14, 6) / 20)
     if np.abs(out).max() < 1e-6:
         out = rng.standard_normal(WINDOW_SAMPLES).astype(np.float32) * 1e-3
-    out = add_noise(out, sources)
-    tilt = rng.uniform(-0.7, 0.5)
-    out = lfilter([1], [1, tilt], out) if tilt < 0 else lfilter([1, -tilt], [1], out)
-    if rng.random() < 0.2:
-        out = telephone(out, rng)
-    return (out * rng.uniform(0.05, 0.7) / (np.abs(out).max() + 1e-9)).astype(np.float32), activity
+    noise, tilt = draw_noise(out, sources), rng.uniform(-0.7, 0.5)
+    heard, clearer = (lfilter(*(([1], [1, tilt]) if tilt < 0 else ([1, -tilt], [1])), x) for x in (out + noise, out + noise * LESS_NOISE))
+    if rng.random() < 0.25:
+        heard = telephone(heard, rng)
+    heard, clearer = ((x * rng.uniform(0.05, 0.7) / (np.abs(x).max() + 1e-9)).astype(np.float32) for x in (heard, clearer))
+    return heard, clearer, activity
 
 
 def soft_labels(probabilities: np.ndarray, labels: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The teacher's probabilities [500,7] where they agree with labels [3,500], else the labels as probabilities; and whether they agree."""
+    """The teacher's probabilities [500,7] where they agree with labels [3,500], else the labels as probabilities; and whether they agree.
+
+    What two say at once is as labelled, since a teacher finds half of it.
+    """
     truth = torch.from_numpy(labels)[None]
-    if labels.any() and error_rates(torch.from_numpy(probabilities)[None], truth, torch.from_numpy(mask)[None])["der"] <= MAX_TEACHER_ERROR:
-        return probabilities, True
-    return np.eye(7, dtype=np.float32)[classes_of(truth)[0].numpy()], False
+    exact = np.eye(7, dtype=np.float32)[classes_of(truth)[0].numpy()]
+    if not labels.any() or error_rates(torch.from_numpy(probabilities)[None], truth, torch.from_numpy(mask)[None])["der"] > MAX_TEACHER_ERROR:
+        return exact, False
+    aligned = max((probabilities[:, order] for order in CLASS_PERMUTATIONS.numpy()), key=lambda ordered: float((ordered * exact).sum()))
+    return np.where(labels.sum(0)[:, None] > 1, exact, aligned), True
 
 
 def main() -> None:
@@ -136,11 +143,11 @@ def main() -> None:
     soft = np.zeros((args.windows, LABEL_FRAMES, 7), np.float16)
     agreed = 0
     for number in range(args.windows):
-        x, activity = mix(sources)
+        x, clearer, activity = mix(sources)
         bridge_pauses(activity)
         features[number] = log_features(mel_power(x))
         labels[number], mask[number], _ = targets(activity, [-1] * len(activity))
-        soft[number], agrees = soft_labels(teacher.resampled(x, 50), labels[number], mask[number])
+        soft[number], agrees = soft_labels(teacher.resampled(clearer, 50), labels[number], mask[number])
         agreed += agrees
         if number % 500 == 0:
             print(f"{number}/{args.windows}, {time.time() - started:.0f} s", flush=True)

@@ -68,7 +68,7 @@ def comb_db(rng: np.random.Generator) -> np.ndarray:
 def draw_snr_db(rng: np.random.Generator, kind: str) -> float:
     u = rng.random()
     if kind == "meeting":
-        return rng.uniform(28, 60) if u < 0.35 else rng.uniform(14, 28) if u < 0.85 else rng.uniform(4, 14)
+        return rng.uniform(28, 60) if u < 0.3 else rng.uniform(14, 28) if u < 0.75 else rng.uniform(2, 14)
     return rng.uniform(30, 75) if u < 0.4 else rng.uniform(12, 30) if u < 0.8 else rng.uniform(0, 12)
 
 

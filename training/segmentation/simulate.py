@@ -22,6 +22,8 @@ EDGE_IN, EDGE_OUT = np.array([[0.3], [0.7]], np.float32), np.array([[0.8], [0.5]
 ALIKE_SHARE = {"meeting": 0.75, "separate": 0.3, "call": 0.3}
 """How often noise floors, colours and even loudness of the voices' recordings are taken out (voicing.py)."""
 SPARSE_SHARE = 0.14
+FAINTEST_BELOW_NOISE_DB = {"meeting": 6, "separate": 3, "call": 3}
+"""Nobody is fainter than this beside the noise, who would be labelled all the same. Recorded noise lies below most of a voice, and one hears it."""
 MOSTLY_BREATH_SHARE = 0.3
 """Of the windows without speech: people who sit in silence with head-sets on."""
 
@@ -204,7 +206,7 @@ class Simulator:
         if speakers:
             scene.tracks = scene.tracks[: len(numbers)]
             for track in scene.tracks:  # nobody is labelled who is far below the noise
-                track.level_db = max(track.level_db, -scene.snr_db - 3)
+                track.level_db = max(track.level_db, -scene.snr_db - FAINTEST_BELOW_NOISE_DB[scene.kind])
             self._alike(scene, numbers)
             power, activity = self._speak(scene, numbers, sparse)
             bridge_pauses(activity)
