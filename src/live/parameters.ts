@@ -99,6 +99,9 @@ export const LIVE = {
   /** Speakers are found anew after each of these times, then as often as the last of them. */
   reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],
   reclusterEverySeconds: 10,
+  /** Distance up to which the looks' voices are joined for the clusters to start from, and what a further speaker costs: fewer than for recordings, since whoever is found too many is told at once. */
+  initialThreshold: 0.7,
+  speakerRegularisation: 2,
   /** Speakers found whose centroids are more alike than this are one. More than for recordings, where short pieces take part: those of looks are more alike. */
   mergeSimilarity: 0.65,
   /** That alone tells: no likeness of the looks' voices on average joins speakers whose centroids lie apart. */

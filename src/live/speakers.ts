@@ -49,8 +49,9 @@ export class Speakers {
   ) {
     this.#shift = new Float32Array(engine.embedding.info.dimension);
     const { clustering } = withTuning(settingsOf('precision-2'), engine.embedding.info.tuned);
-    const { mergeSimilarity, sameItemSimilarity } = LIVE;
-    this.#parameters = { ...clustering, bayesian: { ...clustering.bayesian, mergeSimilarity, sameItemSimilarity } };
+    const { initialThreshold, speakerRegularisation, mergeSimilarity, sameItemSimilarity } = LIVE;
+    const own = { initialThreshold, speakerRegularisation, mergeSimilarity, sameItemSimilarity };
+    this.#parameters = { ...clustering, bayesian: { ...clustering.bayesian, ...own } };
   }
 
   get labels(): number {
