@@ -42,7 +42,7 @@ export function setsOf(recordings: readonly LabelledRecording[]): RecordingSet[]
   return [...new Set(recordings.map(({ set }) => set))];
 }
 
-async function loadFolder(folder: string, set: RecordingSet, ports: AudioPorts): Promise<LabelledRecording[]> {
+export async function loadFolder(folder: string, set: RecordingSet, ports: AudioPorts): Promise<LabelledRecording[]> {
   const recordings: LabelledRecording[] = [];
   for (const file of readdirSync(folder).sort()) {
     if (!file.endsWith('.flac')) continue;

@@ -69,9 +69,11 @@ export class LiveStream extends DurableObject<Env> {
     const channel = this.#resume();
     if (!channel) return;
     const before = channel.receivedFrames;
+    const isAtWork = channel.isAtWork;
     const processed = channel.receive(message);
     if (channel.receivedFrames > before) this.#noteFrame();
-    await processed;
+    // One waiting event keeps the object at work. If every one waited, a client whose frames never let the queue become empty would make them pile up.
+    if (!isAtWork) await processed;
   }
 
   /** The platform leaves the answer to a client's close to the object; without one the client waits for nothing. */
@@ -189,7 +191,7 @@ export class LiveStream extends DurableObject<Env> {
   async #end(stream: StoredStream, { status, receivedSeconds, closeCode, closeReason }: ChannelEnd): Promise<void> {
     clearTimeout(this.#suspendTimer);
     const outcome: LiveOutcome = { status, receivedSeconds };
-    this.#storage.stream = { ...stream, phase: { name: 'ending', outcome } };
+    this.#storage.end(stream, outcome);
     await this.ctx.storage.setAlarm(Date.now() + RETRY_MS);
     try {
       await this.#settle(stream, outcome);
@@ -206,8 +208,12 @@ export class LiveStream extends DurableObject<Env> {
     if (this.ctx.getWebSockets().length > 0) this.ctx.abort('the client did not read its last messages');
   }
 
-  /** Writes the end of a stream once, however often it is called, and erases what is kept here, voiceprints included. */
+  /**
+   * Writes the end of a stream once, however often it is called, and erases what is kept here, voiceprints included. Decided before the database
+   * is asked: a connection that waits for the same slow database must not begin meanwhile.
+   */
   async #settle(stream: StoredStream, outcome: LiveOutcome): Promise<void> {
+    this.#storage.end(stream, outcome);
     const ended = await this.#runtime.store.end(stream.id, outcome, Date.now());
     if (ended) this.#runtime.log('info', 'live_ended', { streamId: stream.id, ...outcome });
     await this.#storage.forget();

@@ -12,6 +12,26 @@ describe('Pacer', () => {
     expect(pacer.waitMs(2.5)).toBeCloseTo(500);
   });
 
+  it('does not send all at once what a standstill of 8 s made late, which would end the stream', () => {
+    for (const speed of [1, 4, Number.POSITIVE_INFINITY]) {
+      let now = 0;
+      const pacer = new Pacer(speed, () => now);
+      let sentSeconds = 0;
+      const send = () => {
+        now += pacer.waitMs(sentSeconds);
+        sentSeconds += 0.1;
+      };
+      for (let i = 0; i < 50; i++) send();
+      const before = sentSeconds;
+      now += 8000;
+      const resumedMs = now;
+      while (now === resumedMs) send();
+      expect(sentSeconds - before).toBeLessThan(3.5);
+      for (let i = 0; i < 20; i++) send();
+      expect(now - resumedMs).toBeLessThanOrEqual(2100);
+    }
+  });
+
   it('runs ahead of the signs of the service by a lead, then at a moderate speed', () => {
     let now = 0;
     const pacer = new Pacer(Number.POSITIVE_INFINITY, () => now);

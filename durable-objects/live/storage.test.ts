@@ -33,3 +33,10 @@ it('burns a token once, and none that has expired, also where the alarm comes la
   expect(storage.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
   vi.unstubAllGlobals();
 });
+
+it('burns no token of a stream whose end is decided, though the database does not know yet', () => {
+  const storage = waiting();
+  storage.end(storage.stream!, { status: 'error', receivedSeconds: 0 });
+  expect(storage.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
+  expect(storage.stream).toMatchObject({ phase: { name: 'ending' } });
+});

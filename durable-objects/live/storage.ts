@@ -93,6 +93,11 @@ export class StreamStorage {
     });
   }
 
+  /** Decides the end: from here on nobody connects, and no connection begins any more. */
+  end(stream: StoredStream, outcome: LiveOutcome): void {
+    this.stream = { ...stream, phase: { name: 'ending', outcome } };
+  }
+
   async forget(): Promise<void> {
     await erase(this.storage);
   }

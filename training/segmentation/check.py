@@ -15,9 +15,11 @@ from torch import nn
 from .dequantise import dequantised
 from .evaluate import score
 from .kernels import Depthwise, bidirectional_gru
-from .losses import permutation_loss, side_losses, soft_label_loss
+from .losses import CLASS_PERMUTATIONS, best_order_for, permutation_loss, side_losses, soft_label_loss
+from .mean import folded, sum_of
 from .model import CLASS_SPEAKERS, Segmentation
 from .together import Together
+from .train import shortened
 
 TOLERANCE = 2e-3
 """Relative."""
@@ -107,8 +109,35 @@ def check_losses() -> None:
     for order in ([0, 1, 2], [2, 0, 1], [1, 0, 2]):
         labels = CLASS_SPEAKERS[classes][:, :, order].permute(0, 2, 1)
         assert torch.allclose(permutation_loss(logs, labels, torch.ones(4, 100)), hard, atol=1e-5)
-    assert torch.allclose(soft_label_loss(logs, torch.eye(7)[classes]), hard, atol=1e-5)
+    assert torch.allclose(soft_label_loss(logs, torch.eye(7)[classes], torch.ones(4, 100)), hard, atol=1e-5)
+    for order in CLASS_PERMUTATIONS:
+        assert torch.equal(best_order_for(logs.exp()[..., order], classes), best_order_for(logs.exp(), classes))
+    assert torch.equal(best_order_for(torch.eye(7)[classes][..., CLASS_PERMUTATIONS[4]], classes), torch.eye(7)[classes])
     print("losses: equal")
+
+
+def check_folded() -> None:
+    """Batch norms in the convolutions change nothing, and a mean of networks has its parts in it."""
+    torch.manual_seed(3)
+    first, second, x = Segmentation().eval(), Segmentation().eval(), torch.randn(2, 64, 200)
+    for network in (first, second):
+        for norm in (network.norm1, network.norm2):
+            norm.running_mean.normal_()
+            norm.running_var.uniform_(0.5, 2)
+    expected = second(x)
+    first, second = folded(first), folded(second)
+    mean, got = Segmentation().eval(), Segmentation().eval()
+    mean.load_state_dict(sum_of([first, second], [0.5, 0.5]), strict=False)
+    got.load_state_dict(sum_of([mean, first], [2, -1]), strict=False)
+    assert torch.allclose(second(x), expected, atol=1e-4) and torch.allclose(got(x), expected, atol=1e-3)
+    print("folded batch norms: the same network")
+
+
+def check_shortened() -> None:
+    """A stretch of a window has no mean over its own time, and as many frames as its labels."""
+    x = shortened(torch.randn(2, 1000, 64) + 3, slice(100, 250))
+    assert x.shape == (2, 300, 64) and float(x.mean(1).abs().max()) < 1e-5
+    print("short windows: as expected")
 
 
 def check_scoring() -> None:
@@ -151,6 +180,8 @@ if __name__ == "__main__":
     check_dequantised()
     check_together()
     check_losses()
+    check_folded()
+    check_shortened()
     check_scoring()
     if torch.cuda.is_available():
         check_device("cuda")

@@ -43,10 +43,19 @@ def permutation_loss(logs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     return torch.stack(losses, 1).min(1)[0]
 
 
-def soft_label_loss(logs: Tensor, soft: Tensor) -> Tensor:
-    """Cross-entropy against probabilities [N,T,7] under the best order of the speakers: -> [N]."""
-    losses = [-(soft[..., order] * logs).sum(-1).mean(1) for order in _on(logs.device)[2]]
+def soft_label_loss(logs: Tensor, soft: Tensor, mask: Tensor) -> Tensor:
+    """Cross-entropy against probabilities [N,T,7] under the best order of the speakers, mask [N,T]: -> [N]."""
+    total = mask.sum(1).clamp(min=1)
+    losses = [-((soft[..., order] * logs).sum(-1) * mask).sum(1) / total for order in _on(logs.device)[2]]
     return torch.stack(losses, 1).min(1)[0]
+
+
+def best_order_for(probabilities: Tensor, classes: Tensor) -> Tensor:
+    """Probabilities [N,T,7] with the speakers in the order in which the classes [N,T] are likeliest, window by window."""
+    ordered = torch.stack([probabilities[..., order] for order in _on(classes.device)[2]], 1)
+    wanted = classes[:, None, :, None].expand(-1, ordered.shape[1], -1, 1)
+    best = ordered.gather(3, wanted)[..., 0].sum(2).argmax(1)
+    return ordered[torch.arange(len(best)), best]
 
 
 def pair_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .ensemble import Ensemble
 from .frontend import FRAMES_PER_SECOND, log_features, running_features
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
 from .model import TRAINING_ONLY, Segmentation, load_weights
@@ -31,6 +32,8 @@ LATE_FROM, LATE_FACTOR = 0.7, 0.4
 AVERAGE_DECAY, AVERAGE_EVERY = 0.9985, 4
 VALIDATION_WINDOWS, VALIDATION_SEED = 300, 77
 REPORT_EVERY = 100
+SHORT_SECONDS = (3, 7)
+"""Windows of live streams and last windows of recordings are as short as this."""
 BEGINNING_LABELS, BEGINNING_WEIGHT = 75, 0.3
 """What a streaming state says at its very beginning counts little, and so little of it is asked."""
 
@@ -59,7 +62,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--soft", type=Path, help="soft labels written by distil.py")
     parser.add_argument("--soft-share", type=float, default=0.15, help="share of batches drawn from them")
     parser.add_argument("--soft-weight", type=float, default=0.5)
+    parser.add_argument("--teachers", nargs="+", help="weights whose probabilities, averaged, are soft labels of the simulated windows")
+    parser.add_argument("--teacher-weight", type=float, default=0.5, help="how much they count beside the exact labels")
+    parser.add_argument("--short-share", type=float, default=0.0, help="share of batches of which only 3 to 7 s are heard; teachers hear all of it")
     args = parser.parse_args()
+    if args.streaming and (args.teachers or args.short_share):
+        parser.error("--teachers and --short-share are for windows")
     if args.streaming and args.device == "cuda":
         parser.error("the streaming form is trained on the CPU only")
     if args.heads_only and args.soft:
@@ -81,6 +89,12 @@ def validation_set(args: argparse.Namespace) -> list[torch.Tensor]:
     """Fixed windows of the held-out voices: features, labels, mask."""
     x, labels, mask, _ = simulator(args, "dev", VALIDATION_SEED).batch(VALIDATION_WINDOWS)
     return [torch.from_numpy(part) for part in (x, labels, mask)]
+
+
+def shortened(x: torch.Tensor, part: slice) -> torch.Tensor:
+    """Features [N,F100,64] of a stretch given in labels at 50 Hz, without the mean over its time (its floor stays that of the whole window)."""
+    x = x[:, 2 * part.start : 2 * part.stop]
+    return x - x.mean(1, keepdim=True)
 
 
 class Trainer:
@@ -119,8 +133,9 @@ class Trainer:
             self.step, self.windows, self.seconds = state["step"], state["windows"], state["seconds"]
         average = state["average"] if state else self.model.state_dict()
         self.average = {name: value.to(self.device, torch.float32, copy=True) for name, value in average.items()}
+        self.ensemble = Ensemble(args.teachers, self.device) if args.teachers else None
         self.soft = SoftWindows(args.soft, args.seed + self.step + together.number) if args.soft else None
-        self.soft_chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
+        self.chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
 
     def save(self) -> None:
         """Write the checkpoint; of the optimiser's running means of gradients, bfloat16 is kept, which is a sixth less to store."""
@@ -136,13 +151,19 @@ class Trainer:
         cosine = low + (self.args.rate - low) * 0.5 * (1 + math.cos(math.pi * progress))
         return float(cosine * min(1, (self.step + 1) / self.args.warm_up))
 
+    def _short_part(self) -> slice:
+        """Labels at 50 Hz of a stretch of 3 to 7 s, both ends on the grid of the network at 25 Hz."""
+        pairs = self.chance.integers(*(seconds * FRAMES_PER_SECOND // 4 for seconds in SHORT_SECONDS))
+        start = self.chance.integers(WINDOW_FRAMES // 4 - pairs + 1)
+        return slice(int(2 * start), int(2 * (start + pairs)))
+
     def loss(self, progress: float) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Loss of one batch: simulated windows, or windows with soft labels."""
-        if self.soft and self.soft_chance.random() < self.args.soft_share:
+        if self.soft and self.chance.random() < self.args.soft_share:
             x, labels, mask, soft = (part.to(self.device) for part in self.soft.batch(self.args.batch))
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32):
                 logs = self.model(x.transpose(1, 2))
-            hard, near = permutation_loss(logs, labels, mask).mean(), soft_label_loss(logs, soft).mean()
+            hard, near = permutation_loss(logs, labels, mask).mean(), soft_label_loss(logs, soft, torch.ones_like(mask)).mean()
             weight = self.args.soft_weight
             return (1 - weight) * hard + weight * near, dict(soft=near.detach())
         before = time.monotonic()
@@ -151,9 +172,15 @@ class Trainer:
         mask = mask.float()
         if self.args.streaming:
             mask[:, :BEGINNING_LABELS] *= BEGINNING_WEIGHT
+        x = x.float()
+        target = self.ensemble.targets(x, labels, self.args.teacher_weight) if self.ensemble else None
+        if self.chance.random() < self.args.short_share:
+            part = self._short_part()
+            x, labels, mask = shortened(x, part), labels[..., part], mask[:, part]
+            target = target[:, part] if target is not None else None
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32):
-            logs, first, last = self.model(x.float().transpose(1, 2), heads=True)
-        main = permutation_loss(logs, labels, mask).mean()
+            logs, first, last = self.model(x.transpose(1, 2), heads=True)
+        main = (permutation_loss(logs, labels, mask) if target is None else soft_label_loss(logs, target, mask)).mean()
         pair, identity = side_losses(self.model, first, last, labels.float(), mask, identities)
         late = 1.0 if progress < LATE_FROM else LATE_FACTOR
         total = main + late * (self.args.pair_weight * pair + self.args.identity_weight * identity)

@@ -84,7 +84,7 @@ export class LiveChannel {
 
   /**
    * Takes a message of the client.
-   * @returns settles when all that has been accepted so far is processed
+   * @returns settles when all that was accepted is processed, also what came meanwhile
    */
   receive(message: string | ArrayBuffer): Promise<void> {
     if (this.#ending) return this.#run();
@@ -103,6 +103,11 @@ export class LiveChannel {
   idle(idleMs: number): Promise<void> {
     this.#refuse(CLOSE.policy, `No audio for ${idleMs / 1000} s`);
     return this.#run();
+  }
+
+  /** Whether something is being processed: what comes now is worked off by the same run. */
+  get isAtWork(): boolean {
+    return this.#work !== undefined;
   }
 
   /** Frames accepted so far. */
@@ -126,7 +131,7 @@ export class LiveChannel {
   }
 
   #isBusy(): boolean {
-    return this.#work !== undefined || this.#ending !== undefined;
+    return this.isAtWork || this.#ending !== undefined;
   }
 
   #receiveText(text: string): void {

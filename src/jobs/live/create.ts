@@ -30,7 +30,8 @@ export async function createStream(
   // Where this throws the row may be there all the same: then the object, which ends it when its token expires, has to stay.
   const created = await ports.store.create({ id: streamId, accountId, input: request.input, now }, MAX_OPEN_STREAMS);
   if (created === 'created') return { ok: true, value: { token } };
-  await ports.objects.discard(streamId);
+  // The refusal holds all the same; an object that could not be asked forgets itself.
+  await ports.objects.discard(streamId).catch(() => undefined);
   if (created === 'payment_required') return { ok: false, error: { kind: 'payment_required' } };
   return { ok: false, error: { kind: 'too_many_streams', maxStreams: MAX_OPEN_STREAMS } };
 }

@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename, join, relative, resolve } from 'node:path';
+import { Command } from 'commander';
+import { nodeAudio } from '../client/audio/ports.ts';
+import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
+import { projectDir } from '../client/local/paths.ts';
+import { settingsOf } from '../src/diarization/index.ts';
+import type { TuningBySetting } from '../src/diarization/types.ts';
+import { LIVE } from '../src/live/parameters.ts';
+import { observeStream } from './live/observe.ts';
+import { liveEngine, openSession } from './live/sessions.ts';
+import { finishWithOracle } from './oracle.ts';
+import { type MeasuredPack, packOfService, pldaOf } from './packs.ts';
+import { analyse, finish } from './pipeline.ts';
+import { type LabelledRecording, loadFolder } from './recordings.ts';
+import { type DiarizationError, diarizationError, pool, rate } from './score/der.ts';
+import { segmentsFromTurns } from './score/rttm.ts';
+import { say } from './shared.ts';
+import { SETTINGS } from './speed.ts';
+
+/**
+ * Compares segmentation networks, and parameters of the jobs, on folders of labelled recordings, before one of them comes into the pack: error
+ * rates of the settings, with perfect clustering, and of live streams. Nothing of it goes into the report.
+ */
+interface Options {
+  readonly network: readonly string[];
+  readonly tune: readonly string[];
+  readonly settings: string;
+  readonly live: string;
+  readonly liveTune?: string;
+}
+
+type Measured = Record<string, DiarizationError>;
+
+const named = (text: string): [string, string] => {
+  const at = text.indexOf('=');
+  if (at < 1) throw new CliError(EXIT.usage, `${text} is no name=value`);
+  return [text.slice(0, at), text.slice(at + 1)];
+};
+
+/** The pack in use with another network in 8 bits (without its front end) in the segmentation slot. */
+function packWithNetwork(label: string, path: string): MeasuredPack {
+  const { pack } = packOfService();
+  const { segmentation } = pack;
+  if (segmentation.form !== 'split') throw new CliError(EXIT.usage, 'the pack in use has no network of its own form');
+  const bytes = readFileSync(path);
+  const network = {
+    path: relative(join(projectDir, 'models'), resolve(path)),
+    bytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+  };
+  return { label, pack: { ...pack, segmentation: { ...segmentation, id: label, files: { network } } } };
+}
+
+/** The same pack with some parameters changed, `all` of the settings' or those of one. */
+function tuned({ label, pack }: MeasuredPack, name: string, tuning: TuningBySetting): MeasuredPack {
+  const { segmentation, embedding } = pack;
+  // The embedder's values are laid over those of the segmentation.
+  return { label: `${label}, ${name}`, pack: { ...pack, segmentation, embedding: { ...embedding, tuned: tuning } } };
+}
+
+function candidates({ network, tune }: Options): MeasuredPack[] {
+  const packs = [packOfService(), ...network.map((text) => packWithNetwork(...named(text)))];
+  const tunings = tune.map(named).map(([name, text]) => [name, JSON.parse(text) as TuningBySetting] as const);
+  return packs.flatMap((pack) => [pack, ...tunings.map(([name, tuning]) => tuned(pack, name, tuning))]);
+}
+
+/** All error rates of one recording, by what was measured. */
+type Measure = (recording: LabelledRecording) => Promise<Measured>;
+
+async function measureOf(
+  pack: MeasuredPack,
+  settings: readonly string[],
+  latenciesMs: readonly number[],
+): Promise<Measure> {
+  const engine = await liveEngine(pack);
+  const plda = pldaOf(pack);
+  return async ({ reference, samples }) => {
+    const measured: Measured = {};
+    for (const name of SETTINGS.filter((setting) => settings.includes(setting))) {
+      const setting = settingsOf(name);
+      const part = await analyse(samples, engine, setting);
+      const output = await finish(part, samples.length, setting, plda);
+      measured[name] = diarizationError(reference, segmentsFromTurns(output?.diarization ?? []));
+      const oracle = await finishWithOracle(part, samples.length, setting, reference);
+      measured[`${name}, perfect clustering`] = diarizationError(reference, segmentsFromTurns(oracle.diarization));
+    }
+    for (const latencyMs of latenciesMs) {
+      const { found, corrected } = await observeStream(openSession(engine, latencyMs), samples);
+      measured[`live, ${latencyMs} ms`] = diarizationError(reference, found);
+      measured[`live, ${latencyMs} ms, corrected`] = diarizationError(reference, corrected);
+    }
+    return measured;
+  };
+}
+
+/** A row of the table: error rate and its parts in per cent, recordings with the right number of speakers. */
+function row(folder: string, label: string, what: string, errors: readonly DiarizationError[]): string {
+  const { der, miss, falseAlarm, confusion } = rate(pool(errors));
+  const parts = [der, miss, falseAlarm, confusion].map((percent) => percent.toFixed(1));
+  const right = errors.filter(({ hypothesisSpeakers, referenceSpeakers }) => hypothesisSpeakers === referenceSpeakers);
+  return `| ${[folder, label, what, ...parts, `${right.length} of ${errors.length}`].join(' | ')} |`;
+}
+
+async function compare(folders: readonly string[], options: Options): Promise<void> {
+  const settings = options.settings.split(',');
+  // Read anew at every look; only here does anybody change them.
+  if (options.liveTune) Object.assign(LIVE, JSON.parse(options.liveTune));
+  const latenciesMs = options.live.split(',').filter(Boolean).map(Number);
+  const packs = candidates(options);
+  const measures = await Promise.all(packs.map((pack) => measureOf(pack, settings, latenciesMs)));
+  process.stdout.write(
+    '| folder | network | what | DER | missed | false alarm | confusion | right count |\n|---|---|---|--:|--:|--:|--:|--:|\n',
+  );
+  for (const folder of folders) {
+    const recordings = await loadFolder(folder, 'generated', nodeAudio());
+    for (const [index, { label }] of packs.entries()) {
+      const all: Measured[] = [];
+      for (const recording of recordings) {
+        say(`${label}: ${basename(folder)}/${recording.name}`);
+        all.push(await measures[index](recording));
+      }
+      for (const what of Object.keys(all[0] ?? {})) {
+        process.stdout.write(
+          `${row(
+            basename(folder),
+            label,
+            what,
+            all.map((measured) => measured[what]),
+          )}\n`,
+        );
+      }
+    }
+  }
+}
+
+const collect = (value: string, before: readonly string[]): string[] => [...before, value];
+const command = new Command('candidates')
+  .description(
+    'Compares networks and parameters on folders of labelled recordings (FLAC, an RTTM of the same name beside each).',
+  )
+  .argument('<folders...>')
+  .option(
+    '--network <name=file>',
+    'a segmentation network in 8 bits, beside the one of the pack in use; may be repeated',
+    collect,
+    [],
+  )
+  .option(
+    '--tune <name=json>',
+    'also with these parameters, as under "tuned" in models/manifest.json; may be repeated',
+    collect,
+    [],
+  )
+  .option('--settings <names>', "which of the jobs' settings, with commas", SETTINGS.join(','))
+  .option('--live <latencies>', 'also live streams at these latencies, in milliseconds, with commas', '')
+  .option('--live-tune <json>', 'other values of the parameters in src/live/parameters.ts')
+  .action(compare);
+await runCommand(command);
