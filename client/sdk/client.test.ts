@@ -216,6 +216,23 @@ describe('RollcallClient', () => {
     expect(await client.wait('j', { signal: stop.signal })).toMatchObject({ ok: false, error: { status: 429 } });
   });
 
+  it('repeats an upload that the rate limit refused, where the body can be sent again', async () => {
+    const limited = (response: ServerResponse) => {
+      response.setHeader('Retry-After', '0');
+      json(429, { requestId: 'r', message: 'too many' })(response);
+    };
+    const client = new RollcallClient({ url, key: 'k' });
+    answers = [json(201, { url: `${url}/signed` }), limited, json(200, {})];
+    expect(await client.upload('x', new Uint8Array([97, 98]))).toEqual({ ok: true, value: 'media://x' });
+    expect(seen.slice(1).map(({ path, body }) => [path, body])).toEqual([
+      ['/signed', 'ab'],
+      ['/signed', 'ab'],
+    ]);
+    answers = [json(201, { url: `${url}/signed` }), limited];
+    const streamed = await client.upload('x', new Blob(['ab']).stream(), 2);
+    expect(streamed).toMatchObject({ ok: false, error: { status: 429, retryAfterSeconds: 0 } });
+  });
+
   it('stops waiting when told to', async () => {
     answers = [job('running'), job('running')];
     const stop = new AbortController();

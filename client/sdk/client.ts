@@ -104,7 +104,9 @@ export class RollcallClient {
     const headers: Record<string, string> = sizeBytes === undefined ? {} : { 'Content-Length': String(sizeBytes) };
     // Streams need `duplex`, which the DOM's types do not know.
     const init = { method: 'PUT', body, headers, duplex: 'half', signal } as RequestInit;
-    const stored = await request(ticket.value.url, init);
+    const put = () => request(ticket.value.url, init);
+    // A stream is gone once it was sent, whatever the answer.
+    const stored = body instanceof ReadableStream ? await put() : await this.paced(put, signal);
     if (!stored.ok) return stored;
     await stored.value.body?.cancel();
     return { ok: true, value: url };

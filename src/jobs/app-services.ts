@@ -89,26 +89,36 @@ export interface JobService {
   /** Deletes the job, stopping it where it still works; false where `find` finds nothing. */
   remove(accountId: string, jobId: string): Promise<boolean>;
   /** What becomes of the job from the event of that id on; -1 for all of it. Ends when `isOpen` says no. */
-  watch(accountId: string, jobId: string, afterId: number, isOpen: () => boolean): AsyncGenerator<JobWatchItem>;
+  watch(
+    accountId: string,
+    jobId: string,
+    afterId: number,
+    isOpen: () => boolean | Promise<boolean>,
+  ): AsyncGenerator<JobWatchItem>;
 }
 
 export interface MediaService {
   /** Signed address for one raw PUT of the named media, valid for at least an hour. `origin` is this service's own origin. */
   createUpload(accountId: string, name: string, origin: string): Promise<{ readonly url: string }>;
-  /**
-   * Stores the body under the signed ticket.
-   * @param upload.isPart the body is said to be a part of the recording, which is refused: it would be taken for the whole
-   */
-  acceptUpload(
-    ticket: string,
-    body: ReadableStream<Uint8Array> | null,
-    upload: { readonly contentLength: number | undefined; readonly isPart: boolean },
-  ): Promise<
-    Result<{ readonly sizeBytes: number }, { kind: 'bad_ticket' | 'expired_ticket' | 'too_large' | 'part' | 'empty' }>
-  >;
+  findUpload(ticket: string): Promise<Result<MediaUpload, { kind: 'bad_ticket' | 'expired_ticket' }>>;
   /** Signed address to read the named media from, valid for two hours; undefined when there is none. */
   createDownload(accountId: string, name: string, origin: string): Promise<{ readonly url: string } | undefined>;
   findDownload(ticket: string): Promise<Result<MediaDownload, { kind: 'bad_ticket' | 'expired_ticket' | 'not_found' }>>;
+}
+
+/** What an upload ticket stands for. */
+export interface MediaUpload {
+  /** Whose recording it will be, and in whose window the call counts: there is no key that tells. */
+  readonly accountId: string;
+  readonly rateLimits: RateLimits;
+  /**
+   * Makes the body the recording of the ticket's name; one that is refused or breaks off leaves the recording of before.
+   * @param contentLength bytes, undefined where the sender did not say
+   */
+  store(
+    body: ReadableStream<Uint8Array>,
+    contentLength: number | undefined,
+  ): Promise<Result<{ readonly sizeBytes: number }, { kind: 'too_large' | 'empty' | 'too_slow' | 'no_place' }>>;
 }
 
 /** A recording that a download ticket stands for. */

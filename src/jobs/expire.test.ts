@@ -69,7 +69,7 @@ it('a sweep looks at all folders of work, however many: a thousand at a time', a
   expect(left.size).toBe(0);
 });
 
-it('a sweep drops what an ended job was copying once no step can write any more, and other uploads after two days', async () => {
+it('a sweep drops what an ended job was copying or writing once no step can write any more, and other uploads after two days', async () => {
   const now = 1e12;
   const minutesAgo = (minutes: number) => now - minutes * 60_000;
   const begun: [key: string, begunAt: number][] = [
@@ -78,7 +78,10 @@ it('a sweep drops what an ended job was copying once no step can write any more,
     ['work/running/source-1', minutesAgo(21)],
     ['media/account/x', minutesAgo(21)],
     ['work/running/source-2', minutesAgo(48 * 60 + 1)],
-    ['outputs/job.json', minutesAgo(48 * 60 + 1)],
+    ['outputs/ended.json', minutesAgo(19)],
+    ['outputs/ended.json', minutesAgo(21)],
+    ['outputs/running.json', minutesAgo(21)],
+    ['media/account/y', minutesAgo(48 * 60 + 1)],
   ];
   const dropped: string[] = [];
   const ports = {
@@ -99,7 +102,7 @@ it('a sweep drops what an ended job was copying once no step can write any more,
     outputTtlMs: 1,
   } as unknown as JobPorts;
   await expire(ports);
-  expect(dropped).toEqual(['work/ended/source-2', 'work/running/source-2', 'outputs/job.json']);
+  expect(dropped).toEqual(['work/ended/source-2', 'work/running/source-2', 'outputs/ended.json', 'media/account/y']);
 });
 
 describe('a sweep of a real database and bucket', () => {
@@ -188,7 +191,7 @@ describe('a sweep of a real database and bucket', () => {
   });
 
   it('aborts an upload that was cut off, and none that may still be written', async () => {
-    const upload = await createNotedUpload(storage.bucket, 'outputs/long.json');
+    const upload = await createNotedUpload(storage.bucket, 'media/a/long');
     await sweep(Date.now() + 40 * HOUR);
     const part = await upload.uploadPart(1, new Uint8Array(8));
     await sweep(Date.now() + 49 * HOUR);

@@ -1,5 +1,5 @@
 import { removeWork } from './fail.ts';
-import { inlineUrlKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
+import { inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
 import { type DeletedJob, IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
 
 /** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
@@ -99,12 +99,12 @@ async function sweepWork(ports: JobPorts): Promise<number> {
   return removed;
 }
 
-/** Of ended jobs nothing is written any more after a while, though a copy may have been cut off in its middle. */
+/** Of ended jobs nothing is written any more after a while, though a copy or an output may have been cut off in its middle. */
 function abortUploads(ports: JobPorts, now: number): Promise<number> {
   return ports.objects.abortUploads(async (key, begunAt) => {
     if (begunAt < now - UPLOAD_MS) return true;
-    if (begunAt >= now - LAST_WRITE_MS || !key.startsWith(WORK_PREFIX)) return false;
-    const [jobId] = key.slice(WORK_PREFIX.length).split('/');
+    const jobId = jobOfKey(key);
+    if (begunAt >= now - LAST_WRITE_MS || jobId === undefined) return false;
     return !(await ports.store.unfinished([jobId])).has(jobId);
   });
 }

@@ -17,7 +17,14 @@ export const partKey = (jobId: string, shard: number, work: string) =>
 /** Speakers' probabilities of a long recording, between their making and the writing of the output. */
 export const tracksKey = (jobId: string, block: number) =>
   `${workPrefix(jobId)}tracks-${String(block).padStart(5, '0')}`;
+const OUTPUT_KEY = /^outputs\/([^/]+)\.json$/;
 export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
+
+/** The job that an object belongs to, by its key; undefined for one that is no job's. */
+export function jobOfKey(key: string): string | undefined {
+  if (key.startsWith(WORK_PREFIX)) return key.slice(WORK_PREFIX.length).split('/', 1)[0];
+  return OUTPUT_KEY.exec(key)?.[1];
+}
 
 /** Stands in a stored request for a `data:` URL, whose text is an object of its own until the job ends. */
 export const INLINE_URL = 'data:';

@@ -47,6 +47,16 @@ describe('watchJob', () => {
     expect(FINAL_EVENT_ID).toBe(30000);
   });
 
+  it('ends when the watcher may watch no longer, before it looks again', async () => {
+    let reads = 0;
+    const read = async () => job('running', 0.1 * ++reads);
+    const all = watchJob({ read, now: () => 0, sleep: async () => undefined }, -1, async () => reads < 2);
+    const items: JobWatchItem[] = [];
+    for await (const item of all) items.push(item);
+    expect(reads).toBe(2);
+    expect(short(items)).toEqual(['20000 running', '20100 0.1', '20200 0.2']);
+  });
+
   it.each(['failed', 'canceled'] as const)('does not claim that a %s job was done', async (status) => {
     expect(short((await watch([job('running', 0.5), job(status)])).items).slice(-1)).toEqual([`30000 ${status}`]);
   });

@@ -24,7 +24,7 @@ export interface WatchDependencies {
 
 /**
  * Tells what becomes of a job, each event once: its states and, while it runs, its progress. Ends with the job, when it is
- * deleted, when nobody listens any more, and after a quarter of an hour.
+ * deleted, when nobody listens any more or may, and after a quarter of an hour.
  *
  * An event's id follows from the state and progress it tells, so a watcher can go on anywhere, in any isolate.
  *
@@ -33,13 +33,13 @@ export interface WatchDependencies {
 export async function* watchJob(
   { read, now, sleep }: WatchDependencies,
   afterId: number,
-  isOpen: () => boolean,
+  isOpen: () => boolean | Promise<boolean>,
 ): AsyncGenerator<JobWatchItem> {
   const startedAt = now();
   let sentAt = startedAt;
   let lastId = afterId;
   let pauseMs = MIN_POLL_MS;
-  while (isOpen() && now() - startedAt < MAX_WATCH_MS) {
+  while ((await isOpen()) && now() - startedAt < MAX_WATCH_MS) {
     const job = await read();
     if (!job) return;
     const events = eventsOf(job).filter(({ id }) => id > lastId);

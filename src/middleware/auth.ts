@@ -1,18 +1,35 @@
-import type { Scope } from '../jobs/app-services.ts';
-import type { AppMiddleware } from './context.ts';
+import type { Principal, Scope } from '../jobs/app-services.ts';
+import type { AppContext, AppMiddleware } from './context.ts';
 import { refuse } from './refusals.ts';
 
 /** A key of ours is some 400 characters long; nothing near this bound is one. */
 const MAX_TOKEN_CHARS = 4096;
 const BEARER = /^Bearer +(\S+) *$/i;
 
+const KEY_CHECK_MS = 15_000;
+
+/** Whether the key of a request that is answered for minutes is still good, looked at four times a minute. */
+export function keyCheck(c: AppContext): () => Promise<boolean> {
+  let checkedAt = Date.now();
+  let isGood = true;
+  return async () => {
+    if (isGood && Date.now() - checkedAt >= KEY_CHECK_MS) {
+      checkedAt = Date.now();
+      isGood = (await principalOf(c)) !== undefined;
+    }
+    return isGood;
+  };
+}
+
+async function principalOf(c: AppContext): Promise<Principal | undefined> {
+  const token = BEARER.exec(c.req.header('Authorization') ?? '')?.[1];
+  return token && token.length <= MAX_TOKEN_CHARS ? c.get('services').keys.verify(token) : undefined;
+}
+
 /** Verifies the bearer key and puts its principal into the context; 401 otherwise. */
 export const authenticate: AppMiddleware = async (c, next) => {
-  const header = c.req.header('Authorization');
-  if (!header) return refuse(c, { kind: 'unauthorized', reason: 'missing' });
-  const token = BEARER.exec(header)?.[1];
-  if (!token || token.length > MAX_TOKEN_CHARS) return refuse(c, { kind: 'unauthorized', reason: 'invalid' });
-  const principal = await c.get('services').keys.verify(token);
+  if (!c.req.header('Authorization')) return refuse(c, { kind: 'unauthorized', reason: 'missing' });
+  const principal = await principalOf(c);
   if (!principal) return refuse(c, { kind: 'unauthorized', reason: 'invalid' });
   c.set('principal', principal);
   return next();

@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import type { AppServices, Principal } from '../jobs/app-services.ts';
-import type { Place } from './large-bodies.ts';
+import type { Place } from '../jobs/bodies/places.ts';
 
 /** What the middleware puts into a request's context. */
 export interface AppVariables {
@@ -8,8 +8,8 @@ export interface AppVariables {
   services: AppServices;
   /** Set behind `authenticate` only. */
   principal: Principal;
-  /** The place of a request whose body is large; given back when it has been answered. */
-  largeBody?: Place;
+  /** The place of a request whose body is not small; given back when it has been answered. */
+  bodyPlace?: Place;
   /** Where the account stands in its rate window; unset for requests without a key. */
   rate?: { readonly exceeded: boolean; readonly resetSeconds: number };
 }

@@ -1,6 +1,7 @@
 import type { FieldError } from '../contract/errors.ts';
+import { type Patience, PatientReader, TooSlow } from '../jobs/bodies/patient-reader.ts';
+import { Places } from '../jobs/bodies/places.ts';
 import type { AppContext } from './context.ts';
-import { LARGE_BODY_BYTES, LARGE_BODY_MS, largeBodies } from './large-bodies.ts';
 import type { Refusal } from './refusals.ts';
 
 /** Room for a `data:` URL of 8 MiB of audio (10.7 MiB in base64) with everything else beside it. */
@@ -14,8 +15,8 @@ export type JsonBody = { readonly ok: true; readonly value: unknown } | { readon
 
 /**
  * Reads a request's JSON body. The order of the checks is the contract's: size (413), Content-Type (415), syntax (400).
- * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too. A large body waits for its place in the
- * isolate before it is read on, and keeps it until the request has been answered.
+ * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too. A body that
+ * grows waits for its place in the isolate before it is read on, and keeps it until the request has been answered.
  *
  * @param whenEmpty what an empty body stands for; without it, an empty body is no JSON
  */
@@ -23,7 +24,7 @@ export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<J
   const declaredBytes = Number(c.req.header('Content-Length') ?? 0);
   const tooLarge: JsonBody = { ok: false, error: { kind: 'body_too_large', maxBytes: JSON_BODY_MAX_BYTES } };
   if (declaredBytes > JSON_BODY_MAX_BYTES) return tooLarge;
-  const bytes = await readBounded(c, declaredBytes);
+  const bytes = await readBounded(c);
   if (bytes === 'too_large') return tooLarge;
   if (bytes === 'broken') return invalid('ended before its time');
   if (bytes === 'too_slow') return invalid(TOO_SLOW);
@@ -111,60 +112,60 @@ function endOfString(text: string, from: number): number {
   return text.length;
 }
 
-const FIRST_BYTES = 64 * 1024;
+const FIRST_BYTES = 16 * 1024;
+/** Bodies from this size on are counted: a thousand senders who stop before it hold 64 MB for a few seconds. */
+const COUNTED_BYTES = 64 * 1024;
+/** Bodies from this size on take turns: only those with a recording inside are so large. */
+const LARGE_BODY_BYTES = 1024 * 1024;
+/** At most 16 MiB. */
+const mediumBodies = new Places({ places: 16, perAccount: 4 });
+/** One is parsed while the next one comes: some 35 MB and 12 MB, beside what a job in the same isolate holds. */
+const largeBodies = new Places({ places: 2, perAccount: 1 });
 const RETRY_SECONDS = 5;
-const TOO_SLOW = `came too slowly: above 1 MiB it has ${LARGE_BODY_MS / 1000} s. Upload the recording (POST /v1/media/input) instead`;
+/** All of a body, or all of a large one from where its turn is there: 8 MiB of audio at 1.5 Mbit/s. */
+const PATIENCE: Patience = { pauseMs: 15_000, totalMs: 60_000 };
+const TOO_SLOW = `came too slowly: it has ${PATIENCE.totalMs! / 1000} s, and no more than ${PATIENCE.pauseMs / 1000} s without a byte. Upload a recording (POST /v1/media/input) instead`;
+
+type Unread = 'too_large' | 'broken' | 'too_slow' | 'no_place';
 
 /** Into one buffer: a chunk of a byte comes in a buffer of four thousand, and a slow sender could fill an isolate with those. */
-async function readBounded(
-  c: AppContext,
-  declaredBytes: number,
-): Promise<Uint8Array | 'too_large' | 'broken' | 'too_slow' | 'no_place'> {
+async function readBounded(c: AppContext): Promise<Uint8Array | Unread> {
   const { body } = c.req.raw;
   if (!body) return new Uint8Array(0);
-  // What is not read yet waits with the sender.
-  if (declaredBytes > LARGE_BODY_BYTES && !(await takePlace(c))) return 'no_place';
-  const reader = body.getReader();
-  let isLate = false;
-  let timer = c.get('largeBody') && setTimeout(tooLate, LARGE_BODY_MS);
-  function tooLate(): void {
-    isLate = true;
-    void reader.cancel().catch(() => undefined);
-  }
-  let bytes = new Uint8Array(FIRST_BYTES);
-  let sizeBytes = 0;
+  const reader = new PatientReader(body, PATIENCE);
   try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      const end = sizeBytes + next.value.length;
-      if (end > JSON_BODY_MAX_BYTES) {
-        reader.releaseLock(); // the rest is drained with the answer
-        return 'too_large';
-      }
-      if (end > LARGE_BODY_BYTES && !c.get('largeBody')) {
-        if (!(await takePlace(c))) {
-          reader.releaseLock();
-          return 'no_place';
-        }
-        timer = setTimeout(tooLate, LARGE_BODY_MS);
-      }
+    let bytes = new Uint8Array(FIRST_BYTES);
+    let sizeBytes = 0;
+    for (let chunk = await reader.read(); chunk; chunk = await reader.read()) {
+      const end = sizeBytes + chunk.length;
+      if (end > JSON_BODY_MAX_BYTES) return 'too_large'; // the rest is drained with the answer
+      // What is not read yet waits with the sender.
+      if (!(await hasPlace(c, sizeBytes, end, reader))) return 'no_place';
       if (end > bytes.length) {
         const larger = new Uint8Array(Math.min(JSON_BODY_MAX_BYTES, Math.max(end, 2 * bytes.length)));
         larger.set(bytes.subarray(0, sizeBytes));
         bytes = larger;
       }
-      bytes.set(next.value, sizeBytes);
+      bytes.set(chunk, sizeBytes);
       sizeBytes = end;
     }
-  } catch {
-    return isLate ? 'too_slow' : 'broken'; // the caller hung up
+    return bytes.subarray(0, sizeBytes);
+  } catch (error) {
+    return error instanceof TooSlow ? 'too_slow' : 'broken'; // the caller hung up
   } finally {
-    if (timer !== undefined) clearTimeout(timer);
+    reader.close();
   }
-  return isLate ? 'too_slow' : bytes.subarray(0, sizeBytes);
 }
 
-async function takePlace(c: AppContext): Promise<boolean> {
-  const place = await largeBodies.place();
-  if (place) c.set('largeBody', place);
-  return place !== undefined;
+/** Takes the place that a body needs which grows from one size to another, and gives back the one that it had. */
+async function hasPlace(c: AppContext, from: number, to: number, reader: PatientReader): Promise<boolean> {
+  const grewBeyond = (size: number) => from <= size && to > size;
+  const places = grewBeyond(LARGE_BODY_BYTES) ? largeBodies : grewBeyond(COUNTED_BYTES) ? mediumBodies : undefined;
+  if (!places) return true;
+  const place = await places.take(c.get('principal').account.id);
+  if (!place) return false;
+  c.get('bodyPlace')?.release();
+  c.set('bodyPlace', place);
+  reader.restart();
+  return true;
 }

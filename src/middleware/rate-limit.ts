@@ -1,4 +1,5 @@
-import type { AppMiddleware } from './context.ts';
+import { routePath } from 'hono/route';
+import type { AppContext, AppMiddleware } from './context.ts';
 
 const READS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -14,14 +15,30 @@ export function countRequest(endpoint?: string): AppMiddleware {
     const { account } = c.get('principal');
     const method = c.req.method === 'HEAD' ? 'GET' : c.req.method;
     const kind = READS.has(method) ? 'get' : 'post';
-    const limit = account.rateLimits[kind];
     const name = endpoint === undefined ? `other ${kind}` : `${method} ${endpoint}`;
-    const { count, resetMs } = await c.get('services').quota.count(account.id, name);
-    const resetSeconds = Math.max(1, Math.ceil(resetMs / 1000));
-    c.set('rate', { exceeded: count > limit, resetSeconds });
+    const headers = await countCall(c, account.id, account.rateLimits[kind], name);
     await next();
-    c.res.headers.set('X-RateLimit-Limit', String(limit));
-    c.res.headers.set('X-RateLimit-Remaining', String(Math.max(0, limit - count)));
-    c.res.headers.set('X-RateLimit-Reset', String(resetSeconds));
+    for (const [header, value] of headers) c.res.headers.set(header, value);
   };
+}
+
+/**
+ * The same for an address that is itself the credential: the endpoint calls it as soon as the address has named the account.
+ *
+ * @param limit calls in a window
+ */
+export async function countAddressCall(c: AppContext, accountId: string, limit: number): Promise<void> {
+  const headers = await countCall(c, accountId, limit, `${c.req.method} ${routePath(c)}`);
+  for (const [header, value] of headers) c.header(header, value);
+}
+
+async function countCall(c: AppContext, accountId: string, limit: number, name: string): Promise<[string, string][]> {
+  const { count, resetMs } = await c.get('services').quota.count(accountId, name);
+  const resetSeconds = Math.max(1, Math.ceil(resetMs / 1000));
+  c.set('rate', { exceeded: count > limit, resetSeconds });
+  return [
+    ['X-RateLimit-Limit', String(limit)],
+    ['X-RateLimit-Remaining', String(Math.max(0, limit - count))],
+    ['X-RateLimit-Reset', String(resetSeconds)],
+  ];
 }

@@ -1,15 +1,19 @@
 import type { Account, Scope } from '../jobs/app-services.ts';
-import { DEFAULT_RATE_LIMITS } from '../jobs/rate-limits.ts';
+import { DEFAULT_RATE_LIMITS, type RateLimits } from '../jobs/rate-limits.ts';
 import { parseScopes } from './scopes.ts';
 
-interface KeyAccountRow {
+/** NULL stands for the default. */
+interface RateLimitsRow {
+  readonly post_limit: number | null;
+  readonly get_limit: number | null;
+}
+
+interface KeyAccountRow extends RateLimitsRow {
   readonly scopes: string;
   readonly id: string;
   readonly name: string;
   readonly subscribed: number;
   readonly credit_seconds: number;
-  readonly post_limit: number | null;
-  readonly get_limit: number | null;
 }
 
 /**
@@ -33,10 +37,22 @@ export async function findKeyAccount(
     .first<KeyAccountRow>();
   if (!row) return undefined;
   const { id, name, subscribed, credit_seconds: creditSeconds } = row;
-  const rateLimits = {
+  const account = { id, name, subscribed: subscribed === 1, creditSeconds, rateLimits: rateLimitsOf(row) };
+  return { account, scopes: parseScopes(row.scopes) };
+}
+
+/** What an account may send, for calls that name it without a key; undefined for an unknown one. */
+export async function findRateLimits(db: D1Database, accountId: string): Promise<RateLimits | undefined> {
+  const row = await db
+    .prepare('SELECT post_limit, get_limit FROM accounts WHERE id = ?1')
+    .bind(accountId)
+    .first<RateLimitsRow>();
+  return row ? rateLimitsOf(row) : undefined;
+}
+
+function rateLimitsOf(row: RateLimitsRow): RateLimits {
+  return {
     post: row.post_limit ?? DEFAULT_RATE_LIMITS.post,
     get: row.get_limit ?? DEFAULT_RATE_LIMITS.get,
   };
-  const account = { id, name, subscribed: subscribed === 1, creditSeconds, rateLimits };
-  return { account, scopes: parseScopes(row.scopes) };
 }

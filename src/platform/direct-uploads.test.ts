@@ -3,8 +3,6 @@ import { startStorage } from '../../test/helpers/database.ts';
 import { createJobStore } from './d1/job-store.ts';
 import { createMediaService, MEDIA_TTL_MS } from './media.ts';
 
-const WHOLE = { contentLength: undefined, isPart: false };
-
 const HOUR_MS = 3600_000;
 const BUCKET_URL = 'https://0123456789abcdef0123456789abcdef.r2.cloudflarestorage.com/rollcall';
 let storage: Awaited<ReturnType<typeof startStorage>>;
@@ -72,7 +70,8 @@ it('knows uploads through the Worker too: the later one counts', async () => {
   const { url } = await service(false).createUpload('b', 'both', 'https://example.com');
   const throughWorker = async (content: string) => {
     await new Promise((wake) => setTimeout(wake, 5));
-    await service().acceptUpload(url.split('/').pop() ?? '', new Blob([content]).stream(), WHOLE);
+    const found = await service().findUpload(url.split('/').pop() ?? '');
+    if (found.ok) await found.value.store(new Blob([content]).stream(), undefined);
   };
   await put(direct, 'direct');
   await throughWorker('worker');

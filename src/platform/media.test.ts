@@ -2,8 +2,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
 import { createMediaService, MEDIA_TTL_MS } from './media.ts';
 
-const WHOLE = { contentLength: undefined, isPart: false };
-
 let storage: Awaited<ReturnType<typeof startStorage>>;
 let now = 1_760_000_000_000;
 beforeAll(async () => {
@@ -23,7 +21,8 @@ const service = () =>
   });
 async function upload(accountId: string, name: string, content: string) {
   const { url } = await service().createUpload(accountId, name, 'https://example.com');
-  return service().acceptUpload(url.split('/').pop() ?? '', new Blob([content]).stream(), WHOLE);
+  const found = await service().findUpload(url.split('/').pop() ?? '');
+  return found.ok ? found.value.store(new Blob([content]).stream(), undefined) : found;
 }
 
 it('finds a recording under its name in its account only', async () => {
@@ -77,12 +76,24 @@ it('finds a recording past its 48 hours for a job that was accepted before', asy
   expect(await service().resolve('a', 'queued')).toBeUndefined();
 });
 
-it('does not store a body under a ticket that has expired', async () => {
+it('takes nothing under a ticket that has expired, or names an account that there is not', async () => {
+  const find = async (url: string) => service().findUpload(url.split('/').pop() ?? '');
+  const { url: stranger } = await service().createUpload('nobody', 'talk', 'https://example.com');
+  expect(await find(stranger)).toEqual({ ok: false, error: { kind: 'bad_ticket' } });
   const { url } = await service().createUpload('a', 'late', 'https://example.com');
   now += 2 * 3600 * 1000 + 1000;
-  const stored = await service().acceptUpload(url.split('/').pop() ?? '', new Blob(['x']).stream(), WHOLE);
-  expect(stored).toEqual({ ok: false, error: { kind: 'expired_ticket' } });
-  expect(await service().resolve('a', 'late')).toBeUndefined();
+  expect(await find(url)).toEqual({ ok: false, error: { kind: 'expired_ticket' } });
+});
+
+it('tells whose window an upload counts in, and the limits of that account', async () => {
+  const { url } = await service().createUpload('b', 'counted', 'https://example.com');
+  const limits = async () => {
+    const found = await service().findUpload(url.split('/').pop() ?? '');
+    return found.ok && { accountId: found.value.accountId, ...found.value.rateLimits };
+  };
+  expect(await limits()).toEqual({ accountId: 'b', post: 100, get: 300 });
+  await storage.db.prepare("UPDATE accounts SET post_limit = 7 WHERE id = 'b'").run();
+  expect(await limits()).toEqual({ accountId: 'b', post: 7, get: 300 });
 });
 
 it('leaves no row behind for an upload that was refused', async () => {

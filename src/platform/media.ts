@@ -1,8 +1,9 @@
-import { type MediaService, RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
+import { type MediaService, type MediaUpload, RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
+import { findRateLimits } from './accounts.ts';
 import { createMediaRows, type MediaRow } from './d1/media-rows.ts';
 import { createDirectUploads, type StoredMedia } from './direct-uploads.ts';
 import { signTicket, verifyTicket } from './media-ticket.ts';
-import { storeBody } from './r2-upload.ts';
+import { storeUpload } from './r2-upload.ts';
 import type { S3Credentials } from './s3-presign.ts';
 import { importSigningKey } from './signing-key.ts';
 
@@ -66,6 +67,22 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
     );
   };
 
+  const storeAs =
+    (accountId: string, name: string): MediaUpload['store'] =>
+    async (body, contentLength) => {
+      const objectKey = `media/${accountId}/${crypto.randomUUID()}`;
+      // The claim is what the sweep finds should this process die before the name points to the object.
+      await rows.claim(accountId, objectKey, now(), now() + MEDIA_TTL_MS);
+      const facts = { contentLength, maxBytes: RECORDING_MAX_BYTES, accountId };
+      const stored = await storeUpload(bucket, objectKey, body, facts);
+      if (!stored.ok) {
+        await rows.dropClaim(accountId, objectKey);
+        return stored;
+      }
+      await rows.publish(accountId, name, objectKey, stored.value.sizeBytes, now(), now() + MEDIA_TTL_MS);
+      return stored;
+    };
+
   return {
     resolve,
 
@@ -74,24 +91,13 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
       return { url: `${origin}/v1/media/upload/${await ticketFor('upload', accountId, name)}` };
     },
 
-    async acceptUpload(ticket, body, { contentLength, isPart }) {
+    async findUpload(ticket) {
       const verified = await verifyTicket('upload', ticket, now(), await importSigningKey(signingKey));
       if (!verified.ok) return verified;
-      if (contentLength !== undefined && contentLength > RECORDING_MAX_BYTES) return refused('too_large');
-      if (isPart) return refused('part');
-      if (!body || contentLength === 0) return refused('empty');
-
       const { accountId, name } = verified.value;
-      const objectKey = `media/${accountId}/${crypto.randomUUID()}`;
-      // The claim is what the sweep finds should this process die before the name points to the object.
-      await rows.claim(accountId, objectKey, now(), now() + MEDIA_TTL_MS);
-      const stored = await storeBody(bucket, objectKey, body, { contentLength, maxBytes: RECORDING_MAX_BYTES });
-      if (!stored.ok) {
-        await rows.dropClaim(accountId, objectKey);
-        return stored;
-      }
-      await rows.publish(accountId, name, objectKey, stored.value.sizeBytes, now(), now() + MEDIA_TTL_MS);
-      return stored;
+      const rateLimits = await findRateLimits(db, accountId);
+      if (!rateLimits) return refused('bad_ticket');
+      return { ok: true, value: { accountId, rateLimits, store: storeAs(accountId, name) } };
     },
 
     async createDownload(accountId, name, origin) {

@@ -1,11 +1,55 @@
 import type { Result } from '../audio/types.ts';
+import { type Patience, PatientReader, TooSlow } from '../jobs/bodies/patient-reader.ts';
+import { type Place, Places } from '../jobs/bodies/places.ts';
 import { createNotedUpload } from './noted-upload.ts';
 
 /** R2 wants all parts but the last of one size, at least 5 MiB; one part is held in memory at a time. */
 export const PART_BYTES = 5 * 1024 * 1024;
 
 export type UploadFault = { readonly kind: 'too_large' | 'empty' };
-type Stored = Result<{ readonly sizeBytes: number }, UploadFault>;
+type Stored<Fault = UploadFault> = Result<{ readonly sizeBytes: number }, Fault>;
+
+/** Each holds a part: 20 MiB in an isolate. */
+const clients = new Places({ places: 4, perAccount: 2 });
+/** A client that stops, or drips at less than 8 KiB/s, must not keep its place. */
+const PATIENCE: Patience = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
+
+/**
+ * `storeBody` for what a client sends. Without a Content-Length an isolate takes four at once, two of an account; the others wait for their place, for 20 s at
+ * most.
+ */
+export async function storeUpload(
+  bucket: R2Bucket,
+  key: string,
+  body: ReadableStream<Uint8Array>,
+  { accountId, ...facts }: BodyFacts & { readonly accountId: string },
+): Promise<Stored<UploadFault | { readonly kind: 'no_place' } | { readonly kind: 'too_slow' }>> {
+  if (facts.contentLength !== undefined) return storeBody(bucket, key, body, facts);
+  const place = await clients.take(accountId);
+  if (!place) return { ok: false, error: { kind: 'no_place' } };
+  const reader = new PatientReader(body, PATIENCE);
+  try {
+    return await storeParts(bucket, key, partsOf(chunksOf(reader, place), PART_BYTES), facts.maxBytes);
+  } catch (error) {
+    if (error instanceof TooSlow) return { ok: false, error: { kind: 'too_slow' } };
+    throw error;
+  } finally {
+    reader.close();
+    place.release();
+  }
+}
+
+async function* chunksOf(reader: PatientReader, place: Place): AsyncGenerator<Uint8Array, void> {
+  for (let chunk = await reader.read(); chunk; chunk = await reader.read()) {
+    place.renew();
+    yield chunk;
+  }
+}
+
+interface BodyFacts {
+  readonly contentLength: number | undefined;
+  readonly maxBytes: number;
+}
 
 /**
  * Stores a request's body under a key, in bounded memory.
@@ -19,9 +63,9 @@ export async function storeBody(
   bucket: R2Bucket,
   key: string,
   body: ReadableStream<Uint8Array>,
-  { contentLength, maxBytes }: { readonly contentLength: number | undefined; readonly maxBytes: number },
+  { contentLength, maxBytes }: BodyFacts,
 ): Promise<Stored> {
-  if (contentLength === undefined) return storeParts(bucket, key, body, maxBytes);
+  if (contentLength === undefined) return storeParts(bucket, key, partsOf(chunksOfStream(body), PART_BYTES), maxBytes);
   const { readable, writable } = new FixedLengthStream(contentLength);
   // Fails, and makes the put fail with it, when the body has another length than it said.
   const piped = body.pipeTo(writable);
@@ -32,10 +76,9 @@ export async function storeBody(
 async function storeParts(
   bucket: R2Bucket,
   key: string,
-  body: ReadableStream<Uint8Array>,
+  parts: AsyncGenerator<Uint8Array, void>,
   maxBytes: number,
 ): Promise<Stored> {
-  const parts = partsOf(body, PART_BYTES);
   let part = await parts.next();
   if (part.done) return { ok: false, error: { kind: 'empty' } };
   if (part.value.length > maxBytes) return { ok: false, error: { kind: 'too_large' } };
@@ -65,25 +108,29 @@ async function storeParts(
   }
 }
 
-/** Cuts a stream into parts of `partBytes`, the last one shorter; none for an empty stream. Leaves an unread rest alone. */
-async function* partsOf(body: ReadableStream<Uint8Array>, partBytes: number): AsyncGenerator<Uint8Array, void> {
+/** Leaves an unread rest of the stream alone. */
+async function* chunksOfStream(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const reader = body.getReader();
   try {
-    const part = new Uint8Array(partBytes);
-    let filled = 0;
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      let chunk = next.value;
-      while (filled + chunk.length >= partBytes) {
-        part.set(chunk.subarray(0, partBytes - filled), filled);
-        chunk = chunk.subarray(partBytes - filled);
-        yield part;
-        filled = 0;
-      }
-      part.set(chunk, filled);
-      filled += chunk.length;
-    }
-    if (filled > 0) yield part.subarray(0, filled);
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
   } finally {
     reader.releaseLock();
   }
+}
+
+/** Cuts chunks into parts of `partBytes`, the last one shorter; none where nothing comes. */
+async function* partsOf(chunks: AsyncGenerator<Uint8Array, void>, partBytes: number): AsyncGenerator<Uint8Array, void> {
+  const part = new Uint8Array(partBytes);
+  let filled = 0;
+  for await (let chunk of chunks) {
+    while (filled + chunk.length >= partBytes) {
+      part.set(chunk.subarray(0, partBytes - filled), filled);
+      chunk = chunk.subarray(partBytes - filled);
+      yield part;
+      filled = 0;
+    }
+    part.set(chunk, filled);
+    filled += chunk.length;
+  }
+  if (filled > 0) yield part.subarray(0, filled);
 }

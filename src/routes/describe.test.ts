@@ -41,6 +41,20 @@ it('leads from a created job to where it is read', () => {
   expect(described(route, false).responses[500]).not.toHaveProperty('links');
 });
 
+it('promises rate limits without a key where the address names the account: uploads were not counted', () => {
+  const route = createRoute({
+    method: 'put',
+    path: '/v1/media/upload/{ticket}',
+    responses: { 200: { description: 'Stored' }, 401: { description: 'Bad' } },
+  });
+  const { responses } = described(route, true, true);
+  const headers = (status: number) => Object.keys((responses[status] as { headers: object }).headers);
+  expect(Object.keys(responses)).toEqual(['200', '401', '429', '500']);
+  expect(headers(200)).toContain('X-RateLimit-Remaining');
+  expect(headers(401)).toEqual(['X-Request-Id']);
+  expect(headers(429)).toEqual(expect.arrayContaining(['Retry-After', 'X-RateLimit-Reset']));
+});
+
 it('promises no rate limits where there is no account', () => {
   const route = createRoute({ method: 'get', path: '/docs', responses: { 200: { description: 'A page' } } });
   const result = described(route, true);

@@ -27,10 +27,11 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
  * What the API document says about an endpoint: its own words, and what holds for all of them: an operation id, a tag, the
  * headers of its answers, and the errors that any request can meet. The endpoint's own words win.
  * @param isPublic whether it is called without a key
+ * @param isCounted whether its calls count in the window of an account
  */
-export function described<R extends RouteConfig>(route: R, isPublic: boolean): RouteConfig {
+export function described<R extends RouteConfig>(route: R, isPublic: boolean, isCounted = !isPublic): RouteConfig {
   const responses: RouteConfig['responses'] = {
-    ...(!isPublic && { 429: apiError('Too many requests') }),
+    ...(isCounted && { 429: apiError('Too many requests') }),
     500: apiError('The service failed; nothing was done by halves'),
     ...route.responses,
   };
@@ -43,7 +44,7 @@ export function described<R extends RouteConfig>(route: R, isPublic: boolean): R
         if ('$ref' in response) return [status, response];
         const { headers: own } = response;
         if (own !== undefined && isZodObject(own)) return [status, response];
-        const headers = { ...headerRefs(...headersOf(status, isPublic)), ...own };
+        const headers = { ...headerRefs(...headersOf(status, isPublic, isCounted)), ...own };
         return [status, { ...linksOf(response), ...response, ...exampleOf(response), headers }];
       }),
     ),
@@ -77,13 +78,12 @@ function isZodObject(headers: object): boolean {
   return '_zod' in headers;
 }
 
-function headersOf(status: string, isPublic: boolean): DocumentedHeader[] {
+function headersOf(status: string, isPublic: boolean, isCounted: boolean): DocumentedHeader[] {
   const names: DocumentedHeader[] = ['X-Request-Id'];
   names.push(...(HEADERS_BY_STATUS[status] ?? []));
-  if (isPublic) return names;
-  // Without a good key there is no account whose window could be told.
-  if (status === '401') return [...names, 'WWW-Authenticate'];
-  return [...names, ...RATE_HEADERS];
+  // Without a good credential there is no account whose window could be told.
+  if (status === '401') return isPublic ? names : [...names, 'WWW-Authenticate'];
+  return isCounted ? [...names, ...RATE_HEADERS] : names;
 }
 
 /** The words of the address behind the version, without its parameters. */

@@ -8,8 +8,11 @@ import { countRequest } from '../middleware/rate-limit.ts';
 import { type Refusal, refuse } from '../middleware/refusals.ts';
 import { described } from './describe.ts';
 
-/** Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the credential). */
-export type Access = Scope | 'any key' | 'public';
+/**
+ * Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the credential, if there
+ * is one). A counted address names an account, in whose window the endpoint's check counts the call.
+ */
+export type Access = Scope | 'any key' | 'counted address' | 'public';
 
 /** The half of an endpoint that does something and answers. */
 export type Work = () => Response | Refusal | Promise<Response | Refusal>;
@@ -56,9 +59,9 @@ export function errorResponses(...statuses: readonly (400 | ErrorStatus)[]): Rou
   );
 }
 
-/** Declares an endpoint; every one that is not public wants a bearer key, in the API document too. */
+/** Declares an endpoint; one that needs a key wants it as a bearer token, in the API document too. */
 export function endpoint(route: RouteConfig, access: Access, check: Check): Endpoint {
-  if (access !== 'public') return { route: createRoute({ security: [{ bearer: [] }], ...route }), access, check };
+  if (needsKey(access)) return { route: createRoute({ security: [{ bearer: [] }], ...route }), access, check };
   const { 401: unauthorized } = route.responses;
   const responses = unauthorized && {
     responses: { ...route.responses, 401: { ...unauthorized, description: BAD_ADDRESS } },
@@ -76,7 +79,7 @@ export function endpoint(route: RouteConfig, access: Access, check: Check): Endp
 export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
   const methodsByPath = new Map<string, { methods: string[]; access: Access }>();
   for (const { route, access, check } of endpoints) {
-    if (!route.hide) app.openAPIRegistry.registerPath(described(route, access === 'public'));
+    if (!route.hide) app.openAPIRegistry.registerPath(described(route, !needsKey(access), access !== 'public'));
     const path = route.getRoutingPath();
     app.on([route.method.toUpperCase()], [path], ...guards(access, path), answer(check));
     const known = methodsByPath.get(path) ?? { methods: [], access };
@@ -85,7 +88,7 @@ export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[
   }
   for (const [path, { methods, access }] of methodsByPath) {
     const allow = [...methods, 'OPTIONS'].join(', ');
-    if (access !== 'public') app.use(path, authenticate, countRequest());
+    if (needsKey(access)) app.use(path, authenticate, countRequest());
     app.all(path, (c) => {
       if (c.req.method !== 'OPTIONS') return refuse(c, { kind: 'method_not_allowed', allow });
       c.header('Allow', allow);
@@ -94,8 +97,12 @@ export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[
   }
 }
 
+function needsKey(access: Access): access is Scope | 'any key' {
+  return access !== 'public' && access !== 'counted address';
+}
+
 function guards(access: Access, path: string): AppMiddleware[] {
-  if (access === 'public') return [];
+  if (!needsKey(access)) return [];
   const known = [authenticate, countRequest(path)];
   return access === 'any key' ? known : [...known, requireScope(access)];
 }
@@ -110,7 +117,7 @@ function answer(check: Check): Handler<AppEnv> {
       const done = await work();
       return done instanceof Response ? done : refuse(c, done);
     } finally {
-      c.get('largeBody')?.release();
+      c.get('bodyPlace')?.release();
     }
   };
 }

@@ -3,6 +3,7 @@ import { streamSSE } from 'hono/streaming';
 import type { JobView, JobWatchItem } from '../jobs/app-services.ts';
 import { isTerminal } from '../jobs/state.ts';
 import { FINAL_EVENT_ID } from '../jobs/watch.ts';
+import { keyCheck } from '../middleware/auth.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 import { describeJob } from './jobs.ts';
@@ -56,9 +57,11 @@ function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView)
   c.header('X-Accel-Buffering', 'no');
   return streamSSE(c, async (stream) => {
     const startedAt = Date.now();
+    const isKeyGood = keyCheck(c);
     try {
       await stream.write(`retry: ${RECONNECT_MS}\n\n`);
-      for await (const item of jobs.watch(accountId, jobId, afterId, () => !stream.aborted)) {
+      const isOpen = async () => !stream.aborted && (await isKeyGood());
+      for await (const item of jobs.watch(accountId, jobId, afterId, isOpen)) {
         if (item.kind === 'heartbeat') await stream.write(': still here\n\n');
         else await stream.writeSSE(toEvent(item));
       }

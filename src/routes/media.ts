@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi';
 import { mediaAddressSchema, mediaBodySchema } from '../contract/media.ts';
 import { RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
+import { countAddressCall } from '../middleware/rate-limit.ts';
+import type { Refusal } from '../middleware/refusals.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 import { readMediaName } from './media-name.ts';
 
@@ -27,6 +29,15 @@ export const createUpload = endpoint(
   },
 );
 
+const TOO_LARGE: Refusal = { kind: 'body_too_large', maxBytes: RECORDING_MAX_BYTES };
+const PART = invalid('Content-Range', 'is not taken: send the whole recording');
+const EMPTY = invalid('body', 'is empty');
+const SLOW = invalid(
+  'body',
+  'came too slowly: without a Content-Length, at least 8 KiB/s and no pause of more than 30 s',
+);
+const RETRY_SECONDS = 5;
+
 /** PUT to the address of `createUpload`: the raw bytes of the recording. The ticket in the path is the credential. */
 export const upload = endpoint(
   {
@@ -44,27 +55,38 @@ export const upload = endpoint(
     },
     responses: { 200: { description: 'Stored' }, ...errorResponses(400, 401, 413) },
   },
-  'public',
-  (c) => async () => {
-    const { media } = c.get('services');
+  'counted address',
+  async (c) => {
+    const found = await c.get('services').media.findUpload(c.req.param('ticket') ?? '');
+    if (!found.ok) return { kind: found.error.kind };
+    const { accountId, rateLimits, store } = found.value;
+    // One address could fill the bucket otherwise: every PUT makes an object that stays for 48 hours.
+    await countAddressCall(c, accountId, rateLimits.post);
+
     const declared = c.req.header('Content-Length');
     const contentLength = declared !== undefined && /^\d+$/.test(declared) ? Number(declared) : undefined;
+    if (contentLength !== undefined && contentLength > RECORDING_MAX_BYTES) return TOO_LARGE;
     // RFC 9110 §14.5: a part that is taken for the whole would destroy the recording that it is a part of.
-    const isPart = c.req.header('Content-Range') !== undefined;
-    const ticket = c.req.param('ticket') ?? '';
-    const stored = await media.acceptUpload(ticket, c.req.raw.body, { contentLength, isPart });
-    if (stored.ok) return c.body(null, 200);
-    switch (stored.error.kind) {
-      case 'too_large':
-        return { kind: 'body_too_large', maxBytes: RECORDING_MAX_BYTES };
-      case 'part': {
-        const message = 'is not taken: send the whole recording';
-        return { kind: 'invalid', errors: [{ field: 'Content-Range', message }] };
+    if (c.req.header('Content-Range') !== undefined) return PART;
+    const { body } = c.req.raw;
+    if (!body || contentLength === 0) return EMPTY;
+    return async () => {
+      const stored = await store(body, contentLength);
+      if (stored.ok) return c.body(null, 200);
+      switch (stored.error.kind) {
+        case 'too_large':
+          return TOO_LARGE;
+        case 'empty':
+          return EMPTY;
+        case 'too_slow':
+          return SLOW;
+        case 'no_place':
+          return { kind: 'too_many_requests', retryAfterSeconds: RETRY_SECONDS };
       }
-      case 'empty':
-        return { kind: 'invalid', errors: [{ field: 'body', message: 'is empty' }] };
-      default:
-        return { kind: stored.error.kind };
-    }
+    };
   },
 );
+
+function invalid(field: string, message: string): Refusal {
+  return { kind: 'invalid', errors: [{ field, message }] };
+}

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { revokeKey } from '../../client/accounts.ts';
 import { conversation } from '../helpers/local-process.ts';
 import { type ContractService, startContractService, UUID } from './service.ts';
 import { storeJob } from './stored-job.ts';
@@ -123,6 +124,15 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     await reading;
     expect(text).toContain('"status":"failed"');
   }, 70_000);
+
+  it('tells nothing more once the key is revoked: it went on for a quarter of an hour', async () => {
+    await storeJob(service, { id: 'secret', status: 'pending' });
+    const key = await service.newKey();
+    const events = eventsOf(await open('secret', { key: key.token }));
+    await revokeKey(service.run, key.keyId, Date.now());
+    expect((await events).map(({ data }) => data.status)).toEqual(['pending']);
+    await setStatus('secret', 'failed');
+  }, 40_000);
 
   it('is 404 for unknown jobs and those of others, and wants jobs:read', async () => {
     const other = await service.newKey({ account: 'other' });

@@ -156,6 +156,40 @@ describe('the windows', () => {
     expect(jobs).toBe(1);
   });
 
+  it('count uploads, which one address allowed without end, for the account of the address', async () => {
+    const { name, call, accountId } = await newAccount({ postLimit: 3 });
+    const address = async (recording: string) =>
+      (await call('POST', '/v1/media/input', { url: `media://${recording}` })).body.url as string;
+    const [url, second] = [await address('one'), await address('two')];
+    const put = (to: string, body = 'x', headers?: Record<string, string>) =>
+      service.call('PUT', to, { key: null, body: text(body), headers });
+    const stored = async () => {
+      const [row] = await service.run('SELECT COUNT(*) AS rows FROM media WHERE account_id = ?', accountId);
+      const { objects } = await service.bucket.list({ prefix: `media/${accountId}/` });
+      return [row.rows, objects.length];
+    };
+
+    const forged = await put(`${url}x`);
+    expect([forged.status, forged.headers.get('X-RateLimit-Limit')]).toEqual([401, null]);
+    const first = await put(url);
+    expect([first.status, limitOf(first)]).toEqual([200, { limit: 3, remaining: 2 }]);
+    // As everywhere else, calls that are refused for another reason count too.
+    const empty = await put(url, '');
+    expect([empty.status, limitOf(empty)]).toEqual([400, { limit: 3, remaining: 1 }]);
+    expect(limitOf(await put(second))).toEqual({ limit: 3, remaining: 0 });
+    for (const to of [url, second, `${url}/`]) expectRefused(await put(to));
+    expect(await stored()).toEqual([2, 2]);
+
+    expect((await put(url, '')).status).toBe(400);
+    expect((await put(url, 'x', { 'Content-Range': 'bytes 0-0/2' })).status).toBe(400);
+    expect((await put(`${url}x`)).status).toBe(401);
+    const other = await newAccount({ postLimit: 1 });
+    const { body } = await other.call('POST', '/v1/media/input', { url: 'media://one' });
+    expect((await put(body.url)).status).toBe(200);
+    await changeAccount(service.run, name, { postLimit: null });
+    expect([(await put(url)).status, await stored()]).toEqual([200, [3, 3]]);
+  });
+
   it('take a new limit at once', async () => {
     const { name, call } = await newAccount({ postLimit: 1 });
     await call('POST', '/v1/diarize', { url: SOURCE });

@@ -2,8 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Miniflare } from 'miniflare';
 
-/** A real D1 database and R2 bucket in workerd's memory, migrated; the caller stops it. */
-export async function startStorage() {
+/**
+ * A real D1 database and R2 bucket in workerd's memory, migrated; the caller stops it.
+ * @param before a migration: the database is left as it was before it
+ */
+export async function startStorage(before?: string) {
   const miniflare = new Miniflare({
     modules: true,
     script: 'export default {}',
@@ -13,14 +16,15 @@ export async function startStorage() {
   });
   const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
-  await migrate(db);
+  await migrate(db, { before });
   return { db, bucket, stop: () => miniflare.dispose() };
 }
 
-/** Makes the service's tables in an empty database. */
-export async function migrate(db: D1Database): Promise<void> {
+/** Makes the service's tables in an empty database; or applies the migrations from one on, or those before one. */
+export async function migrate(db: D1Database, { from = '', before = '~' } = {}): Promise<void> {
   const folder = join(import.meta.dirname, '../../migrations');
-  for (const file of readdirSync(folder).sort()) {
+  const files = readdirSync(folder).filter((file) => file >= from && file < before);
+  for (const file of files.sort()) {
     const statements = readFileSync(join(folder, file), 'utf8')
       .replace(/^--.*$/gm, '')
       .split(';')

@@ -1,4 +1,7 @@
-/** `#` cannot be in a recording's name, so no request can reach a row of this form. That of a replaced recording ends with `#` and the name that it had. */
+/**
+ * `#` cannot be in a recording's name, so no request can reach a row of this form. That of a replaced recording ends with `#` and
+ * the name that it had; the column `former_name` is computed from that form, so it must stay.
+ */
 const unnamed = (objectKey: string) => `#${objectKey}`;
 
 /** A whole recording; times are milliseconds since the Unix epoch. */
@@ -8,6 +11,22 @@ export interface MediaRow {
   readonly uploadedAt: number;
   readonly expiresAt: number;
 }
+
+/**
+ * The recording that stands under a name (?2) and the last one that had it by a moment (?4); the later of both if it lived at
+ * another (?3). Older ones are not looked at: all live equally long, so what came before has ended before.
+ */
+export const AS_OF_SQL = `
+  SELECT key, sizeBytes, uploadedAt, expiresAt FROM (
+    SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt, 1 AS isNamed FROM media
+    WHERE account_id = ?1 AND name = ?2 AND created_at <= ?4 AND size_bytes IS NOT NULL
+    UNION ALL
+    SELECT * FROM (
+      SELECT object_key, size_bytes, created_at, expires_at, 0 FROM media
+      WHERE account_id = ?1 AND former_name = ?2 AND created_at <= ?4 AND size_bytes IS NOT NULL
+      ORDER BY created_at DESC LIMIT 1
+    )
+  ) WHERE expiresAt > ?3 ORDER BY uploadedAt DESC, isNamed DESC LIMIT 1`;
 
 /**
  * The table `media`: which object a recording's name stands for. Rows without a name of their own hold objects that are
@@ -56,11 +75,7 @@ export function createMediaRows(db: D1Database) {
     /** The recording that had the name at a moment, or got it within `slackMs` after it, replaced or not since; undefined where none had that is kept for so long. */
     async findAsOf(accountId: string, name: string, asOf: number, slackMs: number): Promise<MediaRow | undefined> {
       const row = await db
-        .prepare(
-          `SELECT object_key AS key, size_bytes AS sizeBytes, created_at AS uploadedAt, expires_at AS expiresAt FROM media
-           WHERE account_id = ?1 AND (name = ?2 OR (name >= '#' AND name < '$' AND substr(name, length(object_key) + 2) = '#' || ?2))
-           AND created_at <= ?4 AND expires_at > ?3 AND size_bytes IS NOT NULL ORDER BY created_at DESC, name = ?2 DESC LIMIT 1`,
-        )
+        .prepare(AS_OF_SQL)
         .bind(accountId, name, asOf, asOf + slackMs)
         .first<MediaRow>();
       return row ?? undefined;

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { migrate, startStorage } from '../../../test/helpers/database.ts';
+import { AS_OF_SQL, createMediaRows } from './media-rows.ts';
+
+const TTL_MS = 48 * 3600_000;
+const SLACK_MS = 2000;
+const MIGRATION = '0008_former_names.sql';
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+beforeAll(async () => {
+  storage = await startStorage(MIGRATION);
+  await replacedByVersionBefore('kept', 1000);
+  await replacedByVersionBefore('kept', 5000);
+  await storage.db
+    .prepare('INSERT INTO media (account_id, name, object_key, created_at, expires_at) VALUES (?1, ?2, ?3, 1, ?4)')
+    .bind('a', '#media/a/claimed', 'media/a/claimed', TTL_MS)
+    .run();
+  await migrate(storage.db, { from: MIGRATION });
+});
+afterAll(() => storage?.stop());
+
+const rows = () => createMediaRows(storage.db);
+const keyAt = async (name: string, asOf: number, accountId = 'a') =>
+  (await rows().findAsOf(accountId, name, asOf, SLACK_MS))?.key;
+const keyOf = (name: string, uploadedAt: number) => `media/a/${name}-${uploadedAt}`;
+
+/** A replaced recording as versions without `former_name` leave it. */
+async function replacedByVersionBefore(name: string, uploadedAt: number): Promise<void> {
+  const key = keyOf(name, uploadedAt);
+  await storage.db
+    .prepare(
+      'INSERT INTO media (account_id, name, object_key, size_bytes, created_at, expires_at) VALUES (?1, ?2, ?3, 1, ?4, ?5)',
+    )
+    .bind('a', `#${key}#${name}`, key, uploadedAt, uploadedAt + TTL_MS)
+    .run();
+}
+
+async function publish(name: string, uploadedAt: number): Promise<void> {
+  const key = keyOf(name, uploadedAt);
+  await rows().claim('a', key, uploadedAt, uploadedAt + TTL_MS);
+  await rows().publish('a', name, key, 1, uploadedAt, uploadedAt + TTL_MS);
+}
+
+describe('the recording that had a name', () => {
+  it('is the last of that moment, or of a little later, replaced or not since', async () => {
+    for (const uploadedAt of [10_000, 20_000, 30_000]) await publish('talk', uploadedAt);
+    expect(await keyAt('talk', 7999)).toBeUndefined();
+    expect(await keyAt('talk', 8000)).toBe(keyOf('talk', 10_000));
+    expect(await keyAt('talk', 17_999)).toBe(keyOf('talk', 10_000));
+    expect(await keyAt('talk', 20_000)).toBe(keyOf('talk', 20_000));
+    expect(await keyAt('talk', 30_000 + TTL_MS - 1)).toBe(keyOf('talk', 30_000));
+    expect(await keyAt('talk', 30_000 + TTL_MS)).toBeUndefined();
+    expect(await keyAt('alk', 20_000)).toBeUndefined();
+    expect(await keyAt('talk', 20_000, 'b')).toBeUndefined();
+  });
+
+  it('is the one that has it still where two came in one millisecond', async () => {
+    await publish('at-once', 10_000);
+    await rows().claim('a', 'media/a/second', 10_000, 10_000 + TTL_MS);
+    await rows().publish('a', 'at-once', 'media/a/second', 1, 10_000, 10_000 + TTL_MS);
+    expect(await keyAt('at-once', 10_000)).toBe('media/a/second');
+  });
+
+  it('is found where the version before replaced it, before the migration and after: a deployment must not lose these', async () => {
+    expect(await keyAt('kept', 2000)).toBe(keyOf('kept', 1000));
+    expect(await keyAt('kept', 6000)).toBe(keyOf('kept', 5000));
+    await replacedByVersionBefore('kept', 9000);
+    expect(await keyAt('kept', 9000)).toBe(keyOf('kept', 9000));
+    await publish('kept', 20_000);
+    expect(await keyAt('kept', 10_000)).toBe(keyOf('kept', 9000));
+  });
+
+  it('is none of a row that was never replaced, whatever its name ends with', async () => {
+    const long = `${'x'.repeat(100)}/talk`;
+    await publish(long, 40_000);
+    const { results } = await storage.db
+      .prepare(`SELECT former_name FROM media WHERE name IN ('#media/a/claimed', '${long}')`)
+      .all();
+    expect(results).toEqual([{ former_name: null }, { former_name: null }]);
+  });
+});
+
+describe('among 50,000 recordings that an account replaced', () => {
+  const REPLACED = 50_000;
+  beforeAll(async () => {
+    await storage.db
+      .prepare(
+        `INSERT INTO media (account_id, name, object_key, size_bytes, created_at, expires_at)
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         SELECT 'a', '#k' || i || '#often' || (i % 2), 'k' || i, 1, i, i + ?2 FROM n`,
+      )
+      .bind(REPLACED, TTL_MS)
+      .run();
+  });
+
+  it('one is sought, not looked for in all of them: a lookup took half a second', async () => {
+    const { results } = await storage.db
+      .prepare(`EXPLAIN QUERY PLAN ${AS_OF_SQL}`)
+      .bind('a', 'often1', REPLACED, REPLACED)
+      .all<{ detail: string }>();
+    const searches = results.map(({ detail }) => detail).filter((detail) => detail.includes(' media '));
+    expect(searches).toEqual([
+      expect.stringMatching(/^SEARCH media USING INDEX sqlite_autoindex_media_1 \(account_id=\? AND name=\?\)/),
+      expect.stringMatching(
+        /^SEARCH media USING INDEX media_former_name \(account_id=\? AND former_name=\? AND created_at<\?\)/,
+      ),
+    ]);
+  });
+
+  it.each([
+    ['now', REPLACED, `k${REPLACED - 1}`],
+    ['then', REPLACED / 2, `k${REPLACED / 2 - 1}`],
+    ['after all have ended', REPLACED + TTL_MS, undefined],
+  ])('no more than a few rows are read, as of %s', async (_, asOf, key) => {
+    const { results, meta } = await storage.db
+      .prepare(AS_OF_SQL)
+      .bind('a', 'often1', asOf, asOf)
+      .all<{ key: string }>();
+    expect(results[0]?.key).toBe(key);
+    expect(meta.rows_read).toBeLessThanOrEqual(10);
+  });
+});

@@ -1,0 +1,69 @@
+import { request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type ContractService, startContractService } from './service.ts';
+
+const MIB = 1024 * 1024;
+let service: ContractService;
+let other: Awaited<ReturnType<ContractService['newKey']>>;
+beforeAll(async () => {
+  service = await startContractService();
+  other = await service.newKey({ account: 'other' });
+});
+afterAll(() => service?.stop());
+
+/** Sends the beginning of a body and then nothing more: what is answered, and after how long. */
+function stopAfter(bytes: number, { method = 'POST', url = `${service.url}/v1/diarize`, headers = {} } = {}) {
+  const startedAt = Date.now();
+  const sent = request(url, { method, headers: { Authorization: `Bearer ${service.main.token}`, ...headers } });
+  const answered = new Promise<{ status?: number; text: string; milliseconds: number }>((resolve, reject) => {
+    sent.on('error', reject);
+    sent.on('response', async (response) => {
+      let text = '';
+      for await (const chunk of response) text += chunk;
+      resolve({ status: response.statusCode, text, milliseconds: Date.now() - startedAt });
+    });
+  });
+  answered.catch(() => undefined); // of those that are not waited for
+  sent.write(new Uint8Array(bytes).fill(0x20));
+  return { answered, stop: () => sent.destroy() };
+}
+const lengthOf = (bytes: number) => ({ 'Content-Length': String(bytes), 'Content-Type': 'application/json' });
+const large = () => ({ url: `data:audio/wav;base64,${'A'.repeat(1.4 * MIB)}` });
+
+describe.concurrent('senders that stop', { timeout: 90_000 }, () => {
+  it('a body of any size that stops to come is answered: it was waited for for ever', async ({ expect }) => {
+    const stopped = [10, 500_000].map((bytes) => stopAfter(bytes, { headers: lengthOf(bytes + 1) }));
+    for (const { answered } of stopped) {
+      const { status, text, milliseconds } = await answered;
+      expect([status, text]).toEqual([400, expect.stringContaining('came too slowly')]);
+      expect(milliseconds).toBeLessThan(25_000);
+    }
+  });
+
+  it('large bodies of one account that stop keep nobody else from sending one', async () => {
+    const stopped = [1, 2, 3].map(() => stopAfter(1.2 * MIB, { headers: lengthOf(2 * MIB) }));
+    await new Promise((wake) => setTimeout(wake, 500));
+    const answer: Answer = await service.call('POST', '/v1/diarize', { key: other.token, body: large() });
+    expect(answer.status).not.toBe(429);
+    for (const { stop } of stopped) stop();
+  });
+
+  it('an upload of unknown length that stops is answered, keeps nobody else from one, and leaves nothing behind', async () => {
+    const addressFor = async (key: string) => {
+      const answer = await service.call('POST', '/v1/media/input', { key, body: { url: 'media://slow' } });
+      return String(answer.body.url);
+    };
+    const url = await addressFor(service.main.token);
+    const how = { method: 'PUT', url, headers: { 'Transfer-Encoding': 'chunked' } };
+    const [first, ...rest] = [1, 2, 3].map(() => stopAfter(MIB, how));
+    const { readable, writable } = new TransformStream<Uint8Array>();
+    const writer = writable.getWriter();
+    void writer.write(new Uint8Array(1000)).then(() => writer.close());
+    const put = await service.call('PUT', await addressFor(other.token), { key: null, body: readable });
+    expect(put.status).toBe(200);
+    const { status, text } = await first.answered;
+    expect([status, text]).toEqual([400, expect.stringContaining('came too slowly')]);
+    for (const { stop } of rest) stop();
+    expect((await service.bucket.list({ prefix: `media/${service.main.accountId}/` })).objects).toEqual([]);
+  });
+});
