@@ -131,8 +131,9 @@ export async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal)
   });
   const result = await Promise.race([work, interrupted]);
   if (result === undefined) {
-    const timeIsUp = new Promise<void>((done) => setTimeout(done, TIDYING_MS));
-    await Promise.race([work.catch(() => {}), timeIsUp]);
+    const timeIsUp = new Promise<'time is up'>((done) => setTimeout(() => done('time is up'), TIDYING_MS));
+    const end = await Promise.race([work.catch(() => undefined), timeIsUp]);
+    if (end === 'time is up') note('The service did not answer in time: what it has begun may go on.');
   }
   return result;
 }

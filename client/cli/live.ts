@@ -98,12 +98,17 @@ async function run(
   const closed = new AbortController();
   void stream.closed.then(() => closed.abort());
   const stop = AbortSignal.any([signal, closed.signal]);
+  // A connection that is full for good must not keep Ctrl-C from telling what was heard.
+  const stopped = new Promise<void>((done) => {
+    if (stop.aborted) done();
+    stop.addEventListener('abort', () => done(), { once: true });
+  });
   if (source.kind === 'microphone') note('Listening; Ctrl-C ends.');
   const send = async (): Promise<void> => {
     for await (const chunk of source.chunks(stop)) {
       if (source.kind === 'file') await pause(pacer.waitMs(stream.sentSeconds), stop);
       if (stop.aborted) break;
-      await stream.write(chunk);
+      await Promise.race([stream.write(chunk), stopped]);
     }
   };
   try {

@@ -12,9 +12,10 @@ export const QUEUES = ['rollcall-plans', 'rollcall-jobs', 'rollcall-webhooks', '
  * Writes a copy of wrangler.toml for the account that is deployed to: with the id of its database, which only the account
  * knows. The file in the repository keeps its placeholder, so that local state stays where it is.
  *
+ * @param folder where it is written, `.wrangler/rollcall/deploy` if nothing else is said
  * @returns path of the copy
  */
-export function writeDeployConfig(root: string, databaseId: string): string {
+export function writeDeployConfig(root: string, databaseId: string, folder = deployDir(root)): string {
   let text = readFileSync(join(root, 'wrangler.toml'), 'utf8');
   const put = (name: string, value: (old: string) => string): void => {
     const pattern = new RegExp(`^${name} = "([^"]*)"$`, 'gm');
@@ -24,12 +25,13 @@ export function writeDeployConfig(root: string, databaseId: string): string {
   put('main', (path) => resolve(root, path));
   put('migrations_dir', (path) => resolve(root, path));
   put('database_id', () => databaseId);
-  const folder = join(root, '.wrangler', 'rollcall', 'deploy');
   makePrivateDir(folder);
   const path = join(folder, 'wrangler.toml');
   writeFileSync(path, text);
   return path;
 }
+
+const deployDir = (root: string): string => join(root, '.wrangler', 'rollcall', 'deploy');
 
 /** Id of the database on the account, undefined when there is none yet. */
 export async function findDatabaseId(root: string): Promise<string | undefined> {

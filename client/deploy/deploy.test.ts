@@ -52,6 +52,18 @@ describe('writeDeployConfig', () => {
 describe('mustWrangler', () => {
   it('gives what wrangler prints, and throws with its complaint', async () => {
     expect(await mustWrangler(root, ['--version'])).toMatch(/\d+\.\d+\.\d+/);
+    const home = process.env.HOME;
+    const folder = mkdtempSync(join(tmpdir(), 'rollcall-home-'));
+    try {
+      Object.assign(process.env, { HOME: folder, CLOUDFLARE_API_TOKEN: '' });
+      await expect(mustWrangler(root, ['d1', 'list'])).rejects.toThrow(
+        'Not logged in to Cloudflare. Run npx wrangler login',
+      );
+    } finally {
+      Object.assign(process.env, { HOME: home });
+      delete process.env.CLOUDFLARE_API_TOKEN;
+      rmSync(folder, { recursive: true });
+    }
     await expect(mustWrangler(root, ['nonsense'])).rejects.toThrow(/^wrangler nonsense failed:\n.*Unknown argument/s);
   });
 });

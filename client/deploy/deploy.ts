@@ -20,24 +20,26 @@ export async function rehearse({ root, say }: Deployment): Promise<void> {
   checkModels(root);
   const outdir = mkdtempSync(join(tmpdir(), 'rollcall-bundle-'));
   try {
-    const config = writeDeployConfig(root, PLACEHOLDER_ID);
+    // Not where a deployment leaves its own: other commands read the database's id there.
+    const config = writeDeployConfig(root, PLACEHOLDER_ID, join(outdir, 'config'));
     const printed = await mustWrangler(root, [
       'deploy',
       '--dry-run',
       '--minify',
       '--outdir',
-      outdir,
+      join(outdir, 'worker'),
       '--config',
       config,
     ]);
-    const total = readdirSync(outdir)
+    const total = readdirSync(join(outdir, 'worker'))
       .filter((name) => !name.endsWith('.map') && name !== 'README.md')
-      .reduce((bytes, name) => bytes + statSync(join(outdir, name)).size, 0);
+      .reduce((bytes, name) => bytes + statSync(join(outdir, 'worker', name)).size, 0);
     const upload = /Total Upload:.*/.exec(printed)?.[0] ?? `Total Upload: ${Math.ceil(total / 1024)} KiB`;
     say(`worker: ${upload}`);
   } finally {
     rmSync(outdir, { recursive: true, force: true });
   }
+  say('plan: Workers Paid, for minutes of CPU time and a Worker of this size; R2 switched on');
   say(`database: D1 ${DATABASE}, created if missing, then migrated`);
   say(`storage: R2 bucket ${BUCKET}, created if missing`);
   for (const queue of QUEUES) say(`queue: ${queue}, created if missing`);

@@ -37,6 +37,9 @@ export function wrangler(root: string, args: readonly string[], input?: string):
 /** @throws with what wrangler said when it fails */
 export async function mustWrangler(root: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await wrangler(root, args, input);
+  if (code !== 0 && /CLOUDFLARE_API_TOKEN/.test(stderr)) {
+    throw new Error('Not logged in to Cloudflare. Run npx wrangler login, or set CLOUDFLARE_API_TOKEN.');
+  }
   if (code !== 0)
     throw new Error(
       `wrangler ${args.slice(0, 3).join(' ')} failed:\n${stripVTControlCharacters(stderr + stdout).trim()}`,

@@ -1,12 +1,12 @@
 import { build } from 'esbuild';
 import { WebSocket as StandardWebSocket } from 'undici';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { RollcallClient } from '../sdk/client.ts';
 import { type Heard, type LiveServer, startLiveServer } from './live-server.fixture.ts';
 import { nodeWebSocket } from './node.ts';
 import { connectLiveStream, type OpenOptions, openLiveStream } from './open.ts';
-import type { LiveStream } from './stream.ts';
+import { LiveStream } from './stream.ts';
 import type { LiveEvent, WebSocketConstructor } from './types.ts';
 
 let server: LiveServer | undefined;
@@ -207,4 +207,18 @@ it('bundles for browsers without the library for Node', async () => {
   const inputs = Object.keys(metafile.inputs);
   expect(inputs.some((path) => path.endsWith('client/live/stream.ts'))).toBe(true);
   expect(inputs.filter((path) => path.includes('node_modules'))).toEqual([]);
+});
+
+it('gives a stream up whose connection takes nothing more: its end was waited for for ever', async () => {
+  vi.useFakeTimers();
+  try {
+    const socket = { bufferedAmount: 1e9, send() {}, close() {}, addEventListener() {} };
+    const stream = new LiveStream('one', socket as never, 10);
+    void stream.write(new Float32Array(16_000));
+    const ended = stream.end();
+    await vi.advanceTimersByTimeAsync(61_000);
+    expect(await ended).toMatchObject({ kind: 'lost' });
+  } finally {
+    vi.useRealTimers();
+  }
 });

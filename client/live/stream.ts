@@ -5,7 +5,7 @@ import type { LiveClose, LiveEvent, WebSocketLike } from './types.ts';
 
 /** How often a full send buffer is looked at: WebSockets tell nobody when theirs empties. */
 const DRAIN_CHECK_MS = 10;
-/** How long the service may take to tell the rest after the end: it has at most 5 s of audio to go through. */
+/** How long nothing may move after the end: no frame that still waits, nor the service with the 5 s of audio at most that it has to go through. */
 const END_TIMEOUT_MS = 60_000;
 /** Audio that may wait for its turn when a caller does not wait for `write`. */
 const MAX_PENDING_SECONDS = 30;
@@ -40,6 +40,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private close: LiveClose | undefined;
   private lastError: string | undefined;
   private ended = false;
+  private endTimer: ReturnType<typeof setTimeout> | undefined;
   private framesSent = 0;
   private pendingSamples = 0;
   /** Writes wait for each other: frames keep their order. */
@@ -95,9 +96,10 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
 
   /**
    * Sends what is left, padded with silence, and the end of the stream; then waits until the service has told the rest and
-   * closed the connection.
+   * closed the connection. Where nothing moves for 60 s, the stream is given up.
    */
   async end(): Promise<LiveClose> {
+    this.renewEndTimer();
     await this.inOrder(async () => {
       if (this.ended || this.close) return;
       const rest = this.framer.flush();
@@ -105,8 +107,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
       if (this.close) return;
       this.ended = true;
       this.socket.send(JSON.stringify({ type: 'end_of_stream' }));
-      const tooLate = setTimeout(() => this.finish(END_TIMED_OUT), END_TIMEOUT_MS);
-      void this.closed.then(() => clearTimeout(tooLate));
+      this.renewEndTimer();
     });
     return this.closed;
   }
@@ -132,6 +133,12 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     this.framesSent++;
     const room = (this.maxBufferedFrames - 1) * frame.length;
     while (!this.close && this.socket.bufferedAmount > room) await pause(DRAIN_CHECK_MS);
+    if (this.endTimer !== undefined) this.renewEndTimer();
+  }
+
+  private renewEndTimer(): void {
+    clearTimeout(this.endTimer);
+    if (!this.close) this.endTimer = setTimeout(() => this.finish(END_TIMED_OUT), END_TIMEOUT_MS);
   }
 
   private receive(data: unknown): void {
@@ -148,6 +155,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private finish(close: LiveClose): void {
     if (this.close) return;
     this.close = close;
+    clearTimeout(this.endTimer);
     // Nobody waits for an answer any more: one that never comes would keep a process alive.
     const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
     if (isGivenUp && this.socket.terminate) this.socket.terminate();

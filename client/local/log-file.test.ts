@@ -38,12 +38,25 @@ describe('the log of the local service', () => {
     expect(givenUp).toEqual([]);
   });
 
-  it('is begun anew when it has grown too long', () => {
+  it('is begun anew when it has grown too long, and the last one kept: it was thrown away after a crash', () => {
     writeFileSync(path, Buffer.alloc(16 * 1024 * 1024 + 1));
     const log = open();
     log.write('new\n');
     log.close();
     expect(readFileSync(path, 'utf8')).toBe('new\n');
+    expect(statSync(`${path}.1`).size).toBe(16 * 1024 * 1024 + 1);
+  });
+
+  it('is begun anew while it is written, so that a service of months fills no disk', () => {
+    const log = open();
+    const megabyte = `${'x'.repeat(1024 * 1024 - 1)}\n`;
+    for (let i = 0; i < 40; i++) log.write(megabyte);
+    log.write('last\n');
+    log.close();
+    expect(readFileSync(path, 'utf8').endsWith('last\n')).toBe(true);
+    expect(statSync(path).size).toBeLessThan(17 * 1024 * 1024);
+    expect(statSync(`${path}.1`).size).toBeLessThan(18 * 1024 * 1024);
+    expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   });
 
   it('is given up with one word where it cannot be opened', () => {

@@ -1,4 +1,4 @@
-import { closeSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, openSync, renameSync, statSync, writeSync } from 'node:fs';
 
 /** Where the Worker's log goes. */
 export interface LogFile {
@@ -9,7 +9,7 @@ export interface LogFile {
 const MAX_LOG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Opens a log that is appended to; one that has grown too long is begun anew. A log that cannot be written (any more) is given
+ * Opens a log that is appended to; one that grows too long is begun anew, and the last one kept as `PATH.1`. A log that cannot be written (any more) is given
  * up: the service is worth more than what it says.
  *
  * @param onGivenUp is told why, once
@@ -25,14 +25,27 @@ export function openLogFile(path: string, onGivenUp: (why: string) => void): Log
       onGivenUp(error instanceof Error ? error.message : String(error));
     }
   };
-  attempt(() => {
-    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES) rmSync(path);
+  let sizeBytes = 0;
+  const openAnew = (): void => {
+    sizeBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (sizeBytes > MAX_LOG_BYTES) {
+      renameSync(path, `${path}.1`);
+      sizeBytes = 0;
+    }
     file = openSync(path, 'a', 0o600);
-  });
+  };
+  attempt(openAnew);
   return {
     write(text) {
-      const open = file;
-      if (open !== undefined) attempt(() => void writeSync(open, text));
+      attempt(() => {
+        if (file === undefined) return;
+        sizeBytes += writeSync(file, text);
+        if (sizeBytes <= MAX_LOG_BYTES) return;
+        const full = file;
+        file = undefined;
+        closeQuietly(full);
+        openAnew();
+      });
     },
     close() {
       if (file !== undefined) closeQuietly(file);

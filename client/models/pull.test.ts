@@ -112,6 +112,25 @@ describe('pullFile', () => {
     expect(folder()).toEqual(['weights.onnx']);
   });
 
+  it('does not get the same file twice at once, which spoiled it, and takes over from a command that was killed', async () => {
+    let answer: (() => void) | undefined;
+    handler = (_, response) => {
+      answer = () => response.end(weights);
+    };
+    const first = pullFile(plain, { root, mirror });
+    while (!answer) await new Promise((wake) => setTimeout(wake, 5));
+    expect(await pullFile(plain, { root, mirror })).toMatchObject({ kind: 'busy' });
+    answer();
+    expect(await first).toEqual({ kind: 'pulled' });
+    expect(folder()).toEqual(['weights.onnx']);
+
+    rmSync(join(root, 'models', plain.path));
+    writeFileSync(join(root, 'models', `${plain.path}.part.lock`), '999999999');
+    handler = (_, response) => response.end(weights);
+    expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
+    expect(folder()).toEqual(['weights.onnx']);
+  });
+
   it('starts over when the server knows no ranges', async () => {
     await pullFile({ ...plain, path: 'studio/other.onnx' }, { root, mirror });
     writeFileSync(join(root, 'models/studio/weights.onnx.part'), weights.subarray(0, 5));

@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import {
   createReadStream,
   createWriteStream,
@@ -22,7 +22,7 @@ import { findInTar } from './tar.ts';
 export type PullOutcome =
   | { readonly kind: 'present' | 'pulled' }
   | {
-      readonly kind: 'no_origin' | 'unreachable' | 'refused' | 'wrong_size' | 'wrong_hash' | 'no_member';
+      readonly kind: 'no_origin' | 'busy' | 'unreachable' | 'refused' | 'wrong_size' | 'wrong_hash' | 'no_member';
       readonly message: string;
     };
 
@@ -44,19 +44,38 @@ export async function pullFile(file: ModelFile, options: PullOptions): Promise<P
   const target = modelPath(options.root, file);
   const part = `${target}.part`;
   mkdirSync(dirname(target), { recursive: true });
-  const failure = await download(file.origin, part, options);
+  const lock = `${part}.lock`;
+  if (!takeLock(lock)) return { kind: 'busy', message: `Another command is getting models/${file.path}: wait for it.` };
+  try {
+    return await pullInto(target, part, file, file.origin, options);
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+async function pullInto(
+  target: string,
+  part: string,
+  file: ModelFile,
+  origin: FileOrigin,
+  options: PullOptions,
+): Promise<PullOutcome> {
+  const failure = await download(origin, part, options);
   if (failure) return failure;
-  if (file.origin.member === undefined) {
+  if (origin.member === undefined) {
     renameSync(part, target);
     return { kind: 'pulled' };
   }
-  return unpack(file, file.origin, part, target);
+  return unpack(file, origin, part, target);
 }
 
 /** The part file holds the whole download with the right hash when this gives undefined. */
 async function download(origin: FileOrigin, part: string, options: PullOptions): Promise<PullOutcome | undefined> {
-  const hash = createHash('sha256');
-  let received = await hashExisting(part, origin.bytes, hash);
+  let received = sizeOf(part);
+  if (received > origin.bytes) {
+    rmSync(part, { force: true });
+    received = 0;
+  }
   if (received < origin.bytes) {
     const address = mirrored(origin.url, options.mirror);
     let response: Response;
@@ -70,7 +89,7 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
       return { kind: 'unreachable', message: `${address} cannot be reached: ${cause}` };
     }
     if (response.status === 200 && received > 0) {
-      rmSync(part);
+      rmSync(part, { force: true });
       return download(origin, part, options); // the server knows no ranges
     }
     if ((response.status !== 200 && response.status !== 206) || !response.body) {
@@ -82,7 +101,6 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
       for await (const chunk of chunks) {
         received += chunk.length;
         if (received > limit) return; // longer than pinned: refused below, without storing the rest
-        hash.update(chunk);
         options.onProgress?.(received, limit);
         yield chunk;
       }
@@ -99,14 +117,15 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
       return { kind: 'unreachable', message };
     }
   }
-  if (received !== origin.bytes) {
+  // What lies on the disk counts, not what came.
+  if (received !== origin.bytes || sizeOf(part) !== origin.bytes) {
     rmSync(part, { force: true });
     return {
       kind: 'wrong_size',
       message: `${origin.url} does not have the pinned size of ${origin.bytes} bytes; refused.`,
     };
   }
-  const sha256 = hash.digest('hex');
+  const sha256 = await hashOf(part);
   if (sha256 !== origin.sha256) {
     rmSync(part, { force: true });
     return {
@@ -117,16 +136,36 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
   return undefined;
 }
 
-/** Feeds what an earlier try left to the hash; a part that is too long is dropped. */
-async function hashExisting(part: string, totalBytes: number, hash: Hash): Promise<number> {
-  if (!existsSync(part)) return 0;
-  const size = statSync(part).size;
-  if (size > totalBytes) {
-    rmSync(part);
-    return 0;
+/** Two commands that write to one part would spoil it. The lock of a killed one is taken over. */
+function takeLock(path: string): boolean {
+  try {
+    writeFileSync(path, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch {
+    const owner = existsSync(path) ? Number(readFileSync(path, 'utf8')) : 0;
+    if (owner > 0 && isAlive(owner)) return false;
+    rmSync(path, { force: true });
+    return takeLock(path);
   }
-  for await (const chunk of createReadStream(part)) hash.update(chunk as Buffer);
-  return size;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return hash.digest('hex');
 }
 
 function unpack(file: ModelFile, origin: FileOrigin, archive: string, target: string): PullOutcome {

@@ -242,6 +242,15 @@ describe('RollcallClient', () => {
     expect(job1).toMatchObject({ ok: true, value: { status: 'running' } });
   });
 
+  it('stops waiting when told to also while an answer is slow to come, with the last state seen', async () => {
+    answers = [job('running'), () => {}];
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 300);
+    const client = new RollcallClient({ url, key: 'k' });
+    const waited = await client.wait('j', { pollMs: 1, signal: stop.signal });
+    expect(waited).toMatchObject({ ok: true, value: { status: 'running' } });
+  });
+
   it('tells refusals, faulty fields, silence and strangers apart', async () => {
     const faults = [{ field: 'url', message: 'is needed' }];
     answers = [

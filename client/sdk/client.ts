@@ -194,13 +194,17 @@ export class RollcallClient {
     const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate } = options;
     let pauseMs = pollMs ?? FIRST_POLL_MS;
     let answeredAt = performance.now();
+    let lastSeen: Outcome<JobState> | undefined;
     for (;;) {
       const job = await this.retrieve(jobId, signal);
       if (job.ok) {
+        lastSeen = job;
         answeredAt = performance.now();
         onUpdate?.(job.value);
         if (isTerminal(job.value.status) || signal?.aborted) return job;
-      } else if (!isPassing(job.error) || performance.now() - answeredAt > patienceMs || signal?.aborted) {
+      } else if (signal?.aborted) {
+        return lastSeen ?? job;
+      } else if (!isPassing(job.error) || performance.now() - answeredAt > patienceMs) {
         return job;
       }
       await pause(pauseMs, signal);
@@ -224,7 +228,9 @@ export class RollcallClient {
     const send = () => {
       watch?.end();
       watch = new Watch(this.timeoutMs);
-      return request(this.base + path, { ...init, signal: watch.signal });
+      // A question may be given up in its middle; what changes something is waited for, since nobody knows whether it came through.
+      const isGivenUp = signal && method === 'GET' ? AbortSignal.any([watch.signal, signal]) : watch.signal;
+      return request(this.base + path, { ...init, signal: isGivenUp });
     };
     const response = await this.paced(async () => {
       const first = await send();
