@@ -1,3 +1,4 @@
+import { stretch } from '../steady-decoder.ts';
 import type { DecoderPort, PacketDecoder } from '../types.ts';
 import type { TrackCodec } from './packet.ts';
 import { openTrack } from './track-decoder.ts';
@@ -39,13 +40,4 @@ export class Lane {
   close(): void {
     this.#decoder.close();
   }
-}
-
-/** A stretch at another rate than the rest: drawn in straight lines, so that the clock holds. */
-function stretch(block: Float32Array, samples: number): Float32Array {
-  return Float32Array.from({ length: samples }, (_, i) => {
-    const at = (i * block.length) / samples;
-    const left = Math.floor(at);
-    return block[left] + (at - left) * ((block[left + 1] ?? block[left]) - block[left]);
-  });
 }

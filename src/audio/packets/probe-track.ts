@@ -49,6 +49,9 @@ export function jumpWarnings(gapSamples: number, overlapSamples: number, rateHz:
   ];
 }
 
+/** Decoders of Opus with more channels take up to 15 MB each, and two are open where decoding starts anew: the module has 32 MB for all that an isolate decodes. */
+const MAX_OPUS_CHANNELS = 32;
+
 /** All of an index but the container's own part. */
 export async function probeTrack(
   reader: BlockReader,
@@ -58,6 +61,12 @@ export async function probeTrack(
   const { track, where } = source;
   if (track.channels < 1 || track.channels > MAX_CHANNELS) {
     return fail('unsupported', `${where} has ${track.channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
+  }
+  if (track.codec === 'opus' && track.channels > MAX_OPUS_CHANNELS) {
+    return fail(
+      'unsupported',
+      `${where} has ${track.channels} channels; of Opus, 1 to ${MAX_OPUS_CHANNELS} are supported.`,
+    );
   }
   if (!isUsableRate(track.sampleRateHz)) {
     return fail('unsupported', `${where} has a sample rate of ${track.sampleRateHz} Hz, which is not supported.`);

@@ -43,6 +43,32 @@ describe('length and rate', () => {
   });
 });
 
+describe('bandwidth extension that comes and goes, with the same headers', () => {
+  const lc = framesOf(mono);
+  const he = framesOf(formatFixture('adts-heaac-32000-stereo.aac'));
+  const energy = (samples: Float32Array) => samples.reduce((sum, x) => sum + x * x, 0);
+
+  it('is found behind a first frame without it, which made half of every frame the whole', async () => {
+    const file = concat(lc[0], ...he);
+    expect(await indexOf(file)).toMatchObject({ sampleRateHz: 32000, frameSamples: 2048 });
+  });
+
+  it('that ends leaves the sound as fast as before and without holes', async () => {
+    const file = concat(...he, ...lc);
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ sampleRateHz: 32000, totalSamples: (he.length + lc.length) * 2048 });
+    const from = he.length * 1024;
+    const joined = await readRange(file, index, ports, from, from + lc.length * 1024);
+    const alone = await readRange(mono, await indexOf(mono), ports, 0, lc.length * 1024);
+    const half = (samples: Float32Array, which: number) =>
+      energy(samples.filter((_, i) => Math.floor((i % 1024) / 512) === which));
+    // The second half of every frame was silence.
+    const [first, second] = [0, 1].map((which) => half(joined, which) / half(alone, which));
+    expect(first).toBeCloseTo(1, 0);
+    expect(second).toBeCloseTo(1, 0);
+  });
+});
+
 it('any part of a long file is the same wherever it is read from', async () => {
   // A minute: decoders start anew inside; noise stands in for bands of the first one, the second has bandwidth extension.
   for (const [name, repeats] of [

@@ -3,6 +3,7 @@ import type { Container, IndexBase } from '../../container.ts';
 import { decodeFrames, scanFrames, scannedFrames, scanWarning } from '../../frame-stream.ts';
 import { fail, ok } from '../../result.ts';
 import type { SeekTable } from '../../seek-table.ts';
+import { steady } from '../../steady-decoder.ts';
 import { tailTagsStart } from '../../tags.ts';
 import type { CodecSpec, DecoderPort } from '../../types.ts';
 import { findMpegSync, goesOnWarning, SYNC_BYTES } from '../mp3/sync.ts';
@@ -23,7 +24,7 @@ export interface AdtsIndex extends IndexBase {
  */
 const WARM_UP_FRAMES = 24;
 
-/** Frames that are decoded to learn the rate of the sound. */
+/** Frames that are decoded to learn the rate of the sound: the first ones may be without bandwidth extension. */
 const TRIAL_FRAMES = 24;
 
 /** Raw AAC with ADTS headers: AAC-LC, HE-AAC and HE-AAC v2. The encoder's delay is not written anywhere, so nothing is cut. */
@@ -75,7 +76,9 @@ export const adts: Container<AdtsIndex> = {
   readMono(reader: BlockReader, index: AdtsIndex, decoders: DecoderPort, startSample: number) {
     const timing = { ...index, skipSamples: 0, warmUpFrames: WARM_UP_FRAMES };
     const frames = scannedFrames(reader, adtsSyntax(index.lock), index);
-    return decodeFrames(timing, frames, () => decoders.open(specOf(index.sampleRateHz, index.channels)), startSample);
+    // Stations join recordings with and without bandwidth extension, whose headers are the same.
+    const open = () => steady(decoders.open(specOf(index.sampleRateHz, index.channels)), index.sampleRateHz);
+    return decodeFrames(timing, frames, open, startSample);
   },
 };
 
@@ -93,20 +96,18 @@ async function tryDecoding(
   const decoder = decoders.open(specOf(header.coreRateHz, Math.max(1, header.channels)));
   const start = { seek: { deltas: [range.startByte, 0] }, frameSamples: BLOCK_SAMPLES, endByte: range.endByte };
   let tries = 0;
+  let factor = 0;
   try {
-    for await (const packets of scannedFrames(reader, adtsSyntax(lock), start)(0)) {
+    frames: for await (const packets of scannedFrames(reader, adtsSyntax(lock), start)(0)) {
       for (const packet of packets) {
-        if (decoder.decode(packet).length > 0) {
-          const factor = Math.round(decoder.sampleRateHz / header.coreRateHz);
-          return factor === 1 || factor === 2
-            ? { sampleRateHz: decoder.sampleRateHz, frameSamples: factor * BLOCK_SAMPLES }
-            : undefined;
-        }
-        if (++tries === TRIAL_FRAMES) return undefined;
+        if (decoder.decode(packet).length > 0)
+          factor = Math.max(factor, Math.round(decoder.sampleRateHz / header.coreRateHz));
+        if (++tries === TRIAL_FRAMES) break frames;
       }
     }
-    return undefined;
   } finally {
     decoder.close();
   }
+  if (factor !== 1 && factor !== 2) return undefined;
+  return { sampleRateHz: factor * header.coreRateHz, frameSamples: factor * BLOCK_SAMPLES };
 }
