@@ -97,7 +97,7 @@ describe('FaintVoices', () => {
         new FaintVoices(voicing, PARAMETERS).raise(window, start, powers).slice(),
       );
     }
-  });
+  }, 90_000);
 
   it('takes windows of other lengths, down to less than a tenth of a second', () => {
     const faint = new FaintVoices(voicing, PARAMETERS);
