@@ -103,7 +103,7 @@ export const LIVE = {
   initialThreshold: 0.7,
   speakerRegularisation: 2,
   /** Speakers found whose centroids are more alike than this are one. More than for recordings, where short pieces take part: those of looks are more alike. */
-  mergeSimilarity: 0.65,
+  mergeSimilarity: 0.6,
   /** That alone tells: no likeness of the looks' voices on average joins speakers whose centroids lie apart. */
   sameItemSimilarity: 2,
 
