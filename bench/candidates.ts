@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { basename, join, relative, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
@@ -19,10 +19,6 @@ import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
 import { SETTINGS } from './speed.ts';
 
-/**
- * Compares segmentation networks, and parameters of the jobs, on folders of labelled recordings, before one of them comes into the pack: error
- * rates of the settings, with perfect clustering, and of live streams. Nothing of it goes into the report.
- */
 interface Options {
   readonly network: readonly string[];
   readonly tune: readonly string[];
@@ -103,6 +99,10 @@ function row(folder: string, label: string, what: string, errors: readonly Diari
   return `| ${[folder, label, what, ...parts, `${right.length} of ${errors.length}`].join(' | ')} |`;
 }
 
+/**
+ * Compares segmentation networks, and parameters, on folders of labelled recordings, before one of them comes into the pack: error rates of the
+ * jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the report.
+ */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
   const settings = options.settings.split(',');
   // Read anew at every look; only here does anybody change them.
@@ -114,22 +114,18 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
     '| folder | network | what | DER | missed | false alarm | confusion | right count |\n|---|---|---|--:|--:|--:|--:|--:|\n',
   );
   for (const folder of folders) {
+    // Altered recordings have the same folders below each alteration.
+    const place = resolve(folder).split('/').slice(-2).join('/');
     const recordings = await loadFolder(folder, 'generated', nodeAudio());
     for (const [index, { label }] of packs.entries()) {
       const all: Measured[] = [];
       for (const recording of recordings) {
-        say(`${label}: ${basename(folder)}/${recording.name}`);
+        say(`${label}: ${place}/${recording.name}`);
         all.push(await measures[index](recording));
       }
       for (const what of Object.keys(all[0] ?? {})) {
-        process.stdout.write(
-          `${row(
-            basename(folder),
-            label,
-            what,
-            all.map((measured) => measured[what]),
-          )}\n`,
-        );
+        const errors = all.map((measured) => measured[what]);
+        process.stdout.write(`${row(place, label, what, errors)}\n`);
       }
     }
   }

@@ -125,17 +125,21 @@ const TIDYING_MS = 3000;
 
 /** What comes of the work, or undefined when Ctrl-C comes first; the work has a moment to tidy up then. */
 export async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  const interrupted = new Promise<undefined>((done) => {
-    if (signal.aborted) done(undefined);
-    signal.addEventListener('abort', () => done(undefined), { once: true });
-  });
-  const result = await Promise.race([work, interrupted]);
+  const result = await Promise.race([work, aborted(signal)]);
   if (result === undefined) {
     const timeIsUp = new Promise<'time is up'>((done) => setTimeout(() => done('time is up'), TIDYING_MS));
     const end = await Promise.race([work.catch(() => undefined), timeIsUp]);
     if (end === 'time is up') note('The service did not answer in time: what it has begun may go on.');
   }
   return result;
+}
+
+/** Settles with the signal. */
+export function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((done) => {
+    if (signal.aborted) done(undefined);
+    signal.addEventListener('abort', () => done(undefined), { once: true });
+  });
 }
 
 /**

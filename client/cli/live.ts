@@ -6,7 +6,7 @@ import type { LiveStream } from '../live/stream.ts';
 import type { LiveClose, LiveEvent } from '../live/types.ts';
 import { wholeNumber } from './arguments.ts';
 import { deliver, openDestination } from './deliver.ts';
-import { callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
+import { aborted, callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
 import { type LiveSource, openLiveSource } from './live-source.ts';
 import { Pacer } from './pace.ts';
@@ -99,10 +99,7 @@ async function run(
   void stream.closed.then(() => closed.abort());
   const stop = AbortSignal.any([signal, closed.signal]);
   // A connection that is full for good must not keep Ctrl-C from telling what was heard.
-  const stopped = new Promise<void>((done) => {
-    if (stop.aborted) done();
-    stop.addEventListener('abort', () => done(), { once: true });
-  });
+  const stopped = aborted(stop);
   if (source.kind === 'microphone') note('Listening; Ctrl-C ends.');
   const send = async (): Promise<void> => {
     for await (const chunk of source.chunks(stop)) {

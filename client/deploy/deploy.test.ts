@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { root, runCli } from '../../test/helpers/local-process.ts';
 import { modelKey, readManifest } from '../models/store.ts';
@@ -52,16 +52,15 @@ describe('writeDeployConfig', () => {
 describe('mustWrangler', () => {
   it('gives what wrangler prints, and throws with its complaint', async () => {
     expect(await mustWrangler(root, ['--version'])).toMatch(/\d+\.\d+\.\d+/);
-    const home = process.env.HOME;
     const folder = mkdtempSync(join(tmpdir(), 'rollcall-home-'));
     try {
-      Object.assign(process.env, { HOME: folder, CLOUDFLARE_API_TOKEN: '' });
+      vi.stubEnv('HOME', folder);
+      vi.stubEnv('CLOUDFLARE_API_TOKEN', '');
       await expect(mustWrangler(root, ['d1', 'list'])).rejects.toThrow(
         'Not logged in to Cloudflare. Run npx wrangler login',
       );
     } finally {
-      Object.assign(process.env, { HOME: home });
-      delete process.env.CLOUDFLARE_API_TOKEN;
+      vi.unstubAllEnvs();
       rmSync(folder, { recursive: true });
     }
     await expect(mustWrangler(root, ['nonsense'])).rejects.toThrow(/^wrangler nonsense failed:\n.*Unknown argument/s);

@@ -15,6 +15,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import type { FileOrigin, ModelFile } from '../../src/platform/onnx/manifest.ts';
+import { isAlive } from '../local/processes.ts';
 import { bunzip2 } from './bunzip2.ts';
 import { isIntact, modelPath } from './store.ts';
 import { findInTar } from './tar.ts';
@@ -141,20 +142,12 @@ function takeLock(path: string): boolean {
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx' });
     return true;
-  } catch {
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     const owner = existsSync(path) ? Number(readFileSync(path, 'utf8')) : 0;
     if (owner > 0 && isAlive(owner)) return false;
     rmSync(path, { force: true });
     return takeLock(path);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

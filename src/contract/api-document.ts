@@ -22,7 +22,8 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
 const DESCRIPTION = `Who spoke when. Send the address of a recording, get its speaker turns by polling or by webhook.
 
 Every endpoint but the public ones wants \`Authorization: Bearer KEY\`. \`null\` stands for an absent optional field, unknown fields are
-ignored, and a trailing slash makes no difference. Errors are looked for in this order: 401, 403, 404 or 405, 413, 415, 400, 402, 429.`;
+ignored, and a trailing slash makes no difference. Errors are looked for in this order: 401, 403, 404 or 405, 413, 415, 400, 402, 429 (for a large body that found no
+place among others, before 415).`;
 
 /** The head of the API document; what the endpoints say of themselves is added from their registry. */
 export function documentHead(version: string) {

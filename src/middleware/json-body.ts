@@ -123,8 +123,8 @@ const mediumBodies = new Places({ places: 16, perAccount: 4 });
 const largeBodies = new Places({ places: 2, perAccount: 1 });
 const RETRY_SECONDS = 5;
 /** All of a body, or all of a large one from where its turn is there: 8 MiB of audio at 1.5 Mbit/s. */
-const PATIENCE: Patience = { pauseMs: 15_000, totalMs: 60_000 };
-const TOO_SLOW = `came too slowly: it has ${PATIENCE.totalMs! / 1000} s, and no more than ${PATIENCE.pauseMs / 1000} s without a byte. Upload a recording (POST /v1/media/input) instead`;
+const PATIENCE = { pauseMs: 15_000, totalMs: 60_000 } satisfies Patience;
+const TOO_SLOW = `came too slowly: it has ${PATIENCE.totalMs / 1000} s, and no more than ${PATIENCE.pauseMs / 1000} s without a byte. Upload a recording (POST /v1/media/input) instead`;
 
 type Unread = 'too_large' | 'broken' | 'too_slow' | 'no_place';
 
