@@ -106,7 +106,7 @@ const PRECISION_2: DiarizationSettings = {
   },
   quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4, voicedShare: 0.3, voicedReachSeconds: 2.5 },
   reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
-  confidence: { slope: 0.652, offset: 0.309 },
+  confidence: { slope: 0.545, offset: 0.372 },
 };
 
 const COMMUNITY_1: DiarizationSettings = {

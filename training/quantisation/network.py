@@ -29,6 +29,9 @@ class Network:
         self.by_name = {node.name: node for node in self.model.graph.node}
         self.seen, self.graph = seen, Graph()
 
+    def blocks(self) -> int:
+        return 1 + max(int(name.split(".")[2]) for name in self.stored if name.startswith("network.blocks."))
+
     def bias(self, place: str) -> np.ndarray:
         return self.stored[f"network.{place}.bias"]
 
@@ -132,7 +135,7 @@ class Network:
         fine = self.into("down", graph.op("Add", [graph.dequantise(fine), second]), "Conv")
         pairs = graph.beside([graph.cut(fine, 1, 0, 1, 2), graph.cut(fine, 1, 1, 0, 2)])
         x = self.convolution("down", pairs)
-        for number in range(4):
+        for number in range(self.blocks()):
             x = (self.gru_block if number % 2 else self.attention_block)(f"blocks.{number}", x)
         up = graph.op("Reshape", [self.linear_of_norm("up", "norm", x), graph.constant(np.array([0, -1, SKIP], np.int64))])
         # An odd number of frames leaves one without a pair.

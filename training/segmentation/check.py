@@ -3,6 +3,7 @@ two processes against one, and training on a GPU if there is one."""
 
 import os
 import socket
+import tempfile
 from multiprocessing import get_context
 
 import numpy as np
@@ -17,7 +18,7 @@ from .evaluate import score
 from .kernels import Depthwise, bidirectional_gru
 from .losses import CLASS_PERMUTATIONS, best_order_for, permutation_loss, side_losses, soft_label_loss
 from .mean import folded, sum_of
-from .model import CLASS_SPEAKERS, Segmentation
+from .model import CLASS_SPEAKERS, Segmentation, load_weights
 from .together import Together
 from .train import shortened
 
@@ -133,6 +134,21 @@ def check_folded() -> None:
     print("folded batch norms: the same network")
 
 
+def check_deepened() -> None:
+    """More blocks say nothing at first, and every one of them learns from the first step on."""
+    torch.manual_seed(4)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/weights.pt"
+        torch.save(Segmentation().state_dict(), path)
+        shallow, deep = load_weights(path).eval(), load_weights(path, blocks=6).eval()
+    x = torch.randn(2, 64, 200)
+    assert len(deep.blocks) == 6 and torch.equal(shallow(x), deep(x))
+    deep.train()(x)[..., 0].sum().backward()
+    for block in deep.blocks[4:]:
+        assert any(float(parameter.grad.abs().max()) > 0 for parameter in block.parameters())
+    print("deeper networks: the same at first")
+
+
 def check_shortened() -> None:
     """A stretch of a window has no mean over its own time, and as many frames as its labels."""
     x = shortened(torch.randn(2, 1000, 64) + 3, slice(100, 250))
@@ -181,6 +197,7 @@ if __name__ == "__main__":
     check_together()
     check_losses()
     check_folded()
+    check_deepened()
     check_shortened()
     check_scoring()
     if torch.cuda.is_available():

@@ -16,6 +16,8 @@ CLASS_SPEAKERS = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1
 """Which of the three local speakers each class holds, [7,3]."""
 
 WIDTH, HEADS, FEED_FORWARD, GRU_UNITS, TAPS, SKIP = 128, 4, 192, 64, 15, 96
+BLOCKS = 4
+"""Attention and GRU in turn; networks may have more (`load_weights`)."""
 IDENTITY_SIZE, PAIR_SIZE = 64, 48
 TRAINING_ONLY = ("identity_head", "pair_head", "pair_scale", "identity_centres")
 
@@ -82,12 +84,14 @@ class GruBlock(nn.Module):
 class Segmentation(nn.Module):
     """See the module's docstring; `identities` is the number of training voices of the identity loss (0: none)."""
 
-    def __init__(self, identities: int = 0) -> None:
+    kinds: tuple[type[nn.Module], type[nn.Module]] = (AttentionBlock, GruBlock)
+
+    def __init__(self, identities: int = 0, blocks: int = BLOCKS) -> None:
         super().__init__()
         self.conv1, self.norm1 = nn.Conv1d(BANDS, WIDTH, 6, stride=2, padding=2, bias=False), nn.BatchNorm1d(WIDTH)
         self.conv2, self.norm2 = nn.Conv1d(WIDTH, WIDTH, 3, padding=1, bias=False), nn.BatchNorm1d(WIDTH)
         self.down = nn.Conv1d(WIDTH, WIDTH, 2, stride=2)
-        self.blocks = nn.ModuleList([AttentionBlock(), GruBlock(), AttentionBlock(), GruBlock()])
+        self.blocks = nn.ModuleList([self.kinds[number % 2]() for number in range(blocks)])
         self.norm = nn.LayerNorm(WIDTH)
         self.up, self.skip = nn.Linear(WIDTH, 2 * SKIP), nn.Conv1d(WIDTH, SKIP, 1)
         self.conv3, self.out = nn.Conv1d(SKIP, 64, 3, padding=1), nn.Linear(64, 7)
@@ -124,18 +128,39 @@ _OLD_NAMES = {
 }  # fmt: skip
 
 
-def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segmentation) -> Segmentation:
-    """A model of a form with the averaged weights of a checkpoint ("average" in it), of a plain state_dict, or of version 0 (short names)."""
+@torch.no_grad()
+def silence(block: nn.Module) -> None:
+    """Lets a residual block add nothing, so that a deeper network begins as the one it comes from; the block's gradients are not all zero."""
+    if isinstance(block, GruBlock):
+        for parameter in block.gru.parameters():
+            parameter[2 * GRU_UNITS :] = 0  # a state that is made of zeros stays zero, however the gates are
+    else:
+        for layer in (block.pointwise, block.attention.out, block.narrow):
+            layer.weight.zero_()
+            layer.bias.zero_()
+
+
+def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segmentation, blocks: int | None = None) -> Segmentation:
+    """A model of a form with the averaged weights of a checkpoint ("average" in it), of a plain state_dict, or of version 0 (short names).
+
+    It has as many blocks as are stored; with `blocks` there may be more at the end, which say nothing yet.
+    """
     state = torch.load(path, map_location="cpu")
     state = state.get("average", state)
     if "c1.weight" in state:
         state = {".".join(_OLD_NAMES.get(part, part) for part in name.split(".")): value for name, value in state.items()}
-    model = form(identities)
+    stored = 1 + max(int(name.split(".")[1]) for name in state if name.startswith("blocks."))
+    if blocks is not None and blocks < stored:
+        raise ValueError(f"{path} has {stored} blocks, more than {blocks}")
+    model = form(identities, blocks or stored)
+    for block in model.blocks[stored:]:
+        silence(block)
     wanted = model.state_dict()
     kept = {name: value.to(wanted[name].dtype) for name, value in state.items() if name in wanted and value.shape == wanted[name].shape}
     model.load_state_dict(kept, strict=False)
     missing = [name for name in wanted if name not in kept and not name.endswith("num_batches_tracked")]
-    missing = [name for name in missing if not name.startswith(TRAINING_ONLY)]
+    new = tuple(f"blocks.{number}." for number in range(stored, len(model.blocks)))
+    missing = [name for name in missing if not name.startswith((*TRAINING_ONLY, *new))]
     if missing:
         raise ValueError(f"{path} lacks {missing}")
     return model

@@ -56,7 +56,4 @@ class CausalGruBlock(GruBlock):
 class StreamingSegmentation(Segmentation):
     """[N,64,F100] -> [N,F50,7] over a whole life of a state at once, for training; `streaming_export.py` runs it piece by piece."""
 
-    def __init__(self, identities: int = 0) -> None:
-        super().__init__(identities)
-        self.blocks = nn.ModuleList([CausalAttentionBlock(), CausalGruBlock(), CausalAttentionBlock(), CausalGruBlock()])
-        assert GRU_UNITS == WIDTH // 2
+    kinds = (CausalAttentionBlock, CausalGruBlock)

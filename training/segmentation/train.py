@@ -7,7 +7,6 @@ needed to go on is written every few minutes and at the end.
 
 import argparse
 import math
-import os
 import time
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,9 @@ import torch
 
 from .ensemble import Ensemble
 from .frontend import FRAMES_PER_SECOND, log_features, running_features
+from .learner import Learner, LossOf
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
-from .model import TRAINING_ONLY, Segmentation, load_weights
+from .model import BLOCKS, Segmentation, load_weights
 from .simulate import Simulator
 from .soft import SoftWindows
 from .streaming_model import LIFE_SECONDS, StreamingSegmentation
@@ -26,10 +26,9 @@ from .together import Together
 from .turns import WINDOW_FRAMES
 from .workers import Source, Workers
 
-BETAS, WEIGHT_DECAY, GRADIENT_NORM = (0.9, 0.98), 0.02, 3.0
 LATE_FROM, LATE_FACTOR = 0.7, 0.4
 """After this share of the time the side losses count less."""
-AVERAGE_DECAY, AVERAGE_EVERY = 0.9985, 4
+AVERAGE_DECAY = 0.9985
 VALIDATION_WINDOWS, VALIDATION_SEED = 300, 77
 REPORT_EVERY = 100
 SHORT_SECONDS = (3, 7)
@@ -43,6 +42,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--start", help="weights to start from (state_dict or checkpoint)")
+    parser.add_argument("--blocks", type=int, nargs="+", help="of the network; several: networks that learn from the same windows, with more or fewer")
     parser.add_argument("--resume", action="store_true", help="go on from --checkpoint")
     parser.add_argument("--minutes", type=float, required=True, help="length of the whole training")
     parser.add_argument("--seed", type=int, default=0)
@@ -72,6 +72,10 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("the streaming form is trained on the CPU only")
     if args.heads_only and args.soft:
         parser.error("windows with soft labels teach the heads nothing (--heads-only without --soft)")
+    # Of several networks each has its own checkpoint, model.pt becomes model-4.pt and model-6.pt.
+    path = args.checkpoint
+    args.checkpoints = [path] if args.blocks is None or len(args.blocks) == 1 else [path.with_stem(f"{path.stem}-{blocks}") for blocks in args.blocks]
+    args.blocks = args.blocks or [None]
     args.device = args.device or ("cuda" if torch.cuda.is_available() and not args.streaming else "cpu")
     return args
 
@@ -98,53 +102,34 @@ def shortened(x: torch.Tensor, part: slice) -> torch.Tensor:
 
 
 class Trainer:
-    """Model, optimiser, running average of the weights, and the counters that a checkpoint keeps."""
+    """Networks that learn from the same windows, and the counters that their checkpoints keep."""
 
     def __init__(self, args: argparse.Namespace, together: Together):
         self.args, self.together = args, together
-        self.step, self.windows, self.seconds, self.seconds_waited = 0, 0, 0.0, 0.0
+        self.seconds_waited = 0.0
         self.device = torch.device(args.device)
-        on_gpu = self.device.type == "cuda"
-        state = torch.load(args.checkpoint, map_location="cpu", weights_only=False) if args.resume else None
-        step = state["step"] if state else 0
+        states = [torch.load(path, map_location="cpu", weights_only=False) for path in args.checkpoints] if args.resume else [None] * len(args.checkpoints)
+        self.step, self.windows, self.seconds = (states[0][name] if states[0] else 0 for name in ("step", "windows", "seconds"))
         make = partial(simulator, args, "train")
         mine = [together.number] if together.count > 1 else []
-        workers = Workers(args.workers, args.batch, window_frames(args), make, [args.seed, step, *mine]) if args.workers else None
-        self.simulator = make([args.seed * 1000 + step, *mine])
+        workers = Workers(args.workers, args.batch, window_frames(args), make, [args.seed, self.step, *mine]) if args.workers else None
+        self.simulator = make([args.seed * 1000 + self.step, *mine])
         self.source = Source(self.simulator, workers, args.batch, self.device)
         torch.manual_seed(args.seed)
-        form, identities = StreamingSegmentation if args.streaming else Segmentation, self.simulator.identities
-        self.model = load_weights(args.start, identities, form) if args.start else form(identities)
-        self.model.to(self.device)
-        if args.heads_only:
-            for name, parameter in self.model.named_parameters():
-                parameter.requires_grad_(name.startswith(TRAINING_ONLY))
-        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        groups = [
-            dict(params=[p for p in parameters if p.dim() > 1], weight_decay=WEIGHT_DECAY),
-            dict(params=[p for p in parameters if p.dim() <= 1], weight_decay=0.0),
-        ]
-        self.optimiser = torch.optim.AdamW(groups, lr=args.rate, betas=BETAS, fused=on_gpu)
-        if state:
-            self.model.load_state_dict(state["model"])
-            for group in state["optimiser"]["param_groups"]:
-                group["fused"] = on_gpu
-            self.optimiser.load_state_dict(state["optimiser"])
-            self.step, self.windows, self.seconds = state["step"], state["windows"], state["seconds"]
-        average = state["average"] if state else self.model.state_dict()
-        self.average = {name: value.to(self.device, torch.float32, copy=True) for name, value in average.items()}
+        self.learners = [self._learner(*one) for one in zip(args.blocks, args.checkpoints, states)]
         self.ensemble = Ensemble(args.teachers, self.device) if args.teachers else None
         self.soft = SoftWindows(args.soft, args.seed + self.step + together.number) if args.soft else None
         self.chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
 
+    def _learner(self, blocks: int | None, checkpoint: Path, state: dict | None) -> Learner:
+        args, identities = self.args, self.simulator.identities
+        form = StreamingSegmentation if args.streaming else Segmentation
+        model = load_weights(args.start, identities, form, blocks) if args.start else form(identities, blocks or BLOCKS)
+        return Learner(model.to(self.device), checkpoint, args.rate, args.heads_only, state)
+
     def save(self) -> None:
-        """Write the checkpoint; of the optimiser's running means of gradients, bfloat16 is kept, which is a sixth less to store."""
-        optimiser = self.optimiser.state_dict()
-        kept = {number: dict(values, exp_avg=values["exp_avg"].bfloat16()) for number, values in optimiser["state"].items()}
-        state = dict(model=self.model.state_dict(), optimiser=dict(optimiser, state=kept), average=self.average)
-        unfinished = self.args.checkpoint.with_suffix(".partial")
-        torch.save(dict(state, step=self.step, windows=self.windows, seconds=self.seconds), unfinished)
-        os.replace(unfinished, self.args.checkpoint)
+        for learner in self.learners:
+            learner.save(dict(step=self.step, windows=self.windows, seconds=self.seconds))
 
     def rate(self, progress: float) -> float:
         low = self.args.final_rate
@@ -157,67 +142,70 @@ class Trainer:
         start = self.chance.integers(WINDOW_FRAMES // 4 - pairs + 1)
         return slice(int(2 * start), int(2 * (start + pairs)))
 
-    def loss(self, progress: float) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Loss of one batch: simulated windows, or windows with soft labels."""
-        if self.soft and self.chance.random() < self.args.soft_share:
-            x, labels, mask, soft = (part.to(self.device) for part in self.soft.batch(self.args.batch))
-            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32):
-                logs = self.model(x.transpose(1, 2))
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32)
+
+    def _soft_batch(self) -> LossOf:
+        """Windows with soft labels."""
+        x, labels, mask, soft = (part.to(self.device) for part in self.soft.batch(self.args.batch))
+        weight = self.args.soft_weight
+
+        def loss(model: Segmentation) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+            with self._autocast():
+                logs = model(x.transpose(1, 2))
             hard, near = permutation_loss(logs, labels, mask).mean(), soft_label_loss(logs, soft, torch.ones_like(mask)).mean()
-            weight = self.args.soft_weight
             return (1 - weight) * hard + weight * near, dict(soft=near.detach())
+
+        return loss
+
+    def _simulated_batch(self, progress: float) -> LossOf:
+        args = self.args
         before = time.monotonic()
         x, labels, mask, identities = self.source.batch()
         self.seconds_waited += time.monotonic() - before
         mask = mask.float()
-        if self.args.streaming:
+        if args.streaming:
             mask[:, :BEGINNING_LABELS] *= BEGINNING_WEIGHT
         x = x.float()
-        target = self.ensemble.targets(x, labels, self.args.teacher_weight) if self.ensemble else None
-        if self.chance.random() < self.args.short_share:
+        target = self.ensemble.targets(x, labels, args.teacher_weight) if self.ensemble else None
+        if self.chance.random() < args.short_share:
             part = self._short_part()
             x, labels, mask = shortened(x, part), labels[..., part], mask[:, part]
             target = target[:, part] if target is not None else None
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=not self.args.float32):
-            logs, first, last = self.model(x.transpose(1, 2), heads=True)
-        main = (permutation_loss(logs, labels, mask) if target is None else soft_label_loss(logs, target, mask)).mean()
-        pair, identity = side_losses(self.model, first, last, labels.float(), mask, identities)
         late = 1.0 if progress < LATE_FROM else LATE_FACTOR
-        total = main + late * (self.args.pair_weight * pair + self.args.identity_weight * identity)
-        return total, dict(main=main.detach(), pair=pair.detach(), identity=identity.detach())
+
+        def loss(model: Segmentation) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+            with self._autocast():
+                logs, first, last = model(x.transpose(1, 2), heads=True)
+            main = (permutation_loss(logs, labels, mask) if target is None else soft_label_loss(logs, target, mask)).mean()
+            pair, identity = side_losses(model, first, last, labels.float(), mask, identities)
+            total = main + late * (args.pair_weight * pair + args.identity_weight * identity)
+            return total, dict(main=main.detach(), pair=pair.detach(), identity=identity.detach())
+
+        return loss
 
     def update(self, progress: float) -> dict[str, torch.Tensor]:
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.rate(progress)
-        loss, parts = self.loss(progress)
-        self.optimiser.zero_grad()
-        loss.backward()
-        self.together.average_gradients(list(self.model.parameters()))
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), GRADIENT_NORM)
-        if self.device.type == "cuda":  # the fused optimiser looks at this on the GPU, and nobody has to wait for it
-            self.optimiser.found_inf = (~torch.isfinite(norm)).float()
-            self.optimiser.step()
-        elif torch.isfinite(norm):
-            self.optimiser.step()
+        """One batch, simulated or with soft labels, for every network; their losses by name."""
+        soft = self.soft and self.chance.random() < self.args.soft_share
+        loss_of = self._soft_batch() if soft else self._simulated_batch(progress)
         self.step += 1
         self.windows += self.args.batch * self.together.count
-        if self.step % AVERAGE_EVERY == 0:
-            decay = min(self.args.average_decay, (1 + self.step) / (20 + self.step)) ** AVERAGE_EVERY
-            averages, state = list(self.average.values()), self.model.state_dict()
-            torch._foreach_mul_(averages, decay)
-            torch._foreach_add_(averages, [state[name].float() for name in self.average], alpha=1 - decay)
+        rate, parts = self.rate(progress), {}
+        for learner in self.learners:
+            losses = learner.update(loss_of, rate, self.together, self.step, self.args.average_decay)
+            parts |= {self._name(name, learner): value for name, value in losses.items()}
         return parts
 
-    @torch.no_grad()
+    def _name(self, name: str, learner: Learner) -> str:
+        return name if len(self.learners) == 1 else f"{name}-{len(learner.model.blocks)}"
+
     def validate(self, held_out: list[torch.Tensor]) -> dict[str, float]:
-        """Error rates of the averaged weights on the held-out windows."""
-        own = {name: value.clone() for name, value in self.model.state_dict().items()}
-        self.model.load_state_dict({name: value.to(own[name].dtype) for name, value in self.average.items()})
-        self.model.eval()
-        logs = torch.cat([self.model(part.to(self.device).float().transpose(1, 2)).cpu() for part in held_out[0].split(50)])
-        self.model.load_state_dict(own)
-        self.model.train()
-        return error_rates(logs, held_out[1], held_out[2])
+        """Error rates of the averaged weights on the held-out windows: features, labels, mask."""
+        rates: dict[str, float] = {}
+        for learner in self.learners:
+            found = error_rates(learner.outputs(held_out[0]), held_out[1], held_out[2])
+            rates |= {self._name(name, learner): value for name, value in found.items()}
+        return rates
 
 
 def report(name: str, trainer: Trainer, values: dict[str, float]) -> None:
@@ -248,7 +236,6 @@ class Progress:
 def train(args: argparse.Namespace, trainer: Trainer) -> None:
     first = trainer.together.first
     held_out = validation_set(args) if first else []
-    trainer.model.train()
     if first:
         report("start", trainer, trainer.validate(held_out))
     before, saved, progress = time.monotonic(), trainer.seconds, Progress(trainer)

@@ -6,11 +6,11 @@ const model = (name: string) => readFileSync(new URL(`../../../models/${name}`, 
 
 describe('readOnnxMetadata', () => {
   it('reads what exporters wrote', () => {
-    const segmentation = readOnnxMetadata(model('segmentation-v5.onnx'));
+    const segmentation = readOnnxMetadata(model('segmentation-v6.onnx'));
     expect(segmentation.get('receptive_field_shift')).toBe('320');
     expect(segmentation.get('classes')).toBe('none,1,2,3,1+2,1+3,2+3');
     expect(readOnnxMetadata(model('embedder-v4.onnx')).get('output_dim')).toBe('192');
-    expect(readOnnxMetadata(model('segmentation-v5-network.int8.onnx'))).toEqual(segmentation);
+    expect(readOnnxMetadata(model('segmentation-v6-network.int8.onnx'))).toEqual(segmentation);
     expect(readOnnxMetadata(model('embedder-v4-trunk.int8.onnx')).size).toBe(0);
   });
 
