@@ -140,6 +140,11 @@ def silence(block: nn.Module) -> None:
             layer.bias.zero_()
 
 
+def blocks_in(state: dict[str, Tensor]) -> int:
+    """How many blocks a state_dict holds."""
+    return 1 + max(int(name.split(".")[1]) for name in state if name.startswith("blocks."))
+
+
 def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segmentation, blocks: int | None = None) -> Segmentation:
     """A model of a form with the averaged weights of a checkpoint ("average" in it), of a plain state_dict, or of version 0 (short names).
 
@@ -149,7 +154,7 @@ def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segm
     state = state.get("average", state)
     if "c1.weight" in state:
         state = {".".join(_OLD_NAMES.get(part, part) for part in name.split(".")): value for name, value in state.items()}
-    stored = 1 + max(int(name.split(".")[1]) for name in state if name.startswith("blocks."))
+    stored = blocks_in(state)
     if blocks is not None and blocks < stored:
         raise ValueError(f"{path} has {stored} blocks, more than {blocks}")
     model = form(identities, blocks or stored)

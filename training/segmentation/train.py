@@ -18,7 +18,7 @@ from .ensemble import Ensemble
 from .frontend import FRAMES_PER_SECOND, log_features, running_features
 from .learner import Learner, LossOf
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
-from .model import BLOCKS, Segmentation, load_weights
+from .model import BLOCKS, Segmentation, blocks_in, load_weights
 from .simulate import Simulator
 from .soft import SoftWindows
 from .streaming_model import LIFE_SECONDS, StreamingSegmentation
@@ -72,6 +72,8 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("the streaming form is trained on the CPU only")
     if args.heads_only and args.soft:
         parser.error("windows with soft labels teach the heads nothing (--heads-only without --soft)")
+    if args.blocks and len(set(args.blocks)) < len(args.blocks):
+        parser.error("--blocks names a number twice, and with it a checkpoint")
     # Of several networks each has its own checkpoint, model.pt becomes model-4.pt and model-6.pt.
     path = args.checkpoint
     args.checkpoints = [path] if args.blocks is None or len(args.blocks) == 1 else [path.with_stem(f"{path.stem}-{blocks}") for blocks in args.blocks]
@@ -124,6 +126,8 @@ class Trainer:
     def _learner(self, blocks: int | None, checkpoint: Path, state: dict | None) -> Learner:
         args, identities = self.args, self.simulator.identities
         form = StreamingSegmentation if args.streaming else Segmentation
+        if state:
+            blocks = blocks_in(state["model"])
         model = load_weights(args.start, identities, form, blocks) if args.start else form(identities, blocks or BLOCKS)
         return Learner(model.to(self.device), checkpoint, args.rate, args.heads_only, state)
 
