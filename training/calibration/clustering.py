@@ -44,14 +44,17 @@ class Subsegments:
 class Bayesian:
     """Named as in `BayesianParameters` of the TypeScript."""
 
-    subsegment_share: float = 0.7
+    brief_subsegment_share: float = 0.8
+    brief_speech_seconds: float = 25.0
+    long_subsegment_share: float = 0.6
+    long_speech_seconds: float = 240.0
     initial_threshold: float = 0.65
     wanted_initial_threshold: float = 0.5
     max_clusters: int = 100
     statistics_scale: float = 0.5
     speaker_regularisation: float = 1.6
     plain_seconds_per_speaker: float = 30.0
-    max_regularisation: float = 8.0
+    max_regularisation: float = 12.0
     max_evidence_seconds: float = 1800.0
     min_prior_share: float = 0.02
     min_speaker_seconds: float = 1.0
@@ -307,11 +310,19 @@ def with_joined(speakers, first, second):
     return [speaker for number, speaker in enumerate(speakers) if number not in (first, second)] + [joined]
 
 
-def joined(items, rows, seconds, subsegments, share):
+def subsegment_share_of(speech_seconds, parameters):
+    """Share of the evidence that lies in the subsegments of so much speech: falling with its logarithm."""
+    brief, long = parameters.brief_speech_seconds, parameters.long_speech_seconds
+    way = np.clip(np.log(speech_seconds / brief) / np.log(long / brief), 0, 1)
+    return parameters.brief_subsegment_share + way * (parameters.long_subsegment_share - parameters.brief_subsegment_share)
+
+
+def joined(items, rows, seconds, subsegments, parameters):
     """Embeddings, windows and evidence of the rows and the subsegments; each of the latter is a window of its own."""
     alone = np.maximum(seconds[rows], LEAST_WEIGHT)
     if subsegments is None or len(subsegments.indices) == 0:
         return items.embeddings[rows], items.windows[rows], alone
+    share = subsegment_share_of(alone.sum(), parameters)
     each = 0.5 * subsegments.every
     evidence = np.concatenate([(1 - share) * alone, np.full(len(subsegments.indices), share * each)])
     windows = np.concatenate([items.windows[rows], -1 - subsegments.indices])
@@ -335,7 +346,7 @@ def cluster_model(items, parameters=Parameters(), minimum=1, maximum=np.inf, pld
         rows = training_rows(items, least, wanted)
         if plda is None:
             return items.embeddings[rows], items.windows[rows], weights[rows], seconds[rows]
-        vectors, windows, evidence = joined(items, rows, seconds, subsegments, parameters.bayesian.subsegment_share)
+        vectors, windows, evidence = joined(items, rows, seconds, subsegments, parameters.bayesian)
         return vectors, windows, evidence, evidence
 
     vectors, windows, counts, evidence = candidates(parameters.min_clean_seconds, 1)

@@ -6,10 +6,9 @@ import { centroidsOf, largeClusters, renumber } from './centroids.ts';
 import { cutAtHeight, type Merge } from './linkage.ts';
 import type { SplitParameters } from './split-off.ts';
 import { VBX_DEFAULTS, type VbxResult, vbx } from './vbx.ts';
+import type { EvidenceShares } from './weighted.ts';
 
-export interface BayesianParameters extends AlikeParameters, SplitParameters {
-  /** Share of the evidence that lies in the subsegments, the rest in the local speakers. */
-  readonly subsegmentShare: number;
+export interface BayesianParameters extends AlikeParameters, SplitParameters, EvidenceShares {
   /** Subsegments that take part, at most. */
   readonly maxSubsegments: number;
   /** Distance at which the tree is cut for the clusters to start from: low, because VBx merges and never splits. */

@@ -149,13 +149,7 @@ async function centroidsFound(
 ): Promise<Found> {
   const candidatesOf = (minCleanSeconds: number, wanted: number): Promise<Candidates> => {
     const training = trainingSet(original, minCleanSeconds, wanted);
-    return candidates(
-      withPieces(training, evidence, parameters.bayesian.subsegmentShare),
-      evidence,
-      shift,
-      parameters,
-      pause,
-    );
+    return candidates(withPieces(training, evidence, parameters.bayesian), evidence, shift, parameters, pause);
   };
   const bayesian = isReduced(original) ? forRepresentatives(parameters.bayesian) : parameters.bayesian;
   const first = await candidatesOf(parameters.minCleanSeconds, 1);

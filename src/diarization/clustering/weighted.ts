@@ -46,16 +46,44 @@ export function trainingSet(
   };
 }
 
+/** How the evidence is shared out between the local speakers and the subsegments. */
+export interface EvidenceShares {
+  /** Share of the evidence that lies in the subsegments, the rest in the local speakers, where there is little speech… */
+  readonly briefSubsegmentShare: number;
+  /** …up to so much… */
+  readonly briefSpeechSeconds: number;
+  /**
+   * …and where there is much: short pieces of one person differ by what is said, which a PLDA knows little of, and the more of them there are, the
+   * better they would be told apart by it. Between the two the share falls with the logarithm of the speech…
+   */
+  readonly longSubsegmentShare: number;
+  /** …from so much on. */
+  readonly longSpeechSeconds: number;
+}
+
+/** The share of the evidence that lies in the subsegments of so much speech. */
+export function subsegmentShareOf(
+  speechSeconds: number,
+  { briefSubsegmentShare, briefSpeechSeconds, longSubsegmentShare, longSpeechSeconds }: EvidenceShares,
+): number {
+  const way = Math.log(speechSeconds / briefSpeechSeconds) / Math.log(longSpeechSeconds / briefSpeechSeconds);
+  return briefSubsegmentShare + Math.min(1, Math.max(0, way)) * (longSubsegmentShare - briefSubsegmentShare);
+}
+
 /**
  * The local speakers and the subsegments, the evidence of the recording's seconds shared out between the two. The embeddings of `training` are
  * in what comes out, and not to be used elsewhere afterwards.
  */
-export function withPieces(training: Weighted, evidence: Evidence | undefined, share: number): Weighted {
+export function withPieces(training: Weighted, evidence: Evidence | undefined, shares: EvidenceShares): Weighted {
   const pieces = evidence?.pieces;
   if (evidence === undefined) return training;
   // Who never talks alone is evidence of a voice all the same: with no weight at all a cluster of such would have no centroid.
   const alone = training.seconds.map((value) => Math.max(value, LEAST_WEIGHT));
   if (pieces === undefined) return { ...training, seconds: alone, weights: alone };
+  const share = subsegmentShareOf(
+    alone.reduce((sum, value) => sum + value, 0),
+    shares,
+  );
   const seconds = Float64Array.from([
     ...alone.map((value) => (1 - share) * value),
     ...pieces.seconds.map((value) => share * value),
