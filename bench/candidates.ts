@@ -8,13 +8,14 @@ import { projectDir } from '../client/local/paths.ts';
 import { settingsOf } from '../src/diarization/index.ts';
 import type { TuningBySetting } from '../src/diarization/types.ts';
 import { LIVE } from '../src/live/parameters.ts';
+import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf } from './comparison.ts';
 import { observeStream } from './live/observe.ts';
 import { liveEngine, openSession } from './live/sessions.ts';
 import { finishWithOracle } from './oracle.ts';
 import { type MeasuredPack, packOfService, pldaOf } from './packs.ts';
 import { analyse, finish } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
-import { type DiarizationError, diarizationError, pool, rate } from './score/der.ts';
+import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
 import { SETTINGS } from './speed.ts';
@@ -28,12 +29,6 @@ interface Options {
 }
 
 type Measured = Record<string, DiarizationError>;
-
-const named = (text: string): [string, string] => {
-  const at = text.indexOf('=');
-  if (at < 1) throw new CliError(EXIT.usage, `${text} is no name=value`);
-  return [text.slice(0, at), text.slice(at + 1)];
-};
 
 /** The pack in use with another network in 8 bits (without its front end) in the segmentation slot. */
 function packWithNetwork(label: string, path: string): MeasuredPack {
@@ -91,14 +86,6 @@ async function measureOf(
   };
 }
 
-/** A row of the table: error rate and its parts in per cent, recordings with the right number of speakers. */
-function row(folder: string, label: string, what: string, errors: readonly DiarizationError[]): string {
-  const { der, miss, falseAlarm, confusion } = rate(pool(errors));
-  const parts = [der, miss, falseAlarm, confusion].map((percent) => percent.toFixed(1));
-  const right = errors.filter(({ hypothesisSpeakers, referenceSpeakers }) => hypothesisSpeakers === referenceSpeakers);
-  return `| ${[folder, label, what, ...parts, `${right.length} of ${errors.length}`].join(' | ')} |`;
-}
-
 /**
  * Compares segmentation networks, and parameters, on folders of labelled recordings, before one of them comes into the pack: error rates of the
  * jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the report.
@@ -110,12 +97,9 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
   const latenciesMs = options.live.split(',').filter(Boolean).map(Number);
   const packs = candidates(options);
   const measures = await Promise.all(packs.map((pack) => measureOf(pack, settings, latenciesMs)));
-  process.stdout.write(
-    '| folder | network | what | DER | missed | false alarm | confusion | right count |\n|---|---|---|--:|--:|--:|--:|--:|\n',
-  );
+  process.stdout.write(COMPARISON_HEAD);
   for (const folder of folders) {
-    // Altered recordings have the same folders below each alteration.
-    const place = resolve(folder).split('/').slice(-2).join('/');
+    const place = placeOf(folder);
     const recordings = await loadFolder(folder, 'generated', nodeAudio());
     for (const [index, { label }] of packs.entries()) {
       const all: Measured[] = [];
@@ -125,13 +109,12 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
       }
       for (const what of Object.keys(all[0] ?? {})) {
         const errors = all.map((measured) => measured[what]);
-        process.stdout.write(`${row(place, label, what, errors)}\n`);
+        process.stdout.write(comparisonRow(place, label, what, errors));
       }
     }
   }
 }
 
-const collect = (value: string, before: readonly string[]): string[] => [...before, value];
 const command = new Command('candidates')
   .description(
     'Compares networks and parameters on folders of labelled recordings (FLAC, an RTTM of the same name beside each).',

@@ -32,14 +32,23 @@ async function* blocksOf(samples: Float32Array): AsyncGenerator<Float32Array> {
 
 const noPause = async (): Promise<void> => undefined;
 
-/** Runs the models over a whole recording as one shard, and stores the part as the service does. */
+/** Runs the models over a whole recording as one shard: the part as the service stores it. */
+export async function analysedBytes(
+  samples: Float32Array,
+  engine: AnalysisPorts,
+  settings: DiarizationSettings,
+): Promise<Uint8Array> {
+  const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
+  return encodePart(await analyseShard(blocksOf(samples), shard, engine, settings, noPause));
+}
+
+/** The same, to read. */
 export async function analyse(
   samples: Float32Array,
   engine: AnalysisPorts,
   settings: DiarizationSettings,
 ): Promise<PartReader> {
-  const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
-  const bytes = encodePart(await analyseShard(blocksOf(samples), shard, engine, settings, noPause));
+  const bytes = await analysedBytes(samples, engine, settings);
   return openPart(async (offset, length) => bytes.subarray(offset, offset + length));
 }
 
