@@ -1,7 +1,7 @@
 import { createApp } from './app.ts';
 import { docsAssets, playgroundAssets } from './docs-assets.ts';
 import type { Env } from './env.ts';
-import { Aside, afterwards, isWaiting } from './jobs/aside.ts';
+import { Aside, afterwards, isWaiting, putBack } from './jobs/aside.ts';
 import { expire } from './jobs/expire.ts';
 import { handleDeadLetter, handleMessage, type Verdict } from './jobs/handle.ts';
 import { messageSchema } from './jobs/messages.ts';
@@ -79,11 +79,17 @@ async function handleDelivery(
     return;
   }
   const deliveries = (message.earlierDeliveries ?? 0) + delivery.attempts;
+  const accountId = (await ports.store.find(message.jobId))?.accountId ?? '';
+  if (!aside.hasRoom(message.step, accountId)) {
+    await putBack(ports, message, deliveries);
+    delivery.ack();
+    return;
+  }
   const work = handleMessage(ports, mutex, message, deliveries).catch((error): Verdict => {
     log('error', 'delivery_failed', { queue, error: String(error) });
     return { kind: 'retry', delaySeconds: FAILED_PAUSE_SECONDS };
   });
-  const verdict = await aside.verdictOf(work, (rest) => {
+  const verdict = await aside.verdictOf(message.step, accountId, work, (rest) => {
     context.waitUntil(rest.then((late) => afterwards(ports, message, deliveries, late)));
   });
   apply(delivery, verdict ?? { kind: 'done' });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { optionOfField } from './arguments.ts';
+import { optionOfField, seconds } from './arguments.ts';
 
 it('a refusal of the service names what a person wrote, not the field that became of it', () => {
   const fields = [
@@ -20,4 +20,9 @@ it('a refusal of the service names what a person wrote, not the field that becam
     'url',
     'metadata',
   ]);
+});
+
+it('takes seconds as long as sums of them stay numbers: twice 1e308 was credit without end, shown as none', () => {
+  expect(seconds('1e12')).toBe(1e12);
+  for (const text of ['1e308', '-1', '', 'NaN']) expect(() => seconds(text)).toThrow(/from 0 to/);
 });

@@ -7,11 +7,14 @@ import { CliError, EXIT } from './run.ts';
 /** Largest limit that can be given; more than an account's counter can be asked in a window. */
 const MAX_RATE_LIMIT = 1_000_000;
 
+/** Some thirty thousand years; sums of credit stay exact to the millisecond. */
+const MAX_SECONDS = 1e12;
+
 /** A number of seconds, for commander. */
 export function seconds(text: string): number {
   const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value) || value < 0) {
-    throw new InvalidArgumentError('It must be a number of seconds of at least 0.');
+  if (text.trim() === '' || !Number.isFinite(value) || value < 0 || value > MAX_SECONDS) {
+    throw new InvalidArgumentError(`It must be a number of seconds from 0 to ${MAX_SECONDS}.`);
   }
   return value;
 }

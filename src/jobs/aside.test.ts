@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Aside, afterwards } from './aside.ts';
+import { Aside, afterwards, putBack } from './aside.ts';
 import { MAX_DELIVERIES, type Verdict } from './handle.ts';
 import type { JobPorts } from './ports.ts';
 
@@ -10,9 +10,9 @@ it('waits for short work, and lets long work go on beside the queue', async () =
   const aside = new Aside(50);
   const rests: Promise<Verdict>[] = [];
   const goOn = (rest: Promise<Verdict>) => void rests.push(rest);
-  expect(await aside.verdictOf(after(1), goOn)).toEqual(DONE);
+  expect(await aside.verdictOf('plan', 'a', after(1), goOn)).toEqual(DONE);
   expect(rests).toEqual([]);
-  expect(await aside.verdictOf(after(200), goOn)).toBeUndefined();
+  expect(await aside.verdictOf('plan', 'a', after(200), goOn)).toBeUndefined();
   expect(await Promise.all(rests)).toEqual([DONE]);
 });
 
@@ -20,14 +20,42 @@ it('lets so many go on and no more: then the queue waits', async () => {
   const aside = new Aside(1);
   const rests: Promise<Verdict>[] = [];
   const verdicts: (Verdict | undefined)[] = [];
-  for (let index = 0; index < 33; index++) {
-    verdicts.push(await aside.verdictOf(after(400), (rest) => void rests.push(rest)));
+  for (let index = 0; index < 65; index++) {
+    verdicts.push(await aside.verdictOf('plan', `account-${index % 5}`, after(400), (rest) => void rests.push(rest)));
   }
-  expect(rests).toHaveLength(32);
+  expect(rests).toHaveLength(64);
   expect(verdicts.at(-1)).toEqual(DONE);
   await Promise.all(rests);
-  expect(await aside.verdictOf(after(100), (rest) => void rests.push(rest))).toBeUndefined();
+  expect(await aside.verdictOf('plan', 'a', after(100), (rest) => void rests.push(rest))).toBeUndefined();
   await Promise.all(rests);
+});
+
+it('has room for two dozen slow steps of an account, of each kind: one with slow sources stopped every plan and every webhook', async () => {
+  const aside = new Aside(1);
+  const rests: Promise<Verdict>[] = [];
+  for (let index = 0; index < 24; index++) {
+    expect(aside.hasRoom('plan', 'slow')).toBe(true);
+    await aside.verdictOf('plan', 'slow', after(400), (rest) => void rests.push(rest));
+  }
+  expect(aside.hasRoom('plan', 'slow')).toBe(false);
+  expect(aside.hasRoom('plan', 'other')).toBe(true);
+  expect(aside.hasRoom('webhook', 'slow')).toBe(true);
+  await Promise.all(rests);
+  expect(aside.hasRoom('plan', 'slow')).toBe(true);
+});
+
+it('puts a message back that has no room without counting the delivery, and nobody takes it for lost meanwhile', async () => {
+  const sent: unknown[] = [];
+  const leases: unknown[] = [];
+  const ports = {
+    queue: { send: async (...message: unknown[]) => void sent.push(message) },
+    store: { renewLease: async (...lease: unknown[]) => void leases.push(lease) },
+    now: () => 0,
+  } as unknown as JobPorts;
+  const message = { step: 'plan', jobId: 'job', earlierDeliveries: 1 } as const;
+  await putBack(ports, message, 2);
+  expect(sent).toEqual([[message, 5]]);
+  expect(leases).toHaveLength(1);
 });
 
 it('does with forgotten messages what the queue would have done', async () => {

@@ -1,5 +1,6 @@
+import { QUEUE_LEASE_MS } from './dispatch.ts';
 import { handleDeadLetter, MAX_DELIVERIES, type Verdict } from './handle.ts';
-import type { JobMessage, Message, WebhookMessage } from './messages.ts';
+import { type JobMessage, type Message, outboxId, type WebhookMessage } from './messages.ts';
 import type { JobPorts } from './ports.ts';
 
 /** Messages that wait for other people's servers. */
@@ -9,8 +10,12 @@ export type WaitingMessage = Extract<JobMessage, { step: 'plan' }> | WebhookMess
 export const isWaiting = (message: Message): message is WaitingMessage =>
   message.step === 'plan' || message.step === 'webhook';
 
-/** Steps at once that a queue no longer waits for. Each copies a source in parts of some megabytes at most. */
-const MOST = 32;
+/** Steps of a kind at once that a queue no longer waits for. Each copies a source in parts of some megabytes at most. */
+const MOST = 64;
+/** …and of one account: its sources and receivers that stand still take up nobody else's places. */
+const MOST_OF_ACCOUNT = 24;
+/** Before a step is looked at again whose account has so many. */
+const NO_ROOM_PAUSE_SECONDS = 5;
 
 /**
  * Steps that take long because another server does, beside their queue: a queue that hands out one batch at a time, as the local ones do, would let one
@@ -18,17 +23,28 @@ const MOST = 32;
  * the outbox knows, as ever.
  */
 export class Aside {
-  #count = 0;
+  /** By kind of step, and by kind and account. */
+  readonly #counts = new Map<string, number>();
 
   /** @param patienceMs how long the queue waits for a step */
   constructor(private readonly patienceMs: number) {}
 
+  /** Whether a step of the account may begin: not many of its kind go on beside the queue. */
+  hasRoom(step: WaitingMessage['step'], accountId: string): boolean {
+    return this.#count(`${step} ${accountId}`) < MOST_OF_ACCOUNT;
+  }
+
   /**
-   * @param work the handling of a message; it does not reject
+   * @param work the handling of a message of this kind and account; it does not reject
    * @returns its verdict; undefined when it goes on beside the queue: then `goOn` was called with what is left of it
    */
-  async verdictOf(work: Promise<Verdict>, goOn: (rest: Promise<Verdict>) => void): Promise<Verdict | undefined> {
-    if (this.#count >= MOST) return work;
+  async verdictOf(
+    step: WaitingMessage['step'],
+    accountId: string,
+    work: Promise<Verdict>,
+    goOn: (rest: Promise<Verdict>) => void,
+  ): Promise<Verdict | undefined> {
+    if (this.#count(step) >= MOST) return work;
     let timer: ReturnType<typeof setTimeout> | null = null;
     const impatient = new Promise<undefined>((giveUp) => {
       timer = setTimeout(() => giveUp(undefined), this.patienceMs);
@@ -36,14 +52,36 @@ export class Aside {
     const verdict = await Promise.race([work, impatient]);
     clearTimeout(timer);
     if (verdict !== undefined) return verdict;
-    this.#count++;
+    const names = [step, `${step} ${accountId}`];
+    for (const name of names) this.#counts.set(name, this.#count(name) + 1);
     goOn(
       work.finally(() => {
-        this.#count--;
+        for (const name of names) this.#leave(name);
       }),
     );
     return undefined;
   }
+
+  #count(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  #leave(name: string): void {
+    const left = this.#count(name) - 1;
+    if (left > 0) this.#counts.set(name, left);
+    else this.#counts.delete(name);
+  }
+}
+
+/**
+ * Puts a message back for which there is no room, as if it had not been delivered.
+ *
+ * @param deliveries of the message so far, with this one
+ */
+export async function putBack(ports: JobPorts, message: WaitingMessage, deliveries: number): Promise<void> {
+  const until = ports.now() + NO_ROOM_PAUSE_SECONDS * 1000 + QUEUE_LEASE_MS;
+  await ports.store.renewLease(outboxId(message), until);
+  await ports.queue.send({ ...message, earlierDeliveries: deliveries - 1 }, NO_ROOM_PAUSE_SECONDS);
 }
 
 /**

@@ -76,6 +76,7 @@ async function postSigned(
   );
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
+    'User-Agent': 'rollcall',
     'X-Request-Timestamp': String(timestampSeconds),
     'X-Signature': signature,
   };

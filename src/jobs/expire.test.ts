@@ -37,6 +37,33 @@ it('a sweep deletes more outputs than a busy service makes in five minutes: it s
   expect(deleted.size).toBe(20_000);
 });
 
+it('what cannot be deleted does not keep the rest: recordings stayed where an output could not go', async () => {
+  const waiting = new Set(['recording']);
+  const ports = {
+    store: {
+      expired: async () => [{ id: 'job' }],
+      deleted: async () => [],
+      expiredMedia: async () => [...waiting],
+      removeMedia: async (keys: readonly string[]) => {
+        for (const key of keys) waiting.delete(key);
+      },
+      expireIdempotencyKeys: async () => {},
+    },
+    objects: {
+      deleteMany: async (keys: readonly string[]) => {
+        if (!waiting.has(keys[0])) throw new Error('storage is away');
+      },
+      folders: async () => [],
+      abortUploads: async () => 0,
+    },
+    log: () => {},
+    now: () => 1e12,
+    outputTtlMs: 1,
+  } as unknown as JobPorts;
+  await expect(expire(ports)).rejects.toThrow('storage is away');
+  expect(waiting.size).toBe(0);
+});
+
 const nothingInStore = {
   expired: async () => [],
   deleted: async () => [],

@@ -15,18 +15,32 @@ const UPLOAD_MS = 48 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
 
-/** Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once. */
+/** Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once. @throws the first fault, when all the rest is done */
 export async function expire(ports: JobPorts): Promise<void> {
   const now = ports.now();
-  const outputs = await expireOutputs(ports, now);
-  const deleted = await sweepDeleted(ports, now);
-  const media = await expireMedia(ports, now);
-  await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
-  const folders = await sweepWork(ports);
-  const uploads = await abortUploads(ports, now);
+  const faults: unknown[] = [];
+  // Each on its own: what cannot be deleted must not keep everything else beyond its time.
+  const apart = async (sweep: () => Promise<number>): Promise<number> => {
+    try {
+      return await sweep();
+    } catch (error) {
+      faults.push(error);
+      return 0;
+    }
+  };
+  const outputs = await apart(() => expireOutputs(ports, now));
+  const deleted = await apart(() => sweepDeleted(ports, now));
+  const media = await apart(() => expireMedia(ports, now));
+  await apart(async () => {
+    await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
+    return 0;
+  });
+  const folders = await apart(() => sweepWork(ports));
+  const uploads = await apart(() => abortUploads(ports, now));
   if (outputs + deleted + media + folders + uploads > 0) {
     ports.log('info', 'swept', { outputs, deleted, media, folders, uploads });
   }
+  if (faults.length > 0) throw faults[0];
 }
 
 async function expireOutputs(ports: JobPorts, now: number): Promise<number> {

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { jobResultSchema } from '../contract/jobs.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
-import { answerJob } from './jobs.ts';
+import { answerJob, describeJob } from './jobs.ts';
 
 const params = z.object({ jobId: z.string() });
 
@@ -26,7 +26,11 @@ export const cancelJob = endpoint(
     if (!found) return { kind: 'not_found' };
     return async () => {
       const job = await jobs.cancel(accountId, found.id);
-      return job ? answerJob(c, job) : { kind: 'not_found' };
+      if (!job) return { kind: 'not_found' };
+      if (c.get('principal').scopes.has('jobs:read')) return answerJob(c, job);
+      // Who may not read jobs learns no more than that it has ended.
+      const { metadata: _, ...rest } = describeJob(job);
+      return c.json(rest);
     };
   },
 );

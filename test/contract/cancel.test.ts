@@ -206,6 +206,21 @@ describe('both', () => {
     expect((await remove('foreign', other.token)).status).toBe(204);
   });
 
+  it('tell no output to a key that may not read jobs: cancelling a job that had ended did', async () => {
+    const { token } = await service.newKey({ scopes: ['jobs:write'] });
+    const output = '{"diarization":[]}';
+    await storeJob(service, { id: 'unread', status: 'succeeded', output, metadata: { secret: 'yes' } });
+    expect((await read('unread', token)).status).toBe(403);
+    const blind = await cancel('unread', token);
+    expect(blind.status).toBe(200);
+    expect(Object.keys(blind.body).sort()).toEqual(['createdAt', 'jobId', 'status', 'updatedAt']);
+    const { token: both } = await service.newKey({ scopes: ['jobs:write', 'jobs:read'] });
+    expect((await cancel('unread', both)).body).toMatchObject({
+      output: JSON.parse(output),
+      metadata: { secret: 'yes' },
+    });
+  });
+
   it('want jobs:write', async () => {
     const { token } = await service.newKey({ scopes: ['jobs:read', 'media:write'] });
     await storeJob(service, { id: 'guarded', status: 'running' });

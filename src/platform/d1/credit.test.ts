@@ -71,6 +71,26 @@ it('a planned job sets the length of its recording aside, until it ends', async 
   expect(await account.canPay()).toBe(false);
 });
 
+it('twenty seconds that are left are twenty: sums of decimal fractions fall short of them', async () => {
+  const charged = await accountWith(80.3);
+  for (const id of ['tenths-1', 'tenths-2', 'tenths-3']) {
+    await charged.startJob(id);
+    await charged.jobs.succeed(id, { ...DONE, billedSeconds: 20.1, creditSeconds: 20.1 }, NOW);
+  }
+  expect(await charged.canPay()).toBe(true);
+  const setAside = await accountWith(60.4);
+  for (const [id, durationSeconds] of [
+    ['aside-1', 20.1],
+    ['aside-2', 20.3],
+  ] as const) {
+    await setAside.startJob(id);
+    await setAside.jobs.start(id, { shardCount: 1, durationSeconds }, NOW);
+  }
+  expect(await setAside.canPay()).toBe(true);
+  const short = await accountWith(19.998);
+  expect(await short.canPay()).toBe(false);
+});
+
 it('a stream sets aside how long it runs', async () => {
   const account = await accountWith(60);
   expect(await account.startStream('running')).toBe('created');

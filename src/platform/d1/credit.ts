@@ -2,20 +2,21 @@ import { LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
 
 /**
  * An SQL expression: whether an account can pay for one more job or stream. What it has begun is set aside until it ends: a voiceprint and whatever is not known
- * to be longer with the least that is billed, a planned job with the length of its recording, a stream with how long it runs.
+ * to be longer with the least that is billed, a planned job with the length of its recording, a stream with how long it runs. By the millisecond: sums
+ * of decimal fractions are off by less, and twenty seconds that are left must be twenty.
  *
  * @param account the parameter that holds the account's id, such as `?2`
  * @param now the parameter that holds the time, in milliseconds since the Unix epoch
  */
 export function hasCreditLeft(account: string, now: string): string {
   return `EXISTS (
-    SELECT 1 FROM accounts WHERE id = ${account} AND (subscribed = 1 OR credit_seconds - ${LEAST_CREDIT_SECONDS} >= (
+    SELECT 1 FROM accounts WHERE id = ${account} AND (subscribed = 1 OR ROUND(credit_seconds - ${LEAST_CREDIT_SECONDS} - (
       SELECT COALESCE(SUM(MAX(${LEAST_CREDIT_SECONDS}, CASE kind WHEN 'voiceprint' THEN 0 ELSE COALESCE(duration_seconds, 0) END)), 0)
       FROM jobs WHERE account_id = ${account} AND completed_at IS NULL
-    ) + (
+    ) - (
       SELECT COALESCE(SUM(MAX(${LEAST_CREDIT_SECONDS}, (${now} - COALESCE(started_at, ${now})) / 1000.0)), 0)
       FROM live_streams WHERE account_id = ${account} AND completed_at IS NULL
-    )))`;
+    ), 3) >= 0))`;
 }
 
 /** Whether the account can pay for one more job or stream. */
