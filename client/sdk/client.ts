@@ -107,9 +107,13 @@ export class RollcallClient {
     const put = () => request(ticket.value.url, init);
     // A stream is gone once it was sent, whatever the answer.
     const stored = body instanceof ReadableStream ? await put() : await this.paced(put, signal);
-    if (!stored.ok) return stored;
-    await stored.value.body?.cancel();
-    return { ok: true, value: url };
+    if (stored.ok) {
+      await stored.value.body?.cancel();
+      return { ok: true, value: url };
+    }
+    if (stored.error.kind !== 'unreachable') return stored;
+    const elsewhere = new URL(ticket.value.url, this.base).origin !== new URL(this.base).origin;
+    return { ok: false, error: { ...stored.error, ...(elsewhere && { elsewhere }) } };
   }
 
   /** Creates a job: one, also when the call or its answer is lost on the way and repeated with the same key. */

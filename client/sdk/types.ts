@@ -88,6 +88,8 @@ export type ClientError =
       readonly message: string;
       /** The connection stood and broke: the service may have got the call. */
       readonly broken?: boolean;
+      /** An upload whose address has another host than the service. */
+      readonly elsewhere?: boolean;
     }
   /** The service answered with an error; `fields` are the faulty ones of a 400. */
   | {

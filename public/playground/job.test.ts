@@ -66,6 +66,24 @@ describe('a job of the playground', () => {
     expect(!end.ok && end.problem?.message).toMatch(/8 MiB/);
   });
 
+  it('blames the network, not the host of uploads, where they go to this very host', async () => {
+    service({ 'POST /v1/media/input': () => Response.json({ url: `${SERVICE}/v1/media/upload/x` }, { status: 201 }) });
+    const { end } = await run({ kind: 'file', file: new File([new Uint8Array(9 * 1024 * 1024)], 'a') });
+    expect(!end.ok && end.problem?.message).toMatch(/^http:\/\/127.0.0.1:8787 cannot be reached: [^.]*\.$/);
+    service({});
+    const unreachable = await run({ kind: 'file', file: new File(['abc'], 'a') });
+    expect(!unreachable.end.ok && unreachable.end.problem?.message).not.toMatch(/MiB/);
+  });
+
+  it('says so where the file was changed after it was chosen', async () => {
+    service({ 'POST /v1/media/input': () => Response.json({ url: `${SERVICE}/v1/media/upload/x` }, { status: 201 }) });
+    const file = new File(['abc'], 'a');
+    const changed = async () => Promise.reject(new DOMException('', 'NotReadableError'));
+    Object.defineProperty(file, 'slice', { value: () => ({ arrayBuffer: changed }) });
+    const { end } = await run({ kind: 'file', file });
+    expect(!end.ok && end.problem?.message).toMatch(/changed or moved/);
+  });
+
   it('tells every fault that the service names, and what to do about a key', async () => {
     const errors = [{ field: 'url', message: 'must not be empty' }];
     service({ 'POST /v1/diarize': () => Response.json({ message: 'Invalid request', errors }, { status: 400 }) });
@@ -119,6 +137,29 @@ describe('a job of the playground', () => {
     });
     expect((await run(ADDRESS, stop.signal)).end).toEqual({ ok: false });
     expect(calls.at(-1)!.name).toBe('POST /v1/jobs/j/cancel');
+  });
+
+  it('that could not be canceled is not said to have stopped, and one that had ended is shown', async () => {
+    const givenUp = async (cancel?: () => Response) => {
+      const stop = new AbortController();
+      service({
+        'POST /v1/diarize': created,
+        'GET /v1/jobs/j': () => {
+          stop.abort();
+          return Response.json(job('running'));
+        },
+        ...(cancel && { 'POST /v1/jobs/j/cancel': cancel }),
+      });
+      return (await run(ADDRESS, stop.signal)).end;
+    };
+    const details = ['Job j', expect.stringContaining('load this page anew')];
+    expect(await givenUp()).toMatchObject({
+      ok: false,
+      isLost: true,
+      problem: { message: expect.stringMatching(/could not be canceled/), details },
+    });
+    expect(await givenUp(() => Response.json(job('succeeded', { diarization: [] })))).toMatchObject({ ok: true });
+    expect(await givenUp(() => Response.json({ message: 'Not found.' }, { status: 404 }))).toEqual({ ok: false });
   });
 });
 

@@ -6,6 +6,9 @@ import type { Asked, Source } from './request.ts';
 /** What `data:` URLs may hold. */
 const MAX_DATA_BYTES = 8 * 1024 * 1024;
 
+const CHANGED = 'The file was changed or moved since it was chosen. Choose it again.';
+const TAKEN_UP = 'The job may go on: load this page anew to take it up.';
+
 /** How far it is; `fraction` is known only while the job runs. */
 export type Tell = (message: string, fraction?: number) => void;
 export type JobEnd =
@@ -36,7 +39,7 @@ export async function runJob(
   tell(source.kind === 'file' ? 'Sending the file …' : 'Starting …');
   const url = await addressOf(client, source, signal);
   if (signal.aborted) return { ok: false };
-  if (!url.ok) return { ok: false, problem: problemOf(url.error) };
+  if (!url.ok) return { ok: false, problem: 'problem' in url ? url.problem : problemOf(url.error) };
   const created = await client.diarize({ url: url.value, model, numSpeakers });
   if (!created.ok) return { ok: false, problem: problemOf(created.error) };
   const { jobId } = created.value;
@@ -52,13 +55,28 @@ export async function followJob(
   signal: AbortSignal,
 ): Promise<JobEnd> {
   const waited = await client.wait(jobId, { signal, onUpdate: (job) => tell(...stateOf(job)) });
-  if (signal.aborted) {
-    await client.cancel(jobId);
-    return { ok: false };
+  if (signal.aborted) return cancel(client, jobId);
+  if (!waited.ok && waited.error.kind === 'unreachable') {
+    const { message, details } = problemOf(waited.error);
+    return { ok: false, problem: { message, details: [...details, TAKEN_UP] }, isLost: true };
   }
-  if (!waited.ok) return { ok: false, problem: problemOf(waited.error), isLost: waited.error.kind === 'unreachable' };
+  if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
   const job = waited.value;
   return job.status === 'succeeded' ? { ok: true, job } : { ok: false, problem: problemOfJob(job) };
+}
+
+/** A job that has ended before has its result all the same: it was paid. */
+async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
+  const canceled = await client.cancel(jobId);
+  if (canceled.ok) return canceled.value.status === 'succeeded' ? { ok: true, job: canceled.value } : { ok: false };
+  if (canceled.error.kind === 'refused' && canceled.error.status === 404) return { ok: false };
+  const problem = problemOf(canceled.error);
+  const details = [...problem.details, `Job ${jobId}`, TAKEN_UP];
+  return {
+    ok: false,
+    problem: { ...problem, message: `The job could not be canceled: ${problem.message}`, details },
+    isLost: true,
+  };
 }
 
 function stateOf({ status, progress }: JobState): [string, number?] {
@@ -66,15 +84,31 @@ function stateOf({ status, progress }: JobState): [string, number?] {
   return progress === undefined ? ['Listening …'] : [`Listening … ${Math.round(100 * progress)} %`, progress];
 }
 
-async function addressOf(client: RollcallClient, source: Recording, signal: AbortSignal): Promise<Outcome<string>> {
+async function addressOf(
+  client: RollcallClient,
+  source: Recording,
+  signal: AbortSignal,
+): Promise<Outcome<string> | { readonly ok: false; readonly problem: Problem }> {
   if (source.kind === 'address') return { ok: true, value: source.url };
   const { file } = source;
   const stored = await client.upload(`playground/${crypto.randomUUID()}`, file, undefined, signal);
-  // A service may take uploads at another host, which this page must not speak to: what is small goes along with the request.
   if (stored.ok || stored.error.kind !== 'unreachable' || signal.aborted) return stored;
+  if (!(await isReadable(file))) return { ok: false, problem: { message: CHANGED, details: [] } };
+  // A service may take uploads at another host, which this page must not speak to: what is small goes along with the request.
+  if (!stored.error.elsewhere) return stored;
   if (file.size <= MAX_DATA_BYTES) return { ok: true, value: await dataUrl(file) };
   const message = `${stored.error.message}. Where uploads go to another host than this page's, only files of up to ${MAX_DATA_BYTES / 1024 ** 2} MiB can be tried here; use an address, or npm run diarize`;
   return { ok: false, error: { kind: 'unreachable', message } };
+}
+
+/** Browsers refuse a file that was changed after it was chosen, as if the network were gone. */
+async function isReadable(file: Blob): Promise<boolean> {
+  try {
+    await file.slice(0, 1).arrayBuffer();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function dataUrl(file: Blob): Promise<string> {

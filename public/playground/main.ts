@@ -3,7 +3,7 @@ import type { JobState } from '../../client/sdk/types.ts';
 import { followJob, type JobEnd, runJob } from './job.ts';
 import { listen } from './microphone.ts';
 import { Player } from './player.ts';
-import type { Problem } from './problem.ts';
+import { type Problem, problemOf } from './problem.ts';
 import { type Asked, type Fault, nameOf, readForm } from './request.ts';
 import { type KnownJob, keyInFragment, Session } from './session.ts';
 import { clock, count, liveLength, speakersOf, type Turn, turnsOf } from './turns.ts';
@@ -95,12 +95,16 @@ function showFaults(faults: readonly Fault[]): void {
   find(field, HTMLElement).focus();
 }
 
+function clearFaults(): void {
+  problemBox.hidden = true;
+  for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
+}
+
 function clear(): void {
   player.load(undefined);
   view.clear();
   session.job = undefined;
-  for (const element of [problemBox, result, warning]) element.hidden = true;
-  for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
+  for (const element of [result, warning]) element.hidden = true;
 }
 
 /** @param heard seconds of the recording, NaN where they are not known */
@@ -180,7 +184,7 @@ async function run(key: string, task: (client: RollcallClient, signal: AbortSign
   }
   running = undefined;
   showButtons();
-  const isStopped = control.signal.aborted && result.hidden;
+  const isStopped = control.signal.aborted && result.hidden && problemBox.hidden;
   const isDone = !result.hidden && problemBox.hidden;
   showState(isStopped ? 'Stopped.' : isDone ? 'Done.' : '');
 }
@@ -197,8 +201,6 @@ function showButtons(): void {
 
 async function start(): Promise<void> {
   if (running) return;
-  clear();
-  showState('');
   const read = readForm({
     key: keyField.value,
     source: chosenSource(),
@@ -207,7 +209,11 @@ async function start(): Promise<void> {
     model: modelField.value,
     speakers: speakersField.value,
   });
+  // A slip in the form takes nothing away from the result that is there.
+  clearFaults();
   if (!read.ok) return showFaults(read.faults);
+  clear();
+  showState('');
   const asked = read.value;
   session.key = asked.key;
   const begun = performance.now();
@@ -221,8 +227,13 @@ async function resume(key: string, job: KnownJob): Promise<void> {
   await run(key, async (client, signal) => {
     showState('Asking after the job …');
     const known = await client.retrieve(job.id, signal);
-    if (known.ok && (known.value.output !== undefined || !isTerminal(known.value.status)))
-      showEnd(await followJob(client, job.id, showState, signal), job, undefined);
+    if (!known.ok && !signal.aborted) {
+      const isGone = known.error.kind === 'refused' && known.error.status === 404;
+      if (!isGone) showProblem(problemOf(known.error));
+      return;
+    }
+    const isNews = !known.ok || known.value.output !== undefined || !isTerminal(known.value.status);
+    if (isNews) showEnd(await followJob(client, job.id, showState, signal), job, undefined);
   });
 }
 

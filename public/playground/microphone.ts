@@ -20,8 +20,8 @@ const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
  * @returns what went wrong
  */
 export async function listen(client: RollcallClient, hear: Hear, signal: AbortSignal): Promise<Problem | undefined> {
-  const microphone = await openMicrophone();
-  if ('message' in microphone) return microphone;
+  const microphone = await openedUnless(signal);
+  if (microphone === undefined || 'message' in microphone) return microphone;
   const opened = await openLiveStream(client, { corrections: true, sampleRate: microphone.sampleRateHz });
   if (!opened.ok) {
     await microphone.close();
@@ -47,6 +47,20 @@ export async function listen(client: RollcallClient, hear: Hear, signal: AbortSi
   await microphone.close();
   if (isGone) return { message: 'The microphone has gone.', details: [] };
   return close.kind === 'done' || close.kind === 'aborted' ? undefined : { message: close.message, details: [] };
+}
+
+/** The microphone, or why there is none; nothing where it was given up before the person had answered the browser. */
+async function openedUnless(signal: AbortSignal): Promise<Microphone | Problem | undefined> {
+  const opening = openMicrophone();
+  const givenUp = new Promise<undefined>((done) => {
+    if (signal.aborted) done(undefined);
+    else signal.addEventListener('abort', () => done(undefined), { once: true });
+  });
+  const opened = await Promise.race([opening, givenUp]);
+  if (opened !== undefined && !signal.aborted) return opened;
+  // The answer may come at any time yet.
+  void opening.then((late) => ('message' in late ? undefined : late.close()));
+  return undefined;
 }
 
 interface Microphone {

@@ -35,6 +35,8 @@ describe('the form', () => {
   it('has all its faults told at once, each with the field to go to', () => {
     expect(fields({ key: ' ', file: undefined, speakers: 'two' })).toEqual(['key', 'file', 'speakers']);
     expect(fields({ file: new File([], 'a.mp3') })).toEqual(['file']);
+    const large = Object.defineProperty(new File(['audio'], 'a.mp3'), 'size', { value: 1024 ** 3 + 1 });
+    expect(fields({ file: large })).toEqual(['file']);
     expect(fields({ key: 'gelöscht' })).toEqual(['key']);
     for (const speakers of ['0', '-1', '1.5', '1e3', '99999']) expect(fields({ speakers })).toEqual(['speakers']);
     for (const address of ['', 'ftp://x', 'meeting.mp3', 'javascript:1'])
@@ -46,6 +48,8 @@ it('a recording is named as the person knows it', () => {
   const named = (url: string) => nameOf({ kind: 'address', url });
   expect(nameOf({ kind: 'file', file })).toBe('a.mp3');
   expect(named('https://example.com/talks/monday.mp3?token=x#t')).toBe('monday.mp3');
+  expect(named('https://example.com/My%20Talk%20%C3%A4.mp3')).toBe('My Talk ä.mp3');
+  expect(named('https://example.com/100%.mp3')).toBe('100%.mp3');
   expect(named('https://example.com/talks/')).toBe('talks');
   expect(named('media://monday')).toBe('monday');
   expect(named('data:audio/wav;base64,AAAA')).toBe('data');

@@ -1,3 +1,7 @@
+const GIB = 1024 ** 3;
+/** As the service has it (docs/api.md): a larger one would be sent whole before it is refused. */
+const MAX_FILE_BYTES = GIB;
+
 /** What a person asked for. */
 export type Source =
   | { readonly kind: 'file'; readonly file: File }
@@ -45,9 +49,19 @@ export function nameOf(source: Source): string {
     case 'file':
       return source.file.name;
     case 'address':
-      return /^data:/i.test(source.url) ? 'data' : (/[^/?#]+(?=\/*(?:[?#]|$))/.exec(source.url)?.[0] ?? source.url);
+      return /^data:/i.test(source.url)
+        ? 'data'
+        : readable(/[^/?#]+(?=\/*(?:[?#]|$))/.exec(source.url)?.[0] ?? source.url);
     case 'microphone':
       return 'microphone';
+  }
+}
+
+function readable(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
   }
 }
 
@@ -83,6 +97,9 @@ function sourceOf({ source, file, address }: FormValues, faults: Fault[]): Sourc
     }
     default:
       if (!file) return fault('file', 'Choose a file.');
-      return file.size > 0 ? { kind: 'file', file } : fault('file', 'The file is empty.');
+      if (file.size === 0) return fault('file', 'The file is empty.');
+      if (file.size > MAX_FILE_BYTES)
+        return fault('file', `The file has ${(file.size / GIB).toFixed(2)} GiB; a recording may have 1 GiB at most.`);
+      return { kind: 'file', file };
   }
 }

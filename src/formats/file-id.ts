@@ -3,7 +3,8 @@ import { oneWord } from './text.ts';
 /** What RTTM calls a recording: the name in its path or address, without the ending and without white space. */
 export function fileIdOf(fileOrUrl: string): string {
   const name = /^data:/i.test(fileOrUrl) ? '' : lastSegment(fileOrUrl);
-  const stem = name.replace(/(?!^)\.[^.]*$/, '');
+  // No ending is longer, none has a space, and a date's last number is none.
+  const stem = name.replace(/(?!^)\.(?=[a-z0-9]*[a-z])[a-z0-9]{1,5}$/i, '');
   return oneWord(stem) || 'audio';
 }
 
