@@ -79,9 +79,10 @@ async function handleDelivery(
     return;
   }
   const deliveries = (message.earlierDeliveries ?? 0) + delivery.attempts;
-  const accountId = (await ports.store.find(message.jobId))?.accountId ?? '';
-  if (!aside.hasRoom(message.step, accountId)) {
-    await putBack(ports, message, deliveries);
+  const job = await ports.store.find(message.jobId);
+  const accountId = job?.accountId ?? '';
+  if (job && !aside.hasRoom(message.step, accountId)) {
+    await putBack(ports, message, deliveries, job.updatedAt);
     delivery.ack();
     return;
   }

@@ -4,12 +4,10 @@ import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { isDataUrl } from '../../src/contract/data-url.ts';
 import type { RollcallClient } from '../sdk/client.ts';
+import { MAX_RECORDING_BYTES } from '../sdk/limits.ts';
 import type { Outcome } from '../sdk/types.ts';
 import { CliError, EXIT } from './run.ts';
 import { systemReason } from './system-error.ts';
-
-/** Largest recording that the service takes. */
-const MAX_BYTES = 1024 ** 3;
 
 export type Recording =
   | { readonly kind: 'url'; readonly url: string }
@@ -38,8 +36,8 @@ export function openRecording(fileOrUrl: string, baseDir: string): Recording {
     throw new CliError(EXIT.usage, `${fileOrUrl} may not be read by this user.`);
   }
   if (stats.size === 0) throw new CliError(EXIT.failed, `${fileOrUrl} is empty.`);
-  if (stats.size > MAX_BYTES) {
-    const gibibytes = (stats.size / MAX_BYTES).toFixed(2);
+  if (stats.size > MAX_RECORDING_BYTES) {
+    const gibibytes = (stats.size / MAX_RECORDING_BYTES).toFixed(2);
     throw new CliError(EXIT.failed, `${fileOrUrl} has ${gibibytes} GiB; a recording may have 1 GiB at most.`);
   }
   return { kind: 'file', name: fileOrUrl, path, sizeBytes: stats.size };

@@ -1,6 +1,6 @@
+import { MAX_RECORDING_BYTES } from '../../client/sdk/limits.ts';
+
 const GIB = 1024 ** 3;
-/** As the service has it (docs/api.md): a larger one would be sent whole before it is refused. */
-const MAX_FILE_BYTES = GIB;
 
 /** What a person asked for. */
 export type Source =
@@ -98,8 +98,10 @@ function sourceOf({ source, file, address }: FormValues, faults: Fault[]): Sourc
     default:
       if (!file) return fault('file', 'Choose a file.');
       if (file.size === 0) return fault('file', 'The file is empty.');
-      if (file.size > MAX_FILE_BYTES)
-        return fault('file', `The file has ${(file.size / GIB).toFixed(2)} GiB; a recording may have 1 GiB at most.`);
+      if (file.size > MAX_RECORDING_BYTES) {
+        const [is, most] = [file.size / GIB, MAX_RECORDING_BYTES / GIB];
+        return fault('file', `The file has ${is.toFixed(2)} GiB; a recording may have ${most} GiB at most.`);
+      }
       return { kind: 'file', file };
   }
 }

@@ -50,12 +50,13 @@ it('puts a message back that has no room without counting the delivery, and nobo
   const ports = {
     queue: { send: async (...message: unknown[]) => void sent.push(message) },
     store: { renewLease: async (...lease: unknown[]) => void leases.push(lease) },
-    now: () => 0,
+    now: () => 1_000_000,
   } as unknown as JobPorts;
   const message = { step: 'plan', jobId: 'job', earlierDeliveries: 1 } as const;
-  await putBack(ports, message, 2);
-  expect(sent).toEqual([[message, 5]]);
-  expect(leases).toHaveLength(1);
+  for (const waitedSeconds of [0, 100, 1000]) await putBack(ports, message, 2, 1_000_000 - 1000 * waitedSeconds);
+  // The longer it has waited the longer it can: a thousand that are looked at every five seconds would be a load.
+  expect(sent).toEqual([5, 25, 60].map((pauseSeconds) => [message, pauseSeconds]));
+  expect(leases).toHaveLength(3);
 });
 
 it('does with forgotten messages what the queue would have done', async () => {

@@ -14,8 +14,10 @@ export const isWaiting = (message: Message): message is WaitingMessage =>
 const MOST = 64;
 /** …and of one account: its sources and receivers that stand still take up nobody else's places. */
 const MOST_OF_ACCOUNT = 24;
-/** Before a step is looked at again whose account has so many. */
-const NO_ROOM_PAUSE_SECONDS = 5;
+/** Before a step is looked at again whose account has so many: a share of how long it has waited, so that a thousand of them are no load… */
+const PAUSE_SHARE = 0.25;
+/** …within these. */
+const PAUSE_SECONDS = { least: 5, most: 60 };
 
 /**
  * Steps that take long because another server does, beside their queue: a queue that hands out one batch at a time, as the local ones do, would let one
@@ -77,11 +79,19 @@ export class Aside {
  * Puts a message back for which there is no room, as if it had not been delivered.
  *
  * @param deliveries of the message so far, with this one
+ * @param since when its job came to this step, milliseconds since the Unix epoch
  */
-export async function putBack(ports: JobPorts, message: WaitingMessage, deliveries: number): Promise<void> {
-  const until = ports.now() + NO_ROOM_PAUSE_SECONDS * 1000 + QUEUE_LEASE_MS;
-  await ports.store.renewLease(outboxId(message), until);
-  await ports.queue.send({ ...message, earlierDeliveries: deliveries - 1 }, NO_ROOM_PAUSE_SECONDS);
+export async function putBack(
+  ports: JobPorts,
+  message: WaitingMessage,
+  deliveries: number,
+  since: number,
+): Promise<void> {
+  const now = ports.now();
+  const share = Math.round((PAUSE_SHARE * (now - since)) / 1000);
+  const pauseSeconds = Math.min(PAUSE_SECONDS.most, Math.max(PAUSE_SECONDS.least, share));
+  await ports.store.renewLease(outboxId(message), now + pauseSeconds * 1000 + QUEUE_LEASE_MS);
+  await ports.queue.send({ ...message, earlierDeliveries: deliveries - 1 }, pauseSeconds);
 }
 
 /**

@@ -15,7 +15,11 @@ const UPLOAD_MS = 48 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
 
-/** Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once. @throws the first fault, when all the rest is done */
+/**
+ * Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once.
+ *
+ * @throws the first fault, when all the rest is done
+ */
 export async function expire(ports: JobPorts): Promise<void> {
   const now = ports.now();
   const faults: unknown[] = [];

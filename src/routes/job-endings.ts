@@ -29,8 +29,8 @@ export const cancelJob = endpoint(
       if (!job) return { kind: 'not_found' };
       if (c.get('principal').scopes.has('jobs:read')) return answerJob(c, job);
       // Who may not read jobs learns no more than that it has ended.
-      const { metadata: _, ...rest } = describeJob(job);
-      return c.json(rest);
+      const { jobId, status, createdAt, updatedAt } = describeJob(job);
+      return c.json({ jobId, status, createdAt, updatedAt });
     };
   },
 );
