@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { fetch } from 'miniflare';
+import { fetch } from '../client/local/miniflare.ts';
 
 /** Memory of one isolate as V8 counts it; WebAssembly memories are not in it. */
 export interface HeapUsage {

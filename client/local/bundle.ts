@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import type { WorkerOptions } from 'miniflare';
+import type { WorkerOptions } from './miniflare.ts';
 import { makePrivateDir } from './paths.ts';
 import { loadWrangler } from './signals.ts';
 

@@ -33,7 +33,7 @@ export async function openDatabase(stateDir: string, root: string): Promise<{ ru
   const owner = livingOwner(stateDir);
   if (owner && !owner.brief) return { run: await throughOwner(stateDir), close: async () => {} };
 
-  const { Log, LogLevel, Miniflare } = await import('miniflare'); // takes a second, and a running service needs none
+  const { Log, LogLevel, Miniflare } = await import('./miniflare.ts'); // takes a second, and a running service needs none
   const port = await claimState(stateDir, 0, { brief: true });
   const { d1Databases } = await readBindings(root);
   const options = {

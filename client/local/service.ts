@@ -1,12 +1,12 @@
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
-import { Log, LogLevel, Miniflare, type WorkerOptions } from 'miniflare';
 import { bundleWorker } from './bundle.ts';
 import { claimState } from './claim.ts';
 import { runSqlOn, serveDatabase } from './database.ts';
 import { type LogFile, openLogFile } from './log-file.ts';
 import { applyMigrations } from './migrations.ts';
+import { Log, LogLevel, Miniflare, type WorkerOptions } from './miniflare.ts';
 import { forgetOwner, recordOwner } from './owner.ts';
 import { bundleCacheDir, persistDir, projectDir } from './paths.ts';
 import { runtimeLines } from './runtime-lines.ts';

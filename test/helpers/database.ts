@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Miniflare } from 'miniflare';
+import { Miniflare } from '../../client/local/miniflare.ts';
 
 /**
  * A real D1 database and R2 bucket in workerd's memory, migrated; the caller stops it.

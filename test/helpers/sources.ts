@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Miniflare } from 'miniflare';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { Miniflare } from '../../client/local/miniflare.ts';
 import type { SourceRef } from '../../src/jobs/ports.ts';
 import { createSources, SourceReadError, type SourcesOptions } from '../../src/platform/sources/index.ts';
 import { random } from './audio.ts';

@@ -1,4 +1,4 @@
-import { Miniflare } from 'miniflare';
+import { Miniflare } from '../../client/local/miniflare.ts';
 import { migrate } from '../helpers/database.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { Miniflare } from '../../client/local/miniflare.ts';
 import { serveRanges, startServer, type TestServer } from '../helpers/http-server.ts';
 import { wav16 } from '../helpers/wav.ts';
 

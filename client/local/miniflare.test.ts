@@ -1,0 +1,42 @@
+import { Worker } from 'node:worker_threads';
+import { afterEach, expect, it } from 'vitest';
+import { startStorage } from '../../test/helpers/database.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+it('answers each call of a binding with its own result, though notices of calls before arrive late (CI, 2026-11-26)', async () => {
+  const { db, stop } = await startStorage();
+  cleanups.push(stop);
+  await notifyWithoutEnd(handleOf(() => db.prepare('SELECT 0')));
+
+  for (let round = 0; round < 20; round++) {
+    expect(await db.prepare('SELECT ? AS round').bind(round).first('round')).toBe(round);
+  }
+});
+
+/** The integer on which a call waits. */
+function handleOf(call: () => unknown): Int32Array {
+  const { wait } = Atomics;
+  let handle: Int32Array | undefined;
+  Atomics.wait = (array: Int32Array | BigInt64Array, ...rest: [number, never, number?]) => {
+    handle = array as Int32Array;
+    return wait(handle, ...rest);
+  };
+  call();
+  Atomics.wait = wait;
+  if (!handle) throw new Error('the call did not wait');
+  return handle;
+}
+
+/** Another thread gives notice after notice, and nothing has changed. */
+async function notifyWithoutEnd(handle: Int32Array): Promise<void> {
+  const script = `const { workerData, parentPort } = require('node:worker_threads');
+    parentPort.postMessage('here');
+    for (;;) { Atomics.notify(workerData, 0); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 0.1); }`;
+  const worker = new Worker(script, { eval: true, workerData: handle });
+  cleanups.push(() => worker.terminate());
+  await new Promise((here) => worker.once('message', here));
+}
