@@ -329,7 +329,7 @@ describe('assemble', () => {
     if (ports.segmentation.form !== 'whole') throw new Error('the fake segmentation has its front end inside');
     const { run } = ports.segmentation;
     const louder = (window: Float32Array) =>
-      run(window.map((value) => (value !== 0 && value < 0.05 ? 50 * value : value)));
+      run(window.map((value) => (Math.abs(value) < 0.05 ? 50 * value : value)));
     const deaf = { ...ports, segmentation: { ...ports.segmentation, run: louder } };
     const parts = await shardedPartsOf(faint, 'precision-2', 300, deaf);
     const result = await assemble(parts, { totalSamples: faint.length }, settingsOf('precision-2'), {});

@@ -12,13 +12,12 @@ const voicing = {
 };
 const marks = (isSpeechAt: (sample: number) => boolean) => ({ isSpeechAt, voicing, minPeriodicity: 0.7 });
 
-/** A constant of so many dB in each tenth of a second. */
+/** As loud as so many dB in each tenth of a second: up and down from sample to sample, up first. */
 function steps(...decibels: number[]): Float32Array {
-  const samples = new Float32Array(decibels.length * LEVEL_HOP_SAMPLES);
-  decibels.forEach((db, hop) => {
-    samples.fill(10 ** (db / 20), hop * LEVEL_HOP_SAMPLES, (hop + 1) * LEVEL_HOP_SAMPLES);
+  return Float32Array.from({ length: decibels.length * LEVEL_HOP_SAMPLES }, (_, at) => {
+    const peak = 10 ** (decibels[Math.floor(at / LEVEL_HOP_SAMPLES)]! / 20);
+    return at % 2 === 0 ? peak : -peak;
   });
-  return samples;
 }
 
 const everywhere = marks(() => true);
@@ -54,7 +53,7 @@ describe('measureLevels', () => {
 
   it('keeps silence, the end of the recording and loud clipping in range', () => {
     const samples = new Float32Array(2400);
-    samples.fill(3, 1600);
+    samples.set(steps(10).subarray(0, 800), 1600);
     expect([
       ...measureLevels(
         samples,
@@ -63,6 +62,12 @@ describe('measureLevels', () => {
         marks(() => false),
       ),
     ]).toEqual([0, 63]);
+  });
+
+  it('hears no offset and no tremor: either hid the pauses of faint recordings', () => {
+    const samples = steps(-30, -40, -50);
+    const shaken = samples.map((value, at) => value + 0.06 + 0.002 * Math.sin((2 * Math.PI * 2 * at) / 16_000));
+    expect(measureLevels(shaken, 0, 4800, everywhere)).toEqual(measureLevels(samples, 0, 4800, everywhere));
   });
 
   it('is on the grid of the recording, wherever pieces begin', () => {

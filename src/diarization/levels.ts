@@ -3,6 +3,9 @@ import type { VoicingPort } from './types.ts';
 /** Levels are measured over tenths of a second, on the recording's own grid. */
 export const LEVEL_HOP_SAMPLES = 1600;
 
+/** What is slower than speech, an offset or the tremor of a table, is no level: it goes with the mean of so much. */
+const STEADY_SAMPLES = 160;
+
 /** A byte for each tenth: its level in steps of 2 dB above the floor, whether it is voiced, whether there is speech. */
 const FLOOR_DB = -126;
 const STEP_DB = 2;
@@ -20,7 +23,8 @@ export interface LevelMarks {
 }
 
 /**
- * Levels of the tenths of a second that begin in a piece of audio, a byte each: mean power in steps of 2 dB of full scale, 0…63 for
+ * Levels of the tenths of a second that begin in a piece of audio, a byte each: mean power, about the mean of every
+ * hundredth of a second, in steps of 2 dB of full scale, 0…63 for
  * −126…0, 0x40 where it is voiced, and 0x80 where there seems to be speech.
  *
  * @param samples from `startSample` of the recording on, to the end of its last tenth (or of the recording)
@@ -40,15 +44,30 @@ export function measureLevels(
     const at = (first + row) * LEVEL_HOP_SAMPLES;
     const from = at - startSample;
     const to = Math.min(samples.length, from + LEVEL_HOP_SAMPLES);
-    let energy = 0;
-    for (let index = from; index < to; index++) energy += samples[index] * samples[index];
-    const db = to > from && energy > 0 ? 10 * Math.log10(energy / (to - from)) : FLOOR_DB;
+    const power = powerOf(samples.subarray(from, to));
+    const db = power > 0 ? 10 * Math.log10(power) : FLOOR_DB;
     levels[row] = Math.max(0, Math.min(LEVEL, Math.round((db - FLOOR_DB) / STEP_DB)));
     // A last tenth that is no whole one has no periodicity.
     if (periodicity[row] > minPeriodicity) levels[row] |= VOICED;
     if (isSpeechAt(at + LEVEL_HOP_SAMPLES / 2)) levels[row] |= SPEECH;
   }
   return levels;
+}
+
+/** Mean square about the mean of every hundredth of a second; 0 where there is nothing. */
+function powerOf(samples: Float32Array): number {
+  let energy = 0;
+  for (let from = 0; from < samples.length; from += STEADY_SAMPLES) {
+    const to = Math.min(samples.length, from + STEADY_SAMPLES);
+    let sum = 0;
+    let squares = 0;
+    for (let index = from; index < to; index++) {
+      sum += samples[index];
+      squares += samples[index] * samples[index];
+    }
+    energy += Math.max(0, squares - (sum * sum) / (to - from));
+  }
+  return samples.length > 0 ? energy / samples.length : 0;
 }
 
 /** Level of the loudest tenth, dB of full scale; −126 where there is nothing. @param levels as of `measureLevels` */

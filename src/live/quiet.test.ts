@@ -17,7 +17,8 @@ function everybody(startSample: number): Look {
 
 /** Loud for `loudSeconds`, then 50 dB quieter. */
 function window(loudSeconds: number): Float32Array {
-  return Float32Array.from({ length: SECONDS * 16000 }, (_, i) => (i < loudSeconds * 16000 ? 0.1 : 0.0003));
+  const up = (i: number) => (i < loudSeconds * 16000 ? 0.1 : 0.0003);
+  return Float32Array.from({ length: SECONDS * 16000 }, (_, i) => (i % 2 === 0 ? up(i) : -up(i)));
 }
 
 describe('Quiet', () => {

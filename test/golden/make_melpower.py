@@ -18,6 +18,7 @@ def main() -> None:
     samples = np.load(HERE / "data/fbank_samples.npy").astype(np.float64) / 32768
     frames = 1 + (len(samples) - FRAME_SAMPLES) // HOP_SAMPLES
     cut = np.stack([samples[HOP_SAMPLES * i : HOP_SAMPLES * i + FRAME_SAMPLES] for i in range(frames)])
+    cut -= cut.mean(1, keepdims=True)
     spectrum = np.fft.rfft(cut * WINDOW.astype(np.float64))
     powers = ((np.abs(spectrum) ** 2) @ MEL.T.astype(np.float64)).astype(np.float32)
     np.save(HERE / "data/melpower_expected.npy", powers)

@@ -24,7 +24,7 @@ const CHANNELS = 12;
 const powerset = buildPowerset(3, 2);
 
 function speakersAt(sample: number): number[] {
-  const code = Math.round(sample * 100);
+  const code = Math.round(Math.abs(sample) * 100);
   if (code === 0) return [];
   return code < 10 ? [code] : [Math.floor(code / 10), code % 10];
 }
@@ -137,7 +137,8 @@ export const plainPooling: PoolingPort = {
 export function recording(script: readonly (readonly [speakers: readonly number[], seconds: number])[]): Float32Array {
   const parts = script.map(([speakers, seconds]) => {
     const code = speakers.length === 2 ? 10 * speakers[0] + speakers[1] : (speakers[0] ?? 0);
-    return new Float32Array(Math.round(seconds * 16000)).fill(code / 100);
+    // Every other one is negative: a constant would be an offset, which has no level.
+    return Float32Array.from({ length: Math.round(seconds * 16000) }, (_, at) => (at % 2 === 0 ? code : -code) / 100);
   });
   const samples = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .frontend import BANDS, FEATURE_SCALE, MEL, POWER_FLOOR, RATE_HZ, WINDOW, log_features, mel_power
+from .frontend import BANDS, FEATURE_SCALE, HOP_SAMPLES, MEL, POWER_FLOOR, RATE_HZ, WINDOW, log_features, mel_power
 from .model import CLASSES, TRAINING_ONLY, Segmentation, load_weights
 
 OPSET = 14
@@ -54,6 +54,7 @@ class FrontEnd(nn.Module):
                     mel[:, d, e] = MEL[:, SIDE**2 - bin_index]
         for name, values, shape in (
             ("first", first, (2 * KEPT_BINS * SIDE, 1, SIDE)),
+            ("first_of_mean", first.sum(2), (1, 2 * KEPT_BINS * SIDE, 1)),
             ("second", second, (2 * KEPT_BINS * SIDE, 2 * SIDE, 1)),
             ("mel", mel, (BANDS, KEPT_BINS * SIDE, 1)),
         ):
@@ -62,12 +63,17 @@ class FrontEnd(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         batch, frames = x.shape[0], x.shape[2] // 160
         phases = x[:, 0, : frames * 160].reshape(batch, -1, SIDE).transpose(1, 2)
-        h = F.conv1d(F.pad(phases, (6, 6)), self.first, stride=8, groups=SIDE)
+        h = self.first_of(F.pad(phases, (6, 6)))
         h = h.reshape(batch, SIDE, KEPT_BINS, 2, -1).permute(0, 2, 1, 3, 4).reshape(batch, 2 * KEPT_BINS * SIDE, -1)
         h = F.conv1d(h, self.second, groups=KEPT_BINS)
         h = (h * h).reshape(batch, KEPT_BINS, 2, SIDE, -1)
         power = F.conv1d((h[:, :, 0] + h[:, :, 1]).reshape(batch, KEPT_BINS * SIDE, -1), self.mel)
         return features_of(power)
+
+    def first_of(self, phases: Tensor) -> Tensor:
+        """First half of the transform, of frames less their mean: [N,20,L] with samples 20 a + b at [b, a] -> [N,440,frames]."""
+        mean = F.avg_pool1d(phases.mean(1, keepdim=True), SIDE, stride=HOP_SAMPLES // SIDE)
+        return F.conv1d(phases, self.first, stride=HOP_SAMPLES // SIDE, groups=SIDE) - self.first_of_mean * mean
 
 
 def features_of(power: Tensor) -> Tensor:
@@ -143,7 +149,7 @@ def check(model: WholeModel, path: Path) -> float:
     worst = 0.0
     for batch, samples in CHECK_SHAPES:
         swell = np.sin(np.arange(samples) / 3000)
-        x = (rng.standard_normal((batch, 1, samples)) * 0.1 * swell).astype(np.float32)
+        x = (rng.standard_normal((batch, 1, samples)) * 0.1 * swell + 0.05).astype(np.float32)
         with torch.no_grad():
             expected = model(torch.from_numpy(x)).numpy()
             features = model.front_end(torch.from_numpy(x))[0].T.numpy()

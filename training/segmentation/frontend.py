@@ -1,6 +1,6 @@
 """Mel-power front end shared by preparation, simulation and export.
 
-Frames are 25 ms (periodic Hann) every 10 ms; frame i is centred on sample 160 i + 80. The network sees the logarithm of the mel power
+Frames are 25 ms (less their mean, periodic Hann) every 10 ms; frame i is centred on sample 160 i + 80. The network sees the logarithm of the mel power
 divided by the window's mean power, floored at about -70 dB, with the mean over time taken out of every band: it knows neither gain nor
 a fixed equaliser.
 """
@@ -59,7 +59,8 @@ def mel_power(samples: np.ndarray, frames: int | None = None) -> np.ndarray:
     count = min(len(samples), frames * HOP_SAMPLES + FRAME_SAMPLES - lead)
     padded[lead : lead + count] = samples[:count]
     view = np.lib.stride_tricks.as_strided(padded, (frames, FRAME_SAMPLES), (HOP_SAMPLES * 4, 4))
-    spectrum = scipy.fft.rfft(view * WINDOW, axis=1)
+    # The window would spread an offset into the lowest bands, which may be more than all speech.
+    spectrum = scipy.fft.rfft((view - view.mean(1, keepdims=True)) * WINDOW, axis=1)
     return (spectrum.real**2 + spectrum.imag**2) @ MEL.T
 
 

@@ -52,7 +52,7 @@ def power_of(front_end: FrontEnd, samples: Tensor) -> Tensor:
     """Samples [1,1,L] from the beginning of the first frame on -> mel power [1,64,frames]; the transform is `FrontEnd`'s."""
     kept = SIDE // 2 + 1
     phases = samples[:, 0, : samples.shape[2] // SIDE * SIDE].reshape(1, -1, SIDE).transpose(1, 2)
-    h = F.conv1d(phases, front_end.first, stride=HOP_SAMPLES // SIDE, groups=SIDE)
+    h = front_end.first_of(phases)
     h = h.reshape(1, SIDE, kept, 2, -1).permute(0, 2, 1, 3, 4).reshape(1, 2 * kept * SIDE, -1)
     h = F.conv1d(h, front_end.second, groups=kept)
     h = (h * h).reshape(1, kept, 2, SIDE, -1)

@@ -1,6 +1,6 @@
 /*
- * Mel powers for the segmentation network: 64 bands 50..7900 Hz, 25 ms frames (periodic Hann) every 10 ms, 400-point DFT, power,
- * triangular bands at least 42 Hz wide on either side. No logarithm: the network takes level and floor from its whole window.
+ * Mel powers for the segmentation network: 64 bands 50..7900 Hz, 25 ms frames (less their mean, periodic Hann) every 10 ms, 400-point DFT,
+ * power, triangular bands at least 42 Hz wide on either side. No logarithm: the network takes level and floor from its whole window.
  * The definition is training/segmentation/frontend.py.
  *
  * Four frames go through at once, one per SIMD lane, so a frame has the same bits wherever it stands in a block. The real DFT is a complex
@@ -82,15 +82,23 @@ static void prepare(void) {
   ready = 1;
 }
 
-/* Four frames from `first` on (the last one repeated where there are fewer), windowed, as complex pairs in the order of `place`. */
+/*
+ * Four frames from `first` on (the last one repeated where there are fewer), windowed, as complex pairs in the order of `place`. Less the mean
+ * of each: the window would spread an offset into the lowest bands, which may be more than all speech.
+ */
 static void load_frames(int first, int count, Complex *points) {
   const float *start[4];
   for (int lane = 0; lane < 4; lane++) start[lane] = input + (first + (lane < count ? lane : count - 1)) * SHIFT;
+  Lanes mean = {0, 0, 0, 0};
+  for (int i = 0; i < FRAME; i++) mean += (Lanes){start[0][i], start[1][i], start[2][i], start[3][i]};
+  mean *= 1.0f / FRAME;
   for (int i = 0; i < HALF; i++) {
     int even = 2 * i, odd = even + 1;
     Complex *point = points + place[i];
-    point->re = (Lanes){start[0][even], start[1][even], start[2][even], start[3][even]} * window[even];
-    point->im = (Lanes){start[0][odd], start[1][odd], start[2][odd], start[3][odd]} * window[odd];
+    point->re = (Lanes){start[0][even], start[1][even], start[2][even], start[3][even]};
+    point->im = (Lanes){start[0][odd], start[1][odd], start[2][odd], start[3][odd]};
+    point->re = (point->re - mean) * window[even];
+    point->im = (point->im - mean) * window[odd];
   }
 }
 

@@ -70,6 +70,15 @@ describe('mel powers', () => {
     expect(worst).toBeLessThan(1);
   });
 
+  it('hear no offset, however large beside the speech: the segmentation took it for the level of the speech', () => {
+    const faint = samples.map((value) => value / 64);
+    const powers = dsp.melPower.compute(faint).slice();
+    const loudest = Math.max(...powers);
+    dsp.melPower.compute(faint.map((value) => value + 0.5)).forEach((power, index) => {
+      expect(Math.abs(power - powers[index]!)).toBeLessThan(1e-3 * powers[index]! + 1e-5 * loudest);
+    });
+  });
+
   it('are the same bits wherever a frame stands in a block, and in recordings longer than a block', () => {
     const whole = dsp.melPower.compute(samples).slice();
     for (const first of [1, 2, 3, 50]) {
