@@ -328,8 +328,7 @@ describe('assemble', () => {
     const faint = samples.map((value, at) => (at >= 15 * 16000 ? value / 50 : value));
     if (ports.segmentation.form !== 'whole') throw new Error('the fake segmentation has its front end inside');
     const { run } = ports.segmentation;
-    const louder = (window: Float32Array) =>
-      run(window.map((value) => (Math.abs(value) < 0.05 ? 50 * value : value)));
+    const louder = (window: Float32Array) => run(window.map((value) => (Math.abs(value) < 0.05 ? 50 * value : value)));
     const deaf = { ...ports, segmentation: { ...ports.segmentation, run: louder } };
     const parts = await shardedPartsOf(faint, 'precision-2', 300, deaf);
     const result = await assemble(parts, { totalSamples: faint.length }, settingsOf('precision-2'), {});

@@ -1,9 +1,9 @@
 import { release } from '../audio/memory.ts';
 import type { Result } from '../audio/types.ts';
-import { type ClusterTurn, joinFragments } from './clustering/fragments.ts';
+import { joinFragments } from './clustering/fragments.ts';
 import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';
-import { findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
+import { type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
 import { LEVEL_HOP_SAMPLES, loudestDb, type QuietPlaces, quietPlacesOf } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
@@ -88,13 +88,9 @@ export async function assemble(
     trackSpill: options.trackSpill,
   };
   const budget = new RunBudget();
-  let reconstruction = await reconstructWanted(parts, bounds.min, found, pause, context, budget, 1);
-  const model = joinFragments(found, clusterTurns(reconstruction), tuned.clustering.fragments, bounds);
-  if (model !== found) {
-    releaseTracks(reconstruction.diarization.tracks);
-    reconstruction = await reconstructWanted(parts, bounds.min, model, pause, context, budget);
-  }
-  const { diarization, clusterOf } = reconstruction;
+  const { model, reconstruction } = await withoutFragments(parts, bounds, found, pause, context, budget);
+  const { diarization, clusterOf } =
+    reconstruction ?? (await reconstructWanted(parts, bounds.min, model, pause, context, budget));
   if (diarization.turns.length === 0) return noSpeech(loudest);
   const warning = warningFor(diarization.speakers, request);
   const voices = options.voices
@@ -109,6 +105,26 @@ export async function assemble(
       loudestDb: loudest,
     },
   };
+}
+
+/**
+ * The model without the fragments of people, which the turns of a first reconstruction tell.
+ *
+ * @returns the first reconstruction, where it stands; where it does not, nothing is left of it, before there is another
+ */
+async function withoutFragments(
+  parts: Parts,
+  bounds: SpeakerBounds,
+  found: ClusterModel,
+  pause: () => Promise<void>,
+  context: Parameters<typeof reconstructWanted>[4],
+  budget: RunBudget,
+): Promise<{ model: ClusterModel; reconstruction?: Reconstruction }> {
+  const reconstruction = await reconstructWanted(parts, bounds.min, found, pause, context, budget, 1);
+  const model = joinFragments(found, reconstruction.pieces, context.settings.clustering.fragments, bounds);
+  if (model === found) return { model, reconstruction };
+  releaseTracks(reconstruction.diarization.tracks);
+  return { model };
 }
 
 function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {
@@ -179,15 +195,6 @@ function checkSequence(part: EmbeddingsSection, facts: ModelFacts, nextWindow: n
     throw new Error('the parts were made by different models');
   }
   if (part.windowCount > 0 && part.firstWindow !== nextWindow) throw new Error('the parts do not follow each other');
-}
-
-/** Turns with the clusters of the model, not the speakers that they became. */
-function clusterTurns({ diarization, clusterOf }: Reconstruction): ClusterTurn[] {
-  return diarization.turns.map(({ speaker, startSeconds, endSeconds }) => ({
-    cluster: clusterOf[speaker],
-    startSeconds,
-    endSeconds,
-  }));
 }
 
 function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest): string | undefined {

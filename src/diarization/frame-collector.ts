@@ -1,6 +1,7 @@
 import { calibrate, decisionProbability } from './confidence.ts';
 import type { Diarization, ScoredTurn, SpeakerTurn } from './diarization.ts';
 import { ExclusiveSpeaker } from './exclusive-speaker.ts';
+import { ExclusiveTurns } from './exclusive-turns.ts';
 import type { FinishedFrame } from './overlap-add.ts';
 import type { Reconstruction, ReconstructionContext } from './reconstruct.ts';
 import { toMilliseconds } from './rounding.ts';
@@ -11,7 +12,8 @@ import { CROSSTALK, SPEECH, SpeakerViews } from './window-frames.ts';
 /** Builds turns and tracks from finished frames. */
 export class FrameCollector {
   readonly #turns: TurnBuilder<Float64Array, number>;
-  readonly #exclusive: TurnBuilder<undefined, undefined>;
+  readonly #exclusive: ExclusiveTurns;
+  readonly #pieces: TurnBuilder<number, undefined>;
   readonly #speaker: ExclusiveSpeaker;
   readonly #confidences: TurnConfidences;
   readonly #tracks: FrameTrackWriter;
@@ -26,15 +28,28 @@ export class FrameCollector {
   ) {
     const { facts, settings, clusters, totalSamples } = context;
     const secondsPerFrame = facts.frameShiftSamples / 16000;
-    const { minDurationOffSeconds, minDurationOnSeconds } = settings.reconstruction;
-    const maxPause = Math.floor(minDurationOffSeconds / secondsPerFrame);
-    const minFrames = Math.ceil(minDurationOnSeconds / secondsPerFrame);
+    const { reconstruction, clustering } = settings;
+    const framesOf = (seconds: number) => Math.floor(seconds / secondsPerFrame);
+    const minFrames = Math.ceil(reconstruction.minDurationOnSeconds / secondsPerFrame);
+    const pauses = {
+      maxFrames: framesOf(reconstruction.minDurationOffSeconds),
+      maxHeardFrames: framesOf(reconstruction.maxHeardPauseSeconds),
+    };
+    const isHeard = (before: number, after: number, frames: number) =>
+      after - before >= reconstruction.heardActivation * frames;
     this.#speaker = new ExclusiveSpeaker(minFrames);
     this.#confidences = new TurnConfidences(clusters);
-    this.#turns = new TurnBuilder(maxPause, minFrames, (before, after, frames) =>
-      this.#confidences.add(before, after, frames),
+    this.#turns = new TurnBuilder(
+      { ...pauses, isHeard: (before, after, frames, cluster) => isHeard(before[cluster], after[cluster], frames) },
+      minFrames,
+      (before, after, frames) => this.#confidences.add(before, after, frames),
     );
-    this.#exclusive = new TurnBuilder(maxPause, minFrames, () => undefined, true);
+    this.#exclusive = new ExclusiveTurns({ ...pauses, isHeard }, minFrames);
+    this.#pieces = new TurnBuilder(
+      { maxFrames: framesOf(clustering.fragments.maxPauseSeconds) },
+      minFrames,
+      () => undefined,
+    );
     this.#sums = new Float64Array(clusters);
     this.#isActive = new Uint8Array(clusters);
     this.#times = {
@@ -53,11 +68,13 @@ export class FrameCollector {
 
   // Kept as fields: made anew, they would cost more than all else that is done for a frame.
   readonly #snapshot = () => this.#sums.slice();
-  readonly #nothing = () => undefined;
+  readonly #sumOf = (cluster: number) => this.#sums[cluster];
+  readonly #noSum = () => 0;
 
   take({ frame, active, tracks }: FinishedFrame): void {
     this.#turns.push(frame, active, this.#snapshot);
-    this.#exclusive.push(frame, this.#speaker.choose(active), this.#nothing);
+    this.#pieces.push(frame, active, this.#noSum);
+    this.#exclusive.push(frame, this.#speaker.choose(active), this.#sumOf);
     const speakers = this.#views.of(tracks);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster] += Math.min(1, speakers[cluster]);
     this.#isActive.fill(0);
@@ -89,7 +106,7 @@ export class FrameCollector {
       position++;
     }
     const exclusiveTurns: SpeakerTurn[] = [];
-    for (const turn of this.#exclusive.finish(() => undefined)) {
+    for (const turn of this.#exclusive.finish()) {
       const times = this.#seconds(turn);
       const speaker = speakerOf.get(turn.cluster);
       if (times !== undefined && speaker !== undefined) exclusiveTurns.push({ speaker, ...times });
@@ -101,7 +118,11 @@ export class FrameCollector {
       exclusiveTurns: exclusiveTurns.sort(byStart),
       tracks: await this.#tracks.finish(clusterOrder),
     };
-    return { diarization, clusterOf: clusterOrder };
+    const pieces = this.#pieces.finish(this.#noSum).flatMap((turn) => {
+      const times = this.#seconds(turn);
+      return times ? [{ cluster: turn.cluster, ...times }] : [];
+    });
+    return { diarization, clusterOf: clusterOrder, pieces };
   }
 
   /** undefined where nothing is left of the turn inside the recording. */

@@ -39,6 +39,10 @@ export interface DiarizationSettings {
     readonly countBias: number;
     /** Pauses of one speaker up to this long become part of the turn. */
     readonly minDurationOffSeconds: number;
+    /** Pauses of up to so much in which the speaker is half heard are no ends of turns either… */
+    readonly maxHeardPauseSeconds: number;
+    /** …which is so much of the speaker's activation, on average. */
+    readonly heardActivation: number;
     /** Turns shorter than this are dropped. */
     readonly minDurationOnSeconds: number;
   };
@@ -89,6 +93,7 @@ const PRECISION_2: DiarizationSettings = {
       sameItemSimilarityGrowth: 0.088,
     },
     fragments: {
+      maxPauseSeconds: 0.1,
       sameSimilarity: 0.105,
       sameSimilarityGrowth: 0.11,
       changeSimilarity: 0.03,
@@ -108,7 +113,14 @@ const PRECISION_2: DiarizationSettings = {
     maxRaiseDb: 20,
   },
   quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4, voicedShare: 0.3, voicedReachSeconds: 2.5 },
-  reconstruction: { edgeTaper: 0, countBias: -0.1, minDurationOffSeconds: 0.1, minDurationOnSeconds: 0.1 },
+  reconstruction: {
+    edgeTaper: 0,
+    countBias: -0.1,
+    minDurationOffSeconds: 0.1,
+    maxHeardPauseSeconds: 1,
+    heardActivation: 0.4,
+    minDurationOnSeconds: 0.1,
+  },
   confidence: { slope: 0.545, offset: 0.372 },
 };
 

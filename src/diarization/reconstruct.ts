@@ -1,4 +1,5 @@
 import type { Claims } from './claims.ts';
+import type { ClusterTurn } from './clustering/fragments.ts';
 import type { Assignment, ClusterModel } from './clustering/strategy.ts';
 import type { Diarization } from './diarization.ts';
 import { FrameCollector } from './frame-collector.ts';
@@ -45,6 +46,8 @@ export interface ReconstructionContext {
 export interface Reconstruction {
   readonly diarization: Diarization;
   readonly clusterOf: readonly number[];
+  /** What the turns are made of: of each cluster, with fewer pauses bridged; as `fragments.ts` counts the changes. */
+  readonly pieces: readonly ClusterTurn[];
 }
 
 /**

@@ -15,22 +15,40 @@ interface Open<T> {
   after: T | undefined;
 }
 
+/** Which pauses of a cluster are no end of its turn. */
+export interface BridgedPauses<S> {
+  /** All of up to so many frames… */
+  readonly maxFrames: number;
+  /** …and of up to so many those of which it is said. */
+  readonly maxHeardFrames?: number;
+  /** Whether the cluster is half heard in a pause, from the running sums before and after it. */
+  readonly isHeard?: (before: S, after: S, frames: number, cluster: number) => boolean;
+}
+
+/** @param sums running sums over the frames before and, asked for only where that decides, after the pause */
+export function isBridged<S>(
+  { maxFrames, maxHeardFrames = 0, isHeard }: BridgedPauses<S>,
+  pause: { readonly frames: number; readonly before: S; readonly after: () => S; readonly cluster: number },
+): boolean {
+  const { frames, before, after, cluster } = pause;
+  if (frames <= maxFrames) return true;
+  return frames <= maxHeardFrames && isHeard !== undefined && isHeard(before, after(), frames, cluster);
+}
+
 /**
- * Builds turns from the active clusters of consecutive frames. Pauses of a cluster of up to `maxPauseFrames` are bridged, turns
+ * Builds turns from the active clusters of consecutive frames. Pauses of a cluster are bridged as `pauses` says, turns
  * shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of those that ended.
  */
-export class TurnBuilder<S, T> {
+export class TurnBuilder<S extends object | number, T> {
   readonly #turns: FrameTurn<T>[] = [];
   /** By cluster. An array, because iterating over a map makes garbage for every entry, and there are many frames. */
   readonly #open: (Open<S> | undefined)[] = [];
 
   constructor(
-    private readonly maxPauseFrames: number,
+    private readonly pauses: BridgedPauses<S>,
     private readonly minFrames: number,
     /** Makes a turn's summary of the running sums before it and after it. */
     private readonly summarise: (before: S, after: S, frames: number) => T,
-    /** One speaker at a time: a pause in which somebody else speaks is not bridged. */
-    private readonly exclusive = false,
   ) {}
 
   /**
@@ -40,17 +58,12 @@ export class TurnBuilder<S, T> {
   push(frame: number, active: readonly number[], sums: () => S): void {
     for (let cluster = 0; cluster < this.#open.length; cluster++) {
       const open = this.#open[cluster];
-      if (open === undefined || active.includes(cluster)) continue;
-      open.after ??= sums();
-      if (this.exclusive && active.length > 0) {
-        this.#close(cluster, open, sums);
-        this.#open[cluster] = undefined;
-      }
+      if (open !== undefined && !active.includes(cluster)) open.after ??= sums();
     }
     for (const cluster of active) {
       while (this.#open.length <= cluster) this.#open.push(undefined);
       const open = this.#open[cluster];
-      if (open !== undefined && frame - open.endFrame <= this.maxPauseFrames) {
+      if (open !== undefined && this.#goesOn(open, frame, cluster, sums)) {
         open.endFrame = frame + 1;
         open.after = undefined;
       } else {
@@ -67,6 +80,12 @@ export class TurnBuilder<S, T> {
     });
     this.#open.length = 0;
     return this.#turns.sort((a, b) => a.startFrame - b.startFrame || a.cluster - b.cluster);
+  }
+
+  #goesOn(open: Open<S>, frame: number, cluster: number, sums: () => S): boolean {
+    const { endFrame, after } = open;
+    if (endFrame === frame || after === undefined) return endFrame === frame;
+    return isBridged(this.pauses, { frames: frame - endFrame, before: after, after: sums, cluster });
   }
 
   #close(cluster: number, open: Open<S>, sums: () => S): void {

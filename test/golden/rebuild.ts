@@ -66,8 +66,8 @@ export function turnsOf(
 ): [cluster: number, startSeconds: number, endSeconds: number][] {
   const totalFrames = discrete.length / clusters;
   const secondsPerFrame = frames.shiftSamples / 16000;
-  const builder = new TurnBuilder<undefined, undefined>(
-    Math.floor(pauses.off / secondsPerFrame),
+  const builder = new TurnBuilder<number, undefined>(
+    { maxFrames: Math.floor(pauses.off / secondsPerFrame) },
     Math.ceil(pauses.on / secondsPerFrame),
     () => undefined,
   );
@@ -75,10 +75,10 @@ export function turnsOf(
     const active = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
       (cluster) => discrete[frame * clusters + cluster] > 0,
     );
-    builder.push(frame, active, () => undefined);
+    builder.push(frame, active, () => 0);
   }
   return builder
-    .finish(() => undefined)
+    .finish(() => 0)
     .map((turn: FrameTurn<undefined>) => {
       // The reference has no frame after the last one: a turn that lasts to the end stops at that frame's centre.
       const endFrame = Math.min(turn.endFrame, totalFrames - 1);

@@ -4,6 +4,8 @@ import type { ClusterModel, SpeakerBounds } from './strategy.ts';
 
 /** When two speakers that were found are one person. Similarities are the mean cosine of their embeddings, each with each. */
 export interface FragmentParameters {
+  /** Pauses of up to so much are no ends of turns, when the changes are counted. */
+  readonly maxPauseSeconds: number;
   /** From so much on, if one speaker were left… */
   readonly sameSimilarity: number;
   /** …and so much more for every factor of e in the number of speakers: n of them make some n² pairs, and hardly one is the same person. */

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { ExclusiveTurns } from './exclusive-turns.ts';
+
+/** A digit a frame for the cluster that has the turn, `.` for nobody, `-` for nobody while cluster 0 is half heard. */
+function build(frames: string, maxFrames: number, minFrames: number, maxHeardFrames = 0): string[] {
+  const isHeard = (before: number, after: number, count: number) => after - before >= 0.4 * count;
+  const turns = new ExclusiveTurns({ maxFrames, maxHeardFrames, isHeard }, minFrames);
+  const sums = [0, 0, 0];
+  [...frames].forEach((letter, frame) => {
+    const current = Number.parseInt(letter, 10);
+    turns.push(frame, Number.isNaN(current) ? [] : [current], (cluster) => sums[cluster]!);
+    if (letter === '-') sums[0]! += 0.5;
+    else if (!Number.isNaN(current)) sums[current]! += 1;
+  });
+  return turns.finish().map(({ cluster, startFrame, endFrame }) => `${cluster}:${startFrame}-${endFrame}`);
+}
+
+describe('ExclusiveTurns', () => {
+  it('bridge pauses up to the limit, and no pause in which another has a turn', () => {
+    expect(build('00..00...00', 2, 1)).toEqual(['0:0-6', '0:9-11']);
+    expect(build('00.1.00', 3, 1)).toEqual(['0:0-2', '1:3-4', '0:5-7']);
+  });
+
+  it('are not cut by frames of somebody else who is dropped: a turn of 22 frames was two of 10', () => {
+    expect(build('0000000000110000000000', 5, 5)).toEqual(['0:0-22']);
+    expect(build('0000110000', 5, 5)).toEqual(['0:0-10']);
+    expect(build('0000000000111110000000000', 5, 5)).toEqual(['0:0-10', '1:10-15', '0:15-25']);
+  });
+
+  it('never overlap where two take turns of a few frames', () => {
+    expect(build('000110000110000110', 5, 5)).toEqual(['0:0-15']);
+    expect(build('001100110011', 5, 3)).toEqual([]);
+  });
+
+  it('bridge a longer pause in which the speaker is half heard', () => {
+    expect(build('00----00....00', 1, 1, 4)).toEqual(['0:0-8', '0:12-14']);
+    expect(build('00-----00', 1, 1, 4)).toEqual(['0:0-2', '0:7-9']);
+  });
+
+  it('settle what lies before a long pause', () => {
+    expect(build('00011000.......0011100', 2, 3)).toEqual(['0:0-8', '1:17-20']);
+  });
+});
