@@ -14,9 +14,13 @@ export const planKey = (jobId: string, work: string) => `${workPrefix(jobId)}pla
 export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
 export const partKey = (jobId: string, shard: number, work: string) =>
   `${workPrefix(jobId)}part-${work}-${String(shard).padStart(5, '0')}`;
-/** Speakers' probabilities of a long recording, between their making and the writing of the output. */
-export const tracksKey = (jobId: string, block: number) =>
-  `${workPrefix(jobId)}tracks-${String(block).padStart(5, '0')}`;
+/**
+ * Speakers' probabilities of a long recording, between their making and the writing of the output.
+ *
+ * @param run of the assembly, different for each: of two copies at once, one would read what the other has put down in the middle of its work
+ */
+export const tracksKey = (jobId: string, run: string, block: number) =>
+  `${workPrefix(jobId)}tracks-${run}-${String(block).padStart(5, '0')}`;
 const OUTPUT_KEY = /^outputs\/([^/]+)\.json$/;
 export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
 

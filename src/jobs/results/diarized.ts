@@ -32,6 +32,7 @@ export async function diarizeParts(
       return openPart((offset, length) => ports.objects.getRange(key, offset, length));
     }),
   );
+  const run = crypto.randomUUID();
   const result = await assemble(
     partsOf(parts),
     { totalSamples: plan.totalSamples, durationSeconds: plan.index.durationSeconds },
@@ -43,8 +44,8 @@ export async function diarizeParts(
       voices: options.voices,
       pldaOf: ports.plda,
       trackSpill: {
-        write: (block, bytes) => ports.objects.put(tracksKey(job.id, block), bytes),
-        read: (block, offset, length) => ports.objects.getRange(tracksKey(job.id, block), offset, length),
+        write: (block, bytes) => ports.objects.put(tracksKey(job.id, run, block), bytes),
+        read: (block, offset, length) => ports.objects.getRange(tracksKey(job.id, run, block), offset, length),
       },
     },
   );
