@@ -78,11 +78,31 @@ describe('labels of free text', () => {
     );
   });
 
+  it('that end in dashes make no arrow with the end of a voice span in WebVTT: their cues were lost', () => {
+    for (const label of ['a--', '--', 'a -->', '<--']) {
+      const [, , times, cue] = write('vtt', [turn(label, '--> b --')]).split('\n');
+      expect([label, times?.split('-->').length, cue?.includes('-->')]).toEqual([label, 2, false]);
+    }
+    expect(write('vtt', [turn('a--')])).toContain('\n<v a-- >a--</v>\n');
+  });
+
+  it('of white space alone leave no voice span without a name, and no column out', () => {
+    expect(write('vtt', [turn(' \n')])).toContain('\n<v _>_</v>\n');
+    expect(write('vtt', [turn(' ', 'b')])).toContain('\n<v _>b</v>\n');
+    expect(write('srt', [turn('\t')])).toContain('\n[_]\n');
+    expect(write('txt', [turn(' ', 'b')])).toBe('0.000  1.000  _  b\n');
+    expect(write('rttm', [turn(' ')])).toContain(' _ ');
+  });
+
   it('are no formulas to a spreadsheet that opens the CSV', () => {
     expect(write('csv', [turn('=HYPERLINK("http://e/?"&A1)')])).toContain(`,"'=HYPERLINK(""http://e/?""&A1)"\n`);
     for (const label of ['=1+1', '+1', '-1', '@SUM(1)', '\tx'])
       expect(write('csv', [turn(label)])).toContain(`,'${label}\n`);
-    expect(write('csv', [turn('a=1')])).toContain(',a=1\n');
+    for (const label of ['\n=1+1', '\r\n@SUM(1)', '\n'])
+      expect(write('csv', [turn(label)])).toContain(`,"'${label}"\n`);
+    for (const label of [' =1+1', '\u00a0-1', '\u0000+1'])
+      expect(write('csv', [turn(label)])).toContain(`,'${label}\n`);
+    for (const label of ['a=1', ' a', 'a\u0000']) expect(write('csv', [turn(label)])).toContain(`,${label}\n`);
   });
 
   it('are quoted in CSV and come back whole', () => {

@@ -1,11 +1,11 @@
-import { oneLine } from './text.ts';
+import { oneLabel, oneLine } from './text.ts';
 import type { TurnWriter } from './types.ts';
 
 /** SubRip: numbered cues; `[SPEAKER_00]`, followed by what was said. */
 export const SRT: TurnWriter = {
   head: '',
   line({ start, end, speaker, text }, index) {
-    const cue = `[${srtText(speaker)}]${text === undefined ? '' : ` ${srtText(text)}`}`;
+    const cue = `[${srtText(oneLabel(speaker))}]${text === undefined ? '' : ` ${srtText(text)}`}`;
     return `${index > 0 ? '\n' : ''}${index + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cue}\n`;
   },
 };
@@ -14,8 +14,11 @@ export const SRT: TurnWriter = {
 export const VTT: TurnWriter = {
   head: 'WEBVTT\n',
   line({ start, end, speaker, text }) {
-    const said = escapeMarkup(text ?? speaker);
-    return `\n${clock(start, '.')} --> ${clock(end, '.')}\n<v ${escapeMarkup(speaker)}>${said}</v>\n`;
+    const label = escapeMarkup(oneLabel(speaker));
+    const said = text === undefined ? label : escapeMarkup(text);
+    // With the end of the tag, dashes would be an arrow, and the cue a line of times; white space there is none of the name's.
+    const name = label.endsWith('--') ? `${label} ` : label;
+    return `\n${clock(start, '.')} --> ${clock(end, '.')}\n<v ${name}>${said}</v>\n`;
   },
 };
 

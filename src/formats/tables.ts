@@ -1,4 +1,4 @@
-import { oneLine, oneWord } from './text.ts';
+import { oneLabel, oneLine, oneWord } from './text.ts';
 import type { TurnWriter } from './types.ts';
 
 /** NIST Rich Transcription Time Marked: type, file, channel, start, duration, then the speaker among `<NA>` columns. */
@@ -22,7 +22,7 @@ export const TXT: TurnWriter = {
     const columns = [
       start.toFixed(3),
       end.toFixed(3),
-      oneLine(speaker),
+      oneLabel(speaker),
       ...(text === undefined ? [] : [oneLine(text)]),
     ];
     return `${columns.join('  ')}\n`;
@@ -40,7 +40,8 @@ export function csv(withText: boolean): TurnWriter {
   };
 }
 
+/** A spreadsheet may drop white space and line breaks before it looks for a formula. */
 function csvField(text: string): string {
-  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const harmless = /^[\s\p{Cc}]*[=+\-@]|^[\t\r\n]/u.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
