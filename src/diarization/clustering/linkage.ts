@@ -9,8 +9,8 @@ export interface Merge {
 
 export type LinkageMethod = 'average' | 'centroid' | 'complete';
 
-/** Some 50 ms of work. */
-const VISITS_BETWEEN_PAUSES = 2e7;
+/** Some 30 ms of work: every distance that is looked at while clusters are merged is somewhere else in memory. */
+const VISITS_BETWEEN_PAUSES = 2e6;
 
 /** Index of the pair (i, j), i < j, in a condensed distance matrix of n items, as scipy lays it out. */
 export function condensedIndex(i: number, j: number, n: number): number {
@@ -60,6 +60,7 @@ export async function linkage(
 
   for (let i = 0; i < n - 1; i++) findNeighbour(i);
   await pause?.();
+  visits = 0;
   const merges: Merge[] = [];
   for (let step = 0; step < n - 1; step++) {
     let first = -1;
