@@ -91,6 +91,20 @@ export function concatenate(sets: readonly LocalSpeakers[], dimension: number): 
   return joined;
 }
 
+/** The rows [from, to), in the same buffers. */
+export function rowsBetween(set: LocalSpeakers, from: number, to: number): LocalSpeakers {
+  const { dimension } = set;
+  return {
+    count: to - from,
+    dimension,
+    embeddings: set.embeddings.subarray(from * dimension, to * dimension),
+    windows: set.windows.subarray(from, to),
+    locals: set.locals.subarray(from, to),
+    cleanSeconds: set.cleanSeconds.subarray(from, to),
+    activeSeconds: set.activeSeconds.subarray(from, to),
+  };
+}
+
 /** The rows at `indices`, in that order. */
 export function select(set: LocalSpeakers, indices: readonly number[]): LocalSpeakers {
   const { dimension } = set;

@@ -2,6 +2,8 @@ import { release } from '../audio/memory.ts';
 import { bestRound } from './best-round.ts';
 import { claimsOf } from './claims.ts';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
+import { rowsBetween } from './local-speakers.ts';
+import type { ShardPart } from './part.ts';
 import { type Parts, readAhead } from './parts.ts';
 import { type AssignedPart, type Reconstruction, type ReconstructionContext, reconstruct } from './reconstruct.ts';
 import { releaseTracks } from './tracks.ts';
@@ -11,6 +13,9 @@ const BOOST_ROUNDS = 3;
 /** …and then by a subsegment each, which may have been the only one of somebody else, who then needs another. */
 const CLAIM_ROUNDS = 4;
 const BOOST = 4;
+
+/** Windows, times the speakers, that some 25 ms of work are: with few of them a whole part, a sixth of one with a hundred. */
+const WORK_BETWEEN_PAUSES = 2000;
 
 /** What a run over a recording costs: its windows, each so much by itself and 1 for every speaker. */
 const COST_OF_WINDOW = 66;
@@ -58,10 +63,11 @@ export async function reconstructWanted(
   const boostRounds = Math.min(BOOST_ROUNDS, maxRounds - 2);
   const feed = async (take: (part: AssignedPart) => Promise<void>) => {
     for await (const part of readAhead(parts.count, parts.readPart)) {
-      const { speakers, subsegments } = part;
-      await take({ frames: part, speakers, assignment: assignSpeakers(model, speakers), subsegments });
-      release(speakers.embeddings, subsegments.embeddings, part.probabilities);
-      await pause();
+      for (const stretch of stretchesOf(part, Math.ceil(WORK_BETWEEN_PAUSES / clusters))) {
+        await take({ ...stretch, assignment: assignSpeakers(model, stretch.speakers) });
+        await pause();
+      }
+      release(part.speakers.embeddings, part.subsegments.embeddings, part.probabilities);
     }
   };
   const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
@@ -85,6 +91,27 @@ export async function reconstructWanted(
       return { boost, claims: await claimsOf(parts, model, unheard, claims, pause) };
     },
   });
+}
+
+/** So many windows of a part at a time: between two of them others get a turn. All of its subsegments come with the first. */
+function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<AssignedPart, 'assignment'>> {
+  const { speakers, probabilities } = part;
+  const bytesPerWindow = probabilities.length / part.windowCount;
+  let row = 0;
+  for (let from = 0; from < part.windowCount; from += windows) {
+    const to = Math.min(from + windows, part.windowCount);
+    const firstRow = row;
+    while (row < speakers.count && speakers.windows[row] < part.firstWindow + to) row++;
+    yield {
+      frames: {
+        firstWindow: part.firstWindow + from,
+        windowCount: to - from,
+        probabilities: probabilities.subarray(from * bytesPerWindow, to * bytesPerWindow),
+      },
+      speakers: rowsBetween(speakers, firstRow, row),
+      subsegments: from === 0 ? part.subsegments : undefined,
+    };
+  }
 }
 
 /** What helps speakers who are outvoted everywhere. */
