@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Claims, claimsOf } from './claims.ts';
+import { type Claims, claimsOf, hearingOf } from './claims.ts';
 import type { ClusterModel } from './clustering/strategy.ts';
 import type { Parts } from './parts.ts';
 
@@ -34,8 +34,12 @@ function partsAt(degrees: readonly number[]): Parts {
   };
 }
 
-const claim = async (degrees: readonly number[], unheard: readonly number[], before: Claims = new Map()) =>
-  Object.fromEntries(await claimsOf(partsAt(degrees), MODEL, unheard, before, noPause));
+const claim = async (
+  degrees: readonly number[],
+  unheard: readonly number[],
+  before: Claims = new Map(),
+  isHeard: (index: number) => boolean = () => true,
+) => Object.fromEntries(await claimsOf(partsAt(degrees), MODEL, unheard, before, isHeard, noPause));
 
 describe('claimsOf', () => {
   it('takes what sounds most like the speaker beside all others, not what sounds most like them alone', async () => {
@@ -54,5 +58,43 @@ describe('claimsOf', () => {
 
   it('finds none where there are no subsegments', async () => {
     expect(await claim([], [0])).toEqual({});
+  });
+
+  it('leaves out those to which a claim would not be heard', async () => {
+    expect(await claim([180, 170, 160], [3], new Map(), (index) => index > 0)).toEqual({ 1: 3 });
+    expect(await claim([180, 170, 160], [3], new Map(), () => false)).toEqual({});
+  });
+});
+
+describe('hearingOf', () => {
+  const settings = { countBias: -0.1, minDurationOnSeconds: 0.1 };
+  /** Subsegments of three seconds, in which so many talk from one moment to another. */
+  const heard = (talking: readonly (readonly [from: number, to: number, atOnce: number])[]) => {
+    const [speech, crosstalk] = [new Uint8Array(150), new Uint8Array(150)];
+    for (const [from, to, atOnce] of talking) {
+      speech.fill(255 * Math.min(1, atOnce), Math.round(50 * from), Math.round(50 * to));
+      crosstalk.fill(255 * Math.max(0, atOnce - 1), Math.round(50 * from), Math.round(50 * to));
+    }
+    const isHeard = hearingOf({ speech, crosstalk, resolutionSeconds: 0.02 }, settings);
+    return [0, 1, 2, 3, 4, 5, 6, 7].filter(isHeard);
+  };
+
+  it('is where one person talks, in the half second around a subsegment', () => {
+    expect(heard([[0, 3, 1]])).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    // The second and a half of a subsegment reaches into speech that its half second has nothing of.
+    expect(heard([[0.75, 1.25, 1]])).toEqual([2]);
+    expect(heard([])).toEqual([]);
+  });
+
+  it('is where that lasts as long as a turn must', () => {
+    expect(heard([[0.9, 1.0, 1]])).toEqual([2]);
+    expect(heard([[0.9, 0.98, 1]])).toEqual([]);
+  });
+
+  it('is neither where nobody rather talks, nor where two rather do', () => {
+    expect(heard([[0, 3, 0.58]])).toEqual([]);
+    expect(heard([[0, 3, 0.65]])).toHaveLength(7);
+    expect(heard([[0, 3, 1.55]])).toHaveLength(7);
+    expect(heard([[0, 3, 1.65]])).toEqual([]);
   });
 });

@@ -1,8 +1,10 @@
 import { release } from '../audio/memory.ts';
 import { likenessTo } from './clustering/likeness.ts';
 import type { ClusterModel } from './clustering/strategy.ts';
+import type { FrameTracks } from './diarization.ts';
+import type { DiarizationSettings } from './parameters.ts';
 import { type Parts, readAhead } from './parts.ts';
-import type { Subsegments } from './subsegments.ts';
+import { SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from './subsegments.ts';
 
 /** Subsegments, by index, that belong to a speaker whatever the votes say: the cluster of each. */
 export type Claims = ReadonlyMap<number, number>;
@@ -20,6 +22,7 @@ interface Candidate {
  *
  * @param unheard clusters without a turn
  * @param before claims that stay
+ * @param isHeard of a subsegment, whether a claim to it gives anybody a turn
  * @returns `before` and one more for each of `unheard`, as long as there are subsegments
  */
 export async function claimsOf(
@@ -27,12 +30,13 @@ export async function claimsOf(
   model: ClusterModel,
   unheard: readonly number[],
   before: Claims,
+  isHeard: (index: number) => boolean,
   pause: () => Promise<void>,
 ): Promise<Claims> {
   // As many candidates each as there are claimants: nobody can be left without one by the others.
   const best = unheard.map((): Candidate[] => []);
   for await (const { speakers, subsegments } of readAhead(parts.count, parts.readEmbeddings)) {
-    gather(subsegments, model, unheard, before, best);
+    gather(subsegments, model, unheard, (index) => !before.has(index) && isHeard(index), best);
     release(speakers.embeddings, subsegments.embeddings);
     await pause();
   }
@@ -46,18 +50,45 @@ export async function claimsOf(
   return claims;
 }
 
+/**
+ * Where a claim is heard: not in quiet places, nor in the silence beside speech or in crosstalk, where it changes nothing.
+ *
+ * @param tracks of any round: who is boosted or claims changes nothing about how many talk at once
+ * @returns of a subsegment, whether one person talks for as long as a turn must be in the half second that a claim to it gives away
+ */
+export function hearingOf(
+  { speech, crosstalk, resolutionSeconds }: Pick<FrameTracks, 'speech' | 'crosstalk' | 'resolutionSeconds'>,
+  {
+    countBias,
+    minDurationOnSeconds,
+  }: Pick<DiarizationSettings['reconstruction'], 'countBias' | 'minDurationOnSeconds'>,
+): (index: number) => boolean {
+  const framesPerClaim = SUBSEGMENT_SHIFT_SECONDS / resolutionSeconds;
+  const fewest = Math.max(1, Math.ceil(minDurationOnSeconds / resolutionSeconds));
+  return (index) => {
+    const from = Math.max(0, Math.round((index - 0.5) * framesPerClaim));
+    const to = Math.min(speech.length, Math.round((index + 0.5) * framesPerClaim));
+    let alone = 0;
+    for (let frame = from; frame < to; frame++) {
+      const atOnce = (speech[frame] + crosstalk[frame]) / 255 + countBias;
+      if (atOnce > 0.5 && atOnce < 1.5) alone++;
+    }
+    return alone >= fewest;
+  };
+}
+
 function gather(
   { count, dimension, indices, embeddings }: Subsegments,
   model: ClusterModel,
   unheard: readonly number[],
-  before: Claims,
+  mayClaim: (index: number) => boolean,
   best: readonly Candidate[][],
 ): void {
   const scratch = new Float32Array(dimension);
   const likeness = new Float32Array(model.clusters);
   for (let row = 0; row < count; row++) {
     const index = indices[row];
-    if (before.has(index)) continue;
+    if (!mayClaim(index)) continue;
     likenessTo(model, embeddings, row, likeness, scratch);
     const { closest, first, second } = twoClosest(likeness);
     unheard.forEach((cluster, at) => {

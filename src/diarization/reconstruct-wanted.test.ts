@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
+import type { QuietPlaces } from './levels.ts';
 import { settingsOf } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { type Reconstruction, reconstruct } from './reconstruct.ts';
@@ -92,7 +93,7 @@ const contextOf = ({ facts, windowCount }: ShardPart) => {
 function found(
   part: () => ShardPart,
   directionsOfSpeakers: readonly number[],
-  options: { readonly budget?: RunBudget; readonly pause?: () => Promise<void> } = {},
+  options: { readonly budget?: RunBudget; readonly pause?: () => Promise<void>; readonly quiet?: QuietPlaces } = {},
 ): Promise<Reconstruction> {
   const model = modelOf(directionsOfSpeakers);
   const { facts, speakers: rows, subsegments } = part();
@@ -103,8 +104,8 @@ function found(
     readEmbeddings: async () => part(),
     readPart: async () => part(),
   };
-  const { budget, pause = async () => undefined } = options;
-  return reconstructWanted(parts, model.clusters, model, pause, contextOf(part()), budget);
+  const { budget, quiet, pause = async () => undefined } = options;
+  return reconstructWanted(parts, model.clusters, model, pause, { ...contextOf(part()), quiet }, budget);
 }
 
 /** Who has each turn. */
@@ -112,8 +113,9 @@ async function heard(
   part: () => ShardPart,
   speakers: readonly number[],
   budget?: RunBudget,
+  quiet?: QuietPlaces,
 ): Promise<readonly number[]> {
-  const { diarization, clusterOf } = await found(part, speakers, { budget });
+  const { diarization, clusterOf } = await found(part, speakers, { budget, quiet });
   return diarization.turns.map(({ speaker }) => clusterOf[speaker]!);
 }
 
@@ -147,6 +149,24 @@ describe('reconstructWanted', () => {
     const part = () => partOf(windows, subsegments, WINDOW_SAMPLES);
     expect(await heard(part, [0, 20, 40, 60, 180])).toEqual([0, 1, 2, 3, 4]);
     expect(await heard(part, [20, 40, 60, 180])).toEqual([0, 1, 2, 3, 3]);
+  });
+
+  it('claims what can be heard: in quiet places, and where nobody talks, four claims in a row did nothing', async () => {
+    // The other one's own subsegments come first, all but the last, which sounds more like who is heard.
+    const degrees = [0, 40, 40, 40, 40, 40, 0, 15, 0];
+    const subsegments = new Map(degrees.map((angle, window) => [2 * window + 1, angle]));
+    const withSpeech = (isSpeech: (window: number) => boolean) => () =>
+      partOf(
+        degrees.map((_, window) => (isSpeech(window) ? [{ degrees: 0, bytes: 255 }] : [])),
+        subsegments,
+        WINDOW_SAMPLES,
+      );
+    const isOwn = (window: number) => degrees[window] === 40;
+    const isQuiet = { has: (sample: number) => isOwn(Math.floor(sample / WINDOW_SAMPLES)) } as QuietPlaces;
+    const inQuiet = withSpeech(() => true);
+    expect(await heard(inQuiet, [0, 40], undefined, isQuiet)).toEqual([0, 0, 1, 0]);
+    const inSilence = withSpeech((window) => !isOwn(window));
+    expect(await heard(inSilence, [0, 40])).toEqual([0, 0, 1, 0]);
   });
 
   it('pauses every some ten milliseconds where there are many speakers, and finds the same: a part held an isolate for a quarter of a second', async () => {

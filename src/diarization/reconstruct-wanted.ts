@@ -1,6 +1,6 @@
 import { release } from '../audio/memory.ts';
 import { bestRound } from './best-round.ts';
-import { claimsOf } from './claims.ts';
+import { claimsOf, hearingOf } from './claims.ts';
 import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
 import { rowsBetween } from './local-speakers.ts';
 import type { ShardPart } from './part.ts';
@@ -80,7 +80,7 @@ export async function reconstructWanted(
     },
     drop: ({ diarization }) => releaseTracks(diarization.tracks),
     scoreOf: ({ diarization }) => diarization.speakers,
-    async next({ boost, claims }, { clusterOf }, round) {
+    async next({ boost, claims }, { diarization, clusterOf }, round) {
       const heard = new Set(clusterOf);
       if (round < boostRounds) {
         return { boost: boost.map((factor, cluster) => (heard.has(cluster) ? factor : BOOST * factor)), claims };
@@ -88,7 +88,8 @@ export async function reconstructWanted(
       const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
         (cluster) => !heard.has(cluster),
       );
-      return { boost, claims: await claimsOf(parts, model, unheard, claims, pause) };
+      const isHeard = hearingOf(diarization.tracks, context.settings.reconstruction);
+      return { boost, claims: await claimsOf(parts, model, unheard, claims, isHeard, pause) };
     },
   });
 }
