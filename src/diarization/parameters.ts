@@ -115,10 +115,10 @@ const PRECISION_2: DiarizationSettings = {
   quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4, voicedShare: 0.3, voicedReachSeconds: 2.5 },
   reconstruction: {
     edgeTaper: 0,
-    countBias: -0.1,
+    countBias: -0.15,
     minDurationOffSeconds: 0.1,
     maxHeardPauseSeconds: 1,
-    heardActivation: 0.4,
+    heardActivation: 0.35,
     minDurationOnSeconds: 0.1,
   },
   confidence: { slope: 0.545, offset: 0.372 },
