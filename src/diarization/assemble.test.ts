@@ -50,13 +50,7 @@ describe('assemble', () => {
     const diarization = await diarize(TALK, {}, name);
     expect(diarization.speakers).toBe(3);
     expect(diarization.warning).toBeUndefined();
-    expect(brief(diarization.turns)).toEqual([
-      '0 0.5-6.5',
-      '1 7.5-13.5',
-      '0 12.5-17.5',
-      '2 29.5-37.4',
-      '1 37.4-44.76',
-    ]);
+    expect(brief(diarization.turns)).toEqual(['0 0.5-6.5', '1 7.5-13.5', '0 12.5-17.5', '2 29.5-37.4', '1 37.4-44.76']);
   });
 
   it('leaves one speaker at a time in the exclusive turns, and all of the speech', async () => {

@@ -1,18 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { ExclusiveTurns } from './exclusive-turns.ts';
+import { TurnBuilder } from './turns.ts';
 
-/** A digit a frame for the cluster that has the turn, `.` for nobody, `-` for nobody while cluster 0 is half heard. */
-function build(frames: string, maxFrames: number, minFrames: number, maxHeardFrames = 0): string[] {
-  const isHeard = (before: number, after: number, count: number) => after - before >= 0.4 * count;
-  const turns = new ExclusiveTurns({ maxFrames, maxHeardFrames, isHeard }, minFrames);
-  const sums = [0, 0, 0];
+/** A digit a frame for the cluster that has the exclusive turn, `.` for nobody; turns go on over pauses of up to `maxPause`. */
+function build(frames: string, maxPause: number, minFrames: number): string[] {
+  const exclusive = new ExclusiveTurns(maxPause, minFrames);
+  const turns = new TurnBuilder({ maxFrames: maxPause }, minFrames, () => undefined);
   [...frames].forEach((letter, frame) => {
-    const current = Number.parseInt(letter, 10);
-    turns.push(frame, Number.isNaN(current) ? [] : [current], (cluster) => sums[cluster]!);
-    if (letter === '-') sums[0]! += 0.5;
-    else if (!Number.isNaN(current)) sums[current]! += 1;
+    const active = letter === '.' ? [] : [Number(letter)];
+    turns.push(frame, active, () => 0);
+    exclusive.push(frame, active, (cluster) => turns.startOf(cluster));
   });
-  return turns.finish().map(({ cluster, startFrame, endFrame }) => `${cluster}:${startFrame}-${endFrame}`);
+  return exclusive.finish().map(({ cluster, startFrame, endFrame }) => `${cluster}:${startFrame}-${endFrame}`);
 }
 
 describe('ExclusiveTurns', () => {
@@ -30,11 +29,6 @@ describe('ExclusiveTurns', () => {
   it('never overlap where two take turns of a few frames', () => {
     expect(build('000110000110000110', 5, 5)).toEqual(['0:0-15']);
     expect(build('001100110011', 5, 3)).toEqual([]);
-  });
-
-  it('bridge a longer pause in which the speaker is half heard', () => {
-    expect(build('00----00....00', 1, 1, 4)).toEqual(['0:0-8', '0:12-14']);
-    expect(build('00-----00', 1, 1, 4)).toEqual(['0:0-2', '0:7-9']);
   });
 
   it('settle what lies before a long pause', () => {

@@ -1,45 +1,42 @@
-import { type BridgedPauses, type FrameTurn, isBridged } from './turns.ts';
+import type { FrameTurn } from './turns.ts';
 
-/** Frames on end in which one cluster has the turn, with its running sum before and after them. */
+/** Frames on end in which one cluster has the exclusive turn, and the frame in which its turn began that they are in. */
 interface Run {
   readonly cluster: number;
   readonly startFrame: number;
   endFrame: number;
-  readonly before: number;
-  after: number;
+  turnStart: number;
 }
 
 /**
  * Turns of one speaker at a time. Runs shorter than `minFrames` are dropped, the shortest first, and what lies around one is then a pause like any
- * other: two frames of somebody else do not cut a turn in which they are not kept. Pauses of a cluster are bridged as `pauses` says,
- * where nobody else has a turn in them.
+ * other: two frames of somebody else do not cut a turn in which they are not kept. A pause is bridged where the cluster's own turn
+ * goes on over it and nobody else has an exclusive turn in it.
  */
 export class ExclusiveTurns {
   readonly #turns: FrameTurn<undefined>[] = [];
   /** Those before which no pause can be bridged any more are settled, so that a day holds its turns and not its runs. */
   #runs: Run[] = [];
 
+  /** @param maxPauseFrames after so many frames of nobody at all every turn is over */
   constructor(
-    private readonly pauses: BridgedPauses<number>,
+    private readonly maxPauseFrames: number,
     private readonly minFrames: number,
   ) {}
 
   /**
-   * @param current the cluster that has the turn in `frame`, or nobody; frames come in order, without gaps
-   * @param sumOf running sum of a cluster over the frames before this one
+   * @param current the cluster that has the exclusive turn in `frame`, or nobody; frames come in order, without gaps
+   * @param turnStart first frame of the turn that a cluster is in
    */
-  push(frame: number, [current]: readonly number[], sumOf: (cluster: number) => number): void {
-    const last = this.#runs.at(-1);
-    if (last !== undefined && last.endFrame === frame) last.after = sumOf(last.cluster);
+  push(frame: number, [current]: readonly number[], turnStart: (cluster: number) => number): void {
     if (current === undefined) return;
+    const last = this.#runs.at(-1);
     if (last !== undefined && last.endFrame === frame && last.cluster === current) {
       last.endFrame = frame + 1;
       return;
     }
-    const { maxFrames, maxHeardFrames = 0 } = this.pauses;
-    if (last !== undefined && frame - last.endFrame > Math.max(maxFrames, maxHeardFrames)) this.#settle();
-    const before = sumOf(current);
-    this.#runs.push({ cluster: current, startFrame: frame, endFrame: frame + 1, before, after: before });
+    if (last !== undefined && frame - last.endFrame > this.maxPauseFrames) this.#settle();
+    this.#runs.push({ cluster: current, startFrame: frame, endFrame: frame + 1, turnStart: turnStart(current) });
   }
 
   /** All turns, by start. */
@@ -49,33 +46,27 @@ export class ExclusiveTurns {
   }
 
   #settle(): void {
-    let runs = this.#bridged(this.#runs);
+    let runs = bridged(this.#runs);
     for (let frames = 1; frames < this.minFrames; frames++) {
       const kept = runs.filter(({ startFrame, endFrame }) => endFrame - startFrame > frames);
-      if (kept.length < runs.length) runs = this.#bridged(kept);
+      if (kept.length < runs.length) runs = bridged(kept);
     }
     for (const { cluster, startFrame, endFrame } of runs) {
       this.#turns.push({ cluster, startFrame, endFrame, summary: undefined });
     }
     this.#runs = [];
   }
+}
 
-  #bridged(runs: readonly Run[]): Run[] {
-    const bridged: Run[] = [];
-    for (const run of runs) {
-      const last = bridged.at(-1);
-      if (last !== undefined && last.cluster === run.cluster && this.#isPause(last, run)) {
-        last.endFrame = run.endFrame;
-        last.after = run.after;
-      } else {
-        bridged.push({ ...run });
-      }
+function bridged(runs: readonly Run[]): Run[] {
+  const joined: Run[] = [];
+  for (const run of runs) {
+    const last = joined.at(-1);
+    if (last !== undefined && last.cluster === run.cluster && last.turnStart === run.turnStart) {
+      last.endFrame = run.endFrame;
+    } else {
+      joined.push({ ...run });
     }
-    return bridged;
   }
-
-  #isPause(last: Run, next: Run): boolean {
-    const frames = next.startFrame - last.endFrame;
-    return isBridged(this.pauses, { frames, before: last.after, after: () => next.before, cluster: next.cluster });
-  }
+  return joined;
 }

@@ -35,16 +35,18 @@ export class FrameCollector {
       maxFrames: framesOf(reconstruction.minDurationOffSeconds),
       maxHeardFrames: framesOf(reconstruction.maxHeardPauseSeconds),
     };
-    const isHeard = (before: number, after: number, frames: number) =>
-      after - before >= reconstruction.heardActivation * frames;
     this.#speaker = new ExclusiveSpeaker(minFrames);
     this.#confidences = new TurnConfidences(clusters);
     this.#turns = new TurnBuilder(
-      { ...pauses, isHeard: (before, after, frames, cluster) => isHeard(before[cluster], after[cluster], frames) },
+      {
+        ...pauses,
+        isHeard: (before, after, frames, cluster) =>
+          after[cluster] - before[cluster] >= reconstruction.heardActivation * frames,
+      },
       minFrames,
       (before, after, frames) => this.#confidences.add(before, after, frames),
     );
-    this.#exclusive = new ExclusiveTurns({ ...pauses, isHeard }, minFrames);
+    this.#exclusive = new ExclusiveTurns(Math.max(pauses.maxFrames, pauses.maxHeardFrames), minFrames);
     this.#pieces = new TurnBuilder(
       { maxFrames: framesOf(clustering.fragments.maxPauseSeconds) },
       minFrames,
@@ -68,13 +70,13 @@ export class FrameCollector {
 
   // Kept as fields: made anew, they would cost more than all else that is done for a frame.
   readonly #snapshot = () => this.#sums.slice();
-  readonly #sumOf = (cluster: number) => this.#sums[cluster];
+  readonly #turnStart = (cluster: number) => this.#turns.startOf(cluster);
   readonly #noSum = () => 0;
 
   take({ frame, active, tracks }: FinishedFrame): void {
     this.#turns.push(frame, active, this.#snapshot);
     this.#pieces.push(frame, active, this.#noSum);
-    this.#exclusive.push(frame, this.#speaker.choose(active), this.#sumOf);
+    this.#exclusive.push(frame, this.#speaker.choose(active), this.#turnStart);
     const speakers = this.#views.of(tracks);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster] += Math.min(1, speakers[cluster]);
     this.#isActive.fill(0);

@@ -25,16 +25,6 @@ export interface BridgedPauses<S> {
   readonly isHeard?: (before: S, after: S, frames: number, cluster: number) => boolean;
 }
 
-/** @param sums running sums over the frames before and, asked for only where that decides, after the pause */
-export function isBridged<S>(
-  { maxFrames, maxHeardFrames = 0, isHeard }: BridgedPauses<S>,
-  pause: { readonly frames: number; readonly before: S; readonly after: () => S; readonly cluster: number },
-): boolean {
-  const { frames, before, after, cluster } = pause;
-  if (frames <= maxFrames) return true;
-  return frames <= maxHeardFrames && isHeard !== undefined && isHeard(before, after(), frames, cluster);
-}
-
 /**
  * Builds turns from the active clusters of consecutive frames. Pauses of a cluster are bridged as `pauses` says, turns
  * shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of those that ended.
@@ -73,6 +63,13 @@ export class TurnBuilder<S extends object | number, T> {
     }
   }
 
+  /** First frame of the turn of a cluster that was active in the last frame. */
+  startOf(cluster: number): number {
+    const open = this.#open[cluster];
+    if (open === undefined) throw new RangeError(`cluster ${cluster} has no turn`);
+    return open.startFrame;
+  }
+
   /** All turns, by start and cluster. @param sums running sums over all frames */
   finish(sums: () => S): readonly FrameTurn<T>[] {
     this.#open.forEach((open, cluster) => {
@@ -85,7 +82,10 @@ export class TurnBuilder<S extends object | number, T> {
   #goesOn(open: Open<S>, frame: number, cluster: number, sums: () => S): boolean {
     const { endFrame, after } = open;
     if (endFrame === frame || after === undefined) return endFrame === frame;
-    return isBridged(this.pauses, { frames: frame - endFrame, before: after, after: sums, cluster });
+    const frames = frame - endFrame;
+    const { maxFrames, maxHeardFrames = 0, isHeard } = this.pauses;
+    if (frames <= maxFrames) return true;
+    return frames <= maxHeardFrames && isHeard !== undefined && isHeard(after, sums(), frames, cluster);
   }
 
   #close(cluster: number, open: Open<S>, sums: () => S): void {
