@@ -16,13 +16,14 @@ import json
 import time
 import zlib
 from collections import defaultdict
-from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
 import scipy.signal
 import soundfile
 import soxr
+
+from processes import workers
 
 from . import features
 
@@ -150,8 +151,8 @@ def prepare_speed(voices: list[dict], root: Path, noise: Path, work: Path, speed
     started, offset, index = time.time(), 0, []
     outputs = [open(work / f"mels-{speed}-{v}.f16", "wb") for v in VARIANTS]
     jobs = [(str(root / v["file"]), v["clips"], speed) for v in voices]
-    with Pool(processes, _start, (noise,)) as pool:
-        for voice, units in enumerate(pool.imap(voice_mels, jobs, chunksize=8)):
+    with workers(processes, _start, (noise,)) as pool:
+        for voice, units in enumerate(pool.map(voice_mels, jobs, chunksize=8)):
             for variants in units:
                 frames = min(map(len, variants))
                 for output, mels in zip(outputs, variants):

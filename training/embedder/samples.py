@@ -15,12 +15,13 @@ import csv
 import json
 import time
 import zlib
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import soundfile
 import soxr
+
+from processes import workers
 
 from . import prepare
 from .prepare import RATE
@@ -90,7 +91,7 @@ def prepare_speed(voices: list[dict], root: Path, pool, work: Path, speed: float
     started, offset, index = time.time(), 0, []
     outputs = [open(work / f"samples-{speed}-{v}.i16", "wb") for v in VARIANTS]
     jobs = [(str(root / v["file"]), v["clips"], speed) for v in voices]
-    for voice, units in enumerate(pool.imap(voice_samples, jobs, chunksize=8)):
+    for voice, units in enumerate(pool.map(voice_samples, jobs, chunksize=8)):
         for variants in units:
             for output, samples in zip(outputs, variants):
                 output.write(samples.tobytes())
@@ -127,7 +128,7 @@ def main() -> None:
     voices = prepare.read_voices(args.voices, "train")
     (args.work / "voices.json").write_text(json.dumps(voices))
     prepare_sounds(args.noise, args.work)
-    with get_context("spawn").Pool(args.processes, _start, (args.noise,)) as pool:
+    with workers(args.processes, _start, (args.noise,), "spawn") as pool:
         for speed in args.speeds:
             prepare_speed(voices, args.voices, pool, args.work, speed)
 

@@ -9,11 +9,12 @@ import argparse
 import json
 import time
 import zlib
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from scipy.signal import oaconvolve, resample_poly
+
+from processes import workers
 
 from .corpus import CODECS, through_codec
 from .frontend import HOP_SAMPLES, mel_power
@@ -84,11 +85,11 @@ def main() -> None:
     entries = json.loads((args.work / "voices.json").read_text())
     index, row, label_row, started = [], 0, 0, time.time()
     with (
-        get_context("fork").Pool(args.processes, _start, (args.work, args.noise, args.codec_share, args.far_share)) as pool,
+        workers(args.processes, _start, (args.work, args.noise, args.codec_share, args.far_share), "fork") as pool,
         open(args.work / "mels.f16", "wb") as mel_file,
         open(args.work / "mels.labels.u8", "wb") as label_file,
     ):
-        for count, versions in enumerate(pool.imap(variants, entries, chunksize=8)):
+        for count, versions in enumerate(pool.map(variants, entries, chunksize=8)):
             if count % 400 == 0:
                 print(f"{count}/{len(entries)} voices, {time.time() - started:.0f} s", flush=True)
             for entry, labels, features in versions:

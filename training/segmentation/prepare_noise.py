@@ -3,10 +3,11 @@
 import argparse
 import json
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+
+from processes import workers
 
 from .corpus import decode, read_noise_index
 from .frontend import RATE_HZ, mel_power
@@ -69,10 +70,10 @@ def main() -> None:
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     files = read_noise_index(args.noise, "noise")
-    with get_context("fork").Pool(args.processes) as pool:
-        played = pool.apply_async(music, (args.music, args.seed))
+    with workers(args.processes, method="fork") as pool:
+        played = pool.submit(music, args.music, args.seed)
         sounds = [("noise", file, mel) for file, mel in zip(files, pool.map(partial(recorded, args.noise), files, chunksize=8)) if mel is not None]
-        sounds += [("music", f"generated-{piece}", mel) for piece, mel in enumerate(played.get())]
+        sounds += [("music", f"generated-{piece}", mel) for piece, mel in enumerate(played.result())]
     index, row = [], 0
     for kind, name, mel in sounds:
         index.append(dict(row=row, frames=len(mel), kind=kind, file=name))

@@ -7,10 +7,11 @@ Writes to the work folder: `voices.i16` (16 kHz samples, every clip's speech at 
 import argparse
 import json
 import time
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+
+from processes import workers
 
 from .corpus import Voice, decode, read_voices
 from .frontend import HOP_SAMPLES, mel_power
@@ -52,11 +53,11 @@ def main() -> None:
     started = time.time()
     index, sample_offset, label_offset = [], 0, 0
     with (
-        get_context("fork").Pool(args.processes, _start, (args.voices, args.teacher)) as pool,
+        workers(args.processes, _start, (args.voices, args.teacher), "fork") as pool,
         open(args.work / "voices.i16", "wb") as sample_file,
         open(args.work / "voices.labels.u8", "wb") as label_file,
     ):
-        for count, result in enumerate(pool.imap(process, voices, chunksize=8)):
+        for count, result in enumerate(pool.map(process, voices, chunksize=8)):
             if count % 400 == 0:
                 print(f"{count}/{len(voices)} voices, {time.time() - started:.0f} s", flush=True)
             if result is None:
