@@ -68,7 +68,8 @@ def variants(entry: dict) -> list[tuple[dict, np.ndarray, dict[str, np.ndarray]]
     up, down = SPEEDS[int(rng.integers(len(SPEEDS)))]
     changed = resample_poly(samples, up, down).astype(np.float32)
     count = len(changed) // HOP_SAMPLES
-    moved = labels[np.minimum((np.arange(count) * down / up).astype(int), frames - 1)]
+    # A frame is labelled as the one in which its centre lies.
+    moved = labels[np.minimum(((np.arange(count) + 0.5) * down / up).astype(int), frames - 1)]
     clips = [(int(a * up / down), min(count, int(b * up / down))) for a, b in entry["clips"]]
     result.append((dict(common, speed=down / up, frames=count, clips=clips), moved, {"dry": _root_mel(changed, count)}))
     return result
