@@ -57,10 +57,14 @@ class VoiceBank:
 
     def __init__(self, work: Path, split: str, rng: np.random.Generator):
         self.rng = rng
+        items = json.loads((work / "mels.json").read_text())
+        sizes = {"mels.f16": 2 * BANDS * sum(len(item["rows"]) * item["frames"] for item in items), "mels.labels.u8": sum(item["frames"] for item in items)}
+        if any((work / name).stat().st_size != size for name, size in sizes.items()):
+            raise ValueError(f"{work}: mels.f16 and mels.labels.u8 are not those of mels.json, run segmentation.prepare_mels again")
         self.mels = np.memmap(work / "mels.f16", "f2", "r").reshape(-1, BANDS)
         labels = np.fromfile(work / "mels.labels.u8", "u1")
         self.entries: list[Entry] = []
-        for item in json.loads((work / "mels.json").read_text()):
+        for item in items:
             if item["split"] != split:
                 continue
             own = labels[item["label_row"] : item["label_row"] + item["frames"]]

@@ -15,6 +15,7 @@ from scipy.signal import butter, lfilter, oaconvolve, sosfilt
 
 from .bank import VoiceBank
 from .corpus import decode, read_noise_index
+from .files import replacing
 from .frontend import HOP_SAMPLES, RATE_HZ, log_features, mel_power
 from .labels import Teacher
 from .losses import CLASS_PERMUTATIONS, classes_of, error_rates
@@ -152,7 +153,8 @@ def main() -> None:
         if number % 500 == 0:
             print(f"{number}/{args.windows}, {time.time() - started:.0f} s", flush=True)
     print(f"the teacher agrees in {agreed} of {args.windows} windows")
-    np.savez(args.out, features=features, labels=labels, mask=mask, soft=soft)
+    with replacing(args.out) as (file,):
+        np.savez(file, features=features, labels=labels, mask=mask, soft=soft)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from scipy.signal import oaconvolve, resample_poly
 from processes import workers
 
 from .corpus import CODECS, through_codec
+from .files import replacing
 from .frontend import HOP_SAMPLES, mel_power
 from .prepare_voices import SAMPLE_SCALE
 from .rooms import draw_response, load_responses
@@ -87,8 +88,7 @@ def main() -> None:
     index, row, label_row, started = [], 0, 0, time.time()
     with (
         workers(args.processes, _start, (args.work, args.noise, args.codec_share, args.far_share), "fork") as pool,
-        open(args.work / "mels.f16", "wb") as mel_file,
-        open(args.work / "mels.labels.u8", "wb") as label_file,
+        replacing(*(args.work / name for name in ("mels.f16", "mels.labels.u8", "mels.json"))) as (mel_file, label_file, index_file),
     ):
         for count, versions in enumerate(pool.map(variants, entries, chunksize=8)):
             if count % 400 == 0:
@@ -102,7 +102,7 @@ def main() -> None:
                 label_file.write(labels.tobytes())
                 index.append(dict(entry, rows=rows, label_row=label_row))
                 label_row += len(labels)
-    (args.work / "mels.json").write_text(json.dumps(index))
+        index_file.write(json.dumps(index).encode())
     print(f"{len(index)} voices and speeds, {row / 360_000:.1f} h of features, {time.time() - started:.0f} s")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from processes import workers
 
 from .corpus import decode, read_noise_index
+from .files import replacing
 from .frontend import RATE_HZ, mel_power
 
 MUSIC_SECONDS = 20
@@ -78,8 +79,9 @@ def main() -> None:
     for kind, name, mel in sounds:
         index.append(dict(row=row, frames=len(mel), kind=kind, file=name))
         row += len(mel)
-    np.concatenate([mel for _, _, mel in sounds]).tofile(args.work / "noise.f16")
-    (args.work / "noise.json").write_text(json.dumps(index))
+    with replacing(args.work / "noise.f16", args.work / "noise.json") as (mel_file, index_file):
+        np.concatenate([mel for _, _, mel in sounds]).tofile(mel_file)
+        index_file.write(json.dumps(index).encode())
     print(f"{len(index)} noises, {row / 6000:.1f} min")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from processes import workers
 
 from .corpus import Voice, decode, read_voices
+from .files import replacing
 from .frontend import HOP_SAMPLES, mel_power
 from .labels import Teacher, label_clips
 
@@ -54,8 +55,7 @@ def main() -> None:
     index, sample_offset, label_offset = [], 0, 0
     with (
         workers(args.processes, _start, (args.voices, args.teacher), "fork") as pool,
-        open(args.work / "voices.i16", "wb") as sample_file,
-        open(args.work / "voices.labels.u8", "wb") as label_file,
+        replacing(*(args.work / name for name in ("voices.i16", "voices.labels.u8", "voices.json"))) as (sample_file, label_file, index_file),
     ):
         for count, result in enumerate(pool.map(process, voices, chunksize=8)):
             if count % 400 == 0:
@@ -78,7 +78,7 @@ def main() -> None:
             )
             sample_offset += len(samples)
             label_offset += len(labels)
-    (args.work / "voices.json").write_text(json.dumps(index))
+        index_file.write(json.dumps(index).encode())
     hours = label_offset / 360_000
     print(f"{len(index)} of {len(voices)} voices, {hours:.2f} h, {time.time() - started:.0f} s")
 
