@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import stat
 import subprocess
 import tempfile
 from functools import cache
@@ -14,18 +15,33 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 SOURCE = Path(__file__).with_name("kernels.c")
-FLAGS = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
+COMPILER_FLAGS = ["-O3", "-march=native", "-ffast-math", "-fPIC"]
+LINKER_FLAGS = ["-shared", "-lm"]
+"""Without -ffast-math: linked with it, a library that is loaded makes the whole process take denormal numbers for zero."""
+
+
+def _own_folder() -> Path:
+    """Where nobody else can put what this process will load."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rollcall-kernels"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) != 0o700:
+        raise PermissionError(f"{folder} must be a folder of yours with mode 0700: remove it, or name another place in XDG_CACHE_HOME")
+    return folder
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled kernels; kept in the user's temporary folder under a name made of the source, the flags and the machine."""
-    key = hashlib.sha256(SOURCE.read_bytes() + " ".join([*FLAGS, platform.node()]).encode()).hexdigest()[:16]
-    target = Path(tempfile.gettempdir()) / f"segmentation-kernels-{os.getuid()}-{key}.so"
+    """The compiled kernels; kept in a folder of the user's own under a name made of the source, the flags and the machine."""
+    key = hashlib.sha256(SOURCE.read_bytes() + " ".join([*COMPILER_FLAGS, *LINKER_FLAGS, platform.node()]).encode()).hexdigest()[:16]
+    target = _own_folder() / f"segmentation-{key}.so"
     if not target.exists():
-        partial = target.with_suffix(f".{os.getpid()}")
-        subprocess.run([os.environ.get("CC", "cc"), *FLAGS, str(SOURCE), "-o", str(partial), "-lm"], check=True)
-        os.replace(partial, target)
+        compiler = os.environ.get("CC", "cc")
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            compiled, linked = Path(folder) / "kernels.o", Path(folder) / target.name
+            subprocess.run([compiler, *COMPILER_FLAGS, "-c", str(SOURCE), "-o", str(compiled)], check=True)
+            subprocess.run([compiler, str(compiled), *LINKER_FLAGS, "-o", str(linked)], check=True)
+            os.replace(linked, target)
     return ctypes.CDLL(str(target))
 
 
