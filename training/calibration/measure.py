@@ -140,6 +140,8 @@ def error(reference, decision):
 
 def load(folder, rttms, step):
     paths = sorted(Path(folder).glob("*.npz"))
+    if not paths:
+        raise SystemExit(f"no observation (.npz) in {folder}: name a folder that calibration.observe wrote")
     return [Observation(path, Path(rttms) / f"{path.stem}.rttm", step) for path in paths]
 
 

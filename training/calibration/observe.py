@@ -135,12 +135,12 @@ def observe(paths, flac, out, earlier):
 
 def main(segmentation, trunk, head, folder, out, *options):
     earlier = options[1] if options[:1] == ("--from",) else None
+    recordings = sorted(Path(folder).glob("*.flac"))
+    if not recordings:
+        raise SystemExit(f"no FLAC file in {folder}: name a folder of FLAC")
     Path(out).mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor() as workers:
-        jobs = [
-            workers.submit(observe, (segmentation, trunk, head), flac, Path(out) / f"{flac.stem}.npz", earlier)
-            for flac in sorted(Path(folder).glob("*.flac"))
-        ]
+        jobs = [workers.submit(observe, (segmentation, trunk, head), flac, Path(out) / f"{flac.stem}.npz", earlier) for flac in recordings]
         for job in jobs:
             job.result()
 

@@ -118,6 +118,8 @@ def main() -> None:
     if args.what == "trunk" and args.head is None:
         parser.error("a trunk needs --head")
     paths = sorted(args.recordings.glob("*.flac"))
+    if not paths:
+        parser.error(f"no FLAC file in {args.recordings}: name a folder of FLAC at 16 kHz")
     seen, unseen = [path for index, path in enumerate(paths) if index % 4], paths[::4]
     of, form, compare = (powers, network, compare_segmentation) if args.what == "segmentation" else (feats, trunk, compare_trunk(args.head))
     material = list(windows(seen, CALIBRATION_WINDOWS))

@@ -61,6 +61,14 @@ def score(reference: np.ndarray, guess: np.ndarray) -> Counter:
     return score_mapped(reference, guess, best_order(reference, guess))
 
 
+def recordings(folder: Path) -> list[Path]:
+    """The FLAC files of a folder, in the order of their names."""
+    found = sorted(folder.glob("*.flac"))
+    if not found:
+        raise SystemExit(f"no FLAC file in {folder}: name a folder of FLAC, with an RTTM of the same name beside each")
+    return found
+
+
 def activity(model: Teacher, window: np.ndarray) -> np.ndarray:
     """Local speakers' activity uint8 [3, frames at 100 Hz] of one window."""
     return CLASS_SPEAKERS[model.resampled(window, FRAMES_PER_SECOND).argmax(1)].T
@@ -97,13 +105,14 @@ def main() -> None:
     parser.add_argument("--files", action="store_true", help="also print every recording")
     parser.add_argument("folders", type=Path, nargs="+")
     args = parser.parse_args()
+    material = {folder: recordings(folder) for folder in args.folders}
     print("| test | model | DER | missed | false alarm | confusion | VAD missed | VAD false alarm | overlap frames found |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for folder in args.folders:
+    for folder, files in material.items():
         for spec in args.model:
             name, file = spec.split("=", 1)
             model, pooled = Teacher(Path(file)), Counter()
-            for audio in sorted(folder.glob("*.flac")):
+            for audio in files:
                 counts = evaluate(model, audio)
                 pooled += counts
                 if args.files:

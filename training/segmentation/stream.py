@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from .evaluate import FRAMES_PER_SECOND, activity, best_order, percentages, read_rttm, score_mapped
+from .evaluate import FRAMES_PER_SECOND, activity, best_order, percentages, read_rttm, recordings, score_mapped
 from .frontend import RATE_HZ
 from .labels import Teacher
 
@@ -64,14 +64,15 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     args = parser.parse_args()
     lookaheads = [*args.lookahead, FULL_CONTEXT_SECONDS]
+    material = {folder: recordings(folder) for folder in args.folders}
     print("| test | model | " + " | ".join(f"{value:g} s" for value in args.lookahead) + " | full context | compute per second of audio |")
     print("|---|---|" + "---|" * (len(lookaheads) + 1))
-    for folder in args.folders:
+    for folder, files in material.items():
         for spec in args.model:
             name, file = spec.split("=", 1)
             model, seconds, spent = Teacher(Path(file)), 0.0, 0.0
             pooled: dict[float, Counter] = {lookahead: Counter() for lookahead in lookaheads}
-            for audio in sorted(folder.glob("*.flac")):
+            for audio in files:
                 if seconds >= args.minutes * 60:
                     break
                 samples = soundfile.read(audio, dtype="float32", always_2d=True)[0].mean(1)

@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 import soundfile
 
-from .evaluate import CLASS_SPEAKERS, FRAMES_PER_SECOND, best_order, percentages, read_rttm, score_mapped
+from .evaluate import CLASS_SPEAKERS, FRAMES_PER_SECOND, best_order, percentages, read_rttm, recordings, score_mapped
 from .frontend import RATE_HZ
 from .stream import WINDOW_SECONDS
 from .streaming_export import GRID_SAMPLES, run
@@ -60,16 +60,17 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="at most this much of every folder")
     parser.add_argument("folders", type=Path, nargs="+")
     args = parser.parse_args()
+    material = {folder: recordings(folder) for folder in args.folders}
     print("| test | model | DER | missed | false alarm | confusion | overlap found | compute per second of audio |")
     print("|---|---|---|---|---|---|---|---|")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    for folder in args.folders:
+    for folder, files in material.items():
         for spec in args.model:
             name, file = spec.split("=", 1)
             session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
             pooled, seconds, spent = Counter(), 0.0, 0.0
-            for audio in sorted(folder.glob("*.flac")):
+            for audio in files:
                 if seconds >= args.minutes * 60:
                     break
                 samples = soundfile.read(audio, dtype="float32", always_2d=True)[0].mean(1)
