@@ -22,7 +22,8 @@ class Learner:
     """`state` is what `save` has written."""
 
     def __init__(self, model: Segmentation, checkpoint: Path, rate: float, heads_only: bool, state: dict | None):
-        self.model, self.checkpoint = model.train(), checkpoint
+        self.model, self.checkpoint, self.heads_only = model, checkpoint, heads_only
+        self._to_training()
         self.device = next(model.parameters()).device
         on_gpu = self.device.type == "cuda"
         if heads_only:
@@ -41,6 +42,13 @@ class Learner:
             self.optimiser.load_state_dict(state["optimiser"])
         average = state["average"] if state else model.state_dict()
         self.average = {name: value.to(self.device, torch.float32, copy=True) for name, value in average.items()}
+
+    def _to_training(self) -> None:
+        """With heads only the batch norms keep their statistics: they are part of what the network says."""
+        self.model.train()
+        if self.heads_only:
+            for norm in (self.model.norm1, self.model.norm2):
+                norm.eval()
 
     def save(self, counters: dict[str, float]) -> None:
         """Write the checkpoint; of the optimiser's running means of gradients, bfloat16 is kept, which is a sixth less to store."""
@@ -68,8 +76,7 @@ class Learner:
         if step % AVERAGE_EVERY == 0:
             decay = min(average_decay, (1 + step) / (20 + step)) ** AVERAGE_EVERY
             averages, state = list(self.average.values()), self.model.state_dict()
-            torch._foreach_mul_(averages, decay)
-            torch._foreach_add_(averages, [state[name].float() for name in self.average], alpha=1 - decay)
+            torch._foreach_lerp_(averages, [state[name].float() for name in self.average], 1 - decay)
         return parts
 
     @torch.no_grad()
@@ -80,5 +87,5 @@ class Learner:
         self.model.eval()
         logs = torch.cat([self.model(part.to(self.device).float().transpose(1, 2)).cpu() for part in x.split(VALIDATED_AT_ONCE)])
         self.model.load_state_dict(own)
-        self.model.train()
+        self._to_training()
         return logs
