@@ -145,15 +145,21 @@ def blocks_in(state: dict[str, Tensor]) -> int:
     return 1 + max(int(name.split(".")[1]) for name in state if name.startswith("blocks."))
 
 
-def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segmentation, blocks: int | None = None) -> Segmentation:
-    """A model of a form with the averaged weights of a checkpoint ("average" in it), of a plain state_dict, or of version 0 (short names).
-
-    It has as many blocks as are stored; with `blocks` there may be more at the end, which say nothing yet.
-    """
+def stored_state(path: str) -> dict[str, Tensor]:
+    """The averaged weights of a checkpoint ("average" in it), a plain state_dict, or that of version 0, whose names are short there."""
     state = torch.load(path, map_location="cpu")
     state = state.get("average", state)
     if "c1.weight" in state:
         state = {".".join(_OLD_NAMES.get(part, part) for part in name.split(".")): value for name, value in state.items()}
+    return state
+
+
+def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segmentation, blocks: int | None = None) -> Segmentation:
+    """A model of a form with the weights of `stored_state`.
+
+    It has as many blocks as are stored; with `blocks` there may be more at the end, which say nothing yet.
+    """
+    state = stored_state(path)
     stored = blocks_in(state)
     if blocks is not None and blocks < stored:
         raise ValueError(f"{path} has {stored} blocks, more than {blocks}")

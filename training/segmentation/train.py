@@ -18,7 +18,7 @@ from .ensemble import Ensemble
 from .frontend import FRAMES_PER_SECOND, log_features, running_features
 from .learner import Learner, LossOf
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
-from .model import BLOCKS, Segmentation, blocks_in, load_weights
+from .model import BLOCKS, Segmentation, blocks_in, load_weights, stored_state
 from .simulate import Simulator
 from .soft import SoftWindows
 from .streaming_model import LIFE_SECONDS, StreamingSegmentation
@@ -70,6 +70,10 @@ def parse_arguments() -> argparse.Namespace:
         parser.error("--teachers and --short-share are for windows")
     if args.streaming and args.device == "cuda":
         parser.error("the streaming form is trained on the CPU only")
+    if args.streaming and args.blocks not in (None, [BLOCKS]):
+        parser.error(f"the streaming form has {BLOCKS} blocks, no others can be exported: leave out --blocks")
+    if args.streaming and args.start and (blocks := blocks_in(stored_state(args.start))) != BLOCKS:
+        parser.error(f"{args.start} has {blocks} blocks, the streaming form {BLOCKS}: start from weights of {BLOCKS} blocks, such as segmentation-v5.pt")
     if args.heads_only and args.soft:
         parser.error("windows with soft labels teach the heads nothing (--heads-only without --soft)")
     if args.blocks and len(set(args.blocks)) < len(args.blocks):
