@@ -50,6 +50,14 @@ def read_voices(voices: Path, split: str) -> list[dict]:
     ]
 
 
+def keep_voices(voices: list[dict], work: Path) -> None:
+    """Write ``voices.json``; features that are left alone would be of others where it lists others already."""
+    path = work / "voices.json"
+    if path.exists() and json.loads(path.read_text()) != voices:
+        raise SystemExit(f"{path} lists other voices (another --split or other corpora): give another --work, or remove that folder")
+    path.write_text(json.dumps(voices))
+
+
 def cut_units(samples: np.ndarray, clips: list[list[float]]) -> list[np.ndarray]:
     """Up to 6 s a unit; clips are joined within a unit, long clips are cut into equal parts."""
     parts: list[np.ndarray] = []
@@ -196,7 +204,7 @@ def main() -> None:
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     voices = read_voices(args.voices, args.split)
-    (args.work / "voices.json").write_text(json.dumps(voices))
+    keep_voices(voices, args.work)
     prepare_noise(args.noise, args.work)
     for speed in args.speeds:
         prepare_speed(voices, args.voices, args.noise, args.work, speed, args.processes)

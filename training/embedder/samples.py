@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import time
 import zlib
 from pathlib import Path
@@ -126,7 +125,7 @@ def main() -> None:
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     voices = prepare.read_voices(args.voices, "train")
-    (args.work / "voices.json").write_text(json.dumps(voices))
+    prepare.keep_voices(voices, args.work)
     prepare_sounds(args.noise, args.work)
     with workers(args.processes, _start, (args.noise,), "spawn") as pool:
         for speed in args.speeds:
