@@ -22,6 +22,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from .augment import JITTER_FRAMES
 from .feeds import Lengths, MelFeed, SampleFeed
 from .model import CHANNELS, Embedder, flops_per_second
 
@@ -80,15 +81,26 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
     parser.add_argument("--initial", type=Path, help="start from these weights, the .npz that export.py writes")
     parser.add_argument("--samples", action="store_true", help="draw and degrade samples on the device")
     parser.add_argument("--batch-frames", type=int, default=6400)
-    parser.add_argument("--channels", type=int, default=CHANNELS)
+    parser.add_argument("--channels", type=int, help=f"default: those of the weights to start from, else {CHANNELS}")
     parser.add_argument("--average", type=float, default=0, help="decay of the running mean of the weights, e.g. 0.9995; 0: none")
     parser.add_argument("--save-seconds", type=float, default=300)
     parser.add_argument("--compile", action="store_true", help="a third faster after the first minutes; needs a C++ compiler")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if not args.samples and args.batch_frames >= JITTER_FRAMES:
+        parser.error(f"--batch-frames below {JITTER_FRAMES}, or --samples: what is added to the features is drawn from so many frames")
+    return args
+
+
+def channels_of(weights: dict | None, asked: int | None) -> int:
+    """Channels of the network that weights (names to arrays; None: random ones) are for."""
+    stored = len(weights["trunk.stem.weight"]) if weights else None
+    if asked and stored and asked != stored:
+        raise SystemExit(f"the weights to start from have {stored} channels, not {asked}: leave out --channels")
+    return asked or stored or CHANNELS
 
 
 def main() -> None:
@@ -97,16 +109,17 @@ def main() -> None:
     torch.manual_seed(args.seed)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     checkpoint = args.work / f"{args.name}.pt"
-    state = torch.load(checkpoint, map_location=args.device, weights_only=False) if args.resume and checkpoint.exists() else None
+    state = torch.load(checkpoint, map_location=args.device, weights_only=False) if args.resume else None
     seen, step, earlier = (state["seen"], state["step"], state.get("seconds", 0.0)) if state else (0, 0, 0.0)
     device = torch.device(args.device)
+    initial = dict(np.load(args.initial)) if args.initial and not state else None
+    args.channels = channels_of(state["model"] if state else initial, args.channels)
     feed = (SampleFeed if args.samples else MelFeed)(args.work, args.seed + 1000 * step, device)
     lengths = Lengths(feed, args.seed + 1000 * step + 2)
     model = Embedder(args.channels)
     size = f"{sum(p.numel() for p in model.parameters())} parameters, {flops_per_second(model) / 1e9:.3f} GFLOP/s"
-    if args.initial and not state:
-        stored = np.load(args.initial)
-        model.load_state_dict({k: torch.from_numpy(stored[k]).to(v.dtype) for k, v in model.state_dict().items()})
+    if initial:
+        model.load_state_dict({k: torch.from_numpy(initial[k]).to(v.dtype) for k, v in model.state_dict().items()})
     model.to(device, memory_format=torch.channels_last)
     optimiser = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=0.05, fused=True)
     if state:
@@ -147,7 +160,8 @@ def main() -> None:
         loss = DISTILLATION_WEIGHT * (1 - agreement) + margin_loss(cosine, label, margin)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimiser.found_inf = (~torch.isfinite(norm)).float()  # the fused optimiser then leaves the weights as they are
         optimiser.step()
         if average:
             average.update()
