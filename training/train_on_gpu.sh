@@ -4,7 +4,7 @@
 #     training/train_on_gpu.sh VOICES NOISE TEACHERS WORK OUT MINUTES
 #
 # TEACHERS holds campplus_cn_en_common.pt (or may be written to: it is then fetched) and segmentation-3.0.int8.onnx. Checkpoints are copied to
-# OUT every minute, so that a machine that stops early loses a minute. WIDTHS are the channels of the embedders ("192 256"). With 16 cores
+# OUT every minute, so that a machine that stops early loses a minute; OUT must hold none of an earlier run. WIDTHS are the channels of the embedders ("192 256"). With 16 cores
 # and an H100: preparing five minutes, then 17,000 crops a second over two or three embedders and 2,200 windows a second. embedder-v4 and segmentation-v3 were made so, in 26 minutes, from segmentation-v2.pt and with the simulator and labels as they were; segmentation-v6 with its own step of it alone.
 set -euo pipefail
 
@@ -16,38 +16,56 @@ end=$(($(date +%s) + minutes * 60))
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
 cd "$(dirname "$0")"
 mkdir -p "$work/segmentation" "$work/embedder" "$out"
+if compgen -G "$out/*.pt" > /dev/null; then
+  echo "$out holds weights of an earlier run: name another folder" >&2
+  exit 1
+fi
+touch "$work/begun"
 
-copy_out() { cp "$work"/segmentation/segmentation.pt "$work"/embedder/embedder-*-weights.pt "$out"/; }
+# What WORK has from an earlier run is not of this one.
+copy_out() {
+  find "$work/segmentation/" "$work/embedder/" -maxdepth 1 \( -name segmentation.pt -o -name 'embedder-*-weights.pt' \) -newer "$work/begun" -exec cp -t "$out" {} +
+}
 minutes_left() { python3 -c "import time; print(round(($end - time.time()) / 60, 2))"; }
 
 segmentation() {
   local own=$work/segmentation
   python3 -m segmentation.check
   python3 -m segmentation.prepare_noise --noise "$noise" --work "$own" --processes 2 &
+  local noises=$!
   python3 -m segmentation.dequantise "$teachers/segmentation-3.0.int8.onnx" "$own/teacher.onnx"
   python3 -m segmentation.prepare_voices --voices "$voices" --teacher "$own/teacher.onnx" --work "$own" --processes "$cores"
   python3 -m segmentation.prepare_mels --noise "$noise" --work "$own" --processes "$cores"
-  wait
+  wait "$noises"
   python3 -m segmentation.train --work "$own" --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v6.pt --device "${DEVICE:-cuda}" \
     --workers "$workers" --batch 256 --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 --average-decay 0.999 --short-share 0.2
 }
 
 embedders() {
-  local own=$work/embedder
+  local own=$work/embedder trainings=() failed=0
   python3 -m embedder.samples --voices "$voices" --noise "$noise" --work "$own" --processes "$cores"
   python3 -m embedder.sample_targets --work "$own" --teacher "$teachers"
   for width in $widths; do
     python3 -m embedder.train --work "$own" --samples --channels "$width" --name "embedder-$width" --batch-frames 51200 --learning-rate 3e-3 \
       --average 0.9995 --seed 21 --fit-minutes "$(minutes_left)" --save-seconds 60 > "$out/embedder-$width.log" 2>&1 &
+    trainings+=($!)
   done
-  wait
+  for training in "${trainings[@]}"; do wait "$training" || failed=1; done
+  return "$failed"
 }
 
 segmentation > "$out/segmentation.log" 2>&1 &
+first=$!
 embedders > "$out/embedders.log" 2>&1 &
+second=$!
 while sleep 60; do
   copy_out 2> /dev/null || true # nothing is there in the first minutes
   [ -n "$(jobs -r)" ] || break
 done
 copy_out
 tail -n 2 "$out"/*.log
+failed=0
+wait "$first" || failed=1
+wait "$second" || failed=1
+[ "$failed" = 0 ] || echo "not everything was trained: the logs in $out tell why" >&2
+exit "$failed"
