@@ -9,8 +9,9 @@ RESAMPLES = 300
 
 def weighted_eer(scores: np.ndarray, is_same: np.ndarray, weights: np.ndarray) -> float:
     """Error rate in % where as many same-speaker pairs are refused as others are accepted. All [pairs], scores ascending."""
-    refused = np.concatenate([[0], np.cumsum(weights * is_same)])
-    rejected = np.concatenate([[0], np.cumsum(weights * ~is_same)])
+    ends = np.append(np.diff(scores) > 0, True)  # equal scores are refused together
+    refused = np.concatenate([[0], np.cumsum(weights * is_same)[ends]])
+    rejected = np.concatenate([[0], np.cumsum(weights * ~is_same)[ends]])
     if refused[-1] == 0 or rejected[-1] == 0:
         return float("nan")
     misses, false_alarms = refused / refused[-1], 1 - rejected / rejected[-1]
@@ -28,7 +29,8 @@ def against_strangers(vectors: np.ndarray, cohort: np.ndarray, top: int) -> np.n
 def eer(
     vectors: np.ndarray, voices: list[str], pairs: dict, seed: int, strangers: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """EER in % of unit vectors [n, D], and of every resample of the voices, which weighs a pair by the product of its voices.
+    """EER in % of unit vectors [n, D], and of every resample of the voices, which draws voices with replacement: a pair of two voices weighs the product
+    of how often each was drawn, a pair of one voice as often as that was.
 
     strangers [n], of `against_strangers`: the mean of a pair's two is taken off its cosine.
     pairs: {same, different}, lists of index pairs. The same voices, pairs and seed give the same resamples, whatever the vectors.
