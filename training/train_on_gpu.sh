@@ -3,9 +3,10 @@
 #
 #     training/train_on_gpu.sh VOICES NOISE TEACHERS WORK OUT MINUTES
 #
-# TEACHERS holds campplus_cn_en_common.pt (or may be written to: it is then fetched) and segmentation-3.0.int8.onnx. Checkpoints are copied to
-# OUT every minute, so that a machine that stops early loses a minute; OUT must hold none of an earlier run. WIDTHS are the channels of the embedders ("192 256"). With 16 cores
-# and an H100: preparing five minutes, then 17,000 crops a second over two or three embedders and 2,200 windows a second. embedder-v4 and segmentation-v3 were made so, in 26 minutes, from segmentation-v2.pt and with the simulator and labels as they were; segmentation-v6 with its own step of it alone.
+# TEACHERS holds campplus_cn_en_common.pt (or may be written to: it is then fetched) and segmentation-3.0.int8.onnx (segmentation/README.md says
+# where it is from). Checkpoints are copied to OUT every minute, so that a machine that stops early loses a minute; OUT must hold none of an earlier run.
+# WIDTHS are the channels of the embedders ("192 256"). With 16 cores and an H100: preparing five minutes, then 17,000 crops a second over two or three embedders and 2,200 windows a second.
+# embedder-v4 and segmentation-v3 were made so, in 26 minutes, from segmentation-v2.pt and with the simulator and labels as they were; segmentation-v6 with its own step of it alone.
 set -euo pipefail
 
 voices=$1 noise=$2 teachers=$3 work=$4 out=$5 minutes=$6
