@@ -191,7 +191,7 @@ export class LiveStream extends DurableObject<Env> {
   async #end(stream: StoredStream, { status, receivedSeconds, closeCode, closeReason }: ChannelEnd): Promise<void> {
     clearTimeout(this.#suspendTimer);
     const outcome: LiveOutcome = { status, receivedSeconds };
-    this.#storage.end(stream, outcome);
+    this.#storage.end(stream, outcome, Date.now());
     await this.ctx.storage.setAlarm(Date.now() + RETRY_MS);
     try {
       await this.#settle(stream, outcome);
@@ -213,9 +213,9 @@ export class LiveStream extends DurableObject<Env> {
    * is asked: a connection that waits for the same slow database must not begin meanwhile.
    */
   async #settle(stream: StoredStream, outcome: LiveOutcome): Promise<void> {
-    this.#storage.end(stream, outcome);
-    const ended = await this.#runtime.store.end(stream.id, outcome, Date.now());
-    if (ended) this.#runtime.log('info', 'live_ended', { streamId: stream.id, ...outcome });
+    const decided = this.#storage.end(stream, outcome, Date.now());
+    const ended = await this.#runtime.store.end(stream.id, decided.outcome, decided.endedAt);
+    if (ended) this.#runtime.log('info', 'live_ended', { streamId: stream.id, ...decided.outcome });
     await this.#storage.forget();
   }
 }

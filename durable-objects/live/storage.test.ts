@@ -36,7 +36,19 @@ it('burns a token once, and none that has expired, also where the alarm comes la
 
 it('burns no token of a stream whose end is decided, though the database does not know yet', () => {
   const storage = waiting();
-  storage.end(storage.stream!, { status: 'error', receivedSeconds: 0 });
+  storage.end(storage.stream!, { status: 'error', receivedSeconds: 0 }, 1);
   expect(storage.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
   expect(storage.stream).toMatchObject({ phase: { name: 'ending' } });
+});
+
+it('keeps when a stream ended while the database is away: it had ended when that came back', () => {
+  const storage = waiting();
+  const running = storage.stream!;
+  const outcome = { status: 'done', receivedSeconds: 7 } as const;
+  const decided = { name: 'ending', outcome, endedAt: 1000 };
+  expect(storage.end(running, outcome, 1000)).toEqual(decided);
+  expect(storage.stream).toMatchObject({ phase: decided });
+  expect(storage.end(storage.stream!, outcome, 90_000)).toEqual(decided);
+  // Nor does another end take the place of the first.
+  expect(storage.end(running, { status: 'error', receivedSeconds: 0 }, 90_000)).toEqual(decided);
 });

@@ -16,8 +16,14 @@ export interface StoredStream {
   readonly phase:
     | { readonly name: 'waiting'; readonly expiresAt: number }
     | { readonly name: 'running'; readonly startedAt: number }
-    /** Decided and perhaps not written to the database yet. */
-    | { readonly name: 'ending'; readonly outcome: LiveOutcome };
+    | EndingPhase;
+}
+
+/** Decided and perhaps not written to the database yet. */
+interface EndingPhase {
+  readonly name: 'ending';
+  readonly outcome: LiveOutcome;
+  readonly endedAt: number;
 }
 
 /** A connection at rest. */
@@ -93,9 +99,16 @@ export class StreamStorage {
     });
   }
 
-  /** Decides the end: from here on nobody connects, and no connection begins any more. */
-  end(stream: StoredStream, outcome: LiveOutcome): void {
-    this.stream = { ...stream, phase: { name: 'ending', outcome } };
+  /**
+   * Decides the end: from here on nobody connects, and no connection begins any more.
+   * @returns what was decided first, and when: a database that is away must not make a stream longer
+   */
+  end(stream: StoredStream, outcome: LiveOutcome, now: number): EndingPhase {
+    const { phase } = this.stream ?? stream;
+    if (phase.name === 'ending') return phase;
+    const ending: EndingPhase = { name: 'ending', outcome, endedAt: now };
+    this.stream = { ...stream, phase: ending };
+    return ending;
   }
 
   async forget(): Promise<void> {
