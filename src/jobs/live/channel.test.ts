@@ -113,13 +113,30 @@ describe('LiveChannel', () => {
     const { channel, received, ends } = channelOf();
     const bytes = JSON.stringify({ type: 'error', message: 'Unknown message' }).length;
     const limit = Math.floor(MAX_SENT_BYTES / bytes);
-    for (let i = 0; i < limit; i++) void channel.receive('?');
     await channel.receive(audio(0));
+    for (let i = 0; i < limit; i++) void channel.receive('?');
+    await turn();
     expect(ends).toEqual([]);
     await channel.receive('?');
     expect(ends).toEqual([expect.objectContaining({ closeCode: 1008 })]);
     await channel.receive('?');
     expect(received).toHaveLength(limit + 2);
+  });
+
+  it('lets a client that reads go on whose every frame and text is faulty: it was closed as one that does not', async () => {
+    const { channel, received, ends } = channelOf({ maxMs: 3 * 3_600_000 });
+    const seconds = 2 * 3600;
+    for (let i = 0; i < 10 * seconds; i++) {
+      void channel.receive('{"type":"ping"}');
+      await channel.receive(audio(Number.NaN));
+    }
+    expect(ends).toEqual([]);
+    const bytes = received.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
+    expect(bytes).toBeLessThan(MAX_SENT_BYTES / 2);
+    for (const text of ['Unknown message', 'Chunk with a value that is not finite, taken as silence']) {
+      const told = texts(received).filter((message) => message === text).length;
+      expect(told).toBeGreaterThan(seconds);
+    }
   });
 
   it('works off what comes in the very moment in which it has nothing left to do', async () => {

@@ -2,7 +2,14 @@ import { parseClientMessage, type ServerMessage } from '../../contract/live-mess
 import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/types.ts';
 import { type AudioFormat, decodeFrame, FRAME_MS } from './frames.ts';
 import type { InputState, LiveInput } from './input.ts';
-import { MAX_BACKLOG_MS, MAX_CORRECTION_BYTES, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
+import {
+  FRAMES_PER_FAULT,
+  MAX_BACKLOG_MS,
+  MAX_BYTES_OF_EVERY_FAULT,
+  MAX_CORRECTION_BYTES,
+  MAX_FRAME_BYTES,
+  MAX_SENT_BYTES,
+} from './limits.ts';
 import { correctionMessage, speakerMessage } from './messages.ts';
 import type { LiveOutcome } from './ports.ts';
 
@@ -56,6 +63,8 @@ export class LiveChannel {
   #receivedFrames: number;
   #sentBytes: number;
   #correctionBytes: number;
+  /** How many frames had been received when a fault of the client was last told. */
+  readonly #faultToldAt = new Map<string, number>();
   /** Set when the stream is going to end: nothing that arrives later counts. */
   #ending: Omit<ChannelEnd, 'receivedSeconds'> | undefined;
   #ended = false;
@@ -137,7 +146,7 @@ export class LiveChannel {
   #receiveText(text: string): void {
     if (isLonger(text, MAX_FRAME_BYTES)) this.#refuse(CLOSE.tooBig, 'Message too large');
     else if (parseClientMessage(text)) this.#end('done', CLOSE.normal, 'end of stream');
-    else this.#sendError('Unknown message');
+    else this.#tellFault('Unknown message');
   }
 
   #receiveFrame(frame: ArrayBuffer): void {
@@ -147,14 +156,14 @@ export class LiveChannel {
     }
     const decoded = decodeFrame(frame, this.ports.format);
     if (!decoded) {
-      this.#sendError('Invalid chunk size');
+      this.#tellFault('Invalid chunk size');
       return;
     }
     if ((this.#queue.length + 1) * FRAME_MS > MAX_BACKLOG_MS) {
       this.#refuse(CLOSE.policy, `Audio comes faster than it is processed: more than ${MAX_BACKLOG_MS / 1000} s wait`);
       return;
     }
-    if (decoded.silenced) this.#sendError('Chunk with a value that is not finite, taken as silence');
+    if (decoded.silenced) this.#tellFault('Chunk with a value that is not finite, taken as silence');
     this.#queue.push(decoded.samples);
     this.#receivedFrames++;
     if (this.#receivedFrames * FRAME_MS >= this.ports.maxMs) this.#end('done', CLOSE.normal, 'length limit');
@@ -249,6 +258,15 @@ export class LiveChannel {
     const sent = this.#sentBytes;
     this.#send(correctionMessage(event));
     this.#correctionBytes += this.#sentBytes - sent;
+  }
+
+  /** The stream goes on. */
+  #tellFault(message: string): void {
+    const frames = this.#receivedFrames - (this.#faultToldAt.get(message) ?? Number.NEGATIVE_INFINITY);
+    // Without audio in between each is told and counted: that is no stream with a fault but a flood, and ends.
+    if (this.#sentBytes > MAX_BYTES_OF_EVERY_FAULT && frames > 0 && frames < FRAMES_PER_FAULT) return;
+    this.#faultToldAt.set(message, this.#receivedFrames);
+    this.#sendError(message);
   }
 
   #sendError(message: string): void {

@@ -11,6 +11,12 @@ export const MAX_FRAME_BYTES = 1024 * 1024;
 export const MAX_SENT_BYTES = 8 * 1024 * 1024;
 /** Of these, what corrections may have; beyond, a stream goes on without any. */
 export const MAX_CORRECTION_BYTES = 1024 * 1024;
+/**
+ * Text up to which each fault of a client is told. Beyond, one that repeats while audio comes is told once in so many frames: with
+ * each frame of five hours, it would have a client that reads taken for one that does not.
+ */
+export const MAX_BYTES_OF_EVERY_FAULT = 1024 * 1024;
+export const FRAMES_PER_FAULT = 10;
 
 /** Times that a deployment may shorten. */
 export interface LiveTimes {
