@@ -41,7 +41,8 @@ const options = {
   encoding: optionalChoice(ENCODINGS).openapi({ default: LIVE_DEFAULTS.encoding }),
   latency: wholeNumber(MIN_LATENCY_MS, MAX_LATENCY_MS).openapi({
     default: LIVE_DEFAULTS.latency,
-    description: 'Milliseconds between a moment and what is said about it, at most. More time, fewer mistakes.',
+    description:
+      'Milliseconds wanted between a moment and what is said about it. Newcomers and changes that are hard to hear take longer. More time, fewer mistakes.',
   }),
   corrections: optionalFlag().openapi({
     default: LIVE_DEFAULTS.corrections,
