@@ -52,7 +52,8 @@ export class LiveStream extends DurableObject<Env> {
     const now = Date.now();
     const stream = this.#storage.burn(digest, now);
     if (!stream) return new Response(null, { status: 401 });
-    await this.ctx.storage.setAlarm(now + this.#runtime.times.idleMs);
+    const { idleMs, connectedMs } = this.#runtime.times;
+    await this.ctx.storage.setAlarm(now + Math.min(idleMs, connectedMs));
     if (!(await this.#runtime.store.start(stream.id, now))) return new Response(null, { status: 401 });
     const channel = this.#resume();
     // The database was so slow that the alarm has ended the stream meanwhile: nothing would ever end a connection.
@@ -101,21 +102,25 @@ export class LiveStream extends DurableObject<Env> {
       case 'ending':
         return this.#settle(stream, stream.phase.outcome);
       case 'running':
-        return this.#lookAfter(stream);
+        return this.#lookAfter(stream, stream.phase.startedAt);
     }
   }
 
-  /** A stream that runs: closed when it is idle, ended when its connection died with the process. */
-  async #lookAfter(stream: StoredStream): Promise<void> {
+  /** A stream that runs: closed when it is idle or has lasted too long, ended when its connection died with the process. */
+  async #lookAfter(stream: StoredStream, startedAt: number): Promise<void> {
     if (this.ctx.getWebSockets().length === 0) {
       if (this.#channel) return this.#channel.disconnected();
       this.#runtime.log('warn', 'live_connection_lost', { streamId: stream.id });
       return this.#settle(stream, { status: 'error', receivedSeconds: 0 });
     }
     const channel = this.#resume();
-    const idleAt = this.#lastFrameAt + this.#runtime.times.idleMs;
-    if (Date.now() >= idleAt) await channel?.idle(this.#runtime.times.idleMs);
-    else await this.ctx.storage.setAlarm(idleAt);
+    const { idleMs, connectedMs } = this.#runtime.times;
+    const idleAt = this.#lastFrameAt + idleMs;
+    const endsAt = startedAt + connectedMs;
+    const now = Date.now();
+    if (now >= endsAt) await channel?.outlast();
+    else if (now >= idleAt) await channel?.idle(idleMs);
+    else await this.ctx.storage.setAlarm(Math.min(idleAt, endsAt));
   }
 
   /** The channel of the running stream, out of the storage where memory was lost; undefined for one that does not run. */

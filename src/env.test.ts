@@ -37,7 +37,7 @@ it('says which variable is wrong, and never what a secret is', () => {
 it('has the times of the contract where none are set, opens no loopback, and takes no longer times', () => {
   expect(read({})).toMatchObject({
     outputTtlMs: 24 * 3600 * 1000,
-    live: { tokenMs: 600_000, idleMs: 60_000, maxMs: 5 * 3600 * 1000 },
+    live: { tokenMs: 600_000, idleMs: 60_000, maxMs: 5 * 3600 * 1000, connectedMs: 24 * 3600 * 1000 },
     allowLoopback: false,
     copySources: false,
   });
@@ -46,6 +46,7 @@ it('has the times of the contract where none are set, opens no loopback, and tak
     LIVE_TOKEN_SECONDS: 600,
     LIVE_IDLE_SECONDS: 60,
     LIVE_MAX_SECONDS: 18_000,
+    LIVE_CONNECTED_SECONDS: 86_400,
   };
   for (const [name, seconds] of Object.entries(longest)) {
     expect(() => read({ [name]: String(seconds + 1) })).toThrow(new RegExp(name));

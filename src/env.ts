@@ -17,6 +17,7 @@ export interface Env {
   readonly LIVE_TOKEN_SECONDS?: string;
   readonly LIVE_IDLE_SECONDS?: string;
   readonly LIVE_MAX_SECONDS?: string;
+  readonly LIVE_CONNECTED_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly QUEUE_PATIENCE_SECONDS?: string;
   readonly COPY_SOURCES?: string;
@@ -45,6 +46,7 @@ const variablesSchema = z.object({
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
+  LIVE_CONNECTED_SECONDS: secondsUpTo(24 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   COPY_SOURCES: z.enum(['0', '1', '']).default('0'),
   QUEUE_PATIENCE_SECONDS: z.coerce.number().positive().max(900).optional(),
@@ -89,6 +91,7 @@ export function readConfig(env: Env): Config {
       tokenMs: parsed.data.LIVE_TOKEN_SECONDS * 1000,
       idleMs: parsed.data.LIVE_IDLE_SECONDS * 1000,
       maxMs: parsed.data.LIVE_MAX_SECONDS * 1000,
+      connectedMs: parsed.data.LIVE_CONNECTED_SECONDS * 1000,
     },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
     queuePatienceMs: parsed.data.QUEUE_PATIENCE_SECONDS && parsed.data.QUEUE_PATIENCE_SECONDS * 1000,

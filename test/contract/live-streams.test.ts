@@ -342,3 +342,23 @@ describe('billing (contract §7)', () => {
     expect(await credit(accountId)).toBe(0);
   });
 });
+
+it('a stream that goes on with a frame now and then ends after a day, billed with what it received', {
+  timeout: 60_000,
+}, async () => {
+  const connectedSeconds = 4;
+  const shortDays = await startContractService({ LIVE_CONNECTED_SECONDS: String(connectedSeconds) });
+  try {
+    const { body } = await shortDays.call('POST', '/v1/live', { body: {} });
+    const client = await connect(body.url);
+    const connectedAt = Date.now();
+    const frames = setInterval(() => client.send(frameOf(0)), 500);
+    expect(await client.closed).toEqual({ code: 1000, reason: 'time limit' });
+    clearInterval(frames);
+    expect(Math.abs(Date.now() - connectedAt - connectedSeconds * 1000)).toBeLessThan(2000);
+    expect((await shortDays.call('GET', `/v1/live/${body.id}`)).body).toMatchObject({ status: 'done' });
+    expect(await shortDays.run('SELECT billed_seconds FROM usage_records')).toEqual([{ billed_seconds: 20 }]);
+  } finally {
+    await shortDays.stop();
+  }
+});

@@ -165,6 +165,15 @@ describe('LiveChannel', () => {
     expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'length limit', receivedSeconds: 1 }]);
   });
 
+  it('flushes and ends with 1000 when it has lasted too long', async () => {
+    const { channel, received, ends } = channelOf();
+    for (let i = 0; i < 5; i++) await channel.receive(audio(0.1));
+    await channel.outlast();
+    await channel.receive(audio(0.1));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 0.5']);
+    expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'time limit', receivedSeconds: 0.5 }]);
+  });
+
   it('ends as an error when the session fails, with its turns closed', async () => {
     const session = new LevelSession();
     const { channel, received, ends, troubles } = channelOf({ openSession: async () => session });

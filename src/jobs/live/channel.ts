@@ -114,6 +114,12 @@ export class LiveChannel {
     return this.#run();
   }
 
+  /** The connection has lasted for too long, however little audio came. */
+  outlast(): Promise<void> {
+    this.#end('done', CLOSE.normal, 'time limit');
+    return this.#run();
+  }
+
   /** Whether something is being processed: what comes now is worked off by the same run. */
   get isAtWork(): boolean {
     return this.#work !== undefined;

@@ -26,4 +26,6 @@ export interface LiveTimes {
   readonly idleMs: number;
   /** Audio in a stream. */
   readonly maxMs: number;
+  /** From the connection of a stream to its end: a frame now and then would keep one of the account's places for months. */
+  readonly connectedMs: number;
 }
