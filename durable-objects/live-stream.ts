@@ -46,6 +46,13 @@ export class LiveStream extends DurableObject<Env> {
     await this.#storage.forget();
   }
 
+  /** The platform gives an alarm up that has failed a few times: what it should have done is begun once more. */
+  async wake(): Promise<boolean> {
+    if (!this.#storage.stream) return false;
+    await this.ctx.storage.setAlarm(Date.now());
+    return true;
+  }
+
   /** The upgrade, as the Worker passes it on: 101, or 401 where the token is not good for it. */
   override async fetch(request: Request): Promise<Response> {
     const digest = await tokenDigest(request.headers.get(TOKEN_HEADER) ?? '');

@@ -9,6 +9,7 @@ import { workOf } from './jobs/keys.ts';
 import { type CursorPort, listJobs } from './jobs/list.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import { createLiveService } from './jobs/live/service.ts';
+import { sweepStreams } from './jobs/live/sweep.ts';
 import { PlanMemory } from './jobs/plan-memory.ts';
 import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
@@ -101,6 +102,16 @@ export function jobPorts(env: Env): JobPorts {
   };
 }
 
+/** Rows and objects of live streams over this Worker's bindings. */
+const livePorts = (env: Env) => ({
+  store: createLiveStore(env.DB),
+  objects: createLiveObjects(env.LIVE_STREAM),
+  now,
+});
+
+/** Ends live streams that nothing else has ended. */
+export const sweepLive = (env: Env): Promise<void> => sweepStreams({ ...livePorts(env), times: liveTimes(env), log });
+
 /** What the HTTP layer calls. */
 export function appServices(env: Env): AppServices {
   const { allowLoopback, signingKey, s3, live } = configOf(env);
@@ -112,12 +123,7 @@ export function appServices(env: Env): AppServices {
       read: (scope, cursor) => readCursor(signingKey, scope, cursor),
     }),
     media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now }),
-    live: createLiveService({
-      store: createLiveStore(env.DB),
-      objects: createLiveObjects(env.LIVE_STREAM),
-      now,
-      tokenMs: live.tokenMs,
-    }),
+    live: createLiveService({ ...livePorts(env), tokenMs: live.tokenMs }),
     voiceprintFault,
     quota: createQuota(env.ACCOUNT_QUOTA),
     usage: createUsage(env.DB),

@@ -8,6 +8,7 @@ export const TOKEN_HEADER = 'X-Stream-Token';
 interface LiveRpc {
   open(setup: StreamSetup): Promise<void>;
   discard(): Promise<void>;
+  wake(): Promise<boolean>;
 }
 
 /** `LiveObjects` over one Durable Object a stream. */
@@ -18,6 +19,7 @@ export function createLiveObjects(namespace: DurableObjectNamespace): LiveObject
   return {
     open: (setup) => rpc(setup.streamId).open(setup),
     discard: (streamId) => rpc(streamId).discard(),
+    wake: (streamId) => rpc(streamId).wake(),
     async connect(streamId, token) {
       if (!isToken(token)) return undefined;
       const headers = { Upgrade: 'websocket', [TOKEN_HEADER]: token };

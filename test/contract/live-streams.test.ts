@@ -343,6 +343,20 @@ describe('billing (contract §7)', () => {
   });
 });
 
+it('a sweep ends open streams that nothing else has ended, whether their objects know of them or not', async () => {
+  const { accountId, token: key } = await newAccount();
+  const [forgotten, fresh] = [(await create(key, {})).body.id, (await create(key, {})).body.id];
+  await service.run('UPDATE live_streams SET created_at = 0 WHERE id = ?', forgotten);
+  const lost = randomUUID();
+  const row = `INSERT INTO live_streams (id, account_id, status, input, created_at, started_at) VALUES (?, ?, 'running', '{}', 0, 0)`;
+  await service.run(row, lost, accountId);
+  await service.runScheduled('*/5 * * * *');
+  expect((await read(lost, key)).body).toMatchObject({ status: 'error', completedAt: expect.any(String) });
+  await expect.poll(async () => (await read(forgotten, key)).body.status, { timeout: 3000 }).toBe('error');
+  expect((await read(fresh, key)).body.status).toBe('created');
+  expect((await service.call('GET', '/v1/usage', { key })).body.totals.jobs).toBe(0);
+});
+
 it('a stream that goes on with a frame now and then ends after a day, billed with what it received', {
   timeout: 60_000,
 }, async () => {

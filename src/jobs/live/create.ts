@@ -14,7 +14,7 @@ export interface NewStream {
 
 /**
  * Makes a stream. Its object comes before its row: an object without a row forgets itself when its token expires, while a row
- * without an object would count as open for ever.
+ * without an object would count as open until a sweep ends it.
  */
 export async function createStream(
   ports: { readonly store: LiveStore; readonly objects: LiveObjects; readonly now: () => number },

@@ -31,6 +31,8 @@ export interface LiveStore {
   start(streamId: string, now: number): Promise<boolean>;
   /** created, running → error; running → done, with the usage record and the credit: all or nothing, once. */
   end(streamId: string, outcome: LiveOutcome, now: number): Promise<boolean>;
+  /** Open streams that were created and never started before the one moment, or started before the other; oldest first. */
+  overdue(createdBefore: number, startedBefore: number, limit: number): Promise<string[]>;
 }
 
 /** What a stream's object is told when the stream is created. Voiceprints are here and nowhere else. */
@@ -49,6 +51,8 @@ export interface LiveObjects {
   open(setup: StreamSetup): Promise<void>;
   /** Forgets a stream that was opened and not created. */
   discard(streamId: string): Promise<void>;
+  /** Has a stream looked after now. False where nothing is known of it. */
+  wake(streamId: string): Promise<boolean>;
   /** Burns the token and connects; undefined for a token that is unknown, used or expired. */
   connect(streamId: string, token: string): Promise<WebSocket | undefined>;
 }

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startStorage } from '../../../test/helpers/database.ts';
+import type { LiveObjects } from '../../jobs/live/ports.ts';
+import { sweepStreams } from '../../jobs/live/sweep.ts';
 import { createLiveStore } from './live-store.ts';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
@@ -95,5 +97,63 @@ describe('LiveStore', () => {
     await store().end(String(results[0].id), FAILED, 2);
     expect([await create(), await create()]).toEqual(['created', 'too_many_streams']);
     await newStream(other);
+  });
+});
+
+describe('sweepStreams', () => {
+  const MINUTE = 60_000;
+  const DAY = 24 * 60 * MINUTE;
+  const times = { tokenMs: 10 * MINUTE, idleMs: MINUTE, maxMs: DAY, connectedMs: DAY };
+  const statusOf = async (id: string) => (await store().find(id))?.status;
+
+  /** Sweeps at a time, with objects that know of these streams. @returns whom it woke */
+  async function sweep(now: number, wakes: (id: string) => Promise<boolean>): Promise<string[]> {
+    const woken: string[] = [];
+    const wake = (id: string) => {
+      woken.push(id);
+      return wakes(id);
+    };
+    const objects = { wake } as Partial<LiveObjects> as LiveObjects;
+    await sweepStreams({ store: store(), objects, times, now: () => now, log: () => undefined });
+    return woken;
+  }
+
+  it('ends streams whose alarms were given up: their rows kept the account from new ones for ever', async () => {
+    await storage.db.prepare('DELETE FROM live_streams').run();
+    const accountId = await newAccount();
+    const [unused, running, ended] = [
+      await newStream(accountId),
+      await newStream(accountId),
+      await newStream(accountId),
+    ];
+    for (const id of [running, ended]) await store().start(id, 2);
+    await store().end(ended, DONE, 3);
+    expect(await sweep(20 * MINUTE, async () => false)).toEqual([]);
+    expect(await sweep(21 * MINUTE, async (id) => id !== unused)).toEqual([unused]);
+    expect(await statusOf(unused)).toBe('error');
+    const late = DAY + 11 * MINUTE;
+    // The object is there, and ends it by itself.
+    expect(await sweep(late, async () => true)).toEqual([running]);
+    expect(await statusOf(running)).toBe('running');
+    const failing = sweep(late, () => Promise.reject(new Error('misconfigured Worker')));
+    await expect(failing).rejects.toThrow('misconfigured');
+    expect(await statusOf(running)).toBe('running');
+    const together = await Promise.all([sweep(late, async () => false), sweep(late, async () => false)]);
+    expect(together.flat()).toContain(running);
+    expect(await store().find(running)).toMatchObject({ status: 'error', startedAt: 2, completedAt: late });
+    expect(await sweep(late, async () => false)).toEqual([]);
+    for (const id of [unused, running]) expect(await billsOf(id)).toEqual([]);
+    expect(await billsOf(ended)).toHaveLength(1);
+  });
+
+  it('is no stop for the others where one object cannot be asked', async () => {
+    const accountId = await newAccount();
+    const [broken, lost] = [await newStream(accountId), await newStream(accountId)];
+    const wakes = async (id: string) => {
+      if (id === broken) throw new Error('no object');
+      return false;
+    };
+    await expect(sweep(21 * MINUTE, wakes)).rejects.toThrow('no object');
+    expect([await statusOf(broken), await statusOf(lost)]).toEqual(['created', 'error']);
   });
 });
