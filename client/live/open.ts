@@ -7,7 +7,7 @@ import type { WebSocketConstructor, WebSocketLike } from './types.ts';
 export interface ConnectionOptions {
   /** Where there is no global WebSocket (Node 20): `nodeWebSocket` of `client/live/node.ts`. */
   readonly webSocket?: WebSocketConstructor;
-  /** Audio that may wait in the connection's buffer before `write` waits; at least 0.1, 2 by default. */
+  /** Audio that may wait in the connection's buffer before `write` waits; at least 0.1, 2 by default. After a stall of the network it comes at once: 5 s would end the stream. */
   readonly maxBufferedSeconds?: number;
   /** What the stream was created with: samples a second of what is written; 16,000 by default. */
   readonly sampleRate?: number;

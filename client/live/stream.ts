@@ -1,10 +1,11 @@
 import { EventQueue } from './event-queue.ts';
 import { FRAMES_PER_SECOND, Framer, SAMPLE_RATE_HZ } from './framer.ts';
+import { Lead } from './lead.ts';
 import { closeOf, parseMessage } from './messages.ts';
 import type { LiveClose, LiveEvent, WebSocketLike } from './types.ts';
 
-/** How often a full send buffer is looked at: WebSockets tell nobody when theirs empties. */
-const DRAIN_CHECK_MS = 10;
+/** How often is looked whether a frame may go: WebSockets tell nobody when their buffer empties. */
+const CHECK_MS = 10;
 /** How long nothing may move after the end: no frame that still waits, nor the service with the 5 s of audio at most that it has to go through. */
 const END_TIMEOUT_MS = 60_000;
 /** Audio that may wait for its turn when a caller does not wait for `write`. */
@@ -42,6 +43,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private ended = false;
   private endTimer: ReturnType<typeof setTimeout> | undefined;
   private framesSent = 0;
+  private readonly lead = new Lead();
   private pendingSamples = 0;
   /** Writes wait for each other: frames keep their order. */
   private queue: Promise<void> = Promise.resolve();
@@ -80,8 +82,9 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
    * dropped.
    *
    * @param samples mono at the rate of the stream in −1…1; not to be changed before the promise settles
-   * @returns settles when everything is in the connection's buffer and that is not full: wait for it before the next call. Who
-   * cannot wait, as with a microphone, may run 30 s ahead of the connection; then the stream is given up.
+   * @returns settles when everything is in the connection's buffer and that is not full: wait for it before the next call. Audio
+   * that comes too fast for the service is held back, as after a stall of the network. Who cannot wait, as with a microphone, may
+   * run 30 s ahead; then the stream is given up.
    */
   write(samples: Float32Array): Promise<void> {
     this.pendingSamples += samples.length;
@@ -128,12 +131,19 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   }
 
   private async send(frame: Uint8Array<ArrayBuffer>): Promise<void> {
+    while (!this.close && this.lead.isUsedUp) await pause(CHECK_MS);
     if (this.close) return;
     this.socket.send(frame);
     this.framesSent++;
-    const room = (this.maxBufferedFrames - 1) * frame.length;
-    while (!this.close && this.socket.bufferedAmount > room) await pause(DRAIN_CHECK_MS);
+    this.lead.add(1);
+    while (!this.close && this.bufferedFrames(frame) > this.maxBufferedFrames - 1) await pause(CHECK_MS);
     if (this.endTimer !== undefined) this.renewEndTimer();
+  }
+
+  private bufferedFrames(frame: Uint8Array): number {
+    const frames = this.socket.bufferedAmount / frame.length;
+    this.lead.isAtLeast(frames);
+    return frames;
   }
 
   private renewEndTimer(): void {
@@ -145,6 +155,10 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     const event = parseMessage(data);
     if (!event || this.close) return;
     if (event.kind === 'error') this.lastError = event.message;
+    // What is told of a moment shows that all before it has been processed.
+    if (event.kind === 'start' || event.kind === 'end') {
+      this.lead.isAtMost(this.framesSent - event.timestampSeconds * FRAMES_PER_SECOND);
+    }
     this.events.push(event);
     if (this.events.length > MAX_UNREAD_EVENTS) {
       this.finish({ kind: 'policy', message: 'Nobody reads the events of this stream.' });
