@@ -9,7 +9,6 @@ import { deliver, openDestination } from './deliver.ts';
 import { aborted, callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
 import { type LiveSource, openLiveSource } from './live-source.ts';
-import { Pacer } from './pace.ts';
 import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
 import { systemReason } from './system-error.ts';
@@ -87,11 +86,10 @@ async function run(
   name: string,
 ): Promise<Heard> {
   const events: LiveEvent[] = [];
-  const pacer = new Pacer(source.kind === 'microphone' ? Number.POSITIVE_INFINITY : speed);
+  const startedMs = performance.now();
   const listening = (async () => {
     for await (const event of stream) {
       events.push(event);
-      if (event.kind === 'start' || event.kind === 'end') pacer.heard(event.timestampSeconds);
       note(describeEvent(event));
     }
   })();
@@ -103,7 +101,9 @@ async function run(
   if (source.kind === 'microphone') note('Listening; Ctrl-C ends.');
   const send = async (): Promise<void> => {
     for await (const chunk of source.chunks(stop)) {
-      if (source.kind === 'file') await pause(pacer.waitMs(stream.sentSeconds), stop);
+      // What would be too fast for the service, after a standstill as well, the stream holds back.
+      const dueMs = startedMs + (1000 * stream.sentSeconds) / speed;
+      if (source.kind === 'file') await pause(dueMs - performance.now(), stop);
       if (stop.aborted) break;
       await Promise.race([stream.write(chunk), stopped]);
     }
@@ -146,7 +146,7 @@ function failUnlessDone(close: LiveClose): void {
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (ms === 0 || signal.aborted) return Promise.resolve();
+  if (ms <= 0 || signal.aborted) return Promise.resolve();
   return new Promise((done) => {
     const finish = (): void => {
       clearTimeout(timer);
