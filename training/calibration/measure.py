@@ -19,7 +19,7 @@ from .clustering import Items, Parameters, Plda, Subsegments, cluster_model, uni
 
 FRAME_SECONDS = 0.02
 WINDOW_FRAMES = 500
-COUNT_BIAS = -0.1  # as in parameters.ts
+COUNT_BIAS = -0.15  # as in parameters.ts
 SUBSEGMENT_FRAMES = 25
 SUBSEGMENT_WEIGHT = 0.95  # as in parameters.ts; here a subsegment is heard without its neighbours
 SUBSEGMENT_TEMPERATURE = 0.1
