@@ -1,4 +1,4 @@
-import { MAX_SPEAKERS } from '../../src/contract/live.ts';
+import { MAX_SPEAKERS } from '../../src/contract/live-limits.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
 import { createLiveSession, type LiveEngine, type LiveSession } from '../../src/live/index.ts';
 import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';

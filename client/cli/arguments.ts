@@ -21,7 +21,6 @@ export function seconds(text: string): number {
 
 /** Fields of requests that are options of the commands under another name than their own with dashes. */
 const OPTIONS: Readonly<Record<string, string>> = {
-  transcription: '--transcribe',
   'matching.threshold': '--threshold',
 };
 /** Those that have their own name. */
@@ -34,20 +33,28 @@ export function optionOfField(field: string): string {
   return `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** A whole number of at least 1, for commander. */
+/** A whole number of at least 1, as large as a request can say it, for commander. */
 export function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');
-  return Number(text);
-}
-
-/** A number of requests, for commander. */
-export function requestCount(text: string): number {
   const value = Number(text);
-  if (!/^\d{1,7}$/.test(text) || value < 1 || value > MAX_RATE_LIMIT) {
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_RATE_LIMIT}.`);
+  if (!/^[1-9]\d*$/.test(text) || !Number.isFinite(value)) {
+    throw new InvalidArgumentError('It must be a whole number of at least 1.');
   }
   return value;
 }
+
+/** A whole number from `min` to `max`, for commander. */
+export const wholeNumberIn =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) {
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+    }
+    return value;
+  };
+
+/** A number of requests, for commander. */
+export const requestCount = wholeNumberIn(1, MAX_RATE_LIMIT);
 
 /** The name of an account, for commander. */
 export function accountName(text: string): string {

@@ -106,10 +106,7 @@ describe('npm run diarize', () => {
     for (const args of wrong) expect(await diarize(...args), args.join(' ')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it("passes the service's refusals on: no transcription engine, a bad key", async () => {
-    const transcribe = await diarize(conversation, '--transcribe');
-    expect(transcribe).toMatchObject({ code: 2, stdout: '' });
-    expect(transcribe.stderr).toMatch(/^rollcall: --transcribe: .*not configured/m);
+  it("passes the service's refusals on: a bad key", async () => {
     const badKey = await runCli('diarize', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
     expect(badKey.stderr).toContain('401');

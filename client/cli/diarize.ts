@@ -9,22 +9,22 @@ import { CliError, EXIT, runCommand } from './run.ts';
 import { addSpeakerOptions, checkCounts, JOB_HELP, type ResultOptions } from './speaker-options.ts';
 import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
-interface Options extends Omit<DiarizeOptions, 'url'>, ResultOptions {
+interface Options extends Omit<DiarizeOptions, 'url' | 'transcription'>, ResultOptions {
   readonly voiceprint?: readonly [string, string][];
   readonly threshold?: number;
+  readonly transcribe?: boolean;
 }
 
 /** What only a diarize job can tell. */
-const DIARIZE_ONLY = ['speechProbability', 'crosstalkProbability', 'speakerProbability', 'transcription'] as const;
+const DIARIZE_ONLY = ['speechProbability', 'crosstalkProbability', 'speakerProbability'] as const;
 
 async function diarize(fileOrUrl: string, options: Options): Promise<void> {
-  const { format, output, voiceprint = [], threshold, ...request } = options;
+  const { format, output, voiceprint = [], threshold, transcribe, ...request } = options;
+  // Said before an upload that may be long.
+  if (transcribe) throw new CliError(EXIT.usage, '--transcribe: the service cannot write what was said yet.');
   checkCounts(request);
   if (voiceprint.length > 0 && DIARIZE_ONLY.some((name) => request[name])) {
-    throw new CliError(
-      EXIT.usage,
-      '--voiceprint cannot be combined with --transcribe or with probabilities per frame.',
-    );
+    throw new CliError(EXIT.usage, '--voiceprint cannot be combined with probabilities per frame.');
   }
   if (threshold !== undefined && voiceprint.length === 0) {
     throw new CliError(EXIT.usage, '--threshold needs a --voiceprint to match.');
@@ -54,7 +54,7 @@ const command = addSpeakerOptions(
   .option('--speech-probability', 'probability of speech per frame (json)')
   .option('--crosstalk-probability', 'probability of overlapping speech per frame (json)')
   .option('--speaker-probability', 'probability of each speaker per frame (json)')
-  .option('--transcribe', 'also write what was said, where the service can do that (this one cannot yet)')
+  .option('--transcribe', 'also write what was said (not possible yet)')
   .option(
     '--voiceprint <name=file>',
     'a recording or voiceprint of somebody to be found; may be repeated',
@@ -62,7 +62,5 @@ const command = addSpeakerOptions(
   )
   .option('--threshold <n>', 'least confidence of a match with a voiceprint, 0 to 100', percent)
   .addHelpText('after', JOB_HELP)
-  .action((fileOrUrl: string, { transcribe, ...options }: Options & { transcribe?: boolean }) =>
-    diarize(fileOrUrl, { ...options, transcription: transcribe }),
-  );
+  .action(diarize);
 await runCommand(command);

@@ -46,7 +46,7 @@ describe('npm run identify', () => {
     expect(found.code).toBe(0);
     expect(found.stdout).toMatch(/^\d+\.\d{3} {2}\d+\.\d{3} {2}Adam$/m);
     expect(found.stdout).toMatch(/SPEAKER_01$/m);
-    const both = await run('diarize', conversation, '--voiceprint', `Adam=${file('adam.wav')}`, '--transcribe');
+    const both = await run('diarize', conversation, '--voiceprint', `Adam=${file('adam.wav')}`, '--speech-probability');
     expect(both.code).toBe(2);
   });
 

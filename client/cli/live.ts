@@ -1,10 +1,11 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { LATENCY_MS, MAX_SPEAKERS } from '../../src/contract/live-limits.ts';
 import { fileIdOf, formatOutput } from '../format/output.ts';
 import { nodeWebSocket } from '../live/node.ts';
 import { openLiveStream } from '../live/open.ts';
 import type { LiveStream } from '../live/stream.ts';
 import type { LiveClose, LiveEvent } from '../live/types.ts';
-import { wholeNumber } from './arguments.ts';
+import { wholeNumberIn } from './arguments.ts';
 import { deliver, openDestination } from './deliver.ts';
 import { aborted, callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
@@ -181,8 +182,16 @@ const command = new Command('live')
       'send a file as fast as the service shows that it follows, about 4 times as fast as it plays',
     ).conflicts('speed'),
   )
-  .option('--latency <ms>', 'wanted time between a moment and what is said about it', wholeNumber)
-  .option('--max-speakers <n>', 'at most so many', wholeNumber)
+  .option(
+    '--latency <ms>',
+    `wanted time between a moment and what is said about it, ${LATENCY_MS.min} to ${LATENCY_MS.max}; ${LATENCY_MS.default} if not given`,
+    wholeNumberIn(LATENCY_MS.min, LATENCY_MS.max),
+  )
+  .option(
+    '--max-speakers <n>',
+    `at most so many, 1 to ${MAX_SPEAKERS}; ${MAX_SPEAKERS} if not given`,
+    wholeNumberIn(1, MAX_SPEAKERS),
+  )
   .option('--no-corrections', 'leave what was told as it was told, also where it turns out to be somebody else')
   .option(
     '--voiceprint <name=file>',

@@ -21,6 +21,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
   ['live', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
+  ['diarize', [conversation, '--transcribe'], {}, 2, /--transcribe: the service cannot/],
   ['diarize', ['/dev/null'], {}, 2, /not a regular file\. Save/],
   ['diarize', [' '], {}, 2, /name of the recording is blank/],
   ['diarize', ['www.example.com/talk.mp3'], {}, 2, /no such file\. An address begins with https:/],
@@ -49,6 +50,20 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     expect(run.stderr).toMatch(message);
     expect(run.stderr).toMatch(/^rollcall: .*\n$/);
   });
+
+  it.each([
+    [['--latency', '100'], /from 300 to 5000/],
+    [['--max-speakers', '9'], /from 1 to 8/],
+  ])(
+    'live %j is refused before anything is started: a job for each voiceprint was done, and billed, first',
+    async (args, message) => {
+      const run = await runCli('live', [conversation, '--voiceprint', `A=${conversation}`, ...args]);
+      expect(run).toMatchObject({ code: 2, stdout: '' });
+      expect(run.stderr).toMatch(message);
+      expect(run.stderr).not.toContain('Starting');
+      expect((await runCli('live', ['--help'])).stdout).toMatch(/300 to 5000;\s+1000 if not given/);
+    },
+  );
 
   it('says what two recordings may come from', async () => {
     const run = await runCli('diarize', ['my', 'recording.wav']);

@@ -3,6 +3,7 @@ import type { Parsed } from './errors.ts';
 import { expected, optionalChoice, optionalFlag } from './fields.ts';
 import { type SubmittedVoiceprint, submittedVoiceprints, voiceprintErrors } from './identify.ts';
 import { MODELS } from './job-fields.ts';
+import { LATENCY_MS, MAX_SPEAKERS } from './live-limits.ts';
 import { parseBody } from './parse-body.ts';
 
 export const SAMPLE_RATES_HZ = [8000, 16_000, 24_000, 44_100, 48_000] as const;
@@ -10,15 +11,11 @@ export type SampleRateHz = (typeof SAMPLE_RATES_HZ)[number];
 export const ENCODINGS = ['pcm_f32le', 'pcm_s16le'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** Most speakers that a stream tells apart (contract §7). */
-export const MAX_SPEAKERS = 8;
-const MIN_LATENCY_MS = 300;
-const MAX_LATENCY_MS = 5000;
 export const LIVE_DEFAULTS = {
   maxSpeakers: MAX_SPEAKERS,
   sampleRate: 16_000,
   encoding: 'pcm_f32le',
-  latency: 1000,
+  latency: LATENCY_MS.default,
   corrections: false,
 } as const;
 
@@ -39,7 +36,7 @@ const options = {
       description: 'Samples a second of the audio that will be sent.',
     }),
   encoding: optionalChoice(ENCODINGS).openapi({ default: LIVE_DEFAULTS.encoding }),
-  latency: wholeNumber(MIN_LATENCY_MS, MAX_LATENCY_MS).openapi({
+  latency: wholeNumber(LATENCY_MS.min, LATENCY_MS.max).openapi({
     default: LIVE_DEFAULTS.latency,
     description:
       'Milliseconds wanted between a moment and what is said about it. Newcomers and changes that are hard to hear take longer. More time, fewer mistakes.',
