@@ -125,6 +125,12 @@ describe('npm run live', () => {
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
   });
 
+  it('says when nobody was heard: it ended without a word', async () => {
+    const silence = join(scratch, 'silence.wav');
+    writeFileSync(silence, wav16(new Float32Array(3 * 16_000), 16_000));
+    expect(await live(silence, '--fast')).toEqual({ code: 0, stdout: '', stderr: 'Nobody was heard.\n' });
+  });
+
   it('passes on what the decoder warns of in a file, as diarize does', async () => {
     const cut = join(scratch, 'cut.wav');
     const whole = await voiceSample('adam');

@@ -59,6 +59,7 @@ async function live(name: string, options: Options): Promise<void> {
   if (!heard) process.exit(INTERRUPTED); // before the stream was open, maybe in the middle of an upload
   const { events, sentSeconds, close, failure } = heard;
   const result = outputOf(events, voices.length > 0, sentSeconds);
+  if (result.diarization.length === 0) note('Nobody was heard.');
   await deliver(formatOutput(result, format, fileIdOf(name)), destination);
   failUnlessDone(close);
   if (failure) throw failure;
