@@ -41,7 +41,9 @@ it('pulls the studio pack from its public addresses, verifies it and switches to
   const models = (...args: string[]) =>
     runCli('models', args, { ROLLCALL_MODELS_ROOT: root, ROLLCALL_MODELS_MIRROR: mirror });
   try {
-    expect((await models('list')).stdout).toMatch(/^\* default .*\n(.*\n)*^ {2}studio {2}to be pulled/m);
+    expect((await models('list')).stdout).toMatch(
+      /^\* default {2}not complete. Check out the repository again.\n(.*\n)*^ {2}studio {2}not complete. Get them with: npm run models -- pull studio$/m,
+    );
     const early = await models('use', 'studio');
     expect(early).toMatchObject({ code: 1, stdout: '' });
     expect(early.stderr).toContain('npm run models -- pull studio');
@@ -79,4 +81,23 @@ it('says which packs there are, and when the address does not answer', async () 
   expect(unknown.stderr).toContain('default, studio');
   expect(await runCli('models', ['pull', 'studio'], env)).toMatchObject({ code: 3, stdout: '' });
   expect((await runCli('models', [], env)).code).toBe(2);
+});
+
+it('of a pack that the repository holds, says to check it out: `pull default`, which was the advice, refuses', async () => {
+  const used = await runCli('models', ['use', 'default'], { ROLLCALL_MODELS_ROOT: root });
+  expect(used).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'rollcall: default is not complete. Check out the repository again.\n',
+  });
+});
+
+it.each([
+  ['{', /^rollcall: \/.*models\/manifest\.json is no JSON: .*\.\n$/],
+  ['{"version":1,"use":"default","packs":{}}', /^rollcall: models\/manifest\.json: use names no pack: "default"\.\n$/],
+])('of a faulty manifest, says in one line what is wrong with which file: %s', async (text, message) => {
+  writeFileSync(join(root, 'models', 'manifest.json'), text);
+  const listed = await runCli('models', ['list'], { ROLLCALL_MODELS_ROOT: root });
+  expect(listed).toMatchObject({ code: 1, stdout: '' });
+  expect(listed.stderr).toMatch(message);
 });

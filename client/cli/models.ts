@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { allFiles, canFollowStreams, type ModelPack } from '../../src/platform/onnx/manifest.ts';
 import { projectDir } from '../local/paths.ts';
 import { pullFile } from '../models/pull.ts';
-import { fileState, readManifest, switchPack } from '../models/store.ts';
+import { fileState, readManifest, remedyFor, switchPack } from '../models/store.ts';
 import { printLines } from './print.ts';
 import { Progress } from './progress.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
@@ -13,11 +13,11 @@ async function list(): Promise<void> {
   const manifest = readManifest(root);
   const lines = [...manifest.packs.values()].flatMap((pack) => {
     const mark = pack.name === manifest.use ? '*' : ' ';
-    const here = allFiles(pack).every((file) => fileState(root, file) === 'intact');
+    const bad = allFiles(pack).filter((file) => fileState(root, file) !== 'intact');
     const slots = [pack.segmentation, pack.embedding].map(
       ({ id, licence, source }) => `    ${id}  ${licence}  ${source}`,
     );
-    return [`${mark} ${pack.name}  ${here ? 'ready' : `to be pulled: npm run models -- pull ${pack.name}`}`, ...slots];
+    return [`${mark} ${pack.name}  ${bad.length === 0 ? 'ready' : `not complete. ${remedyFor(pack, bad)}`}`, ...slots];
   });
   await printLines(lines);
 }
@@ -67,10 +67,8 @@ async function verify(name: string | undefined): Promise<void> {
 
 function use(name: string): void {
   const pack = findPack(name);
-  const missing = allFiles(pack).filter((file) => fileState(root, file) !== 'intact');
-  if (missing.length > 0) {
-    throw new CliError(EXIT.failed, `${name} is not complete. Get it with: npm run models -- pull ${name}`);
-  }
+  const bad = allFiles(pack).filter((file) => fileState(root, file) !== 'intact');
+  if (bad.length > 0) throw new CliError(EXIT.failed, `${name} is not complete. ${remedyFor(pack, bad)}`);
   switchPack(root, name);
   note(`${name} is in use from the next start or deployment on.`);
   if (!canFollowStreams(pack)) note('It is too slow for live streams: they are refused while it is in use.');

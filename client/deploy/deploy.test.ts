@@ -1,11 +1,13 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { root, runCli } from '../../test/helpers/local-process.ts';
+import { LocalStateError } from '../local/state-error.ts';
 import { modelKey, readManifest } from '../models/store.ts';
 import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';
+import { rehearse } from './deploy.ts';
 import { mustWrangler } from './wrangler.ts';
 
 describe('npm run deploy -- --dry-run', () => {
@@ -21,6 +23,22 @@ describe('npm run deploy -- --dry-run', () => {
       expect(lines).toContain(`model: ${file.path} → ${modelKey(file)}`);
     }
     expect(lines).toContain('secret: SIGNING_KEY, made if missing');
+  });
+
+  it('says what to do about models of the repository that are missing, and which file a faulty manifest is', async () => {
+    const checkout = mkdtempSync(join(tmpdir(), 'rollcall-deploy-'));
+    const manifest = join(checkout, 'models', 'manifest.json');
+    const rehearsal = () => rehearse({ root: checkout, say: () => {} });
+    try {
+      mkdirSync(join(checkout, 'models'));
+      cpSync(join(root, 'models', 'manifest.json'), manifest);
+      await expect(rehearsal()).rejects.toThrow(/^Missing or damaged: models\/.*\. Check out the repository again\.$/);
+      writeFileSync(manifest, '{"version":1,}');
+      await expect(rehearsal()).rejects.toThrow(LocalStateError);
+      await expect(rehearsal()).rejects.toThrow(`${manifest} is no JSON`);
+    } finally {
+      rmSync(checkout, { recursive: true });
+    }
   });
 });
 

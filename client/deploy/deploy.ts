@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
-import { isIntact, modelKey, modelPath, readManifest } from '../models/store.ts';
+import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
 import { BUCKET, DATABASE, findDatabaseId, QUEUES, writeDeployConfig } from './config.ts';
 import { keepSigningKey, moveSigningKey } from './signing-key.ts';
 import { mustWrangler, wrangler } from './wrangler.ts';
@@ -97,5 +97,5 @@ function checkModels(root: string): void {
   const bad = filesToLoad(pack).filter((file) => !isIntact(root, file));
   if (bad.length === 0) return;
   const names = bad.map((file) => `models/${file.path}`).join(', ');
-  throw new Error(`Missing or damaged: ${names}. Get them with: npm run models -- pull ${pack.name}`);
+  throw new Error(`Missing or damaged: ${names}. ${remedyFor(pack, bad)}`);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { R2Bucket } from '@cloudflare/workers-types';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
-import { isIntact, modelKey, modelPath, readManifest } from '../models/store.ts';
+import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
 
 /**
  * Puts the model files of the pack in use into the service's storage, under their hashes; those that are there with
@@ -17,10 +17,7 @@ export async function seedModels(bucket: R2Bucket, root: string): Promise<string
     const key = modelKey(file);
     if ((await bucket.head(key))?.size === file.bytes) continue;
     if (!isIntact(root, file)) {
-      const remedy = file.origin
-        ? `Get it with: npm run models -- pull ${pack.name}`
-        : 'Check out the repository again.';
-      throw new Error(`models/${file.path} is missing or damaged. ${remedy}`);
+      throw new Error(`models/${file.path} is missing or damaged. ${remedyFor(pack, [file])}`);
     }
     await bucket.put(key, new Uint8Array(readFileSync(modelPath(root, file)))); // Miniflare's proxy takes no Buffer
     written.push(key);

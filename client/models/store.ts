@@ -1,13 +1,29 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ModelFile, type ModelManifest, parseManifest } from '../../src/platform/onnx/manifest.ts';
+import { type ModelFile, type ModelManifest, type ModelPack, parseManifest } from '../../src/platform/onnx/manifest.ts';
+import { LocalStateError } from '../local/state-error.ts';
 
 const manifestPath = (root: string): string => join(root, 'models', 'manifest.json');
 
-/** @throws when the manifest is broken, naming the faulty entry */
+/** @throws LocalStateError when the manifest is broken, naming the faulty entry */
 export function readManifest(root: string): ModelManifest {
-  return parseManifest(JSON.parse(readFileSync(manifestPath(root), 'utf8')));
+  const path = manifestPath(root);
+  const text = readFileSync(path, 'utf8');
+  try {
+    return parseManifest(JSON.parse(text));
+  } catch (error) {
+    const { message } = error as Error;
+    // Faults of entries name the file by themselves.
+    throw new LocalStateError(error instanceof SyntaxError ? `${path} is no JSON: ${message}.` : `${message}.`);
+  }
+}
+
+/** How files of a pack can be had that are missing or damaged. */
+export function remedyFor(pack: ModelPack, files: readonly ModelFile[]): string {
+  return files.every(({ origin }) => origin)
+    ? `Get ${files.length === 1 ? 'it' : 'them'} with: npm run models -- pull ${pack.name}`
+    : 'Check out the repository again.';
 }
 
 /** Where a model file lies in a checkout. */
