@@ -1,4 +1,5 @@
-import { roundSeconds, type Usage } from '../../src/contract/usage.ts';
+import type { FieldError } from '../../src/contract/errors.ts';
+import { LOST_PLUS, NOT_A_TIME, roundSeconds, type Usage } from '../../src/contract/usage.ts';
 import { DEFAULT_RATE_LIMITS } from '../../src/jobs/rate-limits.ts';
 import { signingVersions, WEBHOOK_SECRET_GRACE_MS } from '../../src/jobs/webhook-signature.ts';
 import type { AccountRow } from '../account-settings.ts';
@@ -37,6 +38,13 @@ export function accountDetails(account: AccountRow, now: number): string[] {
     `get limit: ${limit(account.getLimit, DEFAULT_RATE_LIMITS.get)}`,
     `webhook secret: version ${version}${grace}`,
   ];
+}
+
+/** What is wrong with a bound of `account usage`: of options, as the contract speaks of a query. */
+export function usageFault({ field, message }: FieldError): string {
+  const ofOption =
+    message === LOST_PLUS ? NOT_A_TIME : message.replaceAll('`to`', '--to').replace('not sent', 'not given');
+  return `--${field} ${ofOption}.`;
 }
 
 /** The table of `account usage`: a line for each day and kind, the totals last. */

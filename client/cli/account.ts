@@ -12,7 +12,7 @@ import {
 } from '../account-settings.ts';
 import { webhookSecretOf } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
-import { accountDetails, accountLine, usageLines } from './account-report.ts';
+import { accountDetails, accountLine, usageFault, usageLines } from './account-report.ts';
 import { accountName, noAccount, requestCount, seconds, signingKey, withDatabase } from './arguments.ts';
 import { printLines } from './print.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
@@ -104,7 +104,7 @@ async function webhookSecret(name: string, { remote }: Remote): Promise<void> {
 async function usage(name: string, { remote, ...query }: Remote & { from?: string; to?: string }): Promise<void> {
   const range = parseUsageQuery(query, Date.now());
   if (!range.ok) {
-    throw new CliError(EXIT.usage, range.errors.map(({ field, message }) => `--${field} ${message}.`).join(' '));
+    throw new CliError(EXIT.usage, range.errors.map(usageFault).join(' '));
   }
   await withDatabase(remote, async (run) => {
     const { id } = await mustFind(run, name);

@@ -56,6 +56,12 @@ export const wholeNumberIn =
 /** A number of requests, for commander. */
 export const requestCount = wholeNumberIn(1, MAX_RATE_LIMIT);
 
+/** @throws CliError when the variable of this name holds no web address */
+export function checkAddress(variable: string, address: string): void {
+  if (URL.canParse(address) && /^https?:\/\//i.test(address)) return;
+  throw new CliError(EXIT.usage, `${variable} is not an address with http:// or https:// in front: ${address}`);
+}
+
 /** The name of an account, for commander. */
 export function accountName(text: string): string {
   const name = text.trim();

@@ -14,6 +14,8 @@ beforeAll(() => {
   writeFileSync(file('state-is-a-file'), '');
   mkdirSync(file('damaged'));
   writeFileSync(file('damaged/secrets.json'), '{');
+  writeFileSync(file('alice.print'), 'UkNWUAEAAAA=\n');
+  writeFileSync(file('-talk.wav'), 'RIFF');
 });
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -22,6 +24,23 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
   ['live', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
   ['diarize', [conversation, '--transcribe'], {}, 2, /--transcribe: the service cannot/],
+  ['account', ['usage', 'a', '--from', '2026-02-01', '--to', '2026-01-01'], {}, 2, /--from must not be after --to\./],
+  ['account', ['usage', 'a', '--from', '2020-01-01'], {}, 2, /366 days before --to \(now, if not given\)/],
+  ['account', ['usage', 'a', '--to', '2026-01-31 09:30'], {}, 2, /--to must be an ISO 8601 date or a datetime/],
+  [
+    'models',
+    ['pull', 'studio'],
+    { ROLLCALL_MODELS_MIRROR: 'mirror' },
+    2,
+    /ROLLCALL_MODELS_MIRROR is not an address with/,
+  ],
+  [
+    'voiceprint',
+    ['alice.print'],
+    { INIT_CWD: 'here', npm_lifecycle_event: 'voiceprint' },
+    2,
+    /alice\.print is a voiceprint already/,
+  ],
   ['diarize', ['/dev/null'], {}, 2, /not a regular file\. Save/],
   ['diarize', [' '], {}, 2, /name of the recording is blank/],
   ['diarize', ['www.example.com/talk.mp3'], {}, 2, /no such file\. An address begins with https:/],
@@ -44,8 +63,9 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
 
 describe('a mistake at the command line is one line, without a stack trace', () => {
   it.each(mistakes)('%s %j %j', async (command, args, env, code, message) => {
-    const { ROLLCALL_STATE: state, ...rest } = env;
-    const run = await runCli(command, args, { ...rest, ...(state !== undefined && { ROLLCALL_STATE: file(state) }) });
+    const { ROLLCALL_STATE: state, INIT_CWD: here, ...rest } = env;
+    const folders = { ...(state !== undefined && { ROLLCALL_STATE: file(state) }), ...(here && { INIT_CWD: scratch }) };
+    const run = await runCli(command, args, { ...rest, ...folders });
     expect(run).toMatchObject({ code, stdout: '' });
     expect(run.stderr).toMatch(message);
     expect(run.stderr).toMatch(/^rollcall: .*\n$/);
@@ -69,6 +89,15 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     const run = await runCli('diarize', ['my', 'recording.wav']);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toContain('A name with spaces needs quotes');
+  });
+
+  it('says how a file is named whose name begins as an option does', async () => {
+    const run = await runCli('diarize', ['-talk.wav'], { INIT_CWD: scratch });
+    expect(run).toMatchObject({ code: 2, stdout: '' });
+    expect(run.stderr).toMatch(
+      /^error: unknown option '-talk\.wav'\n(.*\n)*\(The file of that name is \.\/-talk\.wav\)\n$/,
+    );
+    expect((await runCli('diarize', ['-none.wav'], { INIT_CWD: scratch })).stderr).not.toContain('The file');
   });
 
   it('shows the command in its help as it is called', async () => {

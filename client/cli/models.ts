@@ -3,6 +3,7 @@ import { allFiles, canFollowStreams, type ModelPack } from '../../src/platform/o
 import { projectDir } from '../local/paths.ts';
 import { pullFile } from '../models/pull.ts';
 import { fileState, readManifest, remedyFor, switchPack } from '../models/store.ts';
+import { checkAddress } from './arguments.ts';
 import { printLines } from './print.ts';
 import { Progress } from './progress.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
@@ -24,11 +25,13 @@ async function list(): Promise<void> {
 
 async function pull(name: string): Promise<void> {
   const pack = findPack(name);
+  const mirror = process.env.ROLLCALL_MODELS_MIRROR;
+  if (mirror) checkAddress('ROLLCALL_MODELS_MIRROR', mirror);
   for (const file of allFiles(pack)) {
     const progress = new Progress();
     const outcome = await pullFile(file, {
       root,
-      mirror: process.env.ROLLCALL_MODELS_MIRROR,
+      mirror,
       onProgress: (received, total) => {
         progress.begin(file.path, total);
         progress.update(received);

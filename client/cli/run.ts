@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type Command, CommanderError } from 'commander';
 import { LocalStateError } from '../local/state-error.ts';
 import { optionsKeptByNpm } from './npm-options.ts';
@@ -58,6 +60,8 @@ function report(error: unknown): number {
     if (error.code === 'commander.excessArguments') {
       note('(A name with spaces needs quotes; options need -- in front, as npm run has options of its own.)');
     }
+    const option = /^error: unknown option '(.+)'/.exec(error.message)?.[1];
+    if (option !== undefined && isFile(option)) note(`(The file of that name is ./${option})`);
     return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   }
   if (error instanceof CliError) {
@@ -77,6 +81,11 @@ function report(error: unknown): number {
   const system = describeSystemError(error);
   note(system ? `rollcall: ${system}.` : error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.failed;
+}
+
+/** Whether a file of this name is where the command was called, of which npm tells, or where it runs. */
+function isFile(name: string): boolean {
+  return [process.env.INIT_CWD ?? '.', '.'].some((folder) => existsSync(resolve(folder, name)));
 }
 
 /** Exit code of a command that a signal ended. */

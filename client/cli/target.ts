@@ -6,6 +6,7 @@ import { isAlive } from '../local/processes.ts';
 import type { LocalService } from '../local/service.ts';
 import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { findAnnounced } from './announcement.ts';
+import { checkAddress } from './arguments.ts';
 import { outlivesTerminal } from './interrupt.ts';
 import { localKey } from './local-key.ts';
 import { CliError, EXIT, Interrupted, note } from './run.ts';
@@ -30,8 +31,7 @@ const PREFIX = 'oneshot-';
 export async function openTarget(signal: AbortSignal, outlivesInterrupt = false): Promise<Target> {
   const { ROLLCALL_URL: url, ROLLCALL_KEY: key } = process.env;
   if (url) {
-    if (!URL.canParse(url) || !/^https?:\/\//i.test(url))
-      throw new CliError(EXIT.usage, `ROLLCALL_URL is not an address with http:// or https:// in front: ${url}`);
+    checkAddress('ROLLCALL_URL', url);
     if (!key) throw new CliError(EXIT.usage, 'ROLLCALL_URL is set but ROLLCALL_KEY is not.');
     if (!/^[!-~]+$/.test(key.trim()))
       throw new CliError(EXIT.usage, 'ROLLCALL_KEY is not a key: it holds characters that no key has.');

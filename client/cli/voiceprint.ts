@@ -2,13 +2,14 @@ import { Command } from 'commander';
 import { deliver, fetchedAgain, openDestination } from './deliver.ts';
 import { callersDir, withService } from './job.ts';
 import { openRecording } from './recording.ts';
-import { runCommand } from './run.ts';
+import { CliError, EXIT, runCommand } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
-import { makeVoiceprint } from './voices.ts';
+import { makeVoiceprint, printIn } from './voices.ts';
 
 async function run(fileOrUrl: string, { output }: { output?: string }): Promise<void> {
   const baseDir = callersDir('voiceprint');
   const recording = openRecording(fileOrUrl, baseDir);
+  if (printIn(recording) !== undefined) throw new CliError(EXIT.usage, `${fileOrUrl} is a voiceprint already.`);
   const destination = openDestination(output, baseDir, [fileOrUrl]);
   const made = await withService((session) => makeVoiceprint(session, recording, fileOrUrl));
   await deliver(`${made.output.voiceprint}\n`, destination, fetchedAgain(made.address, 'json'));

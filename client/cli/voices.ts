@@ -54,8 +54,7 @@ export function openVoices(named: readonly [string, string][], baseDir: string):
   if (twice) throw new CliError(EXIT.usage, `--voiceprint: the name ${twice[0]} is there twice.`);
   return named.map(([label, file]) => {
     const recording = openVoice(label, file, baseDir);
-    const text =
-      recording.kind === 'file' && recording.sizeBytes <= MAX_PRINT_BYTES ? printIn(recording.path) : undefined;
+    const text = printIn(recording);
     const option = `--voiceprint ${label}=${file.length > MAX_SHOWN_CHARS ? `${file.slice(0, MAX_SHOWN_CHARS)}…` : file}`;
     return { label, option, source: text === undefined ? { kind: 'recording', recording } : { kind: 'print', text } };
   });
@@ -72,9 +71,13 @@ function openVoice(label: string, file: string, baseDir: string): Recording {
   }
 }
 
-/** Also where `npm run voiceprint > FILE` has put npm's own lines before it, or a Windows shell has written UTF-16. */
-function printIn(path: string): string | undefined {
-  const bytes = readFileSync(path);
+/**
+ * The voiceprint that a file holds in place of a recording. Also where `npm run voiceprint > FILE` has put npm's own lines before it, or a
+ * Windows shell has written UTF-16.
+ */
+export function printIn(recording: Recording): string | undefined {
+  if (recording.kind !== 'file' || recording.sizeBytes > MAX_PRINT_BYTES) return undefined;
+  const bytes = readFileSync(recording.path);
   const text = bytes.toString(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf16le' : 'utf8');
   return text.split(/[\s\ufeff]+/).find((word) => word.startsWith(PRINT_START));
 }

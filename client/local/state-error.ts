@@ -1,2 +1,2 @@
-/** A state folder that cannot be used as it is; `message` is meant for the person at the terminal. */
+/** A state folder, or another local file, that cannot be used as it is; `message` is meant for the person at the terminal. */
 export class LocalStateError extends Error {}

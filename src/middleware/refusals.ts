@@ -1,5 +1,6 @@
 import type { ApiError, FieldError, ValidationError } from '../contract/errors.ts';
 import type { Scope } from '../jobs/app-services.ts';
+import { LEAST_CREDIT_SECONDS } from '../jobs/bill.ts';
 import type { AppContext } from './context.ts';
 
 /** When a stream will end nobody knows; asking again sooner is no use. */
@@ -50,7 +51,7 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(
         c,
         402,
-        'The account has neither an active subscription nor enough credit beside what its unfinished jobs and streams need.',
+        `The account has neither an active subscription nor enough credit, at least ${LEAST_CREDIT_SECONDS} s, beside what its unfinished jobs and streams need.`,
       );
     case 'missing_scope':
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);

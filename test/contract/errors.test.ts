@@ -57,7 +57,9 @@ describe('error bodies', () => {
       return service.call('POST', '/v1/diarize', { key: token, body: { url: SOURCE } });
     };
     expectApiError(await post({ creditSeconds: 0 }, 'broke'), 402);
-    expectApiError(await post({ creditSeconds: 19.9 }, 'nearly'), 402);
+    const nearly = await post({ creditSeconds: 19.9 }, 'nearly');
+    expectApiError(nearly, 402);
+    expect(nearly.body.message).toContain('at least 20 s');
     expect((await post({ creditSeconds: 20 }, 'just')).status).toBe(200);
     expect((await post({ creditSeconds: 0, subscribe: true }, 'subscriber')).status).toBe(200);
   });
