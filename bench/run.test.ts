@@ -19,3 +19,12 @@ it('ends with 2 for wrong options, before anything is measured', () => {
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain('--nothing');
 });
+
+it.each(['/nowhere/RESULTS.md', root, '-'])(
+  'ends with 2 for a report that cannot be written, before anything is measured: %s',
+  (output) => {
+    const { code, stdout, stderr } = bench('start', '--output', output);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^rollcall: --output.*\n$/);
+  },
+);

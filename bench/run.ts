@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
+import { openDestination } from '../client/cli/deliver.ts';
 import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
 import { projectDir } from '../client/local/paths.ts';
 import { measureAccuracy, measureMeetings } from './accuracy.ts';
@@ -70,6 +71,8 @@ const command = new Command('bench')
     const unknown = sections.filter((section) => !SECTIONS.some((known) => known === section));
     if (unknown.length > 0)
       throw new CliError(EXIT.usage, `there is no part ${unknown.join(', ')}: ${SECTIONS.join(', ')}`);
-    return bench(sections, output);
+    const destination = openDestination(output, process.cwd(), []);
+    if (destination.kind !== 'file') throw new CliError(EXIT.usage, '--output must be a file: other parts stay in it.');
+    return bench(sections, destination.path);
   });
 await runCommand(command);
