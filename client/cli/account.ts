@@ -31,15 +31,17 @@ const show = (name: string, { remote }: Remote) =>
     await printLines(accountDetails(await mustFind(run, name), Date.now()));
   });
 
-const create = (name: string, { remote }: Remote) =>
-  withDatabase(remote, async (run) => {
+const create = (name: string, { remote }: Remote) => {
+  const work = async (run: RunSql): Promise<void> => {
     const id = await createAccount(run, name, Date.now());
     if (id === undefined) throw new CliError(EXIT.failed, `There is an account ${name} already.`);
     note(
       `account ${name} is made; give it credit with: npm run account -- set ${JSON.stringify(name)} --credit SECONDS`,
     );
     await printLines([id]);
-  });
+  };
+  return withDatabase(remote, work, { makes: true });
+};
 
 interface SetOptions extends Remote {
   readonly subscribe?: boolean;

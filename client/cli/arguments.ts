@@ -74,9 +74,17 @@ export function noAccount(name: string): CliError {
   return new CliError(EXIT.failed, `There is no account ${name}.`);
 }
 
-/** Lets `work` use the database of the local or of the deployed service. */
-export async function withDatabase(remote: boolean | undefined, work: (run: RunSql) => Promise<void>): Promise<void> {
-  const database = await openAccounts(remote);
+/**
+ * Lets `work` use the database of the local or of the deployed service.
+ *
+ * @param options `makes`: the local one is made where there is none
+ */
+export async function withDatabase(
+  remote: boolean | undefined,
+  work: (run: RunSql) => Promise<void>,
+  options: { readonly makes?: boolean } = {},
+): Promise<void> {
+  const database = await openAccounts(remote, options);
   const run: RunSql = remote
     ? <Row>(...call: Parameters<RunSql>) => database.run<Row>(...call).catch(refuseRemote)
     : database.run;
@@ -93,10 +101,13 @@ function refuseRemote(error: unknown): never {
 }
 
 /** Loads what it needs only now: wrong usage is told without waiting for wrangler's libraries. */
-async function openAccounts(remote: boolean | undefined): Promise<{ run: RunSql; close(): Promise<void> }> {
+async function openAccounts(
+  remote: boolean | undefined,
+  options: { readonly makes?: boolean },
+): Promise<{ run: RunSql; close(): Promise<void> }> {
   if (remote) return (await import('../deploy/remote.ts')).openRemote(projectDir);
   const { openDatabase } = await import('../local/database.ts');
-  return openDatabase(defaultStateDir(), projectDir);
+  return openDatabase(defaultStateDir(), projectDir, options);
 }
 
 /** The signing key of the local or of the deployed service. */

@@ -34,11 +34,12 @@ async function key(options: Options): Promise<void> {
       '--scopes, --credit, --subscribe and --expires belong to a new key: --account NAME.',
     );
   }
-  await withDatabase(options.remote, async (run) => {
+  const work = async (run: RunSql): Promise<void> => {
     if (options.list) await list(run, options.account);
     else if (options.revoke !== undefined) await revoke(run, options.revoke);
     else await create(run, options, () => signingKey(options.remote));
-  });
+  };
+  await withDatabase(options.remote, work, { makes: isForNewKey });
 }
 
 async function create(run: RunSql, options: Options, signingKey: () => string): Promise<void> {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -13,6 +13,7 @@ beforeAll(() => {
   scratch = mkdtempSync(join(tmpdir(), 'rollcall-mistakes-'));
   writeFileSync(file('state-is-a-file'), '');
   mkdirSync(file('damaged'));
+  mkdirSync(file('empty/v3'), { recursive: true });
   writeFileSync(file('damaged/secrets.json'), '{');
   writeFileSync(file('alice.print'), 'UkNWUAEAAAA=\n');
   writeFileSync(file('-talk.wav'), 'RIFF');
@@ -55,10 +56,19 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', [conversation], { npm_lifecycle_event: 'diarize', npm_config_exclusive: 'true' }, 2, /Write -- before/],
   ['deploy', [], { npm_lifecycle_event: 'deploy', npm_config_dry_run: 'true' }, 2, /npm took --dry-run for itself/],
   ['start', [], { ROLLCALL_STATE: 'state-is-a-file' }, 1, /state-is-a-file is, or lies in, a file/],
-  ['key', ['--list'], { ROLLCALL_STATE: 'state-is-a-file' }, 1, /state-is-a-file is, or lies in, a file/],
+  ['key', ['--account', 'a'], { ROLLCALL_STATE: 'state-is-a-file' }, 1, /state-is-a-file is, or lies in, a file/],
   ['start', [], { ROLLCALL_STATE: 'damaged', PORT: '0' }, 1, /secrets\.json is damaged/],
   ['key', ['--account', 'a'], { ROLLCALL_STATE: 'damaged' }, 1, /secrets\.json is damaged/],
   ['key', ['--list', '--account', 'nobody'], { ROLLCALL_STATE: 'empty' }, 1, /There is no account nobody/],
+  [
+    'key',
+    ['--list'],
+    { ROLLCALL_STATE: 'mistyped' },
+    1,
+    /There is no state of a service in \S+mistyped\. ROLLCALL_STATE/,
+  ],
+  ['account', ['list'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
+  ['account', ['webhook-secret', 'a'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
 ];
 
 describe('a mistake at the command line is one line, without a stack trace', () => {
@@ -69,6 +79,7 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     expect(run).toMatchObject({ code, stdout: '' });
     expect(run.stderr).toMatch(message);
     expect(run.stderr).toMatch(/^rollcall: .*\n$/);
+    expect(existsSync(file('mistyped')), 'a mistyped folder is made').toBe(false);
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import type { D1Database } from '@cloudflare/workers-types';
@@ -6,7 +7,9 @@ import { readBindings } from './bundle.ts';
 import { claimState } from './claim.ts';
 import { applyMigrations } from './migrations.ts';
 import { forgetOwner, livingOwner } from './owner.ts';
+import { persistDir } from './paths.ts';
 import { leavingSignalsAlone } from './signals.ts';
+import { LocalStateError } from './state-error.ts';
 
 export type SqlValue = string | number | null;
 export type SqlRow = Record<string, SqlValue>;
@@ -28,15 +31,26 @@ export function runSqlOn(db: D1Database): RunSql {
 /**
  * Opens the database of a state folder for a command such as `npm run key`. While the service runs, the statements go
  * through its process: a second writer on the files would make the service's own writes fail as locked.
+ *
+ * @param options `makes`: the state is made where there is none
+ * @throws LocalStateError where there is none otherwise
  */
-export async function openDatabase(stateDir: string, root: string): Promise<{ run: RunSql; close(): Promise<void> }> {
+export async function openDatabase(
+  stateDir: string,
+  root: string,
+  options: { readonly makes?: boolean } = {},
+): Promise<{ run: RunSql; close(): Promise<void> }> {
   const owner = livingOwner(stateDir);
   if (owner && !owner.brief) return { run: await throughOwner(stateDir), close: async () => {} };
+  if (!options.makes && !existsSync(persistDir(stateDir))) {
+    const advice = process.env.ROLLCALL_STATE ? 'ROLLCALL_STATE names the folder of another.' : 'npm start makes it.';
+    throw new LocalStateError(`There is no state of a service in ${stateDir}. ${advice}`);
+  }
 
   const { Log, LogLevel, Miniflare } = await import('./miniflare.ts'); // takes a second, and a running service needs none
   const port = await claimState(stateDir, 0, { brief: true });
   const { d1Databases } = await readBindings(root);
-  const options = {
+  const database = {
     modules: true,
     script: 'export default {}',
     cf: false,
@@ -44,9 +58,9 @@ export async function openDatabase(stateDir: string, root: string): Promise<{ ru
     host: '127.0.0.1',
     port,
     d1Databases,
-    d1Persist: join(stateDir, 'v3', 'd1'),
+    d1Persist: join(persistDir(stateDir), 'd1'),
   };
-  const miniflare = await leavingSignalsAlone(() => new Miniflare(options));
+  const miniflare = await leavingSignalsAlone(() => new Miniflare(database));
   const close = async (): Promise<void> => {
     await miniflare.dispose();
     forgetOwner(stateDir);
