@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -70,6 +70,7 @@ describe('writeDeployConfig', () => {
 describe('mustWrangler', () => {
   it('gives what wrangler prints, and throws with its complaint', async () => {
     expect(await mustWrangler(root, ['--version'])).toMatch(/\d+\.\d+\.\d+/);
+    expect(existsSync(join(tmpdir(), 'rollcall-wrangler-logs')), 'a log of each run for ever').toBe(false);
     const folder = mkdtempSync(join(tmpdir(), 'rollcall-home-'));
     try {
       vi.stubEnv('HOME', folder);

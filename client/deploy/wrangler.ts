@@ -17,7 +17,7 @@ export function wrangler(root: string, args: readonly string[], input?: string):
   return new Promise((done, refuse) => {
     const child = spawn(process.execPath, [wranglerScript(), ...args], {
       cwd: root,
-      env: { ...process.env, ...quietWranglerEnv, CI: 'true', NO_COLOR: '1' },
+      env: { ...process.env, ...quietWranglerEnv(), CI: 'true', NO_COLOR: '1' },
       stdio: 'pipe',
     });
     let stdout = '';

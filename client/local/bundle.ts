@@ -2,21 +2,25 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import type { WorkerOptions } from './miniflare.ts';
-import { makePrivateDir } from './paths.ts';
+import { localDir, makePrivateDir } from './paths.ts';
 import { loadWrangler } from './signals.ts';
 
-/** What keeps wrangler silent and offline. */
-export const quietWranglerEnv = {
-  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-  WRANGLER_SEND_METRICS: 'false',
-  WRANGLER_HIDE_BANNER: 'true',
-  WRANGLER_LOG_PATH: join(tmpdir(), 'rollcall-wrangler-logs'),
-  FORCE_COLOR: '0',
-};
+/** Variables that keep wrangler silent and offline. Its log is that of the latest run, where it would keep a file of each. */
+export function quietWranglerEnv(): Record<string, string> {
+  makePrivateDir(localDir);
+  const log = join(localDir, 'wrangler.log');
+  rmSync(log, { force: true });
+  return {
+    CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+    WRANGLER_SEND_METRICS: 'false',
+    WRANGLER_HIDE_BANNER: 'true',
+    WRANGLER_LOG_PATH: log,
+    FORCE_COLOR: '0',
+  };
+}
 
 /** Path of wrangler's command-line script in node_modules. */
 export function wranglerScript(): string {
@@ -86,7 +90,7 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
   const scratch = `${bundleDir}.${process.pid}.tmp`;
   rmSync(scratch, { recursive: true, force: true });
   const args = [wranglerScript(), ...BUNDLING, '--outdir', scratch];
-  const env = { ...process.env, ...quietWranglerEnv };
+  const env = { ...process.env, ...quietWranglerEnv() };
   try {
     await promisify(execFile)(process.execPath, args, { cwd: root, env, maxBuffer: 16 * 1024 * 1024 });
   } catch (error) {

@@ -57,7 +57,7 @@ describe('the local service', () => {
     expect(existsSync(join(stateDir, 'owner.json'))).toBe(false);
 
     const args = [wranglerScript(), 'd1', 'migrations', 'list', 'DB', '--local', '--persist-to', stateDir];
-    const env = { ...process.env, ...quietWranglerEnv };
+    const env = { ...process.env, ...quietWranglerEnv() };
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
     expect(stdout).toContain('No migrations to apply');
   });
