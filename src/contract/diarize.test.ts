@@ -56,6 +56,7 @@ describe('transcription settings, where an engine is configured', () => {
     const parsed = parse({ transcription: true, transcriptionConfig: null, transcription_config: { language: 'fr' } });
     expect(parsed.ok && parsed.value.transcriptionConfig).toEqual({ model: 'asr-tdt-0.6b-v3', language: 'fr' });
     expect(fieldsOf({ transcription_config: { language: 'xx' } })).toEqual(['transcription_config.language']);
+    expect(fieldsOf({ transcription_config: 3 }), 'told once').toEqual(['transcription_config']);
   });
 
   it('are left out when no transcription is asked for', () => {

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
 import { asObject, metadataErrors, optionalFlag, optionalText } from './fields.ts';
 import {
+  aliasOf,
   type DiarizationFields,
   diarizationFields,
   diarizationFieldsOf,
@@ -48,6 +49,7 @@ export const diarizeBodySchema = z
     speakerProbability: optionalFlag(),
     transcription: optionalFlag(),
     transcriptionConfig: transcriptionConfigSchema.nullish(),
+    transcription_config: transcriptionConfigSchema.nullish().openapi(aliasOf('transcriptionConfig')),
   })
   .openapi('DiarizeRequest', { example: { url: 'https://example.com/meeting.mp3', exclusive: true } });
 

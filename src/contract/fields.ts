@@ -96,7 +96,7 @@ export function asObject(body: unknown): Record<string, unknown> | undefined {
 }
 
 /**
- * Renames aliases to the names of the contract. The contract's own name wins where it carries a value.
+ * Renames aliases to the names of the contract. The contract's own name wins where it carries a value; the alias stays beside it then.
  * @returns the renamed body, and the alias that each renamed field was sent under
  */
 export function renameAliases(
@@ -109,6 +109,7 @@ export function renameAliases(
     if (!Object.hasOwn(body, alias) || body[alias] === null) continue;
     if (Object.hasOwn(body, name) && body[name] !== null) continue;
     renamed[name] = body[alias];
+    delete renamed[alias];
     sentAs.set(name, alias);
   }
   return { body: renamed, sentAs };

@@ -30,12 +30,16 @@ export interface JobFields {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
+/** For the API document: another spelling of a field, see `parseBody`. */
+export const aliasOf = (name: string) => ({ deprecated: true, description: `The same as ${name}, which wins.` });
+
 /** Fields of the jobs that diarize a recording of several speakers. */
 export const diarizationFields = () => ({
   numSpeakers: optionalSpeakerCount(),
   minSpeakers: optionalSpeakerCount(),
   maxSpeakers: optionalSpeakerCount(),
   turnLevelConfidence: optionalFlag(),
+  turn_level_confidence: optionalFlag().openapi(aliasOf('turnLevelConfidence')),
   exclusive: optionalFlag(),
   confidence: optionalFlag(),
 });

@@ -29,6 +29,18 @@ describe('GET /openapi.json', () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true });
   });
 
+  it('has the other spellings of fields that are read, as deprecated', async () => {
+    const { components } = (await (await get('/openapi.json')).json()) as {
+      components: { schemas: Record<string, { properties: Record<string, { deprecated?: boolean }> }> };
+    };
+    const deprecated = ['DiarizeRequest', 'IdentifyRequest'].map((name) =>
+      Object.entries(components.schemas[name].properties).flatMap(([field, schema]) =>
+        schema.deprecated ? [field] : [],
+      ),
+    );
+    expect(deprecated).toEqual([['turn_level_confidence', 'transcription_config'], ['turn_level_confidence']]);
+  });
+
   it('names the origin of every request anew', async () => {
     const { port } = new URL(service.url);
     const answers = await Promise.all(
