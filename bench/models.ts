@@ -50,6 +50,9 @@ function models(): Model[] {
     ...(segmentation.form === 'split' && segmentation.files.whole
       ? [own(`${segmentation.id}, whole, float32`, 'segmentation', segmentation.files.whole)]
       : []),
+    ...(segmentation.form === 'split' && segmentation.files.wholeInt8
+      ? [own(`${segmentation.id}, whole, 8 bits`, 'segmentation', segmentation.files.wholeInt8)]
+      : []),
     ...beside('segmentation-v0', 'segmentation', 'weights', 'segmentation-v0.onnx'),
     ...beside('segmentation-3.0 int8', 'segmentation', 'models', 'segmentation-3.0.int8.onnx'),
     ...(embedding.form === 'split' ? [own(`${embedding.id}, trunk, 8 bits`, 'embedding', embedding.files.trunk)] : []),

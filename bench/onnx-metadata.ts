@@ -17,7 +17,7 @@ const VALUE = 2;
 
 /**
  * Adds metadata to a serialised ONNX model without parsing it: in protobuf, appended fields of a repeated kind join
- * the ones before. Our segmentation model names its window `window_samples`; sherpa-onnx wants `window_size`.
+ * the ones before. Our first segmentation models name their window `window_samples` alone; sherpa-onnx wants `window_size`.
  */
 export function withOnnxMetadata(model: Uint8Array, entries: Readonly<Record<string, string>>): Uint8Array {
   const text = new TextEncoder();

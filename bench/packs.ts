@@ -96,7 +96,7 @@ export function sherpaModels({ pack }: MeasuredPack): { segmentation: string; em
   if (!path) return undefined;
   const bytes = readModel(file);
   if (readOnnxMetadata(bytes).has('window_size')) return { segmentation: path, embedder };
-  // sherpa-onnx knows the window by another name than our export.
+  // sherpa-onnx knows the window by another name than our first exports.
   const copy = join(cacheDir(), `${file.sha256.slice(0, 16)}-window-size.onnx`);
   writeFileSync(copy, withOnnxMetadata(bytes, { window_size: String(segmentation.facts.windowSamples) }));
   return { segmentation: copy, embedder };

@@ -108,6 +108,10 @@ class WithoutFrontEnd(nn.Module):
         return self.network(features_of(powers.transpose(1, 2)))
 
 
+FOR_SHERPA_ONNX = {"window_size": "160000"}
+"""sherpa-onnx has a name of its own for the window."""
+
+
 def metadata(version: str) -> dict[str, str]:
     """What engines read: the frame's nominal cell as receptive field, so that centre = frame * shift + size / 2."""
     return {
@@ -203,7 +207,7 @@ def main() -> None:
     torch.set_num_threads(1)
     network = load_weights(args.checkpoint).eval()
     whole = WholeModel(network).eval()
-    write(whole, args.out, metadata(args.version))
+    write(whole, args.out, {**metadata(args.version), **FOR_SHERPA_ONNX})
     difference = check(whole, args.out)
     describe(args.out, whole.network)
     print(f"ONNX against PyTorch: largest difference {difference:.1e} over {len(CHECK_SHAPES)} shapes")

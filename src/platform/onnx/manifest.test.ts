@@ -49,7 +49,7 @@ describe('parseManifest', () => {
       'embedder-v4-head.onnx',
       'embedder-v4-plda.json',
     ]);
-    expect(allFiles(pack).length).toBe(6);
+    expect(allFiles(pack).length).toBe(7);
   });
 
   const broken: [string, (manifest: ReturnType<typeof json>) => void][] = [
@@ -60,6 +60,10 @@ describe('parseManifest', () => {
     ['packs.default.embedding.files.head', (m) => delete m.packs.default.embedding.files.head],
     ['packs.default.embedding.files.trunk.sha256', (m) => (m.packs.default.embedding.files.trunk.sha256 = 'ABC')],
     ['packs.default.segmentation.files.whole.path', (m) => (m.packs.default.segmentation.files.whole.path = '../x')],
+    [
+      'packs.default.segmentation.files.wholeInt8.bytes',
+      (m) => (m.packs.default.segmentation.files.wholeInt8.bytes = 0),
+    ],
     ['packs.default.segmentation.form', (m) => delete m.packs.default.segmentation.form],
     ['packs.studio.segmentation.files.model', (m) => delete m.packs.studio.segmentation.files.model],
     ['packs.default.segmentation.tuned.precison-2', (m) => (m.packs.default.segmentation.tuned = { 'precison-2': {} })],

@@ -30,9 +30,9 @@ export type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { reado
 
 export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts } & (
     | {
-        /** Mel powers in: what windows have in common is computed once. `whole` is the model with its front end, for other engines. */
+        /** Mel powers in: what windows have in common is computed once. `whole` and `wholeInt8` are the model with its front end, for other engines. */
         readonly form: 'split';
-        readonly files: { readonly network: ModelFile; readonly whole?: ModelFile };
+        readonly files: { readonly network: ModelFile; readonly whole?: ModelFile; readonly wholeInt8?: ModelFile };
       }
     | { readonly form: 'whole'; readonly files: { readonly model: ModelFile } }
   );
@@ -128,7 +128,9 @@ export function allFiles(pack: ModelPack): readonly ModelFile[] {
   const wholes = [pack.segmentation, pack.embedding].flatMap((entry) =>
     entry.form === 'split' && entry.files.whole ? [entry.files.whole] : [],
   );
-  return [...filesToLoad(pack), ...wholes];
+  const { segmentation } = pack;
+  const rounded = segmentation.form === 'split' && segmentation.files.wholeInt8 ? [segmentation.files.wholeInt8] : [];
+  return [...filesToLoad(pack), ...wholes, ...rounded];
 }
 
 function segmentationEntry(value: unknown, at: string): SegmentationEntry {
@@ -154,7 +156,9 @@ function segmentationEntry(value: unknown, at: string): SegmentationEntry {
   }
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
   const whole = files.whole === undefined ? {} : { whole: file(files.whole, `${at}.files.whole`) };
-  return { ...shared, form: 'split', files: { network: file(files.network, `${at}.files.network`), ...whole } };
+  const wholeInt8 = files.wholeInt8 === undefined ? {} : { wholeInt8: file(files.wholeInt8, `${at}.files.wholeInt8`) };
+  const network = file(files.network, `${at}.files.network`);
+  return { ...shared, form: 'split', files: { network, ...whole, ...wholeInt8 } };
 }
 
 function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
