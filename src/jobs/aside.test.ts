@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { Aside, afterwards, putBack } from './aside.ts';
 import { MAX_DELIVERIES, type Verdict } from './handle.ts';
+import { messageSchema } from './messages.ts';
 import type { JobPorts } from './ports.ts';
 
 const DONE: Verdict = { kind: 'done' };
@@ -57,6 +58,22 @@ it('puts a message back that has no room without counting the delivery, and nobo
   // The longer it has waited the longer it can: a thousand that are looked at every five seconds would be a load.
   expect(sent).toEqual([5, 25, 60].map((pauseSeconds) => [message, pauseSeconds]));
   expect(leases).toHaveLength(3);
+});
+
+it('puts a message back that was delivered for the first time so that it can be read: it was dropped, and waited a quarter of an hour for the sweep', async () => {
+  const sent: unknown[] = [];
+  const ports = {
+    queue: { send: async (message: unknown) => void sent.push(message) },
+    store: { renewLease: async () => {} },
+    now: () => 0,
+  } as unknown as JobPorts;
+  const plan = { step: 'plan', jobId: 'job' } as const;
+  const webhook = { step: 'webhook', jobId: 'job', attempt: 1, reason: 'http_timeout' } as const;
+  for (const message of [plan, webhook]) await putBack(ports, message, 1, 0);
+  expect(sent.map((message) => messageSchema.safeParse(message).data)).toEqual([
+    { ...plan, earlierDeliveries: 0 },
+    { ...webhook, earlierDeliveries: 0 },
+  ]);
 });
 
 it('does with forgotten messages what the queue would have done', async () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** How often a message was delivered that its queue has forgotten since (`aside.ts`). */
-const earlierDeliveries = z.number().int().positive().optional();
+const earlierDeliveries = z.number().int().nonnegative().optional();
 
 /** A step of a job, as it travels through the job queue. Small by design: everything else is in D1 and R2. */
 const jobMessageSchema = z.discriminatedUnion('step', [
