@@ -38,6 +38,8 @@ const MOST_COPY_BYTES = 4 * 1024 * 1024;
 const FEWEST_COPY_BYTES = 256 * 1024;
 /** For how long a slow server is asked: the time that a copy may take is looked at in between. */
 const COPY_SECONDS = 30;
+/** Of the time that a copy may take: so much of it may have gone by when another try begins, which has all of it. */
+const RETRY_SHARE = 0.05;
 
 /**
  * Finds out how the recording at an address can be read. Where the server gives ranges of a file that it can pin, the
@@ -51,10 +53,13 @@ export async function resolveHttp(
 ): Promise<SourceResult<SourceRef>> {
   const spooled = await findSpooled(target.bucket, target.prefix);
   if (spooled) return { ok: true, value: { kind: 'object', ...spooled } };
+  const { copyTimeoutMs = Number.POSITIVE_INFINITY } = target;
+  const startedAt = Date.now();
   for (let attempt = 0; ; attempt++) {
     const result = await tryResolve(client, url, target);
-    // Who did not answer in time has held up the step for long enough; the queue asks again.
-    const isOver = result.ok || !isPassing(result.error.kind) || result.error.kind === 'timeout';
+    // Who did not answer in time, or broke off late, has held up the step for long enough; the queue asks again.
+    const isLate = Date.now() - startedAt > RETRY_SHARE * copyTimeoutMs;
+    const isOver = result.ok || !isPassing(result.error.kind) || result.error.kind === 'timeout' || isLate;
     if (isOver || attempt >= client.backoffMs.length) return result;
     await sleep(client.backoffMs[attempt]);
   }

@@ -204,6 +204,23 @@ describe('servers without ranges', () => {
     }
   });
 
+  it('are left to the queue where they break off late: four tries in one step took longer than the platform lets it run', async () => {
+    world.handler = (request, response) => {
+      response.writeHead(200, { 'Content-Length': 500 * MIB });
+      response.write(new Uint8Array(1024));
+      setTimeout(() => request.socket.destroy(), 60);
+    };
+    expect(await world.resolve('/a.wav', { copyTimeoutMs: 300 })).toMatchObject(failure('unreachable', /broke off/));
+    expect(world.requests).toHaveLength(1);
+    world.requests.length = 0;
+    // Soon enough, or where a step has all the time that it takes, they are asked again at once.
+    for (const copyTimeoutMs of [60_000, undefined]) {
+      expect(await world.resolve('/a.wav', { copyTimeoutMs })).toMatchObject(failure('unreachable', /broke off/));
+    }
+    expect(world.requests).toHaveLength(8);
+    expect(await world.storedKeys()).toEqual([]);
+  });
+
   it('are refused by their own word before the body is read', async () => {
     world.handler = (_request, response) => {
       response.writeHead(200, { 'Content-Length': 2048 * MIB });
