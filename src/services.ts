@@ -40,6 +40,8 @@ import { deriveWebhookSecret } from './platform/webhook-secret.ts';
 
 /** A consumer of a queue is ended after fifteen minutes: what a copy needs beside its bytes fits in the rest. */
 const COPY_TIMEOUT_MS = 13 * 60_000;
+/** The same for what is read in place: the last read may take two minutes more, and a shard computes besides. */
+const READ_TIMEOUT_MS = 12 * 60_000;
 
 let config: Config | undefined;
 let codecs: Codecs | undefined;
@@ -74,8 +76,9 @@ export function jobPorts(env: Env): JobPorts {
       bucket: env.BUCKET,
       allowLoopback,
       copiesAll: copySources,
-      // Where queues do not wait for copies, these may take their time.
+      // Where queues do not wait for sources, these may take their time.
       copyTimeoutMs: queuePatienceMs === undefined ? COPY_TIMEOUT_MS : undefined,
+      readTimeoutMs: queuePatienceMs === undefined ? READ_TIMEOUT_MS : undefined,
     }),
     media,
     progress: createProgress(env.JOB_PROGRESS, work),

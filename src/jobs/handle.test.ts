@@ -13,14 +13,14 @@ import { resendLost } from './resend.ts';
 
 const MESSAGE = { step: 'shard', jobId: 'job', shard: 3 } as const;
 
-/** A running job whose source fails while a shard is read, or the service's own storage. */
-async function delivered(kind: string, attempt: number) {
+/** A job whose source fails while a shard is read, or while it is planned, or the service's own storage. */
+async function delivered(kind: string, attempt: number, message: Message = MESSAGE) {
   const failed: { code: string; message: string }[] = [];
   let lease = 0;
   const ports = {
     store: {
       recordStart: async () => {},
-      find: async () => ({ id: 'job', status: 'running' }),
+      find: async () => ({ id: 'job', status: message.step === 'plan' ? 'created' : 'running' }),
       renewLease: async (_id: string, until: number) => {
         lease = until;
       },
@@ -43,7 +43,7 @@ async function delivered(kind: string, attempt: number) {
     work: 'v',
     plans: new PlanMemory(),
   } as unknown as JobPorts;
-  const verdict = await handleMessage(ports, new Mutex(() => 0), MESSAGE, attempt);
+  const verdict = await handleMessage(ports, new Mutex(() => 0), message, attempt);
   return { verdict, failed, lease };
 }
 
@@ -81,6 +81,13 @@ describe('a source that fails while a job runs', () => {
       expect((await delivered(kind, 1)).failed).toMatchObject([{ code: `source_${kind}` }]);
     }
   });
+});
+
+it('a source that is too slow fails its plan at once, and a shard, which shares the server with others, at the last try', async () => {
+  const plan = { step: 'plan', jobId: 'job' } as const;
+  expect((await delivered('too_slow', 1, plan)).failed).toMatchObject([{ code: 'source_too_slow' }]);
+  expect(await delivered('too_slow', 1)).toMatchObject({ verdict: { kind: 'retry', delaySeconds: 15 }, failed: [] });
+  expect((await delivered('too_slow', MAX_DELIVERIES)).failed).toMatchObject([{ code: 'source_too_slow' }]);
 });
 
 it('storage that is away is asked again soon, and then for nearly three minutes: half a minute of it failed jobs', async () => {

@@ -77,7 +77,7 @@ async function onError(ports: JobPorts, message: Message, attempt: number, error
     return DONE;
   }
   if (error instanceof RetryStep) return { kind: 'retry', delaySeconds: error.delaySeconds };
-  const source = sourceFault(error);
+  const source = sourceFault(error, message.step);
   if (source) {
     if (source.permanent || attempt >= MAX_DELIVERIES) {
       await failJob(ports, jobId, { code: `source_${source.kind}`, message: source.message });
@@ -127,10 +127,15 @@ const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
 ]);
 
 /** Read faults carry the source's own tagged error. */
-function sourceFault(error: unknown): { kind: SourceErrorKind; message: string; permanent: boolean } | undefined {
+function sourceFault(
+  error: unknown,
+  step: Message['step'],
+): { kind: SourceErrorKind; message: string; permanent: boolean } | undefined {
   if (!(error instanceof SourceReadError)) return undefined;
   const { kind, message } = error.error;
-  return { kind, message, permanent: PERMANENT.has(kind) };
+  // The shards of a recording are read at the same time: the server may be fast enough once others have their parts.
+  const isShared = kind === 'too_slow' && step === 'shard';
+  return { kind, message, permanent: PERMANENT.has(kind) && !isShared };
 }
 
 /**

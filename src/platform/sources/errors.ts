@@ -54,7 +54,7 @@ export const CHANGED: SourceError = { kind: 'changed', message: 'The recording c
 
 export const EMPTY: SourceError = { kind: 'empty', message: 'The file is empty.' };
 
-/** A copy that gave up after `timeoutMs`, with what had come until then. */
+/** A copy, or a reader, that gave up after `timeoutMs`, with what had come until then. */
 export function tooSlow(host: string, receivedBytes: number, timeoutMs: number): SourceError {
   const [mebibytes, minutes] = [receivedBytes / 1024 ** 2, timeoutMs / 60_000];
   return {

@@ -1,6 +1,14 @@
 import { release } from '../../audio/index.ts';
 import type { ByteSource } from '../../audio/types.ts';
-import { CHANGED, isPassing, type SourceError, SourceReadError, type SourceResult, statusError } from './errors.ts';
+import {
+  CHANGED,
+  isPassing,
+  type SourceError,
+  SourceReadError,
+  type SourceResult,
+  statusError,
+  tooSlow,
+} from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contradicts, endsEarly, parseContentRange } from './http-headers.ts';
 
@@ -14,6 +22,8 @@ export interface HttpFile {
 export interface HttpSourceOptions {
   /** A server that did not answer in time is asked again at once, for readers that hold up nobody. */
   readonly isPatient?: boolean;
+  /** How long after the first read another one is begun; without it as long as something comes. */
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -28,13 +38,17 @@ export class HttpSource implements ByteSource {
   readonly #client: HttpClient;
   readonly #file: HttpFile;
   readonly #isPatient: boolean;
+  readonly #timeoutMs: number;
   #address: string;
+  #startedAt: number | undefined;
+  #receivedBytes = 0;
   /** Reused by every read. */
   #buffer: ArrayBuffer = EMPTY_BUFFER;
   #isClosed = false;
 
-  constructor(client: HttpClient, file: HttpFile, { isPatient = false }: HttpSourceOptions = {}) {
-    this.#isPatient = isPatient;
+  constructor(client: HttpClient, file: HttpFile, options: HttpSourceOptions = {}) {
+    this.#isPatient = options.isPatient ?? false;
+    this.#timeoutMs = options.timeoutMs ?? Number.POSITIVE_INFINITY;
     this.#client = client;
     this.#file = file;
     this.#address = file.url;
@@ -45,9 +59,17 @@ export class HttpSource implements ByteSource {
     const wanted = Math.min(length, this.sizeBytes - offset);
     if (wanted <= 0) return new Uint8Array(0);
     const { backoffMs } = this.#client;
+    this.#startedAt ??= Date.now();
     for (let attempt = 0; ; attempt++) {
+      if (Date.now() - this.#startedAt > this.#timeoutMs) {
+        const { host } = new URL(this.#file.url);
+        throw new SourceReadError(tooSlow(host, this.#receivedBytes, this.#timeoutMs));
+      }
       const result = await this.#tryRead(offset, wanted);
-      if (result.ok) return result.value;
+      if (result.ok) {
+        this.#receivedBytes += result.value.length;
+        return result.value;
+      }
       const isRedirected = this.#address !== this.#file.url;
       if (isRedirected) this.#address = this.#file.url;
       const again =

@@ -18,6 +18,8 @@ export interface SourcesOptions extends Partial<HttpClient> {
   readonly copiesAll?: boolean;
   /** How long a copy may take; without it as long as something comes. */
   readonly copyTimeoutMs?: number;
+  /** How long a recording that was opened may be read in place; without it as long as something comes. */
+  readonly readTimeoutMs?: number;
 }
 
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -33,7 +35,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
     backoffMs: BACKOFF_MS,
     ...options,
   };
-  const { bucket, copiesAll = false, copyTimeoutMs } = options;
+  const { bucket, copiesAll = false, copyTimeoutMs, readTimeoutMs } = options;
   return {
     async resolve(url, spoolKey, { maxBytes, isCopied = false, signal }) {
       if (!isDataUrl(url))
@@ -57,7 +59,9 @@ export function createSources(options: SourcesOptions): SourcesPort {
     },
 
     open(ref: SourceRef) {
-      return ref.kind === 'http' ? new HttpSource(client, ref) : openObject(bucket, ref, client.backoffMs);
+      return ref.kind === 'http'
+        ? new HttpSource(client, ref, { timeoutMs: readTimeoutMs })
+        : openObject(bucket, ref, client.backoffMs);
     },
   };
 }

@@ -73,6 +73,21 @@ describe('reading', () => {
     expect(world.requests).toHaveLength(1);
   });
 
+  it('ends in time where the server is too slow: the platform would end the step five times without a word', async () => {
+    world.handler = (request, response) => void setTimeout(() => rangeServer(request, response), 50);
+    const source = world.sources({ readTimeoutMs: 200 }).open(ref);
+    const readAll = async () => {
+      for (let at = 0; at < recording.length; at += 100_000) await source.read(at, 100_000);
+    };
+    await expect(readAll()).rejects.toMatchObject({
+      error: {
+        kind: 'too_slow',
+        message: expect.stringMatching(/127\.0\.0\.1:\d+ sends too slowly: 0\.\d MiB in .*media/),
+      },
+    });
+    expect(world.requests.length).toBeLessThan(6);
+  });
+
   it('a read that timed out is left to the queue', async () => {
     world.handler = () => {};
     expect(await world.readError(ref, { headersTimeoutMs: 40 })).toMatchObject({ kind: 'timeout' });
