@@ -148,6 +148,42 @@ describe('a part that is there', () => {
   });
 });
 
+it('steps that find no plan of this version have one message plan their job anew: each of hundreds asked the server of the recording, and began all parts', async () => {
+  const sent: Message[] = [];
+  const verdicts: unknown[] = [];
+  let isRequested = false;
+  const ports = {
+    store: {
+      recordStart: async () => {},
+      find: async () => ({ id: 'job', status: 'running', request: { url: 'https://example.org/a.wav' } }),
+      requestPlan: async () => {
+        const isFirst = !isRequested;
+        isRequested = true;
+        return isFirst;
+      },
+      renewLease: async () => {},
+    },
+    objects: { exists: async () => false, get: async () => undefined },
+    sources: {
+      resolve: async () => {
+        throw new Error('the source was asked');
+      },
+    },
+    queue: { send: async (message: Message) => void sent.push(message) },
+    log: () => {},
+    now: () => 1000,
+    work: 'v',
+    plans: new PlanMemory(),
+  } as unknown as JobPorts;
+  const shards = Array.from({ length: 200 }, (_, shard) => ({ step: 'shard', jobId: 'job', shard }) as const);
+  const deliver = async (message: Message) => {
+    verdicts.push(await handleMessage(ports, new Mutex(() => 0), message, 1));
+  };
+  await Promise.all([...shards, { step: 'assemble', jobId: 'job' } as const].map(deliver));
+  expect(sent).toEqual([{ step: 'plan', jobId: 'job' }]);
+  expect(new Set(verdicts.map((verdict) => JSON.stringify(verdict)))).toEqual(new Set(['{"kind":"done"}']));
+});
+
 it('an assembly that comes before all parts are there is asked for again by the last of them, and fails no job', async () => {
   const settled: string[] = [];
   const stored = { plan: { index: { channels: 1 }, totalSamples: 16_000, shards: [{}, {}] } };

@@ -6,7 +6,7 @@ import { JobGone, keepLease } from './lease.ts';
 import type { Message } from './messages.ts';
 import { outboxId } from './messages.ts';
 import { type Mutex, TurnLost } from './mutex.ts';
-import { hasPlan, planAnew, planJob, RetryStep } from './plan.ts';
+import { hasPlan, planJob, RetryStep, requestPlan } from './plan.ts';
 import type { JobPorts } from './ports.ts';
 import { runShard } from './run-shard.ts';
 import { type SourceErrorKind, SourceReadError } from './source-error.ts';
@@ -50,7 +50,7 @@ export async function handleMessage(
     if (message.step !== 'plan' && job.status === 'running' && !(await hasPlan(ports, job.id))) {
       // The plan goes with the job's end, which may just have come.
       if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
-      await keepLease(ports, job.id, outboxId(message), (signal) => planAnew(ports, job, attempt, signal));
+      await requestPlan(ports, job.id);
       return DONE;
     }
     switch (message.step) {

@@ -44,6 +44,32 @@ it('refuses a recording whose size was unknown when it was uploaded, once it is 
   expect(failed).toEqual([{ code: 'source_too_large', message: 'The recording is larger than the limit of 1 GiB.' }]);
 });
 
+it('plans a running job anew where it has such a message, and leaves it alone where the message is a leftover copy', async () => {
+  for (const isAsked of [true, false]) {
+    const done: string[] = [];
+    const ports = {
+      objects: {
+        get: async () => new TextEncoder().encode(JSON.stringify({ source: {}, index: {}, shards: [{}] })),
+      },
+      progress: { begin: async () => {} },
+      store: {
+        outboxRow: async () => (isAsked ? {} : undefined),
+        settle: async (id: string) => void done.push(`settle ${id}`),
+        start: async () => void done.push('start'),
+        restart: async () => done.push('restart') > 0,
+        renewLeases: async () => {},
+      },
+      queue: { sendAll: async () => void done.push('send') },
+      log: () => {},
+      now: () => 0,
+      work: 'v',
+    } as unknown as JobPorts;
+    const job = { id: 'job', status: 'running', request: { url: 'media://b' } } as unknown as JobRecord;
+    await planJob(ports, job, 1);
+    expect(done).toEqual(isAsked ? ['restart', 'send'] : ['settle job/plan']);
+  }
+});
+
 it('goes on from the plan of another run, whatever became of the source: there is one for all parts', async () => {
   const plan = {
     source: { kind: 'object', key: 'media/a/b', sizeBytes: 10 },

@@ -1,7 +1,7 @@
 import { outputSampleCount, probeAudio } from '../audio/index.ts';
 import type { Result } from '../audio/types.ts';
 import { RECORDING_MAX_BYTES } from './app-services.ts';
-import { dispatchShards } from './dispatch.ts';
+import { dispatch, dispatchShards } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
 import { INLINE_URL, inlineUrlKey, planKey, spoolKey } from './keys.ts';
 import { outboxId } from './messages.ts';
@@ -49,22 +49,33 @@ export class RetryStep extends Error {
 }
 
 /**
- * First step of a job: find and measure the recording, cut it into shards, set the job running.
+ * First step of a job: find and measure the recording, cut it into shards, set the job running. A running job that has such a message is planned anew.
  *
  * @param attempt 1 for the first delivery of this message
  * @param signal ends a copy that is in work
  * @throws RetryStep on a passing fault of the network
  */
 export async function planJob(ports: JobPorts, job: JobRecord, attempt: number, signal?: AbortSignal): Promise<void> {
-  if (job.status !== 'created' && job.status !== 'pending') {
-    await ports.store.settle(outboxId({ step: 'plan', jobId: job.id }));
+  if (job.status === 'created' || job.status === 'pending') {
+    await makePlan(ports, job, { attempt, signal }, 'start');
     return;
   }
-  await makePlan(ports, job, { attempt, signal }, 'start');
+  const id = outboxId({ step: 'plan', jobId: job.id });
+  // Without its row the message is a leftover copy of the one that has set the job running.
+  if (job.status === 'running' && (await ports.store.outboxRow(id))) await planAnew(ports, job, attempt, signal);
+  else await ports.store.settle(id);
 }
 
 /**
- * In place of a step of a running job that was planned by another version of the service, or with other models: plans it anew and begins all its parts again.
+ * Has a running job planned anew that was planned by another version of the service, or with other models. One message does so for all steps that find no
+ * plan: after a deployment there are hundreds at once, and each would ask the server of the recording.
+ */
+export async function requestPlan(ports: JobPorts, jobId: string): Promise<void> {
+  if (await ports.store.requestPlan(jobId, ports.now())) await dispatch(ports, { step: 'plan', jobId });
+}
+
+/**
+ * Plans a running job that was planned by another version of the service, or with other models, and begins all its parts again.
  * Harmless when several steps do so at once.
  *
  * @param attempt 1 for the first delivery of the step's message

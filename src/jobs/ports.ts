@@ -107,6 +107,8 @@ export interface JobStore {
   start(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
   /** The same for a job that runs already, by the plan of another version: its messages go. False when it runs no more. */
   restart(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
+  /** One `plan` message in the place of all others of a running job. False where there is one already, or the job runs no more. */
+  requestPlan(jobId: string, now: number): Promise<boolean>;
   /** Writes the `assemble` message while the job runs; harmless when it is there already. */
   requestAssemble(jobId: string, now: number): Promise<boolean>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */

@@ -21,7 +21,14 @@ function wrapped<T extends object>(
 }
 
 /** Calls of the database that change what comes next: the log names them. */
-const TURNS: ReadonlySet<string> = new Set(['settle', 'start', 'restart', 'requestAssemble', 'reschedule']);
+const TURNS: ReadonlySet<string> = new Set([
+  'settle',
+  'start',
+  'restart',
+  'requestPlan',
+  'requestAssemble',
+  'reschedule',
+]);
 const ENDINGS: ReadonlySet<string> = new Set(['succeed', 'fail', 'cancel']);
 
 /** All that the steps of a job call, for one invocation in an isolate: real storage behind calls that may fail, the rest simulated. */

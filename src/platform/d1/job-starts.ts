@@ -1,5 +1,6 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { hasChanged, insertShardsWhileRunning } from './statements.ts';
+import { type Message, outboxId } from '../../jobs/messages.ts';
+import { hasChanged, insertOutboxWhileRunning, insertShardsWhileRunning } from './statements.ts';
 
 interface Planned {
   readonly shardCount: number;
@@ -29,8 +30,22 @@ export async function restartJob(db: D1Database, jobId: string, plan: Planned, n
         `UPDATE jobs SET shard_count = ?2, duration_seconds = ?3, updated_at = ?4 WHERE id = ?1 AND status = 'running'`,
       )
       .bind(jobId, plan.shardCount, plan.durationSeconds, now),
-    db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs'`).bind(jobId),
+    db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks'`).bind(jobId),
     insertShardsWhileRunning(db, jobId, plan.shardCount, now, now + LEASE_MS),
+  ]);
+  return hasChanged(results);
+}
+
+/** `JobStore.requestPlan` */
+export async function requestPlan(db: D1Database, jobId: string, now: number): Promise<boolean> {
+  const message: Message = { step: 'plan', jobId };
+  const results = await db.batch([
+    insertOutboxWhileRunning(db, message, now, now + LEASE_MS),
+    db
+      .prepare(
+        `DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs' AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)`,
+      )
+      .bind(jobId, outboxId(message)),
   ]);
   return hasChanged(results);
 }

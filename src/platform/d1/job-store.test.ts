@@ -75,6 +75,19 @@ describe('job store', () => {
     expect(await outboxIds(id)).toEqual([]);
   });
 
+  it('puts one plan in the place of all messages of a running job, and its beginning in the place of that', async () => {
+    const id = await runningJob(3);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => store.requestPlan(id, NOW + 2)));
+    expect(answers.filter((isFirst) => isFirst)).toHaveLength(1);
+    expect(await outboxIds(id)).toEqual([`${id}/plan`]);
+    expect(await store.isStranded(id)).toBe(false);
+    await store.restart(id, { shardCount: 2, durationSeconds: 50 }, NOW + 3);
+    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`]);
+    await store.cancel(id, { code: 'canceled', message: '' }, NOW + 4);
+    expect(await store.requestPlan(id, NOW + 5)).toBe(false);
+    expect(await outboxIds(id)).toEqual([]);
+  });
+
   it('makes one job of many racing calls with one idempotency key, and refuses another body', async () => {
     const calls = Array.from({ length: 20 }, (_, call) =>
       store.create({

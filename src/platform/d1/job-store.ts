@@ -7,7 +7,7 @@ import { signingVersions } from '../../jobs/webhook-signature.ts';
 import { hasCreditLeft } from './credit.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
 import { listJobs } from './job-list.ts';
-import { restartJob, startJob } from './job-starts.ts';
+import { requestPlan, restartJob, startJob } from './job-starts.ts';
 import { outboxOf } from './outbox.ts';
 import { type JobRow, jobFromRow } from './rows.ts';
 import {
@@ -37,6 +37,7 @@ export function createJobStore(db: D1Database): JobStore {
 
     start: (jobId, plan, now) => startJob(db, jobId, plan, now),
     restart: (jobId, plan, now) => restartJob(db, jobId, plan, now),
+    requestPlan: (jobId, now) => requestPlan(db, jobId, now),
 
     async requestAssemble(jobId, now) {
       const result = await insertOutboxWhileRunning(db, { step: 'assemble', jobId }, now, now + LEASE_MS).run();
