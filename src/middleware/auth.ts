@@ -5,6 +5,8 @@ import { refuse } from './refusals.ts';
 /** A key of ours is some 400 characters long; nothing near this bound is one. */
 const MAX_TOKEN_CHARS = 4096;
 const BEARER = /^Bearer +(\S+) *$/i;
+/** Another scheme, or a key without one, is no key that could be wrong. */
+const BEARER_SCHEME = /^Bearer +\S/i;
 
 const KEY_CHECK_MS = 15_000;
 
@@ -28,7 +30,8 @@ async function principalOf(c: AppContext): Promise<Principal | undefined> {
 
 /** Verifies the bearer key and puts its principal into the context; 401 otherwise. */
 export const authenticate: AppMiddleware = async (c, next) => {
-  if (!c.req.header('Authorization')) return refuse(c, { kind: 'unauthorized', reason: 'missing' });
+  if (!BEARER_SCHEME.test(c.req.header('Authorization') ?? ''))
+    return refuse(c, { kind: 'unauthorized', reason: 'missing' });
   const principal = await principalOf(c);
   if (!principal) return refuse(c, { kind: 'unauthorized', reason: 'invalid' });
   c.set('principal', principal);

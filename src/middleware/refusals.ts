@@ -41,7 +41,9 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(
         c,
         401,
-        refusal.reason === 'missing' ? 'Send an API key: Authorization: Bearer <key>.' : 'The API key is not valid.',
+        refusal.reason === 'missing'
+          ? 'Send an API key: Authorization: Bearer <key>.'
+          : 'The API key is wrong, was revoked or has expired.',
       );
     case 'bad_ticket':
       return apiError(c, 401, 'The address is not valid.');

@@ -144,9 +144,26 @@ describe('a bad key is refused: 401', () => {
     expect(await status(token)).toBe(401);
   });
 
-  it('another scheme', async () => {
-    const headers = { Authorization: `Basic ${service.main.token}` };
-    expect((await service.call('GET', '/v1/test', { key: null, headers })).status).toBe(401);
+  it.each([
+    ['another scheme', () => `Token ${service.main.token}`],
+    ['a key without a scheme', () => service.main.token],
+    ['a scheme without a key', () => 'Bearer'],
+  ])('%s: it is told how a key is sent, as it was called a wrong one', async (_name, value) => {
+    const answer = await service.call('GET', '/v1/test', { key: null, headers: { Authorization: value() } });
+    expect(answer).toMatchObject({ status: 401, body: { message: expect.stringContaining('Authorization: Bearer') } });
+    // RFC 6750 §3.1: no error code where no bearer token was sent.
+    expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer realm="rollcall"');
+  });
+
+  it('a key that did work once is told that it may be revoked or expired, not that it never was one', async () => {
+    const { token, keyId } = await service.newKey();
+    await revokeKey(service.run, keyId, Date.now());
+    const { token: expired } = await service.newKey({ expiresAt: Date.now() - 2000 });
+    for (const key of [token, expired]) {
+      const answer = await service.call('GET', '/v1/test', { key });
+      expect(answer).toMatchObject({ status: 401, body: { message: expect.stringMatching(/revoked or has expired/) } });
+      expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer realm="rollcall", error="invalid_token"');
+    }
   });
 
   it.each([
