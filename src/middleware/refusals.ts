@@ -10,7 +10,7 @@ const STREAMS_RETRY_SECONDS = 10;
 export type Refusal =
   | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
   | { readonly kind: 'unauthorized'; readonly reason: 'missing' | 'invalid' }
-  | { readonly kind: 'bad_ticket' | 'expired_ticket' }
+  | { readonly kind: 'bad_ticket' | 'expired_ticket' | 'bad_stream_token' }
   | { readonly kind: 'payment_required' }
   | { readonly kind: 'missing_scope'; readonly scope: Scope }
   | { readonly kind: 'live_not_enabled' }
@@ -49,6 +49,12 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(c, 401, 'The address is not valid.');
     case 'expired_ticket':
       return apiError(c, 401, 'The address has expired; ask for a new one.');
+    case 'bad_stream_token':
+      return apiError(
+        c,
+        401,
+        'The token is unknown, was used for a connection before or has expired; open another stream (POST /v1/live).',
+      );
     case 'payment_required':
       return apiError(
         c,

@@ -94,7 +94,7 @@ export const connectLive = endpoint(
     );
     if (fault) return fault;
     const socket = await live.connect(c.req.param('id') ?? '', c.req.query('token') ?? '');
-    return socket ? new Response(null, { status: 101, webSocket: socket }) : { kind: 'bad_ticket' };
+    return socket ? new Response(null, { status: 101, webSocket: socket }) : { kind: 'bad_stream_token' };
   },
 );
 

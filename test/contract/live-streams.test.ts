@@ -49,6 +49,13 @@ function handshake(url: string, headers: Record<string, string | undefined>) {
   });
 }
 
+const GOOD_HANDSHAKE = {
+  Connection: 'Upgrade',
+  Upgrade: 'websocket',
+  'Sec-WebSocket-Version': '13',
+  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+};
+
 const voiceprint = (dimension = 192, embeddingId = 'embedder-v4') =>
   encodeVoiceprint({ embeddingId, embedding: new Float32Array(dimension).fill(1), secondsAlone: 10 });
 
@@ -239,6 +246,16 @@ describe('the address of a stream', () => {
     expect(await upgrade(body.url)).toBe(401);
   });
 
+  it('says to whoever comes back with it that a stream has one connection, as it was called no valid address', async () => {
+    const { body } = await create((await newAccount()).token, {});
+    expect(await upgrade(body.url)).toBe(101);
+    const answer = await handshake(body.url, GOOD_HANDSHAKE);
+    expect(answer).toMatchObject({ status: 401, body: { requestId: expect.stringMatching(UUID) } });
+    expect(answer.body.message).toMatch(/used .* before .*POST \/v1\/live/);
+    const unknown = await handshake(`${body.url}0`, GOOD_HANDSHAKE);
+    expect(unknown.body.message).toBe(answer.body.message);
+  });
+
   it('is nothing without its own token', async () => {
     const { token: key } = await newAccount();
     const [one, two] = [(await create(key, {})).body, (await create(key, {})).body];
@@ -266,12 +283,6 @@ describe('the address of a stream', () => {
   });
 
   it('is not spent by a faulty handshake: 426 or 400, and the right one still connects', async () => {
-    const good = {
-      Connection: 'Upgrade',
-      Upgrade: 'websocket',
-      'Sec-WebSocket-Version': '13',
-      'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-    };
     const { body } = await create((await newAccount()).token, {});
     const faults: [Record<string, string | undefined>, number][] = [
       [{ 'Sec-WebSocket-Version': undefined }, 426],
@@ -283,7 +294,7 @@ describe('the address of a stream', () => {
       [{ Upgrade: 'h2c' }, 426],
     ];
     for (const [change, status] of faults) {
-      const answer = await handshake(body.url, { ...good, ...change });
+      const answer = await handshake(body.url, { ...GOOD_HANDSHAKE, ...change });
       expect(answer.status, JSON.stringify(change)).toBe(status);
       if (status === 426)
         expect(answer.body).toEqual({ requestId: expect.stringMatching(UUID), message: expect.any(String) });
