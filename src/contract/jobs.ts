@@ -48,9 +48,10 @@ export type JobList = z.infer<typeof jobListSchema>;
 export const jobListQuerySchema = z.object({
   limit: z
     .string()
-    .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
+    // Clients whose numbers are all floats write `10.0`.
+    .regex(/^([1-9]\d?|100)(\.0+)?$/, 'must be a whole number from 1 to 100')
     .optional()
-    .openapi({ example: '10', description: '1 to 100, 10 if not given.' }),
+    .openapi({ type: 'integer', minimum: 1, maximum: 100, default: 10, example: 10 }),
   // Its form is judged beside the other fields; whether it belongs to this list, once they are known.
   cursor: z
     .string()

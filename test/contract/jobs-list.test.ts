@@ -93,10 +93,19 @@ describe('GET /v2/jobs', () => {
     expect(nextCursor).not.toContain(mine.accountId);
   });
 
-  it.each(['0', '101', '-1', '1.5', 'ten', '', '1e1', '010'])('refuses the limit %j', async (limit) => {
-    const answer = await list(`?limit=${limit}`);
-    expect([answer.status, faultyFields(answer)]).toEqual([400, ['limit']]);
+  it('reads a whole number that is written with decimals: clients whose numbers are floats were refused', async () => {
+    const { token } = await service.newKey({ account: 'floats' });
+    expect((await list('?limit=10.0', token)).status).toBe(200);
+    expect((await list('?limit=100.00', token)).status).toBe(200);
   });
+
+  it.each(['0', '101', '-1', '1.5', 'ten', '', '1e1', '010', '0.0', '101.0', '10.01'])(
+    'refuses the limit %j',
+    async (limit) => {
+      const answer = await list(`?limit=${limit}`);
+      expect([answer.status, faultyFields(answer)]).toEqual([400, ['limit']]);
+    },
+  );
 
   it('tells all faults at once', async () => {
     const answer = await list(`?limit=0&status=done&cursor=${'x'.repeat(2000)}`);

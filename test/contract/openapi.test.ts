@@ -41,6 +41,17 @@ describe('GET /openapi.json', () => {
     expect(deprecated).toEqual([['turn_level_confidence', 'transcription_config'], ['turn_level_confidence']]);
   });
 
+  it('has the limit of a list as a number: clients made from it wanted a text', async () => {
+    const { paths } = (await (await get('/openapi.json')).json()) as {
+      paths: Record<string, { get: { parameters: { name: string; schema: object }[] } }>;
+    };
+    for (const path of ['/v1/jobs', '/v2/jobs']) {
+      const limit = paths[path].get.parameters.find(({ name }) => name === 'limit');
+      expect(limit?.schema).toMatchObject({ type: 'integer', minimum: 1, maximum: 100, default: 10 });
+      expect(limit?.schema).not.toHaveProperty('pattern');
+    }
+  });
+
   it('names the origin of every request anew', async () => {
     const { port } = new URL(service.url);
     const answers = await Promise.all(
