@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { headerRefs } from '../contract/api-document.ts';
-import { mediaAddressSchema, mediaBodySchema } from '../contract/media.ts';
+import { mediaAddressSchema, mediaBodySchema, rawBytesSchema } from '../contract/media.ts';
 import { wantedRange } from './byte-range.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 import { readMediaName } from './media-name.ts';
@@ -50,12 +50,12 @@ export const download = endpoint(
       200: {
         description: 'The recording',
         headers: headerRefs(...FILE_HEADERS),
-        content: { 'application/octet-stream': { schema: z.string() } },
+        content: { 'application/octet-stream': { schema: rawBytesSchema } },
       },
       206: {
         description: 'A part of it',
         headers: headerRefs('Content-Range', ...FILE_HEADERS),
-        content: { 'application/octet-stream': { schema: z.string() } },
+        content: { 'application/octet-stream': { schema: rawBytesSchema } },
       },
       304: { description: 'The recording is the one that the client has', headers: headerRefs('ETag') },
       ...errorResponses(401, 404, 416),

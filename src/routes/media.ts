@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { mediaAddressSchema, mediaBodySchema } from '../contract/media.ts';
+import { mediaAddressSchema, mediaBodySchema, rawBytesSchema } from '../contract/media.ts';
 import { RECORDING_MAX_BYTES } from '../jobs/app-services.ts';
 import { countAddressCall } from '../middleware/rate-limit.ts';
 import type { Refusal } from '../middleware/refusals.ts';
@@ -50,7 +50,7 @@ export const upload = endpoint(
       body: {
         required: true,
         description: 'The raw bytes, with any Content-Type or none',
-        content: { 'application/octet-stream': {} },
+        content: { 'application/octet-stream': { schema: rawBytesSchema } },
       },
     },
     responses: { 200: { description: 'Stored' }, ...errorResponses(400, 401, 413) },

@@ -52,6 +52,16 @@ describe('GET /openapi.json', () => {
     }
   });
 
+  it('has the bytes of recordings as such: generated clients had them as text, and no upload', async () => {
+    type Body = { content: Record<string, { schema?: object }> };
+    const { paths } = (await (await get('/openapi.json')).json()) as {
+      paths: Record<string, Record<string, { requestBody: Body; responses: Record<string, Body> }>>;
+    };
+    const { 200: whole, 206: part } = paths['/v1/media/download/{ticket}'].get.responses;
+    for (const { content } of [paths['/v1/media/upload/{ticket}'].put.requestBody, whole, part])
+      expect(content).toEqual({ 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } });
+  });
+
   it('names the origin of every request anew', async () => {
     const { port } = new URL(service.url);
     const answers = await Promise.all(
