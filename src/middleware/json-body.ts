@@ -18,7 +18,7 @@ export type JsonBody = { readonly ok: true; readonly value: unknown } | { readon
  * The bound on the size is kept while reading, so that a body without a Content-Length is bounded too. A body that
  * grows waits for its place in the isolate before it is read on, and keeps it until the request has been answered.
  *
- * @param whenEmpty what an empty body stands for; without it, an empty body is no JSON
+ * @param whenEmpty what an empty body stands for, whatever its Content-Type; without it, an empty body is no JSON
  */
 export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<JsonBody> {
   const declaredBytes = Number(c.req.header('Content-Length') ?? 0);
@@ -30,8 +30,10 @@ export async function readJsonBody(c: AppContext, whenEmpty?: object): Promise<J
   if (bytes === 'too_slow') return invalid(TOO_SLOW);
   if (bytes === 'no_place')
     return { ok: false, error: { kind: 'too_many_requests', retryAfterSeconds: RETRY_SECONDS } };
+  // Some HTTP libraries name a type even where they send nothing: aiohttp says application/octet-stream.
+  if (bytes.length === 0 && whenEmpty) return { ok: true, value: whenEmpty };
   if (!isJsonLike(c.req.header('Content-Type'))) return { ok: false, error: { kind: 'media_type' } };
-  if (bytes.length === 0) return whenEmpty ? { ok: true, value: whenEmpty } : invalid('is empty: send a JSON object');
+  if (bytes.length === 0) return invalid('is empty: send a JSON object');
   const parsed = parseJson(bytes);
   const coding = c.req.header('Content-Encoding')?.trim().toLowerCase() || 'identity';
   return parsed.ok || coding === 'identity' ? parsed : invalid('is encoded (Content-Encoding): send it as it is');

@@ -8,7 +8,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
 import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
 import { connect, END_OF_STREAM, frameOf, type LiveClient, Refused } from '../helpers/live-client.ts';
-import { type Answer, type ContractService, faultyFields, startContractService, UUID } from './service.ts';
+import {
+  type Answer,
+  text as bytes,
+  type ContractService,
+  faultyFields,
+  startContractService,
+  UUID,
+} from './service.ts';
 
 const TOKEN_SECONDS = 6;
 
@@ -78,7 +85,11 @@ describe('POST /v1/live', () => {
     const headers = { Authorization: `Bearer ${key}` };
     const bare = await fetch(`${service.url}/v1/live`, { method: 'POST', headers });
     expect(bare.status).toBe(200);
-    expect((await create(key, undefined, { 'Content-Type': 'application/json' })).status).toBe(200);
+    // What aiohttp says of no body; it got 415.
+    for (const type of ['application/json', 'application/octet-stream'])
+      expect((await create(key, undefined, { 'Content-Type': type })).status, type).toBe(200);
+    const typed = { 'Content-Type': 'application/octet-stream' };
+    expect((await service.call('POST', '/v1/live', { key, body: bytes('{}'), headers: typed })).status).toBe(415);
     const none = {
       corrections: null,
       voiceprints: null,
