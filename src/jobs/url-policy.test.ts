@@ -226,6 +226,11 @@ it('tells which kinds of address there are', () => {
   expect(messageOf(checkSourceUrl('ftp://example.com/a.wav', strict))).toMatch(
     /must be https, http, media:\/\/ or data:\./,
   );
+  // A path or a host alone was said to be no valid URL, and not what is missing.
+  for (const address of ['/home/ann/a.wav', 'a.wav', 'www.example.com/a.wav', '//example.com/a.wav'])
+    expect(messageOf(checkSourceUrl(address, strict))).toMatch(/must be https, http, media:\/\/ or data:\./);
+  expect(messageOf(checkWebhookUrl('example.com/hook', strict))).toMatch(/must be https\./);
+  expect(messageOf(checkSourceUrl('https://exa mple.com/', strict))).toMatch(/is not a valid URL\./);
   expect(messageOf(checkHttpUrl('ftp://example.com/a.wav', strict))).toMatch(/must be http or https\./);
   expect(messageOf(checkWebhookUrl('ftp://example.com/hook', strict))).toMatch(/must be https\./);
 });

@@ -42,6 +42,9 @@ const CLOSED_SUFFIXES = [
 
 const SOURCE = 'The address of the recording';
 
+/** RFC 3986 §3.1, behind the white space that the URL parser takes off. */
+const SCHEME = /^\s*[a-z][a-z\d+.-]*:/i;
+
 const invalid = (message: string): Result<never, UrlError> => ({ ok: false, error: { reason: 'invalid', message } });
 const closed = (message: string): Checked => ({ ok: false, error: { reason: 'private_address', message } });
 
@@ -77,6 +80,8 @@ export function checkWebhookUrl(url: string, policy: UrlPolicy): Checked {
 function checkAddress(url: string, policy: UrlPolicy, subject: string, schemes: string): Checked {
   // Before it is parsed: the time that a parser takes grows faster than a name of other letters than Latin ones.
   if (url.length > URL_MAX_CHARS) return invalid(`${subject} is longer than ${URL_MAX_CHARS} characters.`);
+  // Of a file's path, or a host alone, it says more what has to be in front than that it is no URL.
+  if (!SCHEME.test(url)) return invalid(`${subject} must be ${schemes}.`);
   if (!URL.canParse(url)) return invalid(`${subject} is not a valid URL.`);
   const parsed = new URL(url);
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') return invalid(`${subject} must be ${schemes}.`);
