@@ -248,6 +248,32 @@ describe('what is refused', () => {
     });
   });
 
+  it('yellow pixels are no MP3 in free format, and hide none that comes behind them', async () => {
+    const pixels = Uint8Array.from({ length: 30_000 }, (_, i) => (i % 3 === 0 ? 0 : 0xff));
+    expect(await probe(pixels)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
+    expect(await indexOf(pixels, mp3Frames(40))).toMatchObject({ codec: 'mp3', totalSamples: 40 * 1152 });
+  });
+
+  it('a megabyte of headers of free format that do not agree takes no time', async () => {
+    const next = random(6);
+    const header = () => [
+      0xff,
+      [0xfb, 0xfa, 0xf3, 0xe3][Math.floor(4 * next())]!,
+      Math.floor(12 * next()),
+      Math.floor(256 * next()),
+    ];
+    const bytes = Uint8Array.from(Array.from({ length: 1 << 18 }, header).flat());
+    const started = performance.now();
+    expect(await probe(bytes)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
+    expect(performance.now() - started).toBeLessThan(3000);
+  });
+
+  it('quiet samples without a header are no MP3 in free format', async () => {
+    const next = random(5);
+    const samples = Int16Array.from({ length: 16_000 }, () => Math.floor(17 * next()) - 8);
+    expect(await probe(new Uint8Array(samples.buffer))).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
+  });
+
   it('only a tag frame, or less than a frame', async () => {
     expect(await probe(infoFrame({ frames: 0 }))).toMatchObject({ ok: false });
     expect(await probe(mp3Frame().subarray(0, 100))).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
