@@ -10,6 +10,10 @@ import { skipZeros } from './zeros.ts';
 const HEAD_BYTES = 1 << 16;
 /** Zeros in front of sound, as recorders and broken tags leave them. */
 const MAX_ZERO_BYTES = 4 << 20;
+/** Other bytes in front of it: the rest of a tag that states too small a size, mostly a picture. */
+const MAX_JUNK_BYTES = 1 << 20;
+/** What a chain of the longest frames takes is looked at twice, so that none is cut in two. */
+const JUNK_STEP_BYTES = HEAD_BYTES / 2;
 
 /**
  * Tells the format from the content (never from a name), and finds rate, channels, the exact number of samples and the
@@ -41,7 +45,23 @@ async function probeWith(reader: BlockReader, decoders: DecoderPort): Promise<Au
   const behind = await skipZeros(reader, startByte, zerosEnd);
   const isBehind = behind > startByte && behind < zerosEnd;
   const behindZeros = isBehind ? bareStream(await readHead(reader, behind)) : undefined;
-  return behindZeros ? behindZeros.probe(reader, behind, decoders) : UNKNOWN;
+  if (behindZeros) return behindZeros.probe(reader, behind, decoders);
+  return (await probeBehindJunk(reader, startByte, decoders)) ?? UNKNOWN;
+}
+
+/** Frames that begin behind bytes of any kind; undefined where there are none that are decoded. */
+async function probeBehindJunk(
+  reader: BlockReader,
+  startByte: number,
+  decoders: DecoderPort,
+): Promise<AudioResult<AudioIndex> | undefined> {
+  const end = Math.min(reader.sizeBytes, startByte + MAX_JUNK_BYTES);
+  for (let at = startByte + JUNK_STEP_BYTES; at < end; at += JUNK_STEP_BYTES) {
+    const stream = bareStream(await readHead(reader, at));
+    const probed = await stream?.probe(reader, at, decoders);
+    if (probed?.ok) return probed;
+  }
+  return undefined;
 }
 
 const readHead = async (reader: BlockReader, at: number): Promise<Uint8Array> =>

@@ -228,6 +228,18 @@ describe('damage', () => {
   });
 });
 
+it('the rest of a tag that states too small a size is passed over, up to 1 MiB', async () => {
+  // 200,000 written as a plain number, which reads as 50,880 where seven bits of each byte count.
+  const tag = Uint8Array.from([...Buffer.from('ID3'), 3, 0, 0, 0, 3, 0x0d, 0x40]);
+  for (const frames of [3, 40]) {
+    const file = concat(tag, noise(200_000), mp3Frames(frames));
+    // A few frames are no proof behind anything but a tag.
+    if (frames < 4) expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
+    else expect(await indexOf(file)).toMatchObject({ codec: 'mp3', totalSamples: frames * 1152 });
+  }
+  expect(await probe(concat(tag, noise(1_200_000), mp3Frames(40)))).toMatchObject({ error: { kind: 'not_audio' } });
+});
+
 describe('what is refused', () => {
   const stream = (header: number[], frameBytes: number, count = 10) =>
     concat(
