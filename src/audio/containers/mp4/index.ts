@@ -19,6 +19,7 @@ import type { FragmentFaults } from './fragment-boxes.ts';
 import { type FragmentStarts, lateSeconds } from './fragment-starts.ts';
 import { type FragmentWalk, walkFragments } from './fragments.ts';
 import { clockOf, type Movie, type Mp4Track, readMovie } from './movie.ts';
+import { type Reuse, withoutReuse } from './reuse.ts';
 import { SampleMarks } from './sample-marks.ts';
 import { type SampleWalk, walkSamples } from './sample-table.ts';
 
@@ -46,6 +47,7 @@ const IMAGE_BRANDS = new Set(['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'm
 const WHERE = 'The MP4 file';
 const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
+const ENDLESS = 'The MP4 file plays the same bytes again and again; what is behind was left out.';
 /** Boxes looked at behind the index; some writers put down a box for each chunk. */
 const MAX_BOXES_BEHIND = 1000;
 
@@ -82,6 +84,7 @@ class Found {
   readonly marks = new SampleMarks();
   readonly faults: FragmentFaults = {};
   readonly starts: FragmentStarts = new Map();
+  readonly reuse: Reuse = {};
 }
 
 /** @param entry a packet's number in the tables; behind the last of them a fragment (`FragmentWalk.tabled`) */
@@ -92,7 +95,7 @@ function walkTrack(
   entry: number,
   found?: Found,
 ): PacketWalk {
-  const packets = walkPackets(reader, walk, entry, found);
+  const packets = withoutReuse(walkPackets(reader, walk, entry, found), reader.sizeBytes, found?.reuse ?? {});
   return codec === 'amr-nb' || codec === 'amr-wb' ? amrFrames(reader, packets, familyOf(codec)) : packets;
 }
 
@@ -148,8 +151,11 @@ async function probeMovie(
       return walkTrack(reader, walk, codec, 0, found);
     },
     played: (scan, rateHz) => playedOf(movie, track, codec, scan, rateHz, found.starts),
-    isCut: () => found.faults.isCut === true || (samples !== undefined && found.marks.end < samples.tables.sizes.count),
+    isCut: () =>
+      !found.reuse.isEndless &&
+      (found.faults.isCut === true || (samples !== undefined && found.marks.end < samples.tables.sizes.count)),
     warnings: () => [
+      ...(found.reuse.isEndless ? [ENDLESS] : []),
       ...(found.faults.isDamaged ? [DAMAGED] : []),
       ...(found.marks.hasOthers || found.faults.hasOthers ? [OTHERS] : []),
       ...(hasAnother || found.faults.hasAnother ? [anotherBehind(WHERE)] : []),
