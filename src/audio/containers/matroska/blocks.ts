@@ -98,11 +98,19 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
       yield { packets, paddingSeconds: hasPadding ? found.paddingNs / 1e9 : 0 };
       packets = [];
     }
-    end.isEndless = !budget.spend(position, found.elements, Math.min(1, found.packets.length));
+    end.isEndless = !budget.spend(
+      position,
+      found.elements + emptyLaces(walk, found),
+      Math.min(1, found.packets.length),
+    );
     if (end.isEndless) break;
   }
   if (packets.length > 0) yield { packets };
 }
+
+/** Packets without a byte that share a block with others: as much work as elements are, and 256 of them take a block of seven bytes. */
+const emptyLaces = ({ prefix }: BlockWalk, { packets }: Found): number =>
+  packets.length < 2 ? 0 : packets.filter(({ length }) => length === prefix.length).length;
 
 /** Whether an element may stand here and ends inside the file; the size of one that does not is damaged, or the file is cut off. */
 const isWhole = (reader: BlockReader, element: Element | undefined): element is Element & { readonly size: number } =>

@@ -264,6 +264,8 @@ describe('damage', () => {
   it.each([
     ['elements', [0xec, 0x80], 250_000],
     ['groups', [0xa0, 0xc0, ...Array(32).fill([0xec, 0x80]).flat()], 8000],
+    // Each block has 256 packets of no bytes: 650 KB of them took more than a minute.
+    ['packets', [0xa3, 0x85, 0x81, 0, 100, 4, 0xff], 1000],
   ])('hundreds of thousands of empty %s end the walk', async (_, empty, count) => {
     const many = new Uint8Array(Buffer.alloc(empty.length * count, Uint8Array.from(empty)));
     const [one, two] = [cluster(0, block(0, ramp(0))), cluster(100, block(0, ramp(100)))];
