@@ -10,8 +10,10 @@ import {
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
 import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
-import { outputSampleCount, probeAudio } from '../../index.ts';
+import { BlockReader, outputSampleCount, probeAudio } from '../../index.ts';
 import { adtsFrameBytesAt, adtsLockAt } from '../adts/header.ts';
+import { readStream } from '../ogg/headers.ts';
+import { walkOgg } from '../ogg/packets.ts';
 
 const ports = audioPorts();
 
@@ -143,6 +145,30 @@ describe('packets with a table', () => {
     expect(await indexOf(file)).toMatchObject({ sampleRateHz: 44100, pieces: [{ position: 2000, samples: 80_000 }] });
   });
 
+  it('Opus, as in voice messages of phones: frames count at 24 kHz, and the sound is that of OGG', async () => {
+    const ogg = formatFixture('ogg-opus-speech-mono.opus');
+    const reader = new BlockReader(memorySource(ogg));
+    const stream = await readStream(reader, 0);
+    if (!stream.ok) throw new Error(stream.error.message);
+    const opus: Uint8Array[] = [];
+    for await (const { packets: run } of walkOgg(reader, stream.value.serial, stream.value.firstByte)) {
+      opus.push(...run.map(({ bytes = new Uint8Array(0) }) => bytes));
+    }
+    const expected = await readSourceRate(ogg, await indexOf(ogg), ports);
+    const table = {
+      lengths: opus.map(({ length }) => length),
+      validFrames: expected.length / 2,
+      primingFrames: 312 / 2,
+    };
+    const file = cafFile(
+      { ...base, formatId: 'opus', rateHz: 24000, framesPerPacket: 480, packets: table },
+      concat(...opus),
+    );
+    const index = await indexOf(file);
+    expect(index).toMatchObject({ codec: 'opus', sampleRateHz: 48000, channels: 1, totalSamples: expected.length });
+    expect(worstDifference(await readSourceRate(file, index, ports), expected)).toBe(0);
+  });
+
   it('a table that promises more than the data hold: what is there, with a warning', async () => {
     const file = cafFile({ ...base, packets: { lengths, validFrames: 0 } }, data.slice(0, data.length >> 1));
     expect(await indexOf(file)).toMatchObject({ warning: expect.stringMatching(/ends before/) });
@@ -165,7 +191,8 @@ describe('packets with a table', () => {
 
 it('what is refused is named', async () => {
   for (const [options, message] of [
-    [{ formatId: 'opus' }, /'opus'/],
+    [{ formatId: 'ilbc' }, /'ilbc'/],
+    [{ formatId: 'opus', channels: 3, packets: { lengths: [100], validFrames: 0 } }, /Opus with 3 channels/],
     [{ formatId: 'usac' }, /audio in xHE-AAC \(USAC\), which/],
     [{ bytesPerPacket: 5 }, /'lpcm'/],
     [{ formatId: 'ima4', channels: 4 }, /'ima4'/],

@@ -34,9 +34,10 @@ const CODED: Readonly<Record<string, CafCodedIndex['codec']>> = {
   'aac ': 'aac',
   aach: 'aac',
   aacp: 'aac',
+  opus: 'opus',
 };
 
-/** Core Audio Format: uncompressed, A-law, µ-law, IMA ADPCM, ALAC, AAC. */
+/** Core Audio Format: uncompressed, A-law, µ-law, IMA ADPCM, ALAC, AAC, Opus. */
 export const caf: Container<CafIndex> = {
   format: 'caf',
   hasMagic: true,
