@@ -3,6 +3,7 @@ import { ascii, fromHex } from '../../bytes.ts';
 import type { Container } from '../../container.ts';
 import { anotherBehind } from '../../joined.ts';
 import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
+import { firstReadable } from '../../packets/first-readable.ts';
 import { FirstSeconds } from '../../packets/first-seconds.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
@@ -12,6 +13,7 @@ import { readPackets } from '../../packets/read.ts';
 import type { Scan } from '../../packets/scan.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { withoutEnd } from '../../step-budget.ts';
+import type { DecoderPort } from '../../types.ts';
 import { type BlocksEnd, type BlockWalk, walkBlocks } from './blocks.ts';
 import { codecOfTrack } from './codec.ts';
 import { elementsIn, elementsOf, readBody, uintOf } from './ebml.ts';
@@ -42,45 +44,52 @@ export const matroska: Container<MatroskaIndex> = {
   async probe(reader, startByte, decoders) {
     const header = await readHeader(reader, startByte);
     if (!header.ok) return header;
-    const { audio, played, trackCount, nsPerTick, firstCluster, endByte } = header.value;
-    const track = audio.find(({ isEnabled, isDefault }) => isEnabled && isDefault) ?? audio[0];
-    if (!track) {
+    const { audio, trackCount } = header.value;
+    const preferred = audio.find(({ isEnabled, isDefault }) => isEnabled && isDefault) ?? audio[0];
+    if (!preferred) {
       return trackCount === 0
         ? fail('corrupt', `${WHERE} has no tracks in it.`)
         : fail('no_samples', `${WHERE} has no audio track.`);
     }
-    const { encoding } = track;
-    if (encoding.kind === 'encrypted') return fail('unsupported', `${WHERE} is encrypted (DRM), so it cannot be read.`);
-    if (encoding.kind === 'compressed') {
-      return fail('unsupported', `${WHERE} has compressed packets in its audio track, which is not supported.`);
-    }
-    if (encoding.kind === 'stripped' && encoding.prefix.length > MAX_PREFIX_BYTES) {
-      return fail('corrupt', `${WHERE} has a damaged header: too many bytes were left out of every packet.`);
-    }
-    const codec = codecOfTrack(track);
-    if (!codec.ok) return codec;
-    const prefix = encoding.kind === 'stripped' ? [...encoding.prefix] : [];
-    const walk: BlockWalk = { trackNumber: track.number, nsPerTick, prefix };
-    const firstSeconds = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster, played);
-    const end: BlocksEnd = {};
-    const probed = await probeTrack(reader, decoders, {
-      where: WHERE,
-      track: codec.value,
-      walk: () => walkBlocks(reader, walk, firstCluster, end),
-      played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, firstSeconds),
-      // What a browser records states no size.
-      isCut: () => (endByte === undefined ? end.isCut === true : endByte > reader.sizeBytes),
-      warnings: () => [
-        ...(end.hasAnother ? [anotherBehind(WHERE)] : []),
-        ...(end.isEndless ? [withoutEnd(WHERE)] : []),
-      ],
-    });
-    return probed.ok ? ok({ format: 'matroska', ...probed.value, walk }) : probed;
+    const others = audio.filter((track) => track !== preferred);
+    return firstReadable([preferred, ...others], (track) => probeSound(reader, header.value, track, decoders));
   },
 
   readMono: (reader, index, decoders, startSample) =>
     readPackets(reader, index, decoders, startSample, (entry) => walkBlocks(reader, index.walk, entry)),
 };
+
+async function probeSound(
+  reader: BlockReader,
+  { played, nsPerTick, firstCluster, endByte }: Header,
+  track: MatroskaTrack,
+  decoders: DecoderPort,
+): Promise<AudioResult<MatroskaIndex>> {
+  const { encoding } = track;
+  if (encoding.kind === 'encrypted') return fail('unsupported', `${WHERE} is encrypted (DRM), so it cannot be read.`);
+  if (encoding.kind === 'compressed') {
+    return fail('unsupported', `${WHERE} has compressed packets in its audio track, which is not supported.`);
+  }
+  if (encoding.kind === 'stripped' && encoding.prefix.length > MAX_PREFIX_BYTES) {
+    return fail('corrupt', `${WHERE} has a damaged header: too many bytes were left out of every packet.`);
+  }
+  const codec = codecOfTrack(track);
+  if (!codec.ok) return codec;
+  const prefix = encoding.kind === 'stripped' ? [...encoding.prefix] : [];
+  const walk: BlockWalk = { trackNumber: track.number, nsPerTick, prefix };
+  const firstSeconds = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster, played);
+  const end: BlocksEnd = {};
+  const probed = await probeTrack(reader, decoders, {
+    where: WHERE,
+    track: codec.value,
+    walk: () => walkBlocks(reader, walk, firstCluster, end),
+    played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, firstSeconds),
+    // What a browser records states no size.
+    isCut: () => (endByte === undefined ? end.isCut === true : endByte > reader.sizeBytes),
+    warnings: () => [...(end.hasAnother ? [anotherBehind(WHERE)] : []), ...(end.isEndless ? [withoutEnd(WHERE)] : [])],
+  });
+  return probed.ok ? ok({ format: 'matroska', ...probed.value, walk }) : probed;
+}
 
 interface Header {
   readonly audio: readonly MatroskaTrack[];

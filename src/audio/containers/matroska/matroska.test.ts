@@ -309,6 +309,39 @@ describe('refused', () => {
   });
 });
 
+describe('of several tracks of sound', () => {
+  const entry = (number: number, codecId: string) =>
+    element(0xae, concat(uint(0xd7, number), uint(0x83, 2), text(0x86, codecId), element(0xe1, uint(0x6264, 8))));
+  const file = (first: string, ...blocks: readonly Uint8Array[]) =>
+    concat(
+      element(0x1a45dfa3, text(0x4282, 'matroska')),
+      element(0x18538067),
+      element(0x1654ae6b, concat(entry(1, first), entry(2, 'A_PCM/INT/LIT'))),
+      cluster(0, ...blocks),
+    );
+  const [one, two] = [block(0, ramp(0)), block(0, ramp(0), 2)];
+
+  it('the first is read', async () => {
+    expect((await indexOf(file('A_PCM/INT/LIT', one, two))).warning).toBeUndefined();
+  });
+
+  it.each([
+    ['is not decoded', file('A_DTS', one, two), /^The Matroska file holds audio in DTS, .* read instead\.$/],
+    ['has no packets', file('A_PCM/INT/LIT', two), /^An audio track of the file has no samples in it; /],
+  ])('another one where the first %s, with a warning', async (_, both, warning) => {
+    expect(await indexOf(both)).toMatchObject({
+      codec: 'pcm',
+      totalSamples: 100,
+      warning: expect.stringMatching(warning),
+    });
+  });
+
+  it('where none can be read it is said of the first', async () => {
+    const error = { kind: 'unsupported', message: expect.stringMatching(/DTS/) };
+    expect(await probe(file('A_DTS', one))).toMatchObject({ ok: false, error });
+  });
+});
+
 describe('sizes of packets that share a block', () => {
   it('are read in all three ways', () => {
     expect(laceSizes(Uint8Array.of(2, 255, 10, 4), 1, 4 + 265 + 4 + 31)).toEqual({

@@ -2,6 +2,7 @@ import type { BlockReader } from '../../block-reader.ts';
 import { ascii, fromHex } from '../../bytes.ts';
 import type { Container } from '../../container.ts';
 import { anotherBehind } from '../../joined.ts';
+import { firstReadable } from '../../packets/first-readable.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import type { PacketIndex, PacketWalk, TrackCodec } from '../../packets/packet.ts';
 import { joined, onePiece, type Piece } from '../../packets/pieces.ts';
@@ -66,13 +67,14 @@ export const mp4: Container<Mp4Index> = {
     const found = await findMovie(reader, startByte);
     if (!found.ok) return found;
     const { movie, end } = found.value;
-    const track = movie.audio.find(({ isEnabled }) => isEnabled) ?? movie.audio[0];
-    if (!track) {
+    const preferred = movie.audio.find(({ isEnabled }) => isEnabled) ?? movie.audio[0];
+    if (!preferred) {
       return movie.trackCount === 0
         ? fail('corrupt', 'The MP4 file has no tracks in it.')
         : fail('no_samples', 'The MP4 file has no audio track.');
     }
-    return probeMovie(reader, decoders, movie, track, end);
+    const others = movie.audio.filter((track) => track !== preferred);
+    return firstReadable([preferred, ...others], (track) => probeMovie(reader, decoders, movie, track, end));
   },
 
   readMono: (reader, index, decoders, startSample) =>

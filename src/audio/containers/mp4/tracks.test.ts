@@ -174,3 +174,31 @@ describe('AMR with several frames in a sample', () => {
     expect(worstDifference(await readSourceRate(ten, tenIndex, ports, 20_001), samples.subarray(20_001))).toBe(0);
   });
 });
+
+it.each([
+  [
+    'in a coding that is not decoded',
+    'dtsc',
+    FRAMES,
+    'The MP4 file holds audio in DTS, which is not supported. Another one of its',
+  ],
+  ['that nothing was written to', 'sowt', 0, 'An audio track of the file has no samples in it; another one'],
+])('behind a track %s another one is read, with a warning', async (_, type, entries, warning) => {
+  const tablesOf = (count: number, offset: number) => [
+    box('stts', u32(0, 1, count, 1)),
+    box('stsc', u32(0, 1, 1, count, 1)),
+    box('stsz', u32(0, 2, count)),
+    box('stco', u32(0, 1, offset)),
+  ];
+  const fileWith = (offset: number) => {
+    const tracks = [
+      soundTrack(1, { ...pcm, type }, tablesOf(entries, offset)),
+      soundTrack(2, pcm, tablesOf(FRAMES, offset)),
+    ];
+    return concat(box('ftyp', u32(0x71742020, 0)), box('moov', movieHeader(1000), ...tracks), box('mdat', data));
+  };
+  const file = fileWith(fileWith(0).length - data.length);
+  const index = await indexOf(file);
+  expect(index.warning).toMatch(warning);
+  expect(worstDifference(await readSourceRate(file, index, ports), saw)).toBe(0);
+});
