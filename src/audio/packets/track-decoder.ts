@@ -18,8 +18,11 @@ export function openTrack(track: TrackCodec, decoders: DecoderPort): PacketDecod
   });
 }
 
-/** Packets that may fail before the decoder is believed to be the wrong one. */
-const MAX_TRIES = 64;
+/** Packets at the beginning that are tried. */
+const FIRST_TRIES = 64;
+/** Where all of them fail, the beginning may be a hole in the file: some more are tried each time that an eighth as many packets have passed. */
+const FURTHER_TRIES = 6;
+const PASSED_SHIFT = 3;
 /** Packets that must decode. */
 const ENOUGH = 3;
 
@@ -29,7 +32,7 @@ export interface Trial {
 }
 
 /**
- * Decodes the first packets: only the decoder knows the true rate of HE-AAC, and whether the private data is any good.
+ * Decodes the first packets that can be: only the decoder knows the true rate of HE-AAC, and whether the private data is any good.
  *
  * @param where 'The MP4 file', for the message
  */
@@ -47,19 +50,28 @@ export async function tryDecoder(
   } catch {
     return refused;
   }
-  let tries = 0;
+  let packets = 0;
+  let nextTry = 0;
+  let triesLeft = FIRST_TRIES;
   let decoded = 0;
   let packetSamples = 0;
   try {
     search: for await (const run of walk) {
       for (const packet of run.packets) {
+        if (packets++ < nextTry) continue;
         const samples = decoder.decode(await packetBytes(reader, packet, MAX_PACKET_BYTES)).length;
         if (samples > 0) decoded++;
         packetSamples = Math.max(packetSamples, samples);
-        if (++tries >= MAX_TRIES || decoded >= ENOUGH) break search;
+        if (decoded >= ENOUGH) break search;
+        if (--triesLeft > 0) continue;
+        if (decoded > 0 && nextTry === 0) break search;
+        // One that decodes by chance among others is no sound.
+        decoded = 0;
+        nextTry = packets + (packets >> PASSED_SHIFT);
+        triesLeft = FURTHER_TRIES;
       }
     }
-    if (tries === 0) return fail('no_samples', `${where} has no samples in it.`);
+    if (packets === 0) return fail('no_samples', `${where} has no samples in it.`);
     if (decoded === 0) return refused;
     const { sampleRateHz } = decoder;
     if (!isUsableRate(sampleRateHz)) {
