@@ -125,7 +125,7 @@ async function probeLink(
     track: codec,
     isPart: true,
     walk: () => walkOgg(reader, serial, firstByte, end),
-    played: (scan, rateHz) => playedRange(stream, scan, rateHz, videoSeconds),
+    played: (scan, rateHz) => playedRange(stream, scan, rateHz, videoSeconds, end.isLateStart === true),
     isCut: () => end.isCut === true,
     warnings: () => [...(end.isDamaged ? [DAMAGED] : []), ...(end.isEndless ? [withoutEnd(WHERE)] : [])],
   });
@@ -134,14 +134,26 @@ async function probeLink(
 
 /**
  * The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2). Of a video it also says how
- * late the sound is; without pictures a start above 0 is that of a stream somebody tuned into.
+ * late the sound is; without pictures a start above 0 is that of a stream somebody tuned into, unless pages in front of it are lost.
+ *
+ * @param isLateStart whether they are
  */
-function playedRange({ codec }: OggStream, scan: Scan, rateHz: number, videoSeconds: number | undefined): Played {
+function playedRange(
+  { codec }: OggStream,
+  scan: Scan,
+  rateHz: number,
+  videoSeconds: number | undefined,
+  isLateStart: boolean,
+): Played {
   const preSkip = codec.codec === 'opus' ? (parseOpusHead(fromHex(codec.extraData))?.preSkip ?? 0) : 0;
   const delay = codec.codec === 'vorbis' && scan.runs > 1 ? Math.max(0, scan.startPadding) : preSkip;
   // One page alone: what it has too much is at its end.
   const padding = scan.runs > 1 ? Math.max(0, scan.endPadding) : Math.max(0, scan.startPadding);
-  const lateSamples = videoSeconds === undefined ? 0 : Math.round(-scan.startPadding - videoSeconds * rateHz);
+  const beginSeconds = videoSeconds ?? (isLateStart ? 0 : undefined);
+  const lateSamples = beginSeconds === undefined ? 0 : Math.round(-scan.startPadding - beginSeconds * rateHz);
   const lead = lateSamples > 0 && lateSamples <= MAX_GAP_SECONDS * rateHz ? lateSamples : 0;
-  return { pieces: onePiece(delay, scan.endPosition - padding, lead) };
+  const pieces = onePiece(delay, scan.endPosition - padding, lead);
+  if (lead === 0 || !isLateStart) return { pieces };
+  const seconds = (lead / rateHz).toFixed(1);
+  return { pieces, warning: `The beginning of the OGG file, ${seconds} s of it, is damaged and was taken as silence.` };
 }

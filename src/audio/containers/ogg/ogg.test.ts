@@ -312,6 +312,30 @@ describe('damage', () => {
     expect(error / power).toBeLessThan(0.01);
   });
 
+  it.each([
+    ['Opus', speech],
+    ['Vorbis', vorbis],
+  ])('%s whose first pages are damaged is silent there, and later sound keeps its time', async (_, file) => {
+    const [, , first, second] = await pages(file);
+    const whole = await indexOf(file);
+    const good = await readSourceRate(file, whole, ports);
+    for (const fill of [0, 0x55]) {
+      const damaged = file.slice().fill(fill, first.start, second.end);
+      const index = await indexOf(damaged);
+      expect(index.totalSamples).toBe(whole.totalSamples);
+      expect(index.warning).toMatch(
+        /^The beginning of the OGG file, \d\.\d s of it, is damaged and was taken as silence\.$/,
+      );
+      const bad = await readSourceRate(damaged, index, ports);
+      // What the decoder remembers fades away within half a second.
+      const from = good.length / 2 + whole.sampleRateHz / 2;
+      const power = (samples: Float32Array) => samples.reduce((sum, value) => sum + value ** 2, 0);
+      const error = power(good.subarray(from).map((value, i) => value - bad[from + i]));
+      expect(error / power(good.subarray(from))).toBeLessThan(0.01);
+      expect(power(bad.subarray(0, (second.granule ?? 0) - 1000))).toBe(0);
+    }
+  });
+
   it('a packet of which a page in the middle is lost is lost: its ends are no packet together', async () => {
     const file = oggPages([new Uint8Array(150_000).fill(1), Uint8Array.of(2, 2)], { serial: 7 });
     const lengthsOf = async (bytes: Uint8Array) => {

@@ -101,6 +101,8 @@ export interface WalkEnd extends PagesEnd {
   nextRecording?: number;
   /** Among pages that gave no packet, too many of them. */
   isEndless?: boolean;
+  /** Whether bytes were passed over in front of the first page. */
+  isLateStart?: boolean;
 }
 
 /** The packets of one stream from the page at `from` on, with the positions that the pages state. */
@@ -108,7 +110,9 @@ export async function* walkOgg(reader: BlockReader, serial: number, from: number
   const assembler = new PacketAssembler(serial);
   const budget = new StepBudget(BYTES_PER_PAGE, from);
   end.isEndless = false;
+  end.isLateStart = undefined;
   for await (const page of pagesOf(reader, from, end)) {
+    end.isLateStart ??= page.start > from;
     if (page.isFirst) {
       end.nextRecording = page.start;
       return;
