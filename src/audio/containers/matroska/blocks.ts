@@ -21,6 +21,8 @@ export interface BlocksEnd {
   isCut?: boolean;
   /** Among elements that gave no packet, too many of them. */
   isEndless?: boolean;
+  /** Whether something damaged was passed over in front of the first packet. */
+  isLateStart?: boolean;
 }
 
 /** Packets of one run. */
@@ -61,6 +63,8 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
   let packets: RawPacket[] = [];
   end.isEndless = false;
   end.isCut = false;
+  end.isLateStart = false;
+  let hasPackets = false;
   while (position < reader.sizeBytes) {
     const element = parseElement(await reader.peek(position, MAX_HEADER_BYTES), 0, position);
     let found = NOTHING;
@@ -75,7 +79,9 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
       end.hasAnother = element?.id === id.SEGMENT || element?.id === id.EBML;
       if (end.hasAnother) break;
       // Something new, damage, the end of a file that is cut off, or what is behind it: then no cluster follows.
-      const next = (await behindUnknown(reader, element, clusterEnd)) ?? (await findCluster(reader, position + 1));
+      const behind = await behindUnknown(reader, element, clusterEnd);
+      const next = behind ?? (await findCluster(reader, position + 1));
+      end.isLateStart ||= behind === undefined && !hasPackets;
       if (next === undefined) {
         end.isCut = element?.id === id.SIMPLE_BLOCK || element?.id === id.BLOCK_GROUP;
         break;
@@ -89,6 +95,7 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
       else if (element.id === id.SIMPLE_BLOCK) found = await readSimple(reader, walk, clusterTicks, element);
       else if (element.id === id.BLOCK_GROUP) found = await readGroup(reader, walk, clusterTicks, element);
     }
+    hasPackets ||= found.packets.length > 0;
     for (const packet of found.packets) {
       packets.push(entry === undefined ? packet : { ...packet, entry });
       entry = undefined;

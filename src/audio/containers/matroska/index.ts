@@ -77,13 +77,13 @@ async function probeSound(
   if (!codec.ok) return codec;
   const prefix = encoding.kind === 'stripped' ? [...encoding.prefix] : [];
   const walk: BlockWalk = { trackNumber: track.number, nsPerTick, prefix };
-  const firstSeconds = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster, played);
+  const start = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster, played);
   const end: BlocksEnd = {};
   const probed = await probeTrack(reader, decoders, {
     where: WHERE,
     track: codec.value,
     walk: () => walkBlocks(reader, walk, firstCluster, end),
-    played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, firstSeconds),
+    played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, start),
     // What a browser records states no size.
     isCut: () => (endByte === undefined ? end.isCut === true : endByte > reader.sizeBytes),
     warnings: () => [...(end.hasAnother ? [anotherBehind(WHERE)] : []), ...(end.isEndless ? [withoutEnd(WHERE)] : [])],
@@ -121,31 +121,44 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
     let tracks: ReturnType<typeof parseTracks> | undefined;
     let nsPerTick = DEFAULT_NS_PER_TICK;
     let firstCluster: number | undefined;
+    let tracksEnd: number | undefined;
     for await (const part of elementsOf(reader, top.bodyStart, reader.sizeBytes)) {
       if (part.id === id.INFO) {
         for (const field of elementsIn(await readBody(reader, part, MAX_HEADER_PART_BYTES))) {
           if (field.id === id.TIMESTAMP_SCALE) nsPerTick = uintOf(field.body) || DEFAULT_NS_PER_TICK;
         }
-      } else if (part.id === id.TRACKS) tracks ??= parseTracks(await readBody(reader, part, MAX_HEADER_PART_BYTES));
-      else if (part.id === id.CLUSTER) firstCluster ??= part.start;
+      } else if (part.id === id.TRACKS) {
+        tracks ??= parseTracks(await readBody(reader, part, MAX_HEADER_PART_BYTES));
+        tracksEnd ??= part.size === undefined ? undefined : part.bodyStart + part.size;
+      } else if (part.id === id.CLUSTER) firstCluster ??= part.start;
       if (tracks && firstCluster !== undefined) break;
     }
     if (!tracks) return damaged;
+    // Where none follows there may be a hole, behind which the walk finds the next one.
+    firstCluster ??= tracksEnd;
     if (firstCluster === undefined) return fail('no_samples', `${WHERE} has no samples in it.`);
     return ok({ ...tracks, nsPerTick, firstCluster, endByte });
   }
   return damaged;
 }
 
-/** Where players begin: the earliest of the times that the tracks of sound and pictures begin with, by the first blocks. */
+/** Where a recording begins, by its clock. */
+interface Start {
+  readonly seconds: number;
+  /** Whether what comes first is damaged. */
+  readonly isDamaged: boolean;
+}
+
+/** Where players begin: the earliest of the times that the tracks of sound and pictures begin with, by the first blocks; 0 where what is in front of them is damaged. */
 async function firstTime(
   reader: BlockReader,
   walk: BlockWalk,
   firstCluster: number,
   played: ReadonlySet<number>,
-): Promise<number> {
+): Promise<Start> {
+  const end: BlocksEnd = {};
   const starts = new Map<number, FirstSeconds>();
-  for await (const run of walkBlocks(reader, walk, firstCluster)) {
+  for await (const run of walkBlocks(reader, walk, firstCluster, end)) {
     for (const { seconds, trackNumber: number } of run.packets.slice(0, FIRST_BLOCKS)) {
       if (number === undefined || !played.has(number)) continue;
       const start = starts.get(number) ?? new FirstSeconds();
@@ -154,22 +167,23 @@ async function firstTime(
     }
     break;
   }
-  return Math.min(...[...starts.values()].map(({ seconds }) => seconds));
+  if (end.isLateStart) return { seconds: 0, isDamaged: true };
+  return { seconds: Math.min(...[...starts.values()].map(({ seconds }) => seconds)), isDamaged: false };
 }
 
-function playedRange(
-  track: MatroskaTrack,
-  codec: TrackCodec,
-  scan: Scan,
-  rateHz: number,
-  firstSeconds: number,
-): Played {
+function playedRange(track: MatroskaTrack, codec: TrackCodec, scan: Scan, rateHz: number, start: Start): Played {
   // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
   const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
   const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
-  const lateSeconds = Math.max(0, (scan.firstSeconds ?? 0) - firstSeconds);
+  const lateSeconds = Math.max(0, (scan.firstSeconds ?? 0) - start.seconds);
   const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
   const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;
   const padding = Math.min(Math.max(0, scan.endPadding), rateHz);
-  return { pieces: onePiece(delay, scan.endPosition - padding, lead) };
+  const pieces = onePiece(delay, scan.endPosition - padding, lead);
+  if (lead === 0 || !start.isDamaged) return { pieces };
+  const seconds = (lead / rateHz).toFixed(1);
+  return {
+    pieces,
+    warning: `The beginning of the Matroska file, ${seconds} s of it, is damaged and was taken as silence.`,
+  };
 }

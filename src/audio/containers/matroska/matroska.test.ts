@@ -238,6 +238,18 @@ describe('damage', () => {
     expect(index.totalSamples).toBe(400);
   });
 
+  it.each([
+    ['the first cluster', concat(matroskaHeader(), new Uint8Array(500))],
+    ['the first blocks', concat(matroskaHeader(), cluster(0), new Uint8Array(500))],
+  ])('a hole in the place of %s is silence, and later sound keeps its time', async (_, front) => {
+    const file = concat(front, cluster(300, block(0, ramp(300))));
+    const index = await indexOf(file);
+    expect(index.warning).toBe('The beginning of the Matroska file, 0.3 s of it, is damaged and was taken as silence.');
+    const samples = levels(await readSourceRate(file, index, ports));
+    const heard = levels(Float32Array.from(ramp(300), (value) => (value - 128) / 128));
+    expect(samples).toEqual([...new Array<number>(300).fill(0), ...heard]);
+  });
+
   it('a file that is cut off is used up to there', async () => {
     const whole = recording(40);
     const index = await indexOf(whole.slice(0, whole.length - 150));
