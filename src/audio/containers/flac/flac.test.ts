@@ -100,6 +100,20 @@ describe('damaged files', () => {
     expect(samples.subarray(8 * 1024)).toEqual(expected.subarray(8 * 1024));
   });
 
+  it.each([0, 0x55])(
+    'with a hole of %i at the beginning keep the time: the first frames become silence',
+    async (fill) => {
+      const damaged = frames.map((frame, i) => (i < 3 ? frame.slice().fill(fill) : frame));
+      const file = concat(header, ...damaged);
+      const { index, samples } = await decode(file);
+      expect(index.warning).toBe('Damaged parts of the FLAC file, 0.2 s in all, were taken as silence.');
+      expect(samples).toEqual(expectedOf(pcm).fill(0, 0, 3 * 1024));
+      for (const from of [1, 3 * 1024 - 1, 3 * 1024, 5000]) {
+        expect(await readRange(file, index, ports, from, index.totalSamples)).toEqual(samples.subarray(from));
+      }
+    },
+  );
+
   it('with frames missing keep the time', async () => {
     const { index, samples } = await decode(concat(header, ...frames.slice(0, 5), ...frames.slice(9)));
     expect(index.totalSamples).toBe(pcm.length);

@@ -77,6 +77,10 @@ export const flac: Container<FlacIndex> = {
     const out = new Float32Array(MONO_BLOCK_SAMPLES);
     let sample = point.sample;
     try {
+      // Frames that are missing at the beginning.
+      for (let at = startSample; at < point.sample; at += MONO_BLOCK_SAMPLES) {
+        yield out.fill(0).subarray(0, Math.min(MONO_BLOCK_SAMPLES, point.sample - at));
+      }
       for await (const frame of walkFlacFrames(reader, info, point.offset, index.endByte, point.sample, true)) {
         for (let gap = sample === point.sample ? 0 : frame.gapSamples; gap > 0; ) {
           const length = Math.min(gap, MONO_BLOCK_SAMPLES);

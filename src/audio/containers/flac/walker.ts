@@ -53,7 +53,7 @@ export async function* walkFlacFrames(
   const known = isKnown ? await nextHeader(limits, startByte, startByte + 1) : undefined;
   let current = known ?? (await firstChained(limits, startByte));
   let sample = startSample;
-  let gapSamples = 0;
+  let gapSamples = current && !isKnown ? gapInFront(info, current, current.offset - startByte) : 0;
   while (current) {
     const { offset, header } = current;
     let next = await nextFrame(limits, current);
@@ -176,10 +176,18 @@ async function isWholeFrame(reader: BlockReader, from: number, to: number, isLas
 
 /** @param damagedBytes bytes between the two of which nothing is known */
 function gapBetween(info: StreamInfo, before: Candidate, after: Candidate, damagedBytes: number): number {
+  if (before.header.isVariable !== after.header.isVariable) return 0;
+  return gapFrom(info, expectedNumber(before), after, damagedBytes);
+}
+
+/** What is missing in front of the first frame: nothing where it follows the metadata at once, as in a recording that somebody tuned into. */
+const gapInFront = (info: StreamInfo, first: Candidate, damagedBytes: number): number =>
+  damagedBytes > 0 ? gapFrom(info, 0, first, damagedBytes) : 0;
+
+function gapFrom(info: StreamInfo, expected: number, after: Candidate, damagedBytes: number): number {
   const { number, isVariable, blockSamples } = after.header;
-  if (before.header.isVariable !== isVariable) return 0;
   const perNumber = isVariable ? 1 : info.maxBlockSamples;
-  const samples = (number - expectedNumber(before)) * perNumber;
+  const samples = (number - expected) * perNumber;
   if (samples <= 0) return 0;
   const isShort = samples <= MAX_GAP_SECONDS * info.sampleRateHz;
   const isInLength = number * perNumber + blockSamples <= info.totalSamples;
