@@ -1,5 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { hasAscii } from '../../bytes.ts';
+import { skipZeros } from '../../zeros.ts';
 import { type Box, boxesOf, MAX_BOXES } from './boxes.ts';
 
 /** A `moof` box describes some seconds; one of this size would be an hour. */
@@ -30,6 +31,8 @@ const MAX_SEARCH_BYTES = 64 << 20;
 const MAX_DAMAGES = 1000;
 /** Bytes behind the last box that may be a tag or padding. */
 const MAX_TAIL_BYTES = 4096;
+/** What boxes are called. Zeros in the place of one would be a box up to the end of the file, by their size. */
+const IS_TYPE = /^[\x20-\x7e]{4}$/;
 /** A fragment's head: its first box in it is its number, of 16 bytes. */
 const SIGNATURE_BYTES = 16;
 
@@ -39,26 +42,28 @@ export async function* fragmentsOf(
   from: number,
   faults: FragmentFaults,
 ): AsyncGenerator<Fragment> {
+  const end = reader.sizeBytes;
   let position = from;
   let boxes = 0;
   let isOfAnother = false;
   for (let damages = 0; damages <= MAX_DAMAGES; damages++) {
     let cut: string | undefined;
-    for await (const box of boxesOf(reader, position, reader.sizeBytes)) {
+    for await (const box of boxesOf(reader, position, end)) {
       const isFragment = box.type === 'moof';
       boxes++;
       if (box.isCut) cut = box.type;
-      if (box.isCut || (isFragment && box.end - box.start > MAX_MOOF_BYTES)) break;
+      if (box.isCut || !IS_TYPE.test(box.type) || (isFragment && box.end - box.start > MAX_MOOF_BYTES)) break;
       if (isFragment) yield { box, isOfAnother };
       isOfAnother ||= box.type === 'moov';
       position = box.end;
     }
     if (boxes >= MAX_BOXES) return;
-    const rest = reader.sizeBytes - position;
+    const rest = end - position;
     const next = rest < SIGNATURE_BYTES ? undefined : await findFragment(reader, position + 1);
     if (next === undefined) {
+      const searched = Math.min(end, position + MAX_SEARCH_BYTES);
       if (cut === 'moof' || cut === 'mdat') faults.isCut = true;
-      else if (rest > MAX_TAIL_BYTES) faults.isDamaged = true;
+      else if (rest > MAX_TAIL_BYTES) faults.isDamaged ||= (await skipZeros(reader, position, searched)) < searched;
       return;
     }
     faults.isDamaged = true;

@@ -114,6 +114,18 @@ describe('fragments that are not whole', () => {
     }
   });
 
+  it('are passed over: a hole of zeros, which as a box would be all that is left', async () => {
+    const whole = await indexOf(fragments);
+    const file = fragments.slice().fill(0, moofs[2], moofs[2] + 500);
+    const index = await indexOf(file);
+    expect(index.warning).toMatch(/Parts of the MP4 file are damaged and were left out\./);
+    expect(index.totalSamples).toBe(whole.totalSamples);
+    const atEnd = whole.totalSamples - RATE_HZ / 4;
+    const good = await readSourceRate(fragments, whole, ports, atEnd);
+    expect(worstDifference(await readSourceRate(file, index, ports, atEnd), good)).toBeLessThan(0.05);
+    expect(await indexOf(fragments.slice().fill(0, moofs[0], moofs[0] + 500))).toMatchObject({ format: 'mp4' });
+  });
+
   it('a packet outside of the file ends its fragment only', async () => {
     const sizes = find(fragments, 'trun', moofs[2]) + 16;
     const file = withSize(fragments, sizes + 4, 0x7fffffff);
