@@ -14,6 +14,8 @@ const MAX_ZERO_BYTES = 4 << 20;
 const MAX_JUNK_BYTES = 1 << 20;
 /** What a chain of the longest frames takes is looked at twice, so that none is cut in two. */
 const JUNK_STEP_BYTES = HEAD_BYTES / 2;
+/** Twice what the densest MP3 has. A few frames by chance in a program or an archive have far more bytes behind them. */
+const MOST_BYTES_PER_SECOND = 80_000;
 
 /**
  * Tells the format from the content (never from a name), and finds rate, channels, the exact number of samples and the
@@ -59,7 +61,8 @@ async function probeBehindJunk(
   for (let at = startByte + JUNK_STEP_BYTES; at < end; at += JUNK_STEP_BYTES) {
     const stream = bareStream(await readHead(reader, at));
     const probed = await stream?.probe(reader, at, decoders);
-    if (probed?.ok) return probed;
+    const isMostOfIt = probed?.ok && reader.sizeBytes - at <= probed.value.durationSeconds * MOST_BYTES_PER_SECOND;
+    if (isMostOfIt) return probed;
   }
   return undefined;
 }

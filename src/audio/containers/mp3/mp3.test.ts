@@ -240,6 +240,11 @@ it('the rest of a tag that states too small a size is passed over, up to 1 MiB',
   expect(await probe(concat(tag, noise(1_200_000), mp3Frames(40)))).toMatchObject({ error: { kind: 'not_audio' } });
 });
 
+it('a few frames by chance in the middle of a program are no recording', async () => {
+  const file = concat(noise(100_000), mp3Frames(12), noise(400_000));
+  expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
+});
+
 describe('what is refused', () => {
   const stream = (header: number[], frameBytes: number, count = 10) =>
     concat(
