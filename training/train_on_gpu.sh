@@ -6,6 +6,7 @@
 # TEACHERS holds campplus_cn_en_common.pt (or may be written to: it is then fetched) and segmentation-3.0.int8.onnx (segmentation/README.md says
 # where it is from). Checkpoints are copied to OUT every minute, so that a machine that stops early loses a minute; OUT must hold none of an earlier run.
 # WIDTHS are the channels of the embedders ("192 256"). With 16 cores and an H100: preparing five minutes, then 17,000 crops a second over two or three embedders and 2,200 windows a second.
+# (Those of windows whose speech is mixed as waveforms, as this does now, were not yet seen on a GPU.)
 # embedder-v4 and segmentation-v3 were made so, in 26 minutes, from segmentation-v2.pt and with the simulator and labels as they were; segmentation-v6 with its own step of it alone.
 set -euo pipefail
 
@@ -37,8 +38,9 @@ segmentation() {
   python3 -m segmentation.dequantise "$teachers/segmentation-3.0.int8.onnx" "$own/teacher.onnx"
   python3 -m segmentation.prepare_voices --voices "$voices" --teacher "$own/teacher.onnx" --work "$own" --processes "$cores"
   python3 -m segmentation.prepare_mels --noise "$noise" --work "$own" --processes "$cores"
+  python3 -m segmentation.prepare_waves --work "$own" --processes "$cores"
   wait "$noises"
-  python3 -m segmentation.train --work "$own" --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v6.pt --device "${DEVICE:-cuda}" \
+  python3 -m segmentation.train --work "$own" --waves "$noise" --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v7.pt --device "${DEVICE:-cuda}" \
     --workers "$workers" --batch 256 --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 --average-decay 0.999 --short-share 0.2
 }
 

@@ -5,6 +5,7 @@ import os
 import socket
 import tempfile
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -15,10 +16,13 @@ from torch import nn
 
 from .dequantise import dequantised
 from .evaluate import score
+from .frontend import HOP_SAMPLES, mel_power
 from .kernels import Depthwise, bidirectional_gru, library
 from .losses import CLASS_PERMUTATIONS, best_order_for, permutation_loss, side_losses, soft_label_loss
 from .mean import folded, sum_of
 from .model import CLASS_SPEAKERS, Segmentation, load_weights
+from .prepare_voices import SAMPLE_SCALE
+from .render import Renderer, drawn_responses
 from .together import Together
 from .train import shortened
 
@@ -158,6 +162,30 @@ def check_shortened() -> None:
     print("short windows: as expected")
 
 
+def check_rendered(device: str) -> None:
+    """Speech that is mixed on a device, in rooms, is what numpy makes of its samples."""
+    rng = np.random.default_rng(6)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "index.csv").write_text("file,kind\n")
+        samples = rng.normal(0, 300, (300, HOP_SAMPLES)).astype("<i2")
+        samples.tofile(folder / "waves.i16")
+        renderer = Renderer(folder, folder, 200).to(device)
+        source, response = np.full((1, 5, 200), -1, np.int32), np.full((1, 5), -1, np.int32)
+        source[0, 0, 20:120], source[0, 3, 60:180] = np.arange(100), np.arange(150, 270)
+        gain, equaliser, share = np.ones((1, 5, 200)), np.zeros((1, 5, 64)), np.tile(np.float32([1, 0]), (1, 5, 1))
+        gain[0, 3], equaliser[0, 0], response[0, 3], share[0, 3] = 0.5, 6, 7, (0.6, 0.8)
+        got = renderer.speech(*(torch.from_numpy(part).to(device) for part in (source, gain, equaliser, response, share)))[0].cpu().numpy()
+    mixed, other = np.zeros(200 * HOP_SAMPLES), np.zeros(200 * HOP_SAMPLES)
+    mixed[20 * HOP_SAMPLES : 120 * HOP_SAMPLES] = samples[:100].ravel() * 10 ** (6 / 20)
+    other[60 * HOP_SAMPLES : 180 * HOP_SAMPLES] = samples[150:270].ravel() * 0.5
+    heard = 0.8 * drawn_responses()[7]
+    heard[0] += 0.6
+    expected = mel_power(((mixed + np.convolve(other, heard)[: len(other)]) / SAMPLE_SCALE).astype(np.float32))
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-6)
+    print(f"{device}: rendered windows as numpy makes them")
+
+
 def check_scoring() -> None:
     reference, guess = np.zeros((2, 100), np.uint8), np.zeros((3, 100), np.uint8)
     reference[0, :50], reference[1, 40:80] = 1, 1
@@ -201,6 +229,8 @@ if __name__ == "__main__":
     check_folded()
     check_deepened()
     check_shortened()
+    check_rendered("cpu")
     check_scoring()
     if torch.cuda.is_available():
         check_device("cuda")
+        check_rendered("cuda")

@@ -18,6 +18,13 @@ LossOf = Callable[[Segmentation], tuple[Tensor, dict[str, Tensor]]]
 """Gives the loss of a network on one batch, and its parts to report."""
 
 
+@torch.no_grad()
+def outputs_of(model: Segmentation, x: Tensor) -> Tensor:
+    """What a network says of features [N,F100,64]: log-probabilities [N,F50,7] on the CPU."""
+    device = next(model.parameters()).device
+    return torch.cat([model(part.to(device).float().transpose(1, 2)).cpu() for part in x.split(VALIDATED_AT_ONCE)])
+
+
 class Learner:
     """`state` is what `save` has written."""
 
@@ -85,7 +92,7 @@ class Learner:
         own = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.model.load_state_dict({name: value.to(own[name].dtype) for name, value in self.average.items()})
         self.model.eval()
-        logs = torch.cat([self.model(part.to(self.device).float().transpose(1, 2)).cpu() for part in x.split(VALIDATED_AT_ONCE)])
+        logs = outputs_of(self.model, x)
         self.model.load_state_dict(own)
         self._to_training()
         return logs

@@ -15,7 +15,7 @@ from .bank import NoiseBank, Span, VoiceBank
 from .frontend import BANDS, BINS_PER_BAND, log_features
 from .kernels import library
 from .sounds import to_power
-from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
+from .turns import LOCAL_SPEAKERS, WINDOW_FRAMES, bridge_pauses, draw_turns, targets
 
 PHASE_ROWS = 40_000
 EDGE_IN, EDGE_OUT = np.array([[0.3], [0.7]], np.float32), np.array([[0.8], [0.5], [0.2]], np.float32)
@@ -40,6 +40,10 @@ def warp_bands(power: np.ndarray, amount: float) -> np.ndarray:
     return power[:, low] * (1 - weight) + power[:, low + 1] * weight
 
 
+Shapes = list[tuple[tuple[int, ...], type]]
+"""Shape and type of every part of a window."""
+
+
 class Simulator:
     """Draws windows from the voices of one split; the same seed gives the same windows.
 
@@ -60,6 +64,11 @@ class Simulator:
         self.profiles = voicing.Profiles(self.voices)
         phases = np.cos(2 * np.pi * np.random.default_rng(2).random((PHASE_ROWS, BANDS), dtype=np.float32))
         self.cross = (2 * phases / np.sqrt(BINS_PER_BAND)).astype(np.float32)
+
+    @staticmethod
+    def shapes(frames: int) -> Shapes:
+        """Of features, labels, mask and identities."""
+        return [((frames, BANDS), np.float16), ((LOCAL_SPEAKERS, frames // 2), np.uint8), ((frames // 2,), np.uint8), ((LOCAL_SPEAKERS,), np.int32)]
 
     @property
     def identities(self) -> int:
@@ -194,19 +203,27 @@ class Simulator:
         if rng.random() < 0.2:
             power += sounds.rumble(self.noises, self.frames)
 
+    def draw_company(self, kind: str) -> tuple[int, bool]:
+        """How many people a window has, and whether they say little in it."""
+        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.09, 0.14, 0.29, 0.28, 0.13, 0.07] if kind == "meeting" else [0.13, 0.2, 0.38, 0.22, 0.07]
+        speakers = int(self.rng.choice(len(odds), p=odds))
+        return speakers, speakers > 0 and self.rng.random() < SPARSE_SHARE
+
+    def keep_audible(self, scene: scenes.Scene) -> None:
+        """Nobody is labelled who is far below the noise."""
+        for track in scene.tracks:
+            track.level_db = max(track.level_db, -scene.snr_db - FAINTEST_BELOW_NOISE_DB[scene.kind])
+
     def window(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Features float16 [T,64], activities uint8 [3,T/2] at 50 Hz, loss mask uint8 [T/2], identities int32 [3] (-1: unknown)."""
         rng = self.rng
         kind = str(rng.choice(scenes.KINDS, p=[0.35, 0.5, 0.15]))
-        odds = [0, 0.15, 0.75, 0.10] if kind == "call" else [0.09, 0.14, 0.29, 0.28, 0.13, 0.07] if kind == "meeting" else [0.13, 0.2, 0.38, 0.22, 0.07]
-        speakers = int(rng.choice(len(odds), p=odds))
-        sparse = speakers > 0 and rng.random() < SPARSE_SHARE
+        speakers, sparse = self.draw_company(kind)
         scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)
         numbers = self.voices.draw_speakers(speakers)
         if speakers:
             scene.tracks = scene.tracks[: len(numbers)]
-            for track in scene.tracks:  # nobody is labelled who is far below the noise
-                track.level_db = max(track.level_db, -scene.snr_db - FAINTEST_BELOW_NOISE_DB[scene.kind])
+            self.keep_audible(scene)
             self._alike(scene, numbers)
             power, activity = self._speak(scene, numbers, sparse)
             bridge_pauses(activity)

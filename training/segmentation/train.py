@@ -14,16 +14,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .corpus import read_noise_index
 from .ensemble import Ensemble
 from .frontend import FRAMES_PER_SECOND, log_features, running_features
-from .learner import Learner, LossOf
+from .learner import VALIDATED_AT_ONCE, Learner, LossOf
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
 from .model import BLOCKS, Segmentation, blocks_in, load_weights, stored_state
+from .render import Renderer
 from .simulate import Simulator
 from .soft import SoftWindows
 from .streaming_model import LIFE_SECONDS, StreamingSegmentation
 from .together import Together
 from .turns import WINDOW_FRAMES
+from .waves import WaveSimulator
 from .workers import Source, Workers
 
 LATE_FROM, LATE_FACTOR = 0.7, 0.4
@@ -51,6 +54,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--final-rate", type=float, default=2e-5)
     parser.add_argument("--warm-up", type=int, default=300, help="steps")
     parser.add_argument("--average-decay", type=float, default=AVERAGE_DECAY, help="of the running average of the weights, per step")
+    parser.add_argument("--waves", type=Path, metavar="NOISE", help="speech is mixed as waveforms (prepare_waves.py), in the rooms of this noise folder and in drawn ones")
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is one (never for --streaming)")
     parser.add_argument("--float32", action="store_true", help="no bfloat16: faster on processors that have no units for its matrices (AMX)")
     parser.add_argument("--workers", type=int, default=0, help="processes that draw windows; 0: the trainer draws them itself")
@@ -66,8 +70,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--teacher-weight", type=float, default=0.5, help="how much they count beside the exact labels")
     parser.add_argument("--short-share", type=float, default=0.0, help="share of batches of which only 3 to 7 s are heard; teachers hear all of it")
     args = parser.parse_args()
-    if args.streaming and (args.teachers or args.short_share):
-        parser.error("--teachers and --short-share are for windows")
+    if args.streaming and (args.teachers or args.short_share or args.waves):
+        parser.error("--teachers, --short-share and --waves are for windows")
     if args.streaming and args.device == "cuda":
         parser.error("the streaming form is trained on the CPU only")
     if args.streaming and args.blocks not in (None, [BLOCKS]):
@@ -92,13 +96,17 @@ def window_frames(args: argparse.Namespace) -> int:
 
 def simulator(args: argparse.Namespace, split: str, seed: int | list[int]) -> Simulator:
     """Draws what the chosen form is trained on."""
+    if args.waves:
+        return WaveSimulator(args.work, split, seed, len(read_noise_index(args.waves, "rir")))
     return Simulator(args.work, split, seed, window_frames(args), running_features if args.streaming else log_features)
 
 
-def validation_set(args: argparse.Namespace) -> list[torch.Tensor]:
+def validation_set(args: argparse.Namespace, renderer: Renderer | None) -> list[torch.Tensor]:
     """Fixed windows of the held-out voices: features, labels, mask."""
-    x, labels, mask, _ = simulator(args, "dev", VALIDATION_SEED).batch(VALIDATION_WINDOWS)
-    return [torch.from_numpy(part) for part in (x, labels, mask)]
+    device = renderer.white.device if renderer else torch.device("cpu")
+    source = Source(simulator(args, "dev", VALIDATION_SEED), None, VALIDATED_AT_ONCE, device, renderer)
+    batches = [source.batch()[:3] for _ in range(VALIDATION_WINDOWS // VALIDATED_AT_ONCE)]
+    return [torch.cat(parts).cpu() for parts in zip(*batches)]
 
 
 def shortened(x: torch.Tensor, part: slice) -> torch.Tensor:
@@ -118,9 +126,11 @@ class Trainer:
         self.step, self.windows, self.seconds = (states[0][name] if states[0] else 0 for name in ("step", "windows", "seconds"))
         make = partial(simulator, args, "train")
         mine = [together.number] if together.count > 1 else []
-        workers = Workers(args.workers, args.batch, window_frames(args), make, [args.seed, self.step, *mine]) if args.workers else None
+        self.renderer = Renderer(args.work, args.waves, WINDOW_FRAMES).to(self.device) if args.waves else None
+        shapes = (WaveSimulator if args.waves else Simulator).shapes(window_frames(args))
+        workers = Workers(args.workers, args.batch, shapes, make, [args.seed, self.step, *mine]) if args.workers else None
         self.simulator = make([args.seed * 1000 + self.step, *mine])
-        self.source = Source(self.simulator, workers, args.batch, self.device)
+        self.source = Source(self.simulator, workers, args.batch, self.device, self.renderer)
         torch.manual_seed(args.seed)
         self.learners = [self._learner(*one) for one in zip(args.blocks, args.checkpoints, states)]
         self.ensemble = Ensemble(args.teachers, self.device) if args.teachers else None
@@ -243,7 +253,7 @@ class Progress:
 
 def train(args: argparse.Namespace, trainer: Trainer) -> None:
     first = trainer.together.first
-    held_out = validation_set(args) if first else []
+    held_out = validation_set(args, trainer.renderer) if first else []
     if first:
         report("start", trainer, trainer.validate(held_out))
     before, saved, progress = time.monotonic(), trainer.seconds, Progress(trainer)

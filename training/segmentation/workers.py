@@ -20,9 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .frontend import BANDS
-from .simulate import Simulator
-from .turns import LOCAL_SPEAKERS
+from .render import Renderer
+from .simulate import Shapes, Simulator
 
 SLOTS = 2
 """Of every worker: one to fill while the other one waits."""
@@ -38,16 +37,10 @@ WORKER_ENVIRONMENT = {
 
 
 class Slots:
-    """Shared memory for batches of one shape, as arrays that any process can open: features, labels, mask and identities by slot."""
+    """Shared memory for batches of the parts of windows, as arrays that any process can open."""
 
-    def __init__(self, context: multiprocessing.context.BaseContext, count: int, batch: int, frames: int):
-        first = (count, batch)
-        self.shapes = [
-            ((*first, frames, BANDS), np.float16),
-            ((*first, LOCAL_SPEAKERS, frames // 2), np.uint8),
-            ((*first, frames // 2), np.uint8),
-            ((*first, LOCAL_SPEAKERS), np.int32),
-        ]
+    def __init__(self, context: multiprocessing.context.BaseContext, count: int, batch: int, shapes: Shapes):
+        self.shapes = [((count, batch, *shape), kind) for shape, kind in shapes]
         self.memory = [context.RawArray("B", int(np.prod(shape)) * np.dtype(kind).itemsize) for shape, kind in self.shapes]
 
     def arrays(self) -> list[np.ndarray]:
@@ -79,9 +72,9 @@ class Workers:
     Batches come in the order in which they are ready, so that two runs do not see them in the same order.
     """
 
-    def __init__(self, count: int, batch: int, frames: int, make: Callable[[Any], Simulator], seed: list[int]):
+    def __init__(self, count: int, batch: int, shapes: Shapes, make: Callable[[Any], Simulator], seed: list[int]):
         context = multiprocessing.get_context("spawn")
-        slots = Slots(context, count * SLOTS, batch, frames)
+        slots = Slots(context, count * SLOTS, batch, shapes)
         self.arrays, self.ready = slots.arrays(), deque[tuple[Connection, int]]()
         self.pipes: list[Connection] = []
         self.processes: list[multiprocessing.process.BaseProcess] = []
@@ -172,13 +165,17 @@ class ToGpu:
 
 
 class Source:
-    """Features, labels, mask and identities of one batch after the other, on the device: from workers, or without any from `simulator`."""
+    """Features, labels, mask and identities of one batch after the other, on the device: from workers, or without any from `simulator`; where they give plans, with a `renderer`."""
 
-    def __init__(self, simulator: Simulator, workers: Workers | None, batch: int, device: torch.device):
-        self.simulator, self.workers, self.size, self.device = simulator, workers, batch, device
+    def __init__(self, simulator: Simulator, workers: Workers | None, batch: int, device: torch.device, renderer: Renderer | None = None):
+        self.simulator, self.workers, self.size, self.device, self.renderer = simulator, workers, batch, device, renderer
         self.on_gpu = ToGpu(workers, device) if workers and device.type == "cuda" else None
 
     def batch(self) -> list[Tensor]:
+        drawn = self._drawn()
+        return [self.renderer(drawn[:-3]), *drawn[-3:]] if self.renderer else drawn
+
+    def _drawn(self) -> list[Tensor]:
         if self.on_gpu:
             return self.on_gpu.batch()
         if self.workers:

@@ -1,0 +1,180 @@
+"""Conversations of 10 s whose speech is mixed as waveforms: a window is a plan, drawn here, which `render.py` computes for whole batches on a device.
+
+What is spoken when, scenes and noise are those of `simulate.py`. Speech is made of samples there, not of mel powers: voices that meet keep their phases, everybody in a room has
+that room's response from a place of one's own, and no response is heard twice. Noise stays mel power, which is added to that of the speech.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from . import scenes
+from .frontend import BANDS
+from .render import MOUTHS, ROOMS
+from .simulate import Shapes, Simulator
+from .sounds import to_power
+from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
+
+TRACKS = 5
+SHARED_SHARE = 0.8
+"""How often people in one room have responses of one room; else each has a stored one, of whatever room."""
+STORED_SHARE = 0.5
+EDGE_IN_DB, EDGE_OUT_DB = np.array([-5.0, -1.5]), np.array([-1.0, -3.0, -7.0])
+
+
+class Plan(NamedTuple):
+    """What one window, or stacked a batch of them, is computed from, and what it is labelled."""
+
+    source: np.ndarray
+    """Frame of `waves.i16` that every track has in every frame, or -1: int32 [5, F]."""
+    gain: np.ndarray
+    """Amplitude of every track's frames: float16 [5, F]."""
+    equaliser: np.ndarray
+    """Decibels of every track's bands: float16 [5, 64]."""
+    response: np.ndarray
+    """Row of the responses, or -1: int32 [5]."""
+    share: np.ndarray
+    """Amplitudes of the sound itself and of the response: float32 [5, 2]."""
+    noise: np.ndarray
+    """Square root of mel power: float16 [F, 64]."""
+    channel: np.ndarray
+    """Amplitude of every band of the recording: float16 [64]."""
+    hiss: np.ndarray
+    """Power of its hiss, relative to all else where somebody speaks (positive) or as it is (negative): float32 []."""
+    heard: np.ndarray
+    """Whether the recording has anything in a frame: uint8 [F]."""
+    labels: np.ndarray
+    mask: np.ndarray
+    identities: np.ndarray
+
+
+def _root(power: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.minimum(power, 1e9)).astype(np.float16)
+
+
+class WaveSimulator(Simulator):
+    """Draws plans; the same seed gives the same. `stored_rooms` is the number of responses that the noise folder has."""
+
+    def __init__(self, work: Path, split: str, seed: int | Sequence[int], stored_rooms: int, frames: int = WINDOW_FRAMES):
+        super().__init__(work, split, seed, frames)
+        items = json.loads((work / "mels.json").read_text())
+        waves = json.loads((work / "waves.json").read_text())
+        if len(items) != len(waves):
+            raise ValueError(f"{work}: waves.json is not of mels.json, run segmentation.prepare_waves again")
+        self.rows = {item["rows"]["dry"]: rows for item, rows in zip(items, waves)}
+        self.stored_rooms = stored_rooms
+
+    @staticmethod
+    def shapes(frames: int) -> Shapes:
+        """Of the parts of a plan."""
+        return [
+            ((TRACKS, frames), np.int32),
+            ((TRACKS, frames), np.float16),
+            ((TRACKS, BANDS), np.float16),
+            ((TRACKS,), np.int32),
+            ((TRACKS, 2), np.float32),
+            ((frames, BANDS), np.float16),
+            ((BANDS,), np.float16),
+            ((), np.float32),
+            ((frames,), np.uint8),
+            *Simulator.shapes(frames)[1:],
+        ]
+
+    def _response(self, scene: scenes.Scene, track: scenes.Track, room: int, mouth: int, in_room: str | None) -> tuple[int, tuple[float, float]]:
+        """Row of the responses and what of it is heard, for a speaker who is "near", "far" or (None) has the tail that the scene says."""
+        rng = self.rng
+        if in_room is None:
+            if track.tail_gain is None:
+                return -1, (1.0, 0.0)
+            ratio_db = -10 * np.log10(track.tail_gain.mean())
+        else:
+            ratio_db = rng.uniform(-9, 3) if in_room == "far" else rng.uniform(-1, 11)
+        if in_room and (rng.random() < STORED_SHARE if scene.kind != "meeting" else room < 0):
+            return ROOMS * MOUTHS + int(rng.integers(self.stored_rooms)), (0.0, 1.0)
+        if room < 0:
+            room = int(rng.integers(ROOMS))
+        tail = 10 ** (-ratio_db / 20)
+        whole = np.hypot(1, tail)
+        return room * MOUTHS + mouth, (1 / whole, tail / whole)
+
+    def _wandering_db(self, frames: int, spread_db: float) -> np.ndarray:
+        knots = max(2, frames // 45 + 2)
+        return np.interp(np.arange(frames), np.linspace(0, frames - 1, knots), self.rng.normal(0, spread_db, knots))
+
+    def _plan_speech(self, scene: scenes.Scene, numbers: list[int], rooms_of: list[str | None], sparse: bool, plan: Plan, noise: np.ndarray) -> np.ndarray:
+        """Fills the tracks of a plan, adds breaths to the noise, and gives who is active: uint8 [speakers, F]."""
+        rng, count = self.rng, len(numbers)
+        lively = scene.kind != "separate" or rng.random() < 0.35
+        activity, free_from = np.zeros((count, self.frames), np.uint8), np.full(count, -10_000)
+        room = int(rng.integers(ROOMS)) if scene.kind == "meeting" and rng.random() < SHARED_SHARE else -1
+        mouths = rng.permutation(MOUTHS)
+        for number, track in enumerate(scene.tracks):
+            plan.response[number], plan.share[number] = self._response(scene, track, room, int(mouths[number % MOUTHS]), rooms_of[number])
+            plan.equaliser[number] = track.equaliser
+        for turn in draw_turns(rng, count, lively, sparse, lambda speaker, frames: self.voices.draw_span(numbers[speaker], frames), self.frames):
+            span, number = turn.span, turn.speaker
+            at = max(turn.start, int(free_from[number]) + 15)
+            if at >= self.frames:
+                continue
+            track = scene.tracks[number]
+            first = at - (span.start - span.since)
+            cut, last = max(0, -first), min(span.until - span.since, self.frames - first)
+            if last > cut:
+                rows = self.rows[span.entry.rows["dry"]]
+                row = rows.get(track.variant, rows["quiet" if track.without_floor else "dry"])
+                level_db = track.level_db + rng.normal(0, track.turn_spread_db) + np.zeros(span.until - span.since)
+                if track.wander_db:
+                    level_db += self._wandering_db(len(level_db), track.wander_db)
+                if rng.random() < 0.2:
+                    level_db += np.linspace(0, rng.normal(0, 3), len(level_db))
+                level_db[:2] += EDGE_IN_DB[: len(level_db)]
+                level_db[-3:] += EDGE_OUT_DB[-len(level_db) :]
+                where = slice(first + cut, first + last)
+                plan.source[number, where] = row + span.since + np.arange(cut, last)
+                plan.gain[number, where] = 10 ** (np.clip(level_db[cut:last], -60, 40) / 20)
+                labels = span.entry.labels[span.since : span.until]
+                activity[number, where] |= labels[cut:last]
+            if rng.random() < track.breath_share:
+                breaths = np.zeros_like(noise)
+                self._breathe(breaths, at, track)
+                noise += breaths * to_power(track.level_db)
+            free_from[number] = max(free_from[number], at + span.end - span.start)
+        return activity
+
+    def window(self) -> Plan:
+        """One window as a plan."""
+        rng = self.rng
+        kind = str(rng.choice(scenes.KINDS, p=[0.35, 0.5, 0.15]))
+        speakers, sparse = self.draw_company(kind)
+        scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)
+        numbers = self.voices.draw_speakers(speakers)
+        plan = Plan(*(np.zeros(shape, dtype) for shape, dtype in self.shapes(self.frames)))
+        plan.source[:], plan.response[:], plan.heard[:] = -1, -1, 1
+        noise = np.zeros((self.frames, BANDS), np.float32)
+        activity = np.zeros((1, self.frames), np.uint8)
+        if speakers:
+            scene.tracks = scene.tracks[: len(numbers)]
+            self.keep_audible(scene)
+            rooms_of = [track.variant if track.variant in ("near", "far") else None for track in scene.tracks]
+            for track, in_room in zip(scene.tracks, rooms_of):
+                track.variant = "dry" if in_room else track.variant
+            self._alike(scene, numbers)
+            for track in scene.tracks:
+                track.variant = "quiet" if track.without_floor and track.variant == "dry" else track.variant
+            activity = self._plan_speech(scene, numbers, rooms_of, sparse, plan, noise)
+            bridge_pauses(activity)
+        self._add_noise(noise, scene, speakers, quiet=sparse or not speakers)
+        plan.noise[:] = _root(noise)
+        plan.channel[:] = _root(scenes.draw_channel(rng, kind))
+        hiss = 10 ** -rng.uniform(4.5, 9)
+        plan.hiss[...] = hiss if speakers else -1e-3 * hiss
+        if rng.random() < 0.05:
+            edge = int(rng.integers(100, self.frames - 200))
+            silent = slice(edge, None) if rng.random() < 0.8 else slice(None, edge)
+            plan.heard[silent], activity[:, silent] = 0, 0
+        for part, value in zip(plan[-3:], targets(activity, [n if speakers else -1 for n in numbers])):
+            part[:] = value
+        return plan
