@@ -17,10 +17,13 @@ function stopAfter(bytes: number, { method = 'POST', url = `${service.url}/v1/di
   const sent = request(url, { method, headers: { Authorization: `Bearer ${service.main.token}`, ...headers } });
   const answered = new Promise<{ status?: number; text: string; milliseconds: number }>((resolve, reject) => {
     sent.on('error', reject);
-    sent.on('response', async (response) => {
+    sent.on('response', (response) => {
       let text = '';
-      for await (const chunk of response) text += chunk;
-      resolve({ status: response.statusCode, text, milliseconds: Date.now() - startedAt });
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode, text, milliseconds: Date.now() - startedAt }));
+      response.on('error', reject); // an answer that was coming when the sender was stopped
     });
   });
   answered.catch(() => undefined); // of those that are not waited for
