@@ -75,7 +75,7 @@ class Network:
         return graph.op("Mul", [centred, graph.op("Reciprocal", [deviation])])
 
     def features(self) -> str:
-        """As `segmentation.export.features_of`, frames first."""
+        """As `segmentation.model.features_of`, frames first."""
         graph = self.graph
         mean = graph.op("ReduceMean", ["powers"], axes=[1, 2], keepdims=1)
         floor = graph.constant(np.float32(POWER_FLOOR))

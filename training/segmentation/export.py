@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .frontend import BANDS, FEATURE_SCALE, HOP_SAMPLES, MEL, POWER_FLOOR, RATE_HZ, WINDOW, log_features, mel_power
-from .model import CLASSES, TRAINING_ONLY, Segmentation, load_weights
+from .frontend import BANDS, HOP_SAMPLES, MEL, RATE_HZ, WINDOW, log_features, mel_power
+from .model import CLASSES, TRAINING_ONLY, Segmentation, features_of, load_weights
 
 OPSET = 14
 SIDE = 20
@@ -74,12 +74,6 @@ class FrontEnd(nn.Module):
         """First half of the transform, of frames less their mean: [N,20,L] with samples 20 a + b at [b, a] -> [N,440,frames]."""
         mean = F.avg_pool1d(phases.mean(1, keepdim=True), SIDE, stride=HOP_SAMPLES // SIDE)
         return F.conv1d(phases, self.first, stride=HOP_SAMPLES // SIDE, groups=SIDE) - self.first_of_mean * mean
-
-
-def features_of(power: Tensor) -> Tensor:
-    """Mel power of windows [N,64,F] -> log features of the same shape, as `frontend.log_features`."""
-    logs = torch.log(power / (power.mean((1, 2), keepdim=True) + POWER_FLOOR) + POWER_FLOOR)
-    return (logs - logs.mean(2, keepdim=True)) * FEATURE_SCALE
 
 
 class WholeModel(nn.Module):

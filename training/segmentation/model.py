@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .frontend import BANDS
+from .frontend import BANDS, FEATURE_SCALE, POWER_FLOOR
 from .kernels import Depthwise, bidirectional_gru
 
 CLASSES = "none,1,2,3,1+2,1+3,2+3"
@@ -20,6 +20,12 @@ BLOCKS = 4
 """Attention and GRU in turn; networks may have more (`load_weights`)."""
 IDENTITY_SIZE, PAIR_SIZE = 64, 48
 TRAINING_ONLY = ("identity_head", "pair_head", "pair_scale", "identity_centres")
+
+
+def features_of(power: Tensor) -> Tensor:
+    """Mel power of windows [N,64,F] -> log features of the same shape, as `frontend.log_features`."""
+    logs = torch.log(power / (power.mean((1, 2), keepdim=True) + POWER_FLOOR) + POWER_FLOOR)
+    return (logs - logs.mean(2, keepdim=True)) * FEATURE_SCALE
 
 
 class SelfAttention(nn.Module):

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .bank import WHITE_SECONDS
-from .frontend import BAND_HZ, BANDS, FEATURE_SCALE, FRAME_SAMPLES, HOP_SAMPLES, MEL, POWER_FLOOR, RATE_HZ, WINDOW, mel_power
+from .frontend import BAND_HZ, BANDS, FRAME_SAMPLES, HOP_SAMPLES, MEL, RATE_HZ, WINDOW, mel_power
+from .model import features_of
 from .prepare_voices import SAMPLE_SCALE
 from .rooms import load_responses
 
@@ -121,5 +122,4 @@ class Renderer(nn.Module):
         power = power * channel.float().square()[:, None]
         mean = torch.where(hiss > 0, power.mean((1, 2)), 1.0)
         power = (power + self._flutter(*power.shape[:2]) * (hiss.abs() * mean)[:, None, None]) * heard[:, :, None]
-        logs = torch.log(power / (power.mean((1, 2), keepdim=True) + POWER_FLOOR) + POWER_FLOOR)
-        return (logs - logs.mean(1, keepdim=True)) * FEATURE_SCALE
+        return features_of(power.transpose(1, 2)).transpose(1, 2)

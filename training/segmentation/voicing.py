@@ -82,10 +82,15 @@ def with_effort(decibels: np.ndarray | float, tilt: float) -> np.ndarray:
     return to_power(level + tilt * level * OCTAVES)
 
 
+def wandering_db(rng: np.random.Generator, frames: int, spread_db: float) -> np.ndarray:
+    """Decibels that wander by `spread_db` every 0.45 s, [frames]."""
+    knots = max(2, frames // KNOT_FRAMES + 2)
+    return np.interp(np.arange(frames), np.linspace(0, frames - 1, knots), rng.normal(0, spread_db, knots))
+
+
 def loudness(rng: np.random.Generator, frames: int, spread_db: float, tilt: float) -> np.ndarray:
     """A power gain that wanders by `spread_db` every 0.45 s and sometimes fades away at the end, [frames, 64]."""
-    knots = max(2, frames // KNOT_FRAMES + 2)
-    decibels = np.interp(np.arange(frames), np.linspace(0, frames - 1, knots), rng.normal(0, spread_db, knots))
+    decibels = wandering_db(rng, frames, spread_db)
     if rng.random() < FADE_SHARE and frames > 60:
         last = int(rng.uniform(25, min(90, frames - 20)))
         decibels[-last:] -= np.linspace(0, rng.uniform(3, 16), last)

@@ -1,7 +1,7 @@
 """Conversations of 10 s whose speech is mixed as waveforms: a window is a plan, drawn here, which `render.py` computes for whole batches on a device.
 
-What is spoken when, scenes and noise are those of `simulate.py`. Speech is made of samples there, not of mel powers: voices that meet keep their phases, everybody in a room has
-that room's response from a place of one's own, and no response is heard twice. Noise stays mel power, which is added to that of the speech.
+What is spoken when, scenes and noise are those of `simulate.py`. Speech is made of samples there, not of mel powers: voices that meet keep their phases, and people in one room have
+that room's responses, each from a place of one's own, whichever voices they are. Noise stays mel power, which is added to that of the speech.
 """
 
 import json
@@ -17,6 +17,7 @@ from .render import MOUTHS, ROOMS
 from .simulate import Shapes, Simulator
 from .sounds import to_power
 from .turns import WINDOW_FRAMES, bridge_pauses, draw_turns, targets
+from .voicing import wandering_db
 
 TRACKS = 5
 SHARED_SHARE = 0.8
@@ -100,10 +101,6 @@ class WaveSimulator(Simulator):
         whole = np.hypot(1, tail)
         return room * MOUTHS + mouth, (1 / whole, tail / whole)
 
-    def _wandering_db(self, frames: int, spread_db: float) -> np.ndarray:
-        knots = max(2, frames // 45 + 2)
-        return np.interp(np.arange(frames), np.linspace(0, frames - 1, knots), self.rng.normal(0, spread_db, knots))
-
     def _plan_speech(self, scene: scenes.Scene, numbers: list[int], rooms_of: list[str | None], sparse: bool, plan: Plan, noise: np.ndarray) -> np.ndarray:
         """Fills the tracks of a plan, adds breaths to the noise, and gives who is active: uint8 [speakers, F]."""
         rng, count = self.rng, len(numbers)
@@ -127,7 +124,7 @@ class WaveSimulator(Simulator):
                 row = rows.get(track.variant, rows["quiet" if track.without_floor else "dry"])
                 level_db = track.level_db + rng.normal(0, track.turn_spread_db) + np.zeros(span.until - span.since)
                 if track.wander_db:
-                    level_db += self._wandering_db(len(level_db), track.wander_db)
+                    level_db += wandering_db(rng, len(level_db), track.wander_db)
                 if rng.random() < 0.2:
                     level_db += np.linspace(0, rng.normal(0, 3), len(level_db))
                 level_db[:2] += EDGE_IN_DB[: len(level_db)]
