@@ -1,7 +1,7 @@
 import { billOf } from './bill.ts';
 import { failJob, notify, removeWork } from './fail.ts';
 import { outputKey, partKey } from './keys.ts';
-import { createPulse } from './lease.ts';
+import { createPulse, JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
 import { planAnew, readPlan } from './plan.ts';
@@ -26,6 +26,8 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord,
     const result = await resultOf({ ports, job, plan, pulse }).catch(async (error: unknown) => {
       const missing = await missingPart(ports, job.id, plan.shards.length);
       if (missing === undefined) throw error;
+      // The parts go with the end of their job, which is noted before they go.
+      if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
       return missing;
     });
     if (result === 'coming') {

@@ -3,6 +3,7 @@ import { startStorage } from '../../test/helpers/database.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import type { CreateJob } from './app-services.ts';
+import { cancelJob, deleteJob } from './cancel.ts';
 import { createJob } from './create.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
 import { expire } from './expire.ts';
@@ -162,6 +163,30 @@ it('a copy of a step that meets the end of its job fetches nothing: the recordin
   // Without a port for sources: asking for one would fail the step.
   expect(await handle(meeting, { step: 'shard', jobId: id, shard: 0 })).toEqual({ kind: 'done' });
 });
+
+it.each([
+  ['canceled', cancelJob],
+  ['deleted', deleteJob],
+])(
+  'an assembly whose job is %s in the middle of it fetches nothing: it found its parts gone, and planned and copied the recording once more',
+  async (_how, end) => {
+    await running();
+    for (const shard of [0, 1, 2]) {
+      await ports.objects.put(partKey(id, shard, 'v2'), new Uint8Array(1));
+      await ports.store.settle(`${id}/shard/${shard}`);
+    }
+    await ports.store.requestAssemble(id, now);
+    const getRange: JobPorts['objects']['getRange'] = async (key, offset, length) => {
+      await end(ports, account, id);
+      return ports.objects.getRange(key, offset, length);
+    };
+    const meeting = { ...ports, objects: { ...ports.objects, getRange } };
+    // Without a port for sources: asking for one would fail the step.
+    expect(await handle(meeting, { step: 'assemble', jobId: id })).toEqual({ kind: 'done' });
+    expect(await outboxIds()).toEqual([]);
+    expect(await ports.objects.list(`work/${id}/`, 10)).toEqual([]);
+  },
+);
 
 it('a sweep leaves a job alone that is made while it is busy with others', async () => {
   for (const leftover of [0, 1, 2]) await ports.objects.put(`work/0-left-${leftover}/part`, new Uint8Array(1));
