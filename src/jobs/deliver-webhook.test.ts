@@ -81,9 +81,12 @@ describe('deliverWebhook', () => {
     expect(await delivered(0, 200, { status: 'running' })).toMatchObject({ posts: [], done: ['job/webhook'] });
   });
 
-  it('sends the output until its day is over, and none afterwards', async () => {
+  it.each([
+    ['succeeded', undefined],
+    ['failed', { code: 'no_speech', message: 'No speech.' }],
+  ])('sends the output of a job that has %s until its day is over, and none afterwards', async (status, error) => {
     const bodyOf = async (completedAt: number) =>
-      JSON.parse((await delivered(0, 200, { completedAt })).posts[0]!.body) as object;
+      JSON.parse((await delivered(0, 200, { status, error, completedAt })).posts[0]!.body) as object;
     expect(await bodyOf(NOW - DAY + 1)).toHaveProperty('output');
     expect(await bodyOf(NOW - DAY)).not.toHaveProperty('output');
   });

@@ -20,9 +20,7 @@ const largeBodies = new Mutex();
  */
 export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): Promise<void> {
   const id = outboxId(message);
-  const row = await ports.store.outboxRow(id);
-  // Settled, or a later attempt has taken this one's place: this message is a leftover copy.
-  if (!row || !isAttempt(row.message, message)) return;
+  if (!(await isDue(ports, message))) return;
   // Several of them may wait for one another and for slow receivers.
   await ports.store.recordStart(id, ports.now() + QUEUE_LEASE_MS);
   const job = await ports.store.find(message.jobId);
@@ -34,8 +32,11 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   const { webhookUrl } = job;
   const outputBytes = await outputBytesOf(ports, job);
   const isLarge = outputBytes > LARGE_OUTPUT_BYTES && outputBytes <= MAX_OUTPUT_BYTES;
-  const post = () => postSigned(ports, { ...job, webhookUrl }, message, versions, outputBytes);
-  const answer = await (isLarge ? largeBodies.run(ports.pause, ports.sleep, post) : post());
+  const post = (bytes: number) => postSigned(ports, { ...job, webhookUrl }, message, versions, bytes);
+  // While it waits for its turn, its job may be deleted, and the day of its output may end.
+  const postInTurn = async () => ((await isDue(ports, message)) ? post(await outputBytesOf(ports, job)) : undefined);
+  const answer = await (isLarge ? largeBodies.run(ports.pause, ports.sleep, postInTurn) : post(outputBytes));
+  if (!answer) return;
   if (answer.ok && answer.value.status >= 200 && answer.value.status < 300) {
     ports.log('info', 'webhook_delivered', { jobId: job.id, attempt: message.attempt });
     await ports.store.settle(id);
@@ -52,6 +53,12 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   const next: WebhookMessage = { step: 'webhook', jobId: job.id, attempt: message.attempt + 1, reason };
   if (!(await ports.store.reschedule(id, message, next, ports.now() + delaySeconds * 1000))) return;
   await dispatch(ports, next, delaySeconds);
+}
+
+/** Not when it was settled, or a later attempt has taken its place: then the message is a leftover copy. */
+async function isDue(ports: JobPorts, message: WebhookMessage): Promise<boolean> {
+  const row = await ports.store.outboxRow(outboxId(message));
+  return row !== undefined && isAttempt(row.message, message);
 }
 
 /** Whether an outbox row stands for this message still: the row of a webhook goes from attempt to attempt. */
@@ -88,10 +95,14 @@ async function postSigned(
   return ports.webhook.post(job.webhookUrl, body, headers);
 }
 
+/** Whether the day of the output is over, also of one that only tells an error. */
+function isPast(ports: JobPorts, job: JobRecord): boolean {
+  return (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
+}
+
 /** Size of the output that belongs into the body; 0 where there is none. */
 async function outputBytesOf(ports: JobPorts, job: JobRecord): Promise<number> {
-  const isPast = (job.completedAt ?? 0) + ports.outputTtlMs <= ports.now();
-  if (job.webhookStatusOnly || job.error || isPast || job.outputKey === undefined) return 0;
+  if (job.webhookStatusOnly || job.error || isPast(ports, job) || job.outputKey === undefined) return 0;
   return (await ports.objects.sizeBytes(job.outputKey)) ?? 0;
 }
 
@@ -105,7 +116,7 @@ async function bodyParts(ports: JobPorts, job: JobRecord, outputBytes: number): 
     updatedAt: new Date(job.updatedAt).toISOString(),
     ...(job.request.metadata && { metadata: job.request.metadata }),
   };
-  if (job.error) {
+  if (job.error && !isPast(ports, job)) {
     return [encoder.encode(JSON.stringify({ ...head, output: { error: job.error.message, code: job.error.code } }))];
   }
   if (outputBytes > MAX_OUTPUT_BYTES) {

@@ -8,7 +8,7 @@ import { createJob } from './create.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
 import { expire } from './expire.ts';
 import { handleMessage } from './handle.ts';
-import { partKey, planKey } from './keys.ts';
+import { outputKey, partKey, planKey } from './keys.ts';
 import type { Message, WebhookMessage } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import { PlanMemory } from './plan-memory.ts';
@@ -269,4 +269,43 @@ it('a slow copy of an attempt at a webhook does not begin the retries anew', asy
   while (sent.length > 0) await deliverWebhook(receiver(false), next());
   expect(tries).toEqual([0, 0, 1, 2, 3]);
   expect(await outboxIds()).toEqual([]);
+});
+
+it('a large delivery that waits for its turn is not made once its job is deleted', async () => {
+  for (const name of ['first', 'second']) {
+    id = `job-${account}-${name}`;
+    await create({ webhook: `https://example.com/${name}` });
+    await ports.store.start(id, { shardCount: SHARDS, durationSeconds: SECONDS }, now);
+    await ports.objects.put(outputKey(id), new Uint8Array(2 * 1024 * 1024));
+    await ports.store.succeed(id, { ...OUTCOME, outputKey: outputKey(id) }, now);
+  }
+  const posted: string[] = [];
+  const [isAnswered, answer] = gate();
+  const [isReached, reach] = gate();
+  const [isWaiting, wait] = gate();
+  const receiver: JobPorts = {
+    ...ports,
+    async sleep() {
+      wait();
+      await new Promise((wake) => setTimeout(wake, 5));
+    },
+    webhook: {
+      async post(url) {
+        posted.push(url);
+        reach();
+        await isAnswered;
+        return { ok: true, value: { status: 204 } };
+      },
+    },
+  };
+  const deliver = (name: string) =>
+    deliverWebhook(receiver, { step: 'webhook', jobId: `job-${account}-${name}`, attempt: 0 });
+  const first = deliver('first');
+  await isReached;
+  const second = deliver('second');
+  await isWaiting;
+  await deleteJob(ports, account, id);
+  answer();
+  await Promise.all([first, second]);
+  expect(posted).toEqual(['https://example.com/first']);
 });
