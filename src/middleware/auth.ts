@@ -10,14 +10,14 @@ const BEARER_SCHEME = /^Bearer +\S/i;
 
 const KEY_CHECK_MS = 15_000;
 
-/** Whether the key of a request that is answered for minutes is still good, looked at four times a minute. */
-export function keyCheck(c: AppContext): () => Promise<boolean> {
+/** Whether the key of a request that is answered for minutes is still good and has the scope, looked at four times a minute. */
+export function keyCheck(c: AppContext, scope: Scope): () => Promise<boolean> {
   let checkedAt = Date.now();
   let isGood = true;
   return async () => {
     if (isGood && Date.now() - checkedAt >= KEY_CHECK_MS) {
       checkedAt = Date.now();
-      isGood = (await principalOf(c)) !== undefined;
+      isGood = (await principalOf(c))?.scopes.has(scope) === true;
     }
     return isGood;
   };

@@ -55,9 +55,9 @@ function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView)
   const afterId = sentId < FINAL_EVENT_ID ? sentId : -1;
   if (c.req.method === 'HEAD') return c.body(null, 200, { 'Content-Type': EVENT_STREAM });
   c.header('X-Accel-Buffering', 'no');
-  return streamSSE(c, async (stream) => {
+  const answer = streamSSE(c, async (stream) => {
     const startedAt = Date.now();
-    const isKeyGood = keyCheck(c);
+    const isKeyGood = keyCheck(c, 'jobs:read');
     try {
       await stream.write(`retry: ${RECONNECT_MS}\n\n`);
       const isOpen = async () => !stream.aborted && (await isKeyGood());
@@ -70,6 +70,9 @@ function watch(c: AppContext, accountId: string, { id: jobId, status }: JobView)
     }
     log('info', 'watch_ended', { jobId, aborted: stream.aborted, milliseconds: Date.now() - startedAt });
   });
+  // The library says no-cache: what a key gets could be kept, to be asked for again.
+  c.header('Cache-Control', 'no-store');
+  return answer;
 }
 
 /** An id that is none of ours begins the stream anew: its events tell a state, so nothing is lost and little is repeated. */

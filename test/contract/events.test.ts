@@ -55,6 +55,7 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toBe('text/event-stream');
     expect(response.headers.get('X-Request-Id')).toMatch(UUID);
+    expect(response.headers.get('Cache-Control')).toBe('no-store');
     const events = await eventsOf(response);
     expect(events.at(-1)).toMatchObject({ event: 'status', data: { jobId, status: 'succeeded' } });
     const states = events.filter(({ event }) => event === 'status').map(({ data }) => data.status);
@@ -125,14 +126,25 @@ describe('GET /v1/jobs/{jobId}/events', () => {
     expect(text).toContain('"status":"failed"');
   }, 70_000);
 
-  it('tells nothing more once the key is revoked: it went on for a quarter of an hour', async () => {
-    await storeJob(service, { id: 'secret', status: 'pending' });
-    const key = await service.newKey();
-    const events = eventsOf(await open('secret', { key: key.token }));
-    await revokeKey(service.run, key.keyId, Date.now());
-    expect((await events).map(({ data }) => data.status)).toEqual(['pending']);
-    await setStatus('secret', 'failed');
-  }, 40_000);
+  it.each([
+    ['revoked', (keyId: string) => revokeKey(service.run, keyId, Date.now())],
+    [
+      'left without jobs:read',
+      (keyId: string) => service.run(`UPDATE api_keys SET scopes = 'jobs:write' WHERE id = ?`, keyId),
+    ],
+  ])(
+    'tells nothing more once the key is %s: it went on for a quarter of an hour',
+    async (how, change) => {
+      const id = `secret-${how}`;
+      await storeJob(service, { id, status: 'pending' });
+      const key = await service.newKey();
+      const events = eventsOf(await open(encodeURIComponent(id), { key: key.token }));
+      await change(key.keyId);
+      expect((await events).map(({ data }) => data.status)).toEqual(['pending']);
+      await setStatus(id, 'failed');
+    },
+    40_000,
+  );
 
   it('is 404 for unknown jobs and those of others, and wants jobs:read', async () => {
     const other = await service.newKey({ account: 'other' });
