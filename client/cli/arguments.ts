@@ -110,15 +110,25 @@ async function openAccounts(
   return openDatabase(defaultStateDir(), projectDir, options);
 }
 
-/** The signing key of the local or of the deployed service. */
+/** Base64 of at least 32 bytes. */
+const SIGNING_KEY = /^[A-Za-z0-9+/]{43,}={0,2}$/;
+
+/**
+ * The signing key of the local or of the deployed service.
+ *
+ * @throws CliError for one that nothing can be signed with: nothing may be changed before that is known
+ */
 export function signingKey(remote: boolean | undefined): string {
   if (!remote) return loadSecrets(defaultStateDir()).signingKey;
-  const key = process.env.ROLLCALL_SIGNING_KEY;
+  const key = process.env.ROLLCALL_SIGNING_KEY?.trim();
   if (!key) {
     throw new CliError(
       EXIT.usage,
       '--remote needs ROLLCALL_SIGNING_KEY, the secret that the service was deployed with.',
     );
+  }
+  if (!SIGNING_KEY.test(key)) {
+    throw new CliError(EXIT.usage, 'ROLLCALL_SIGNING_KEY is not a signing key: base64 of at least 32 bytes.');
   }
   return key;
 }

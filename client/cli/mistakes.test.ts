@@ -69,6 +69,22 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ],
   ['account', ['list'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
   ['account', ['webhook-secret', 'a'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
+  ['account', ['rotate-webhook-secret', 'a', '--remote'], {}, 2, /--remote needs ROLLCALL_SIGNING_KEY/],
+  // The secret was rotated, the key recorded, and neither could be shown.
+  [
+    'account',
+    ['rotate-webhook-secret', 'a', '--remote'],
+    { ROLLCALL_SIGNING_KEY: 'cut off' },
+    2,
+    /is not a signing key: base64/,
+  ],
+  [
+    'key',
+    ['--account', 'a', '--remote'],
+    { ROLLCALL_SIGNING_KEY: `${'A'.repeat(42)}==` },
+    2,
+    /is not a signing key: base64/,
+  ],
 ];
 
 describe('a mistake at the command line is one line, without a stack trace', () => {
