@@ -42,6 +42,17 @@ describe('matching', () => {
     expect(matchesOf(values, 2, 2, 50, true)).toEqual([1, 0]);
   });
 
+  it('gives up no sure match for how very unlike others are', () => {
+    // Of log-odds as they are, −1 and −40 would be more together than 9 and −60.
+    expect(matchesOf(Float64Array.of(9, -40, -1, -60), 2, 2, 0, true)).toEqual([0, 1]);
+  });
+
+  it('tells very unlike ones apart where nobody else is left', () => {
+    expect(matchesOf(Float64Array.of(-30, -15, -20), 1, 3, 0, true)).toEqual([1]);
+    expect(matchesOf(Float64Array.of(-30, -15, -20), 3, 1, 0, true)).toEqual([undefined, 0, undefined]);
+    expect(matchesOf(Float64Array.of(14, 20, -20), 3, 1, 50, true)).toEqual([undefined, 0, undefined]);
+  });
+
   it('is the optimum of all assignments', () => {
     let seed = 7;
     const random = () => {

@@ -17,6 +17,10 @@ export interface SpeakerMatch {
 
 /** A score of 0 is no match; the worst match that counts is worth this much. */
 const LEAST_WORTH = 1e-3;
+/** Log-odds beyond this are as good as certain, and more of them outweigh no other match… */
+const CERTAIN_LOG_ODDS = 12;
+/** …but decide between pairs that are all certain: how much each further one counts. */
+const BEYOND_CERTAIN = 1e-6;
 
 /**
  * Which speaker is whose voiceprint. With `exclusive`, the one-to-one assignment of the highest joint likelihood among the pairs
@@ -34,8 +38,9 @@ export function matchSpeakers(
   // What is shown decides: a confidence of 50 reaches a threshold of 50.
   const reaches = confidence.map((value) => value >= threshold);
   // With a low threshold somebody unlikely is better than nobody; likely ones are worth their log-odds, or several would be worth less than one.
-  const lowest = logOdds.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), 0);
-  const worth = Float64Array.from(logOdds, (value, index) => (reaches[index] ? value - lowest + LEAST_WORTH : 0));
+  const likely = logOdds.map(levelled);
+  const lowest = likely.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), 0);
+  const worth = likely.map((value, index) => (reaches[index] ? value - lowest + LEAST_WORTH : 0));
   const chosen = exclusive ? assignOptimally(worth, speakers, voiceprints) : best(worth, speakers, voiceprints);
   return Array.from({ length: speakers }, (_, speaker) => {
     const column = chosen[speaker];
@@ -45,6 +50,12 @@ export function matchSpeakers(
       confidence: confidence.slice(speaker * voiceprints, (speaker + 1) * voiceprints),
     };
   });
+}
+
+/** Rises with the log-odds, hardly any more where they are certain. */
+function levelled(logOdds: number): number {
+  const bounded = Math.min(CERTAIN_LOG_ODDS, Math.max(-CERTAIN_LOG_ODDS, logOdds));
+  return bounded + BEYOND_CERTAIN * (logOdds - bounded);
 }
 
 function best(worth: Float64Array, rows: number, columns: number): Int32Array {

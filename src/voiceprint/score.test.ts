@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Plda, SpeakerVoice } from '../diarization/index.ts';
+import { matchSpeakers } from './match.ts';
 import { logOddsOf, probabilityOf } from './score.ts';
 
 const unit = (...values: number[]): Float32Array => {
@@ -108,6 +109,18 @@ describe('with a cohort', () => {
     const odds = logOddsOf([nobody], [somebody], { ...parameters, cohortTop: 2 }, known)[0];
     expect(probabilityOf(odds)).toBeLessThan(0.001);
   });
+});
+
+it('tells apart how unlike others somebody is who is like none of them: the first of them was the likeliest', () => {
+  const steep = { ...parameters, slope: 200, offset: 0 };
+  const [stranger, nobody] = [voice(unit(0, 1)), voice(new Float32Array(0), 0)];
+  const others = [voice(unit(1, -0.9)), voice(unit(1, -0.3)), voice(unit(1, -0.5)), nobody];
+  const odds = logOddsOf([stranger], others, steep, plda);
+  expect([...odds].every((value) => value < -12)).toBe(true);
+  expect([...odds.keys()].sort((a, b) => odds[b] - odds[a])).toEqual([1, 2, 0, 3]);
+  expect([...odds].map(probabilityOf).every(Number.isFinite)).toBe(true);
+  for (const exclusive of [true, false])
+    expect(matchSpeakers(odds, 1, others.length, { threshold: 0, exclusive })[0].match).toBe(1);
 });
 
 it('holds a speaker without any speech alone for nobody', () => {

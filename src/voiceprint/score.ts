@@ -25,8 +25,8 @@ export const DEFAULT_IDENTIFICATION: IdentificationParameters = {
   maxObservations: 3,
 };
 
-/** Log-odds beyond this are not told apart. */
-const MAX_LOG_ODDS = 12;
+/** Log-odds beyond this are not told apart: more than any two voices have, and their probabilities are still numbers. */
+const MAX_LOG_ODDS = 700;
 
 /** Compares voices with references that stay the same: what is known of these is worked out once. */
 export class VoiceScorer {
