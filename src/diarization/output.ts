@@ -11,8 +11,10 @@ export interface OutputFlags {
   readonly speakerProbability?: boolean | null;
 }
 
-/** Values per chunk, so that a day of audio is never one string: turns with the confidences of many speakers are long. */
+/** Values per chunk, so that a day of audio is never one string… */
 const CHUNK_VALUES = 1024;
+/** …and fewer where they are long: a turn with the confidences of fifty people whose names a caller chose may have tens of kilobytes. */
+const CHUNK_CHARS = 64 * 1024;
 
 /**
  * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,
@@ -86,13 +88,18 @@ async function* joinedBlocks(blocks: AsyncIterable<Uint8Array>): AsyncGenerator<
   }
 }
 
-/** The texts of all values with commas between them, in chunks of thousands. */
+/** The texts of all values with commas between them, in chunks of a thousand or of some 64 KiB. */
 export function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
   // One array for all chunks: those that grow, thousands of times in a day of audio, outlive the young generation.
   const texts = new Array<string>(Math.min(CHUNK_VALUES, values.length));
-  for (let start = 0; start < values.length; start += CHUNK_VALUES) {
+  for (let start = 0; start < values.length; start += texts.length) {
     texts.length = Math.min(CHUNK_VALUES, values.length - start);
-    for (let index = 0; index < texts.length; index++) texts[index] = write(values[start + index]!);
+    let count = 0;
+    for (let chars = 0; count < texts.length && chars < CHUNK_CHARS; count++) {
+      texts[count] = write(values[start + count]!);
+      chars += texts[count].length;
+    }
+    texts.length = count;
     yield (start > 0 ? ',' : '') + texts.join(',');
   }
 }
