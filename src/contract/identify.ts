@@ -26,7 +26,11 @@ const submittedVoiceprintSchema = z
           (label) => !/^speaker_/i.test(label),
           'must not start with SPEAKER_: these are the labels of diarization',
         )
-        .openapi({ example: 'Alice', description: 'Name given to the speaker; unique within the request.' }),
+        .openapi({
+          example: 'Alice',
+          description:
+            'Name given to the speaker; unique within the request, and not starting with SPEAKER_, in capitals or not.',
+        }),
       voiceprint: requiredText()
         .max(VOICEPRINT_MAX_CHARS, `must be at most ${VOICEPRINT_MAX_CHARS} characters`)
         .openapi({ description: 'Output of a voiceprint job.' }),

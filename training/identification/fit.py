@@ -88,7 +88,7 @@ class Pairs:
 
 
 def log_odds(scores: np.ndarray, slope: float, offset: float) -> np.ndarray:
-    return np.clip(slope * scores + offset, -12, 12)
+    return np.clip(slope * scores + offset, -12, 12)  # beyond, a pair is as good as certain: see src/voiceprint/match.ts
 
 
 def cross_entropy(values: np.ndarray, pairs: Pairs) -> float:
