@@ -144,6 +144,14 @@ describe('RollcallClient', () => {
     expect(states).toEqual(['created', 'running', 'succeeded']);
   });
 
+  it('is patient from the first poll that fails, however long ago the last answer is: polls may be rare, a machine asleep', async () => {
+    const busy = json(503, { requestId: 'r', message: 'busy' });
+    answers = [job('running'), busy, job('running'), busy, job('succeeded')];
+    const client = new RollcallClient({ url, key: 'k' });
+    const done = await client.wait('j', { pollMs: 150, patienceMs: 100 });
+    expect(done).toMatchObject({ ok: true, value: { status: 'succeeded' } });
+  });
+
   it('gives up waiting at once where it cannot help, and after some time elsewhere', async () => {
     answers = [json(404, { requestId: 'r', message: 'unknown' })];
     const client = new RollcallClient({ url, key: 'k' });

@@ -197,19 +197,21 @@ export class RollcallClient {
   async wait(jobId: string, options: WaitOptions = {}): Promise<Outcome<JobState>> {
     const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate } = options;
     let pauseMs = pollMs ?? FIRST_POLL_MS;
-    let answeredAt = performance.now();
+    let failingSinceMs: number | undefined;
     let lastSeen: Outcome<JobState> | undefined;
     for (;;) {
       const job = await this.retrieve(jobId, signal);
       if (job.ok) {
         lastSeen = job;
-        answeredAt = performance.now();
+        failingSinceMs = undefined;
         onUpdate?.(job.value);
         if (isTerminal(job.value.status) || signal?.aborted) return job;
       } else if (signal?.aborted) {
         return lastSeen ?? job;
-      } else if (!isPassing(job.error) || performance.now() - answeredAt > patienceMs) {
-        return job;
+      } else {
+        // Not since the last answer: that may be long ago, where polls are rare or the machine has slept.
+        failingSinceMs ??= performance.now();
+        if (!isPassing(job.error) || performance.now() - failingSinceMs > patienceMs) return job;
       }
       await pause(pauseMs, signal);
       if (pollMs === undefined) pauseMs = Math.min(SLOWEST_POLL_MS, pauseMs * 1.3);
