@@ -91,6 +91,15 @@ describe('RollcallClient', () => {
     expect(await client.upload('talk', new Uint8Array(1))).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
   });
 
+  it('takes no list and no test of a key from a stranger', async () => {
+    const client = new RollcallClient({ url, key: 'k' });
+    for (const answer of [null, [], {}, { items: {}, from: '', to: '' }]) {
+      answers = Array(3).fill(json(200, answer));
+      for (const outcome of [await client.test(), await client.list(), await client.usage()])
+        expect(outcome).toMatchObject({ ok: false, error: { kind: 'unexpected', status: 200 } });
+    }
+  });
+
   it('makes one job when the connection breaks: the same call again, under the same key', async () => {
     answers = [(r) => r.destroy(), json(200, { jobId: 'j', status: 'created' })];
     const created = await new RollcallClient({ url, key: 'k' }).diarize({ url: 'https://example.com/a.wav' });

@@ -1,3 +1,4 @@
+import { hasMembers, type Members } from './answer.ts';
 import { notTheService, request } from './request.ts';
 import type {
   ClientError,
@@ -56,11 +57,9 @@ export interface ListOptions {
 
 const JOB_FIELDS = ['jobId', 'status'] as const;
 
-interface Call<T> {
+interface Call<T> extends Members {
   readonly body?: unknown;
   readonly extra?: Readonly<Record<string, string>>;
-  /** Texts without which an answer is not the service's; null where the answer has no body. */
-  readonly fields: readonly string[] | null;
   readonly complete?: (answer: T, headers: Headers) => T;
   readonly signal?: AbortSignal;
 }
@@ -81,7 +80,7 @@ export class RollcallClient {
 
   /** Whether the service is there and takes the key. */
   test(): Promise<Outcome<{ status: string; message: string }>> {
-    return this.call('GET', '/test', { fields: [] });
+    return this.call('GET', '/test', { fields: ['status', 'message'] });
   }
 
   /**
@@ -169,12 +168,12 @@ export class RollcallClient {
 
   /** A page of the account's jobs, the newest first. */
   list({ status, limit, cursor }: ListOptions = {}): Promise<Outcome<JobList>> {
-    return this.call('GET', `/jobs${queryOf({ status, limit, cursor })}`, { fields: [] });
+    return this.call('GET', `/jobs${queryOf({ status, limit, cursor })}`, { fields: [], lists: ['items'] });
   }
 
   /** What was billed, by UTC day and kind; the last 30 days by default. Bounds are dates or datetimes. */
   usage({ from, to }: { readonly from?: string; readonly to?: string } = {}): Promise<Outcome<Usage>> {
-    return this.call('GET', `/usage${queryOf({ from, to })}`, { fields: ['from', 'to'] });
+    return this.call('GET', `/usage${queryOf({ from, to })}`, { fields: ['from', 'to'], lists: ['days'] });
   }
 
   /**
@@ -225,7 +224,7 @@ export class RollcallClient {
   private async call<T>(
     method: string,
     path: string,
-    { body, extra, fields, complete = (answer) => answer, signal }: Call<T>,
+    { body, extra, fields, lists, complete = (answer) => answer, signal }: Call<T>,
   ): Promise<Outcome<T>> {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.key}`, ...extra };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -253,7 +252,8 @@ export class RollcallClient {
     if (fields === null && response.value.status === 204) return { ok: true, value: undefined as T };
     try {
       const answer: unknown = JSON.parse(text);
-      if (hasTexts(answer, fields)) return { ok: true, value: complete(answer as T, response.value.headers) };
+      if (hasMembers(answer, { fields, lists }))
+        return { ok: true, value: complete(answer as T, response.value.headers) };
     } catch {
       // No JSON.
     }
@@ -278,11 +278,6 @@ function queryOf(parameters: Readonly<Record<string, string | number | undefined
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, String(value));
   return query.size === 0 ? '' : `?${query}`;
-}
-
-function hasTexts(answer: unknown, fields: readonly string[] | null): boolean {
-  if (typeof answer !== 'object' || answer === null || fields === null) return false;
-  return fields.every((field) => typeof (answer as Record<string, unknown>)[field] === 'string');
 }
 
 /** How long to wait before a refused call may succeed; undefined where waiting is not the remedy. */
