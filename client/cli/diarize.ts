@@ -36,7 +36,7 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
   const result = await withService(async (session) => {
     if (voices.length > 0)
       return identify<DiarizeOutput>(session, recording, voices, { ...request, matching: { threshold } });
-    const start = (url: string) => session.client.diarize({ ...request, url });
+    const start = (url: string) => session.client.diarize({ ...request, url }, undefined, session.signal);
     return runJob<DiarizeOutput>(session, { recording, doing: 'diarizing', start, nameOf: optionOfField });
   });
   const text = formatOutput(result.output, format, fileIdOf(fileOrUrl));

@@ -75,7 +75,8 @@ async function open(
   const voiceprints = voices.length > 0 ? await voiceprintsOf(session, voices) : undefined;
   session.progress.end();
   session.signal.throwIfAborted();
-  const opened = await openLiveStream(session.client, { ...wishes, voiceprints, webSocket: nodeWebSocket });
+  const { client, signal } = session;
+  const opened = await openLiveStream(client, { ...wishes, voiceprints, webSocket: nodeWebSocket, signal });
   return must(opened, writtenAs(voices));
 }
 

@@ -114,7 +114,7 @@ export function makeVoiceprint(
   name: string,
   about?: string,
 ): Promise<JobOutput<VoiceprintOutput>> {
-  const start = (url: string) => session.client.voiceprint({ url });
+  const start = (url: string) => session.client.voiceprint({ url }, undefined, session.signal);
   return runJob<VoiceprintOutput>(session, { recording, doing: `voice of ${name}`, about, start });
 }
 
@@ -127,6 +127,6 @@ export async function identify<T extends { readonly warning?: string }>(
 ): Promise<JobOutput<T>> {
   must(await session.client.test());
   const voiceprints = await voiceprintsOf(session, voices);
-  const start = (url: string) => session.client.identify({ ...options, url, voiceprints });
+  const start = (url: string) => session.client.identify({ ...options, url, voiceprints }, undefined, session.signal);
   return runJob<T>(session, { recording, doing: 'identifying', start, nameOf: writtenAs(voices) });
 }

@@ -15,7 +15,10 @@ export interface ConnectionOptions {
   readonly timeoutMs?: number;
 }
 
-export type OpenOptions = LiveOptions & ConnectionOptions;
+export interface OpenOptions extends LiveOptions, ConnectionOptions {
+  /** Ends a wait for the rate limit: no stream is created then. */
+  readonly signal?: AbortSignal;
+}
 
 const DEFAULT_BUFFERED_SECONDS = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -27,11 +30,11 @@ const DEFAULT_TIMEOUT_MS = 30_000;
  */
 export async function openLiveStream(
   client: RollcallClient,
-  { webSocket, maxBufferedSeconds, timeoutMs, ...request }: OpenOptions = {},
+  { webSocket, maxBufferedSeconds, timeoutMs, signal, ...request }: OpenOptions = {},
 ): Promise<Outcome<LiveStream>> {
   const { sampleRate } = request;
   const connection = { webSocket: webSocketOf(webSocket), maxBufferedSeconds, timeoutMs, sampleRate };
-  const created = await client.createLive(request);
+  const created = await client.createLive(request, signal);
   return created.ok ? connectLiveStream(created.value, connection) : created;
 }
 

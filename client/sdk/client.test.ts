@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RollcallClient } from './client.ts';
+import type { Outcome } from './types.ts';
 
 interface Seen {
   readonly method?: string;
@@ -231,6 +232,29 @@ describe('RollcallClient', () => {
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);
     expect(await client.wait('j', { signal: stop.signal })).toMatchObject({ ok: false, error: { status: 429 } });
+  });
+
+  it('begins nothing any more that was given up while the rate limit was waited for', async () => {
+    const limited = (response: ServerResponse) => {
+      response.setHeader('Retry-After', '100');
+      json(429, { requestId: 'r', message: 'too many' })(response);
+    };
+    const client = new RollcallClient({ url, key: 'k' });
+    const audio = 'https://example.com/a.wav';
+    const calls: ((signal: AbortSignal) => Promise<Outcome<unknown>>)[] = [
+      (signal) => client.diarize({ url: audio }, undefined, signal),
+      (signal) => client.voiceprint({ url: audio }, undefined, signal),
+      (signal) => client.identify({ url: audio, voiceprints: [] }, undefined, signal),
+      (signal) => client.createLive({}, signal),
+      (signal) => client.upload('a', new Uint8Array(1), undefined, signal),
+    ];
+    for (const call of calls) {
+      answers = [limited];
+      const stop = new AbortController();
+      setTimeout(() => stop.abort(), 50);
+      expect(await call(stop.signal)).toMatchObject({ ok: false, error: { status: 429 } });
+    }
+    expect(seen).toHaveLength(calls.length);
   });
 
   it('repeats an upload that the rate limit refused, where the body can be sent again', async () => {

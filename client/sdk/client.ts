@@ -98,7 +98,8 @@ export class RollcallClient {
     signal?: AbortSignal,
   ): Promise<Outcome<string>> {
     const url = `media://${name}`;
-    const ticket = await this.call<{ url: string }>('POST', '/media/input', { body: { url }, fields: ['url'] });
+    const asked = { body: { url }, fields: ['url'], signal };
+    const ticket = await this.call<{ url: string }>('POST', '/media/input', asked);
     if (!ticket.ok) return ticket;
     const headers: Record<string, string> = sizeBytes === undefined ? {} : { 'Content-Length': String(sizeBytes) };
     // Streams need `duplex`, which the DOM's types do not know.
@@ -115,27 +116,33 @@ export class RollcallClient {
     return { ok: false, error: { ...stored.error, ...(elsewhere && { elsewhere }) } };
   }
 
-  /** Creates a job: one, also when the call or its answer is lost on the way and repeated with the same key. */
-  diarize(options: DiarizeOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
-    return this.createJob('/diarize', options, idempotencyKey);
+  /**
+   * Creates a job: one, also when the call or its answer is lost on the way and repeated with the same key.
+   *
+   * @param signal ends a wait for the rate limit, and no job is created then; a call that is on its way is waited for
+   */
+  diarize(options: DiarizeOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
+    return this.createJob('/diarize', options, idempotencyKey, signal);
   }
 
   /** As `diarize`, for a voiceprint of one person's recording. */
-  voiceprint(options: VoiceprintOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
-    return this.createJob('/voiceprint', options, idempotencyKey);
+  voiceprint(options: VoiceprintOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
+    return this.createJob('/voiceprint', options, idempotencyKey, signal);
   }
 
   /** As `diarize`, with names for the speakers whose voiceprints are given. */
-  identify(options: IdentifyOptions, idempotencyKey: string = crypto.randomUUID()): Promise<Outcome<JobCreated>> {
-    return this.createJob('/identify', options, idempotencyKey);
+  identify(options: IdentifyOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
+    return this.createJob('/identify', options, idempotencyKey, signal);
   }
 
   /**
    * Creates a live stream; `openLiveStream` (client/live) connects to it. Where the answer is lost on the way and the call repeated,
    * a stream is left over that ends by itself, unbilled, when its address expires.
+   *
+   * @param signal as of `diarize`
    */
-  createLive(options: LiveOptions = {}): Promise<Outcome<LiveCreated>> {
-    return this.call('POST', '/live', { body: options, fields: ['id', 'url'] });
+  createLive(options: LiveOptions = {}, signal?: AbortSignal): Promise<Outcome<LiveCreated>> {
+    return this.call('POST', '/live', { body: options, fields: ['id', 'url'], signal });
   }
 
   /** How a live stream of the account stands. */
@@ -217,8 +224,14 @@ export class RollcallClient {
     }
   }
 
-  private createJob(path: string, body: unknown, idempotencyKey: string): Promise<Outcome<JobCreated>> {
-    return this.call('POST', path, { body, extra: { 'Idempotency-Key': idempotencyKey }, fields: ['jobId'] });
+  private createJob(
+    path: string,
+    body: unknown,
+    idempotencyKey: string = crypto.randomUUID(),
+    signal: AbortSignal | undefined,
+  ): Promise<Outcome<JobCreated>> {
+    const extra = { 'Idempotency-Key': idempotencyKey };
+    return this.call('POST', path, { body, extra, fields: ['jobId'], signal });
   }
 
   private async call<T>(
@@ -302,6 +315,7 @@ function isPassing(error: ClientError): boolean {
 }
 
 function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
   return new Promise((done) => {
     const finish = (): void => {
       clearTimeout(timer);

@@ -112,6 +112,19 @@ describe('a job of the playground', () => {
     });
   });
 
+  it('is not begun when it is given up while the rate limit is waited for', async () => {
+    const stop = new AbortController();
+    const calls = service({
+      'POST /v1/diarize': () => {
+        setTimeout(() => stop.abort(), 20);
+        const headers = { 'Retry-After': '60' };
+        return Response.json({ message: 'Too many requests.', requestId: 'r' }, { status: 429, headers });
+      },
+    });
+    expect((await run(ADDRESS, stop.signal)).end).toEqual({ ok: false });
+    expect(calls).toHaveLength(1);
+  });
+
   it('is not begun when it is given up while the file is sent', async () => {
     const stop = new AbortController();
     const calls = service({

@@ -40,7 +40,9 @@ export async function runJob(
   const url = await addressOf(client, source, signal);
   if (signal.aborted) return { ok: false };
   if (!url.ok) return { ok: false, problem: 'problem' in url ? url.problem : problemOf(url.error) };
-  const created = await client.diarize({ url: url.value, model, numSpeakers });
+  const created = await client.diarize({ url: url.value, model, numSpeakers }, undefined, signal);
+  // What was refused has begun nothing.
+  if (!created.ok && signal.aborted && created.error.kind === 'refused') return { ok: false };
   if (!created.ok) return { ok: false, problem: problemOf(created.error) };
   const { jobId } = created.value;
   onCreated(jobId);

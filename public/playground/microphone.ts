@@ -22,7 +22,13 @@ const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
 export async function listen(client: RollcallClient, hear: Hear, signal: AbortSignal): Promise<Problem | undefined> {
   const microphone = await openedUnless(signal);
   if (microphone === undefined || 'message' in microphone) return microphone;
-  const opened = await openLiveStream(client, { corrections: true, sampleRate: microphone.sampleRateHz });
+  const opened = await openLiveStream(client, { corrections: true, sampleRate: microphone.sampleRateHz, signal });
+  if (signal.aborted) {
+    await microphone.close();
+    // What was heard while it opened would be billed.
+    if (opened.ok) opened.value.abort();
+    return undefined;
+  }
   if (!opened.ok) {
     await microphone.close();
     return problemOf(opened.error);
@@ -35,8 +41,7 @@ export async function listen(client: RollcallClient, hear: Hear, signal: AbortSi
     isGone = true;
     finish();
   });
-  if (signal.aborted) finish();
-  else signal.addEventListener('abort', finish, { once: true });
+  signal.addEventListener('abort', finish, { once: true });
   const told = new TurnCollector<string>();
   const show = () => hear(told.turns(stream.sentSeconds), stream.sentSeconds);
   const stop = redraw(show, REDRAW_MS);
@@ -133,13 +138,14 @@ async function openMicrophone(): Promise<Microphone | Problem> {
 function openContext(media: MediaStream): { context: AudioContext; source: MediaStreamAudioSourceNode } | Problem {
   const details: string[] = [];
   for (const options of [{ sampleRate: RATES_HZ[0] }, {}]) {
-    const context = new AudioContext(options);
+    let context: AudioContext | undefined;
     try {
+      context = new AudioContext(options);
       if (!RATES_HZ.includes(context.sampleRate)) throw new Error(`the microphone has ${context.sampleRate} Hz`);
       return { context, source: context.createMediaStreamSource(media) };
     } catch (error) {
       details.push(String(error));
-      void context.close();
+      void context?.close();
     }
   }
   return { message: `This browser cannot bring its microphone to one of ${RATES_HZ.join(', ')} Hz.`, details };

@@ -1,0 +1,50 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { collect, conversation, spawnCli } from '../../test/helpers/local-process.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let server: Server;
+let asked: string[];
+let answers: Record<string, RequestListener>;
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    const call = `${request.method} ${request.url}`;
+    asked.push(call);
+    request.resume();
+    response.setHeader('Content-Type', 'application/json');
+    if (call === 'GET /v1/test') response.end('{"status":"OK","message":""}');
+    else (answers[call] ?? tooMany)(request, response);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+});
+afterAll(() => server.close());
+
+const tooMany: RequestListener = (_, response) =>
+  void response.writeHead(429, { 'Retry-After': '60' }).end('{"requestId":"r","message":"Too many requests."}');
+
+function start(command: string, args: readonly string[]) {
+  asked = [];
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return spawnCli(command, args, { ROLLCALL_URL: url, ROLLCALL_KEY: 'k' });
+}
+
+it.each([
+  ['diarize', ['https://example.com/a.wav'], 'POST /v1/diarize'],
+  ['voiceprint', ['https://example.com/a.wav'], 'POST /v1/voiceprint'],
+  ['live', [conversation, '--fast'], 'POST /v1/live'],
+])(
+  'Ctrl-C while npm run %s waits for the rate limit ends it at once: nothing has begun',
+  async (command, args, call) => {
+    answers = {};
+    const child = start(command, args);
+    child.stderr?.on('data', (chunk: Buffer) => {
+      if (chunk.toString().includes('Trying again')) child.kill('SIGINT');
+    });
+    const run = await collect(child);
+    expect(run).toMatchObject({ code: 130, stdout: '' });
+    expect(run.stderr).toMatch(/Trying again in 60 s …\n$/);
+    expect(asked.at(-1)).toBe(call);
+  },
+);
