@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RollcallClient } from './client.ts';
 import type { Outcome } from './types.ts';
 
@@ -20,6 +20,10 @@ const json = (status: number, body: unknown) => (response: ServerResponse) => {
   response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
 };
 const job = (status: string) => json(200, { jobId: 'j', status, createdAt: '', updatedAt: '' });
+
+const missing = (): never => {
+  throw new TypeError('is not a function');
+};
 
 beforeEach(async () => {
   seen = [];
@@ -255,6 +259,26 @@ describe('RollcallClient', () => {
       expect(await call(stop.signal)).toMatchObject({ ok: false, error: { status: 429 } });
     }
     expect(seen).toHaveLength(calls.length);
+  });
+
+  it('works in browsers of before 2024, and in pages that come over plain http', async () => {
+    vi.spyOn(AbortSignal, 'any').mockImplementation(missing);
+    vi.spyOn(URL, 'canParse').mockImplementation(missing);
+    vi.spyOn(crypto, 'randomUUID').mockImplementation(missing);
+    try {
+      const client = new RollcallClient({ url, key: 'k' });
+      const { signal } = new AbortController();
+      answers = [json(200, { jobId: 'j', status: 'created' }), job('running'), (r) => r.destroy(), job('succeeded')];
+      expect((await client.diarize({ url: 'https://example.com/a.wav' })).ok).toBe(true);
+      expect(seen[0].headers['idempotency-key']).toMatch(
+        /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+      );
+      expect(await client.wait('j', { pollMs: 1, signal })).toMatchObject({ ok: true });
+      const nobody = await new RollcallClient({ url: 'http://127.0.0.1:1', key: 'k' }).test();
+      expect(nobody).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+    } finally {
+      vi.restoreAllMocks();
+    }
   });
 
   it('repeats an upload that the rate limit refused, where the body can be sent again', async () => {

@@ -1,5 +1,6 @@
 import { hasMembers, type Members } from './answer.ts';
-import { notTheService, request } from './request.ts';
+import { randomId } from './id.ts';
+import { notTheService, originOf, request } from './request.ts';
 import type {
   ClientError,
   DiarizeOptions,
@@ -112,7 +113,8 @@ export class RollcallClient {
       return { ok: true, value: url };
     }
     if (stored.error.kind !== 'unreachable') return stored;
-    const elsewhere = new URL(ticket.value.url, this.base).origin !== new URL(this.base).origin;
+    const host = originOf(ticket.value.url);
+    const elsewhere = host !== undefined && host !== originOf(this.base);
     return { ok: false, error: { ...stored.error, ...(elsewhere && { elsewhere }) } };
   }
 
@@ -227,7 +229,7 @@ export class RollcallClient {
   private createJob(
     path: string,
     body: unknown,
-    idempotencyKey: string = crypto.randomUUID(),
+    idempotencyKey: string = randomId(),
     signal: AbortSignal | undefined,
   ): Promise<Outcome<JobCreated>> {
     const extra = { 'Idempotency-Key': idempotencyKey };
@@ -245,10 +247,9 @@ export class RollcallClient {
     let watch: Watch | undefined;
     const send = () => {
       watch?.end();
-      watch = new Watch(this.timeoutMs);
       // A question may be given up in its middle; what changes something is waited for, since nobody knows whether it came through.
-      const isGivenUp = signal && method === 'GET' ? AbortSignal.any([watch.signal, signal]) : watch.signal;
-      return request(this.base + path, { ...init, signal: isGivenUp });
+      watch = new Watch(this.timeoutMs, method === 'GET' ? signal : undefined);
+      return request(this.base + path, { ...init, signal: watch.signal });
     };
     const response = await this.paced(async () => {
       const first = await send();

@@ -6,11 +6,20 @@ export async function request(url: string, init: RequestInit): Promise<Outcome<R
   try {
     response = await fetch(url, init);
   } catch (error) {
-    const place = URL.canParse(url) ? new URL(url).origin : `the address ${url}`;
+    const place = originOf(url) ?? `the address ${url}`;
     const message = `${place} ${reasonOf(error)}`;
     return { ok: false, error: { kind: 'unreachable', message, ...(isBroken(error) && { broken: true }) } };
   }
   return response.ok ? { ok: true, value: response } : { ok: false, error: await readError(response) };
+}
+
+/** Undefined for what is no address. By hand: `URL.canParse` is missing in browsers of before the end of 2023. */
+export function originOf(url: string): string | undefined {
+  try {
+    return new URL(url).origin;
+  } catch {
+    return undefined;
+  }
 }
 
 const BROKEN_CODES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);

@@ -1,9 +1,18 @@
-/** Gives a request up when nothing comes for so long: a large answer over a slow line may take longer as a whole. */
+/**
+ * Gives a request up when nothing comes for so long: a large answer over a slow line may take longer as a whole. Also at the caller's signal, by hand:
+ * `AbortSignal.any` is missing in browsers of before the spring of 2024.
+ */
 export class Watch {
   readonly #control = new AbortController();
+  readonly #giveUp = (): void => this.#control.abort(this.caller?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(private readonly timeoutMs: number) {
+  constructor(
+    private readonly timeoutMs: number,
+    private readonly caller?: AbortSignal,
+  ) {
+    if (caller?.aborted) this.#giveUp();
+    else caller?.addEventListener('abort', this.#giveUp);
     this.renew();
   }
 
@@ -19,6 +28,7 @@ export class Watch {
 
   end(): void {
     clearTimeout(this.#timer);
+    this.caller?.removeEventListener('abort', this.#giveUp);
   }
 }
 

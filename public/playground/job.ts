@@ -1,4 +1,5 @@
 import type { RollcallClient } from '../../client/sdk/client.ts';
+import { randomId } from '../../client/sdk/id.ts';
 import type { JobState, Outcome } from '../../client/sdk/types.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
 import type { Asked, Source } from './request.ts';
@@ -93,7 +94,7 @@ async function addressOf(
 ): Promise<Outcome<string> | { readonly ok: false; readonly problem: Problem }> {
   if (source.kind === 'address') return { ok: true, value: source.url };
   const { file } = source;
-  const stored = await client.upload(`playground/${crypto.randomUUID()}`, file, undefined, signal);
+  const stored = await client.upload(`playground/${randomId()}`, file, undefined, signal);
   if (stored.ok || stored.error.kind !== 'unreachable' || signal.aborted) return stored;
   if (!(await isReadable(file))) return { ok: false, problem: { message: CHANGED, details: [] } };
   // A service may take uploads at another host, which this page must not speak to: what is small goes along with the request.
