@@ -12,6 +12,7 @@ const SIZE = 1_000_000;
 let scratch: string;
 let server: Server;
 let receivedBytes: number;
+let refusals: number;
 
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'rollcall-recording-'));
@@ -25,6 +26,11 @@ beforeAll(async () => {
     request.on('data', (chunk: Buffer) => {
       receivedBytes += chunk.length;
     });
+    if (refusals-- > 0) {
+      response.writeHead(429, { 'Content-Type': 'application/json', 'Retry-After': '1' });
+      response.end('{"requestId":"r","message":"Too many requests."}');
+      return;
+    }
     request.on('end', () => response.end('{}'));
   });
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
@@ -36,6 +42,7 @@ afterAll(() => {
 });
 beforeEach(() => {
   receivedBytes = 0;
+  refusals = 0;
   writeFileSync(join(scratch, 'a.wav'), Buffer.alloc(SIZE, 1));
 });
 
@@ -54,6 +61,13 @@ describe('the upload of a recording', () => {
     appendFileSync(join(scratch, 'a.wav'), Buffer.alloc(SIZE));
     expect(await upload()).toMatchObject({ ok: true, value: expect.stringMatching(/^media:\/\/cli\//) });
     expect([receivedBytes, sentBytes]).toEqual([SIZE, SIZE]);
+  });
+
+  it('is repeated where the rate limit has refused it, as every other call is', async () => {
+    refusals = 1;
+    expect(await upload()).toMatchObject({ ok: true });
+    expect(refusals).toBe(-1);
+    expect(sentBytes).toBe(SIZE);
   });
 
   it('blames the file, not the network, where it became shorter or went away', async () => {

@@ -89,7 +89,7 @@ export async function uploadRecording(
     }
     if (sentBytes < file.sizeBytes) fault = 'became shorter while it was uploaded';
   };
-  const body = Readable.toWeb(Readable.from(counted(), { objectMode: true })) as ReadableStream<Uint8Array>;
+  const body = () => Readable.toWeb(Readable.from(counted(), { objectMode: true })) as ReadableStream<Uint8Array>;
   const uploaded = await client.upload(`cli/${randomUUID()}`, body, file.sizeBytes, signal);
   // To the connection it looks like a fault of the network.
   if (fault !== undefined) throw new CliError(EXIT.failed, `${file.name} ${fault}.`);

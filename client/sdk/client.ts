@@ -88,13 +88,14 @@ export class RollcallClient {
    * Stores a recording under a name of this account for 48 hours.
    *
    * @param name letters, digits and `-_./`, without `media://`
+   * @param body a function makes the stream again where the rate limit has refused the one before; a stream alone can be sent once
    * @param sizeBytes length of a stream
    * @param signal ends the upload
    * @returns the address to use as `url` of a job
    */
   async upload(
     name: string,
-    body: Blob | Uint8Array | ReadableStream<Uint8Array>,
+    body: Blob | Uint8Array | ReadableStream<Uint8Array> | (() => ReadableStream<Uint8Array>),
     sizeBytes?: number,
     signal?: AbortSignal,
   ): Promise<Outcome<string>> {
@@ -104,8 +105,9 @@ export class RollcallClient {
     if (!ticket.ok) return ticket;
     const headers: Record<string, string> = sizeBytes === undefined ? {} : { 'Content-Length': String(sizeBytes) };
     // Streams need `duplex`, which the DOM's types do not know.
-    const init = { method: 'PUT', body, headers, duplex: 'half', signal } as RequestInit;
-    const put = () => request(ticket.value.url, init);
+    const init = { method: 'PUT', headers, duplex: 'half', signal } as RequestInit;
+    const put = () =>
+      request(ticket.value.url, { ...init, body: (typeof body === 'function' ? body() : body) as BodyInit });
     // A stream is gone once it was sent, whatever the answer.
     const stored = body instanceof ReadableStream ? await put() : await this.paced(put, signal);
     if (stored.ok) {
