@@ -1,4 +1,4 @@
-import { isTerminal, RollcallClient } from '../sdk/client.ts';
+import { isTerminal, RollcallClient, saysNothing } from '../sdk/client.ts';
 import type { ClientError, ErrorOutput, JobCreated, JobResult, Outcome } from '../sdk/types.ts';
 import { curlOf } from './deliver.ts';
 import { onInterrupt } from './interrupt.ts';
@@ -93,9 +93,9 @@ export async function runJob<T extends { readonly warning?: string }>(
     signal.throwIfAborted();
   }
   const address = session.lasts ? client.outputUrl(jobId) : undefined;
-  if (!ended.ok && ended.error.kind === 'unreachable' && address !== undefined) {
-    const result = `The job ${jobId} may go on; its result: ${curlOf(address)}`;
-    throw new CliError(EXIT.unreachable, `${ended.error.message}. ${result}`);
+  if (!ended.ok && saysNothing(ended.error) && address !== undefined) {
+    const { exitCode, message } = refusalOf(ended.error, nameOf);
+    throw new CliError(exitCode, `${message} The job ${jobId} may go on; its result: ${curlOf(address)}`);
   }
   const output = succeeded<T>(must(ended), about);
   if (output.warning) warn(output.warning);
@@ -149,9 +149,12 @@ export function aborted(signal: AbortSignal): Promise<undefined> {
  */
 export function must<T>(outcome: Outcome<T>, nameOf?: (field: string) => string): T {
   if (outcome.ok) return outcome.value;
-  const { error } = outcome;
-  if (error.kind !== 'refused') throw new CliError(EXIT.unreachable, `${error.message}.`);
-  throw new CliError(error.status === 400 ? EXIT.usage : EXIT.failed, describeRefusal(error, nameOf));
+  throw refusalOf(outcome.error, nameOf);
+}
+
+function refusalOf(error: ClientError, nameOf?: (field: string) => string): CliError {
+  if (error.kind !== 'refused') return new CliError(EXIT.unreachable, `${error.message}.`);
+  return new CliError(error.status === 400 ? EXIT.usage : EXIT.failed, describeRefusal(error, nameOf));
 }
 
 function describeRefusal(

@@ -48,3 +48,13 @@ it.each([
     expect(asked.at(-1)).toBe(call);
   },
 );
+
+it('a job whose state something else answers for may go on: where its result will be is said', async () => {
+  answers = {
+    'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
+    'GET /v1/jobs/j': (_, response) => void response.end('<html>Please log in</html>'),
+  };
+  const run = await collect(start('diarize', ['https://example.com/a.wav']));
+  expect(run).toMatchObject({ code: 3, stdout: '' });
+  expect(run.stderr).toMatch(/not rollcall's\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/);
+});

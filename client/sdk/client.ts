@@ -312,6 +312,11 @@ export function isTerminal(status: JobResult['status']): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled';
 }
 
+/** Whether an error says nothing of a job, which may go on then: the service fails or is busy, or something else answers in its place. */
+export function saysNothing(error: ClientError): boolean {
+  return error.kind !== 'refused' || error.status === 429 || error.status >= 500;
+}
+
 /** Errors that may be gone at the next poll. */
 function isPassing(error: ClientError): boolean {
   return error.kind === 'unreachable' || error.status === 429 || error.status >= 500;

@@ -112,6 +112,29 @@ describe('a job of the playground', () => {
     });
   });
 
+  it('that may go on while the service fails, is busy, or something else answers in its place, is said to be', async () => {
+    const busy = () => Response.json({ message: 'Busy.', requestId: 'r' }, { status: 503 });
+    const page = () => Object.defineProperty(new Response('<html>', { status: 502 }), 'url', { value: SERVICE });
+    for (const answer of [busy, page]) {
+      service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': answer });
+      vi.spyOn(client, 'wait').mockImplementationOnce((id) => client.retrieve(id)); // without its patience
+      const { end } = await run(ADDRESS);
+      expect(end).toMatchObject({ ok: false, isLost: true });
+      expect(!end.ok && end.problem?.details.at(-1)).toMatch(/load this page anew/);
+    }
+    const gone = () => Response.json({ message: 'Not found.', requestId: 'r' }, { status: 404 });
+    service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': gone });
+    expect((await run(ADDRESS)).end).not.toHaveProperty('isLost');
+  });
+
+  it('whose result has expired, as while the machine slept, is not said to hold no speech', async () => {
+    service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': () => Response.json(job('succeeded')) });
+    expect((await run(ADDRESS)).end).toEqual({
+      ok: false,
+      problem: { message: expect.stringMatching(/24 hours/), details: ['Job j'] },
+    });
+  });
+
   it('is not begun when it is given up while the rate limit is waited for', async () => {
     const stop = new AbortController();
     const calls = service({

@@ -1,4 +1,4 @@
-import type { RollcallClient } from '../../client/sdk/client.ts';
+import { type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
 import type { JobState, Outcome } from '../../client/sdk/types.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
@@ -9,6 +9,7 @@ const MAX_DATA_BYTES = 8 * 1024 * 1024;
 
 const CHANGED = 'The file was changed or moved since it was chosen. Choose it again.';
 const TAKEN_UP = 'The job may go on: load this page anew to take it up.';
+const EXPIRED = 'The result is gone: the service keeps it for 24 hours after the end of the job.';
 
 /** How far it is; `fraction` is known only while the job runs. */
 export type Tell = (message: string, fraction?: number) => void;
@@ -17,7 +18,7 @@ export type JobEnd =
   | {
       readonly ok: false;
       readonly problem?: Problem;
-      /** The service does not answer; the job may go on. */
+      /** The service does not answer, or fails; the job may go on. */
       readonly isLost?: boolean;
     };
 
@@ -59,19 +60,25 @@ export async function followJob(
 ): Promise<JobEnd> {
   const waited = await client.wait(jobId, { signal, onUpdate: (job) => tell(...stateOf(job)) });
   if (signal.aborted) return cancel(client, jobId);
-  if (!waited.ok && waited.error.kind === 'unreachable') {
+  if (!waited.ok && saysNothing(waited.error)) {
     const { message, details } = problemOf(waited.error);
     return { ok: false, problem: { message, details: [...details, TAKEN_UP] }, isLost: true };
   }
   if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
   const job = waited.value;
-  return job.status === 'succeeded' ? { ok: true, job } : { ok: false, problem: problemOfJob(job) };
+  return job.status === 'succeeded' ? resultOf(job) : { ok: false, problem: problemOfJob(job) };
+}
+
+/** A page may have slept for days since it asked. */
+function resultOf(job: JobState): JobEnd {
+  if (job.output) return { ok: true, job };
+  return { ok: false, problem: { message: EXPIRED, details: [`Job ${job.jobId}`] } };
 }
 
 /** A job that has ended before has its result all the same: it was paid. */
 async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
   const canceled = await client.cancel(jobId);
-  if (canceled.ok) return canceled.value.status === 'succeeded' ? { ok: true, job: canceled.value } : { ok: false };
+  if (canceled.ok) return canceled.value.status === 'succeeded' ? resultOf(canceled.value) : { ok: false };
   if (canceled.error.kind === 'refused' && canceled.error.status === 404) return { ok: false };
   const problem = problemOf(canceled.error);
   const details = [...problem.details, `Job ${jobId}`, TAKEN_UP];
