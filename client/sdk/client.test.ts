@@ -316,6 +316,19 @@ describe('RollcallClient', () => {
     expect(waited).toMatchObject({ ok: true, value: { status: 'running' } });
   });
 
+  it('says of a recording that a proxy refuses that it is too large for that', async () => {
+    answers = [json(201, { url: `${url}/signed` }), (response) => response.writeHead(413).end('<html>')];
+    const stored = await new RollcallClient({ url, key: 'k' }).upload('talk', new Uint8Array(1));
+    expect(stored).toEqual({
+      ok: false,
+      error: {
+        kind: 'unexpected',
+        status: 413,
+        message: `${url} answered 413: a proxy in front of the service takes less at once`,
+      },
+    });
+  });
+
   it('tells refusals, faulty fields, silence and strangers apart', async () => {
     const faults = [{ field: 'url', message: 'is needed' }];
     answers = [

@@ -69,6 +69,9 @@ function retryAfterOf(response: Response): number | undefined {
 
 /** The error for an answer that the service cannot have given: another program listens there, or a proxy speaks. */
 export function notTheService(response: Response): ClientError {
-  const message = `${new URL(response.url).origin} answered ${response.status} with something that is not rollcall's`;
-  return { kind: 'unexpected', status: response.status, message };
+  const { url, status } = response;
+  // What the service would take may be more than what stands in front of it does: 100 MB on Cloudflare.
+  const what =
+    status === 413 ? ': a proxy in front of the service takes less at once' : " with something that is not rollcall's";
+  return { kind: 'unexpected', status, message: `${new URL(url).origin} answered ${status}${what}` };
 }
