@@ -42,7 +42,10 @@ export class ResultView {
       const first = this.rows.length;
       this.rowsWanted = first + ROWS_AT_ONCE;
       this.fillTable();
-      (this.rows[first]?.button ?? elements.more).focus();
+      // The button may be gone, and would take the focus along.
+      const { line, button } = this.rows[first];
+      if (!button) line.tabIndex = -1;
+      (button ?? line).focus();
     });
   }
 
