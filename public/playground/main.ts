@@ -23,7 +23,8 @@ const speakersField = find('speakers', HTMLInputElement);
 const modelField = find('model', HTMLSelectElement);
 const [startButton, stopButton] = [find('start', HTMLButtonElement), find('stop', HTMLButtonElement)];
 const downloadButton = find('download', HTMLButtonElement);
-const [statusText, problemBox] = [find('status', HTMLElement), find('problem', HTMLElement)];
+const [statusText, spoken] = [find('status', HTMLElement), find('spoken', HTMLElement)];
+const problemBox = find('problem', HTMLElement);
 const progressBar = find('progress', HTMLProgressElement);
 const [result, warning] = [find('result', HTMLElement), find('warning', HTMLElement)];
 const [title, facts] = [find('result-title', HTMLElement), find('facts', HTMLElement)];
@@ -68,6 +69,9 @@ function takeKey(): void {
 
 function showState(message: string, fraction?: number): void {
   if (statusText.textContent !== message) statusText.textContent = message;
+  // How far it is would be read out every two seconds, over everything else: the bar tells it to those who ask.
+  const news = fraction === undefined ? message : message.replace(/ \d+ %$/, '');
+  if (spoken.textContent !== news) spoken.textContent = news;
   progressBar.hidden = running === undefined;
   if (fraction === undefined) progressBar.removeAttribute('value');
   else progressBar.value = fraction;

@@ -49,6 +49,14 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     page.evaluate<string | number>("document.activeElement.id || document.activeElement.closest('tr')?.rowIndex");
   const ready = (id: string, pattern: RegExp) => expect.poll(() => text(id), { timeout: 60_000 }).toMatch(pattern);
 
+  /** What a screen reader says by itself. */
+  const listenToStatus = () =>
+    page.evaluate(`{
+      const status = document.querySelector('[role=status]');
+      window.said = [];
+      new MutationObserver(() => said.push(status.textContent)).observe(status, { childList: true });
+    }`);
+
   async function findSpeakers(): Promise<void> {
     await page.choose('#file', conversation);
     await click('start');
@@ -58,7 +66,11 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
   it('shows who spoke when in a file, plays a turn, and has the result again when it is loaded anew', async () => {
     await page.open(withKey());
     expect(await page.evaluate('location.hash')).toBe('');
+    await listenToStatus();
     await findSpeakers();
+    const said = await page.evaluate<string[]>('said');
+    expect(said.slice(0, 2)).toEqual(['Sending the file …', expect.stringMatching(/…$/)]);
+    expect(said.filter((words) => words.includes('%'))).toEqual([]);
     expect(await text('result-title')).toBe('3 speakers');
     const turns = await count('#turns tr');
     expect(turns).toBeGreaterThan(8);
