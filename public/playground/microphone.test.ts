@@ -9,6 +9,7 @@ class FakeContext {
   readonly audioWorklet = { addModule: async () => undefined };
   readonly destination = {};
   state = 'running';
+  #isClosing = false;
   constructor(readonly options: { readonly sampleRate?: number }) {
     refuse(options);
   }
@@ -19,6 +20,9 @@ class FakeContext {
     return { connect: () => ({ connect: () => undefined }) };
   }
   async close(): Promise<void> {
+    if (this.#isClosing) throw new DOMException('is being closed', 'InvalidStateError');
+    this.#isClosing = true;
+    await new Promise((wake) => setTimeout(wake, 50));
     this.state = 'closed';
   }
 }
@@ -34,7 +38,14 @@ let refuse: (options: object) => void;
 let hear: () => void;
 let server: LiveServer;
 let client: RollcallClient;
-const track = { readyState: 'live', stop: vi.fn(), addEventListener: () => undefined };
+let unplug: () => void;
+const track = {
+  readyState: 'live',
+  stop: vi.fn(),
+  addEventListener: (_: string, tell: () => void) => {
+    unplug = tell;
+  },
+};
 
 beforeEach(async () => {
   refuse = () => undefined;
@@ -83,6 +94,21 @@ it('sends nothing where it is given up while the stream is opened: that would be
   expect(track.stop).toHaveBeenCalled();
   await new Promise((wake) => setTimeout(wake, 200));
   expect(server.heard).toEqual({ frames: [], texts: [] });
+});
+
+it('is closed once, however many reasons there are at once: the page took the second for a fault of its own', async () => {
+  const stop = new AbortController();
+  const listening = listen(client, () => undefined, stop.signal);
+  await expect.poll(() => server.requests.length).toBe(1);
+  const framesHeard = () => {
+    hear();
+    return server.heard.frames.length;
+  };
+  await expect.poll(framesHeard).toBeGreaterThan(0);
+  stop.abort();
+  unplug();
+  await server.close(); // the connection is lost in the same moment
+  expect(await listening).toEqual({ message: 'The microphone has gone.', details: [] });
 });
 
 it('lets the microphone go where the browser has no way to hear it, and takes another rate where it has', async () => {

@@ -112,6 +112,7 @@ async function openMicrophone(): Promise<Microphone | Problem> {
     frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => recent.put(data);
     // Its output is silence; without a way to the loudspeaker some browsers would not run it.
     source.connect(frames).connect(context.destination);
+    let closing: Promise<void> | undefined;
     return {
       sampleRateHz: context.sampleRate,
       onSamples: (take) => recent.take(take),
@@ -121,10 +122,12 @@ async function openMicrophone(): Promise<Microphone | Problem> {
           else track.addEventListener('ended', tell);
         }
       },
-      async close() {
+      close() {
         release();
         frames.port.onmessage = null;
-        if (context.state !== 'closed') await context.close();
+        // Once: a context that is being closed refuses to be closed again.
+        closing ??= context.close();
+        return closing;
       },
     };
   } catch (error) {
