@@ -46,10 +46,10 @@ export class LiveStream extends DurableObject<Env> {
     await this.#storage.forget();
   }
 
-  /** The platform gives an alarm up that has failed a few times: what it should have done is begun once more. */
+  /** The platform gives an alarm up that has failed a few times, and workerd calls no later one either: what it should have done is done now. */
   async wake(): Promise<boolean> {
     if (!this.#storage.stream) return false;
-    await this.ctx.storage.setAlarm(Date.now());
+    await this.alarm();
     return true;
   }
 

@@ -379,6 +379,22 @@ it('a sweep ends open streams that nothing else has ended, whether their objects
   expect((await service.call('GET', '/v1/usage', { key })).body.totals.jobs).toBe(0);
 });
 
+it('a sweep that has a stream looked after leaves one that goes on as it is', async () => {
+  const { token: key } = await newAccount();
+  const { body } = await create(key, {});
+  const client = await connect(body.url);
+  await client.stream(Array(5).fill(frameOf(0)), 40);
+  await service.run('UPDATE live_streams SET started_at = started_at - ? WHERE id = ?', 40 * 60_000, body.id);
+  await service.runScheduled('*/5 * * * *');
+  await sleep(500);
+  await client.stream(Array(5).fill(frameOf(0)), 40);
+  expect((await read(body.id, key)).body.status).toBe('running');
+  client.send(END_OF_STREAM);
+  expect((await client.closed).code).toBe(1000);
+  expect((await read(body.id, key)).body.status).toBe('done');
+  expect((await service.call('GET', '/v1/usage', { key })).body.totals).toMatchObject({ jobs: 1, billedSeconds: 20 });
+});
+
 it('a stream that goes on with a frame now and then ends after a day, billed with what it received', {
   timeout: 60_000,
 }, async () => {

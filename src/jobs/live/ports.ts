@@ -31,8 +31,11 @@ export interface LiveStore {
   start(streamId: string, now: number): Promise<boolean>;
   /** created, running → error; running → done, with the usage record and the credit: all or nothing, once. */
   end(streamId: string, outcome: LiveOutcome, now: number): Promise<boolean>;
-  /** Open streams that were created and never started before the one moment, or started before the other; oldest first. */
-  overdue(createdBefore: number, startedBefore: number, limit: number): Promise<string[]>;
+  /**
+   * Open streams that were created and never started before the one moment, or started before the other; of more than `limit` some by lot, so that
+   * those that go on keep none out.
+   */
+  openSince(createdBefore: number, startedBefore: number, limit: number): Promise<string[]>;
 }
 
 /** What a stream's object is told when the stream is created. Voiceprints are here and nowhere else. */

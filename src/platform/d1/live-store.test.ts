@@ -146,6 +146,34 @@ describe('sweepStreams', () => {
     expect(await billsOf(ended)).toHaveLength(1);
   });
 
+  it('has a stream looked after half an hour after its beginning: one whose object had lost its alarm kept its place for a day', async () => {
+    await storage.db.prepare('DELETE FROM live_streams').run();
+    const running = await newStream(await newAccount());
+    await store().start(running, 2);
+    expect(await sweep(30 * MINUTE, async () => false)).toEqual([]);
+    expect(await sweep(31 * MINUTE, async () => true)).toEqual([running]);
+    expect(await statusOf(running)).toBe('running');
+    expect(await sweep(32 * MINUTE, async () => false)).toEqual([running]);
+    expect(await statusOf(running)).toBe('error');
+  });
+
+  it('comes to every stream, also where more go on than one sweep looks at', async () => {
+    await storage.db.prepare('DELETE FROM live_streams').run();
+    const insert = storage.db.prepare(
+      `INSERT INTO live_streams (id, account_id, status, input, created_at, started_at) VALUES (?1, ?2, 'running', '{}', 1, 1)`,
+    );
+    const accountId = await newAccount();
+    await storage.db.batch(Array.from({ length: 300 }, (_, i) => insert.bind(`many-${i}`, accountId)));
+    const seen = new Set<string>();
+    for (let sweeps = 0; sweeps < 20; sweeps++) {
+      const woken = await sweep(60 * MINUTE, async () => true);
+      expect(woken.length).toBeLessThan(300);
+      for (const id of woken) seen.add(id);
+    }
+    expect(seen.size).toBe(300);
+    await storage.db.prepare('DELETE FROM live_streams').run();
+  });
+
   it('is no stop for the others where one object cannot be asked', async () => {
     const accountId = await newAccount();
     const [broken, lost] = [await newStream(accountId), await newStream(accountId)];

@@ -53,12 +53,12 @@ export function createLiveStore(db: D1Database): LiveStore {
       return hasChanged(results);
     },
 
-    async overdue(createdBefore, startedBefore, limit) {
+    async openSince(createdBefore, startedBefore, limit) {
       const { results } = await db
         .prepare(
           `SELECT id FROM live_streams
            WHERE completed_at IS NULL AND (status = 'created' AND created_at < ?1 OR started_at < ?2)
-           ORDER BY created_at LIMIT ?3`,
+           ORDER BY random() LIMIT ?3`,
         )
         .bind(createdBefore, startedBefore, limit)
         .all<{ id: string }>();
