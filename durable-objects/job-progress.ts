@@ -50,7 +50,9 @@ export class JobProgress extends DurableObject<Env> {
     if (job?.id !== jobId || shard >= job.shardCount || work !== this.#work) return false;
     this.ctx.storage.sql.exec(`INSERT OR IGNORE INTO ${this.#parts} (shard) VALUES (?)`, shard);
     this.#fractions.delete(shard);
-    if (this.#partCount() === job.shardCount) await this.#startAssembly(jobId);
+    const isLast = this.#partCount() === job.shardCount;
+    await this.#lookLate();
+    if (isLast) await this.#startAssembly(jobId);
     return true;
   }
 
@@ -81,6 +83,15 @@ export class JobProgress extends DurableObject<Env> {
     }
     if (this.#partCount() === job.shardCount) await this.#startAssembly(job.id);
     if (!(await reviveStranded(ports, record))) await resendLost(ports, ports.now(), job.id);
+  }
+
+  /**
+   * The platform gives an alarm up that fails for some minutes, as all do while a deployment is broken, and may go on telling when it was due. What it should have
+   * done is done now: workerd calls no later one either.
+   */
+  async #lookLate(): Promise<void> {
+    const dueAt = (await this.ctx.storage.getAlarm()) ?? 0;
+    if (dueAt < Date.now() - ALARM_EVERY_MS) await this.alarm();
   }
 
   /** The message's row decides: its primary key lets one assembly be written, however many parts think they were the last. */

@@ -100,6 +100,7 @@ export class ProgressObject {
     return {
       sql: { exec },
       transactionSync: (run: () => void) => run(),
+      getAlarm: async () => this.#alarmAt ?? null,
       setAlarm: async (at: number) => this.#setAlarm(at),
       deleteAlarm: async () => {
         this.#alarmAt = undefined;
