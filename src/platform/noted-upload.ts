@@ -19,7 +19,7 @@ export async function createNotedUpload(bucket: R2Bucket, key: string): Promise<
   const upload = await bucket.createMultipartUpload(key);
   const noteKey = `${NOTES_PREFIX}${crypto.randomUUID()}`;
   const note: Note = { key, uploadId: upload.uploadId };
-  await bucket.put(noteKey, JSON.stringify(note));
+  await bucket.put(noteKey, JSON.stringify(note), { customMetadata: { ...note } });
   // A note that stays names an upload that is over, which to abort does nothing.
   const forget = () => bucket.delete(noteKey).catch(() => undefined);
   return {
@@ -49,10 +49,11 @@ export async function abortNotedUploads(
   let count = 0;
   let cursor: string | undefined;
   do {
-    const page = await bucket.list({ prefix: NOTES_PREFIX, cursor });
-    for (const { key: noteKey, uploaded } of page.objects) {
+    const page = await bucket.list({ prefix: NOTES_PREFIX, cursor, include: ['customMetadata'] });
+    for (const object of page.objects) {
+      const { key: noteKey, uploaded } = object;
       const begunAt = uploaded.getTime();
-      const note = await (await bucket.get(noteKey))?.json<Note>();
+      const note = noteOf(object) ?? (await (await bucket.get(noteKey))?.json<Note>());
       if (note && !(await isInVain(note.key, begunAt))) continue;
       if (note && !(await isAborted(bucket, note)) && begunAt >= Date.now() - DROPPED_AFTER_MS) continue;
       await bucket.delete(noteKey);
@@ -61,6 +62,11 @@ export async function abortNotedUploads(
     cursor = page.truncated ? page.cursor : undefined;
   } while (cursor !== undefined);
   return count;
+}
+
+/** As the list has it: a call for each note would be more than a sweep may make where thousands of uploads have been cut off. Notes of earlier versions have it in their text alone. */
+function noteOf({ customMetadata: { key, uploadId } = {} }: R2Object): Note | undefined {
+  return key !== undefined && uploadId !== undefined ? { key, uploadId } : undefined;
 }
 
 const isAborted = (bucket: R2Bucket, { key, uploadId }: Note): Promise<boolean> =>
