@@ -61,11 +61,30 @@ export async function bundleWorker(root: string, cacheDir: string): Promise<Work
   return { ...options, rootPath: bundleDir, modulesRoot: bundleDir, modules: listModules(bundleDir) } as WorkerOptions;
 }
 
-/** What wrangler.toml says, as Miniflare's options; without the Worker's code. */
+/** What wrangler.toml says, as Miniflare's options; without the Worker's code. `.dev.vars` adds to it; what `.env` holds is for wrangler itself, such as its token. */
 export async function readBindings(root: string): Promise<Partial<WorkerOptions>> {
   const { unstable_getMiniflareWorkerOptions, unstable_readConfig } = await loadWrangler();
-  const config = unstable_readConfig({ config: join(root, 'wrangler.toml') });
-  return { ...unstable_getMiniflareWorkerOptions(config).workerOptions, name: config.name };
+  return withVariables(READING, () => {
+    const config = unstable_readConfig({ config: join(root, 'wrangler.toml') });
+    return { ...unstable_getMiniflareWorkerOptions(config).workerOptions, name: config.name };
+  });
+}
+
+/** What wrangler has to say of its files stays off the standard output, which is for results; and it leaves `.env` alone. */
+const READING = { WRANGLER_LOG: 'warn', CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: 'false' };
+
+/** Environment variables for one call alone: programs that are started later must not have them. */
+function withVariables<T>(variables: Readonly<Record<string, string>>, run: () => T): T {
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, variables);
+  try {
+    return run();
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
 }
 
 function hashInputs(root: string): string {

@@ -1,0 +1,31 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { root } from '../../test/helpers/local-process.ts';
+import { readBindings } from './bundle.ts';
+
+describe('readBindings', () => {
+  let checkout: string;
+  beforeEach(() => {
+    checkout = mkdtempSync(join(tmpdir(), 'rollcall-bindings-'));
+    cpSync(join(root, 'wrangler.toml'), join(checkout, 'wrangler.toml'));
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    rmSync(checkout, { recursive: true });
+  });
+
+  it('takes variables from .dev.vars, without a word on the standard output: it stood in front of the key that a command prints', async () => {
+    const log = vi.spyOn(console, 'log');
+    writeFileSync(join(checkout, '.dev.vars'), 'LIVE_IDLE_SECONDS=7\n');
+    expect((await readBindings(checkout)).bindings).toMatchObject({ LIVE_IDLE_SECONDS: '7' });
+    expect(log).not.toHaveBeenCalled();
+  });
+
+  it("takes nothing from .env: wrangler's token became a variable of the local Worker, and the bucket's credentials broke it", async () => {
+    const before = (await readBindings(checkout)).bindings;
+    writeFileSync(join(checkout, '.env'), 'CLOUDFLARE_API_TOKEN=secret\nR2_ACCOUNT_ID=0\n');
+    expect((await readBindings(checkout)).bindings).toEqual(before);
+  });
+});
