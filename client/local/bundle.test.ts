@@ -1,8 +1,8 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { root } from '../../test/helpers/local-process.ts';
+import { root, runCli } from '../../test/helpers/local-process.ts';
 import { readBindings } from './bundle.ts';
 
 describe('readBindings', () => {
@@ -21,6 +21,15 @@ describe('readBindings', () => {
     writeFileSync(join(checkout, '.dev.vars'), 'LIVE_IDLE_SECONDS=7\n');
     expect((await readBindings(checkout)).bindings).toMatchObject({ LIVE_IDLE_SECONDS: '7' });
     expect(log).not.toHaveBeenCalled();
+  });
+
+  it('writes its log into the checkout, not a file of every process into the home folder', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'rollcall-home-'));
+    const env = { HOME: home, XDG_CONFIG_HOME: home, ROLLCALL_STATE: join(home, 'state') };
+    expect(await runCli('key', ['--account', 'a'], env)).toMatchObject({ code: 0 });
+    expect(readdirSync(home)).toEqual(['state']);
+    expect(existsSync(join(root, '.wrangler', 'rollcall', 'wrangler-api.log'))).toBe(true);
+    rmSync(home, { recursive: true });
   });
 
   it("takes nothing from .env: wrangler's token became a variable of the local Worker, and the bucket's credentials broke it", async () => {

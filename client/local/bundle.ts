@@ -7,6 +7,7 @@ import { promisify, stripVTControlCharacters } from 'node:util';
 import type { WorkerOptions } from './miniflare.ts';
 import { localDir, makePrivateDir } from './paths.ts';
 import { loadWrangler } from './signals.ts';
+import { withVariables } from './variables.ts';
 
 /** Variables that keep wrangler silent and offline. Its log is that of the latest run, where it would keep a file of each. */
 export function quietWranglerEnv(): Record<string, string> {
@@ -72,20 +73,6 @@ export async function readBindings(root: string): Promise<Partial<WorkerOptions>
 
 /** What wrangler has to say of its files stays off the standard output, which is for results; and it leaves `.env` alone. */
 const READING = { WRANGLER_LOG: 'warn', CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: 'false' };
-
-/** Environment variables for one call alone: programs that are started later must not have them. */
-function withVariables<T>(variables: Readonly<Record<string, string>>, run: () => T): T {
-  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
-  Object.assign(process.env, variables);
-  try {
-    return run();
-  } finally {
-    for (const [name, value] of before) {
-      if (value === undefined) delete process.env[name];
-      else process.env[name] = value;
-    }
-  }
-}
 
 function hashInputs(root: string): string {
   const hash = createHash('sha256').update(BUNDLING.join(' '));

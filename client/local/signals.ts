@@ -1,3 +1,8 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { localDir, makePrivateDir } from './paths.ts';
+import { withVariables } from './variables.ts';
+
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
@@ -14,7 +19,20 @@ export async function leavingSignalsAlone<T>(run: () => T | Promise<T>): Promise
   return value;
 }
 
-/** wrangler's API; loading it takes most of a second, so only what needs it does. */
+let wrangler: Promise<typeof import('wrangler')> | undefined;
+
+/**
+ * wrangler's API; loading it takes most of a second, so only what needs it does. Where its log goes it looks up while it is loaded: to the home folder, a
+ * file for every process.
+ */
 export function loadWrangler(): Promise<typeof import('wrangler')> {
-  return leavingSignalsAlone(() => import('wrangler'));
+  wrangler ??= load();
+  return wrangler;
+}
+
+function load(): Promise<typeof import('wrangler')> {
+  makePrivateDir(localDir);
+  const log = join(localDir, 'wrangler-api.log');
+  rmSync(log, { force: true });
+  return withVariables({ WRANGLER_LOG_PATH: log }, () => leavingSignalsAlone(() => import('wrangler')));
 }
