@@ -101,6 +101,8 @@ const PRECISION_2: DiarizationSettings = {
       priorChanges: 2,
       priorSeconds: 6,
       leastSimilarity: 0.2,
+      fragmentSeconds: 15,
+      longSpeechGrowth: 0.03,
       joiningCost: 0.2,
     },
   },

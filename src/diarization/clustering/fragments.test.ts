@@ -76,8 +76,19 @@ describe('joinFragments', () => {
   it('leaves two apart who are a little alike, however quickly they answer: lively talk has no pauses', () => {
     const lively = model([0, 12], [40, 12], [130, 12], [230, 12]);
     const order = Array.from({ length: 8 }, () => IN_TURN).flat();
-    expect(joinFragments(lively, turns(order, 0), fragments, ANYBODY)).toBe(lively);
-    expect(joinFragments(lively, turns(order, 0), { ...fragments, leastSimilarity: 0 }, ANYBODY).clusters).toBe(3);
+    const quick = { ...fragments, longSpeechGrowth: 0 };
+    expect(joinFragments(lively, turns(order, 0), quick, ANYBODY)).toBe(lively);
+    const anyLikeness = { ...quick, leastSimilarity: 0 };
+    expect(joinFragments(lively, turns(order, 0), anyLikeness, ANYBODY).clusters).toBe(3);
+  });
+
+  it('leaves two apart who talk for minutes, alike and quick as they are: an hour of ten people lost one', () => {
+    const minutes = turns(Array.from({ length: 20 }, () => IN_TURN).flat(), 0);
+    expect(joinFragments(FOUR, minutes, fragments, ANYBODY)).toBe(FOUR);
+    expect(joinFragments(FOUR, minutes, { ...fragments, longSpeechGrowth: 0 }, ANYBODY).clusters).toBe(3);
+    // A monologue of minutes that was taken for two people is one still.
+    const two = turns(Array.from({ length: 40 }, () => [0, 1]).flat(), 0);
+    expect(joinFragments(model([0, 12], [22, 12]), two, fragments, ANYBODY).clusters).toBe(1);
   });
 
   it('takes the only two for one person at a likeness that would not do among many', () => {

@@ -19,6 +19,10 @@ export interface FragmentParameters {
   readonly priorSeconds: number;
   /** However often that is, from no less than this: people who know each other answer without a pause, too. */
   readonly leastSimilarity: number;
+  /** Beyond so much speech of whoever talks less both are stricter, among more than two: what a mood or a move sets apart is seldom minutes long… */
+  readonly fragmentSeconds: number;
+  /** …by so much for every factor of e in that speech, and for every factor of e by which there are more. */
+  readonly longSpeechGrowth: number;
   /** Where more are left than are wanted: what joining two costs who are just alike enough, by the logarithm of their speech. */
   readonly joiningCost: number;
 }
@@ -112,13 +116,15 @@ function unheardOne(people: readonly Person[], { min, max }: SpeakerBounds): Pai
 
 /** The two who are beyond either limit the furthest, of those who are heard at all. */
 function mostLikelyOne(people: readonly Person[], parameters: FragmentParameters): Pair | undefined {
-  const { sameSimilarity, sameSimilarityGrowth, leastSimilarity } = parameters;
+  const { sameSimilarity, sameSimilarityGrowth, leastSimilarity, fragmentSeconds, longSpeechGrowth } = parameters;
   const same = sameSimilarity + sameSimilarityGrowth * Math.log(people.length);
+  const growth = longSpeechGrowth * Math.log(people.length / 2);
   return least(people, (a, b) => {
-    if (a.seconds === 0 || b.seconds === 0) return undefined;
-    const similarity = itemSimilarityOf(a.sum, b.sum);
-    const needed = Math.min(same, Math.max(leastSimilarity, neededAfterChanges(a, b, parameters)));
-    const missing = needed - similarity;
+    const seconds = Math.min(a.seconds, b.seconds);
+    if (seconds === 0) return undefined;
+    const either = Math.min(same, Math.max(leastSimilarity, neededAfterChanges(a, b, parameters)));
+    const needed = either + growth * Math.log(Math.max(1, seconds / fragmentSeconds));
+    const missing = needed - itemSimilarityOf(a.sum, b.sum);
     return missing <= 0 ? missing : undefined;
   });
 }
