@@ -9,6 +9,7 @@ import { WebSocket } from 'ws';
 export const chromium = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/google-chrome'].find(
   (path) => path !== undefined && existsSync(path),
 );
+if (chromium === undefined) console.warn('skipped: no Chromium is installed (CHROMIUM may name one)');
 
 /** A page of a real browser, spoken to over the DevTools protocol. */
 export interface Page {
