@@ -103,6 +103,7 @@ const PRECISION_2: DiarizationSettings = {
       leastSimilarity: 0.2,
       fragmentSeconds: 15,
       longSpeechGrowth: 0.03,
+      evidenceSeconds: 1800,
       joiningCost: 0.2,
     },
   },

@@ -86,6 +86,8 @@ describe('joinFragments', () => {
     const minutes = turns(Array.from({ length: 20 }, () => IN_TURN).flat(), 0);
     expect(joinFragments(FOUR, minutes, fragments, ANYBODY)).toBe(FOUR);
     expect(joinFragments(FOUR, minutes, { ...fragments, longSpeechGrowth: 0 }, ANYBODY).clusters).toBe(3);
+    // Where every second counts for little, the fragments of a person are as long: eight hours of ten people had eleven.
+    expect(joinFragments(FOUR, minutes, { ...fragments, evidenceSeconds: 60 }, ANYBODY).clusters).toBe(3);
     // A monologue of minutes that was taken for two people is one still.
     const two = turns(Array.from({ length: 40 }, () => [0, 1]).flat(), 0);
     expect(joinFragments(model([0, 12], [22, 12]), two, fragments, ANYBODY).clusters).toBe(1);

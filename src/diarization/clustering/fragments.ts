@@ -23,6 +23,8 @@ export interface FragmentParameters {
   readonly fragmentSeconds: number;
   /** …by so much for every factor of e in that speech, and for every factor of e by which there are more. */
   readonly longSpeechGrowth: number;
+  /** Of recordings with more speech than this every second counts for less, as it does for VBx (`maxEvidenceSeconds`): what it parts takes longer there. */
+  readonly evidenceSeconds: number;
   /** Where more are left than are wanted: what joining two costs who are just alike enough, by the logarithm of their speech. */
   readonly joiningCost: number;
 }
@@ -116,9 +118,11 @@ function unheardOne(people: readonly Person[], { min, max }: SpeakerBounds): Pai
 
 /** The two who are beyond either limit the furthest, of those who are heard at all. */
 function mostLikelyOne(people: readonly Person[], parameters: FragmentParameters): Pair | undefined {
-  const { sameSimilarity, sameSimilarityGrowth, leastSimilarity, fragmentSeconds, longSpeechGrowth } = parameters;
+  const { sameSimilarity, sameSimilarityGrowth, leastSimilarity, longSpeechGrowth, evidenceSeconds } = parameters;
   const same = sameSimilarity + sameSimilarityGrowth * Math.log(people.length);
   const growth = longSpeechGrowth * Math.log(people.length / 2);
+  const totalSeconds = people.reduce((sum, person) => sum + person.seconds, 0);
+  const fragmentSeconds = parameters.fragmentSeconds * Math.max(1, totalSeconds / evidenceSeconds);
   return least(people, (a, b) => {
     const seconds = Math.min(a.seconds, b.seconds);
     if (seconds === 0) return undefined;
