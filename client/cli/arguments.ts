@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { signingKeyBytes } from '../../src/platform/signing-key.ts';
 import type { RunSql } from '../local/database.ts';
 import { defaultStateDir, projectDir } from '../local/paths.ts';
 import { loadSecrets } from '../local/secrets.ts';
@@ -110,9 +111,6 @@ async function openAccounts(
   return openDatabase(defaultStateDir(), projectDir, options);
 }
 
-/** Base64 of at least 32 bytes. */
-const SIGNING_KEY = /^[A-Za-z0-9+/]{43,}={0,2}$/;
-
 /**
  * The signing key of the local or of the deployed service.
  *
@@ -127,7 +125,9 @@ export function signingKey(remote: boolean | undefined): string {
       '--remote needs ROLLCALL_SIGNING_KEY, the secret that the service was deployed with.',
     );
   }
-  if (!SIGNING_KEY.test(key)) {
+  try {
+    signingKeyBytes(key);
+  } catch {
     throw new CliError(EXIT.usage, 'ROLLCALL_SIGNING_KEY is not a signing key: base64 of at least 32 bytes.');
   }
   return key;

@@ -6,8 +6,13 @@ const MIN_KEY_BYTES = 32;
  * @throws Error when it is not base64 or too short: a deployment that cannot sign must not start to answer
  */
 export function importSigningKey(signingKey: string): Promise<CryptoKey> {
+  const bytes = signingKeyBytes(signingKey);
+  return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
+}
+
+/** The same key's bytes. @throws as `importSigningKey` */
+export function signingKeyBytes(signingKey: string): Uint8Array<ArrayBuffer> {
   const binary = atob(signingKey);
   if (binary.length < MIN_KEY_BYTES) throw new Error(`the signing key must have at least ${MIN_KEY_BYTES} bytes`);
-  const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
-  return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
+  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
 }
