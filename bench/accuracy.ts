@@ -6,6 +6,7 @@ import type { Engine } from '../src/jobs/ports.ts';
 import { renderAccuracy } from './accuracy-tables.ts';
 import { BenchService } from './bench-service.ts';
 import { checkoutWithPack } from './checkout.ts';
+import { judgeOutput } from './judged-output.ts';
 import { nodeEngine } from './node-engine.ts';
 import { finishWithOracle } from './oracle.ts';
 import {
@@ -17,7 +18,7 @@ import {
 } from './packs.ts';
 import { ALL_FIELDS, analyse, finish } from './pipeline.ts';
 import { type LabelledRecording, loadGeneratedMeetings } from './recordings.ts';
-import { type Judged, judgeFrames, judgeTurns } from './score/agreement.ts';
+import type { Judged } from './score/agreement.ts';
 import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
@@ -110,17 +111,9 @@ async function measureSetting(
     givenErrors.push(diarizationError(reference, segmentsFromTurns(given?.diarization ?? [])));
     const oracle = await finishWithOracle(part, samples.length, settingsOf(setting), reference);
     oracleErrors.push(diarizationError(reference, segmentsFromTurns(oracle.diarization)));
-    if (!output?.confidence) continue;
-    const { score, resolution } = output.confidence;
-    const confidences = score.map((percent) => percent / 100);
-    frames.push(...judgeFrames(reference, found, confidences, resolution));
-    const confident = output.diarization.map((turn) => (turn.confidence?.[turn.speaker] ?? Number.NaN) / 100);
-    turns.push(
-      ...judgeTurns(
-        reference,
-        found.map((segment, index) => ({ ...segment, confidence: confident[index] })),
-      ),
-    );
+    const judged = judgeOutput(reference, output);
+    frames.push(...judged.frames);
+    turns.push(...judged.turns);
   }
   return { setting, errors, oracleErrors, givenErrors, frames, turns };
 }

@@ -1,38 +1,25 @@
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
-import {
-  type AnalysisPorts,
-  type DiarizationSettings,
-  openPart,
-  type PartReader,
-  settingsOf,
-} from '../src/diarization/index.ts';
+import { type DiarizationSettings, type PartReader, settingsOf } from '../src/diarization/index.ts';
 import { withTuning } from '../src/diarization/parameters.ts';
 import type { Tuning } from '../src/diarization/types.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf } from './comparison.ts';
+import { analysisOf, keptPart } from './kept-parts.ts';
 import { liveEngine } from './live/sessions.ts';
 import { finishWithOracle } from './oracle.ts';
 import { packOfService, pldaOf } from './packs.ts';
-import { analysedBytes, finish } from './pipeline.ts';
+import { finish } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
-import { cacheDir, say } from './shared.ts';
+import { say } from './shared.ts';
 import { SETTINGS } from './speed.ts';
 
 interface Options {
   readonly tune: readonly string[];
   readonly settings: string;
   readonly number: boolean;
-}
-
-/** Of what has a say before a recording is assembled: a part that was kept would not have it. */
-function analysisOf({ windows, localSpeakers, faintVoices, subsegments }: DiarizationSettings): string {
-  return JSON.stringify([windows, localSpeakers, faintVoices, subsegments.minCleanSeconds]);
 }
 
 function tuningOf(text: string): [string, Tuning] {
@@ -45,30 +32,6 @@ function tuningOf(text: string): [string, Tuning] {
   return [name, tuning];
 }
 
-/** The part of a recording from an earlier run, else a new one, which is kept: by its samples, the models and what has a say in the analysis. */
-async function keptPart(
-  samples: Float32Array,
-  engine: AnalysisPorts,
-  models: string,
-  settings: DiarizationSettings,
-): Promise<PartReader> {
-  const digest = createHash('sha256')
-    .update(models)
-    .update(analysisOf(settings))
-    .update(samples)
-    .digest('hex')
-    .slice(0, 24);
-  const folder = join(cacheDir(), 'parts');
-  const path = join(folder, digest);
-  if (!existsSync(path)) {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(`${path}.${process.pid}`, await analysedBytes(samples, engine, settings));
-    renameSync(`${path}.${process.pid}`, path);
-  }
-  const bytes = readFileSync(path);
-  return openPart(async (offset, length) => new Uint8Array(bytes.subarray(offset, offset + length)));
-}
-
 /**
  * Compares parameters of the assembly (clustering above all) on folders of labelled recordings: the models run once over a recording, and what they
  * said is kept (in `parts` of the bench's cache, to be deleted when code of the analysis changes), so that a hundred tunings take minutes. Nothing
@@ -78,8 +41,6 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
   const pack = packOfService();
   const engine = await liveEngine(pack);
   const plda = pldaOf(pack);
-  const { segmentation, embedding } = pack.pack;
-  const models = JSON.stringify([segmentation, embedding]);
   const tunings: readonly [string, Tuning][] = [['as it is', {}], ...options.tune.map(tuningOf)];
   const wanted = options.settings.split(',');
   process.stdout.write(COMPARISON_HEAD);
@@ -91,7 +52,7 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
       const add = (label: string, error: DiarizationError) => all.set(label, [...(all.get(label) ?? []), error]);
       for (const recording of recordings) {
         say(`${name}: ${placeOf(folder)}/${recording.name}`);
-        const part = await keptPart(recording.samples, engine, models, base);
+        const part = await keptPart(recording.samples, engine, pack, base);
         await measure(recording, part, { base, tunings, plda, number: options.number, add });
       }
       for (const [label, errors] of all) process.stdout.write(comparisonRow(placeOf(folder), label, name, errors));

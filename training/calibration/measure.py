@@ -1,8 +1,7 @@
-"""Error rates of clustering parameters, and the calibration of confidences, on stored observations.
+"""Error rates of clustering parameters, on stored observations.
 
     python -m calibration.measure grid PLDA OBSERVATIONS RTTMS [STEP]      DER by where VBx starts from and what a speaker costs
     python -m calibration.measure counts PLDA OBSERVATIONS RTTMS [STEP]    automatic count, true count given, perfect clustering
-    python -m calibration.measure confidence PLDA FIT FIT_RTTMS CHECK CHECK_RTTMS [STEP] [PLOT.svg]
 
 OBSERVATIONS is a folder that `observe.py` wrote, PLDA a file that `plda.py` wrote (or "none"); STEP is the distance of windows in seconds, 1 by
 default. DER has no collar, scores overlap and is pooled over the folder, in percent: total, missed, false alarm, confusion.
@@ -13,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, minimize
+from scipy.optimize import linear_sum_assignment
 
 from .clustering import Items, Parameters, Plda, Subsegments, cluster_model, unit
 
@@ -23,7 +22,6 @@ COUNT_BIAS = -0.15  # as in parameters.ts
 SUBSEGMENT_FRAMES = 25
 SUBSEGMENT_WEIGHT = 0.95  # as in parameters.ts; here a subsegment is heard without its neighbours
 SUBSEGMENT_TEMPERATURE = 0.1
-ASSIGNMENT_TEMPERATURE = 0.1
 MAX_SUBSEGMENTS = 800
 TAPERS = {1: 0.0, 2: 0.0, 5: 0.5}
 MARGINALS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]], float)
@@ -91,10 +89,10 @@ class Observation:
                     labels[mine[item]] = speaker
         return labels, speakers + 1
 
-    def rebuild(self, labels, count, posterior=None, taper=0.0, say=None, share=SUBSEGMENT_WEIGHT):
-        """Decision and, with a posterior [items, count], probability of each speaker: [frames, count] twice. `say`: of the subsegments."""
+    def rebuild(self, labels, count, taper=0.0, say=None):
+        """Decision [frames, count]. `say`: of the subsegments."""
         size = self.frames + int(self.windows[-1]) * 50 + WINDOW_FRAMES
-        sums, tracks = np.zeros((size, count)), np.zeros((size, count))
+        sums = np.zeros((size, count))
         expected, weight = np.zeros(size), np.zeros(size)
         window_weight = 1 - taper * np.abs((2 * np.arange(WINDOW_FRAMES) + 1) / WINDOW_FRAMES - 1)
         for row, window in enumerate(self.windows):
@@ -106,23 +104,20 @@ class Observation:
             for item in np.where(self.items.windows == row)[0]:
                 mine = local[:, self.locals[item]]
                 largest[:, labels[item]] = np.maximum(largest[:, labels[item]], mine)
-                if posterior is not None:
-                    tracks[there] += (window_weight * mine)[:, None] * posterior[item]
             sums[there] += window_weight[:, None] * largest
         weight = np.maximum(weight, 1e-9)[: self.frames]
-        activations, tracks = sums[: self.frames] / weight[:, None], tracks[: self.frames] / weight[:, None]
+        activations = sums[: self.frames] / weight[:, None]
         expected = expected[: self.frames] / weight
         if say is not None:
-            certainty = (share * np.clip(1.5 - expected, 0, 1) * say[1])[:, None]
-            for values in (activations, tracks):
-                values[:] = (1 - certainty) * values + certainty * np.minimum(1, values.sum(1, keepdims=True)) * say[0]
+            certainty = (SUBSEGMENT_WEIGHT * np.clip(1.5 - expected, 0, 1) * say[1])[:, None]
+            activations = (1 - certainty) * activations + certainty * np.minimum(1, activations.sum(1, keepdims=True)) * say[0]
         at_once = np.rint(expected)
         order = np.argsort(-activations, 1, kind="stable")
         decision = np.zeros((self.frames, count), bool)
         for rank in range(min(2, count)):
             rows = np.where((at_once > rank) & (activations[np.arange(self.frames), order[:, rank]] > 0))[0]
             decision[rows, order[rows, rank]] = True
-        return decision, np.clip(tracks, 0, 1)
+        return decision
 
 
 def mapping(reference, decision):
@@ -156,7 +151,7 @@ def solution(one, parameters, plda, minimum=1, maximum=np.inf):
     """Decision [frames, speakers] of the whole pipeline."""
     labels, centroids, shift = one.cluster(parameters, minimum, maximum, plda)
     say = one.say(centroids, shift) if len(one.locals) else None
-    return one.rebuild(labels, len(centroids), say=say, taper=TAPERS[one.step])[0]
+    return one.rebuild(labels, len(centroids), say=say, taper=TAPERS[one.step])
 
 
 def pooled(observations, decide):
@@ -182,91 +177,12 @@ def counts(plda, observations):
     true = lambda one: one.reference.shape[1]
     print("automatic         ", pooled(observations, lambda one: solution(one, parameters, plda)))
     print("true count given  ", pooled(observations, lambda one: solution(one, parameters, plda, true(one), true(one))))
-    print("one speaker       ", pooled(observations, lambda one: one.rebuild(np.zeros(len(one.locals), int), 1)[0]))
-    print("perfect clustering", pooled(observations, lambda one: one.rebuild(*one.perfect())[0]))
+    print("one speaker       ", pooled(observations, lambda one: one.rebuild(np.zeros(len(one.locals), int), 1)))
+    print("perfect clustering", pooled(observations, lambda one: one.rebuild(*one.perfect())))
 
 
-def posterior_of(one, centroids, shift, temperature):
-    """Softmax of the cosines to the centroids, as in assign.ts."""
-    scores = unit(one.items.embeddings - shift) @ centroids.T / temperature
-    scores = np.exp(scores - scores.max(1, keepdims=True))
-    return scores / scores.sum(1, keepdims=True)
-
-
-def confidences(plda, observations, temperature):
-    """Raw probability of each frame's decision, whether it was right, weight: [frames] three times. Every fifth frame."""
-    raw, right, weight = [], [], []
-    for one in observations:
-        if len(one.locals) == 0:
-            continue
-        labels, centroids, shift = one.cluster(Parameters(), plda=plda)
-        posterior = posterior_of(one, centroids, shift, temperature)
-        decision, tracks = one.rebuild(labels, len(centroids), posterior, TAPERS[one.step], one.say(centroids, shift))
-        rows, columns = mapping(one.reference, decision)
-        truth = np.zeros_like(decision)
-        truth[:, columns] = one.reference[:, rows]
-        unmapped = np.delete(one.reference, rows, 1).any(1)
-        raw.append(np.where(decision, tracks, 1 - tracks).prod(1)[::5])
-        right.append(((decision == truth).all(1) & ~unmapped)[::5])
-        weight.append(np.full(len(raw[-1]), len(raw[-1]) ** -0.5))
-    return np.concatenate(raw), np.concatenate(right), np.concatenate(weight)
-
-
-def log_odds(raw):
-    clipped = np.clip(raw, 1e-4, 1 - 1e-4)
-    return np.log(clipped / (1 - clipped))
-
-
-def bins_of(confidence, right, weight):
-    """Mean confidence, share right and weight of each tenth that holds anything."""
-    tenth = np.minimum((confidence * 10).astype(int), 9)
-    mean = lambda values, b: np.average(values[tenth == b], weights=weight[tenth == b])
-    return [(mean(confidence, b), mean(right, b), weight[tenth == b].sum() / weight.sum()) for b in np.unique(tenth)]
-
-
-def fit_confidence(plda, fit, check, plot):
-    for temperature in (0.05, 0.1, 0.15, 0.2, 0.3):
-        raw, right, weight = confidences(plda, fit, temperature)
-        loss = lambda p: np.average(np.logaddexp(0, -(2 * right - 1) * (p[0] * log_odds(raw) + p[1])), weights=weight)
-        slope, offset = minimize(loss, [0.5, 0.0], method="Nelder-Mead").x
-        raw, right, weight = confidences(plda, check, temperature)
-        calibrated = 1 / (1 + np.exp(-(slope * log_odds(raw) + offset)))
-        bins = bins_of(calibrated, right, weight)
-        gap = sum(share * abs(said - was) for said, was, share in bins)
-        print(f"temperature {temperature:.2f}: slope {slope:.3f} offset {offset:.3f}; on the other side: right", end=" ")
-        print(f"{np.average(right, weights=weight):.3f} confidence {np.average(calibrated, weights=weight):.3f} calibration error {gap:.3f}")
-        if plot and temperature == ASSIGNMENT_TEMPERATURE:
-            draw(bins, plot)
-
-
-def draw(bins, path):
-    """Reliability diagram: share of frames that are right against the confidence they were given."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "rollcall"
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(4.2, 4))
-    said, was, share = (100 * np.array(column) for column in zip(*bins))
-    axes.plot([0, 100], [0, 100], color="0.7", linewidth=1)
-    axes.bar(said, was, width=6, color="#4c78a8", alpha=0.35)
-    axes.plot(said, was, marker="o", color="#4c78a8")
-    for x, y, part in zip(said, was, share):
-        axes.annotate(f"{part:.0f} %", (x, y), textcoords="offset points", xytext=(0, 6), ha="center", fontsize=7)
-    axes.set(xlabel="confidence of a frame", ylabel="frames that are right, %", xlim=(0, 100), ylim=(0, 105))
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None, "Title": "Reliability of the confidence of frames"})
-
-
-def main(what, plda, *arguments):
-    folders = 4 if what == "confidence" else 2
-    step = int(arguments[folders]) if len(arguments) > folders else 1
-    sides = [load(arguments[i], arguments[i + 1], step) for i in range(0, folders, 2)]
-    if what == "confidence":
-        fit_confidence(read_plda(plda), *sides, arguments[folders + 1] if len(arguments) > folders + 1 else None)
-    else:
-        {"grid": grid, "counts": counts}[what](read_plda(plda), *sides)
+def main(what, plda, folder, rttms, step="1"):
+    {"grid": grid, "counts": counts}[what](read_plda(plda), load(folder, rttms, int(step)))
 
 
 if __name__ == "__main__":
