@@ -168,17 +168,17 @@ def check_rendered(device: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "index.csv").write_text("file,kind\n")
-        samples = rng.normal(0, 300, (300, HOP_SAMPLES)).astype("<i2")
+        samples = rng.normal(0, 300, (500, HOP_SAMPLES)).astype("<i2")
         samples.tofile(folder / "waves.i16")
-        renderer = Renderer(folder, folder, 200).to(device)
-        source, response = np.full((1, 5, 200), -1, np.int32), np.full((1, 5), -1, np.int32)
-        source[0, 0, 20:120], source[0, 3, 60:180] = np.arange(100), np.arange(150, 270)
-        gain, equaliser, share = np.ones((1, 5, 200)), np.zeros((1, 5, 64)), np.tile(np.float32([1, 0]), (1, 5, 1))
+        renderer = Renderer(folder, folder).to(device)
+        source, response = np.full((1, 5, 500), -1, np.int32), np.full((1, 5), -1, np.int32)
+        source[0, 0, 20:120], source[0, 3, 60:400] = np.arange(100), np.arange(150, 490)
+        gain, equaliser, share = np.ones((1, 5, 500)), np.zeros((1, 5, 64)), np.tile(np.float32([1, 0]), (1, 5, 1))
         gain[0, 3], equaliser[0, 0], response[0, 3], share[0, 3] = 0.5, 6, 7, (0.6, 0.8)
         got = renderer.speech(*(torch.from_numpy(part).to(device) for part in (source, gain, equaliser, response, share)))[0].cpu().numpy()
-    mixed, other = np.zeros(200 * HOP_SAMPLES), np.zeros(200 * HOP_SAMPLES)
+    mixed, other = np.zeros(500 * HOP_SAMPLES), np.zeros(500 * HOP_SAMPLES)
     mixed[20 * HOP_SAMPLES : 120 * HOP_SAMPLES] = samples[:100].ravel() * 10 ** (6 / 20)
-    other[60 * HOP_SAMPLES : 180 * HOP_SAMPLES] = samples[150:270].ravel() * 0.5
+    other[60 * HOP_SAMPLES : 400 * HOP_SAMPLES] = samples[150:490].ravel() * 0.5
     heard = 0.8 * drawn_responses()[7]
     heard[0] += 0.6
     expected = mel_power(((mixed + np.convolve(other, heard)[: len(other)]) / SAMPLE_SCALE).astype(np.float32))

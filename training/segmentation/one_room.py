@@ -16,7 +16,6 @@ from .learner import outputs_of
 from .losses import error_rates
 from .model import load_weights
 from .render import MOUTHS, ROOMS, Renderer
-from .turns import WINDOW_FRAMES
 from .waves import TRACKS, Plan, WaveSimulator
 
 SEED = 78
@@ -47,7 +46,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     models = {name: load_weights(path).eval() for name, path in (spec.split("=", 1) for spec in args.models)}
-    renderer = Renderer(args.work, args.noise, WINDOW_FRAMES)
+    renderer = Renderer(args.work, args.noise)
     order = torch.argsort(seconds_60_db(renderer.responses[: ROOMS * MOUTHS].view(ROOMS, MOUTHS, -1)))
     simulator = WaveSimulator(args.work, "dev", SEED, len(read_noise_index(args.noise, "rir")))
     plans: list[Plan] = []

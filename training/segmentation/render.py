@@ -1,5 +1,6 @@
 """Computes the windows that `waves.py` has planned: samples of the tracks in their rooms, mixed, as the features that the network sees."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,12 @@ OCTAVE_BANDS_HZ = (0, 350, 700, 1400, 2800, 5600)
 ROOM_SEED = 5
 SECONDS_60_DB = (0.15, 1.2)
 TRACKS_AT_ONCE = {"cpu": 1, "cuda": 128}
+BLOCK_FRAMES = 200
+"""Tracks are heard in blocks of 2 s, of which silent ones cost nothing: a third of the time of one transform of all 11 s."""
+GUARD_SAMPLES = 2000
+"""Around the response: equalisers have no phase, so they begin before what they colour."""
+BLOCK_POINTS = 54_000
+"""Of the transforms: a block, what rings on and the guards, rounded up to 2^4 3^3 5^3."""
 
 
 def drawn_responses() -> np.ndarray:
@@ -57,9 +64,9 @@ def _bands_to_bins(points: int) -> tuple[Tensor, Tensor]:
 
 
 class Renderer(nn.Module):
-    """Computes batches of plans for windows of `frames` frames; holds all samples and responses on its device."""
+    """Computes batches of plans; holds all samples and responses on its device."""
 
-    def __init__(self, work: Path, noise: Path, frames: int):
+    def __init__(self, work: Path, noise: Path):
         super().__init__()
         drawn, stored = drawn_responses(), load_responses(noise)
         responses = np.zeros((len(drawn) + len(stored), RESPONSE_SAMPLES), np.float32)
@@ -68,8 +75,7 @@ class Renderer(nn.Module):
             row[: len(response)] = response / np.sqrt((response**2).sum())
         path = work / "waves.i16"
         samples = torch.from_file(str(path), shared=False, size=path.stat().st_size // 2, dtype=torch.int16)
-        self.points = -(-(frames * HOP_SAMPLES + RESPONSE_SAMPLES) // 6000) * 6000
-        right, weight = _bands_to_bins(self.points)
+        right, weight = _bands_to_bins(BLOCK_POINTS)
         white = mel_power(np.random.default_rng(1).standard_normal(RATE_HZ * WHITE_SECONDS).astype(np.float32))
         for name, value in dict(
             samples=samples.reshape(-1, HOP_SAMPLES),
@@ -82,28 +88,44 @@ class Renderer(nn.Module):
         ).items():
             self.register_buffer(name, value, persistent=False)
 
-    def _track(self, source: Tensor, gain: Tensor, equaliser: Tensor, response: Tensor, share: Tensor) -> Tensor:
-        """Spectra [N, points / 2 + 1] of N tracks, as in `Plan`."""
-        rows = source.long()
-        samples = self.samples[rows.clamp(min=0)].float() * ((rows >= 0)[..., None] / SAMPLE_SCALE)
-        level = F.interpolate(gain.float()[:, None], scale_factor=HOP_SAMPLES, mode="linear")[:, 0]
-        spectrum = torch.fft.rfft(samples.flatten(1) * level, self.points)
-        heard = self.responses[response.long().clamp(min=0)] * (share[:, 1:] * (response >= 0)[:, None])
-        heard[:, 0] += share[:, 0]
+    def _filters(self, equaliser: Tensor, response: Tensor, share: Tensor) -> Tensor:
+        """What N tracks are heard through, as in `Plan`, late by the guard: spectra [N, BLOCK_POINTS / 2 + 1]."""
+        heard = torch.zeros((len(response), BLOCK_POINTS), device=response.device)
+        ringing = heard[:, GUARD_SAMPLES : GUARD_SAMPLES + RESPONSE_SAMPLES]
+        torch.mul(self.responses[response.long().clamp(min=0)], share[:, 1:] * (response >= 0)[:, None], out=ringing)
+        ringing[:, 0] += share[:, 0]
         decibels = equaliser.float()
         low, high = decibels[:, self.right - 1], decibels[:, self.right]
-        return spectrum * torch.fft.rfft(heard, self.points) * 10 ** (torch.lerp(low, high, self.weight) / 20)
+        return torch.fft.rfft(heard) * torch.exp2(torch.lerp(low, high, self.weight) * (math.log2(10) / 20))
+
+    def _blocks(self, source: Tensor, gain: Tensor, *through: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Spectra [M, BLOCK_POINTS / 2 + 1] of the blocks of N tracks, as in `Plan`, that have any sound, and whose track and which block each is."""
+        spare = -source.shape[1] % BLOCK_FRAMES
+        rows = F.pad(source.long(), (0, spare), value=-1).unflatten(1, (-1, BLOCK_FRAMES))
+        level = F.interpolate(gain.float()[:, None], scale_factor=HOP_SAMPLES, mode="linear")[:, 0]
+        level = F.pad(level, (0, spare * HOP_SAMPLES)).unflatten(1, (-1, BLOCK_FRAMES * HOP_SAMPLES))
+        track, block = torch.nonzero((rows >= 0).any(2), as_tuple=True)
+        rows = rows[track, block]
+        samples = self.samples[rows.clamp(min=0)].float() * ((rows >= 0)[..., None] / SAMPLE_SCALE)
+        spectrum = torch.fft.rfft(samples.flatten(1) * level[track, block], BLOCK_POINTS)
+        return spectrum * self._filters(*through)[track], track, block
 
     def speech(self, source: Tensor, *rest: Tensor) -> Tensor:
         """Tracks of the batch, as in `Plan` -> mel power [B, F, 64] of their mixture."""
         batch, _, frames = source.shape
         window, track = torch.nonzero((source >= 0).any(2), as_tuple=True)
-        mixed = torch.zeros((batch, self.points // 2 + 1, 2), device=source.device)
-        at_once = TRACKS_AT_ONCE[source.device.type]
+        count, at_once = -(-frames // BLOCK_FRAMES), TRACKS_AT_ONCE[source.device.type]
+        mixed = torch.zeros((batch * count, BLOCK_POINTS // 2 + 1, 2), device=source.device)
         for start in range(0, len(window), at_once):
             some = window[start : start + at_once], track[start : start + at_once]
-            mixed.index_add_(0, some[0], torch.view_as_real(self._track(*(part[some] for part in (source, *rest)))))
-        samples = torch.fft.irfft(torch.view_as_complex(mixed), self.points)[:, : frames * HOP_SAMPLES]
+            spectra, which, block = self._blocks(*(part[some] for part in (source, *rest)))
+            mixed.index_add_(0, some[0][which] * count + block, torch.view_as_real(spectra))
+        blocks = torch.fft.irfft(torch.view_as_complex(mixed), BLOCK_POINTS).unflatten(0, (batch, count))
+        block_samples = BLOCK_FRAMES * HOP_SAMPLES
+        added = torch.zeros((batch, (count - 1) * block_samples + BLOCK_POINTS), device=source.device)
+        for number in range(count):
+            added[:, number * block_samples :][:, :BLOCK_POINTS] += blocks[:, number]
+        samples = added[:, GUARD_SAMPLES : GUARD_SAMPLES + frames * HOP_SAMPLES]
         lead = (FRAME_SAMPLES - HOP_SAMPLES) // 2
         pieces = F.pad(samples, (lead, FRAME_SAMPLES - HOP_SAMPLES - lead)).unfold(1, FRAME_SAMPLES, HOP_SAMPLES)
         spectrum = torch.fft.rfft((pieces - pieces.mean(2, keepdim=True)) * self.window)

@@ -126,7 +126,7 @@ class Trainer:
         self.step, self.windows, self.seconds = (states[0][name] if states[0] else 0 for name in ("step", "windows", "seconds"))
         make = partial(simulator, args, "train")
         mine = [together.number] if together.count > 1 else []
-        self.renderer = Renderer(args.work, args.waves, WINDOW_FRAMES).to(self.device) if args.waves else None
+        self.renderer = Renderer(args.work, args.waves).to(self.device) if args.waves else None
         shapes = (WaveSimulator if args.waves else Simulator).shapes(window_frames(args))
         workers = Workers(args.workers, args.batch, shapes, make, [args.seed, self.step, *mine]) if args.workers else None
         self.simulator = make([args.seed * 1000 + self.step, *mine])
