@@ -75,18 +75,30 @@ export function reliability(pairs: readonly Pair[], bins = 10) {
   });
 }
 
-/** Equal error rate over all pairs, in percent: where as many different people pass as same ones are held back. */
+/**
+ * Equal error rate over all pairs, in percent: where as many different people pass as same ones are held back. Scores are whole percents, and many are equal:
+ * those are held back together. Between two scores both rates go straight, as in `training/evaluation/scoring.py`.
+ *
+ * @returns NaN where all pairs are of one kind
+ */
 export function equalErrorRate(scores: readonly { readonly score: number; readonly isSame: boolean }[]): number {
   const sorted = [...scores].sort((a, b) => a.score - b.score);
   const same = sorted.filter(({ isSame }) => isSame).length;
+  const different = sorted.length - same;
+  if (same === 0 || different === 0) return Number.NaN;
   let heldBack = 0;
-  let passed = sorted.length - same;
-  let best = 100;
-  for (const { isSame } of sorted) {
+  let passed = different;
+  let before = { miss: 0, falseAlarm: 1 };
+  for (const [index, { score, isSame }] of sorted.entries()) {
     if (isSame) heldBack++;
     else passed--;
-    const [miss, falseAlarm] = [heldBack / same, passed / (sorted.length - same)];
-    best = Math.min(best, 100 * Math.max(miss, falseAlarm));
+    if (sorted.at(index + 1)?.score === score) continue;
+    const [miss, falseAlarm] = [heldBack / same, passed / different];
+    if (miss >= falseAlarm) {
+      const [above, below] = [before.falseAlarm - before.miss, miss - falseAlarm];
+      return 100 * (before.miss + (above / (above + below)) * (miss - before.miss));
+    }
+    before = { miss, falseAlarm };
   }
-  return best;
+  return Number.NaN; // not reached: at the end all are held back and none pass
 }
