@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { decodeFile } from '../client/audio/file.ts';
+import { CliError, EXIT } from '../client/cli/run.ts';
 import type { AudioPorts } from '../src/audio/index.ts';
 import { type LabelledSegment, parseSingleFileRttm } from './score/rttm.ts';
 import { sharedPath } from './shared.ts';
@@ -42,10 +43,13 @@ export function setsOf(recordings: readonly LabelledRecording[]): RecordingSet[]
   return [...new Set(recordings.map(({ set }) => set))];
 }
 
+/** @throws CliError for a folder without recordings */
 export async function loadFolder(folder: string, set: RecordingSet, ports: AudioPorts): Promise<LabelledRecording[]> {
   const recordings: LabelledRecording[] = [];
-  for (const file of readdirSync(folder).sort()) {
-    if (!file.endsWith('.flac')) continue;
+  const files = readdirSync(folder).filter((name) => name.endsWith('.flac'));
+  // Of nothing the error rate would be 0.
+  if (files.length === 0) throw new CliError(EXIT.failed, `there is no FLAC in ${folder}`);
+  for (const file of files.sort()) {
     const name = basename(file, '.flac');
     const path = join(folder, file);
     const reference = parseSingleFileRttm(readFileSync(join(folder, `${name}.rttm`), 'utf8'));
