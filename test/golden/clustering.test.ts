@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parsePlda } from '../../src/diarization/clustering/plda.ts';
 import { assignSpeakers, findSpeakers } from '../../src/diarization/clustering/strategy.ts';
@@ -35,12 +36,12 @@ interface Run {
   readonly labels: number[];
 }
 
-const data = new URL('./data/', import.meta.url);
-const expected: Expected = JSON.parse(readFileSync(new URL('clustering.json', data), 'utf8'));
+const data = join(import.meta.dirname, 'data');
+const expected: Expected = JSON.parse(readFileSync(join(data, 'clustering.json'), 'utf8'));
 
 function recording(name: string): LocalSpeakers {
   const { windows, cleanSeconds } = expected.recordings[name];
-  const { shape, data: embeddings } = readNpy(new URL(`clustering_${name}_embeddings.npy`, data).pathname);
+  const { shape, data: embeddings } = readNpy(join(data, `clustering_${name}_embeddings.npy`));
   return {
     count: windows.length,
     dimension: shape[1],
@@ -54,7 +55,7 @@ function recording(name: string): LocalSpeakers {
 
 function subsegmentsOf(name: string) {
   const { indices, every } = expected.recordings[name].subsegments;
-  const { shape, data: embeddings } = readNpy(new URL(`clustering_${name}_subsegments.npy`, data).pathname);
+  const { shape, data: embeddings } = readNpy(join(data, `clustering_${name}_subsegments.npy`));
   return {
     count: indices.length,
     dimension: shape[1],
