@@ -60,6 +60,14 @@ describe('labels of free text', () => {
     expect(write('rttm', [turn('Dr. Al Smith')])).toContain(' Dr._Al_Smith ');
   });
 
+  it('open no quotation in RTTM: pandas, and so pyannote.database, read the rows up to the next one as a single column', () => {
+    const rows = write('rttm', [turn('"Doc" Holliday'), turn('"Bob'), turn("O'Hara")], 'identification', '"a" b').split(
+      '\n',
+    );
+    expect(rows.map((row) => row.split(' ')[7])).toEqual(["'Doc'_Holliday", "'Bob", "O'Hara", undefined]);
+    expect(rows[0]).toContain("SPEAKER 'a'_b 1 ");
+  });
+
   it('never end a cue or fake a line of times in SubRip', () => {
     const text = write('srt', [turn('a\n\n2\n00:00:01,000 --> 00:00:02,000\nb', 'x --> y\n\nz ---> w')]);
     expect(text).toBe('1\n00:00:00,000 --> 00:00:01,000\n[a 2 00:00:01,000 -> 00:00:02,000 b] x -> y z -> w\n');

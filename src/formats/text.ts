@@ -11,7 +11,11 @@ export function oneLabel(label: string): string {
   return oneLine(label) || '_';
 }
 
-/** RTTM separates its columns by white space, so that a name can hold none. */
+/**
+ * RTTM separates its columns by white space, so that a name can hold none. Nor does it know quotes; readers that take it for a table which does (pandas, and
+ * with it pyannote.database) would read on from one in front of a name to the next, over any number of rows.
+ */
 export function oneWord(text: string): string {
-  return text.replace(/[\s\p{Cc}]+/gu, '_');
+  const word = text.replace(/[\s\p{Cc}]+/gu, '_');
+  return word.startsWith('"') ? word.replaceAll('"', "'") : word;
 }
