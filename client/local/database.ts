@@ -8,6 +8,7 @@ import { claimState } from './claim.ts';
 import { applyMigrations } from './migrations.ts';
 import { forgetOwner, livingOwner } from './owner.ts';
 import { persistDir } from './paths.ts';
+import { checkRuntime } from './runtime.ts';
 import { leavingSignalsAlone } from './signals.ts';
 import { LocalStateError } from './state-error.ts';
 
@@ -33,7 +34,7 @@ export function runSqlOn(db: D1Database): RunSql {
  * through its process: a second writer on the files would make the service's own writes fail as locked.
  *
  * @param options `makes`: the state is made where there is none
- * @throws LocalStateError where there is none otherwise
+ * @throws LocalStateError where there is none otherwise, or workerd does not run
  */
 export async function openDatabase(
   stateDir: string,
@@ -47,6 +48,7 @@ export async function openDatabase(
     throw new LocalStateError(`There is no state of a service in ${stateDir}. ${advice}`);
   }
 
+  await checkRuntime();
   const { Log, LogLevel, Miniflare } = await import('./miniflare.ts'); // takes a second, and a running service needs none
   const port = await claimState(stateDir, 0, { brief: true });
   const { d1Databases } = await readBindings(root);

@@ -9,6 +9,7 @@ import { applyMigrations } from './migrations.ts';
 import { Log, LogLevel, Miniflare, type WorkerOptions } from './miniflare.ts';
 import { forgetOwner, recordOwner } from './owner.ts';
 import { bundleCacheDir, persistDir, projectDir } from './paths.ts';
+import { checkRuntime } from './runtime.ts';
 import { runtimeLines } from './runtime-lines.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
@@ -65,7 +66,7 @@ export interface LocalService {
  * Starts the whole service on this machine: the Worker in workerd with local D1, R2, Queues and Durable Objects.
  * A service that was killed before on the same state folder is cleaned up first, and its jobs go on.
  *
- * @throws LocalServiceBusy when another process has the port or the state folder
+ * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does not run
  */
 export function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   return startAgain(() => startOnce(options));
@@ -88,6 +89,7 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
   let miniflare: Miniflare | undefined;
   try {
     const { signingKey } = loadSecrets(stateDir);
+    await checkRuntime();
     const worker = await bundleWorker(root, bundleCacheDir(root));
     const bindings = { ...worker.bindings, ...LOCAL_VARS, SIGNING_KEY: signingKey, ...options.vars };
     const compatibilityFlags = [...(worker.compatibilityFlags ?? []), ...LOCAL_FLAGS];

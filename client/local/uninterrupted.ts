@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { workerdPath } from './runtime.ts';
 
 /**
  * Ctrl-C at a terminal goes to every process in the foreground, workerd included, and its end to those in the background, too. After this call,
@@ -11,10 +11,4 @@ export function keepServiceFromInterrupts(): void {
   const { env } = process;
   env.ROLLCALL_WORKERD ??= env.MINIFLARE_WORKERD_PATH ?? workerdPath();
   env.MINIFLARE_WORKERD_PATH = join(import.meta.dirname, 'uninterrupted.sh');
-}
-
-/** What Miniflare itself would run. */
-function workerdPath(): string {
-  const ofMiniflare = createRequire(createRequire(import.meta.url).resolve('miniflare'));
-  return (ofMiniflare('workerd') as { default: string }).default;
 }
