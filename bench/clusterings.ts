@@ -25,8 +25,8 @@ interface Options {
 function tuningOf(text: string): [string, Tuning] {
   const [name, json] = named(text);
   const tuning = JSON.parse(json) as Tuning;
-  const base = settingsOf('precision-2');
-  if (analysisOf(withTuning(base, { all: tuning })) !== analysisOf(base)) {
+  const changes = (base: DiarizationSettings) => analysisOf(withTuning(base, { all: tuning })) !== analysisOf(base);
+  if (SETTINGS.some((name) => changes(settingsOf(name)))) {
     throw new CliError(EXIT.usage, `${name} changes the analysis, which is done once; candidates.ts tries such`);
   }
   return [name, tuning];
