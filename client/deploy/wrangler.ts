@@ -22,11 +22,12 @@ export function wrangler(root: string, args: readonly string[], input?: string):
     });
     let stdout = '';
     let stderr = '';
-    child.stdout.on('data', (chunk: Buffer) => {
-      stdout += chunk.toString();
+    // Whole characters: one may lie on both sides of a piece's end.
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
     });
-    child.stderr.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString();
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
     });
     child.on('error', refuse);
     child.on('close', (code) => done({ code: code ?? 1, stdout, stderr }));
