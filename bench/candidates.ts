@@ -8,7 +8,7 @@ import { projectDir } from '../client/local/paths.ts';
 import { settingsOf } from '../src/diarization/index.ts';
 import type { TuningBySetting } from '../src/diarization/types.ts';
 import { LIVE } from '../src/live/parameters.ts';
-import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf } from './comparison.ts';
+import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
 import { observeStream } from './live/observe.ts';
 import { liveEngine, openSession } from './live/sessions.ts';
 import { finishWithOracle } from './oracle.ts';
@@ -18,12 +18,12 @@ import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
-import { SETTINGS } from './speed.ts';
+import { SETTINGS, type Setting } from './speed.ts';
 
 interface Options {
   readonly network: readonly string[];
   readonly tune: readonly string[];
-  readonly settings: string;
+  readonly settings: readonly Setting[];
   readonly live: string;
   readonly liveTune?: string;
 }
@@ -62,14 +62,14 @@ type Measure = (recording: LabelledRecording) => Promise<Measured>;
 
 async function measureOf(
   pack: MeasuredPack,
-  settings: readonly string[],
+  settings: readonly Setting[],
   latenciesMs: readonly number[],
 ): Promise<Measure> {
   const engine = await liveEngine(pack);
   const plda = pldaOf(pack);
   return async ({ reference, samples }) => {
     const measured: Measured = {};
-    for (const name of SETTINGS.filter((setting) => settings.includes(setting))) {
+    for (const name of settings) {
       const setting = settingsOf(name);
       const part = await analyse(samples, engine, setting);
       const output = await finish(part, samples.length, setting, plda);
@@ -91,12 +91,11 @@ async function measureOf(
  * jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the report.
  */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
-  const settings = options.settings.split(',');
   // Read anew at every look; only here does anybody change them.
   if (options.liveTune) Object.assign(LIVE, JSON.parse(options.liveTune));
   const latenciesMs = options.live.split(',').filter(Boolean).map(Number);
   const packs = candidates(options);
-  const measures = await Promise.all(packs.map((pack) => measureOf(pack, settings, latenciesMs)));
+  const measures = await Promise.all(packs.map((pack) => measureOf(pack, options.settings, latenciesMs)));
   process.stdout.write(COMPARISON_HEAD);
   for (const folder of folders) {
     const place = placeOf(folder);
@@ -132,7 +131,7 @@ const command = new Command('candidates')
     collect,
     [],
   )
-  .option('--settings <names>', "which of the jobs' settings, with commas", SETTINGS.join(','))
+  .option('--settings <names>', "which of the jobs' settings, with commas", settingsIn, SETTINGS)
   .option('--live <latencies>', 'also live streams at these latencies, in milliseconds, with commas', '')
   .option('--live-tune <json>', 'other values of the parameters in src/live/parameters.ts')
   .action(compare);

@@ -4,7 +4,7 @@ import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
 import { type DiarizationSettings, type PartReader, settingsOf } from '../src/diarization/index.ts';
 import { withTuning } from '../src/diarization/parameters.ts';
 import type { Tuning } from '../src/diarization/types.ts';
-import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf } from './comparison.ts';
+import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
 import { analysisOf, keptPart } from './kept-parts.ts';
 import { liveEngine } from './live/sessions.ts';
 import { finishWithOracle } from './oracle.ts';
@@ -14,11 +14,11 @@ import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
-import { SETTINGS } from './speed.ts';
+import { SETTINGS, type Setting } from './speed.ts';
 
 interface Options {
   readonly tune: readonly string[];
-  readonly settings: string;
+  readonly settings: readonly Setting[];
   readonly number: boolean;
 }
 
@@ -42,11 +42,10 @@ async function compare(folders: readonly string[], options: Options): Promise<vo
   const engine = await liveEngine(pack);
   const plda = pldaOf(pack);
   const tunings: readonly [string, Tuning][] = [['as it is', {}], ...options.tune.map(tuningOf)];
-  const wanted = options.settings.split(',');
   process.stdout.write(COMPARISON_HEAD);
   for (const folder of folders) {
     const recordings = await loadFolder(folder, 'generated', nodeAudio());
-    for (const name of SETTINGS.filter((setting) => wanted.includes(setting))) {
+    for (const name of options.settings) {
       const base = settingsOf(name);
       const all = new Map<string, DiarizationError[]>();
       const add = (label: string, error: DiarizationError) => all.set(label, [...(all.get(label) ?? []), error]);
@@ -93,7 +92,7 @@ const command = new Command('clusterings')
     collect,
     [],
   )
-  .option('--settings <names>', "which of the jobs' settings, with commas", SETTINGS.join(','))
+  .option('--settings <names>', "which of the jobs' settings, with commas", settingsIn, SETTINGS)
   .option('--number', 'with the true number of speakers given', false)
   .action(compare);
 await runCommand(command);

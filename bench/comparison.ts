@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
+import { InvalidArgumentError } from 'commander';
 import { CliError, EXIT } from '../client/cli/run.ts';
 import { type DiarizationError, pool, rate } from './score/der.ts';
+import { SETTINGS, type Setting } from './speed.ts';
 
 /** What `candidates.ts` and `clusterings.ts` have in common: options of the form name=value, and the table that they print. */
 export const COMPARISON_HEAD =
@@ -29,6 +31,16 @@ export function named(text: string): [string, string] {
   const at = text.indexOf('=');
   if (at < 1) throw new CliError(EXIT.usage, `${text} is no name=value`);
   return [text.slice(0, at), text.slice(at + 1)];
+}
+
+/** Names of the jobs' settings with commas between, for commander; in their own order. */
+export function settingsIn(text: string): readonly Setting[] {
+  const names = text.split(',').map((name) => name.trim());
+  const unknown = names.filter((name) => !SETTINGS.some((setting) => setting === name));
+  if (unknown.length > 0) {
+    throw new InvalidArgumentError(`Unknown: ${unknown.join(', ')}. There are: ${SETTINGS.join(', ')}.`);
+  }
+  return SETTINGS.filter((setting) => names.includes(setting));
 }
 
 export function collect(value: string, before: readonly string[]): string[] {

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { runCommand } from '../client/cli/run.ts';
 import { settingsOf } from '../src/diarization/index.ts';
@@ -78,7 +78,7 @@ const command = new Command('confidences')
     'Compares the confidences of frames and turns with being right, on folders of labelled recordings (FLAC, an RTTM of the same name beside each).',
   )
   .argument('<folders...>')
-  .option('--setting <name>', `one of the jobs' settings: ${SETTINGS.join(', ')}`, 'precision-2')
+  .addOption(new Option('--setting <name>', "one of the jobs' settings").choices(SETTINGS).default('precision-2'))
   .option('--output <file>', 'JSON with the number of wrong and right ones by per cent of confidence')
   .action(measure);
 await runCommand(command);
