@@ -47,6 +47,40 @@ describe('wild float samples', () => {
   });
 });
 
+it.each([100, 1000, 60_000])('a few samples of ±%d in a recording at ±1 become 0', async (wild) => {
+  const samples = tone(1);
+  const expected = samples.slice();
+  for (const at of [100, 40_000, 40_001, 79_999]) {
+    samples[at] = at % 2 === 0 ? wild : -wild;
+    expected[at] = 0;
+  }
+  expect(worstDifference(await decode(wavOf(samples)), expected)).toBe(0);
+});
+
+it.each([1, 32768])('of a stretch of damaged bytes in a recording at ±%d nothing loud is left', async (scale) => {
+  const samples = tone(scale);
+  const bits = new Uint32Array(samples.buffer);
+  let state = 7;
+  for (let at = 40_000; at < 41_000; at++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    bits[at] = state;
+  }
+  const decoded = await decode(wavOf(samples));
+  const expected = tone(scale);
+  expect(worstDifference(decoded.subarray(0, 40_000), expected.subarray(0, 40_000))).toBe(0);
+  expect(worstDifference(decoded.subarray(41_000), expected.subarray(41_000))).toBe(0);
+  const left = decoded.subarray(40_000, 41_000);
+  expect(Math.max(...left.map(Math.abs))).toBeLessThanOrEqual(5 * scale);
+});
+
+it('a recording whose samples begin at the wrong byte becomes silence', async () => {
+  const bytes = new Uint8Array(tone(1).buffer);
+  const shifted = new Uint8Array(bytes.length);
+  shifted.set(bytes.subarray(0, bytes.length - 3), 3);
+  const decoded = await decode(wavFile({ sampleRateHz: RATE_HZ, channels: 1, tag: 3, bits: 32 }, shifted));
+  expect(Math.max(...decoded.map(Math.abs))).toBeLessThanOrEqual(1);
+});
+
 it.each([1, 32768, 8388608, 2 ** 31])('a recording scaled to ±%d is read as it is', async (scale) => {
   expect(worstDifference(await decode(wavOf(tone(scale))), tone(scale))).toBe(0);
 });
