@@ -26,7 +26,7 @@ export async function probeAudio(source: ByteSource, decoders: DecoderPort): Pro
   if (source.sizeBytes === 0) return fail('empty', 'The file is empty.');
   const reader = new BlockReader(source);
   try {
-    return await probeWith(reader, decoders);
+    return advised(await probeWith(reader, decoders));
   } catch (error) {
     if (error instanceof OutOfBounds)
       return fail('corrupt', 'The file is damaged: a part of it states a size that cannot be.');
@@ -34,6 +34,14 @@ export async function probeAudio(source: ByteSource, decoders: DecoderPort): Pro
   } finally {
     reader.close();
   }
+}
+
+/** What is refused for its coding alone can be sent in another; what is encrypted or out of bounds cannot. */
+function advised(probed: AudioResult<AudioIndex>): AudioResult<AudioIndex> {
+  if (probed.ok || probed.error.kind !== 'unsupported') return probed;
+  const { kind, message } = probed.error;
+  if (!/ not supported( yet)?\.$/.test(message)) return probed;
+  return fail(kind, `${message.slice(0, -1)}; convert it to FLAC, MP3 or 16-bit WAV.`);
 }
 
 async function probeWith(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<AudioIndex>> {

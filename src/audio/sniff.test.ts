@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { audioPorts, concat, memorySource } from '../../test/helpers/audio.ts';
 import { id3v2 } from '../../test/helpers/mp3-frames.ts';
 import { withChecksums } from '../../test/helpers/ogg.ts';
+import { wavFile } from '../../test/helpers/wav.ts';
 import { probeAudio } from './index.ts';
 import { textKind } from './sniff.ts';
 
@@ -11,6 +13,9 @@ const magic = (head: string | number[], length = 2000) => {
   bytes.set(typeof head === 'string' ? Uint8Array.from(head, (c) => c.charCodeAt(0)) : head);
   return bytes;
 };
+/** Frames of one length that begin alike. */
+const repeated = (head: number[], frameBytes: number) =>
+  concat(...Array.from({ length: 30 }, () => magic(head, frameBytes)));
 const ports = audioPorts();
 const probe = (bytes: Uint8Array) => probeAudio(memorySource(bytes), ports.decoder);
 
@@ -23,10 +28,28 @@ describe('files that are not decoded are named', () => {
     ['a WavPack file', magic('wvpk')],
     ["a Monkey's Audio file", magic('MAC ')],
     ['an MPEG program stream', magic([0, 0, 1, 0xba])],
+    ['a RealMedia file', magic('.RMF\0\0\0\x12')],
+    ['a RealMedia file', magic('.ra\xfd\0\x04')],
+    ['an MXF file', magic([0x06, 0x0e, 0x2b, 0x34, 0x02, 0x05, 0x01, 0x01, 0x0d, 0x01, 0x02, 0x01])],
+    ['a Flash animation', magic('FWS\x06')],
+    ['a Flash animation', magic('CWS\x0a')],
+    ['a Creative Voice file', magic('Creative Voice File\x1a\x1a\0')],
+    ['a recording of a dictation machine (DSS)', magic('\x02dss')],
+    ['a recording of a dictation machine (DSS)', magic('\x03ds2')],
+    ['a recording of a Sony voice recorder (DVF, MSV)', magic('MS_VOICE')],
+    ['a QCELP file', magic('RIFF\0\0\0\0QLCMfmt ')],
+    ['bare DTS sound', repeated([0x7f, 0xfe, 0x80, 0x01, 0xfc, 0x3c], 1024)],
+    ['bare Dolby Digital sound (AC-3)', repeated([0x0b, 0x77, 0, 0, 0x1c, 0x40], 2 * 768)],
+    ['bare Dolby Digital sound (AC-3)', repeated([0x0b, 0x77, 0, 0, 0x55, 0x40], 2 * 418)],
+    ['bare Dolby Digital sound (AC-3)', repeated([0x0b, 0x77, 0, 0xbf, 0x32, 0x87], 2 * 192)],
+    ['bare TrueHD or MLP sound', magic([0xa0, 0x23, 0xff, 0xd8, 0xf8, 0x72, 0x6f, 0xba])],
   ])('%s', async (name, bytes) => {
     expect(await probe(bytes)).toMatchObject({
       ok: false,
-      error: { kind: 'unsupported', message: `The file is ${name}, which is not supported yet.` },
+      error: {
+        kind: 'unsupported',
+        message: `The file is ${name}, which is not supported yet; convert it to FLAC, MP3 or 16-bit WAV.`,
+      },
     });
   });
 });
@@ -89,6 +112,22 @@ describe('files without sound are named', () => {
       expect(await probe(bytes)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
     }
   });
+});
+
+it('what is refused for its coding inside another format is told what to send, what is out of bounds is not', async () => {
+  const wav = (tag: number, sampleRateHz: number) =>
+    probe(wavFile({ sampleRateHz, channels: 1, tag, bits: 16 }, new Uint8Array(3200)));
+  expect(await wav(0xff, 16000)).toMatchObject({
+    error: { message: 'The WAV file holds AAC, which is not supported; convert it to FLAC, MP3 or 16-bit WAV.' },
+  });
+  expect(await wav(1, 500)).toMatchObject({
+    error: { message: 'The WAV file has a sample rate of 500 Hz; 1000 to 384000 Hz are supported.' },
+  });
+});
+
+it('sound behind two bytes that begin AC-3 is read', async () => {
+  const mp3 = readFileSync('test/fixtures/conversation.mp3');
+  expect(await probe(concat(Uint8Array.of(0x0b, 0x77), mp3.subarray(100_000)))).toMatchObject({ ok: true });
 });
 
 it('a tag in front hides nothing', async () => {

@@ -15,6 +15,37 @@ const startsBytes =
   (head: Uint8Array) =>
     bytes.every((byte, i) => head[i] === byte);
 
+const bytesAt = (head: Uint8Array, at: number, ...bytes: number[]) => bytes.every((byte, i) => head[at + i] === byte);
+
+/** Sync words of DTS, as bytes and as words of 16 bits, whole and with 14 bits of each used. */
+const DTS_SYNCS = [
+  [0x7f, 0xfe, 0x80, 0x01],
+  [0xfe, 0x7f, 0x01, 0x80],
+  [0x1f, 0xff, 0xe8, 0x00, 0x07],
+  [0xff, 0x1f, 0x00, 0xe8, 0xf1, 0x07],
+];
+
+/** Kilobits a second of the frame sizes of AC-3, two sizes each. */
+const AC3_KILOBITS = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640];
+const AC3_RATES_HZ = [48000, 44100, 32000];
+const AC3_FRAME_SAMPLES = 1536;
+
+/** AC-3 or E-AC-3: a frame, and where it says that it ends the sync word of the next. */
+function isBareAc3(head: Uint8Array): boolean {
+  if (!bytesAt(head, 0, 0x0b, 0x77)) return false;
+  return bytesAt(head, ac3FrameBytes(head), 0x0b, 0x77);
+}
+
+function ac3FrameBytes(head: Uint8Array): number {
+  const isEnhanced = head[5] >> 3 > 10;
+  if (isEnhanced) return 2 * ((((head[2] & 7) << 8) | head[3]) + 1);
+  const rateHz = AC3_RATES_HZ[head[4] >> 6];
+  const size = head[4] & 0x3f;
+  const words = Math.floor((AC3_KILOBITS[size >> 1] * 1000 * AC3_FRAME_SAMPLES) / (16 * rateHz));
+  // At 44.1 kHz no whole number of words makes a frame: one of the two sizes has one word more.
+  return 2 * (words + (rateHz === 44100 ? size & 1 : 0));
+}
+
 /** Audio and video that is recognised, but not decoded. Containers that are decoded are asked before this list. */
 const KNOWN_MEDIA: readonly KnownFormat[] = [
   { name: 'a Windows Media file', matches: startsBytes(0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11) },
@@ -31,6 +62,22 @@ const KNOWN_MEDIA: readonly KnownFormat[] = [
   { name: 'a DSD file', matches: (head) => hasAscii(head, 0, 'DSD ') || hasAscii(head, 0, 'FRM8') },
   { name: 'a Flash video file', matches: starts('FLV\x01') },
   { name: 'an MPEG program stream', matches: startsBytes(0, 0, 1, 0xba) },
+  { name: 'a RealMedia file', matches: (head) => hasAscii(head, 0, '.RMF') || hasAscii(head, 0, '.ra\xfd') },
+  { name: 'an MXF file', matches: startsBytes(0x06, 0x0e, 0x2b, 0x34, 0x02, 0x05, 0x01, 0x01, 0x0d, 0x01, 0x02) },
+  { name: 'a Flash animation', matches: (head) => /^[FCZ]WS$/.test(ascii(head, 0, 3)) && head[3] > 0 && head[3] < 64 },
+  { name: 'a Creative Voice file', matches: starts('Creative Voice File\x1a') },
+  {
+    name: 'a recording of a dictation machine (DSS)',
+    matches: (head) => head[0] > 0 && head[0] < 8 && /^ds[s2]$/.test(ascii(head, 1, 4)),
+  },
+  { name: 'a recording of a Sony voice recorder (DVF, MSV)', matches: starts('MS_VOICE') },
+  { name: 'a QCELP file', matches: (head) => hasAscii(head, 0, 'RIFF') && hasAscii(head, 8, 'QLCM') },
+  { name: 'bare DTS sound', matches: (head) => DTS_SYNCS.some((sync) => startsBytes(...sync)(head)) },
+  { name: 'bare Dolby Digital sound (AC-3)', matches: isBareAc3 },
+  {
+    name: 'bare TrueHD or MLP sound',
+    matches: (head) => [0xba, 0xbb].some((id) => bytesAt(head, 4, 0xf8, 0x72, 0x6f, id)),
+  },
 ];
 
 /** Files that hold no sound at all. */
