@@ -11,6 +11,8 @@ export type SourceErrorKind =
   | 'too_large'
   | 'empty'
   | 'web_page'
+  /** A live stream of a radio station, which goes on for ever. */
+  | 'endless'
   | 'changed'
   | 'incomplete'
   /** The server gave a range and then gives none, or shorter ones than are asked for. */

@@ -52,6 +52,12 @@ export function tooLarge(maxBytes: number): SourceError {
 
 export const CHANGED: SourceError = { kind: 'changed', message: 'The recording changed while it was being processed.' };
 
+/** What never ends would be copied for hours, up to the limit of its size. */
+export const endless = (host: string): SourceError => ({
+  kind: 'endless',
+  message: `The server ${host} sends a radio stream, which has no end: record a part of it and send that.`,
+});
+
 export const EMPTY: SourceError = { kind: 'empty', message: 'The file is empty.' };
 
 /** A copy, or a reader, that gave up after `timeoutMs`, with what had come until then. */

@@ -52,3 +52,9 @@ const SIGNATURES = ['x-amz-signature', 'x-goog-signature', 'signature', 'sig'];
 export function isSigned(url: URL): boolean {
   return [...url.searchParams.keys()].some((name) => SIGNATURES.includes(name.toLowerCase()));
 }
+
+const RADIO_HEADERS = ['icy-name', 'icy-br', 'icy-pub', 'icy-genre', 'icy-url', 'icy-metaint'];
+
+/** Whether an answer is a stream of an internet radio (Icecast, SHOUTcast): it names its station, and no length. */
+export const isRadio = (headers: Headers): boolean =>
+  !headers.has('Content-Length') && RADIO_HEADERS.some((name) => headers.has(name));

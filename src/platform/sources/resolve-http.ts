@@ -3,6 +3,7 @@ import type { HttpRef, SourceRef } from '../../jobs/ports.ts';
 import {
   CHANGED,
   EMPTY,
+  endless,
   isOfParts,
   isPassing,
   refuse,
@@ -12,7 +13,7 @@ import {
   tooLarge,
 } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
-import { contentLength, isEncoded, isSigned, parseContentRange, validatorOf } from './http-headers.ts';
+import { contentLength, isEncoded, isRadio, isSigned, parseContentRange, validatorOf } from './http-headers.ts';
 import { HttpSource } from './http-source.ts';
 import { findSpooled, type SpoolBounds, type Spooled, spool } from './spool.ts';
 
@@ -201,7 +202,9 @@ async function spoolBody(
       ? tooLarge(target.maxBytes)
       : declared === 0
         ? EMPTY
-        : undefined;
+        : isRadio(headers)
+          ? endless(opened.url.host)
+          : undefined;
   if (refused) {
     await opened.cancel();
     return { ok: false, error: refused };

@@ -274,6 +274,23 @@ describe('what has no recording', () => {
     expect(await world.resolve('/a.wav')).toMatchObject({ ok: true });
   });
 
+  it('a radio stream, which would be copied for hours; a file of the same server is taken', async () => {
+    for (const status of [200, 206]) {
+      world.handler = (request, response) => {
+        const isPart = status === 206 && request.headers.range !== undefined;
+        const range = isPart ? { 'Content-Range': 'bytes 0-*/*' } : {};
+        response.writeHead(isPart ? 206 : 200, { 'Content-Type': 'audio/mpeg', 'icy-name': 'Radio', ...range });
+        response.write(recording.subarray(0, 5000));
+      };
+      expect(await world.resolve('/live')).toMatchObject(failure('endless', /radio stream, .* record a part/));
+    }
+    world.handler = (_request, response) => {
+      response.writeHead(200, { 'icy-name': 'Radio', 'Content-Length': recording.length });
+      response.end(recording);
+    };
+    expect(await world.resolve('/file.mp3')).toMatchObject({ ok: true });
+  });
+
   it('a server that is not there', async () => {
     const gone = await startServer(() => {});
     await gone.close();
