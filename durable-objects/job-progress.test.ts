@@ -1,67 +1,196 @@
-import { expect, it, vi } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DiarizeRequest } from '../src/contract/diarize.ts';
+import { workOf } from '../src/jobs/keys.ts';
+import type { JobStore } from '../src/jobs/ports.ts';
+import { createJobStore } from '../src/platform/d1/job-store.ts';
+import { nameOfModels, packOfBuild } from '../src/platform/models-in-use.ts';
 import type { ProgressRpc } from '../src/platform/progress.ts';
+import { startWorker } from '../test/helpers/workerd.ts';
 
-const looks = vi.hoisted(() => ({ count: 0 }));
-vi.mock('cloudflare:workers', () => ({
-  DurableObject: class {
-    constructor(
-      readonly ctx: unknown,
-      readonly env: unknown,
-    ) {}
-  },
-}));
-vi.mock('../src/services.ts', () => ({
-  jobPorts: () => ({
-    work: 'v1',
-    now: () => Date.now(),
-    log: () => {},
-    store: {
-      find: async () => ({ id: 'one', status: 'running', shardCount: 2, durationSeconds: 600 }),
-      isStranded: async () => false,
-      overdue: async () => {
-        looks.count++;
-        return { rows: [] };
-      },
-    },
-  }),
-}));
+/** The object of a job in workerd, on its own storage and a real database; nobody works off what it sends. */
+const FRONT = `
+import { JobProgress as Real } from './worker.js';
+const machine = Date.now;
+export class JobProgress extends Real {
+  isBroken = false;
+  alarm() {
+    if (this.isBroken) throw new Error('a deployment that is broken');
+    return super.alarm();
+  }
+  async alarmAt() { return this.ctx.storage.getAlarm(); }
+  async setAlarm(at) { await this.ctx.storage.setAlarm(at); }
+  async loseAlarm() { await this.ctx.storage.deleteAlarm(); }
+  async breakAlarm() { this.isBroken = true; await this.ctx.storage.setAlarm(machine()); }
+  async mendAlarm(later) { this.isBroken = false; Date.now = () => machine() + later; }
+  async loseMemory() { this.ctx.abort(); }
+  async tables() {
+    return this.ctx.storage.sql.exec("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\\\_cf%' ESCAPE '\\\\'").toArray().map(({ name }) => name);
+  }
+}`;
 
-/** By its name only: the class is typed for workerd, and this file for Node. */
-const { JobProgress } = await vi.importActual<{
-  readonly JobProgress: new (state: object, env: object) => ProgressRpc;
-}>('./job-progress.ts');
-
-/** An object whose job has two parts, one of them there, and what is known of its alarm. */
-async function begun() {
-  const alarm: { at: number | null } = { at: null };
-  const exec = (query: string) => ({
-    toArray: () => (query.startsWith('SELECT id') ? [{ id: 'one', shard_count: 2 }] : []),
-    one: () => ({ parts: 1 }),
-  });
-  const storage = {
-    sql: { exec },
-    transactionSync: (work: () => void) => work(),
-    getAlarm: async () => alarm.at,
-    setAlarm: async (at: number) => {
-      alarm.at = at;
-    },
-  };
-  const progress = new JobProgress({ storage }, {});
-  await progress.begin('one', 2);
-  return { progress, alarm };
+interface Opened extends ProgressRpc {
+  alarmAt(): Promise<number | null>;
+  setAlarm(at: number): Promise<void>;
+  loseAlarm(): Promise<void>;
+  /** From now on the alarm fails. */
+  breakAlarm(): Promise<void>;
+  /** It fails no longer; the clock of the service goes fast by so many milliseconds. */
+  mendAlarm(laterMs: number): Promise<void>;
+  /** The call fails. */
+  loseMemory(): Promise<void>;
+  tables(): Promise<string[]>;
 }
 
-it('looks after its job with the next part where its alarm was given up: what was lost waited for the sweep', async () => {
-  const { progress, alarm } = await begun();
-  const first = alarm.at;
-  expect(first).toBeGreaterThan(Date.now());
-  await progress.partDone('one', 0, 'v1');
-  expect([alarm.at, looks.count]).toEqual([first, 0]);
-  for (const lost of [null, Date.now() - 10 * 60_000]) {
-    alarm.at = lost;
-    looks.count = 0;
-    await progress.partDone('one', 0, 'v1');
-    expect(alarm.at).toBeGreaterThan(Date.now());
-    expect(looks.count).toBe(1);
-  }
+const WORK = workOf(nameOfModels(packOfBuild()));
+const MINUTE = 60_000;
+const SHARDS = 2;
+
+let worker: Awaited<ReturnType<typeof startWorker>>;
+let store: JobStore;
+let objects: DurableObjectNamespace;
+beforeAll(async () => {
+  worker = await startWorker(FRONT);
+  store = createJobStore(worker.db);
+  objects = await worker.objects('JOB_PROGRESS');
+  await worker.db
+    .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1e6, 0)`)
+    .run();
+});
+afterAll(() => worker?.stop());
+
+// The binding's type does not say which class stands behind it.
+const objectOf = (id: string) => objects.get(objects.idFromName(id)) as unknown as Opened;
+
+/** A running job of two parts whose messages were sent so long ago that they count as lost. */
+async function begun() {
+  const id = randomUUID();
+  const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
+  const longAgo = Date.now() - 20 * MINUTE;
+  await store.create({ accountId: 'a', kind: 'diarize', request, id, now: longAgo });
+  expect(await store.start(id, { shardCount: SHARDS, durationSeconds: 600 }, longAgo)).toBe(true);
+  const object = objectOf(id);
+  await object.begin(id, SHARDS);
+  return { id, object };
+}
+
+const messages = async (id: string) => (await store.overdue(Infinity, 100, { jobId: id })).rows;
+const steps = async (id: string) => (await messages(id)).map((row) => row.id.slice(id.length)).sort();
+/** How many of a job's messages have been sent, a moment ago. */
+const sent = async (id: string) =>
+  (await messages(id)).filter(({ leaseUntil }) => leaseUntil > Date.now() + 10 * MINUTE).length;
+
+describe('the parts of a job', () => {
+  it('count once each, and only those of the job, its plan and this version; the last has it assembled', async () => {
+    const { id, object } = await begun();
+    expect(await object.partDone('other', 0, WORK)).toBe(false);
+    expect(await object.partDone(id, SHARDS, WORK)).toBe(false);
+    expect(await object.partDone(id, 0, `${WORK}-older`)).toBe(false);
+    expect(await object.fraction()).toBe(0);
+    await object.report(0, 0.9);
+    for (let copy = 0; copy < 2; copy++) expect(await object.partDone(id, 0, WORK)).toBe(true);
+    expect(await object.fraction()).toBeCloseTo(0.475);
+    expect(await steps(id)).toEqual(['/shard/0', '/shard/1']);
+    for (let copy = 0; copy < 2; copy++) expect(await object.partDone(id, 1, WORK)).toBe(true);
+    expect(await object.fraction()).toBeCloseTo(0.95);
+    expect(await steps(id)).toEqual(['/assemble', '/shard/0', '/shard/1']);
+  });
+
+  it('are still counted when the object was lost, and when the plan runs twice; how far others are is not', async () => {
+    const { id, object } = await begun();
+    await object.partDone(id, 0, WORK);
+    for (const [told, shown] of [
+      [0.5, 1.5],
+      [7, 2],
+      [-1, 1],
+    ] as const) {
+      await object.report(1, told);
+      expect(await object.fraction()).toBeCloseTo((0.95 * shown) / SHARDS);
+    }
+    await object.report(1, 0.5);
+    await object.loseMemory().catch(() => undefined);
+    const again = objectOf(id);
+    expect(await again.fraction()).toBeCloseTo(0.475);
+    // Another plan may have more of them.
+    await again.begin(id, SHARDS + 1);
+    expect(await again.fraction()).toBeCloseTo(0.95 / 3);
+    await again.begin(id, SHARDS);
+    expect(await again.partDone(id, 1, WORK)).toBe(true);
+    expect(await steps(id)).toContain('/assemble');
+  });
+});
+
+describe('the alarm of a job', () => {
+  const ring = (object: Opened) => object.setAlarm(Date.now());
+
+  it('sends again what was lost, and comes again', async () => {
+    const { id, object } = await begun();
+    expect(await sent(id)).toBe(0);
+    await ring(object);
+    await expect.poll(() => sent(id)).toBe(SHARDS);
+    expect(await object.alarmAt()).toBeGreaterThan(Date.now() + MINUTE / 4);
+  });
+
+  it('begins all parts again of a job that runs without any message', async () => {
+    const { id, object } = await begun();
+    await worker.db.prepare('DELETE FROM outbox WHERE job_id = ?').bind(id).run();
+    await ring(object);
+    await expect.poll(() => steps(id)).toEqual(['/shard/0', '/shard/1']);
+  });
+
+  it('asks for the assembly of a job whose last part died before it could', async () => {
+    const { id, object } = await begun();
+    for (let shard = 0; shard < SHARDS; shard++) await object.partDone(id, shard, WORK);
+    await worker.db.prepare('DELETE FROM outbox WHERE id = ?').bind(`${id}/assemble`).run();
+    await ring(object);
+    await expect.poll(() => steps(id)).toContain('/assemble');
+  });
+
+  it.each(['failed', 'deleted'])(
+    'erases the object of a job that has %s, and nothing counts there any more',
+    async (end) => {
+      const { id, object } = await begun();
+      await object.partDone(id, 0, WORK);
+      expect(await object.tables()).toHaveLength(SHARDS);
+      if (end === 'failed') await store.fail(id, { code: 'x', message: 'x' }, Date.now());
+      else await store.remove('a', id, Date.now());
+      await ring(object);
+      await expect.poll(() => object.tables()).toEqual([]);
+      expect(await object.alarmAt()).toBeNull();
+      expect(await object.partDone(id, 1, WORK)).toBe(false);
+      expect(await object.fraction()).toBe(0);
+    },
+  );
+});
+
+describe('where the alarm of a job was given up, the next part looks after it: what was lost waited for the sweep', () => {
+  it('and where it was not, the alarm does', async () => {
+    const { id, object } = await begun();
+    const alarmAt = await object.alarmAt();
+    await object.partDone(id, 0, WORK);
+    expect([await object.alarmAt(), await sent(id)]).toEqual([alarmAt, 0]);
+  });
+
+  it('without a trace', async () => {
+    const { id, object } = await begun();
+    await object.loseAlarm();
+    await object.partDone(id, 0, WORK);
+    expect(await sent(id)).toBe(SHARDS);
+    expect(await object.alarmAt()).toBeGreaterThan(Date.now());
+  });
+
+  it('though its time is still told', async () => {
+    const { id, object } = await begun();
+    await object.breakAlarm();
+    const dueAt = await object.alarmAt();
+    try {
+      await object.mendAlarm(10 * MINUTE);
+      await object.partDone(id, 0, WORK);
+    } finally {
+      await object.mendAlarm(0);
+    }
+    expect(await sent(id)).toBe(SHARDS);
+    expect(dueAt).toBeLessThanOrEqual(Date.now());
+    expect(await object.alarmAt()).toBeGreaterThan(dueAt! + 9 * MINUTE);
+  });
 });

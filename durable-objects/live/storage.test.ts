@@ -1,5 +1,8 @@
-import { expect, it, vi } from 'vitest';
-import { type StoredStream, StreamStorage } from './storage.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Miniflare } from '../../client/local/miniflare.ts';
+import { startTestWorker } from '../../test/helpers/workerd.ts';
+import type { StreamObject } from '../../test/workers/stream-storage.worker.ts';
+import type { StoredStream } from './storage.ts';
 
 declare global {
   interface SubtleCrypto {
@@ -7,48 +10,119 @@ declare global {
   }
 }
 
+/** On the storage of real objects, in workerd. */
 const EXPIRES_AT = 60_000;
 const DIGEST = Uint8Array.of(1, 2, 3);
+const STREAM = {
+  id: 'one',
+  tokenDigest: DIGEST,
+  phase: { name: 'waiting', expiresAt: EXPIRES_AT },
+} as StoredStream;
 
-/** The storage of a stream that waits for its connection, in memory. */
-function waiting(): StreamStorage {
-  const kept = new Map<string, unknown>();
-  const kv = { get: (key: string) => kept.get(key), put: (key: string, value: unknown) => kept.set(key, value) };
-  const storage = new StreamStorage({ kv, transactionSync: (work: () => unknown) => work() } as never);
-  storage.stream = {
-    id: 'one',
-    tokenDigest: DIGEST,
-    phase: { name: 'waiting', expiresAt: EXPIRES_AT },
-  } as StoredStream;
-  return storage;
+let workerd: Miniflare;
+let objects: (name: string) => StreamObject;
+beforeAll(async () => {
+  workerd = await startTestWorker('stream-storage', {
+    durableObjects: { STREAMS: { className: 'StreamObject', useSQLite: true } },
+  });
+  const namespace = await workerd.getDurableObjectNamespace('STREAMS');
+  // The binding's type does not say which class stands behind it.
+  objects = (name) => namespace.get(namespace.idFromName(name)) as unknown as StreamObject;
+});
+afterAll(() => workerd?.dispose());
+
+let made = 0;
+/** The object of a stream that waits for its connection. */
+async function waiting(): Promise<StreamObject> {
+  const object = objects(`stream-${made++}`);
+  await object.set(STREAM);
+  return object;
 }
 
-it('burns a token once, and none that has expired, also where the alarm comes late', () => {
-  // Of workerd alone.
-  vi.stubGlobal('crypto', { subtle: { timingSafeEqual: (a: Uint8Array, b: Uint8Array) => a.join() === b.join() } });
-  const storage = waiting();
-  expect(storage.burn(DIGEST, EXPIRES_AT)).toBeUndefined();
-  expect(storage.burn(Uint8Array.of(1, 2, 4), EXPIRES_AT - 1)).toBeUndefined();
-  expect(storage.burn(DIGEST, EXPIRES_AT - 1)).toMatchObject({ phase: { name: 'running', startedAt: EXPIRES_AT - 1 } });
-  expect(storage.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
-  vi.unstubAllGlobals();
+/** The latest object, after the platform has taken it out of memory: the call that it is taken from fails. */
+async function found(): Promise<StreamObject> {
+  const name = `stream-${made - 1}`;
+  await objects(name)
+    .lose()
+    .catch(() => undefined);
+  return objects(name);
+}
+
+it('burns a token once, and none that has expired, also where the alarm comes late', async () => {
+  const object = await waiting();
+  expect(await object.burn(DIGEST, EXPIRES_AT)).toBeUndefined();
+  expect(await object.burn(Uint8Array.of(1, 2, 4), EXPIRES_AT - 1)).toBeUndefined();
+  const running = { name: 'running', startedAt: EXPIRES_AT - 1 };
+  expect(await object.burn(DIGEST, EXPIRES_AT - 1)).toMatchObject({ phase: running });
+  expect(await object.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
+  const again = await found();
+  expect(await again.stream()).toMatchObject({ phase: running });
+  expect(await again.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
 });
 
-it('burns no token of a stream whose end is decided, though the database does not know yet', () => {
-  const storage = waiting();
-  storage.end(storage.stream!, { status: 'error', receivedSeconds: 0 }, 1);
-  expect(storage.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
-  expect(storage.stream).toMatchObject({ phase: { name: 'ending' } });
+it('burns no token of a stream whose end is decided, though the database does not know yet', async () => {
+  const object = await waiting();
+  await object.end(STREAM, { status: 'error', receivedSeconds: 0 }, 1);
+  expect(await object.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
+  expect(await object.stream()).toMatchObject({ phase: { name: 'ending' } });
 });
 
-it('keeps when a stream ended while the database is away: it had ended when that came back', () => {
-  const storage = waiting();
-  const running = storage.stream!;
+it('keeps when a stream ended while the database is away: it had ended when that came back', async () => {
+  const object = await waiting();
   const outcome = { status: 'done', receivedSeconds: 7 } as const;
   const decided = { name: 'ending', outcome, endedAt: 1000 };
-  expect(storage.end(running, outcome, 1000)).toEqual(decided);
-  expect(storage.stream).toMatchObject({ phase: decided });
-  expect(storage.end(storage.stream!, outcome, 90_000)).toEqual(decided);
+  expect(await object.end(STREAM, outcome, 1000)).toEqual(decided);
+  const ending = (await object.stream())!;
+  expect(ending).toMatchObject({ phase: decided });
+  expect(await object.end(ending, outcome, 90_000)).toEqual(decided);
   // Nor does another end take the place of the first.
-  expect(storage.end(running, { status: 'error', receivedSeconds: 0 }, 90_000)).toEqual(decided);
+  expect(await object.end(STREAM, { status: 'error', receivedSeconds: 0 }, 90_000)).toEqual(decided);
+});
+
+describe('a connection at rest', () => {
+  const MIB = 1024 * 1024;
+
+  it('is there again when its object was lost, however large its session: a value has at most 2 MB', async () => {
+    const object = await waiting();
+    expect(await object.rest()).toEqual({ isBehind: false });
+    for (const bytes of [2.5 * MIB, 2 * MIB, 10, 0]) {
+      const now = await found();
+      await now.markBehind();
+      expect(await now.rest()).toMatchObject({ isBehind: true });
+      await now.suspend(bytes + 7, bytes);
+      expect(await (await found()).rest()).toEqual({
+        isBehind: false,
+        state: { receivedFrames: 5 },
+        lastFrameAt: bytes + 7,
+        bytes,
+        isWhole: true,
+      });
+    }
+  });
+
+  it('leaves nothing of a longer session behind', async () => {
+    const object = await waiting();
+    const chunks = async () => (await object.left()).keys.filter((key) => key.startsWith('session/'));
+    await object.suspend(7, 2.5 * MIB);
+    expect(await chunks()).toHaveLength(3);
+    await object.suspend(8, 10);
+    expect(await chunks()).toHaveLength(1);
+  });
+});
+
+it('leaves the alarm where the rest could not be erased, and nothing once that alarm has come', async () => {
+  const object = await waiting();
+  await object.setAlarm(Date.now() + 600_000);
+  expect(await object.forgetInVain()).toContain('within a transaction');
+  expect(await object.left()).toEqual({ keys: ['stream'], hasAlarm: true });
+  await object.forget();
+  expect(await object.left()).toEqual({ keys: [], hasAlarm: false });
+});
+
+it('looking at a stream that was never opened leaves no trace', async () => {
+  const object = objects('never');
+  expect(await object.stream()).toBeUndefined();
+  expect(await object.burn(DIGEST, 0)).toBeUndefined();
+  expect(await object.rest()).toEqual({ isBehind: false });
+  expect(await object.left()).toEqual({ keys: [], hasAlarm: false });
 });

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { Miniflare } from '../../client/local/miniflare.ts';
+import type { Miniflare } from '../../client/local/miniflare.ts';
 import { serveRanges, startServer, type TestServer } from '../helpers/http-server.ts';
 import { wav16 } from '../helpers/wav.ts';
+import { startTestWorker } from '../helpers/workerd.ts';
 
 /** Sources in the runtime that they are made for: its `fetch`, its streams and its R2 differ from those of Node. */
 const MIB = 1024 * 1024;
@@ -18,19 +17,7 @@ let server: TestServer;
 let handler: (request: IncomingMessage, response: ServerResponse) => void;
 
 beforeAll(async () => {
-  const bundle = await build({
-    entryPoints: [fileURLToPath(new URL('sources.worker.ts', import.meta.url))],
-    bundle: true,
-    format: 'esm',
-    target: 'es2022',
-    write: false,
-  });
-  workerd = new Miniflare({
-    compatibilityDate: '2026-04-20',
-    modules: [{ type: 'ESModule', path: 'worker.mjs', contents: bundle.outputFiles[0].text }],
-    r2Buckets: ['BUCKET'],
-  });
-  await workerd.ready;
+  workerd = await startTestWorker('sources', { r2Buckets: ['BUCKET'] });
   server = await startServer((request, response) => handler(request, response));
 });
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Miniflare } from '../../client/local/miniflare.ts';
+import type { Miniflare } from '../../client/local/miniflare.ts';
 import { createDecoders } from '../../src/platform/wasm/codecs.ts';
 import { createDsp } from '../../src/platform/wasm/dsp.ts';
+import { startTestWorker } from '../helpers/workerd.ts';
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const CODECS = at('../../wasm/codecs/codecs.wasm');
@@ -13,32 +13,9 @@ const DSP = at('../../wasm/dsp/dsp.wasm');
 let workerd: Miniflare;
 
 beforeAll(async () => {
-  const bundle = await build({
-    entryPoints: [at('wasm.worker.ts')],
-    bundle: true,
-    format: 'esm',
-    target: 'es2022',
-    write: false,
-    plugins: [
-      {
-        name: 'wasm-stays-a-module',
-        setup: (hooks) =>
-          hooks.onResolve({ filter: /\.wasm$/ }, ({ path }) => ({
-            path: `./${path.split('/').pop()}`,
-            external: true,
-          })),
-      },
-    ],
-  });
-  workerd = new Miniflare({
-    compatibilityDate: '2026-04-20',
-    modules: [
-      { type: 'ESModule', path: 'worker.mjs', contents: bundle.outputFiles[0].text },
-      { type: 'CompiledWasm', path: 'codecs.wasm', contents: readFileSync(CODECS) },
-      { type: 'CompiledWasm', path: 'dsp.wasm', contents: readFileSync(DSP) },
-    ],
-  });
-  await workerd.ready;
+  const wasm = (path: string, file: string) =>
+    ({ type: 'CompiledWasm', path, contents: new Uint8Array(readFileSync(file)) }) as const;
+  workerd = await startTestWorker('wasm', {}, [wasm('codecs.wasm', CODECS), wasm('dsp.wasm', DSP)]);
 });
 
 afterAll(() => workerd?.dispose());

@@ -1,0 +1,78 @@
+import { DurableObject } from 'cloudflare:workers';
+import { type StoredStream, StreamStorage } from '../../durable-objects/live/storage.ts';
+import type { ChannelState } from '../../src/jobs/live/channel.ts';
+import type { LiveOutcome } from '../../src/jobs/live/ports.ts';
+
+const STATE = { receivedFrames: 5 } as unknown as ChannelState;
+const sessionOf = (bytes: number) => Uint8Array.from({ length: bytes }, (_, at) => (at * 7919) >> 4);
+
+/** What the object of a live stream keeps, on real storage. */
+export class StreamObject extends DurableObject {
+  readonly #streams = new StreamStorage(this.ctx.storage);
+
+  async set(stream: StoredStream) {
+    this.#streams.stream = stream;
+  }
+
+  async stream() {
+    return this.#streams.stream;
+  }
+
+  async burn(tokenDigest: Uint8Array, now: number) {
+    return this.#streams.burn(tokenDigest, now);
+  }
+
+  async end(stream: StoredStream, outcome: LiveOutcome, now: number) {
+    return this.#streams.end(stream, outcome, now);
+  }
+
+  async markBehind() {
+    this.#streams.markBehind();
+  }
+
+  /** @param bytes of a session whose bytes follow from their places */
+  async suspend(lastFrameAt: number, bytes: number) {
+    this.#streams.suspend({ state: STATE, lastFrameAt, session: sessionOf(bytes) });
+  }
+
+  /** What is kept of a connection at rest, of its session how many bytes and whether they are the right ones. */
+  async rest() {
+    const { suspended, isBehind } = this.#streams;
+    if (!suspended) return { isBehind };
+    const { session, ...rest } = suspended;
+    const isWhole = sessionOf(session.length).every((byte, at) => session[at] === byte);
+    return { isBehind, ...rest, bytes: session.length, isWhole };
+  }
+
+  async setAlarm(at: number) {
+    await this.ctx.storage.setAlarm(at);
+  }
+
+  override alarm() {}
+
+  /** In a transaction no storage can be erased. @returns why */
+  async forgetInVain() {
+    return this.ctx.storage.transaction(() =>
+      this.#streams.forget().then(
+        () => undefined,
+        (error: unknown) => String(error),
+      ),
+    );
+  }
+
+  async forget() {
+    await this.#streams.forget();
+  }
+
+  async left() {
+    const keys = [...this.ctx.storage.kv.list()].map(([key]) => key);
+    return { keys, hasAlarm: (await this.ctx.storage.getAlarm()) !== null };
+  }
+
+  /** The platform takes the object out of memory; the call fails. */
+  async lose() {
+    this.ctx.abort();
+  }
+}
+
+export default {} satisfies ExportedHandler;
