@@ -50,7 +50,7 @@ let worker: Awaited<ReturnType<typeof startWorker>>;
 let store: JobStore;
 let objects: DurableObjectNamespace;
 beforeAll(async () => {
-  worker = await startWorker(FRONT);
+  worker = await startWorker({ front: FRONT });
   store = createJobStore(worker.db);
   objects = await worker.objects('JOB_PROGRESS');
   await worker.db

@@ -1,33 +1,43 @@
-import { expect, it, vi } from 'vitest';
-import { createApp } from '../app.ts';
-import type { AppServices, Principal } from '../jobs/app-services.ts';
+import { afterEach, expect, it } from 'vitest';
+import { createKey, ensureAccount } from '../../client/accounts.ts';
+import { runSqlOn } from '../../client/local/database.ts';
+import { startWorker } from '../../test/helpers/workerd.ts';
+import { MAX_OPEN_STREAMS } from '../jobs/live/limits.ts';
 
-const noBytes = async () => new ArrayBuffer(0);
-const assets = {
-  docs: { version: '1', script: noBytes, styles: noBytes, licences: noBytes },
-  playground: { page: '', styles: '', script: '', microphoneFrames: '' },
-};
-const rateLimits = { post: 9, get: 9 };
-const account = { id: 'a', name: 'main', subscribed: true, creditSeconds: 0, rateLimits };
-const principal: Principal = { account, keyId: 'k', scopes: new Set(['stream:write'] as const) };
+let worker: Awaited<ReturnType<typeof startWorker>> | undefined;
+afterEach(() => worker?.stop());
 
-it.each([
-  [true, 200],
-  [false, 403],
-])('opens streams only where the models can follow them (%s)', async (liveStreams, status) => {
-  const create = vi.fn(async () => ({ ok: true, value: { id: 'i', token: 't' } }));
-  const services = {
-    keys: { verify: async () => principal },
-    quota: { count: async () => ({ count: 1, resetMs: 1000 }) },
-    live: { create },
-    policy: { liveStreams },
-    log: () => undefined,
-  } as unknown as AppServices;
-  const app = createApp(() => services, assets);
-  const context = { waitUntil: () => undefined, passThroughOnException: () => undefined, props: {} };
-  const headers = { Authorization: 'Bearer key' };
-  const answer = await app.request('/v1/live', { method: 'POST', headers }, {}, context);
-  expect(answer.status).toBe(status);
-  expect(create).toHaveBeenCalledTimes(liveStreams ? 1 : 0);
-  if (!liveStreams) expect(await answer.json()).toMatchObject({ message: expect.stringContaining('not enabled') });
+/** POST /v1/live of such a Worker, by one account, and how many streams there are. */
+async function opening(changes: Parameters<typeof startWorker>[0]) {
+  worker = await startWorker(changes);
+  const { db, signingKey, call } = worker;
+  const run = runSqlOn(db);
+  const accountId = await ensureAccount(run, { name: 'main', subscribe: true }, 0);
+  const { token } = await createKey(run, { accountId, scopes: ['stream:write'], signingKey }, 0);
+  return {
+    open: () => call('POST', '/v1/live', token),
+    streams: async () => (await run('SELECT id FROM live_streams')).length,
+  };
+}
+
+it('opens no stream where the models cannot follow it', async () => {
+  const { open, streams } = await opening({ pack: 'studio' });
+  const answer = await open();
+  expect(answer.status).toBe(403);
+  expect(await answer.json()).toMatchObject({ message: expect.stringContaining('not enabled') });
+  expect(await streams()).toBe(0);
+});
+
+it('answers a refusal also where the object of the refused stream cannot be asked to forget itself', async () => {
+  const front = `
+    import { LiveStream as Real } from './worker.js';
+    export class LiveStream extends Real {
+      async discard() { throw new Error('the object is overloaded'); }
+    }`;
+  const { open, streams } = await opening({ front });
+  for (let stream = 0; stream < MAX_OPEN_STREAMS; stream++) expect((await open()).status).toBe(200);
+  const refused = await open();
+  expect(refused.status).toBe(429);
+  expect(await refused.json()).toMatchObject({ message: expect.stringContaining(`${MAX_OPEN_STREAMS} live`) });
+  expect(await streams()).toBe(MAX_OPEN_STREAMS);
 });

@@ -5,6 +5,7 @@ import { build } from 'esbuild';
 import { bundleWorker } from '../../client/local/bundle.ts';
 import { Miniflare, type MiniflareOptions } from '../../client/local/miniflare.ts';
 import { bundleCacheDir, projectDir } from '../../client/local/paths.ts';
+import { seedModels } from '../../client/local/seed.ts';
 import { migrate } from './database.ts';
 
 interface WasmModule {
@@ -55,20 +56,33 @@ function compatibilityDate(): string {
   return /^compatibility_date = "(.+)"$/m.exec(config)![1]!;
 }
 
-/**
- * The service's own Worker in workerd, with empty storage in memory and nobody behind its queues; the caller stops it.
- *
- * @param front part of an ES module; what it exports takes the place of what the Worker, `./worker.js`, exports by the same name: to look into its objects
- */
-export async function startWorker(front = '') {
+const HANDSHAKE = { Upgrade: 'websocket' };
+
+interface WorkerChanges {
+  /** Part of an ES module; what it exports takes the place of what the Worker, `./worker.js`, exports by the same name: to look into its objects. */
+  readonly front?: string;
+  /** The model pack that the Worker is built with. */
+  readonly pack?: string;
+  /** The models of the default pack are in the bucket. */
+  readonly hasModels?: boolean;
+}
+
+/** The service's own Worker in workerd, with empty storage in memory and nobody behind its queues; the caller stops it. */
+export async function startWorker({ front = '', pack = 'default', hasModels = false }: WorkerChanges = {}) {
   const worker = await bundleWorker(projectDir, bundleCacheDir(projectDir));
+  const folder = String(worker.rootPath);
+  const [main, ...others] = worker.modules as { readonly type: string; readonly path: string }[];
   const contents = `export * from './worker.js'; export { default } from './worker.js'; ${front}`;
-  const entry = { type: 'ESModule', path: join(String(worker.rootPath), 'front.mjs'), contents };
+  const signingKey = Buffer.alloc(32).toString('base64');
   const options = {
     ...worker,
     cf: false,
-    modules: [entry, ...(worker.modules as object[])],
-    bindings: { ...worker.bindings, SIGNING_KEY: Buffer.alloc(32).toString('base64') },
+    modules: [
+      { type: 'ESModule', path: join(folder, 'front.mjs'), contents },
+      { ...main!, contents: builtWith(pack, readFileSync(main!.path, 'utf8')) },
+      ...others,
+    ],
+    bindings: { ...worker.bindings, SIGNING_KEY: signingKey },
     queueConsumers: {},
     // What the Worker logs is not what a test run is read for.
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => void [stdout.resume(), stderr.resume()],
@@ -79,11 +93,29 @@ export async function startWorker(front = '') {
   const db = (await workerd.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await workerd.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   await migrate(db);
+  if (hasModels) await seedModels(bucket as unknown as Parameters<typeof seedModels>[0], projectDir);
   return {
     db,
     bucket,
+    signingKey,
+    call: (method: string, path: string, key: string) =>
+      workerd.dispatchFetch(`http://service${path}`, { method, headers: { Authorization: `Bearer ${key}` } }),
+    async connect(url: string) {
+      const { webSocket, status } = await workerd.dispatchFetch(url.replace(/^ws/, 'http'), { headers: HANDSHAKE });
+      if (!webSocket) throw new Error(`no connection: ${status}`);
+      webSocket.accept();
+      return webSocket;
+    },
+    sweep: async () => (await workerd.getWorker()).scheduled({ cron: '*/5 * * * *', scheduledTime: new Date() }),
     objects: async (binding: string) =>
       (await workerd.getDurableObjectNamespace(binding)) as unknown as DurableObjectNamespace,
     stop: () => workerd.dispose(),
   };
+}
+
+/** The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build of its own takes ten seconds. */
+function builtWith(pack: string, code: string): string {
+  const [before, after, ...rest] = code.split('use:"default"');
+  if (after === undefined || rest.length > 0) throw new Error('The bundle does not name the pack in use, or twice.');
+  return `${before}use:"${pack}"${after}`;
 }
