@@ -35,6 +35,11 @@ export class ProgressObject {
     return this.#alarmAt !== undefined || [...this.#tables.values()].some((rows) => rows.length > 0);
   }
 
+  /** When its alarm is due, in simulated milliseconds. */
+  get alarmAt(): number | undefined {
+    return this.#alarmAt;
+  }
+
   /** A deployment, or the platform at will: who waits for an answer gets an error. */
   reset(): void {
     this.#instance?.invocation.die();
@@ -105,7 +110,11 @@ export class ProgressObject {
       deleteAlarm: async () => {
         this.#alarmAt = undefined;
       },
-      deleteAll: async () => this.#tables.clear(),
+      // The alarm goes with it since the compatibility date 2026-02-24.
+      deleteAll: async () => {
+        this.#tables.clear();
+        this.#alarmAt = undefined;
+      },
     };
   }
 
