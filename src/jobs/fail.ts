@@ -18,7 +18,7 @@ export async function notify(ports: JobPorts, jobId: string): Promise<void> {
 }
 
 /** Deletes plan, spooled source and parts. What a crash leaves behind is found by the sweep. */
-export async function removeWork(ports: JobPorts, jobId: string): Promise<void> {
+export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string): Promise<void> {
   for (;;) {
     const keys = await ports.objects.list(workPrefix(jobId), 1000);
     if (keys.length === 0) return;

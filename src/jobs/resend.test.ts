@@ -1,104 +1,117 @@
-import { expect, it } from 'vitest';
-import type { JobPorts, OutboxPosition, OutboxRow, Queued } from './ports.ts';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { startStorage } from '../../test/helpers/database.ts';
+import type { DiarizeRequest } from '../contract/diarize.ts';
+import { createJobStore } from '../platform/d1/job-store.ts';
+import { createQueues } from '../platform/queues.ts';
+import { createObjectStore } from '../platform/r2-objects.ts';
+import { MAX_STARTS } from './dispatch.ts';
+import type { JobPorts, Queued } from './ports.ts';
 import { resendLost } from './resend.ts';
 
-const order = (a: OutboxPosition, b: OutboxPosition) =>
-  a.leaseUntil - b.leaseUntil || (a.id < b.id ? -1 : Number(a.id > b.id));
+/** On a real database, whose order of the leases decides what is sent, and real queues. */
+const NOW = 1_800_000_000_000;
+const LONG_AGO = NOW - 3_600_000;
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let sent: Queued[];
+let requests: number;
+let ports: JobPorts;
+let made = 0;
+beforeAll(async () => {
+  storage = await startStorage();
+  await storage.db.prepare(`INSERT INTO accounts (id, name, subscribed, created_at) VALUES ('a', 'a', 1, 0)`).run();
+});
+afterAll(() => storage?.stop());
 
-/** Jobs' messages, oldest lease first, as the database has them. */
-function outbox(count: number, ...others: readonly OutboxRow[]) {
-  const shards = Array.from(
-    { length: count },
-    (_, shard): OutboxRow => ({
-      id: `job/shard/${shard}`,
-      message: { step: 'shard', jobId: 'job', shard },
-      dueAt: 0,
-      leaseUntil: shard,
-      starts: 0,
-    }),
-  );
-  const rows = [...shards, ...others];
-  const sent: unknown[] = [];
-  const delays: number[] = [];
-  const failed: string[] = [];
-  let requests = 0;
-  const ports = {
-    store: {
-      overdue: async (before: number, limit: number, { after }: { after?: OutboxPosition }) => {
-        requests++;
-        const found = rows
-          .filter((row) => row.leaseUntil < before && (!after || order(after, row) < 0))
-          .sort(order)
-          .slice(0, limit);
-        return { rows: found, next: found.length === limit ? found.at(-1) : undefined };
-      },
-      renewLeases: async (leases: readonly { id: string; leaseUntil: number }[]) => {
-        requests++;
-        for (const { id, leaseUntil } of leases) {
-          const at = rows.findIndex((row) => row.id === id);
-          rows[at] = { ...rows[at], leaseUntil };
-        }
-      },
-      fail: async (jobId: string) => {
-        failed.push(jobId);
-        return false;
-      },
-    },
+beforeEach(async () => {
+  await storage.db.prepare('DELETE FROM outbox').run();
+  sent = [];
+  requests = 0;
+  const prepare = (sql: string) => {
+    requests++;
+    return storage.db.prepare(sql);
+  };
+  const db = Object.create(storage.db, {
+    prepare: { value: prepare },
+    batch: { value: (statements: D1PreparedStatement[]) => storage.db.batch(statements) },
+  }) as D1Database;
+  const queue = createQueues(storage.queues);
+  ports = {
+    store: createJobStore(db),
     queue: {
-      sendAll: async (queued: readonly Queued[]) => {
+      send: queue.send,
+      sendAll: async (messages: readonly Queued[]) => {
         requests++;
-        sent.push(...queued.map(({ message }) => message));
-        delays.push(...queued.map(({ delaySeconds }) => delaySeconds));
+        await queue.sendAll(messages);
+        sent.push(...messages);
       },
     },
+    objects: createObjectStore(storage.bucket),
     log: () => {},
-    now: () => 1e6,
-  } as unknown as JobPorts;
-  return { ports, sent, delays, failed, requests: () => requests };
+    now: () => NOW,
+  } as Partial<JobPorts> as JobPorts;
+});
+
+/** A running job of so many parts, whose messages were sent long ago. */
+async function running(shardCount: number): Promise<string> {
+  const id = `job-${made++}`;
+  const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
+  await ports.store.create({ accountId: 'a', kind: 'diarize', request, id, now: LONG_AGO });
+  expect(await ports.store.start(id, { shardCount, durationSeconds: 60 }, LONG_AGO)).toBe(true);
+  requests = 0;
+  return id;
 }
 
+/** A webhook's last try, to be made then. */
+async function webhook(dueAt: number) {
+  const message = { step: 'webhook', jobId: `told-${made++}`, attempt: 3 } as const;
+  await storage.db
+    .prepare(
+      `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1 || '/webhook', ?1, 'webhooks', ?2, ?3, ?4)`,
+    )
+    .bind(message.jobId, JSON.stringify(message), dueAt, dueAt + 900_000)
+    .run();
+  return message;
+}
+const messages = () => sent.map(({ message }) => message);
+
 it('sends all messages after a restart: of more than two thousand the rest waited for the clock', async () => {
-  const { ports, sent } = outbox(2500);
+  await running(2500);
   expect(await resendLost(ports, Number.POSITIVE_INFINITY)).toBe(2500);
-  expect(new Set(sent.map((message) => JSON.stringify(message))).size).toBe(2500);
+  expect(new Set(messages().map((message) => JSON.stringify(message))).size).toBe(2500);
 });
 
 it('sends what the clock finds in bounded portions, with far fewer requests than an invocation may make', async () => {
-  const { ports, requests } = outbox(2500);
-  expect(await resendLost(ports, 1e6)).toBe(2000);
-  expect(requests()).toBeLessThanOrEqual(60);
-  expect(await resendLost(ports, 1e6)).toBe(500);
+  await running(2500);
+  expect(await resendLost(ports, NOW)).toBe(2000);
+  expect(requests).toBeLessThanOrEqual(60);
+  expect(await resendLost(ports, NOW)).toBe(500);
+  expect(await resendLost(ports, NOW)).toBe(0);
 });
 
 it('sends a webhook whose turn is later than that of everything else after a restart', async () => {
   for (const count of [99, 100, 150, 250]) {
-    const message = { step: 'webhook', jobId: 'other', attempt: 3 } as const;
-    const dueAt = 1e6 + 299_000;
-    const webhook = { id: 'other/webhook', message, dueAt, leaseUntil: dueAt + 900_000, starts: 0 };
-    const { ports, sent } = outbox(count, webhook);
+    await storage.db.prepare('DELETE FROM outbox').run();
+    await running(count);
+    const message = await webhook(NOW + 299_000);
     expect(await resendLost(ports, Number.POSITIVE_INFINITY)).toBe(count + 1);
-    expect(sent).toContainEqual(message);
+    expect(messages()).toContainEqual(message);
   }
 });
 
 it('sends what is not due yet for when it is due: the last try of a webhook was made at once after a restart', async () => {
-  const message = { step: 'webhook', jobId: 'other', attempt: 3 } as const;
-  const webhook = { id: 'other/webhook', message, dueAt: 1e6 + 200_500, leaseUntil: 2e6, starts: 0 };
-  const { ports, delays } = outbox(1, webhook);
+  await running(1);
+  await webhook(NOW + 200_500);
   await resendLost(ports, Number.POSITIVE_INFINITY);
-  expect(delays).toEqual([0, 201]);
+  expect(sent.map(({ delaySeconds }) => delaySeconds)).toEqual([0, 201]);
 });
 
 it('fails the job of a step that was begun twenty times without an end, and sends it no more', async () => {
-  const message = { step: 'shard', jobId: 'heavy', shard: 7 } as const;
-  const [often, once] = [20, 19].map((starts) => ({
-    id: `heavy/shard/${starts}`,
-    message,
-    dueAt: 0,
-    leaseUntil: 0,
-    starts,
-  }));
-  const { ports, sent, failed } = outbox(0, often!, once!);
-  expect(await resendLost(ports, 1e6)).toBe(1);
-  expect([sent, failed]).toEqual([[message], ['heavy']]);
+  const [heavy, once] = [await running(1), await running(1)];
+  const begin = storage.db.prepare('UPDATE outbox SET starts = ? WHERE job_id = ?');
+  await storage.db.batch([begin.bind(MAX_STARTS, heavy), begin.bind(MAX_STARTS - 1, once)]);
+  expect(await resendLost(ports, NOW)).toBe(1);
+  expect(messages()).toEqual([{ step: 'shard', jobId: once, shard: 0 }]);
+  expect(await ports.store.find(heavy)).toMatchObject({ status: 'failed', error: { code: 'internal' } });
+  expect(await ports.store.find(once)).toMatchObject({ status: 'running' });
+  expect(await resendLost(ports, Number.POSITIVE_INFINITY)).toBe(1);
 });

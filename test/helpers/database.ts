@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Miniflare } from '../../client/local/miniflare.ts';
 
 /**
- * A real D1 database and R2 bucket in workerd's memory, migrated; the caller stops it.
+ * A real D1 database and R2 bucket in workerd's memory, migrated, and queues with nobody behind them; the caller stops it.
  * @param before a migration: the database is left as it was before it
  */
 export async function startStorage(before?: string) {
@@ -12,12 +12,15 @@ export async function startStorage(before?: string) {
     script: 'export default {}',
     d1Databases: ['DB'],
     r2Buckets: ['BUCKET'],
+    queueProducers: ['PLANS', 'JOBS', 'WEBHOOKS'],
     cf: false,
   });
   const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   await migrate(db, { before });
-  return { db, bucket, stop: () => miniflare.dispose() };
+  const queue = async (name: string) => (await miniflare.getQueueProducer(name)) as unknown as Queue<unknown>;
+  const queues = { plans: await queue('PLANS'), jobs: await queue('JOBS'), webhooks: await queue('WEBHOOKS') };
+  return { db, bucket, queues, stop: () => miniflare.dispose() };
 }
 
 /** Makes the service's tables in an empty database; or applies the migrations from one on, or those before one. */

@@ -1,7 +1,7 @@
 import type { Result } from '../../audio/types.ts';
 import { assemble, type Diarization, openPart, partsOf, settingsOf } from '../../diarization/index.ts';
 import { partKey, tracksKey } from '../keys.ts';
-import type { JobPlan, JobPorts, JobRecord } from '../ports.ts';
+import type { JobPlan, JobPorts, JobRecord, ObjectStore } from '../ports.ts';
 import { lostInTheMix } from './lost-in-the-mix.ts';
 
 /** Why a job has no result, in a sentence for the caller. */
@@ -32,7 +32,6 @@ export async function diarizeParts(
       return openPart((offset, length) => ports.objects.getRange(key, offset, length));
     }),
   );
-  const run = crypto.randomUUID();
   const result = await assemble(
     partsOf(parts),
     { totalSamples: plan.totalSamples, durationSeconds: plan.index.durationSeconds },
@@ -43,10 +42,7 @@ export async function diarizeParts(
       speakerTracks: job.kind === 'diarize' && job.request.speakerProbability,
       voices: options.voices,
       pldaOf: ports.plda,
-      trackSpill: {
-        write: (block, bytes) => ports.objects.put(tracksKey(job.id, run, block), bytes),
-        read: (block, offset, length) => ports.objects.getRange(tracksKey(job.id, run, block), offset, length),
-      },
+      trackSpill: trackSpillOf(ports.objects, job.id),
     },
   );
   const { channels } = plan.index;
@@ -59,4 +55,14 @@ export async function diarizeParts(
   const hint = lostInTheMix(channels, loudestDb, 'something found');
   const warnings = [plan.index.warning, hint, warning].filter((text) => text !== undefined);
   return { ok: true, value: { ...diarization, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
+}
+
+/** Where one run of an assembly puts its speakers' tracks down: another run of the same job has its own. */
+export function trackSpillOf(objects: Pick<ObjectStore, 'put' | 'getRange'>, jobId: string) {
+  const run = crypto.randomUUID();
+  return {
+    write: (block: number, bytes: Uint8Array) => objects.put(tracksKey(jobId, run, block), bytes),
+    read: (block: number, offset: number, length: number) =>
+      objects.getRange(tracksKey(jobId, run, block), offset, length),
+  };
 }
