@@ -6,133 +6,9 @@ import { createMediaRows } from '../platform/d1/media-rows.ts';
 import { createNotedUpload } from '../platform/noted-upload.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import { expire } from './expire.ts';
-import type { JobPorts } from './ports.ts';
+import type { JobPorts, ObjectStore } from './ports.ts';
 
-it('a sweep deletes more outputs than a busy service makes in five minutes: it stopped at five thousand', async () => {
-  const waiting = new Set(Array.from({ length: 20_000 }, (_, i) => `job-${i}`));
-  const deleted = new Set<string>();
-  const ports = {
-    store: {
-      expired: async (_before: number, limit: number) => [...waiting].slice(0, limit).map((id) => ({ id })),
-      markCleaned: async (ids: readonly string[]) => {
-        for (const id of ids) waiting.delete(id);
-      },
-      deleted: async () => [],
-      expiredMedia: async () => [],
-      expireIdempotencyKeys: async () => {},
-    },
-    objects: {
-      deleteMany: async (keys: readonly string[]) => {
-        for (const key of keys) deleted.add(key);
-      },
-      folders: async () => [],
-      abortUploads: async () => 0,
-    },
-    log: () => {},
-    now: () => 1e12,
-    outputTtlMs: 1,
-  } as unknown as JobPorts;
-  await expire(ports);
-  expect(waiting.size).toBe(0);
-  expect(deleted.size).toBe(20_000);
-});
-
-it('what cannot be deleted does not keep the rest: recordings stayed where an output could not go', async () => {
-  const waiting = new Set(['recording']);
-  const ports = {
-    store: {
-      expired: async () => [{ id: 'job' }],
-      deleted: async () => [],
-      expiredMedia: async () => [...waiting],
-      removeMedia: async (keys: readonly string[]) => {
-        for (const key of keys) waiting.delete(key);
-      },
-      expireIdempotencyKeys: async () => {},
-    },
-    objects: {
-      deleteMany: async (keys: readonly string[]) => {
-        if (!waiting.has(keys[0])) throw new Error('storage is away');
-      },
-      folders: async () => [],
-      abortUploads: async () => 0,
-    },
-    log: () => {},
-    now: () => 1e12,
-    outputTtlMs: 1,
-  } as unknown as JobPorts;
-  await expect(expire(ports)).rejects.toThrow('storage is away');
-  expect(waiting.size).toBe(0);
-});
-
-const nothingInStore = {
-  expired: async () => [],
-  deleted: async () => [],
-  expiredMedia: async () => [],
-  expireIdempotencyKeys: async () => {},
-};
-
-it('a sweep looks at all folders of work, however many: a thousand at a time', async () => {
-  const folders = Array.from({ length: 2500 }, (_, i) => `job-${String(i).padStart(5, '0')}`);
-  const left = new Set(folders.map((id) => `work/${id}/source`));
-  const ports = {
-    store: {
-      ...nothingInStore,
-      unfinished: async () => new Set<string>(),
-    },
-    objects: {
-      list: async (prefix: string) => (left.has(`${prefix}source`) ? [`${prefix}source`] : []),
-      deleteMany: async (keys: readonly string[]) => {
-        for (const key of keys) left.delete(key);
-      },
-      folders: async (_prefix: string, limit: number, after = '') => folders.filter((id) => id > after).slice(0, limit),
-      uploadedAt: async () => undefined,
-      abortUploads: async () => 0,
-    },
-    log: () => {},
-    now: () => 1e12,
-    outputTtlMs: 1,
-  } as unknown as JobPorts;
-  await expire(ports);
-  expect(left.size).toBe(0);
-});
-
-it('a sweep drops what an ended job was copying or writing once no step can write any more, and other uploads after two days', async () => {
-  const now = 1e12;
-  const minutesAgo = (minutes: number) => now - minutes * 60_000;
-  const begun: [key: string, begunAt: number][] = [
-    ['work/ended/source-1', minutesAgo(19)],
-    ['work/ended/source-2', minutesAgo(21)],
-    ['work/running/source-1', minutesAgo(21)],
-    ['media/account/x', minutesAgo(21)],
-    ['work/running/source-2', minutesAgo(48 * 60 + 1)],
-    ['outputs/ended.json', minutesAgo(19)],
-    ['outputs/ended.json', minutesAgo(21)],
-    ['outputs/running.json', minutesAgo(21)],
-    ['media/account/y', minutesAgo(48 * 60 + 1)],
-  ];
-  const dropped: string[] = [];
-  const ports = {
-    store: {
-      ...nothingInStore,
-      unfinished: async (ids: readonly string[]) => new Set(ids.filter((id) => id === 'running')),
-    },
-    objects: {
-      deleteMany: async () => {},
-      folders: async () => [],
-      abortUploads: async (isInVain: (key: string, begunAt: number) => Promise<boolean>) => {
-        for (const [key, begunAt] of begun) if (await isInVain(key, begunAt)) dropped.push(key);
-        return dropped.length;
-      },
-    },
-    log: () => {},
-    now: () => now,
-    outputTtlMs: 1,
-  } as unknown as JobPorts;
-  await expire(ports);
-  expect(dropped).toEqual(['work/ended/source-2', 'work/running/source-2', 'outputs/ended.json', 'media/account/y']);
-});
-
-describe('a sweep of a real database and bucket', () => {
+describe('a sweep', () => {
   const MINUTE = 60_000;
   const HOUR = 60 * MINUTE;
   /** The bucket stamps its objects with the time of the machine. */
@@ -149,8 +25,8 @@ describe('a sweep of a real database and bucket', () => {
   });
   afterAll(() => storage?.stop());
 
-  const sweep = (now: number) => {
-    const objects = createObjectStore(storage.bucket);
+  const sweep = (now: number, changes: Partial<ObjectStore> = {}) => {
+    const objects = { ...createObjectStore(storage.bucket), ...changes };
     return expire({ store, objects, log: () => {}, now: () => now, outputTtlMs: 24 * HOUR } as unknown as JobPorts);
   };
   const put = async (...keys: string[]) => {
@@ -166,6 +42,15 @@ describe('a sweep of a real database and bucket', () => {
     await store.start(id, { shardCount: 1, durationSeconds: 60 }, NOW);
     return id;
   }
+  const manyJobs = (name: string, count: number, status: string) =>
+    storage.db
+      .prepare(
+        `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
+         INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at, completed_at, output_key)
+         SELECT ?1 || '-' || n, 'a', 'diarize', ?3, '{}', 0, 0, n, 'outputs/' || ?1 || '-' || n || '.json' FROM numbers`,
+      )
+      .bind(name, count, status)
+      .run();
 
   it('takes the work of jobs that have ended or never were, and none of one that works', async () => {
     const [works, ended] = [await runningJob(), await runningJob()];
@@ -224,5 +109,60 @@ describe('a sweep of a real database and bucket', () => {
     await sweep(Date.now() + 49 * HOUR);
     expect(await keysBelow('uploads/')).toEqual([]);
     await expect(upload.complete([part])).rejects.toThrow();
+  });
+
+  it('deletes more outputs than a busy service makes in five minutes: it stopped at five thousand', async () => {
+    const jobs = 6000;
+    await manyJobs('busy', jobs, 'succeeded');
+    await put('outputs/busy-1.json', `outputs/busy-${jobs}.json`);
+    await sweep(NOW);
+    expect(await keysBelow('outputs/busy-')).toEqual([]);
+    expect(await store.expired(NOW, 1)).toEqual([]);
+  });
+
+  it('takes what it can where some cannot be deleted: recordings stayed where an output could not go', async () => {
+    const id = await runningJob();
+    await store.succeed(id, { outputKey: `outputs/${id}.json`, billedSeconds: 60, creditSeconds: 60 }, NOW);
+    await createMediaRows(storage.db).claim('a', 'media/a/2', NOW, NOW + 48 * HOUR);
+    await put(`outputs/${id}.json`, 'media/a/2');
+    const deleteMany = async (keys: readonly string[]) => {
+      if (keys.some((key) => key.startsWith('outputs/'))) throw new Error('storage is away');
+      await storage.bucket.delete([...keys]);
+    };
+    await expect(sweep(NOW + 50 * HOUR, { deleteMany })).rejects.toThrow('storage is away');
+    expect([await keysBelow('media/'), await keysBelow(`outputs/${id}`)]).toEqual([[], [`outputs/${id}.json`]]);
+    await sweep(NOW + 50 * HOUR);
+    expect(await keysBelow(`outputs/${id}`)).toEqual([]);
+  });
+
+  it('looks at all folders of work, however many: a thousand at a time', async () => {
+    const working = Array.from({ length: 1000 }, (_, i) => `work/many-${i + 1}/source`);
+    await manyJobs('many', working.length, 'running');
+    await storage.putAll([...working, 'work/more/source']);
+    await sweep(NOW);
+    expect(await keysBelow('work/more')).toEqual([]);
+    expect(await keysBelow('work/many-1000/')).toEqual(['work/many-1000/source']);
+  });
+
+  it('drops what an ended job was copying or writing once no step can write any more, and other uploads after two days', async () => {
+    const [works, ended] = [await runningJob(), await runningJob()];
+    await store.cancel(ended, { code: 'x', message: 'x' }, NOW);
+    const ofJobs = [ended, works].flatMap((id) => [`work/${id}/source-1`, `outputs/${id}.json`]);
+    const open = new Map<string, Awaited<ReturnType<typeof createNotedUpload>>>();
+    for (const key of [...ofJobs, 'media/account/x']) open.set(key, await createNotedUpload(storage.bucket, key));
+    const begun = Date.now();
+    const notes = async () => (await keysBelow('uploads/')).length;
+    await sweep(begun + 19 * MINUTE);
+    expect(await notes()).toBe(5);
+    await sweep(begun + 21 * MINUTE);
+    expect(await notes()).toBe(3);
+    for (const [key, upload] of open) {
+      const written = upload.uploadPart(1, new Uint8Array(8)).then(() => true);
+      expect(await written.catch(() => false), key).toBe(!key.includes(ended));
+    }
+    await sweep(begun + 47 * HOUR);
+    expect(await notes()).toBe(3);
+    await sweep(begun + 48 * HOUR + MINUTE);
+    expect(await notes()).toBe(0);
   });
 });

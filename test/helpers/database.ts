@@ -2,6 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Miniflare } from '../../client/local/miniflare.ts';
 
+const MANY_OBJECTS = `export default {
+  async fetch(request, { BUCKET }) {
+    await Promise.all((await request.json()).map((key) => BUCKET.put(key, 'x')));
+    return new Response();
+  },
+};`;
+
 /**
  * A real D1 database and R2 bucket in workerd's memory, migrated, and queues with nobody behind them; the caller stops it.
  * @param before a migration: the database is left as it was before it
@@ -9,7 +16,7 @@ import { Miniflare } from '../../client/local/miniflare.ts';
 export async function startStorage(before?: string) {
   const miniflare = new Miniflare({
     modules: true,
-    script: 'export default {}',
+    script: MANY_OBJECTS,
     d1Databases: ['DB'],
     r2Buckets: ['BUCKET'],
     queueProducers: ['PLANS', 'JOBS', 'WEBHOOKS'],
@@ -20,7 +27,11 @@ export async function startStorage(before?: string) {
   await migrate(db, { before });
   const queue = async (name: string) => (await miniflare.getQueueProducer(name)) as unknown as Queue<unknown>;
   const queues = { plans: await queue('PLANS'), jobs: await queue('JOBS'), webhooks: await queue('WEBHOOKS') };
-  return { db, bucket, queues, stop: () => miniflare.dispose() };
+  /** Many small objects at once: from here each would be a request of its own. */
+  const putAll = async (keys: readonly string[]): Promise<void> => {
+    await miniflare.dispatchFetch('http://storage/', { method: 'POST', body: JSON.stringify(keys) });
+  };
+  return { db, bucket, queues, putAll, stop: () => miniflare.dispose() };
 }
 
 /** Makes the service's tables in an empty database; or applies the migrations from one on, or those before one. */
