@@ -1,10 +1,16 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startStorage } from '../../test/helpers/database.ts';
 import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
+import type { DiarizeRequest } from '../contract/diarize.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
+import { createJobStore } from '../platform/d1/job-store.ts';
+import { createQueues } from '../platform/queues.ts';
+import { createObjectStore } from '../platform/r2-objects.ts';
 import { assembleJob, withPulse } from './assemble.ts';
+import { outputKey, partKey, planKey } from './keys.ts';
 import { Mutex } from './mutex.ts';
 import { PlanMemory } from './plan-memory.ts';
-import type { JobPorts, JobRecord } from './ports.ts';
+import type { JobOutcome, JobPorts, JobStore } from './ports.ts';
 
 it('an output that takes long to be stored gives signs of life, and stops where the job has ended', async () => {
   let now = 0;
@@ -29,28 +35,37 @@ it('an output that takes long to be stored gives signs of life, and stops where 
   expect(stored).toHaveLength(105);
 });
 
-it('an output that was written while its job was canceled is taken away again, and never that of a job that another copy has ended', async () => {
-  const samples = recording([[[1], 12]]);
-  const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
-  const settings = settingsOf('precision-2');
-  const part = encodePart(await analyseShard(blocksOf(samples), shard, fakePorts(), settings, async () => undefined));
-  const plan = { index: { channels: 1, durationSeconds: 12 }, totalSamples: samples.length, shards: [shard] };
-  const job = { id: 'job', kind: 'diarize', status: 'running', request: { model: 'precision-2' } };
-  const left = async (statusNow: string) => {
-    const stored = new Set<string>();
+describe('an output that was written while its job ended', () => {
+  let storage: Awaited<ReturnType<typeof startStorage>>;
+  beforeAll(async () => {
+    storage = await startStorage();
+    await storage.db.prepare(`INSERT INTO accounts (id, name, subscribed, created_at) VALUES ('a', 'a', 1, 0)`).run();
+  });
+  afterAll(() => storage?.stop());
+
+  /** Assembles a job of which something else becomes when its output has just been stored. @returns whether that is still there */
+  async function left(id: string, meanwhile: (store: JobStore, outcome: JobOutcome) => Promise<boolean>) {
+    const samples = recording([[[1], 12]]);
+    const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
+    const settings = settingsOf('precision-2');
+    const part = encodePart(await analyseShard(blocksOf(samples), shard, fakePorts(), settings, async () => undefined));
+    const plan = { index: { channels: 1, durationSeconds: 12 }, totalSamples: samples.length, shards: [shard] };
+    const store = createJobStore(storage.db);
+    const objects = createObjectStore(storage.bucket);
+    const request = { url: 'https://example.com/a.wav', model: 'precision-2' } as DiarizeRequest;
+    await store.create({ accountId: 'a', kind: 'diarize', request, id, now: 0 });
+    await store.start(id, { shardCount: 1, durationSeconds: 12 }, 0);
+    await objects.put(planKey(id, 'v'), new TextEncoder().encode(JSON.stringify(plan)));
+    await objects.put(partKey(id, 0, 'v'), part);
+    const succeed = async (jobId: string, outcome: JobOutcome, now: number) => {
+      expect(await objects.exists(outcome.outputKey)).toBe(true);
+      expect(await meanwhile(store, outcome)).toBe(true);
+      return store.succeed(jobId, outcome, now);
+    };
     const ports = {
-      store: { find: async () => ({ ...job, status: statusNow }), succeed: async () => false },
-      objects: {
-        get: async () => new TextEncoder().encode(JSON.stringify(plan)),
-        getRange: async (_key: string, offset: number, length: number) => part.slice(offset, offset + length),
-        putStream: async (key: string, chunks: AsyncIterable<string>) => {
-          for await (const _ of chunks);
-          stored.add(key);
-        },
-        deleteMany: async (keys: readonly string[]) => {
-          for (const key of keys) stored.delete(key);
-        },
-      },
+      store: { ...store, succeed },
+      objects,
+      queue: createQueues(storage.queues),
       plda: async () => undefined,
       pause: async () => {},
       sleep: async () => {},
@@ -58,10 +73,21 @@ it('an output that was written while its job was canceled is taken away again, a
       now: () => 0,
       work: 'v',
       plans: new PlanMemory(),
-    } as unknown as JobPorts;
-    await assembleJob(ports, new Mutex(() => 0), job as unknown as JobRecord, 1);
-    return [...stored];
-  };
-  expect(await left('canceled')).toEqual([]);
-  expect(await left('succeeded')).toEqual(['outputs/job.json']);
+    } as Partial<JobPorts> as JobPorts;
+    await assembleJob(ports, new Mutex(() => 0), (await store.find(id))!, 1);
+    return objects.exists(outputKey(id));
+  }
+
+  it('is taken away again where it was canceled', async () => {
+    const error = { code: 'canceled', message: 'x' };
+    expect(await left('canceled', (store) => store.cancel('canceled', error, 1))).toBe(false);
+  });
+
+  it('is taken away again where it was deleted', async () => {
+    expect(await left('deleted', (store) => store.remove('a', 'deleted', 1))).toBe(false);
+  });
+
+  it('stays where another copy has ended it: it is the output of both', async () => {
+    expect(await left('twice', (store, outcome) => store.succeed('twice', outcome, 1))).toBe(true);
+  });
 });

@@ -1,58 +1,102 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startStorage } from '../../test/helpers/database.ts';
+import type { DiarizeRequest } from '../contract/diarize.ts';
+import { createJobStore } from '../platform/d1/job-store.ts';
+import { createQueues } from '../platform/queues.ts';
 import { dispatch, dispatchAll } from './dispatch.ts';
-import type { JobPorts, Queued } from './ports.ts';
+import type { JobStore, QueuePort } from './ports.ts';
 
-const MESSAGE = { step: 'webhook', jobId: 'job', attempt: 2 } as const;
+/** On a real database and real queues. */
+const NOW = 1000;
+const IN_SECONDS = 300;
+const DUE_AT = 301_000;
 const QUARTER_MS = 15 * 60_000;
+const SHARDS = 150;
 
-/** What happens when messages are sent at 1000 ms, to be handled five minutes later. */
-async function told(send: () => Promise<void>, messages = 1): Promise<string[]> {
-  const steps: string[] = [];
-  const queued = Array.from({ length: messages }, () => ({ message: MESSAGE, delaySeconds: 300 }));
-  const ports = {
-    store: {
-      renewLease: async (id: string, until: number) => void steps.push(`${id} until ${until}`),
-      renewLeases: async (leases: readonly { id: string; leaseUntil: number }[]) =>
-        void steps.push(`${leases.length}: ${leases[0].id} until ${leases[0].leaseUntil}`),
-    },
-    queue: {
-      send: async (message: { attempt: number }, delaySeconds: number) => {
-        steps.push(`sent ${message.attempt} in ${delaySeconds}`);
-        await send();
-      },
-      sendAll: async (batch: readonly Queued[]) => {
-        steps.push(`sent ${batch.length} in ${batch[0].delaySeconds}`);
-        await send();
-      },
-    },
-    log: () => {},
-    now: () => 1000,
-  } as unknown as JobPorts;
-  await (messages === 1 ? dispatch(ports, MESSAGE, 300) : dispatchAll(ports, queued));
-  return steps;
-}
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let store: JobStore;
+let queue: QueuePort;
+/** Messages sent at once, and the leases that those of the job had meanwhile. */
+let sent: { readonly messages: number; readonly leases: readonly number[] }[];
+let jobId: string;
+let made = 0;
+beforeAll(async () => {
+  storage = await startStorage();
+  store = createJobStore(storage.db);
+  await storage.db.prepare(`INSERT INTO accounts (id, name, subscribed, created_at) VALUES ('a', 'a', 1, 0)`).run();
+});
+afterAll(() => storage?.stop());
 
-it('a message is not taken for lost while it waits for its time and a quarter of an hour more', async () => {
-  expect(await told(async () => {})).toEqual([`job/webhook until ${301_000 + QUARTER_MS}`, 'sent 2 in 300']);
+const leases = async () => (await store.overdue(Infinity, 1000, { jobId })).rows.map(({ leaseUntil }) => leaseUntil);
+const counted = (values: readonly number[]) => {
+  const counts = new Map<number, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return Object.fromEntries(counts);
+};
+
+beforeEach(async () => {
+  const real = createQueues(storage.queues);
+  sent = [];
+  const note = async (messages: number) => void sent.push({ messages, leases: await leases() });
+  queue = {
+    send: async (message, delaySeconds) => {
+      await note(1);
+      await real.send(message, delaySeconds);
+    },
+    sendAll: async (messages) => {
+      await note(messages.length);
+      await real.sendAll(messages);
+    },
+  };
+  jobId = `job-${made++}`;
+  const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
+  await store.create({ accountId: 'a', kind: 'diarize', request, id: jobId, now: 0 });
 });
 
-it('a message that could not be sent is found by the next sweep, not after a quarter of an hour', async () => {
-  const broken = async () => {
-    throw new Error('the queue is away');
-  };
-  expect((await told(broken)).at(-1)).toBe('job/webhook until 301000');
+const away = async () => {
+  throw new Error('the queue is away');
+};
+const portsWith = (port: QueuePort) => ({ store, queue: port, log: () => {}, now: () => NOW });
+
+describe('a message', () => {
+  const send = (port: QueuePort) => dispatch(portsWith(port), { step: 'plan', jobId }, IN_SECONDS);
+
+  it('is not taken for lost while it waits for its time and a quarter of an hour more, from before it is sent', async () => {
+    await send(queue);
+    expect(sent).toEqual([{ messages: 1, leases: [DUE_AT + QUARTER_MS] }]);
+    expect(await leases()).toEqual([DUE_AT + QUARTER_MS]);
+  });
+
+  it('that could not be sent is found by the next sweep, not after a quarter of an hour', async () => {
+    await send({ ...queue, send: away });
+    expect(await leases()).toEqual([DUE_AT]);
+  });
+
+  it('is sent also where its lease cannot be renewed', async () => {
+    const ports = portsWith(queue);
+    const broken = { ...store, renewLease: () => Promise.reject(new Error('D1_ERROR: overloaded')) };
+    await dispatch({ ...ports, store: broken }, { step: 'plan', jobId });
+    expect(sent).toHaveLength(1);
+  });
 });
 
-it('many messages are leased and sent by the hundred', async () => {
-  const leased = `job/webhook until ${301_000 + QUARTER_MS}`;
-  expect(await told(async () => {}, 150)).toEqual([
-    `100: ${leased}`,
-    'sent 100 in 300',
-    `50: ${leased}`,
-    'sent 50 in 300',
-  ]);
-  const broken = async () => {
-    throw new Error('the queue is away');
+describe('many messages', () => {
+  const send = async (port: QueuePort) => {
+    await store.start(jobId, { shardCount: SHARDS, durationSeconds: 60 }, 0);
+    const shards = Array.from({ length: SHARDS }, (_, shard) => ({ step: 'shard', jobId, shard }) as const);
+    const queued = shards.map((message) => ({ message, delaySeconds: IN_SECONDS }));
+    await dispatchAll(portsWith(port), queued);
   };
-  expect((await told(broken, 150)).filter((step) => step.endsWith('until 301000'))).toHaveLength(2);
+
+  it('are leased and sent by the hundred', async () => {
+    await send(queue);
+    expect(sent.map(({ messages }) => messages)).toEqual([100, 50]);
+    expect(counted(sent[0]!.leases)).toMatchObject({ [DUE_AT + QUARTER_MS]: 100 });
+    expect(counted(await leases())).toEqual({ [DUE_AT + QUARTER_MS]: SHARDS });
+  });
+
+  it('that could not be sent are all found by the next sweep', async () => {
+    await send({ ...queue, sendAll: away });
+    expect(counted(await leases())).toEqual({ [DUE_AT]: SHARDS });
+  });
 });
