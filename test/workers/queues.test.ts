@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { readBindings } from '../../client/local/bundle.ts';
+import type { Miniflare } from '../../client/local/miniflare.ts';
+import { projectDir } from '../../client/local/paths.ts';
+import { MAX_DELIVERIES } from '../../src/jobs/handle.ts';
+import { startTestWorker } from '../helpers/workerd.ts';
+
+/** Real queues with the consumers of wrangler.toml: what the steps of jobs, and the simulation of crashes, take for granted of them. */
+let workerd: Miniflare;
+beforeAll(async () => {
+  const { queueProducers, queueConsumers } = await readBindings(projectDir);
+  workerd = await startTestWorker('queues', { queueProducers, queueConsumers } as object);
+});
+afterAll(() => workerd?.dispose());
+
+async function ask(body?: string): Promise<[queue: string, body: string, attempt: number][]> {
+  const response = await workerd.dispatchFetch('http://workerd/', body === undefined ? {} : { method: 'POST', body });
+  return (await response.json()) as [string, string, number][];
+}
+
+const QUEUES = ['rollcall-plans', 'rollcall-jobs', 'rollcall-webhooks'];
+const attemptsOf = async (queue: string, body: string) =>
+  (await ask()).filter(([name, text]) => name === queue && text === body).map(([, , attempt]) => attempt);
+
+it('deliver a message that fails as often as the last try expects, count its deliveries, and then bury it once', async () => {
+  await ask('again');
+  await expect.poll(() => attemptsOf('rollcall-dead', 'again'), { timeout: 20_000 }).toHaveLength(QUEUES.length);
+  const expected = Array.from({ length: MAX_DELIVERIES }, (_, i) => i + 1);
+  for (const queue of QUEUES) expect(await attemptsOf(queue, 'again'), queue).toEqual(expected);
+});
+
+it('deliver a message once that was acknowledged', async () => {
+  await ask('done');
+  for (const queue of QUEUES) await expect.poll(() => attemptsOf(queue, 'done')).toEqual([1]);
+  expect(await attemptsOf('rollcall-dead', 'done')).toEqual([]);
+});

@@ -1,0 +1,27 @@
+interface Env {
+  readonly PLANS: Queue<unknown>;
+  readonly JOBS: Queue<unknown>;
+  readonly WEBHOOKS: Queue<unknown>;
+}
+
+/** What was delivered, in this order: the queue, the message and which of its deliveries it is. */
+const deliveries: [queue: string, body: unknown, attempt: number][] = [];
+
+/** A consumer that wants every message again except those that say `done` and dead letters. */
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    if (request.method === 'POST') {
+      const body = await request.text();
+      for (const queue of [env.PLANS, env.JOBS, env.WEBHOOKS]) await queue.send(body, { contentType: 'json' });
+    }
+    return Response.json(deliveries);
+  },
+
+  async queue(batch: MessageBatch<unknown>): Promise<void> {
+    for (const message of batch.messages) {
+      deliveries.push([batch.queue, message.body, message.attempts]);
+      if (batch.queue === 'rollcall-dead' || message.body === 'done') message.ack();
+      else message.retry({ delaySeconds: 0 });
+    }
+  },
+} satisfies ExportedHandler<Env>;
