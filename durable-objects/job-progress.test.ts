@@ -45,6 +45,8 @@ interface Opened extends ProgressRpc {
 const WORK = workOf(nameOfModels(packOfBuild()));
 const MINUTE = 60_000;
 const SHARDS = 2;
+/** A busy machine takes its time. */
+const SOON = { timeout: 10_000 };
 
 let worker: Awaited<ReturnType<typeof startWorker>>;
 let store: JobStore;
@@ -127,7 +129,7 @@ describe('the alarm of a job', () => {
     const { id, object } = await begun();
     expect(await sent(id)).toBe(0);
     await ring(object);
-    await expect.poll(() => sent(id)).toBe(SHARDS);
+    await expect.poll(() => sent(id), SOON).toBe(SHARDS);
     expect(await object.alarmAt()).toBeGreaterThan(Date.now() + MINUTE / 4);
   });
 
@@ -135,7 +137,7 @@ describe('the alarm of a job', () => {
     const { id, object } = await begun();
     await worker.db.prepare('DELETE FROM outbox WHERE job_id = ?').bind(id).run();
     await ring(object);
-    await expect.poll(() => steps(id)).toEqual(['/shard/0', '/shard/1']);
+    await expect.poll(() => steps(id), SOON).toEqual(['/shard/0', '/shard/1']);
   });
 
   it('asks for the assembly of a job whose last part died before it could', async () => {
@@ -143,7 +145,7 @@ describe('the alarm of a job', () => {
     for (let shard = 0; shard < SHARDS; shard++) await object.partDone(id, shard, WORK);
     await worker.db.prepare('DELETE FROM outbox WHERE id = ?').bind(`${id}/assemble`).run();
     await ring(object);
-    await expect.poll(() => steps(id)).toContain('/assemble');
+    await expect.poll(() => steps(id), SOON).toContain('/assemble');
   });
 
   it.each(['failed', 'deleted'])(
@@ -155,7 +157,7 @@ describe('the alarm of a job', () => {
       if (end === 'failed') await store.fail(id, { code: 'x', message: 'x' }, Date.now());
       else await store.remove('a', id, Date.now());
       await ring(object);
-      await expect.poll(() => object.tables()).toEqual([]);
+      await expect.poll(() => object.tables(), SOON).toEqual([]);
       expect(await object.alarmAt()).toBeNull();
       expect(await object.partDone(id, 1, WORK)).toBe(false);
       expect(await object.fraction()).toBe(0);
@@ -182,7 +184,8 @@ describe('where the alarm of a job was given up, the next part looks after it: w
   it('though its time is still told', async () => {
     const { id, object } = await begun();
     await object.breakAlarm();
-    const dueAt = await object.alarmAt();
+    const brokenAt = Date.now();
+    await expect.poll(() => object.alarmAt(), SOON).toBeLessThanOrEqual(brokenAt);
     try {
       await object.mendAlarm(10 * MINUTE);
       await object.partDone(id, 0, WORK);
@@ -190,7 +193,6 @@ describe('where the alarm of a job was given up, the next part looks after it: w
       await object.mendAlarm(0);
     }
     expect(await sent(id)).toBe(SHARDS);
-    expect(dueAt).toBeLessThanOrEqual(Date.now());
-    expect(await object.alarmAt()).toBeGreaterThan(dueAt! + 9 * MINUTE);
+    expect(await object.alarmAt()).toBeGreaterThan(brokenAt + 9 * MINUTE);
   });
 });

@@ -80,6 +80,6 @@ describe('a stream whose object has lost its alarm', () => {
     expect(await status()).toBe('running');
     expect(await object().alarmAt()).toBeGreaterThan(Date.now());
     socket.close();
-    await expect.poll(status).toBe('done');
+    await expect.poll(status, { timeout: 10_000 }).toBe('done');
   });
 });

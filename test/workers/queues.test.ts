@@ -31,6 +31,6 @@ it('deliver a message that fails as often as the last try expects, count its del
 
 it('deliver a message once that was acknowledged', async () => {
   await ask('done');
-  for (const queue of QUEUES) await expect.poll(() => attemptsOf(queue, 'done')).toEqual([1]);
+  for (const queue of QUEUES) await expect.poll(() => attemptsOf(queue, 'done'), { timeout: 20_000 }).toEqual([1]);
   expect(await attemptsOf('rollcall-dead', 'done')).toEqual([]);
 });
