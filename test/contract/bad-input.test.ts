@@ -28,6 +28,10 @@ const PAGES: Record<string, (request: IncomingMessage, response: ServerResponse)
     response.writeHead(200, { 'Content-Length': String(2 * 1024 ** 3) });
     response.write(wav16(tone(1), RATE));
   },
+  '/large.wav': (_, response) => {
+    response.writeHead(200, { 'Content-Length': String(100 * 1024 ** 2 + 1) });
+    response.end(wav16(tone(1), RATE));
+  },
   '/loop.wav': (_, response) => response.writeHead(302, { Location: '/loop.wav' }).end(),
   '/inside.wav': (_, response) => response.writeHead(302, { Location: 'http://169.254.169.254/latest' }).end(),
   '/video.mp4': (_, response) =>
@@ -49,8 +53,8 @@ afterAll(async () => {
   await files?.close();
 });
 
-async function runJob(url: string): Promise<Answer['body']> {
-  const created = await service.call('POST', '/v1/diarize', { body: { url } });
+async function runJob(url: string, kind = 'diarize'): Promise<Answer['body']> {
+  const created = await service.call('POST', `/v1/${kind}`, { body: { url } });
   expect(created.status).toBe(200);
   for (;;) {
     const { body } = await service.call('GET', `/v1/jobs/${created.body.jobId}`);
@@ -80,6 +84,12 @@ describe('bad input fails its job with one clear sentence and costs nothing', ()
     expect(job.output.error).toMatch(/^\S[^\n]{10,200}$/);
     expect(job.output.code).toMatch(/^[a-z][a-z0-9_]+$/);
     expect(await service.run('SELECT * FROM usage_records WHERE job_id = ?', job.jobId)).toEqual([]);
+  });
+
+  it('a file of more than 100 MiB for a voiceprint', async () => {
+    const url = `${files.origin}/large.wav`;
+    const voice = await runJob(url, 'voiceprint');
+    expect(voice.output).toMatchObject({ code: 'source_too_large', error: expect.stringContaining('100 MiB') });
   });
 
   it('an address where nothing listens', async () => {
