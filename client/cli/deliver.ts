@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, lstatSync, type Stats, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Format } from '../format/output.ts';
 import { OutputLost, print } from './print.ts';
@@ -29,7 +29,7 @@ export function openDestination(name: string | undefined, baseDir: string, input
   else checkFolder(dirname(path), name);
   // Names are looked for in the repository, too (`openRecording`).
   const paths = inputs.flatMap((input) => [resolve(baseDir, input), resolve(input)]);
-  if (stats?.isFile() && paths.some((input) => isSame(stats, input))) {
+  if (stats?.isFile() && paths.some((input) => isSame(path, input))) {
     throw new CliError(EXIT.usage, `--output: ${name} is read by this command, and would be overwritten.`);
   }
   return { kind: 'file', path, name };
@@ -64,10 +64,11 @@ function checkWritable(path: string, what: string): void {
   }
 }
 
-function isSame(stats: Stats, path: string): boolean {
-  if (!existsSync(path)) return false;
-  const other = statSync(path);
-  return other.dev === stats.dev && other.ino === stats.ino;
+/** Exact numbers: those of files on Windows are beyond what a double can tell apart. */
+function isSame(path: string, other: string): boolean {
+  if (!existsSync(other)) return false;
+  const [a, b] = [statSync(path, { bigint: true }), statSync(other, { bigint: true })];
+  return a.dev === b.dev && a.ino === b.ino;
 }
 
 /**
