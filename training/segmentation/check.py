@@ -175,12 +175,15 @@ def check_rendered(device: str) -> None:
         source[0, 0, 20:120], source[0, 3, 60:400] = np.arange(100), np.arange(150, 490)
         gain, equaliser, share = np.ones((1, 5, 500)), np.zeros((1, 5, 64)), np.tile(np.float32([1, 0]), (1, 5, 1))
         gain[0, 3], equaliser[0, 0], response[0, 3], share[0, 3] = 0.5, 6, 7, (0.6, 0.8)
-        got = renderer.speech(*(torch.from_numpy(part).to(device) for part in (source, gain, equaliser, response, share)))[0].cpu().numpy()
+        echo = np.zeros((1, 5, 2), np.float32)
+        echo[0, 3] = 4000, 0.4
+        got = renderer.speech(*(torch.from_numpy(part).to(device) for part in (source, gain, equaliser, response, share, echo)))[0].cpu().numpy()
     mixed, other = np.zeros(500 * HOP_SAMPLES), np.zeros(500 * HOP_SAMPLES)
     mixed[20 * HOP_SAMPLES : 120 * HOP_SAMPLES] = samples[:100].ravel() * 10 ** (6 / 20)
     other[60 * HOP_SAMPLES : 400 * HOP_SAMPLES] = samples[150:490].ravel() * 0.5
     heard = 0.8 * drawn_responses()[7]
     heard[0] += 0.6
+    heard[4000:] += 0.4 * heard[:-4000]
     expected = mel_power(((mixed + np.convolve(other, heard)[: len(other)]) / SAMPLE_SCALE).astype(np.float32))
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-6)
     print(f"{device}: rendered windows as numpy makes them")

@@ -88,12 +88,15 @@ class Renderer(nn.Module):
         ).items():
             self.register_buffer(name, value, persistent=False)
 
-    def _filters(self, equaliser: Tensor, response: Tensor, share: Tensor) -> Tensor:
+    def _filters(self, equaliser: Tensor, response: Tensor, share: Tensor, echo: Tensor) -> Tensor:
         """What N tracks are heard through, as in `Plan`, late by the guard: spectra [N, BLOCK_POINTS / 2 + 1]."""
         heard = torch.zeros((len(response), BLOCK_POINTS), device=response.device)
         ringing = heard[:, GUARD_SAMPLES : GUARD_SAMPLES + RESPONSE_SAMPLES]
         torch.mul(self.responses[response.long().clamp(min=0)], share[:, 1:] * (response >= 0)[:, None], out=ringing)
         ringing[:, 0] += share[:, 0]
+        for track in torch.nonzero(echo[:, 1])[:, 0].tolist():
+            late = int(echo[track, 0])
+            ringing[track, late:] += echo[track, 1] * ringing[track, :-late]
         decibels = equaliser.float()
         low, high = decibels[:, self.right - 1], decibels[:, self.right]
         return torch.fft.rfft(heard) * torch.exp2(torch.lerp(low, high, self.weight) * (math.log2(10) / 20))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import scenes
-from .frontend import BANDS
+from .frontend import BANDS, RATE_HZ
 from .render import MOUTHS, ROOMS
 from .simulate import Shapes, Simulator
 from .sounds import to_power
@@ -23,6 +23,9 @@ TRACKS = 5
 SHARED_SHARE = 0.8
 """How often people in one room have responses of one room; else each has a stored one, of whatever room."""
 STORED_SHARE = 0.5
+ECHO_SHARE = 0.06
+"""How often somebody is heard again, late: off a far wall or out of a loudspeaker all of them, on a line one."""
+ECHO_SECONDS, ECHO_DB = (0.08, 0.7), (-20.0, -3.0)
 EDGE_IN_DB, EDGE_OUT_DB = np.array([-5.0, -1.5]), np.array([-1.0, -3.0, -7.0])
 
 
@@ -39,6 +42,8 @@ class Plan(NamedTuple):
     """Row of the responses, or -1: int32 [5]."""
     share: np.ndarray
     """Amplitudes of the sound itself and of the response: float32 [5, 2]."""
+    echo: np.ndarray
+    """Samples after which everything is heard once more, and its amplitude (0: not at all): float32 [5, 2]."""
     noise: np.ndarray
     """Square root of mel power: float16 [F, 64]."""
     channel: np.ndarray
@@ -67,6 +72,9 @@ class WaveSimulator(Simulator):
             raise ValueError(f"{work}: waves.json is not of mels.json, run segmentation.prepare_waves again")
         self.rows = {item["rows"]["dry"]: rows for item, rows in zip(items, waves)}
         self.stored_rooms = stored_rooms
+        # Held-out windows have none, and what else is drawn does not depend on them.
+        self.echo_share = ECHO_SHARE if split == "train" else 0.0
+        self.echo_rng = np.random.default_rng([*(seed if isinstance(seed, Sequence) else [seed]), 1])
 
     @staticmethod
     def shapes(frames: int) -> Shapes:
@@ -76,6 +84,7 @@ class WaveSimulator(Simulator):
             ((TRACKS, frames), np.float16),
             ((TRACKS, BANDS), np.float16),
             ((TRACKS,), np.int32),
+            ((TRACKS, 2), np.float32),
             ((TRACKS, 2), np.float32),
             ((frames, BANDS), np.float16),
             ((BANDS,), np.float16),
@@ -101,6 +110,15 @@ class WaveSimulator(Simulator):
         whole = np.hypot(1, tail)
         return room * MOUTHS + mouth, (1 / whole, tail / whole)
 
+    def _draw_echo(self, count: int, is_call: bool) -> np.ndarray:
+        """Of `count` speakers, as in `Plan`."""
+        rng, echo = self.echo_rng, np.zeros((TRACKS, 2), np.float32)
+        if rng.random() < self.echo_share:
+            late = RATE_HZ * np.exp(rng.uniform(*np.log(ECHO_SECONDS)))
+            which = int(rng.integers(count)) if is_call else slice(None, count)
+            echo[which] = late, 10 ** (rng.uniform(*ECHO_DB) / 20)
+        return echo
+
     def _plan_speech(self, scene: scenes.Scene, numbers: list[int], rooms_of: list[str | None], sparse: bool, plan: Plan, noise: np.ndarray) -> np.ndarray:
         """Fills the tracks of a plan, adds breaths to the noise, and gives who is active: uint8 [speakers, F]."""
         rng, count = self.rng, len(numbers)
@@ -111,6 +129,7 @@ class WaveSimulator(Simulator):
         for number, track in enumerate(scene.tracks):
             plan.response[number], plan.share[number] = self._response(scene, track, room, int(mouths[number % MOUTHS]), rooms_of[number])
             plan.equaliser[number] = track.equaliser
+        plan.echo[:] = self._draw_echo(count, is_call=scene.kind != "meeting")
         for turn in draw_turns(rng, count, lively, sparse, lambda speaker, frames: self.voices.draw_span(numbers[speaker], frames), self.frames):
             span, number = turn.span, turn.speaker
             at = max(turn.start, int(free_from[number]) + 15)
