@@ -17,7 +17,7 @@ export const conversationSamples = (): Promise<Float32Array> => decodeFile(conve
 /** The same with some noise: who has to say within 300 ms who speaks is wrong about it at first, and can tell later. */
 export async function noisyConversationSamples(): Promise<Float32Array> {
   const next = random(5);
-  return (await conversationSamples()).map((value) => value + 0.01 * (next() + next() + next() - 1.5));
+  return (await conversationSamples()).map((value) => value + 0.03 * (next() + next() + next() - 1.5));
 }
 
 /** What one speaker of the conversation says by himself, one turn after another, as a WAV file of at most `maxSeconds`. */

@@ -44,7 +44,7 @@ describe('parseManifest', () => {
   it('loads the parts of split models and the PLDA, not the whole forms', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
-      'segmentation-v6-network.int8.onnx',
+      'segmentation-v8-network.int8.onnx',
       'embedder-v4-trunk.int8.onnx',
       'embedder-v4-head.onnx',
       'embedder-v4-plda.json',

@@ -6,14 +6,14 @@ const model = (name: string) => readFileSync(new URL(`../../../models/${name}`, 
 
 describe('readOnnxMetadata', () => {
   it('reads what exporters wrote', () => {
-    const segmentation = readOnnxMetadata(model('segmentation-v6.onnx'));
+    const segmentation = readOnnxMetadata(model('segmentation-v8.onnx'));
     expect(segmentation.get('receptive_field_shift')).toBe('320');
     expect(segmentation.get('classes')).toBe('none,1,2,3,1+2,1+3,2+3');
     expect(readOnnxMetadata(model('embedder-v4.onnx')).get('output_dim')).toBe('192');
-    expect(readOnnxMetadata(model('segmentation-v6.int8.onnx'))).toEqual(segmentation);
+    expect(readOnnxMetadata(model('segmentation-v8.int8.onnx'))).toEqual(segmentation);
     const { window_size, ...shared } = Object.fromEntries(segmentation);
     expect(window_size).toBe('160000');
-    expect(Object.fromEntries(readOnnxMetadata(model('segmentation-v6-network.int8.onnx')))).toEqual(shared);
+    expect(Object.fromEntries(readOnnxMetadata(model('segmentation-v8-network.int8.onnx')))).toEqual(shared);
     expect(readOnnxMetadata(model('embedder-v4-trunk.int8.onnx')).size).toBe(0);
   });
 

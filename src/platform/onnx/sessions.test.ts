@@ -21,7 +21,7 @@ if (!hasReference) console.warn('skipped: ../shared/models is not beside this ch
 
 const manifest = parseManifest(JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8')));
 const pack = manifest.packs.get('default')!;
-const wholeFile = allFiles(pack).find(({ path }) => path === 'segmentation-v6.onnx')!;
+const wholeFile = allFiles(pack).find(({ path }) => path === 'segmentation-v8.onnx')!;
 const network = () => bytes(segmentationFile(pack.segmentation).path);
 const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../wasm/dsp/dsp.wasm', models))));
 const conversation = await conversationSamples();
