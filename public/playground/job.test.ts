@@ -1,24 +1,50 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RollcallClient } from '../../client/sdk/client.ts';
 import { runJob } from './job.ts';
 
-const SERVICE = 'http://127.0.0.1:8787';
-const client = new RollcallClient({ url: SERVICE, key: 'k' });
 const job = (status: string, output?: object) => ({ jobId: 'j', status, createdAt: '', updatedAt: '', output });
 const ADDRESS = { kind: 'address', url: 'https://example.com/a.mp3' } as const;
+/** Nobody listens there: to the page as good as a host that its policy does not let it speak to. */
+const CLOSED = 'http://127.0.0.1:1';
 
-/** Answers the calls by method and path; keeps what was asked. */
-function service(answers: Record<string, () => Response>) {
-  const calls: { name: string; body?: unknown }[] = [];
-  vi.stubGlobal('fetch', async (url: string, { method, body }: RequestInit) => {
-    const name = `${method} ${new URL(url).pathname}`;
-    calls.push({ name, body: typeof body === 'string' ? JSON.parse(body) : body });
-    const answer = answers[name];
-    if (!answer) throw new TypeError('blocked by the policy of the page');
-    return answer();
-  });
+let server: Server;
+let origin: string;
+let client: RollcallClient;
+let answers: Record<string, () => Response> = {};
+let calls: { readonly name: string; readonly body?: unknown }[] = [];
+
+/** Answers the calls by method and path; the connection of any other ends without an answer. */
+function service(by: Record<string, () => Response>): typeof calls {
+  answers = by;
+  calls = [];
   return calls;
 }
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const name = `${request.method} ${request.url}`;
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const isJson = request.headers['content-type'] === 'application/json';
+  calls.push({ name, ...(isJson && { body: JSON.parse(Buffer.concat(chunks).toString()) as unknown }) });
+  const made = answers[name]?.();
+  if (made === undefined) return void request.socket.destroy();
+  response.statusCode = made.status;
+  response.setHeaders(made.headers as Parameters<typeof response.setHeaders>[0]);
+  response.end(await made.text());
+}
+
+beforeAll(async () => {
+  server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()));
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  client = new RollcallClient({ url: origin, key: 'k' });
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  await new Promise((done) => server.close(done));
+});
 afterEach(() => vi.unstubAllGlobals());
 
 const created = () => Response.json({ jobId: 'j', status: 'created' });
@@ -53,7 +79,7 @@ describe('a job of the playground', () => {
   it('sends a small file along where the page must not speak to the host of uploads', async () => {
     vi.stubGlobal('FileReader', FakeFileReader);
     const calls = service({
-      'POST /v1/media/input': () => Response.json({ url: 'https://bucket.example/x' }, { status: 201 }),
+      'POST /v1/media/input': () => Response.json({ url: `${CLOSED}/x` }, { status: 201 }),
       'POST /v1/diarize': created,
       'GET /v1/jobs/j': () => Response.json(job('succeeded', { diarization: [] })),
     });
@@ -67,16 +93,16 @@ describe('a job of the playground', () => {
   });
 
   it('blames the network, not the host of uploads, where they go to this very host', async () => {
-    service({ 'POST /v1/media/input': () => Response.json({ url: `${SERVICE}/v1/media/upload/x` }, { status: 201 }) });
+    service({ 'POST /v1/media/input': () => Response.json({ url: `${origin}/v1/media/upload/x` }, { status: 201 }) });
     const { end } = await run({ kind: 'file', file: new File([new Uint8Array(9 * 1024 * 1024)], 'a') });
-    expect(!end.ok && end.problem?.message).toMatch(/^http:\/\/127.0.0.1:8787 cannot be reached: [^.]*\.$/);
+    expect(!end.ok && end.problem?.message).toMatch(/^http:\/\/127\.0\.0\.1:\d+ cannot be reached: [^.]*\.$/);
     service({});
     const unreachable = await run({ kind: 'file', file: new File(['abc'], 'a') });
     expect(!unreachable.end.ok && unreachable.end.problem?.message).not.toMatch(/MiB/);
   });
 
   it('says so where the file was changed after it was chosen', async () => {
-    service({ 'POST /v1/media/input': () => Response.json({ url: `${SERVICE}/v1/media/upload/x` }, { status: 201 }) });
+    service({ 'POST /v1/media/input': () => Response.json({ url: `${origin}/v1/media/upload/x` }, { status: 201 }) });
     const file = new File(['abc'], 'a');
     const changed = async () => Promise.reject(new DOMException('', 'NotReadableError'));
     Object.defineProperty(file, 'slice', { value: () => ({ arrayBuffer: changed }) });
@@ -114,7 +140,7 @@ describe('a job of the playground', () => {
 
   it('that may go on while the service fails, is busy, or something else answers in its place, is said to be', async () => {
     const busy = () => Response.json({ message: 'Busy.', requestId: 'r' }, { status: 503 });
-    const page = () => Object.defineProperty(new Response('<html>', { status: 502 }), 'url', { value: SERVICE });
+    const page = () => new Response('<html>', { status: 502 });
     for (const answer of [busy, page]) {
       service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': answer });
       vi.spyOn(client, 'wait').mockImplementationOnce((id) => client.retrieve(id)); // without its patience
@@ -153,7 +179,7 @@ describe('a job of the playground', () => {
     const calls = service({
       'POST /v1/media/input': () => {
         stop.abort();
-        return Response.json({ url: `${SERVICE}/v1/media/upload/x` }, { status: 201 });
+        return Response.json({ url: `${origin}/v1/media/upload/x` }, { status: 201 });
       },
     });
     const { end, created: ids } = await run({ kind: 'file', file: new File(['abc'], 'a') }, stop.signal);
@@ -199,7 +225,7 @@ describe('a job of the playground', () => {
   });
 });
 
-/** As much of the browser's as is used. */
+/** As much of the browser's as is used: Node has none. */
 class FakeFileReader {
   result: string | null = null;
   onload: () => void = () => undefined;
