@@ -1,9 +1,13 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { serveRanges, startServer, type TestServer } from '../../test/helpers/http-server.ts';
+import { indexOf, NOW, useJobs, WORK } from '../../test/helpers/job-world.ts';
+import type { Handler } from '../../test/helpers/sources.ts';
 import { wav16, wavHeader } from '../../test/helpers/wav.ts';
-import { SourceReadError } from '../platform/sources/errors.ts';
+import { createMediaRows } from '../platform/d1/media-rows.ts';
+import { MEDIA_TTL_MS } from '../platform/media.ts';
+import { planKey } from './keys.ts';
 import { cutShards, planJob, RetryStep, SHARD_SECONDS } from './plan.ts';
-import { PlanMemory } from './plan-memory.ts';
-import type { JobPorts, JobRecord, Queued } from './ports.ts';
+import type { JobPlan, JobPorts, JobRecord, JobStore, ObjectStore } from './ports.ts';
 
 const RATE = 16000;
 
@@ -26,255 +30,248 @@ it('has no shard for a recording without samples', () => {
   expect(cutShards(0)).toEqual([]);
 });
 
-it('refuses a recording whose size was unknown when it was uploaded, once it is found to be above 1 GiB', async () => {
-  const failed: object[] = [];
-  const ports = {
-    media: { resolve: async () => ({ key: 'media/a/b', sizeBytes: 1024 ** 3 + 1 }) },
-    objects: { get: async () => undefined },
-    store: {
-      fail: async (_jobId: string, error: object) => {
-        failed.push(error);
-        return false;
-      },
-    },
-    now: () => 0,
-  } as unknown as JobPorts;
-  const job = { id: 'job', accountId: 'a', status: 'created', request: { url: 'media://b' } } as unknown as JobRecord;
-  await planJob(ports, job, 1);
-  expect(failed).toEqual([{ code: 'source_too_large', message: 'The recording is larger than the limit of 1 GiB.' }]);
+/** The rest on a real database and a real bucket, with a real server that the recording is read from. */
+const world = useJobs();
+const FILE = { bytes: wav16(new Float32Array(16_000), 16_000), etag: '"v1"' };
+const TWO = [0, 1].map((n) => ({ startSample: n * 4_800_000, endSample: (n + 1) * 4_800_000 }));
+let server: TestServer;
+let handler: Handler;
+let url: string;
+/** A plan of two parts. */
+let theirs: JobPlan;
+beforeAll(async () => {
+  server = await startServer((request, response) => handler(request, response));
+  url = `${server.origin}/a.wav`;
+  const index = { ...(await indexOf(FILE.bytes)), durationSeconds: 600 };
+  theirs = { source: { kind: 'object', key: 'media/a/b', sizeBytes: 10 }, index, totalSamples: 9_600_000, shards: TWO };
+});
+afterAll(() => server?.close());
+beforeEach(() => {
+  server.requests.length = 0;
+  handler = (request, response) => serveRanges(request, response, FILE);
 });
 
-it('plans a running job anew where it has such a message, and leaves it alone where the message is a leftover copy', async () => {
-  for (const isAsked of [true, false]) {
-    const done: string[] = [];
-    const ports = {
-      objects: {
-        get: async () => new TextEncoder().encode(JSON.stringify({ source: {}, index: {}, shards: [{}] })),
+const plan = async (ports: JobPorts = world.ports, attempt = 1) => planJob(ports, await world.record(), attempt);
+const putPlan = () =>
+  world.ports.objects.put(planKey(world.id, WORK), new TextEncoder().encode(JSON.stringify(theirs)));
+const storedPlan = async () => {
+  const bytes = await world.ports.objects.get(planKey(world.id, WORK));
+  return bytes && (JSON.parse(new TextDecoder().decode(bytes)) as JobPlan);
+};
+const shardMessages = (count: number) =>
+  Array.from({ length: count }, (_, shard) => ({ step: 'shard', jobId: world.id, shard }));
+
+/** An upload that was made at that time. */
+async function uploaded(name: string, at: number, sizeBytes: number): Promise<string> {
+  const [key, rows] = [`media/${world.accountId}/${name}`, createMediaRows(world.storage.db)];
+  await rows.claim(world.accountId, key, at, at + MEDIA_TTL_MS);
+  await rows.publish(world.accountId, name, key, sizeBytes, at, at + MEDIA_TTL_MS);
+  return key;
+}
+
+it('refuses a recording whose size was unknown when it was uploaded, once it is found to be above 1 GiB', async () => {
+  await uploaded('b', NOW, 1024 ** 3 + 1);
+  await world.create({ url: 'media://b' });
+  await plan();
+  const message = 'The recording is larger than the limit of 1 GiB.';
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_too_large', message } });
+});
+
+describe('a running job', () => {
+  const settled: string[] = [];
+  beforeEach(async () => {
+    settled.length = 0;
+    await world.running(theirs, { url });
+    await world.ports.store.settle(`${world.id}/shard/0`);
+  });
+  const noting = () =>
+    world.withStore({
+      settle: (id) => {
+        settled.push(id);
+        return world.ports.store.settle(id);
       },
-      progress: { begin: async () => {} },
-      store: {
-        outboxRow: async () => (isAsked ? {} : undefined),
-        settle: async (id: string) => void done.push(`settle ${id}`),
-        start: async () => void done.push('start'),
-        restart: async () => done.push('restart') > 0,
-        renewLeases: async () => {},
-      },
-      queue: { sendAll: async () => void done.push('send') },
-      log: () => {},
-      now: () => 0,
-      work: 'v',
-    } as unknown as JobPorts;
-    const job = { id: 'job', status: 'running', request: { url: 'media://b' } } as unknown as JobRecord;
-    await planJob(ports, job, 1);
-    expect(done).toEqual(isAsked ? ['restart', 'send'] : ['settle job/plan']);
-  }
+    });
+
+  it('is planned anew where it has such a message', async () => {
+    await world.ports.store.requestPlan(world.id, NOW);
+    await plan(noting());
+    expect(world.messages()).toEqual(shardMessages(2));
+    expect([await world.steps(), settled]).toEqual([['shard/0', 'shard/1'], []]);
+  });
+
+  it('is left alone where the message is a leftover copy', async () => {
+    await plan(noting());
+    expect(world.messages()).toEqual([]);
+    expect([await world.steps(), settled]).toEqual([['shard/1'], [`${world.id}/plan`]]);
+  });
 });
 
 it('goes on from the plan of another run, whatever became of the source: there is one for all parts', async () => {
-  const plan = {
-    source: { kind: 'object', key: 'media/a/b', sizeBytes: 10 },
-    index: { durationSeconds: 600, format: 'wav' },
-    shards: [{}, {}],
+  await world.create({ url: 'media://gone' });
+  await putPlan();
+  const begun: object[] = [];
+  const begin: JobPorts['progress']['begin'] = async (jobId, shardCount) => {
+    begun.push({ jobId, shardCount, status: (await world.record()).status });
   };
-  const sent: object[] = [];
-  const started: object[] = [];
-  const ports = {
-    media: {
-      resolve: async () => {
-        throw new Error('the source was looked at again');
-      },
-    },
-    objects: { get: async () => new TextEncoder().encode(JSON.stringify(plan)) },
-    progress: { begin: async (_jobId: string, shardCount: number) => void started.push({ shardCount }) },
-    store: {
-      start: async (_jobId: string, outcome: object) => {
-        started.push(outcome);
-        return true;
-      },
-      renewLeases: async () => {},
-    },
-    queue: { sendAll: async (queued: Queued[]) => void sent.push(...queued.map(({ message }) => message)) },
-    log: () => {},
-    now: () => 0,
-    work: 'v',
-  } as unknown as JobPorts;
-  const job = { id: 'job', accountId: 'a', status: 'created', request: { url: 'media://b' } } as unknown as JobRecord;
-  await planJob(ports, job, 1);
-  expect(started).toEqual([{ shardCount: 2 }, { shardCount: 2, durationSeconds: 600 }]);
-  expect(sent).toEqual([0, 1].map((shard) => ({ step: 'shard', jobId: 'job', shard })));
+  await plan({ ...world.ports, progress: { ...world.ports.progress, begin } });
+  expect(begun).toEqual([{ jobId: world.id, shardCount: 2, status: 'created' }]);
+  expect(await world.record()).toMatchObject({ status: 'running', shardCount: 2, durationSeconds: 600 });
+  expect(world.messages()).toEqual(shardMessages(2));
+  expect(await world.steps()).toEqual(['shard/0', 'shard/1']);
 });
 
 it('inline recordings are decoded one at a time: four plans with eight MiB each filled an isolate', async () => {
   let inWork = 0;
   let most = 0;
-  const ports = {
-    objects: {
-      get: async (key: string) => {
-        if (!key.endsWith('/url')) return undefined;
-        most = Math.max(most, ++inWork);
-        return new TextEncoder().encode('data:,x');
+  const { objects, sources } = world.ports;
+  const ports: JobPorts = {
+    ...world.withObjects({
+      get: (key) => {
+        if (key.endsWith('/url')) most = Math.max(most, ++inWork);
+        return objects.get(key);
       },
-    },
+    }),
     sources: {
-      resolve: async () => {
+      ...sources,
+      resolve: async (...parameters) => {
         await new Promise((done) => setTimeout(done, 5));
-        inWork--;
-        return { ok: false, error: { kind: 'empty', message: 'The file is empty.' } };
+        return sources.resolve(...parameters).finally(() => inWork--);
       },
     },
-    store: { fail: async () => false },
-    pause: async () => {},
-    sleep: (ms: number) => new Promise((done) => setTimeout(done, ms / 10)),
-    now: () => 0,
-    work: 'v',
-  } as unknown as JobPorts;
-  const plan = async (id: number) => {
-    const job = { id: `job-${id}`, accountId: 'a', status: 'created', request: { url: 'data:' } };
-    await planJob(ports, job as unknown as JobRecord, 1);
+    sleep: (ms) => new Promise((done) => setTimeout(done, ms / 10)),
   };
-  await Promise.all([1, 2, 3, 4].map(plan));
-  expect(most).toBe(1);
-  expect(inWork).toBe(0);
+  const jobs: JobRecord[] = [];
+  for (let count = 0; count < 4; count++) {
+    world.another();
+    jobs.push(await world.create({ url: 'data:,x' }));
+  }
+  await Promise.all(jobs.map((job) => planJob(ports, job, 1)));
+  expect([most, inWork]).toEqual([1, 0]);
+  const NOT_AUDIO = expect.stringMatching(/^audio_/);
+  for (const { id } of jobs) {
+    expect(await world.ports.store.find(id)).toMatchObject({ status: 'failed', error: { code: NOT_AUDIO } });
+  }
 });
 
-it.each(['changed', 'incomplete', 'no_ranges'] as const)(
+it.each([
+  ['changed', 206, { ETag: '"v2"', 'Content-Range': `bytes 0-99/${FILE.bytes.length}` }],
+  ['incomplete', 206, { ETag: FILE.etag, 'Content-Range': `bytes 0-9/${FILE.bytes.length}` }],
+  ['no_ranges', 200, { ETag: FILE.etag, 'Content-Length': FILE.bytes.length }],
+] as const)(
   'a file whose reading by parts fails as %s is copied whole: it may be of two backends, or ranges may not work',
-  async (fault) => {
-    const bytes = wav16(new Float32Array(16_000), 16_000);
-    const plans: { source: object; shards: object[] }[] = [];
-    const ports = {
-      objects: {
-        get: async () => undefined,
-        putNew: async (_key: string, plan: Uint8Array) => {
-          plans.push(JSON.parse(new TextDecoder().decode(plan)));
-          return true;
-        },
-      },
-      sources: {
-        resolve: async (_url: string, key: string, { isCopied }: { isCopied?: boolean }) => ({
-          ok: true,
-          value: { kind: isCopied ? 'object' : 'http', key, sizeBytes: bytes.length },
-        }),
-        open: ({ kind }: { kind: string }) => ({
-          sizeBytes: bytes.length,
-          read: async (offset: number, length: number) => {
-            if (kind === 'http') throw new SourceReadError({ kind: fault, message: 'The recording changed.' });
-            return bytes.subarray(offset, offset + length);
-          },
-        }),
-      },
-      codecs: () => ({}),
-      progress: { begin: async () => {} },
-      store: { start: async () => true, renewLeases: async () => {} },
-      queue: { sendAll: async () => {} },
-      log: () => {},
-      now: () => 0,
-      work: 'v',
-    } as unknown as JobPorts;
-    const request = { url: 'https://example.com/a.wav' };
-    await planJob(ports, { id: 'job', accountId: 'a', status: 'created', request } as unknown as JobRecord, 1);
-    expect(plans).toMatchObject([{ source: { kind: 'object', key: 'work/job/source' }, shards: [{}] }]);
+  async (fault, status, headers) => {
+    let faults = 0;
+    handler = (request, response) => {
+      if (request.headers['if-range'] === undefined) return serveRanges(request, response, FILE);
+      faults++;
+      response.writeHead(status, headers).end(FILE.bytes.subarray(0, fault === 'no_ranges' ? undefined : 10));
+    };
+    await world.create({ url });
+    await plan();
+    // A change is believed at once, the others are not.
+    expect(faults).toBe(fault === 'changed' ? 1 : 4);
+    const { source, shards } = (await storedPlan())!;
+    const key = expect.stringMatching(new RegExp(`^work/${world.id}/source`));
+    expect(source).toMatchObject({ kind: 'object', key, sizeBytes: FILE.bytes.length });
+    expect(shards).toHaveLength(1);
+    const copy = await world.ports.sources.open(source).read(0, FILE.bytes.length);
+    expect(Buffer.compare(copy, FILE.bytes)).toBe(0);
   },
 );
 
-/** Plans a job whose recording is silence of that length, in a world that may differ from the usual one. */
-async function planned(seconds: number, { job = {}, attempt = 1, ...other }: Record<string, unknown> = {}) {
-  const header = wavHeader({ sampleRateHz: 8000, channels: 1, tag: 1, bits: 8 }, Math.round(8000 * seconds));
-  const sizeBytes = header.length + Math.round(8000 * seconds);
-  const seen = { failed: [] as string[], shards: 0, removed: [] as string[], asOf: [] as number[] };
-  const ports = {
-    media: {
-      resolve: async (_accountId: string, _name: string, asOf: number) => {
-        seen.asOf.push(asOf);
-        return { key: 'media/a/b', sizeBytes };
-      },
-    },
-    sources: {
-      resolve: async () => ({ ok: true, value: { kind: 'object', key: 'k', sizeBytes } }),
-      open: () => ({
-        sizeBytes,
-        read: async (offset: number, length: number) => {
-          const bytes = new Uint8Array(Math.min(length, sizeBytes - offset)).fill(128);
-          if (offset < header.length) bytes.set(header.subarray(offset, offset + bytes.length));
-          return bytes;
-        },
-      }),
-      ...(other.sources as object),
-    },
-    objects: {
-      get: async () => undefined,
-      putNew: async () => true,
-      list: async () => (seen.removed.length === 0 ? ['work/job/source'] : []),
-      deleteMany: async (keys: readonly string[]) => void seen.removed.push(...keys),
-      ...(other.objects as object),
-    },
-    store: {
-      start: async () => true,
-      renewLeases: async () => {},
-      fail: async (_jobId: string, { code }: { code: string }) => {
-        seen.failed.push(code);
-        return false;
-      },
-      ...(other.store as object),
-    },
-    codecs: () => ({}),
-    progress: { begin: async () => {} },
-    queue: {
-      sendAll: async (queued: readonly Queued[]) => {
-        seen.shards += queued.length;
-      },
-    },
-    log: () => {},
-    now: () => 1e12,
-    work: 'v',
-    plans: new PlanMemory(),
-  } as unknown as JobPorts;
-  const request = { url: 'https://example.com/a.wav' };
-  const made = {
-    id: 'job',
-    accountId: 'a',
-    kind: 'diarize',
-    status: 'created',
-    request,
-    createdAt: 5,
-    ...(job as object),
+/** A server whose file is silence of that length; nobody may ask for it whole. */
+function serveSilence(seconds: number): Handler {
+  const dataBytes = Math.round(8000 * seconds);
+  const header = wavHeader({ sampleRateHz: 8000, channels: 1, tag: 1, bits: 8 }, dataBytes);
+  const sizeBytes = header.length + dataBytes;
+  return (request, response) => {
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range!)!;
+    const [start, end] = [Number(from), Math.min(Number(to), sizeBytes - 1)];
+    const bytes = new Uint8Array(end - start + 1).fill(128);
+    if (start < header.length) bytes.set(header.subarray(start, start + bytes.length));
+    response.writeHead(206, { ETag: FILE.etag, 'Content-Range': `bytes ${start}-${end}/${sizeBytes}` }).end(bytes);
   };
-  await planJob(ports, made as unknown as JobRecord, Number(attempt));
-  return seen;
 }
 
-it('takes 24 hours of a recording and 30 seconds of a voice, with the padding of encoders, and no more', async () => {
-  const day = 24 * 3600;
-  expect(await planned(day + 0.2)).toMatchObject({ failed: [], shards: 289 });
-  expect(await planned(day + 0.3)).toMatchObject({ failed: ['audio_too_long'], shards: 0 });
-  const voice = { job: { kind: 'voiceprint' } };
-  expect(await planned(30.2, voice)).toMatchObject({ failed: [], shards: 1 });
-  expect(await planned(30.3, voice)).toMatchObject({ failed: ['audio_too_long'], shards: 0 });
+it.each([
+  ['24 hours of a recording', 'diarize', 24 * 3600, 289],
+  ['30 seconds of a voice', 'voiceprint', 30, 1],
+])('takes %s, with the padding of encoders, and no more', async (_what, kind, seconds, shards) => {
+  const planned = async (length: number) => {
+    world.another();
+    handler = serveSilence(length);
+    await world.create({ url }, kind);
+    await plan();
+    return { error: (await world.record()).error?.code, sent: world.sent.length, steps: (await world.steps()).length };
+  };
+  expect(await planned(seconds + 0.2)).toEqual({ error: undefined, sent: shards, steps: shards });
+  expect((await storedPlan())?.shards).toHaveLength(shards);
+  expect(await planned(seconds + 0.3)).toEqual({ error: 'audio_too_long', sent: 0, steps: 0 });
 });
 
 it('looks for an upload as of when its job was accepted: one that waited past the end of its 48 hours still reads it', async () => {
-  expect(await planned(1, { job: { request: { url: 'media://b' }, createdAt: 77 } })).toMatchObject({
-    asOf: [77],
-    shards: 1,
-  });
+  const planned = async (acceptedAt: number) => {
+    world.another();
+    world.now = acceptedAt;
+    await world.create({ url: 'media://b' });
+    world.now = NOW + MEDIA_TTL_MS + 3600_000;
+    await plan();
+    return world.record();
+  };
+  await world.ports.objects.put(await uploaded('b', NOW, FILE.bytes.length), FILE.bytes);
+  expect(await planned(NOW + MEDIA_TTL_MS - 1)).toMatchObject({ status: 'running', shardCount: 1 });
+  expect(await planned(NOW + MEDIA_TTL_MS)).toMatchObject({ status: 'failed', error: { code: 'source_not_found' } });
 });
 
 it('asks a server that is away three times, then fails the job with the reason', async () => {
-  const error = { kind: 'unreachable', message: 'The server example.org could not be reached.' };
-  const away = { sources: { resolve: async () => ({ ok: false, error }) } };
+  handler = (_request, response) => void response.destroy();
+  await world.create({ url });
+  const message = `The server ${new URL(url).host} could not be reached.`;
   for (const attempt of [1, 2]) {
-    await expect(planned(1, { ...away, attempt })).rejects.toEqual(new RetryStep(error.message, attempt));
+    await expect(plan(world.ports, attempt)).rejects.toEqual(new RetryStep(message, attempt));
+    expect((await world.record()).status).toBe('created');
   }
-  expect((await planned(1, { ...away, attempt: 3 })).failed).toEqual(['source_unreachable']);
+  await plan(world.ports, 3);
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_unreachable', message } });
 });
 
-it('beside another run: goes on with the plan that was stored first, and removes the work of a job that has ended alone', async () => {
-  const raced = async (status: string) =>
-    (await planned(1, { store: { start: async () => false, find: async () => ({ status }) } })).removed;
-  expect(await raced('running')).toEqual([]);
-  expect(await raced('canceled')).toEqual(['work/job/source']);
-  const theirs = { source: {}, index: { durationSeconds: 600 }, shards: [{}, {}] };
-  let looks = 0;
-  const get = async () => (looks++ === 0 ? undefined : new TextEncoder().encode(JSON.stringify(theirs)));
-  expect((await planned(1, { objects: { get, putNew: async () => false } })).shards).toBe(2);
+describe('beside another run', () => {
+  beforeEach(async () => {
+    // Without ranges: it is copied.
+    handler = (_request, response) => void response.end(FILE.bytes);
+    await world.create({ url });
+  });
+  const CANCELED = { code: 'canceled', message: 'x' };
+
+  it.each<[string, number, (store: JobStore) => Promise<boolean>]>([
+    [
+      'leaves the work of a job alone that was started',
+      2,
+      (store) => store.start(world.id, { shardCount: 1, durationSeconds: 1 }, NOW),
+    ],
+    ['removes that of one that was canceled', 0, (store) => store.cancel(world.id, CANCELED, NOW)],
+    ['removes that of one that was deleted', 0, (store) => store.remove(world.accountId, world.id, NOW)],
+  ])('%s meanwhile', async (_what, objects, meanwhile) => {
+    const { store } = world.ports;
+    let before = 0;
+    const start: JobStore['start'] = async (...parameters) => {
+      before = (await world.workKeys()).length;
+      expect(await meanwhile(store)).toBe(true);
+      return store.start(...parameters);
+    };
+    await plan(world.withStore({ start }));
+    expect([before, (await world.workKeys()).length]).toEqual([2, objects]);
+    expect(world.sent).toEqual([]);
+  });
+
+  it('goes on with the plan that was stored first', async () => {
+    const putNew: ObjectStore['putNew'] = async (...parameters) => {
+      await putPlan();
+      return world.ports.objects.putNew(...parameters);
+    };
+    await plan(world.withObjects({ putNew }));
+    expect(await storedPlan()).toEqual(theirs);
+    expect(await world.record()).toMatchObject({ status: 'running', shardCount: 2, durationSeconds: 600 });
+    expect(world.messages()).toEqual(shardMessages(2));
+  });
 });
