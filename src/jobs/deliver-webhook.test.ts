@@ -1,93 +1,142 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { NOW, useJobs } from '../../test/helpers/job-world.ts';
+import { startReceiver } from '../../test/helpers/webhook-receiver.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
-import type { RetryReason, WebhookMessage } from './messages.ts';
-import type { JobPorts } from './ports.ts';
+import { outputKey } from './keys.ts';
+import type { OutboxRow, WebhookPort } from './ports.ts';
 
-const NOW = 1_800_000_000_500;
+/** On a real database and a real bucket, with a real receiver. */
+const world = useJobs();
 const DAY = 24 * 3600 * 1000;
-const JOB = {
-  id: 'job',
-  accountId: 'a',
-  status: 'succeeded',
-  webhookUrl: 'https://example.org/hook',
-  webhookStatusOnly: false,
-  createdAt: NOW,
-  updatedAt: NOW,
-  completedAt: NOW,
-  outputKey: 'outputs/job.json',
-  request: {},
-};
+const QUARTER_MS = 15 * 60_000;
+let receiver: Awaited<ReturnType<typeof startReceiver>>;
+/** What the receiver answers. */
+let status: number;
+/** The message while the receiver has it. */
+let rowMeanwhile: OutboxRow | undefined;
+beforeAll(async () => {
+  receiver = await startReceiver(async () => {
+    rowMeanwhile = await row();
+    return status;
+  });
+});
+afterAll(() => receiver?.close());
 
-/** One delivery to a receiver that answers with a status. */
-async function delivered(attempt: number, status: number, job: object = {}, stored = attempt) {
-  const posts: { body: string; headers: Record<string, string> }[] = [];
-  const done: (string | object)[] = [];
-  const leases: number[] = [];
-  const message: WebhookMessage = {
-    step: 'webhook',
-    jobId: 'job',
-    attempt,
-    reason: 'http_error' satisfies RetryReason,
-  };
-  const ports = {
-    store: {
-      outboxRow: async () => ({ message: { ...message, attempt: stored } }),
-      recordStart: async (_id: string, until: number) => void leases.push(until),
-      find: async () => ({ ...JOB, ...job }),
-      webhookSecretVersions: async () => [1],
-      settle: async (id: string) => void done.push(id),
-      reschedule: async (_id: string, _handled: object, next: WebhookMessage, dueAt: number) =>
-        done.push({ attempt: next.attempt, inSeconds: (dueAt - NOW) / 1000 }),
-      renewLease: async () => {},
-    },
-    webhookSecret: async () => 'secret',
-    webhook: {
-      post: async (_url: string, body: Uint8Array, headers: Record<string, string>) => {
-        posts.push({ body: new TextDecoder().decode(body), headers });
-        return { ok: true, value: { status } };
-      },
-    },
-    objects: { sizeBytes: async () => 2, get: async () => new TextEncoder().encode('{}') },
-    queue: { send: async () => {} },
-    log: () => {},
-    now: () => NOW,
-    outputTtlMs: DAY,
-  } as unknown as JobPorts;
-  await deliverWebhook(ports, message);
-  return { posts, done, leases };
+const row = () => world.row('webhook');
+const deliver = (attempt: number, webhook: WebhookPort = world.ports.webhook) =>
+  deliverWebhook({ ...world.ports, webhook }, { step: 'webhook', jobId: world.id, attempt, reason: 'http_error' });
+
+/** A job that has ended just now, with an output or for that reason, and is to be told to the receiver. */
+async function ended(error?: { readonly code: string; readonly message: string }): Promise<void> {
+  world.another();
+  await world.create({ webhook: receiver.url });
+  const { store, objects } = world.ports;
+  await store.start(world.id, { shardCount: 1, durationSeconds: 1 }, NOW);
+  await objects.put(outputKey(world.id), new TextEncoder().encode('{}'));
+  const outcome = { outputKey: outputKey(world.id), billedSeconds: 1, creditSeconds: 1 };
+  expect(await (error ? store.fail(world.id, error, NOW) : store.succeed(world.id, outcome, NOW))).toBe(true);
 }
+
+beforeEach(async () => {
+  receiver.received.length = 0;
+  status = 200;
+  rowMeanwhile = undefined;
+});
 
 describe('deliverWebhook', () => {
   it('tries again at once, after one minute and after five, and then no more', async () => {
-    const next = await Promise.all([0, 1, 2, 3].map(async (attempt) => (await delivered(attempt, 500)).done));
+    await ended();
+    status = 500;
+    const next: unknown[] = [];
+    for (const attempt of [0, 1, 2, 3]) {
+      await deliver(attempt);
+      const after = await row();
+      next.push(after && { message: after.message, inSeconds: (after.dueAt - NOW) / 1000 });
+      // Until then it may wait for its turn and for a slow receiver, and is not sent a second time.
+      expect(rowMeanwhile).toMatchObject({ message: { attempt }, starts: 1, leaseUntil: NOW + QUARTER_MS });
+    }
+    const message = (attempt: number) => ({ step: 'webhook', jobId: world.id, attempt, reason: 'http_error' });
     expect(next).toEqual([
-      [{ attempt: 1, inSeconds: 0 }],
-      [{ attempt: 2, inSeconds: 60 }],
-      [{ attempt: 3, inSeconds: 300 }],
-      ['job/webhook'],
+      { message: message(1), inSeconds: 0 },
+      { message: message(2), inSeconds: 60 },
+      { message: message(3), inSeconds: 300 },
+      undefined,
     ]);
-    // Until then it may wait for its turn and for a slow receiver, and is not sent a second time.
-    expect((await delivered(0, 500)).leases).toEqual([NOW + 15 * 60_000]);
+    expect(world.sent).toEqual([
+      { message: message(1), delaySeconds: 0 },
+      { message: message(2), delaySeconds: 60 },
+      { message: message(3), delaySeconds: 300 },
+    ]);
+    expect(receiver.received.map(({ headers }) => headers['x-retry-num'])).toEqual([undefined, '1', '2', '3']);
   });
 
-  it('takes a status of 200 to 299 for an answer, and no other', async () => {
-    for (const status of [200, 204, 299]) expect((await delivered(0, status)).done).toEqual(['job/webhook']);
-    for (const status of [199, 300, 304, 404])
-      expect((await delivered(0, status)).done).toMatchObject([{ attempt: 1 }]);
+  it.each([200, 204, 299])('takes a status of %i for an answer', async (good) => {
+    await ended();
+    status = good;
+    await deliver(0);
+    expect(receiver.received).toMatchObject([{ body: { jobId: world.id }, answered: good }]);
+    expect([await row(), world.sent]).toEqual([undefined, []]);
   });
 
-  it('sends nothing for a leftover copy, whose place a later attempt has taken, and of a job that has not ended', async () => {
-    expect(await delivered(0, 200, {}, 1)).toMatchObject({ posts: [], done: [] });
-    expect(await delivered(0, 200, { status: 'running' })).toMatchObject({ posts: [], done: ['job/webhook'] });
+  it.each([300, 304, 404])('takes no status of %i for one', async (bad) => {
+    await ended();
+    status = bad;
+    await deliver(0);
+    expect(receiver.received).toMatchObject([{ answered: bad }]);
+    expect(await row()).toMatchObject({ message: { attempt: 1 }, dueAt: NOW });
+  });
+
+  it('takes no status below 200 for one, which HTTP does not end with', async () => {
+    await ended();
+    const post: WebhookPort['post'] = async (...parameters) => {
+      await world.ports.webhook.post(...parameters);
+      return { ok: true, value: { status: 199 } };
+    };
+    await deliver(0, { post });
+    expect(await row()).toMatchObject({ message: { attempt: 1 } });
+  });
+
+  it('sends nothing for a leftover copy, whose place a later attempt has taken', async () => {
+    await ended();
+    status = 500;
+    await deliver(0);
+    const taken = await row();
+    await deliver(0);
+    expect(receiver.received).toHaveLength(1);
+    expect(await row()).toEqual(taken);
+  });
+
+  it('sends nothing of a job that has not ended', async () => {
+    await world.create({ webhook: receiver.url });
+    await world.ports.store.start(world.id, { shardCount: 1, durationSeconds: 1 }, NOW);
+    const message = { step: 'webhook', jobId: world.id, attempt: 0 } as const;
+    await world.storage.db
+      .prepare(
+        `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1, ?2, 'webhooks', ?3, 0, 0)`,
+      )
+      .bind(`${world.id}/webhook`, world.id, JSON.stringify(message))
+      .run();
+    expect(await row()).toMatchObject({ message });
+    await deliver(0);
+    expect([receiver.received, await row()]).toEqual([[], undefined]);
   });
 
   it.each([
-    ['succeeded', undefined],
-    ['failed', { code: 'no_speech', message: 'No speech.' }],
-  ])('sends the output of a job that has %s until its day is over, and none afterwards', async (status, error) => {
-    const bodyOf = async (completedAt: number) =>
-      JSON.parse((await delivered(0, 200, { status, error, completedAt })).posts[0]!.body) as object;
-    expect(await bodyOf(NOW - DAY + 1)).toHaveProperty('output');
-    expect(await bodyOf(NOW - DAY)).not.toHaveProperty('output');
+    ['succeeded', undefined, {}],
+    ['failed', { code: 'no_speech', message: 'No speech.' }, { code: 'no_speech', error: 'No speech.' }],
+  ])('sends the output of a job that has %s until its day is over, and none afterwards', async (how, error, output) => {
+    const bodyAt = async (now: number) => {
+      world.now = NOW;
+      await ended(error);
+      world.now = now;
+      await deliver(0);
+      return receiver.received.at(-1)!.body;
+    };
+    const inTime = await bodyAt(NOW + DAY - 1);
+    expect(inTime).toMatchObject({ jobId: world.id, status: how });
+    expect(inTime.output).toEqual(output);
+    const afterwards = await bodyAt(NOW + DAY);
+    expect(afterwards).toMatchObject({ jobId: world.id, status: how });
+    expect(afterwards).not.toHaveProperty('output');
   });
 });
