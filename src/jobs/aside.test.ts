@@ -1,9 +1,12 @@
 import { expect, it } from 'vitest';
+import { NOW, useJobs } from '../../test/helpers/job-world.ts';
 import { Aside, afterwards, putBack } from './aside.ts';
 import { MAX_DELIVERIES, type Verdict } from './handle.ts';
 import { messageSchema } from './messages.ts';
-import type { JobPorts } from './ports.ts';
 
+/** Messages of jobs in a real database. */
+const world = useJobs();
+const QUARTER_MS = 15 * 60_000;
 const DONE: Verdict = { kind: 'done' };
 const after = (milliseconds: number) => new Promise<Verdict>((done) => setTimeout(() => done(DONE), milliseconds));
 
@@ -46,57 +49,46 @@ it('has room for two dozen slow steps of an account, of each kind: one with slow
 });
 
 it('puts a message back that has no room without counting the delivery, and nobody takes it for lost meanwhile', async () => {
-  const sent: unknown[] = [];
-  const leases: unknown[] = [];
-  const ports = {
-    queue: { send: async (...message: unknown[]) => void sent.push(message) },
-    store: { renewLease: async (...lease: unknown[]) => void leases.push(lease) },
-    now: () => 1_000_000,
-  } as unknown as JobPorts;
-  const message = { step: 'plan', jobId: 'job', earlierDeliveries: 1 } as const;
-  for (const waitedSeconds of [0, 100, 1000]) await putBack(ports, message, 2, 1_000_000 - 1000 * waitedSeconds);
+  await world.create();
+  const message = { step: 'plan', jobId: world.id, earlierDeliveries: 1 } as const;
+  const leases: (number | undefined)[] = [];
+  for (const waitedSeconds of [0, 100, 1000]) {
+    await putBack(world.ports, message, 2, NOW - 1000 * waitedSeconds);
+    const row = await world.row('plan');
+    expect(row?.starts).toBe(0);
+    leases.push(row?.leaseUntil);
+  }
   // The longer it has waited the longer it can: a thousand that are looked at every five seconds would be a load.
-  expect(sent).toEqual([5, 25, 60].map((pauseSeconds) => [message, pauseSeconds]));
-  expect(leases).toHaveLength(3);
+  const pauses = [5, 25, 60];
+  expect(world.sent).toEqual(pauses.map((delaySeconds) => ({ message, delaySeconds })));
+  expect(leases).toEqual(pauses.map((pauseSeconds) => NOW + 1000 * pauseSeconds + QUARTER_MS));
 });
 
 it('puts a message back that was delivered for the first time so that it can be read: it was dropped, and waited a quarter of an hour for the sweep', async () => {
-  const sent: unknown[] = [];
-  const ports = {
-    queue: { send: async (message: unknown) => void sent.push(message) },
-    store: { renewLease: async () => {} },
-    now: () => 0,
-  } as unknown as JobPorts;
-  const plan = { step: 'plan', jobId: 'job' } as const;
-  const webhook = { step: 'webhook', jobId: 'job', attempt: 1, reason: 'http_timeout' } as const;
-  for (const message of [plan, webhook]) await putBack(ports, message, 1, 0);
-  expect(sent.map((message) => messageSchema.safeParse(message).data)).toEqual([
+  await world.create();
+  const plan = { step: 'plan', jobId: world.id } as const;
+  const webhook = { step: 'webhook', jobId: world.id, attempt: 1, reason: 'http_timeout' } as const;
+  for (const message of [plan, webhook]) await putBack(world.ports, message, 1, NOW);
+  const travelled = JSON.parse(JSON.stringify(world.messages())) as unknown[];
+  expect(travelled.map((message) => messageSchema.safeParse(message).data)).toEqual([
     { ...plan, earlierDeliveries: 0 },
     { ...webhook, earlierDeliveries: 0 },
   ]);
 });
 
 it('does with forgotten messages what the queue would have done', async () => {
-  const sent: unknown[] = [];
-  const failed: unknown[] = [];
-  const ports = {
-    queue: { send: async (...message: unknown[]) => void sent.push(message) },
-    store: {
-      outboxRow: async () => ({ message: { step: 'plan', jobId: 'job' }, starts: MAX_DELIVERIES }),
-      fail: async (jobId: string, { code }: { code: string }) => {
-        failed.push([jobId, code]);
-        return false;
-      },
-    },
-    log: () => {},
-    now: () => 0,
-  } as unknown as JobPorts;
-  const message = { step: 'plan', jobId: 'job' } as const;
-  await afterwards(ports, message, 1, DONE);
-  expect(sent).toEqual([]);
-  await afterwards(ports, message, 2, { kind: 'retry', delaySeconds: 7 });
-  expect(sent).toEqual([[{ ...message, earlierDeliveries: 2 }, 7]]);
-  await afterwards(ports, message, MAX_DELIVERIES, { kind: 'retry', delaySeconds: 7 });
-  expect(sent).toHaveLength(1);
-  expect(failed).toEqual([['job', 'internal']]);
+  await world.create();
+  for (let begun = 0; begun < MAX_DELIVERIES; begun++) {
+    await world.ports.store.recordStart(`${world.id}/plan`, NOW + 60_000);
+  }
+  const message = { step: 'plan', jobId: world.id } as const;
+  await afterwards(world.ports, message, 1, DONE);
+  expect(world.sent).toEqual([]);
+  const sent = [{ message: { ...message, earlierDeliveries: 2 }, delaySeconds: 7 }];
+  await afterwards(world.ports, message, 2, { kind: 'retry', delaySeconds: 7 });
+  expect(world.sent).toEqual(sent);
+  expect((await world.record()).status).toBe('created');
+  await afterwards(world.ports, message, MAX_DELIVERIES, { kind: 'retry', delaySeconds: 7 });
+  expect(world.sent).toEqual(sent);
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'internal' } });
 });
