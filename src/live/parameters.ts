@@ -73,7 +73,7 @@ export const LIVE = {
   wideSamples: 6 * SAMPLE_RATE_HZ,
 
   /** Quiet places are left out once so much speech was heard. */
-  minLevelSeconds: 5,
+  minLevelSeconds: 2,
 
   /** Voices are raised from further down than in recordings: a look that hears one more now and then tells of somebody new. */
   faintPlainDb: 12,
