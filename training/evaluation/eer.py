@@ -2,10 +2,11 @@
 
     python -m evaluation.eer --trials trials.json --voices VOICES --noise NOISE --meetings MEETINGS \\
         --model new=embedder.onnx --model halves=trunk.onnx+head.onnx [--floor both] [--bilstm FILE] [--mfcc] [--resemblyzer] \\
-        [--teacher FOLDER] [--cohort OTHERS.npz] [--cache FOLDER] [--json eer.json]
+        [--unfloored v0=FILE] [--teacher FOLDER] [--cohort OTHERS.npz] [--without SET] [--cache FOLDER] [--json eer.json]
 
-Every --model is an ONNX file of WeSpeaker signature, or trunk and head of ours, and gives a row with the feature floor, one without, or both. Rows keep the
-order of the command line; the last table compares every row with the first. One thread. With --cache, vectors are kept
+Every --model is an ONNX file of WeSpeaker signature, or trunk and head of ours, and gives a row with the feature floor, one without, or both; --unfloored gives one
+without, whatever --floor says. Rows keep the order of the command line; the second table compares every row with the first, the third has means over the sets of
+held-out voices. With --without the first and the third come once more, of the pairs in which nobody is of that set of voices. One thread. With --cache, vectors are kept
 under the hash of trials and model and not computed again. OTHERS.npz holds pieces of strangers as `embedder.observe` writes them, of the first model: a row of its
 own for that model, with what a voice scores against the strangers it is most like taken off its scores.
 """
@@ -56,6 +57,9 @@ def rows_of(options: argparse.Namespace) -> list[Row]:
         for has_floor in floors(options.floor):
             label = f"{name}, {'floor' if has_floor else 'no floor'}"
             found.append(Row(label, f"{'-'.join(map(digest, files))}-{has_floor}", partial(kind, *files, has_floor)))
+    for given in options.unfloored:
+        name, path = given.split("=", 1)
+        found.append(Row(f"{name}, no floor", f"{digest(Path(path))}-False", partial(embedders.onnx, Path(path), False)))
     if options.bilstm:
         found.append(Row("wq2012 BLSTM", digest(options.bilstm), partial(embedders.bilstm, options.bilstm)))
     if options.mfcc:
@@ -135,18 +139,41 @@ def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, 
     return figures, text
 
 
+def means(figures: dict) -> str:
+    """Markdown: every row's mean error over the sets of held-out voices, clean, degraded and all of them."""
+    rows = list(next(iter(figures.values())))
+    lines = []
+    for name, states in {"clean": ("clean",), "degraded": ("degraded",), "all": ("clean", "degraded")}.items():
+        sets = [values for label, values in figures.items() if label.split(" / ")[0] in states]
+        if sets:
+            lines.append([f"{name}, mean of {len(sets)}", *[f"{np.mean([values[row]['eer'] for values in sets]):.1f}" for row in rows]])
+    return table(["trials", *rows], lines)
+
+
+def without(trials: dict, left_out: str) -> dict:
+    """The sets of held-out voices, of the pairs in which nobody is of the set of voices `left_out`."""
+
+    def kept(pairs: list[list[int]]) -> list[list[int]]:
+        return [pair for pair in pairs if all(trials["segments"][side]["set"] != left_out for side in pair)]
+
+    sets = {name: {kind: kept(pairs) for kind, pairs in both.items()} for name, both in trials["sets"].items() if not name.startswith("meetings")}
+    return {**trials, "sets": sets}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("trials", "voices", "noise", "meetings"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--model", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--floor", choices=("with", "without", "both"), default="both")
+    parser.add_argument("--unfloored", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--bilstm", type=Path)
     parser.add_argument("--mfcc", action="store_true")
     parser.add_argument("--resemblyzer", action="store_true")
     parser.add_argument("--teacher", type=Path, metavar="FOLDER")
     parser.add_argument("--teacher-floor", choices=("with", "without", "both"), default="both")
     parser.add_argument("--cohort", type=Path)
+    parser.add_argument("--without", metavar="SET")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -161,9 +188,13 @@ def main() -> None:
         strangers[name] = strangers_of(vectors[first], options.cohort)
         vectors = {first: vectors[first], name: vectors[first], **vectors}
     figures, text = evaluate(vectors, trials, strangers)
-    print(text)
+    print(f"{text}\n\nMeans:\n\n{means(figures)}")
+    whole = {"trials_sha256": digest(options.trials), "seed": trials["seed"], "sets": figures}
+    if options.without:
+        fewer, text = evaluate(vectors, without(trials, options.without), strangers)
+        print(f"\nWithout {options.without}:\n\n{text.split(chr(10) * 2)[0]}\n\n{means(fewer)}")
+        whole["without"] = {options.without: fewer}
     if options.json:
-        whole = {"trials_sha256": digest(options.trials), "seed": trials["seed"], "sets": figures}
         options.json.write_text(json.dumps(whole, indent=1) + "\n")
 
 
