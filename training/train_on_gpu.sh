@@ -40,7 +40,7 @@ segmentation() {
   python3 -m segmentation.prepare_mels --noise "$noise" --work "$own" --processes "$cores"
   python3 -m segmentation.prepare_waves --work "$own" --processes "$cores"
   wait "$noises"
-  python3 -m segmentation.train --work "$own" --waves "$noise" --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v8.pt --device "${DEVICE:-cuda}" \
+  python3 -m segmentation.train --work "$own" --waves "$noise" --mel-share 0.5 --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v9.pt --device "${DEVICE:-cuda}" \
     --workers "$workers" --batch 256 --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 --average-decay 0.999 --short-share 0.2
 }
 

@@ -55,6 +55,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=300, help="steps")
     parser.add_argument("--average-decay", type=float, default=AVERAGE_DECAY, help="of the running average of the weights, per step")
     parser.add_argument("--waves", type=Path, metavar="NOISE", help="speech is mixed as waveforms (prepare_waves.py), in the rooms of this noise folder and in drawn ones")
+    parser.add_argument("--mel-share", type=float, default=0.0, help="with --waves: share of the batches that are mixed as mel powers all the same")
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is one (never for --streaming)")
     parser.add_argument("--float32", action="store_true", help="no bfloat16: faster on processors that have no units for its matrices (AMX)")
     parser.add_argument("--workers", type=int, default=0, help="processes that draw windows; 0: the trainer draws them itself")
@@ -78,6 +79,10 @@ def parse_arguments() -> argparse.Namespace:
         parser.error(f"the streaming form has {BLOCKS} blocks, no others can be exported: leave out --blocks")
     if args.streaming and args.start and (blocks := blocks_in(stored_state(args.start))) != BLOCKS:
         parser.error(f"{args.start} has {blocks} blocks, the streaming form {BLOCKS}: start from weights of {BLOCKS} blocks, such as segmentation-v5.pt")
+    if args.mel_share and not args.waves:
+        parser.error("without --waves all batches are mel powers: leave out --mel-share")
+    if not 0 <= args.mel_share < 1 or (args.workers and args.mel_share and not 0 < round(args.workers * args.mel_share) < args.workers):
+        parser.error("--mel-share is below 1, and leaves a worker for either kind of batches")
     if args.heads_only and args.soft:
         parser.error("windows with soft labels teach the heads nothing (--heads-only without --soft)")
     if args.blocks and len(set(args.blocks)) < len(args.blocks):
@@ -94,9 +99,9 @@ def window_frames(args: argparse.Namespace) -> int:
     return LIFE_SECONDS * FRAMES_PER_SECOND if args.streaming else WINDOW_FRAMES
 
 
-def simulator(args: argparse.Namespace, split: str, seed: int | list[int]) -> Simulator:
-    """Draws what the chosen form is trained on."""
-    if args.waves:
+def simulator(args: argparse.Namespace, split: str, seed: int | list[int], mel: bool = False) -> Simulator:
+    """Draws what the chosen form is trained on, or `mel` powers for it."""
+    if args.waves and not mel:
         return WaveSimulator(args.work, split, seed, len(read_noise_index(args.waves, "rir")))
     return Simulator(args.work, split, seed, window_frames(args), running_features if args.streaming else log_features)
 
@@ -124,18 +129,26 @@ class Trainer:
         self.device = torch.device(args.device)
         states = [torch.load(path, map_location="cpu", weights_only=False) for path in args.checkpoints] if args.resume else [None] * len(args.checkpoints)
         self.step, self.windows, self.seconds = (states[0][name] if states[0] else 0 for name in ("step", "windows", "seconds"))
-        make = partial(simulator, args, "train")
-        mine = [together.number] if together.count > 1 else []
         self.renderer = Renderer(args.work, args.waves).to(self.device) if args.waves else None
-        shapes = (WaveSimulator if args.waves else Simulator).shapes(window_frames(args))
-        workers = Workers(args.workers, args.batch, shapes, make, [args.seed, self.step, *mine]) if args.workers else None
-        self.simulator = make([args.seed * 1000 + self.step, *mine])
-        self.source = Source(self.simulator, workers, args.batch, self.device, self.renderer)
+        mels = round(args.workers * args.mel_share)
+        self.simulator, self.source = self._source(args, args.workers - mels, self.renderer)
+        self.mel_source = self._source(args, mels, None)[1] if args.mel_share else None
         torch.manual_seed(args.seed)
         self.learners = [self._learner(*one) for one in zip(args.blocks, args.checkpoints, states)]
         self.ensemble = Ensemble(args.teachers, self.device) if args.teachers else None
         self.soft = SoftWindows(args.soft, args.seed + self.step + together.number) if args.soft else None
         self.chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
+
+    def _source(self, args: argparse.Namespace, count: int, renderer: Renderer | None) -> tuple[Simulator, Source]:
+        """Where batches come from, with so many workers: plans for the renderer, without one mel powers."""
+        mine = [self.together.number] if self.together.count > 1 else []
+        mel = renderer is None
+        make = partial(simulator, args, "train", mel=mel)
+        apart = [1] if mel and args.waves else []  # batches of both kinds are drawn apart
+        shapes = (Simulator if mel else WaveSimulator).shapes(window_frames(args))
+        workers = Workers(count, args.batch, shapes, make, [args.seed, self.step, *mine, *apart]) if count else None
+        drawn = make([args.seed * 1000 + self.step, *mine, *apart])
+        return drawn, Source(drawn, workers, args.batch, self.device, renderer)
 
     def _learner(self, blocks: int | None, checkpoint: Path, state: dict | None) -> Learner:
         args, identities = self.args, self.simulator.identities
@@ -148,6 +161,11 @@ class Trainer:
     def save(self) -> None:
         for learner in self.learners:
             learner.save(dict(step=self.step, windows=self.windows, seconds=self.seconds))
+
+    def close(self) -> None:
+        for source in (self.source, self.mel_source):
+            if source:
+                source.close()
 
     def rate(self, progress: float) -> float:
         low = self.args.final_rate
@@ -179,7 +197,8 @@ class Trainer:
     def _simulated_batch(self, progress: float) -> LossOf:
         args = self.args
         before = time.monotonic()
-        x, labels, mask, identities = self.source.batch()
+        source = self.mel_source if self.mel_source and self.chance.random() < args.mel_share else self.source
+        x, labels, mask, identities = source.batch()
         self.seconds_waited += time.monotonic() - before
         mask = mask.float()
         if args.streaming:
@@ -289,7 +308,7 @@ def main() -> None:
     try:
         train(args, trainer)
     finally:
-        trainer.source.close()
+        trainer.close()
         together.close()
 
 
