@@ -106,8 +106,8 @@ def table(head: list[str], lines: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
 
 
-def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, np.ndarray]) -> tuple[dict, str]:
-    """Figures by set and row, and the Markdown of both tables. strangers: of rows whose scores are normalised."""
+def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, np.ndarray]) -> tuple[dict, str, str]:
+    """Figures by set and row, and the Markdown of two tables: the rates, and against the first row. strangers: of rows whose scores are normalised."""
     voices = [one["voice"] for one in trials["segments"]]
     figures, main, against = {}, [], []
     first = next(iter(vectors))
@@ -133,10 +133,8 @@ def evaluate(vectors: dict[str, np.ndarray], trials: dict, strangers: dict[str, 
             }
             for row in vectors
         }
-    text = table(["trials", "same / different", *vectors], main)
-    if len(vectors) > 1:
-        text += f"\n\nAgainst {first}:\n\n" + table(["trials", *[row for row in vectors if row != first]], against)
-    return figures, text
+    compared = f"Against {first}:\n\n" + table(["trials", *[row for row in vectors if row != first]], against) + "\n\n" if len(vectors) > 1 else ""
+    return figures, table(["trials", "same / different", *vectors], main), compared
 
 
 def means(figures: dict) -> str:
@@ -178,6 +176,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     trials = json.loads(options.trials.read_text())
+    if options.without and all(one["set"] != options.without for one in trials["segments"]):
+        parser.error(f"nobody in the trials is of the set {options.without}")
     rows = rows_of(options)
     if not rows:
         parser.error("nothing to evaluate")
@@ -187,12 +187,12 @@ def main() -> None:
         name = f"{first}, less strangers"
         strangers[name] = strangers_of(vectors[first], options.cohort)
         vectors = {first: vectors[first], name: vectors[first], **vectors}
-    figures, text = evaluate(vectors, trials, strangers)
-    print(f"{text}\n\nMeans:\n\n{means(figures)}")
+    figures, rates, compared = evaluate(vectors, trials, strangers)
+    print(f"{rates}\n\n{compared}Means:\n\n{means(figures)}")
     whole = {"trials_sha256": digest(options.trials), "seed": trials["seed"], "sets": figures}
     if options.without:
-        fewer, text = evaluate(vectors, without(trials, options.without), strangers)
-        print(f"\nWithout {options.without}:\n\n{text.split(chr(10) * 2)[0]}\n\n{means(fewer)}")
+        fewer, rates, _ = evaluate(vectors, without(trials, options.without), strangers)
+        print(f"\nWithout {options.without}:\n\n{rates}\n\n{means(fewer)}")
         whole["without"] = {options.without: fewer}
     if options.json:
         options.json.write_text(json.dumps(whole, indent=1) + "\n")
