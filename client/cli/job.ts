@@ -116,7 +116,7 @@ async function abandon({ client, progress, lasts }: Session, jobId: string): Pro
   if (!lasts) return;
   const job = await client.cancel(jobId);
   progress.end();
-  if (!job.ok) note(`The job ${jobId} could not be canceled and goes on: ${job.error.message}.`);
+  if (!job.ok) note(`The job ${jobId} could not be canceled and goes on: ${refusalOf(job.error).message}`);
   else if (job.value.status === 'canceled' || !isTerminal(job.value.status)) note(`The job ${jobId} is canceled.`);
 }
 

@@ -58,3 +58,21 @@ it('a job whose state something else answers for may go on: where its result wil
   expect(run).toMatchObject({ code: 3, stdout: '' });
   expect(run.stderr).toMatch(/not rollcall's\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/);
 });
+
+it('a job that could not be canceled: why, as one sentence (it ended in two full stops)', async () => {
+  answers = {
+    'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
+    'GET /v1/jobs/j': (_, response) => void response.end('{"jobId":"j","status":"running"}'),
+    'POST /v1/jobs/j/cancel': (_, response) =>
+      void response.writeHead(403).end('{"requestId":"r","message":"The API key lacks the scope jobs."}'),
+  };
+  const child = start('diarize', ['https://example.com/a.wav']);
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (chunk.toString().includes('diarizing')) child.kill('SIGINT');
+  });
+  const run = await collect(child);
+  expect(run).toMatchObject({ code: 130, stdout: '' });
+  expect(run.stderr).toContain(
+    'The job j could not be canceled and goes on: the service refused (403): The API key lacks the scope jobs.\n',
+  );
+});
