@@ -76,3 +76,16 @@ it('a job that could not be canceled: why, as one sentence (it ended in two full
     'The job j could not be canceled and goes on: the service refused (403): The API key lacks the scope jobs.\n',
   );
 });
+
+it('a job whose key is revoked meanwhile may go on: where its result will be is said (it was not)', async () => {
+  answers = {
+    'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
+    'GET /v1/jobs/j': (_, response) =>
+      void response.writeHead(401).end('{"requestId":"r","message":"The API key is revoked."}'),
+  };
+  const run = await collect(start('diarize', ['https://example.com/a.wav']));
+  expect(run).toMatchObject({ code: 1, stdout: '' });
+  expect(run.stderr).toMatch(
+    /\(401\): The API key is revoked\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/,
+  );
+});

@@ -312,9 +312,17 @@ export function isTerminal(status: JobResult['status']): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled';
 }
 
-/** Whether an error says nothing of a job, which may go on then: the service fails or is busy, or something else answers in its place. */
+/**
+ * Whether an error says nothing of a job, which may go on then: the service fails or is busy, something else answers in its place, or
+ * the key is refused, as one that was revoked meanwhile.
+ */
 export function saysNothing(error: ClientError): boolean {
-  return error.kind !== 'refused' || error.status === 429 || error.status >= 500;
+  return error.kind !== 'refused' || error.status === 429 || error.status >= 500 || isOfKey(error);
+}
+
+/** Whether another key is what helps. */
+export function isOfKey(error: ClientError): boolean {
+  return error.kind === 'refused' && (error.status === 401 || error.status === 403);
 }
 
 /** Errors that may be gone at the next poll. */

@@ -153,6 +153,18 @@ describe('a job of the playground', () => {
     expect((await run(ADDRESS)).end).not.toHaveProperty('isLost');
   });
 
+  it('whose key is revoked or expires meanwhile goes on, and is told as one that does (it was forgotten)', async () => {
+    const refused = () => Response.json({ message: 'The API key is revoked.', requestId: 'r' }, { status: 401 });
+    service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': refused });
+    const { end } = await run(ADDRESS);
+    expect(end).toMatchObject({
+      ok: false,
+      isLost: true,
+      problem: { message: 'The API key is revoked.', isOfKey: true },
+    });
+    expect(!end.ok && end.problem?.details.at(-1)).toMatch(/may go on; .* GET \/v1\/jobs\/j\.$/);
+  });
+
   it('whose result has expired, as while the machine slept, is not said to hold no speech', async () => {
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': () => Response.json(job('succeeded')) });
     expect((await run(ADDRESS)).end).toEqual({

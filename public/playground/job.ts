@@ -1,4 +1,4 @@
-import { type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
+import { isOfKey, type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
 import type { JobState, Outcome } from '../../client/sdk/types.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
@@ -9,6 +9,8 @@ const MAX_DATA_BYTES = 8 * 1024 * 1024;
 
 const CHANGED = 'The file was changed or moved since it was chosen. Choose it again.';
 const TAKEN_UP = 'The job may go on: load this page anew to take it up.';
+const withAnotherKey = (jobId: string): string =>
+  `The job may go on; another key of its account gets the result: GET /v1/jobs/${jobId}.`;
 const EXPIRED = 'The result is gone: the service keeps it for 24 hours after the end of the job.';
 
 /** How far it is; `fraction` is known only while the job runs. */
@@ -18,7 +20,7 @@ export type JobEnd =
   | {
       readonly ok: false;
       readonly problem?: Problem;
-      /** The service does not answer, or fails; the job may go on. */
+      /** The service does not answer, fails, or no longer takes the key; the job may go on. */
       readonly isLost?: boolean;
     };
 
@@ -61,8 +63,9 @@ export async function followJob(
   const waited = await client.wait(jobId, { signal, onUpdate: (job) => tell(...stateOf(job)) });
   if (signal.aborted) return cancel(client, jobId);
   if (!waited.ok && saysNothing(waited.error)) {
-    const { message, details } = problemOf(waited.error);
-    return { ok: false, problem: { message, details: [...details, TAKEN_UP] }, isLost: true };
+    const problem = problemOf(waited.error);
+    const details = [...problem.details, isOfKey(waited.error) ? withAnotherKey(jobId) : TAKEN_UP];
+    return { ok: false, problem: { ...problem, details }, isLost: true };
   }
   if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
   const job = waited.value;
@@ -81,7 +84,8 @@ async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
   if (canceled.ok) return canceled.value.status === 'succeeded' ? resultOf(canceled.value) : { ok: false };
   if (canceled.error.kind === 'refused' && canceled.error.status === 404) return { ok: false };
   const problem = problemOf(canceled.error);
-  const details = [...problem.details, `Job ${jobId}`, TAKEN_UP];
+  const goesOn = isOfKey(canceled.error) ? withAnotherKey(jobId) : TAKEN_UP;
+  const details = [...problem.details, `Job ${jobId}`, goesOn];
   return {
     ok: false,
     problem: { ...problem, message: `The job could not be canceled: ${problem.message}`, details },
