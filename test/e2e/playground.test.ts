@@ -140,6 +140,26 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     page.complaints.length = 0; // the browser's own word on the 401
   });
 
+  it('keeps a job whose key was revoked while it worked: another key of the account has the result', async () => {
+    const old = await service.newKey({ account: 'changed' });
+    const id = '33333333-3333-4333-8333-333333333333';
+    await storeJob(service, { id, status: 'running', accountId: old.accountId, createdAt: Date.now() });
+    await page.open(`${service.url}/#key=${old.token}`);
+    await page.evaluate(`sessionStorage.setItem('rollcall.job', JSON.stringify({ id: '${id}', name: 'a talk' }))`);
+    await page.evaluate('location.reload()');
+    await ready('status', /Listening/);
+    await service.run('UPDATE api_keys SET revoked_at = ? WHERE id = ?', Date.now(), old.keyId);
+    await ready('problem', new RegExp(`may go on; another key of its account gets the result: GET /v1/jobs/${id}`));
+    page.complaints.length = 0; // the browser's own word on the 401
+    const diarization = [{ speaker: 'SPEAKER_00', start: 1, end: 2 }];
+    await service.bucket.put(`outputs/${id}.json`, JSON.stringify({ diarization }));
+    const done = "UPDATE jobs SET status = 'succeeded', completed_at = ?, output_key = ? WHERE id = ?";
+    await service.run(done, Date.now(), `outputs/${id}.json`, id);
+    const { token } = await service.newKey({ account: 'changed' });
+    await page.open(`${service.url}/#key=${token}`);
+    await ready('result-title', /^1 speaker$/);
+  });
+
   it('is drawn also where the system chooses the colours', async () => {
     await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: 'active' }] });
     await page.open(withKey());

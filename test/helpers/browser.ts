@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
@@ -129,10 +130,13 @@ export async function startBrowser(args: readonly string[] = []): Promise<Browse
   return {
     newPage,
     async close() {
-      socket.terminate();
-      child.kill('SIGKILL');
+      // Killed, it would leave children behind that go on writing into the profile while it is removed.
+      void send('Browser.close').catch(() => undefined);
+      const kill = setTimeout(() => child.kill('SIGKILL'), 5000);
       await ended;
-      rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+      clearTimeout(kill);
+      socket.terminate();
+      await rm(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
     },
   };
 }
