@@ -317,11 +317,11 @@ export function isTerminal(status: JobResult['status']): boolean {
  * the key is refused, as one that was revoked meanwhile.
  */
 export function saysNothing(error: ClientError): boolean {
-  return error.kind !== 'refused' || error.status === 429 || error.status >= 500 || isOfKey(error);
+  return error.kind !== 'refused' || error.status === 429 || error.status >= 500 || needsAnotherKey(error);
 }
 
 /** Whether another key is what helps. */
-export function isOfKey(error: ClientError): boolean {
+export function needsAnotherKey(error: ClientError): boolean {
   return error.kind === 'refused' && (error.status === 401 || error.status === 403);
 }
 

@@ -1,4 +1,4 @@
-import { isOfKey, type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
+import { needsAnotherKey, type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
 import type { JobState, Outcome } from '../../client/sdk/types.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
@@ -64,7 +64,7 @@ export async function followJob(
   if (signal.aborted) return cancel(client, jobId);
   if (!waited.ok && saysNothing(waited.error)) {
     const problem = problemOf(waited.error);
-    const details = [...problem.details, isOfKey(waited.error) ? withAnotherKey(jobId) : TAKEN_UP];
+    const details = [...problem.details, needsAnotherKey(waited.error) ? withAnotherKey(jobId) : TAKEN_UP];
     return { ok: false, problem: { ...problem, details }, isLost: true };
   }
   if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
@@ -84,7 +84,7 @@ async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
   if (canceled.ok) return canceled.value.status === 'succeeded' ? resultOf(canceled.value) : { ok: false };
   if (canceled.error.kind === 'refused' && canceled.error.status === 404) return { ok: false };
   const problem = problemOf(canceled.error);
-  const goesOn = isOfKey(canceled.error) ? withAnotherKey(jobId) : TAKEN_UP;
+  const goesOn = needsAnotherKey(canceled.error) ? withAnotherKey(jobId) : TAKEN_UP;
   const details = [...problem.details, `Job ${jobId}`, goesOn];
   return {
     ok: false,
