@@ -29,7 +29,7 @@ async function start(): Promise<void> {
     onLog: (text) => process.stderr.write(text),
     onDeath: () => {
       withdraw(stateDir);
-      note('rollcall: the runtime (workerd) ended unexpectedly. Nothing is lost: start again with npm start.');
+      note('rollcall: the runtime (workerd) keeps ending unexpectedly. Nothing is lost: start again with npm start.');
       process.exit(EXIT.failed);
     },
   }).catch((error: unknown) => {

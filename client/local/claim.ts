@@ -46,7 +46,7 @@ export async function claimState(stateDir: string, port: number, use: { brief?: 
  *
  * @param deadline until when a taken port is tried again
  */
-async function claimPort(port: number, deadline: number): Promise<number> {
+export async function claimPort(port: number, deadline: number): Promise<number> {
   for (;;) {
     const tried = await listen(port);
     if (typeof tried === 'number') return tried;

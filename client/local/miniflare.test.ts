@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
+import { limitBlockingCalls } from './miniflare.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -15,6 +16,18 @@ it('answers each call of a binding with its own result, though notices of calls 
   for (let round = 0; round < 20; round++) {
     expect(await db.prepare('SELECT ? AS round').bind(round).first('round')).toBe(round);
   }
+});
+
+it('ends the runtime under a call that blocks for too long, once', () => {
+  const handle = new Int32Array(new SharedArrayBuffer(4));
+  let exceeded = 0;
+  cleanups.push(limitBlockingCalls(1000, () => exceeded++));
+  // The call fails a while after its runtime was killed.
+  cleanups.push(limitBlockingCalls(2000, () => Atomics.store(handle, 0, 1)));
+  const from = Date.now();
+  Atomics.wait(handle, 0, 0);
+  expect(Date.now() - from).toBeGreaterThanOrEqual(1900);
+  expect(exceeded).toBe(1);
 });
 
 /** The integer on which a call waits. */

@@ -16,3 +16,19 @@ it('every line of the log is a JSON object, also what the runtime says; a connec
     [true, { level: 'warn', event: 'runtime', message: '{not json}' }],
   ]);
 });
+
+it('a lost connection is told where it is a fault', () => {
+  const lines: string[] = [];
+  const take = runtimeLines((line) => lines.push(JSON.parse(line).message));
+  const closed = [
+    'workerd/server/server.c++:3613: error: Uncaught exception: kj/async-io-unix.c++:568: disconnected: ::read(fd, buffer, maxBytes): Connection reset by peer',
+    'workerd/server/server.c++:3360: error: Uncaught exception: kj/async-io-unix.c++:290: disconnected: worker_do_not_log; Request failed due to internal error',
+  ];
+  const faults = [
+    'workerd/server/server.c++:3613: error: Uncaught exception: kj/async-io-unix.c++:1298: disconnected: connect(): Connection refused',
+    'workerd/io/io-context.c++:420: error: uncaught exception; exception = kj/compat/http.c++:6014: disconnected: peer closed',
+    'Uncaught (in promise) Error: Network connection lost.',
+  ];
+  take([...closed, ...faults, ''].join('\n'));
+  expect(lines).toEqual(faults);
+});

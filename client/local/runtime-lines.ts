@@ -1,5 +1,12 @@
-/** Parts of what the runtime complains of when whoever asked has gone, and of the addresses in its own code that come with any complaint. */
-const NO_NEWS = [/\bdisconnected: /, /^stack: /];
+/**
+ * Lines that are not worth a line in the log: a connection that its other end closed while the runtime served it, and the addresses in the
+ * runtime's own code that follow any complaint. A lost connection anywhere else, as in the broker of a queue, and an end that could not be reached
+ * are faults.
+ */
+const NO_NEWS = [
+  /^workerd\/server\/server\.c\+\+:\d+: error: Uncaught exception: .*\bdisconnected: (?!connect\(\))/,
+  /^stack: /,
+];
 
 /**
  * Makes whole lines of what the runtime writes, each a JSON object: the Worker's own as they are, the runtime's as a message. Connections that their other end

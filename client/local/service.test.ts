@@ -11,10 +11,13 @@ import { modelKey, readManifest } from '../models/store.ts';
 import { RollcallClient } from '../sdk/client.ts';
 import { quietWranglerEnv, wranglerScript } from './bundle.ts';
 import { livingOwner } from './owner.ts';
-import { findProcess } from './processes.ts';
+import { findProcess, listProcesses } from './processes.ts';
 import { startLocalService } from './service.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 });
+
+/** A line of a runtime that is started again; the second where it died before it was ready. */
+const RESTART = /^warning: the local runtime .*(is restarted|did not start)/gm;
 
 let stateDir: string;
 let running: RunningService[];
@@ -169,12 +172,46 @@ describe('the local service', () => {
     }
   });
 
-  it('ends with a message when workerd dies under it', async () => {
+  it('restarts workerd when it dies, three times, and then ends with a message', async () => {
     const service = await start();
-    const [workerd] = service.workerdPids();
-    process.kill(workerd, 'SIGKILL');
+    const killWorkerd = async (): Promise<void> => {
+      await expect.poll(() => service.workerdPids(), { timeout: 20_000 }).toHaveLength(1);
+      const [workerd] = service.workerdPids();
+      process.kill(workerd, 'SIGKILL');
+      await expect.poll(() => findProcess(workerd)).toBeUndefined();
+    };
+    for (let death = 1; death <= 3; death++) {
+      await killWorkerd();
+      await expect.poll(() => keyWorks(service).catch(() => false), { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => service.log().match(RESTART)?.length).toBe(death);
+    }
+    await killWorkerd();
     await expect.poll(() => findProcess(service.pid), { timeout: 10_000 }).toBeUndefined();
-    expect(service.log()).toContain('ended unexpectedly');
+    expect(service.log()).toContain('keeps ending unexpectedly. Nothing is lost');
+    expect(service.workerdPids()).toEqual([]);
+  });
+
+  it('keeps the object that callers hold over a restart', async () => {
+    const warnings: string[] = [];
+    const service = await startLocalService({ stateDir, onWarning: (message) => warnings.push(message) });
+    try {
+      await service.db.prepare('CREATE TABLE kept (value)').run();
+      await service.bucket.put('kept', 'sound');
+      const workerd = listProcesses().find(({ command }) => command.includes(`entry=127.0.0.1:${service.port} `))!;
+      expect(workerd.command).toContain('workerd');
+      process.kill(workerd.pid, 'SIGKILL');
+      await expect.poll(() => warnings, { timeout: 20_000 }).toHaveLength(1);
+      await service.runScheduled('*/5 * * * *');
+      expect(warnings[0]).toMatch(
+        /^warning: the local runtime .* ended unexpectedly and is restarted\. Nothing is lost/,
+      );
+      expect(await service.db.prepare('SELECT COUNT(*) AS count FROM kept').first('count')).toBe(0);
+      expect((await service.bucket.head('kept'))?.size).toBe(5);
+      expect((await fetch(`${service.url}/v1/test`)).status).toBe(401);
+    } finally {
+      await service.stop();
+    }
+    expect(listProcesses().filter(({ command }) => command.includes(`entry=127.0.0.1:${service.port} `))).toEqual([]);
   });
 });
 

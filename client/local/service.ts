@@ -1,26 +1,28 @@
 import { join, resolve } from 'node:path';
-import type { Readable } from 'node:stream';
 import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
 import { bundleWorker } from './bundle.ts';
-import { claimState } from './claim.ts';
-import { runSqlOn, serveDatabase } from './database.ts';
-import { type LogFile, openLogFile } from './log-file.ts';
+import { claimPort, claimState } from './claim.ts';
+import { type RunSql, runSqlOn, serveDatabase } from './database.ts';
+import { type LocalRuntime, type LocalRuntimeOptions, startRuntime } from './local-runtime.ts';
+import { openLogFile } from './log-file.ts';
 import { applyMigrations } from './migrations.ts';
-import { Log, LogLevel, Miniflare, type WorkerOptions } from './miniflare.ts';
+import type { WorkerOptions } from './miniflare.ts';
 import { forgetOwner, recordOwner } from './owner.ts';
-import { bundleCacheDir, persistDir, projectDir } from './paths.ts';
+import { bundleCacheDir, projectDir } from './paths.ts';
 import { checkRuntime } from './runtime.ts';
-import { runtimeLines } from './runtime-lines.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
-import { leavingSignalsAlone } from './signals.ts';
 import { startAgain } from './start-again.ts';
+import { Supervisor } from './supervisor.ts';
+import { WATCHDOG_TIMES, type WatchdogTimes } from './watchdog.ts';
 
 /** Cron expression of wrangler.toml; local cron never fires by itself. */
 const SWEEP_CRON = '*/5 * * * *';
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
 /** Tells the Worker that every message of the process before is lost. */
 const BOOT_CRON = '@boot';
+/** A killed process may be gone from the list a moment before the kernel has closed its sockets. */
+const PORT_WAIT_MS = 5000;
 
 /**
  * Local queues hand out one batch at a time, and a local invocation may go on after its message was acknowledged: what waits for other people's
@@ -46,8 +48,10 @@ export interface LocalServiceOptions {
   readonly onLog?: (text: string) => void;
   /** Something that a person should know, and in spite of which the service goes on; standard error by default. */
   readonly onWarning?: (message: string) => void;
-  /** workerd ended by itself (crashed or was killed); the service is gone and can be started again. */
+  /** workerd kept ending by itself (crashed or was killed) in spite of restarts; the service is gone and can be started again. */
   readonly onDeath?: () => void;
+  /** For tests, which cannot wait for minutes. */
+  readonly watchdogTimes?: Partial<WatchdogTimes>;
 }
 
 export interface LocalService {
@@ -55,6 +59,7 @@ export interface LocalService {
   readonly url: string;
   readonly port: number;
   readonly signingKey: string;
+  /** That of the runtime that runs now: read it again for each use, since a restart replaces it. */
   readonly db: D1Database;
   readonly bucket: R2Bucket;
   /** Fires the Worker's scheduled handler and waits for it. */
@@ -64,7 +69,8 @@ export interface LocalService {
 
 /**
  * Starts the whole service on this machine: the Worker in workerd with local D1, R2, Queues and Durable Objects.
- * A service that was killed before on the same state folder is cleaned up first, and its jobs go on.
+ * A service that was killed before on the same state folder is cleaned up first, and its jobs go on. A runtime that hangs or ends is
+ * replaced, and its jobs go on.
  *
  * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does not run
  */
@@ -76,129 +82,109 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
   const root = options.root ?? projectDir;
   const stateDir = resolve(options.stateDir);
   const port = await claimState(stateDir, options.port ?? 0);
-
   const log = openLog(join(stateDir, 'service.log'), options);
-  let stopped = false;
-  const died = (): void => {
-    // Ctrl-C reaches workerd as well as this process, and maybe first: then the end was asked for.
-    setTimeout(() => {
-      if (!stopped) options.onDeath?.();
-      stopped = true;
-    }, 300);
+  const close = (): void => {
+    log.close();
+    forgetOwner(stateDir);
   };
-  let miniflare: Miniflare | undefined;
   try {
     const { signingKey } = loadSecrets(stateDir);
     await checkRuntime();
-    const worker = await bundleWorker(root, bundleCacheDir(root));
-    const bindings = { ...worker.bindings, ...LOCAL_VARS, SIGNING_KEY: signingKey, ...options.vars };
-    const compatibilityFlags = [...(worker.compatibilityFlags ?? []), ...LOCAL_FLAGS];
-    const workerOptions = { ...worker, bindings, compatibilityFlags } as WorkerOptions;
-    const shared = { inspectorPort: options.inspectorPort, ...sharedOptions(stateDir, port, log, died) };
-    const workers = [workerOptions, ...besides(options)];
-    miniflare = await leavingSignalsAlone(() => new Miniflare({ ...shared, workers }));
-    await miniflare.ready;
-    const service = await prepare(miniflare, { root, stateDir, port, signingKey, log });
-    const stop = async (): Promise<void> => {
-      stopped = true;
-      await service.stop();
+    const times = { ...WATCHDOG_TIMES, ...options.watchdogTimes };
+    const runtimeOptions: LocalRuntimeOptions = {
+      stateDir,
+      port,
+      inspectorPort: options.inspectorPort,
+      workers: [await mainWorker(root, { SIGNING_KEY: signingKey, ...options.vars }), ...besides(options)],
+      writeLog: log.write,
+      blockingLimitMs: times.silence,
     };
-    return { ...service, stop };
+    const runCron = async (runtime: LocalRuntime, cron: string): Promise<void> => {
+      const outcome = await runtime.runScheduled(cron);
+      if (outcome !== 'ok') log.write(lineOf('sweep_failed', `${cron}: ${outcome}`));
+    };
+    const supervisor = new Supervisor({
+      async start(signal) {
+        await claimPort(port, Date.now() + PORT_WAIT_MS);
+        return startRuntime(runtimeOptions, signal);
+      },
+      async prepare(runtime) {
+        await applyMigrations(runtime.db, join(root, 'migrations'));
+        await seedModels(runtime.bucket, root);
+        recordOwner(stateDir, { port, control });
+        await runCron(runtime, BOOT_CRON);
+      },
+      resend: (runtime) => runCron(runtime, BOOT_CRON),
+      times,
+      warn: log.warn,
+      onGivenUp: () => options.onDeath?.(),
+    });
+    const run: RunSql = async (sql, ...params) => runSqlOn((await supervisor.ready()).db)(sql, ...params);
+    const control = await serveDatabase(run);
+    try {
+      await supervisor.start();
+    } catch (error) {
+      control.close();
+      throw error;
+    }
+    const runScheduled = async (cron: string): Promise<void> => runCron(await supervisor.ready(), cron);
+    const sweep = setInterval(
+      () => void runScheduled(SWEEP_CRON).catch((error) => log.write(lineOf('sweep_failed', String(error)))),
+      SWEEP_INTERVAL_MS,
+    );
+    sweep.unref();
+    let stopping: Promise<void> | undefined;
+    const stop = async (): Promise<void> => {
+      clearInterval(sweep);
+      control.close();
+      await supervisor.stop();
+      close();
+    };
+    return {
+      url: `http://127.0.0.1:${port}`,
+      port,
+      signingKey,
+      get db() {
+        return supervisor.runtime.db;
+      },
+      get bucket() {
+        return supervisor.runtime.bucket;
+      },
+      runScheduled,
+      stop: () => (stopping ??= stop()),
+    };
   } catch (error) {
-    stopped = true;
-    await miniflare?.dispose();
-    log.close();
-    forgetOwner(stateDir);
+    close();
     throw error;
   }
+}
+
+async function mainWorker(root: string, vars: Record<string, string>): Promise<WorkerOptions> {
+  const worker = await bundleWorker(root, bundleCacheDir(root));
+  const bindings = { ...worker.bindings, ...LOCAL_VARS, ...vars };
+  const compatibilityFlags = [...(worker.compatibilityFlags ?? []), ...LOCAL_FLAGS];
+  return { ...worker, bindings, compatibilityFlags } as WorkerOptions;
 }
 
 function besides({ beside }: LocalServiceOptions): WorkerOptions[] {
   return beside ? [{ name: 'beside', modules: true, script: beside.script, routes: [beside.route] }] : [];
 }
 
-interface Prepared {
-  readonly root: string;
-  readonly stateDir: string;
-  readonly port: number;
-  readonly signingKey: string;
-  readonly log: LogFile;
-}
+const lineOf = (event: string, message: string, level = 'error'): string =>
+  `${JSON.stringify({ level, event, message })}\n`;
 
-async function prepare(
-  miniflare: Miniflare,
-  { root, stateDir, port, signingKey, log }: Prepared,
-): Promise<LocalService> {
-  // Miniflare speaks of the experimental variant of these types.
-  const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
-  const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
-  await applyMigrations(db, join(root, 'migrations'));
-  await seedModels(bucket, root);
-  const control = await serveDatabase(runSqlOn(db));
-  recordOwner(stateDir, { port, control });
-
-  const worker = await miniflare.getWorker();
-  const runScheduled = async (cron: string): Promise<void> => {
-    const { outcome } = await worker.scheduled({ cron, scheduledTime: new Date() });
-    if (outcome !== 'ok') log.write(lineOf('sweep_failed', `${cron}: ${outcome}`));
-  };
-  await runScheduled(BOOT_CRON);
-  const sweep = setInterval(
-    () => void runScheduled(SWEEP_CRON).catch((error) => log.write(lineOf('sweep_failed', String(error)))),
-    SWEEP_INTERVAL_MS,
-  );
-  sweep.unref();
-
-  let stopping: Promise<void> | undefined;
-  const stop = async (): Promise<void> => {
-    clearInterval(sweep);
-    control.close();
-    await miniflare.dispose();
-    log.close();
-    forgetOwner(stateDir);
-  };
+function openLog(path: string, { onLog, onWarning }: LocalServiceOptions) {
+  const tell = onWarning ?? ((message: string) => void process.stderr.write(`${message}\n`));
+  const file = openLogFile(path, (why) => tell(`warning: the log cannot be written and is given up: ${why}`));
   return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    signingKey,
-    db,
-    bucket,
-    runScheduled,
-    stop: () => (stopping ??= stop()),
-  };
-}
-
-const lineOf = (event: string, message: string): string => `${JSON.stringify({ level: 'error', event, message })}\n`;
-
-/** Miniflare's options that do not depend on the Worker. `stateDir` is laid out as `wrangler --persist-to` does. */
-function sharedOptions(stateDir: string, port: number, log: LogFile, died: () => void) {
-  const persist = persistDir(stateDir);
-  return {
-    host: '127.0.0.1',
-    port,
-    cf: false,
-    log: new Log(LogLevel.NONE),
-    d1Persist: join(persist, 'd1'),
-    r2Persist: join(persist, 'r2'),
-    durableObjectsPersist: join(persist, 'do'),
-    cachePersist: join(persist, 'cache'),
-    handleRuntimeStdio: (stdout: Readable, stderr: Readable) => {
-      for (const output of [stdout, stderr]) {
-        // Whole characters: one may lie on both sides of a piece's end.
-        output.setEncoding('utf8').on('data', runtimeLines(log.write));
-      }
-      stdout.once('close', died);
-    },
-  } as const;
-}
-
-function openLog(path: string, { onLog, onWarning }: LocalServiceOptions): LogFile {
-  const warn = onWarning ?? ((message: string) => void process.stderr.write(`${message}\n`));
-  const file = openLogFile(path, (why) => warn(`warning: the log cannot be written and is given up: ${why}`));
-  return {
-    write(text) {
+    write(text: string): void {
       file.write(text);
       onLog?.(text);
+    },
+    /** To the log file and to the person; `onLog` may go to the same terminal. */
+    warn(message: string): void {
+      file.write(lineOf('watchdog', message, 'warn'));
+      tell(message);
     },
     close: file.close,
   };

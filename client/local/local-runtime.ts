@@ -1,0 +1,133 @@
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
+import { Log, LogLevel, limitBlockingCalls, Miniflare, type WorkerOptions } from './miniflare.ts';
+import { persistDir } from './paths.ts';
+import { listProcesses } from './processes.ts';
+import { runtimeLines } from './runtime-lines.ts';
+import { leavingSignalsAlone } from './signals.ts';
+import { type WaitingMessage, waitingMessagesOf } from './stuck-messages.ts';
+import { withV8Flags } from './v8-flags.ts';
+
+/** Before a start is given up: it takes a second, and on a loaded machine ten. */
+const START_MS = 120_000;
+
+/** `ended` when asked to, `hung` and killed since a call blocked this process for too long, `died` by itself. */
+export type RuntimeEnd = 'ended' | 'hung' | 'died';
+
+/** One run of workerd, from its start to its end. */
+export interface LocalRuntime {
+  readonly db: D1Database;
+  readonly bucket: R2Bucket;
+  /** Settled when workerd ends. */
+  readonly ended: Promise<RuntimeEnd>;
+  waitingMessages(): Promise<WaitingMessage[]>;
+  /** @returns the outcome that workerd tells, `ok` if all went well */
+  runScheduled(cron: string): Promise<string>;
+  end(): Promise<void>;
+}
+
+export interface LocalRuntimeOptions {
+  /** Laid out as `wrangler --persist-to` does. */
+  readonly stateDir: string;
+  readonly port: number;
+  readonly inspectorPort?: number;
+  readonly workers: WorkerOptions[];
+  /** Takes a line of what workerd writes. */
+  readonly writeLog: (line: string) => void;
+  /** How long a call may block this process before workerd counts as hung, in milliseconds. */
+  readonly blockingLimitMs: number;
+}
+
+/**
+ * Starts workerd.
+ *
+ * @param signal gives up the start
+ */
+export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSignal): Promise<LocalRuntime> {
+  let reportEnd: (how: RuntimeEnd) => void = () => {};
+  const ended = new Promise<RuntimeEnd>((done) => {
+    reportEnd = done;
+  });
+  const shared = sharedOptions(options, () => void end('died'));
+  let miniflare: Miniflare | undefined;
+  let disposed: Promise<void> | undefined;
+  const end = (how: RuntimeEnd): Promise<void> => {
+    reportEnd(how);
+    stopLimit();
+    // Before Miniflare starts a runtime that died by itself again: the bindings held here would stay dead.
+    disposed ??= miniflare?.dispose().catch(() => {}) ?? Promise.resolve();
+    return disposed;
+  };
+  let isHung = false;
+  const stopLimit = limitBlockingCalls(options.blockingLimitMs, () => {
+    isHung = true;
+    reportEnd('hung');
+    killRuntime(options.port);
+  });
+  const abort = (): void => void end('ended');
+  signal.addEventListener('abort', abort);
+  const timer = setTimeout(abort, START_MS);
+  try {
+    signal.throwIfAborted();
+    const started = await withV8Flags(async () => {
+      const instance = await leavingSignalsAlone(() => {
+        miniflare = new Miniflare({ ...shared, workers: options.workers });
+        return miniflare;
+      });
+      await instance.ready;
+      return instance;
+    });
+    if (disposed) throw new Error('workerd did not start in time');
+    // Miniflare speaks of the experimental variant of these types.
+    const db = (await started.getD1Database('DB')) as unknown as D1Database;
+    const bucket = (await started.getR2Bucket('BUCKET')) as unknown as R2Bucket;
+    const worker = await started.getWorker();
+    const waitingMessages = waitingMessagesOf(db);
+    await waitingMessages(); // the first call blocks
+    return {
+      db,
+      bucket,
+      ended,
+      waitingMessages,
+      runScheduled: async (cron) => (await worker.scheduled({ cron, scheduledTime: new Date() })).outcome,
+      end: () => end('ended'),
+    };
+  } catch (error) {
+    await end('ended');
+    throw isHung ? new Error('workerd does not answer') : error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function sharedOptions({ stateDir, port, inspectorPort, writeLog }: LocalRuntimeOptions, onClose: () => void) {
+  const persist = persistDir(stateDir);
+  return {
+    host: '127.0.0.1',
+    port,
+    inspectorPort,
+    cf: false,
+    log: new Log(LogLevel.NONE),
+    d1Persist: join(persist, 'd1'),
+    r2Persist: join(persist, 'r2'),
+    durableObjectsPersist: join(persist, 'do'),
+    cachePersist: join(persist, 'cache'),
+    handleRuntimeStdio: (stdout: Readable, stderr: Readable) => {
+      for (const output of [stdout, stderr]) {
+        // Whole characters: one may lie on both sides of a piece's end.
+        output.setEncoding('utf8').on('data', runtimeLines(writeLog));
+      }
+      stdout.once('close', onClose);
+    },
+  } as const;
+}
+
+/** Kills this process's workerd on a port while a blocking call keeps Miniflare from doing so. */
+function killRuntime(port: number): void {
+  for (const { pid, parentPid, command } of listProcesses()) {
+    const isOurs = parentPid === process.pid && `${command} `.includes(`--socket-addr=entry=127.0.0.1:${port} `);
+    if (isOurs) process.kill(pid, 'SIGKILL');
+  }
+}

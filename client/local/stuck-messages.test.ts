@@ -1,0 +1,92 @@
+import type { D1Database } from '@cloudflare/workers-types';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { outboxOf } from '../../src/platform/d1/outbox.ts';
+import { startStorage } from '../../test/helpers/database.ts';
+import { waitingMessagesOf } from './stuck-messages.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let waiting: () => Promise<string[]>;
+beforeAll(async () => {
+  storage = await startStorage();
+  const ask = waitingMessagesOf(storage.db as unknown as D1Database);
+  waiting = async () => (await ask()).map(({ queue, id }) => `${queue} ${id}`);
+});
+afterAll(() => storage.stop());
+beforeEach(() => storage.db.exec('DELETE FROM outbox'));
+
+interface Row {
+  readonly queue?: string;
+  readonly starts?: number;
+  /** Milliseconds from now. */
+  readonly dueIn?: number;
+  readonly leaseIn: number;
+}
+
+async function insert(id: string, { queue = 'jobs', starts = 0, dueIn = -10 * MINUTE, leaseIn }: Row): Promise<void> {
+  const now = Date.now();
+  await storage.db
+    .prepare('INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until, starts) VALUES (?, ?, ?, ?, ?, ?, ?)')
+    .bind(id, id, queue, '{}', now + dueIn, now + leaseIn, starts)
+    .run();
+}
+
+/** The lease of a message that waits in its queue, which should have handed it out a minute ago. */
+const QUEUED = { leaseIn: 14 * MINUTE };
+/** The lease of a step in work. */
+const IN_WORK = { starts: 1, leaseIn: 50 * SECOND };
+
+it('a message that was sent and never begun waits, the oldest first', async () => {
+  await insert('second', { leaseIn: 14 * MINUTE });
+  await insert('first', { leaseIn: 13 * MINUTE });
+  await insert('other', { queue: 'plans', leaseIn: 14 * MINUTE });
+  expect(await waiting()).toEqual(['jobs first', 'jobs second', 'plans other']);
+});
+
+it('a message that was never sent, or whose retry should have come, waits', async () => {
+  await insert('unsent', { leaseIn: -9 * MINUTE });
+  await insert('retry', { starts: 2, ...QUEUED });
+  expect(await waiting()).toEqual(['jobs unsent', 'jobs retry']);
+});
+
+it('a message that is not due, or put back for later, does not wait', async () => {
+  await insert('webhook', { queue: 'webhooks', dueIn: 5 * MINUTE, leaseIn: 20 * MINUTE });
+  await insert('put back', { queue: 'plans', leaseIn: 15 * MINUTE + 30 * SECOND });
+  await insert('retry', { starts: 1, leaseIn: 15 * MINUTE + 30 * SECOND });
+  expect(await waiting()).toEqual([]);
+});
+
+it('nothing waits behind a step in work on the queue of jobs, however long that takes', async () => {
+  await insert('waits', QUEUED);
+  await insert('in work', IN_WORK);
+  expect(await waiting()).toEqual([]);
+  await outboxOf(storage.db).settle('in work');
+  expect(await waiting()).toEqual(['jobs waits']);
+});
+
+it('a step whose lease has run out keeps nobody waiting, and is left to the sweep', async () => {
+  await insert('waits', QUEUED);
+  await insert('lost', { starts: 1, leaseIn: -SECOND });
+  expect(await waiting()).toEqual(['jobs waits']);
+});
+
+it('plans and webhooks that wait for other servers do not hold up their queue, unless there are 64 of them', async () => {
+  await insert('plan', { queue: 'plans', ...QUEUED });
+  await insert('webhook', { queue: 'webhooks', ...QUEUED });
+  for (let step = 0; step < 63; step++) {
+    await insert(`plan ${step}`, { queue: 'plans', ...IN_WORK });
+    await insert(`webhook ${step}`, { queue: 'webhooks', starts: 1, leaseIn: 12 * MINUTE });
+  }
+  expect(await waiting()).toEqual(['plans plan', 'webhooks webhook']);
+  await insert('plan 64', { queue: 'plans', ...IN_WORK });
+  await insert('webhook 64', { queue: 'webhooks', starts: 1, leaseIn: 12 * MINUTE });
+  expect(await waiting()).toEqual([]);
+});
+
+it('an error of the database is an answer', async () => {
+  await storage.db.exec('ALTER TABLE outbox RENAME TO away');
+  expect(await waiting()).toEqual([]);
+  await storage.db.exec('ALTER TABLE away RENAME TO outbox');
+});

@@ -1,0 +1,58 @@
+import type { D1Database } from '@cloudflare/workers-types';
+import { LEASE_MS, QUEUE_LEASE_MS } from '../../src/jobs/dispatch.ts';
+
+/** A message that its queue should have handed out by now. */
+export interface WaitingMessage {
+  readonly queue: string;
+  /** Id of its outbox row. */
+  readonly id: string;
+  /** Changes whenever the message is begun, put back or sent again. */
+  readonly state: string;
+}
+
+/** Of each queue so many: the first may be unreadable to this version of the service. */
+const MESSAGES_PER_QUEUE = 20;
+/** Slow plans and webhooks go on beside their queue; with this many of them it waits (`MOST` in src/jobs/aside.ts). */
+const STEPS_BESIDE_QUEUE = 64;
+/** A step in work renews its lease to LEASE_MS from now. Longer leases belong to messages that wait in a queue. */
+const LONGEST_WORK_LEASE_MS = LEASE_MS + 1000;
+
+/**
+ * The oldest messages that wait for a queue which has no step to wait for. Every send, retry and put-back sets the lease to QUEUE_LEASE_MS
+ * after the moment at which the queue should hand the message out, so that this moment can be read from the row. A webhook's
+ * lease in work is as long as in its queue: only webhooks that were never begun count as waiting.
+ */
+const QUERY = `
+WITH clock AS (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now),
+busy AS (
+  SELECT queue FROM outbox, clock
+  WHERE starts > 0 AND lease_until > now AND (queue = 'webhooks' OR lease_until <= now + ${LONGEST_WORK_LEASE_MS})
+  GROUP BY queue HAVING COUNT(*) >= IIF(queue = 'jobs', 1, ${STEPS_BESIDE_QUEUE})
+),
+waiting AS (
+  SELECT rowid AS position, queue, id, starts, lease_until, MAX(due_at, lease_until - ${QUEUE_LEASE_MS}) AS expected_at FROM outbox, clock
+  WHERE starts = 0 OR (queue <> 'webhooks' AND lease_until > now + ${LONGEST_WORK_LEASE_MS})
+),
+ranked AS (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY queue ORDER BY expected_at, position) AS place FROM waiting, clock
+  WHERE expected_at <= now AND queue NOT IN (SELECT queue FROM busy)
+)
+SELECT queue, id, starts || ' ' || lease_until AS state FROM ranked WHERE place <= ${MESSAGES_PER_QUEUE} ORDER BY queue, place`;
+
+/**
+ * Prepares the query for messages that wait in vain if nothing changes about them. Preparing blocks this process and a call does not, so that it
+ * can be asked of a runtime that may hang.
+ *
+ * @returns the oldest messages of each queue, oldest first; an error of the database counts as an answer without messages
+ */
+export function waitingMessagesOf(db: D1Database): () => Promise<WaitingMessage[]> {
+  const statement = db.prepare(QUERY);
+  return async () => {
+    try {
+      return (await statement.all<WaitingMessage>()).results;
+    } catch (error) {
+      if (String(error).includes('D1_ERROR')) return [];
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,167 @@
+import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { LocalRuntime, RuntimeEnd } from './local-runtime.ts';
+import { Supervisor, type SupervisorOptions } from './supervisor.ts';
+import { WATCHDOG_TIMES } from './watchdog.ts';
+
+/** A runtime that a test ends, or keeps from answering. */
+class FakeRuntime implements LocalRuntime {
+  readonly db = {} as D1Database;
+  readonly bucket = {} as R2Bucket;
+  answers = true;
+  #settle: (how: RuntimeEnd) => void = () => {};
+  readonly ended = new Promise<RuntimeEnd>((done) => (this.#settle = done));
+  readonly runScheduled = async (): Promise<string> => 'ok';
+
+  waitingMessages(): Promise<never[]> {
+    return this.answers ? Promise.resolve([]) : new Promise(() => {});
+  }
+
+  async end(how: RuntimeEnd = 'ended'): Promise<void> {
+    this.#settle(how);
+  }
+}
+
+let runtimes: FakeRuntime[];
+let warnings: string[];
+let givenUp: number;
+let supervisor: Supervisor;
+/** Starts a supervisor; a test may replace what it does. */
+const supervise = (options: Partial<SupervisorOptions> = {}): Promise<void> => {
+  supervisor = new Supervisor({
+    async start() {
+      runtimes.push(new FakeRuntime());
+      return runtimes[runtimes.length - 1];
+    },
+    prepare: async () => {},
+    resend: async () => {},
+    times: WATCHDOG_TIMES,
+    warn: (message) => warnings.push(message),
+    onGivenUp: () => givenUp++,
+    ...options,
+  });
+  return supervisor.start();
+};
+const last = (): FakeRuntime => runtimes[runtimes.length - 1];
+const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  runtimes = [];
+  warnings = [];
+  givenUp = 0;
+});
+afterEach(async () => {
+  await supervisor.stop();
+  vi.useRealTimers();
+});
+
+it('replaces a runtime that died, and says so; callers wait for the new one', async () => {
+  await supervise();
+  expect(await supervisor.ready()).toBe(runtimes[0]);
+  await runtimes[0].end('died');
+  await pass(0);
+  const ready = supervisor.ready();
+  await pass(1);
+  expect(await ready).toBe(runtimes[1]);
+  expect(warnings).toEqual([
+    'warning: the local runtime (workerd) ended unexpectedly and is restarted. Nothing is lost: jobs go on. Live streams and open requests are cut off.',
+  ]);
+});
+
+it('gives up at the fourth death within ten minutes', async () => {
+  await supervise();
+  for (let death = 0; death < 4; death++) {
+    expect(givenUp).toBe(0);
+    await last().end('died');
+    await pass(60);
+  }
+  expect([givenUp, runtimes.length]).toEqual([1, 4]);
+});
+
+it('does not give up where deaths are rare', async () => {
+  await supervise();
+  for (let death = 0; death < 10; death++) {
+    await last().end('died');
+    await pass(300);
+  }
+  expect([givenUp, runtimes.length]).toEqual([0, 11]);
+});
+
+it('replaces a runtime that hangs, however often', async () => {
+  await supervise();
+  for (let round = 1; round <= 5; round++) {
+    last().answers = false;
+    await pass(90);
+    expect(runtimes).toHaveLength(round + 1);
+  }
+  expect(givenUp).toBe(0);
+  expect(warnings[0]).toContain('did not answer for 60 s and is restarted');
+  expect(warnings).toHaveLength(5);
+});
+
+it('replaces a runtime that a blocking call found hung', async () => {
+  await supervise();
+  await last().end('hung');
+  await pass(1);
+  expect(runtimes).toHaveLength(2);
+  expect(warnings).toEqual([expect.stringContaining('did not answer for 60 s and is restarted')]);
+});
+
+it('tries a restart that fails again', async () => {
+  let failures = 0;
+  await supervise({
+    async start() {
+      if (runtimes.length === 1 && failures++ < 2) throw new Error('the port is taken');
+      runtimes.push(new FakeRuntime());
+      return last();
+    },
+  });
+  await last().end('died');
+  await pass(10);
+  expect(await supervisor.ready()).toBe(runtimes[1]);
+  expect(warnings.filter((text) => text.includes('did not start (the port is taken)'))).toHaveLength(2);
+});
+
+it('does nothing where the end was asked for: Ctrl-C reaches the runtime first', async () => {
+  await supervise();
+  await last().end('died');
+  await supervisor.stop();
+  await pass(60);
+  expect([warnings, givenUp, runtimes.length]).toEqual([[], 0, 1]);
+});
+
+describe('the first start', () => {
+  it('fails with what it fails of', async () => {
+    await expect(supervise({ prepare: () => Promise.reject(new Error('no model')) })).rejects.toThrow('no model');
+  });
+
+  it('begins anew with a runtime that hangs before it is ready', async () => {
+    const prepare = async (runtime: LocalRuntime): Promise<void> => {
+      if (runtimes.length > 1) return;
+      runtimes[0].answers = false;
+      await runtime.ended;
+      throw new Error('connection lost');
+    };
+    const started = supervise({ prepare });
+    await pass(90);
+    await started;
+    expect(await supervisor.ready()).toBe(runtimes[1]);
+    expect(warnings).toEqual([expect.stringContaining('did not answer')]);
+  });
+});
+
+it('gives up a start when it is stopped', async () => {
+  await supervise({
+    async start(signal) {
+      runtimes.push(new FakeRuntime());
+      if (runtimes.length === 1) return last();
+      return new Promise((_done, refuse) => signal.addEventListener('abort', () => refuse(new Error('stopped'))));
+    },
+  });
+  await last().end('died');
+  await pass(10);
+  expect(runtimes).toHaveLength(2);
+  await supervisor.stop();
+  expect(givenUp).toBe(0);
+});

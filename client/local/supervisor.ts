@@ -1,0 +1,177 @@
+import type { LocalRuntime } from './local-runtime.ts';
+import { type RestartReason, Watchdog, type WatchdogTimes } from './watchdog.ts';
+
+/** So many ends and failed starts in so much time are no accident. */
+const MOST_FAILURES = 3;
+const FAILURES_MS = 10 * 60_000;
+/** Ctrl-C reaches workerd as well as this process, and maybe first: then the end was asked for. */
+const INTERRUPT_MS = 300;
+/** Before a start that failed is tried again. */
+const RETRY_MS = 1000;
+
+export interface SupervisorOptions {
+  /** @param signal gives up the start */
+  start(signal: AbortSignal): Promise<LocalRuntime>;
+  /** Makes a runtime ready for work: migrations, models, lost messages. */
+  prepare(runtime: LocalRuntime): Promise<void>;
+  /** Sends all outstanding messages again. */
+  resend(runtime: LocalRuntime): Promise<void>;
+  readonly times: WatchdogTimes;
+  warn(message: string): void;
+  /** The runtime keeps ending; nothing runs any more. */
+  onGivenUp(): void;
+}
+
+/** Keeps a runtime running: one that hangs, ends or stops handing out messages is replaced. */
+export class Supervisor {
+  readonly #stopping = new AbortController();
+  readonly #ignored = new Set<string>();
+  readonly #failures: number[] = [];
+  #runtime: LocalRuntime | undefined;
+  #watchdog: Watchdog | undefined;
+  #restarting: Promise<void> | undefined;
+
+  constructor(private readonly options: SupervisorOptions) {}
+
+  /** The runtime of now. */
+  get runtime(): LocalRuntime {
+    if (!this.#runtime) throw new Error('the runtime (workerd) does not run');
+    return this.#runtime;
+  }
+
+  /** The runtime, after a restart that is under way. */
+  async ready(): Promise<LocalRuntime> {
+    await this.#restarting;
+    return this.runtime;
+  }
+
+  /** @throws what the first start throws */
+  async start(): Promise<void> {
+    for (let count = 1; ; count++) {
+      try {
+        return await this.#bringUp();
+      } catch (error) {
+        if (!(error instanceof RuntimeHung) || count === MOST_FAILURES) throw error;
+        this.options.warn(describe({ kind: 'silence' }, this.options.times));
+      }
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#watchdog?.end();
+    await this.#runtime?.end();
+    await this.#restarting;
+    await this.#runtime?.end();
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  async #bringUp(): Promise<void> {
+    const { start, prepare, resend, times, warn } = this.options;
+    const runtime = await start(this.#stopping.signal);
+    this.#runtime = runtime;
+    const life: { state: 'preparing' | 'hung' | 'up' | 'replaced' } = { state: 'preparing' };
+    const replace = (work: () => Promise<void>): void => {
+      if (life.state !== 'up') return;
+      life.state = 'replaced';
+      this.#afterRestart(work);
+    };
+    const restart = (reason: RestartReason): void => {
+      if (life.state === 'preparing') {
+        life.state = 'hung';
+        void runtime.end();
+      }
+      replace(() => this.#restart(describe(reason, times)));
+    };
+    const watched = {
+      probe: () => runtime.waitingMessages(),
+      resend: (queue: string) => {
+        warn(`warning: the queue "${queue}" handed out no message for ${seconds(times.queue)}. ${RESENT}`);
+        return resend(runtime);
+      },
+      restart,
+    };
+    const watchdog = new Watchdog(watched, times, this.#ignored);
+    this.#watchdog = watchdog;
+    void runtime.ended.then((how) => {
+      watchdog.end();
+      if (how === 'hung') restart({ kind: 'silence' });
+      if (how === 'died') replace(() => this.#afterDeath());
+    });
+    try {
+      await prepare(runtime);
+    } catch (error) {
+      watchdog.end();
+      await runtime.end();
+      throw life.state === 'hung' ? new RuntimeHung('it does not answer') : error;
+    }
+    life.state = 'up';
+  }
+
+  /** One restart at a time. */
+  #afterRestart(work: () => Promise<void>): void {
+    const restarting = (this.#restarting ?? Promise.resolve()).then(work).finally(() => {
+      if (this.#restarting === restarting) this.#restarting = undefined;
+    });
+    this.#restarting = restarting;
+  }
+
+  async #afterDeath(): Promise<void> {
+    await pause(INTERRUPT_MS, this.#stopping.signal);
+    if (this.#isStopping) return;
+    if (!this.#mayRetry()) return this.options.onGivenUp();
+    await this.#restart(`warning: the local runtime (workerd) ended unexpectedly and is restarted. ${GOES_ON}`);
+  }
+
+  async #restart(message: string): Promise<void> {
+    if (this.#isStopping) return;
+    this.options.warn(message);
+    await this.#runtime?.end();
+    while (!this.#isStopping) {
+      try {
+        return await this.#bringUp();
+      } catch (error) {
+        if (this.#isStopping) return;
+        if (!this.#mayRetry()) return this.options.onGivenUp();
+        const why = error instanceof Error ? error.message : String(error);
+        this.options.warn(`warning: the local runtime (workerd) did not start (${why}). Another start is tried.`);
+        await pause(RETRY_MS, this.#stopping.signal);
+      }
+    }
+  }
+
+  /** Counts a failure; whether another start is worth it. */
+  #mayRetry(): boolean {
+    const now = Date.now();
+    while (this.#failures.length > 0 && now - this.#failures[0] > FAILURES_MS) this.#failures.shift();
+    this.#failures.push(now);
+    return this.#failures.length <= MOST_FAILURES;
+  }
+}
+
+class RuntimeHung extends Error {}
+
+const RESENT = 'All outstanding messages are sent again; nothing is lost.';
+const GOES_ON = 'Nothing is lost: jobs go on. Live streams and open requests are cut off.';
+
+function describe(reason: RestartReason, times: WatchdogTimes): string {
+  const what =
+    reason.kind === 'silence'
+      ? `the local runtime (workerd) did not answer for ${seconds(times.silence)} and is restarted`
+      : `the queue "${reason.queue}" still hands out no message, so the local runtime (workerd) is restarted`;
+  return `warning: ${what}. ${GOES_ON}`;
+}
+
+const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;
+
+/** Ends early when the signal is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((wake) => {
+    if (signal.aborted) return wake();
+    setTimeout(wake, ms);
+    signal.addEventListener('abort', () => wake());
+  });
+}

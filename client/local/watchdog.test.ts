@@ -1,0 +1,165 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { WaitingMessage } from './stuck-messages.ts';
+import { type RestartReason, WATCHDOG_TIMES, Watchdog } from './watchdog.ts';
+
+/** A runtime whose answers a test sets. */
+class FakeRuntime {
+  answer: 'nothing' | 'error' | WaitingMessage[] = [];
+  /** Milliseconds before each answer. */
+  delayMs = 0;
+  readonly resends: string[] = [];
+  readonly restarts: RestartReason[] = [];
+  onResend = (): void => {};
+
+  probe(): Promise<WaitingMessage[]> {
+    const { answer } = this;
+    if (answer === 'nothing') return new Promise(() => {});
+    if (answer === 'error') return Promise.reject(new Error('connection refused'));
+    return new Promise((done) => setTimeout(() => done(answer), this.delayMs));
+  }
+
+  async resend(queue: string): Promise<void> {
+    this.resends.push(queue);
+    this.onResend();
+  }
+
+  restart(reason: RestartReason): void {
+    this.restarts.push(reason);
+  }
+}
+
+const plan = (id: string, state = '0 1'): WaitingMessage => ({ queue: 'plans', id, state });
+const shard = (id: string, state = '0 1'): WaitingMessage => ({ queue: 'jobs', id, state });
+
+let runtime: FakeRuntime;
+let ignored: Set<string>;
+let watchdog: Watchdog;
+const watch = (): void => {
+  watchdog = new Watchdog(runtime, WATCHDOG_TIMES, ignored);
+};
+const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
+/** The clock goes on and no timer fires, as in a laptop's sleep. */
+const sleep = (seconds: number): void => void vi.setSystemTime(Date.now() + seconds * 1000);
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  runtime = new FakeRuntime();
+  ignored = new Set();
+  watch();
+});
+afterEach(() => {
+  watchdog.end();
+  vi.useRealTimers();
+});
+
+describe('a runtime that does not answer', () => {
+  it.each(['nothing', 'error'] as const)('is restarted after 60 s, once (%s)', async (answer) => {
+    await pass(300);
+    runtime.answer = answer;
+    await pass(59);
+    expect(runtime.restarts).toEqual([]);
+    await pass(600);
+    expect(runtime.restarts).toEqual([{ kind: 'silence' }]);
+  });
+
+  it('is left alone while it answers slowly', async () => {
+    runtime.delayMs = 45_000;
+    await pass(600);
+    expect(runtime.restarts).toEqual([]);
+  });
+
+  it('gets 60 s after the machine slept', async () => {
+    runtime.answer = 'nothing';
+    await pass(50);
+    sleep(3600);
+    await pass(65);
+    expect(runtime.restarts).toEqual([]);
+    await pass(10);
+    expect(runtime.restarts).toEqual([{ kind: 'silence' }]);
+  });
+
+  it('is left alone after the watchdog has ended', async () => {
+    runtime.answer = 'nothing';
+    watchdog.end();
+    await pass(600);
+    expect(runtime.restarts).toEqual([]);
+  });
+});
+
+describe('a queue', () => {
+  it('gets its messages again after 60 s without a change, and a restart 30 s later', async () => {
+    runtime.answer = [plan('a'), plan('b')];
+    runtime.onResend = () => {
+      runtime.answer = [plan('a', '0 2'), plan('b', '0 2')]; // with new leases
+    };
+    await pass(69);
+    expect(runtime.resends).toEqual([]);
+    await pass(5);
+    expect(runtime.resends).toEqual(['plans']);
+    await pass(25);
+    expect(runtime.restarts).toEqual([]);
+    await pass(10);
+    expect(runtime.restarts).toEqual([{ kind: 'queue', queue: 'plans' }]);
+    expect(runtime.resends).toEqual(['plans']);
+  });
+
+  it('needs no restart when the resend sets it going', async () => {
+    runtime.answer = [plan('a'), plan('b')];
+    runtime.onResend = () => {
+      runtime.answer = [plan('b', '0 2')];
+      setTimeout(() => (runtime.answer = []), 15_000);
+    };
+    await pass(300);
+    expect(runtime.resends).toEqual(['plans']);
+    expect(runtime.restarts).toEqual([]);
+  });
+
+  it('is left alone while messages begin, however many wait', async () => {
+    for (let round = 0; round < 20; round++) {
+      runtime.answer = [plan(`job ${round}`), plan(`job ${round + 1}`), shard('long', `0 ${round}`)];
+      await pass(50);
+    }
+    expect(runtime.resends).toEqual([]);
+  });
+
+  it('counts from its last busy moment', async () => {
+    runtime.answer = [shard('a')];
+    await pass(50);
+    runtime.answer = []; // a step is in work
+    await pass(600);
+    runtime.answer = [shard('a')];
+    await pass(60);
+    expect(runtime.resends).toEqual([]);
+    await pass(15);
+    expect(runtime.resends).toEqual(['jobs']);
+  });
+
+  it('gets its time again after the machine slept', async () => {
+    runtime.answer = [plan('a')];
+    await pass(50);
+    sleep(3600);
+    await pass(55);
+    expect(runtime.resends).toEqual([]);
+    await pass(20);
+    expect(runtime.resends).toEqual(['plans']);
+  });
+
+  it('is restarted once for a message that a restart does not help, and goes on for the others', async () => {
+    runtime.answer = [plan('unreadable')];
+    await pass(120);
+    expect(runtime.restarts).toHaveLength(1);
+    watch();
+    await pass(600);
+    expect(runtime.restarts).toHaveLength(1);
+    runtime.answer = [plan('unreadable'), plan('other')];
+    await pass(120);
+    expect(runtime.restarts).toHaveLength(2);
+  });
+
+  it('does not wait for a resend that does not end', async () => {
+    runtime.answer = [plan('a')];
+    runtime.resend = () => new Promise(() => {});
+    await pass(200);
+    expect(runtime.restarts).toEqual([{ kind: 'queue', queue: 'plans' }]);
+  });
+});

@@ -1,0 +1,139 @@
+import type { WaitingMessage } from './stuck-messages.ts';
+
+/** All in milliseconds. */
+export interface WatchdogTimes {
+  /** Between two probes. */
+  readonly probe: number;
+  /** A runtime that answers no probe for this long hangs. */
+  readonly silence: number;
+  /** A queue whose oldest message waits unchanged for this long is stuck. */
+  readonly queue: number;
+  /** After a resend, the queue has this long to hand something out. */
+  readonly resend: number;
+}
+
+export const WATCHDOG_TIMES: WatchdogTimes = { probe: 10_000, silence: 60_000, queue: 60_000, resend: 30_000 };
+
+export type RestartReason = { readonly kind: 'silence' } | { readonly kind: 'queue'; readonly queue: string };
+
+export interface WatchedRuntime {
+  /** Asks the runtime for the messages that wait, of each queue the oldest first. Pending until the runtime answers. */
+  probe(): Promise<readonly WaitingMessage[]>;
+  /** Sends all outstanding messages again. */
+  resend(queue: string): Promise<void>;
+  /** Replaces the runtime; the watchdog has ended. */
+  restart(reason: RestartReason): void;
+}
+
+/**
+ * Watches a runtime until it must be replaced: it answers nothing, or one of its queues hands out nothing even after a resend. Time in which
+ * this process stood still, as in a laptop's sleep, does not count.
+ *
+ * @param ignored ids of messages for which a restart did not help; shared by the watchdogs of one service
+ */
+export class Watchdog {
+  readonly #timer: NodeJS.Timeout;
+  readonly #queues = new Map<string, QueueWatch>();
+  #seenAt = Date.now();
+  #answeredAt = Date.now();
+  #isResending = false;
+  #isEnded = false;
+
+  constructor(
+    private readonly runtime: WatchedRuntime,
+    private readonly times: WatchdogTimes,
+    private readonly ignored: Set<string>,
+  ) {
+    this.#timer = setInterval(() => this.#tick(), times.probe);
+    this.#timer.unref();
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    clearInterval(this.#timer);
+  }
+
+  /** Starts all waiting times anew when the timer is late: this process stood still. */
+  #now(): number {
+    const now = Date.now();
+    const elapsed = now - this.#seenAt;
+    this.#seenAt = now;
+    if (elapsed < 0 || elapsed > 2 * this.times.probe) {
+      this.#answeredAt = now;
+      for (const queue of this.#queues.values()) queue.since = now;
+    }
+    return now;
+  }
+
+  #tick(): void {
+    const now = this.#now();
+    if (now - this.#answeredAt < this.times.silence) void this.#probe();
+    else this.#restart({ kind: 'silence' });
+  }
+
+  /** Probes overlap: a runtime that takes 30 s for each answer is slow and not hung. */
+  async #probe(): Promise<void> {
+    const waiting = await this.runtime.probe().catch(() => undefined);
+    if (this.#isEnded || waiting === undefined) return;
+    this.#answeredAt = this.#now();
+    if (!this.#isResending) await this.#judge(waiting);
+  }
+
+  async #judge(waiting: readonly WaitingMessage[]): Promise<void> {
+    const oldest = new Map<string, WaitingMessage>();
+    for (const message of waiting) {
+      if (!oldest.has(message.queue) && !this.ignored.has(message.id)) oldest.set(message.queue, message);
+    }
+    for (const name of this.#queues.keys()) {
+      if (!oldest.has(name)) this.#queues.delete(name);
+    }
+    const now = this.#now();
+    for (const [name, message] of oldest) {
+      const watch = this.#queues.get(name);
+      if (!watch?.isAt(message)) {
+        this.#queues.set(name, new QueueWatch(message, now));
+      } else if (watch.resent && now - watch.since >= this.times.resend) {
+        this.ignored.add(message.id);
+        return this.#restart({ kind: 'queue', queue: name });
+      } else if (!watch.resent && now - watch.since >= this.times.queue) {
+        return this.#resend(name);
+      }
+    }
+  }
+
+  async #resend(queue: string): Promise<void> {
+    this.#isResending = true;
+    const patience = new Promise((end) => setTimeout(end, this.times.resend).unref());
+    await Promise.race([this.runtime.resend(queue).catch(() => {}), patience]);
+    this.#isResending = false;
+    this.#queues.clear();
+    this.#queues.set(queue, new QueueWatch(undefined, this.#now()));
+  }
+
+  #restart(reason: RestartReason): void {
+    this.end();
+    this.runtime.restart(reason);
+  }
+}
+
+/** The oldest message that waits for a queue. */
+class QueueWatch {
+  readonly resent: boolean;
+
+  /**
+   * @param message undefined after a resend, which changes all of them: the next that is seen counts
+   * @param since when it was seen first; moved when time does not count
+   */
+  constructor(
+    private message: WaitingMessage | undefined,
+    public since: number,
+  ) {
+    this.resent = message === undefined;
+  }
+
+  /** Whether this is the message, unchanged: the queue has handed out nothing. */
+  isAt(message: WaitingMessage): boolean {
+    this.message ??= message;
+    return this.message.id === message.id && this.message.state === message.state;
+  }
+}
