@@ -12,15 +12,22 @@ import { cacheDir } from './shared.ts';
 
 /** Requests a minute that no measurement reaches. */
 const UNLIMITED = 1_000_000_000;
+/** Lines after which a job logs nothing that is waited for. */
+const ENDS = new Set(['job_succeeded', 'job_failed', 'job_canceled']);
+const LOOK_EVERY_MS = 20;
 
 /** One structured line of the Worker's log. */
 export interface LogEntry {
   readonly event: string;
+  /** When it came from workerd, milliseconds of this machine's clock. */
+  readonly atMs: number;
   readonly [field: string]: unknown;
 }
 
 export interface FinishedJob {
   readonly output: DiarizeOutput;
+  /** When the job was created, by the service's own clock, which is this machine's. */
+  readonly createdAtMs: number;
   /** From the job's creation to its success, by the service's own clock. */
   readonly wallMs: number;
   /** Of the service to the recording's server. */
@@ -40,9 +47,9 @@ export class BenchService {
     private readonly entries: LogEntry[],
   ) {}
 
-  /** @param options `root` is the checkout to run, this one by default */
+  /** @param options `root` is the checkout to run, this one by default; `vars` replace variables of its wrangler.toml */
   static async start(
-    options: Pick<LocalServiceOptions, 'root' | 'inspectorPort' | 'beside'> = {},
+    options: Pick<LocalServiceOptions, 'root' | 'inspectorPort' | 'beside' | 'vars'> = {},
   ): Promise<BenchService> {
     const stateDir = mkdtempSync(join(cacheDir(), 'state-'));
     const entries: LogEntry[] = [];
@@ -56,8 +63,7 @@ export class BenchService {
       }
     };
     try {
-      // Recordings are read in place, as a deployment reads them.
-      const service = await startLocalService({ stateDir, onLog, vars: { COPY_SOURCES: '0' }, ...options });
+      const service = await startLocalService({ stateDir, onLog, ...options });
       const key = await localKey(service, stateDir);
       return new BenchService(stateDir, service, new RollcallClient({ url: service.url, key }), key, entries);
     } catch (error) {
@@ -99,11 +105,13 @@ export class BenchService {
     const files = await serveFile(path);
     try {
       const job = await this.run({ ...options, url: files.url }, randomUUID());
+      const createdAtMs = Date.parse(job.createdAt);
       return {
         output: job.output as DiarizeOutput,
-        wallMs: Date.parse(job.updatedAt) - Date.parse(job.createdAt),
+        createdAtMs,
+        wallMs: Date.parse(job.updatedAt) - createdAtMs,
         requests: files.requests(),
-        log: this.entries.filter((entry) => entry.jobId === job.jobId),
+        log: this.logOf(job.jobId),
       };
     } finally {
       await files.close();
@@ -116,18 +124,56 @@ export class BenchService {
    * @throws Error when the job does not succeed
    */
   async run(request: DiarizeOptions, idempotencyKey: string): Promise<JobResult> {
+    const job = await this.wait(await this.create(request, idempotencyKey));
+    if (job.status !== 'succeeded' || !job.output) {
+      throw new Error(`the job ${job.status}: ${(job.output as ErrorOutput | undefined)?.error ?? 'no output'}`);
+    }
+    return job;
+  }
+
+  /** Creates a job. @returns its id */
+  async create(request: DiarizeOptions, idempotencyKey: string = randomUUID()): Promise<string> {
     let created = await this.client.diarize(request, idempotencyKey);
     // While this process computed, the service may have closed the idle connection that the client wants to use again.
     if (!created.ok && created.error.kind === 'unreachable')
       created = await this.client.diarize(request, idempotencyKey);
     if (!created.ok) throw new Error(created.error.message);
-    const waited = await this.client.wait(created.value.jobId, { pollMs: 500 });
+    return created.value.jobId;
+  }
+
+  /** The job once it has ended, whichever way; as it is when the signal comes. */
+  async wait(jobId: string, signal?: AbortSignal): Promise<JobResult> {
+    const waited = await this.client.wait(jobId, { pollMs: 500, signal });
     if (!waited.ok) throw new Error(waited.error.message);
-    const job: JobResult = waited.value;
-    if (job.status !== 'succeeded' || !job.output) {
-      throw new Error(`the job ${job.status}: ${(job.output as ErrorOutput | undefined)?.error ?? 'no output'}`);
+    return waited.value;
+  }
+
+  /** Cancels a job, and gives it as it is then. @throws Error where the service refuses */
+  async cancel(jobId: string): Promise<JobResult> {
+    const canceled = await this.client.cancel(jobId);
+    if (!canceled.ok) throw new Error(canceled.error.message);
+    return canceled.value;
+  }
+
+  /** What the Worker has logged for a job. */
+  logOf(jobId: string): readonly LogEntry[] {
+    return this.entries.filter((entry) => entry.jobId === jobId);
+  }
+
+  /**
+   * Waits for a line of a job's log.
+   *
+   * @throws Error when the job ends without it
+   */
+  async logged(jobId: string, event: string): Promise<LogEntry> {
+    for (;;) {
+      const log = this.logOf(jobId);
+      const found = log.find((entry) => entry.event === event);
+      if (found) return found;
+      const ended = log.find((entry) => ENDS.has(entry.event));
+      if (ended) throw new Error(`the job ended (${ended.event}) without ${event}`);
+      await new Promise((wake) => setTimeout(wake, LOOK_EVERY_MS));
     }
-    return job;
   }
 
   /** Process id of the workerd that runs the Worker. */
@@ -149,7 +195,7 @@ function parseLogLine(line: string): LogEntry | undefined {
   try {
     const value: unknown = JSON.parse(line.slice(start));
     const isEntry = typeof value === 'object' && value !== null && 'event' in value && typeof value.event === 'string';
-    return isEntry ? (value as LogEntry) : undefined;
+    return isEntry ? ({ ...value, atMs: Date.now() } as unknown as LogEntry) : undefined;
   } catch {
     return undefined;
   }

@@ -1,3 +1,5 @@
+import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
+import { OVERRUN_SAMPLES, SHARD_SAMPLES } from '../src/jobs/shards.ts';
 import type { JobTimes } from './stages.ts';
 
 /** The day on which the prices below held. */
@@ -14,8 +16,49 @@ export const USD_PER_MILLION = {
 
 /** A message is written, read and deleted. */
 const OPERATIONS_A_MESSAGE = 3;
-/** Its part twice and its plan when it is made; opened, its embeddings, and all of it twice when a job is assembled that joins speakers. */
-export const READS_A_SHARD = 7;
+/** Its part, its chunks, and the state of the ingest when its message is sent. */
+export const WRITES_A_SHARD = 1 + SHARD_SAMPLES / CHUNK_SAMPLES + 1;
+/**
+ * The first state and the output; one listing looks for a copy of the recording, two clear the work (billed as
+ * writes).
+ */
+export const WRITES_A_JOB = 5;
+/** Requests and bytes in which a shard reads its chunks: counted on the service's own code. */
+const CHUNK_READS = await chunkReads();
+/**
+ * The state of the ingest twice, a look for its part twice, its chunks; when a job is assembled that joins speakers,
+ * its part is opened, its
+ * embeddings are read, and all of it twice.
+ */
+export const READS_A_SHARD = 2 + 2 + CHUNK_READS.count + 1 + 1 + 2;
+/** The state of the ingest: by the ingest once, by the assembly twice. */
+export const READS_A_JOB = 3;
+/** Chunks an hour of audio. */
+export const CHUNK_BYTES_PER_HOUR = {
+  written: 3600 * 16_000 * BYTES_PER_SAMPLE,
+  read: (3600 * 16_000 * CHUNK_READS.bytes) / SHARD_SAMPLES,
+};
+
+async function chunkReads(): Promise<{ count: number; bytes: number }> {
+  const reads = { count: 0, bytes: 0 };
+  const read = async (_chunk: number, _offset: number, length: number): Promise<Uint8Array> => {
+    reads.count++;
+    reads.bytes += length;
+    return new Uint8Array(length);
+  };
+  for await (const _ of readChunks(read, 0, SHARD_SAMPLES + OVERRUN_SAMPLES));
+  return reads;
+}
+
+/** How objects are counted, in a sentence. */
+export const OBJECTS_COUNTED =
+  `${WRITES_A_SHARD} writes of objects a shard (its part, ${SHARD_SAMPLES / CHUNK_SAMPLES} chunks, the state of the ingest) and ${WRITES_A_JOB} a job, ` +
+  `${READS_A_SHARD} reads a shard (${CHUNK_READS.count} of them of chunks) and ${READS_A_JOB} a job; an hour of audio writes ` +
+  `${megabytes(CHUNK_BYTES_PER_HOUR.written)} of chunks and reads ${megabytes(CHUNK_BYTES_PER_HOUR.read)} of them, whose bytes cost nothing`;
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(0)} MB`;
+}
 
 export interface CostItem {
   readonly name: keyof typeof USD_PER_MILLION;
@@ -34,8 +77,8 @@ export function costItems(
     'CPU milliseconds': cpuMs,
     requests: messages,
     'queue operations': messages * OPERATIONS_A_MESSAGE,
-    'object writes': shards + 2,
-    'object reads': shards * READS_A_SHARD,
+    'object writes': shards * WRITES_A_SHARD + WRITES_A_JOB,
+    'object reads': shards * READS_A_SHARD + READS_A_JOB,
   };
   return (Object.keys(counts) as (keyof typeof counts)[]).map((name) => {
     const perHour = counts[name] / (audioSeconds / 3600);

@@ -1,7 +1,10 @@
-import { decodeFile } from '../client/audio/file.ts';
+import { readFileSync } from 'node:fs';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { assemble, settingsOf, writeOutput } from '../src/diarization/index.ts';
-import { SHARD_SECONDS } from '../src/jobs/plan.ts';
+import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
+import { ingest } from '../src/ingest/pass.ts';
+import { readyShards, SHARD_SAMPLES, SHARD_SECONDS } from '../src/jobs/shards.ts';
+import { bytesSource } from '../src/platform/sources/object-source.ts';
 import { nodeEngine } from './node-engine.ts';
 import { packOfService, pldaOf } from './packs.ts';
 import { replayedParts } from './part-replay.ts';
@@ -17,11 +20,13 @@ const MEASURED_SECONDS = 3600;
 const HOURS = [1, 8, 24].filter((hours) => hours <= longestHours());
 /** Isolates at work at the same time; the platform runs at most 250 consumers of a queue. */
 const CONSUMERS = [1, 10, 50, 100, 250];
-const SHARD_SAMPLES = SHARD_SECONDS * 16_000;
+const SAMPLE_RATE_HZ = 16_000;
 /** What an isolate needs before its first shard: runtime and models (assumed; measured locally: 0.3 to 0.7 s). */
 const COLD_START_MS = 1000;
 /** From a message's sending to its handling (assumed). */
 const QUEUE_MS = 500;
+/** So long one invocation reads a recording (src/ingest/pass.ts); then it sends a message to the next one. */
+const SLICE_MS = 8000;
 
 interface Times {
   readonly setting: Setting;
@@ -31,22 +36,69 @@ interface Times {
 }
 
 /**
- * How long a job takes when its shards run side by side: measured shard times, replayed on so many consumers. The assembly is
+ * How long a job takes when its shards run side by side: measured shard times, replayed on so many consumers. The
+ * assembly is
  * measured on the replayed parts of the whole length.
  */
 export async function measureFanout(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const recording = recordings && (await tenVoices(recordings, MEASURED_SECONDS, 'music'));
   if (!recording) return '**Not measured:** the recording needs `../shared/audio` and ffmpeg.';
-  const decodeFrom = process.cpuUsage();
-  const samples = await decodeFile(recording.path, nodeAudio());
-  const { user, system } = process.cpuUsage(decodeFrom);
-  const decodeMs = (user + system) / 1000 / (MEASURED_SECONDS / SHARD_SECONDS);
+  say('ingest of an hour');
+  const ingested = await ingestInMemory(recording.path);
   const times: Times[] = [];
-  for (const setting of SETTINGS) times.push(await measureSetting(setting, samples, decodeMs));
-  return render(times);
+  for (const setting of SETTINGS) times.push(await measureSetting(setting, ingested));
+  return render(times, ingested.ingestMs);
 }
 
-async function measureSetting(setting: Setting, samples: Float32Array, decodeMs: number): Promise<Times> {
+interface Ingested {
+  /** As shards read them. */
+  readonly samples: Float32Array;
+  /** CPU of the reading, decoding and coding of all chunks. */
+  readonly ingestMs: number;
+  /** CPU of the reading of the chunks of one shard. */
+  readonly chunksMs: number;
+}
+
+/** Reads the recording as the step `ingest` does, with its chunks in memory. */
+async function ingestInMemory(path: string): Promise<Ingested> {
+  const source = bytesSource(readFileSync(path));
+  const chunks: Uint8Array[] = [];
+  const ingestFrom = process.cpuUsage();
+  const end = await ingest(
+    source,
+    {
+      audio: nodeAudio(),
+      admit: async () => undefined,
+      // One pass: the clock of its slices stands still.
+      now: () => 0,
+      pause: () => new Promise((wake) => setImmediate(wake)),
+      store: async (_chunk, bytes) => void chunks.push(bytes),
+      stored: async () => undefined,
+      progress: async () => undefined,
+    },
+    { maxSeconds: 2 * MEASURED_SECONDS, endsWhenSlow: false },
+  );
+  const ingestMs = cpuMsSince(ingestFrom);
+  if (end.kind !== 'whole') throw new Error(`the ingest ended as ${end.kind}`);
+  const { totalSamples } = end.end;
+  const samples = new Float32Array(totalSamples);
+  const readFrom = process.cpuUsage();
+  const read = async (chunk: number, offset: number, length: number): Promise<Uint8Array> =>
+    chunks[chunk].subarray(offset, offset + length);
+  let filled = 0;
+  for await (const block of readChunks(read, 0, totalSamples)) {
+    samples.set(block, filled);
+    filled += block.length;
+  }
+  return { samples, ingestMs, chunksMs: cpuMsSince(readFrom) / (totalSamples / SHARD_SAMPLES) };
+}
+
+function cpuMsSince(from: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(from);
+  return (user + system) / 1000;
+}
+
+async function measureSetting(setting: Setting, { samples, chunksMs }: Ingested): Promise<Times> {
   say(`${setting}: shards of an hour`);
   const pack = packOfService();
   const shards = await analyseInShards(samples, SHARD_SAMPLES, await nodeEngine(pack), settingsOf(setting));
@@ -61,40 +113,80 @@ async function measureSetting(setting: Setting, samples: Float32Array, decodeMs:
     const result = await assemble(parts, parts, settingsOf(setting), {}, options);
     if (!result.ok) throw new Error(result.error.message);
     for await (const _ of writeOutput(result.value, { ...ALL_FIELDS, speakerProbability: false }));
-    const { user, system } = process.cpuUsage(from);
-    assembleMs.set(hours, (user + system) / 1000);
+    assembleMs.set(hours, cpuMsSince(from));
   }
-  return { setting, shardMs: shards.map(({ cpuMs }) => cpuMs + decodeMs), assembleMs };
+  return { setting, shardMs: shards.map(({ cpuMs }) => cpuMs + chunksMs), assembleMs };
 }
 
 /**
- * Wall clock of a job: its shards go, in order, to whichever consumer is free first.
+ * When the message of each shard is sent, from the creation of the job on: the recording is read once, forward, and a
+ * shard's message goes out
+ * when the last chunk that it reads is stored.
  *
- * @param shardMs times that repeat
+ * @param ingestMs of an hour of audio
  */
-export function fanOut(shardMs: readonly number[], shards: number, consumers: number, assembleMs: number): number {
-  const freeAt = new Array<number>(Math.min(consumers, shards)).fill(QUEUE_MS + COLD_START_MS);
-  for (let shard = 0; shard < shards; shard++) {
-    const first = freeAt.indexOf(Math.min(...freeAt));
-    freeAt[first] += shardMs[shard % shardMs.length];
+export function readyTimes(shards: number, ingestMs: number): number[] {
+  const msPerSample = ingestMs / (3600 * SAMPLE_RATE_HZ);
+  const totalSamples = shards * SHARD_SAMPLES;
+  const times: number[] = [];
+  for (let stored = CHUNK_SAMPLES; times.length < shards; stored += CHUNK_SAMPLES) {
+    const isWhole = stored >= totalSamples;
+    const workMs = Math.min(stored, totalSamples) * msPerSample;
+    const sentAt = QUEUE_MS + COLD_START_MS + workMs + Math.floor(workMs / SLICE_MS) * QUEUE_MS;
+    while (times.length < (isWhole ? shards : readyShards(stored))) times.push(sentAt);
   }
-  return QUEUE_MS + Math.max(...freeAt) + QUEUE_MS + assembleMs;
+  return times;
 }
 
-function render(times: readonly Times[]): string {
+/**
+ * Wall clock of a job: its shards go, in order, to whichever consumer can begin first.
+ *
+ * @param shardMs times that repeat
+ * @param sentMs when the message of each shard is sent
+ */
+export function fanOut(
+  shardMs: readonly number[],
+  sentMs: readonly number[],
+  consumers: number,
+  assembleMs: number,
+): number {
+  /** When each consumer that was started is free. */
+  const freeAt: number[] = [];
+  for (const [shard, sentAt] of sentMs.entries()) {
+    const arrivesAt = sentAt + QUEUE_MS;
+    const first = freeAt.indexOf(Math.min(...freeAt));
+    const warmAt = first < 0 ? Number.POSITIVE_INFINITY : Math.max(arrivesAt, freeAt[first]);
+    const coldAt = freeAt.length < consumers ? arrivesAt + COLD_START_MS : Number.POSITIVE_INFINITY;
+    const endsAt = Math.min(warmAt, coldAt) + shardMs[shard % shardMs.length];
+    if (warmAt <= coldAt) freeAt[first] = endsAt;
+    else freeAt.push(endsAt);
+  }
+  return Math.max(...freeAt) + QUEUE_MS + assembleMs;
+}
+
+function render(times: readonly Times[], ingestMs: number): string {
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
   const rows = times.flatMap(({ setting, shardMs, assembleMs }) =>
     HOURS.map((hours) => {
       const shards = (hours * 3600) / SHARD_SECONDS;
       const assembly = assembleMs.get(hours)!;
-      const walls = CONSUMERS.map((consumers) => fanOut(shardMs, shards, consumers, assembly));
-      return [`${setting}, ${hours} h`, String(shards), seconds(assembly), ...walls.map(seconds)];
+      const sent = readyTimes(shards, ingestMs);
+      const walls = CONSUMERS.map((consumers) => fanOut(shardMs, sent, consumers, assembly));
+      return [
+        `${setting}, ${hours} h`,
+        String(shards),
+        seconds(sent.at(-1)!),
+        seconds(assembly),
+        ...walls.map(seconds),
+      ];
     }),
   );
   const slowest = times.map(({ setting, shardMs }) => `${setting} ${seconds(Math.max(...shardMs))}`).join(', ');
-  return `Simulated from measured times: CPU of each shard of an hour of MP3 (44.1 kHz stereo) and of the assembly in Node with the Worker's code and
-WebAssembly; longer recordings repeat the hour. Assumed: ${COLD_START_MS / 1000} s for an isolate to start with its models, ${QUEUE_MS / 1000} s for a message's way through a queue; plan
-without its network. Slowest shard: ${slowest}; the platform's limit is 300 s of CPU a message.
+  const chunkBytes = CHUNK_SAMPLES * BYTES_PER_SAMPLE;
+  return `Simulated from measured times: CPU of the ingest of an hour of MP3 (44.1 kHz stereo; ${seconds(ingestMs)}), of each of its shards and of the assembly in Node with the
+Worker's code and WebAssembly; longer recordings repeat the hour. The recording is read once, forward, at the speed of its decoding; a shard is sent when its last chunk is
+stored (${(chunkBytes / 1e6).toFixed(1)} MB a chunk), and an invocation reads for ${SLICE_MS / 1000} s. Assumed: ${COLD_START_MS / 1000} s for an isolate to start with its models, ${QUEUE_MS / 1000} s for a message's way
+through a queue; network and storage cost no time. Slowest shard: ${slowest}; the platform's limit is 300 s of CPU a message.
 
-${table(['wall clock with … consumers', 'shards', 'assembly', ...CONSUMERS.map(String)], rows)}`;
+${table(['wall clock with … consumers', 'shards', 'last shard sent after', 'assembly', ...CONSUMERS.map(String)], rows)}`;
 }

@@ -1,5 +1,5 @@
 import { BenchService } from './bench-service.ts';
-import { CPU_DAY, costItems, USD_PER_MILLION } from './cost.ts';
+import { CPU_DAY, costItems, OBJECTS_COUNTED, USD_PER_MILLION } from './cost.ts';
 import { processCpuMs } from './process-cpu.ts';
 import type { LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
@@ -60,5 +60,5 @@ local database, buckets and queues, which the platform would not bill as CPU. Th
 
 ${table(head, rows)}
 
-Storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
+Counted: ${OBJECTS_COUNTED}. Storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
 }

@@ -1,6 +1,6 @@
 import { decoderBytes } from '../client/audio/ports.ts';
 import { BenchService } from './bench-service.ts';
-import { type CostItem, CPU_DAY, costItems, READS_A_SHARD, USD_PER_MILLION } from './cost.ts';
+import { type CostItem, CPU_DAY, costItems, OBJECTS_COUNTED, USD_PER_MILLION } from './cost.ts';
 import { freePort, HeapProbe } from './inspector.ts';
 import { watchHeap } from './memory.ts';
 import { processCpuMs } from './process-cpu.ts';
@@ -34,7 +34,7 @@ interface Length {
 /** From so many hours on a job runs twice: memory in use is watched in the second run. */
 const IN_USE_HOURS = 1;
 /** The decoders' WebAssembly memory, which the Worker does not log: what decoding an MP3 in Node came to. */
-const LEAST_DECODER_BYTES = 2e6;
+export const LEAST_DECODER_BYTES = 2e6;
 
 interface Measured {
   readonly length: Length;
@@ -131,6 +131,7 @@ function render(rows: readonly Measured[], longest: number): string {
     row('CPU of the workerd process', ({ cpuMs }) => (cpuMs === undefined ? unknown : seconds(cpuMs))),
     row('CPU an hour of audio', (one) => (one.cpuMs ? `${((3600 * one.cpuMs) / audioMs(one)).toFixed(1)} s` : unknown)),
     row('× real time of that CPU', (one) => (one.cpuMs ? (audioMs(one) / one.cpuMs).toFixed(1) : unknown)),
+    row('created to ingested, first shards beside it', ({ times }) => seconds(times.ingestMs)),
     row('shards', ({ times }) => String(times.shards)),
     row('slowest shard', ({ longestShardMs }) => seconds(longestShardMs)),
     row('assembly, output included', ({ times }) => seconds(times.assembleMs)),
@@ -161,6 +162,6 @@ ${table(head, cells)}
 
 Cost: the platform's list prices of ${CPU_DAY}, in USD a million: ${Object.entries(USD_PER_MILLION)
     .map(([name, usd]) => `${name} ${usd}`)
-    .join(', ')}; a job of n shards counts as n + 2 requests, three queue operations a message, one write and
-${READS_A_SHARD} reads of objects a shard; storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
+    .join(', ')}; a job of n shards counts as n + 2 requests, three queue operations a message,
+${OBJECTS_COUNTED}; storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
 }

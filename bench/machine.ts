@@ -31,10 +31,10 @@ function cpuTimes(): { idle: number; all: number } {
   return { idle, all };
 }
 
-/** The commit that is measured, with a remark when the tree differs from it. */
-export function describeCommit(): string {
+/** The commit that is measured, of this checkout or of another one, with a remark when the tree differs from it. */
+export function describeCommit(root: string = projectDir): string {
   try {
-    const git = (...args: string[]): string => execFileSync('git', args, { cwd: projectDir, encoding: 'utf8' }).trim();
+    const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
     // The report itself changes with every run.
     const changes = git('status', '--porcelain', '--', '.', ':!bench/RESULTS.md');
     return `${git('rev-parse', '--short=10', 'HEAD')}${changes === '' ? '' : ' with uncommitted changes'}`;

@@ -10,6 +10,7 @@ import { measureFanout } from './fanout.ts';
 import { measureFormats } from './formats/index.ts';
 import { measureCost } from './hour-cost.ts';
 import { measureIdentification } from './identification/index.ts';
+import { measureIngest } from './ingest/index.ts';
 import { measureLengths } from './lengths.ts';
 import { measureLive } from './live/index.ts';
 import { coresInUse, describeCommit, describeMachine } from './machine.ts';
@@ -35,6 +36,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   lengths: measureLengths,
   cost: measureCost,
   shards: measureShards,
+  ingest: measureIngest,
   throughput: measureThroughput,
   fanout: measureFanout,
   api: measureApi,

@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry } from './bench-service.ts';
 import { jobTimes } from './stages.ts';
 
-const shard = (wasmBytes: number): LogEntry => ({
+const CREATED_AT = 1000;
+const shard = (atMs: number, wasmBytes: number): LogEntry => ({
   event: 'shard_done',
+  atMs: CREATED_AT + atMs,
   audioSeconds: 300,
   decodeMs: 10,
   segmentationMs: 20,
@@ -11,23 +13,38 @@ const shard = (wasmBytes: number): LogEntry => ({
   totalMs: 65,
   wasmBytes,
 });
+/** The first shard runs from 35 to 100, the ingest ends at 50, the second shard runs from 105 to 170. */
 const log: LogEntry[] = [
-  { event: 'job_planned', shards: 2 },
-  shard(5),
-  shard(7),
-  { event: 'job_assembled', totalMs: 40 },
+  { event: 'job_ingested', atMs: CREATED_AT + 50, shards: 2 },
+  shard(100, 5),
+  shard(170, 7),
+  { event: 'job_assembled', atMs: CREATED_AT + 215, totalMs: 40 },
 ];
+const job = { log, wallMs: 220, createdAtMs: CREATED_AT };
 
 describe('jobTimes', () => {
-  it('accounts for all of the time', () => {
-    const times = jobTimes({ log, wallMs: 200 });
-    expect(times).toMatchObject({ audioSeconds: 600, featuresMs: 10, restMs: 30, wasmBytes: 7 });
-    const { decodeMs, segmentationMs, embedderMs, featuresMs, assembleMs, restMs } = times;
-    expect(decodeMs + segmentationMs + embedderMs + featuresMs + assembleMs + restMs).toBe(200);
+  it('accounts for all of the time, of which steps that overlap share some', () => {
+    const times = jobTimes(job);
+    expect(times).toMatchObject({
+      audioSeconds: 600,
+      ingestMs: 50,
+      featuresMs: 10,
+      overlapMs: 15,
+      restMs: 15,
+      wasmBytes: 7,
+    });
+    const { ingestMs, chunksMs, segmentationMs, embedderMs, featuresMs, assembleMs, overlapMs, restMs } = times;
+    const shardMs = chunksMs + segmentationMs + embedderMs + featuresMs;
+    expect(ingestMs + shardMs + assembleMs - overlapMs + restMs).toBe(220);
+  });
+
+  it('has no time left over where a line comes late', () => {
+    const late = log.map((entry) => (entry.event === 'job_assembled' ? { ...entry, atMs: CREATED_AT + 230 } : entry));
+    expect(jobTimes({ ...job, log: late }).restMs).toBeGreaterThanOrEqual(0);
   });
 
   it('refuses a log with holes', () => {
     const without = log.filter((_, index) => index !== 2);
-    expect(() => jobTimes({ log: without, wallMs: 200 })).toThrow('not whole');
+    expect(() => jobTimes({ ...job, log: without })).toThrow('not whole');
   });
 });

@@ -6,49 +6,83 @@ export interface JobTimes {
   readonly shards: number;
   /** From created to succeeded. */
   readonly wallMs: number;
-  readonly decodeMs: number;
+  /**
+   * From created to the last chunk stored: fetching, decoding and storing, the queue in front, and what shards ran
+   * meanwhile.
+   */
+  readonly ingestMs: number;
+  /** Reading of the stored chunks. */
+  readonly chunksMs: number;
   readonly segmentationMs: number;
   /** The embedder's network runs alone. */
   readonly embedderMs: number;
   /** Filterbank, pooling, powerset decoding, encoding of the part: what the shards' other stages do not claim. */
   readonly featuresMs: number;
   readonly assembleMs: number;
-  /** Probing the source, queues, database, storage. */
+  /** Wall clock in which more than one step ran: ingest, shards and assembly together are longer by it. */
+  readonly overlapMs: number;
+  /** Wall clock in which no step ran: queues, database, storage. */
   readonly restMs: number;
   /** Largest WebAssembly memory of the isolate that a shard saw, bytes. */
   readonly wasmBytes: number;
 }
 
 /**
- * Adds up the stage times that the Worker logs (`shard_done`, `job_assembled`).
+ * Adds up the times that the Worker logs (`job_ingested`, `shard_done`, `job_assembled`). Shards run while the
+ * recording is still being
+ * read, so the steps overlap: wall clock = ingest + stages of the shards + assembly − overlap + rest.
  *
  * @throws Error when a line is missing: the job was not measured whole
  */
-export function jobTimes({ log, wallMs }: Pick<FinishedJob, 'log' | 'wallMs'>): JobTimes {
-  const planned = log.find(({ event }) => event === 'job_planned');
+export function jobTimes({ log, wallMs, createdAtMs }: Pick<FinishedJob, 'log' | 'wallMs' | 'createdAtMs'>): JobTimes {
+  const ingested = log.find(({ event }) => event === 'job_ingested');
   const assembled = log.find(({ event }) => event === 'job_assembled');
   const shards = log.filter(({ event }) => event === 'shard_done');
-  if (!planned || !assembled || shards.length !== planned.shards) {
+  if (!ingested || !assembled || shards.length !== ingested.shards) {
     throw new Error(`the log of the job is not whole: ${log.map(({ event }) => event).join(', ')}`);
   }
   const sum = (field: string): number => shards.reduce((total, entry) => total + numberIn(entry, field), 0);
-  const decodeMs = sum('decodeMs');
+  const chunksMs = sum('decodeMs');
   const segmentationMs = sum('segmentationMs');
   const embedderMs = sum('embeddingMs');
   const shardMs = sum('totalMs');
   const assembleMs = numberIn(assembled, 'totalMs');
+  const ingestMs = Math.min(wallMs, ingested.atMs - createdAtMs);
+  const endMs = createdAtMs + wallMs;
+  const runs = [...shards, assembled].map((entry): Span => [spanStart(entry), Math.min(entry.atMs, endMs)]);
+  const busyMs = coveredMs([[createdAtMs, createdAtMs + ingestMs], ...runs]);
+  const stepsMs = ingestMs + shardMs + assembleMs;
   return {
     audioSeconds: sum('audioSeconds'),
     shards: shards.length,
     wallMs,
-    decodeMs,
+    ingestMs,
+    chunksMs,
     segmentationMs,
     embedderMs,
-    featuresMs: shardMs - decodeMs - segmentationMs - embedderMs,
+    featuresMs: shardMs - chunksMs - segmentationMs - embedderMs,
     assembleMs,
-    restMs: wallMs - shardMs - assembleMs,
+    overlapMs: stepsMs - busyMs,
+    restMs: wallMs - busyMs,
     wasmBytes: Math.max(...shards.map((entry) => numberIn(entry, 'wasmBytes'))),
   };
+}
+
+/** From and to, milliseconds of one clock. */
+type Span = readonly [from: number, to: number];
+
+/** When a step began that logged its length at its end. */
+export const spanStart = (entry: LogEntry): number => entry.atMs - numberIn(entry, 'totalMs');
+
+/** Length of what the spans cover together. */
+function coveredMs(spans: readonly Span[]): number {
+  let covered = 0;
+  let reached = Number.NEGATIVE_INFINITY;
+  for (const [from, to] of [...spans].sort(([one], [other]) => one - other)) {
+    covered += Math.max(0, to - Math.max(from, reached));
+    reached = Math.max(reached, to);
+  }
+  return covered;
 }
 
 function numberIn(entry: LogEntry, field: string): number {

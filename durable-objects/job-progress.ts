@@ -7,61 +7,88 @@ import { jobPorts } from '../src/services.ts';
 import { erase } from './erase.ts';
 
 const ALARM_EVERY_MS = 30_000;
-/** Share of the whole that assembling is shown as: it is short, and only its end is known. */
+/** Shares of the whole that reading the recording and assembling the result are shown as. Of assembling only the end is known. */
+const INGEST_SHARE = 0.1;
 const ASSEMBLE_SHARE = 0.05;
+
+interface Counted {
+  readonly id: string;
+  readonly tag: string;
+  /** Undefined while the recording is being read. */
+  readonly shardCount: number | undefined;
+}
 
 /**
  * Counts the parts of one job, starts its assembly exactly once, and looks after it: while the job runs, an alarm sends again
  * what was lost. Its own memory may vanish at any time; what counts is in its SQLite.
  */
 export class JobProgress extends DurableObject<Env> {
-  /** Shards in work, 0…1; a hint for progress bars only, so it may be lost. */
+  /** Shards in work, and how much of the recording was read, 0…1; hints for progress bars only, so they may be lost. */
   readonly #fractions = new Map<number, number>();
+  #ingested = 0;
+  #shown = 0;
   /** The storage, tables included, has been deleted: the job has ended. */
   #closed = false;
-  readonly #work: string;
-  /** Table of the parts that are there. Those of another version of the service, or of other models, are of no use to this one, and not counted. */
-  readonly #parts: string;
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env);
-    this.#work = jobPorts(env).work;
-    this.#parts = `"parts_${this.#work}"`;
-    state.storage.sql.exec('CREATE TABLE IF NOT EXISTS job (id TEXT NOT NULL, shard_count INTEGER NOT NULL)');
-    state.storage.sql.exec(`CREATE TABLE IF NOT EXISTS ${this.#parts} (shard INTEGER PRIMARY KEY)`);
+    const { sql } = state.storage;
+    sql.exec('CREATE TABLE IF NOT EXISTS counted (id TEXT NOT NULL, tag TEXT NOT NULL, shard_count INTEGER)');
+    sql.exec('CREATE TABLE IF NOT EXISTS parts (tag TEXT NOT NULL, shard INTEGER NOT NULL, PRIMARY KEY (tag, shard))');
   }
 
-  /** Called before the first part can exist; again, when the plan runs twice. */
-  async begin(jobId: string, shardCount: number): Promise<void> {
-    this.ctx.storage.transactionSync(() => {
-      this.ctx.storage.sql.exec('DELETE FROM job');
-      this.ctx.storage.sql.exec('INSERT INTO job (id, shard_count) VALUES (?, ?)', jobId, shardCount);
-    });
+  /** Called before the first part can exist; again, when the recording is read by several invocations. A new tag begins from nothing. */
+  async begin(jobId: string, tag: string): Promise<void> {
+    const before = this.#job();
+    if (before?.tag !== tag) {
+      this.ctx.storage.transactionSync(() => {
+        this.ctx.storage.sql.exec('DELETE FROM counted');
+        this.ctx.storage.sql.exec('INSERT INTO counted (id, tag) VALUES (?, ?)', jobId, tag);
+      });
+      this.#fractions.clear();
+      this.#ingested = 0;
+    }
     await this.ctx.storage.setAlarm(Date.now() + ALARM_EVERY_MS);
+  }
+
+  async reportIngest(share: number): Promise<void> {
+    this.#ingested = Math.min(1, Math.max(0, share));
+  }
+
+  /** The recording was read as a whole: there are so many parts. */
+  async expect(jobId: string, tag: string, shardCount: number): Promise<void> {
+    this.ctx.storage.sql.exec('UPDATE counted SET shard_count = ? WHERE id = ? AND tag = ?', shardCount, jobId, tag);
+    await this.#startIfWhole();
   }
 
   async report(shard: number, fraction: number): Promise<void> {
     this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
   }
 
-  /** @returns whether the part counts: not one of another version of the service, which may still run beside this one after a deployment */
-  async partDone(jobId: string, shard: number, work: string): Promise<boolean> {
+  /** @returns whether the part counts: not one of other bytes, or of another version of the service, which may still run after a deployment */
+  async partDone(jobId: string, shard: number, tag: string): Promise<boolean> {
     const job = this.#job();
-    if (job?.id !== jobId || shard >= job.shardCount || work !== this.#work) return false;
-    this.ctx.storage.sql.exec(`INSERT OR IGNORE INTO ${this.#parts} (shard) VALUES (?)`, shard);
+    if (job?.id !== jobId || job.tag !== tag || shard >= (job.shardCount ?? Number.POSITIVE_INFINITY)) return false;
+    this.ctx.storage.sql.exec('INSERT OR IGNORE INTO parts (tag, shard) VALUES (?, ?)', tag, shard);
     this.#fractions.delete(shard);
-    const isLast = this.#partCount() === job.shardCount;
     await this.#lookLate();
-    if (isLast) await this.#startAssembly(jobId);
+    await this.#startIfWhole();
     return true;
   }
 
-  /** 0…1; 0 for a job that is not planned yet. */
+  /** 0…1, never falling while the object lives; 0 for a job that has not begun. */
   async fraction(): Promise<number> {
     const job = this.#job();
     if (!job) return 0;
-    const inWork = [...this.#fractions.values()].reduce((sum, value) => sum + value, 0);
-    return Math.min(1, ((this.#partCount() + inWork) / job.shardCount) * (1 - ASSEMBLE_SHARE));
+    const parts = this.#partCount(job.tag, job.shardCount ?? Number.MAX_SAFE_INTEGER);
+    const done = [...this.#fractions.values()].reduce((sum, value) => sum + value, parts);
+    const isRead = job.shardCount !== undefined;
+    const ingested = isRead ? 1 : this.#ingested;
+    // While the recording is read, its length is estimated from how much of it has come.
+    const expected = job.shardCount ?? Math.max(done, this.#fractions.size + 1) / Math.max(0.05, ingested);
+    const analysed = (1 - INGEST_SHARE - ASSEMBLE_SHARE) * Math.min(1, done / expected);
+    this.#shown = Math.max(this.#shown, INGEST_SHARE * ingested + analysed);
+    return this.#shown;
   }
 
   override async alarm(): Promise<void> {
@@ -81,7 +108,7 @@ export class JobProgress extends DurableObject<Env> {
       }
       return;
     }
-    if (this.#partCount() === job.shardCount) await this.#startAssembly(job.id);
+    await this.#startIfWhole();
     if (!(await reviveStranded(ports, record))) await resendLost(ports, ports.now(), job.id);
   }
 
@@ -95,19 +122,26 @@ export class JobProgress extends DurableObject<Env> {
   }
 
   /** The message's row decides: its primary key lets one assembly be written, however many parts think they were the last. */
-  async #startAssembly(jobId: string): Promise<void> {
+  async #startIfWhole(): Promise<void> {
+    const job = this.#job();
+    if (job?.shardCount === undefined || this.#partCount(job.tag, job.shardCount) < job.shardCount) return;
     const ports = jobPorts(this.env);
-    const written = await ports.store.requestAssemble(jobId, ports.now());
-    if (written) await dispatch(ports, { step: 'assemble', jobId });
+    const written = await ports.store.requestAssemble(job.id, ports.now());
+    if (written) await dispatch(ports, { step: 'assemble', jobId: job.id });
   }
 
-  #job(): { id: string; shardCount: number } | undefined {
+  #job(): Counted | undefined {
     if (this.#closed) return undefined;
-    const [row] = this.ctx.storage.sql.exec('SELECT id, shard_count FROM job').toArray();
-    return row ? { id: String(row.id), shardCount: Number(row.shard_count) } : undefined;
+    const [row] = this.ctx.storage.sql.exec('SELECT id, tag, shard_count FROM counted').toArray();
+    if (!row) return undefined;
+    const shardCount = row.shard_count === null ? undefined : Number(row.shard_count);
+    return { id: String(row.id), tag: String(row.tag), shardCount };
   }
 
-  #partCount(): number {
-    return Number(this.ctx.storage.sql.exec(`SELECT COUNT(*) AS parts FROM ${this.#parts}`).one().parts);
+  /** Parts of the first so many shards. */
+  #partCount(tag: string, shardCount: number): number {
+    const { sql } = this.ctx.storage;
+    const counted = sql.exec('SELECT COUNT(*) AS parts FROM parts WHERE tag = ? AND shard < ?', tag, shardCount);
+    return Number(counted.one().parts);
   }
 }

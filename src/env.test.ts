@@ -39,7 +39,6 @@ it('has the times of the contract where none are set, opens no loopback, and tak
     outputTtlMs: 24 * 3600 * 1000,
     live: { tokenMs: 600_000, idleMs: 60_000, maxMs: 5 * 3600 * 1000, connectedMs: 24 * 3600 * 1000 },
     allowLoopback: false,
-    copySources: false,
   });
   const longest = {
     OUTPUT_TTL_SECONDS: 86_400,

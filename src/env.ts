@@ -6,12 +6,13 @@ import type { S3Credentials } from './platform/s3-presign.ts';
 export interface Env {
   readonly DB: D1Database;
   readonly BUCKET: R2Bucket;
-  readonly PLANS: Queue<unknown>;
+  readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
   readonly LIVE_STREAM: DurableObjectNamespace;
+  readonly SOURCE_COPY: DurableObjectNamespace;
   readonly SIGNING_KEY: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly LIVE_TOKEN_SECONDS?: string;
@@ -19,8 +20,6 @@ export interface Env {
   readonly LIVE_MAX_SECONDS?: string;
   readonly LIVE_CONNECTED_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
-  readonly QUEUE_PATIENCE_SECONDS?: string;
-  readonly COPY_SOURCES?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
   readonly R2_SECRET_ACCESS_KEY?: string;
@@ -48,8 +47,6 @@ const variablesSchema = z.object({
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   LIVE_CONNECTED_SECONDS: secondsUpTo(24 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
-  COPY_SOURCES: z.enum(['0', '1', '']).default('0'),
-  QUEUE_PATIENCE_SECONDS: z.coerce.number().positive().max(900).optional(),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
   R2_SECRET_ACCESS_KEY: optionalVariable(/^\S+$/, 'without white space'),
@@ -69,10 +66,6 @@ export interface Config {
   readonly outputTtlMs: number;
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
-  /** How long a queue waits for steps that wait for others; undefined: until they end. See `src/jobs/aside.ts`. */
-  readonly queuePatienceMs?: number;
-  /** Whether every recording at an address is copied before it is analysed. See `src/platform/sources/index.ts`. */
-  readonly copySources: boolean;
   /** The bucket's S3 interface; undefined where uploads go through the Worker. */
   readonly s3?: S3Credentials;
 }
@@ -94,8 +87,6 @@ export function readConfig(env: Env): Config {
       connectedMs: parsed.data.LIVE_CONNECTED_SECONDS * 1000,
     },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
-    queuePatienceMs: parsed.data.QUEUE_PATIENCE_SECONDS && parsed.data.QUEUE_PATIENCE_SECONDS * 1000,
-    copySources: parsed.data.COPY_SOURCES === '1',
     s3: s3Credentials(parsed.data),
   };
 }

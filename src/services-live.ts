@@ -1,7 +1,7 @@
 import type { Env } from './env.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import type { LiveSessions, LiveStore } from './jobs/live/ports.ts';
-import type { Codecs, JobPorts, Log } from './jobs/ports.ts';
+import type { JobPorts, Log } from './jobs/ports.ts';
 import { createLiveSession, restoreLiveSession } from './live/index.ts';
 import type { LiveEngine } from './live/types.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
@@ -11,7 +11,7 @@ import { jobPorts, liveTimes } from './services.ts';
 export interface LiveRuntime {
   readonly store: LiveStore;
   readonly sessions: LiveSessions;
-  readonly resampler: Codecs['resampler'];
+  readonly resampler: ReturnType<JobPorts['codecs']>['resampler'];
   readonly times: LiveTimes;
   readonly log: Log;
 }

@@ -10,11 +10,11 @@ import { type CursorPort, listJobs } from './jobs/list.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import { createLiveService } from './jobs/live/service.ts';
 import { sweepStreams } from './jobs/live/sweep.ts';
-import { PlanMemory } from './jobs/plan-memory.ts';
-import type { Codecs, JobPorts, JobRecord } from './jobs/ports.ts';
+import type { JobPorts, JobRecord } from './jobs/ports.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
 import { now, pause, sleep } from './platform/clock.ts';
+import { createCopies } from './platform/copies.ts';
 import { canPay } from './platform/d1/credit.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
@@ -31,21 +31,16 @@ import { createProgress } from './platform/progress.ts';
 import { createQueues } from './platform/queues.ts';
 import { createQuota } from './platform/quota.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
-import { createSources } from './platform/sources/index.ts';
+import type { HttpClient } from './platform/sources/http-client.ts';
+import { createSources, httpClient } from './platform/sources/index.ts';
 import { identificationOf, voiceprintFault } from './platform/voiceprints.ts';
 import { createDecoders } from './platform/wasm/codecs.ts';
 import { createDsp } from './platform/wasm/dsp.ts';
 import { createWebhookClient } from './platform/webhook-client.ts';
 import { deriveWebhookSecret } from './platform/webhook-secret.ts';
 
-/** A consumer of a queue is ended after fifteen minutes: what a copy needs beside its bytes fits in the rest. */
-const COPY_TIMEOUT_MS = 13 * 60_000;
-/** The same for what is read in place: the last read may take two minutes more, and a shard computes besides. */
-const READ_TIMEOUT_MS = 12 * 60_000;
-
 let config: Config | undefined;
-let codecs: Codecs | undefined;
-const plans = new PlanMemory();
+let codecs: ReturnType<JobPorts['codecs']> | undefined;
 
 function configOf(env: Env): Config {
   config ??= readConfig(env);
@@ -55,8 +50,8 @@ function configOf(env: Env): Config {
 /** How long live streams may wait, rest and last. */
 export const liveTimes = (env: Env): LiveTimes => configOf(env).live;
 
-/** How long a queue waits for steps that wait for others; undefined: until they end. */
-export const queuePatienceMs = (env: Env): number | undefined => configOf(env).queuePatienceMs;
+/** How the servers of recordings are asked that are copied. */
+export const copyClient = (env: Env): HttpClient => httpClient({ allowLoopback: configOf(env).allowLoopback });
 
 function sharedDsp() {
   return createDsp(dspModule);
@@ -65,23 +60,17 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
 
 /** The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first use. */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, copySources, outputTtlMs, signingKey, s3, queuePatienceMs } = configOf(env);
+  const { allowLoopback, outputTtlMs, signingKey, s3 } = configOf(env);
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
   const work = workOf(nameOfModels(packOfBuild()));
   return {
     store: createJobStore(env.DB),
-    queue: createQueues({ plans: env.PLANS, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
+    queue: createQueues({ ingest: env.INGEST, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
     objects: createObjectStore(env.BUCKET),
-    sources: createSources({
-      bucket: env.BUCKET,
-      allowLoopback,
-      copiesAll: copySources,
-      // Where queues do not wait for sources, these may take their time.
-      copyTimeoutMs: queuePatienceMs === undefined ? COPY_TIMEOUT_MS : undefined,
-      readTimeoutMs: queuePatienceMs === undefined ? READ_TIMEOUT_MS : undefined,
-    }),
+    sources: createSources({ bucket: env.BUCKET, allowLoopback }),
+    copies: createCopies(env.SOURCE_COPY),
     media,
-    progress: createProgress(env.JOB_PROGRESS, work),
+    progress: createProgress(env.JOB_PROGRESS),
     webhook: createWebhookClient({ allowLoopback }),
     webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
     codecs: () => {
@@ -94,7 +83,6 @@ export function jobPorts(env: Env): JobPorts {
       return loadEngine(env.BUCKET, dsp);
     },
     work,
-    plans,
     plda: (embeddingId) => loadPlda(env.BUCKET, embeddingId),
     identification: identificationOf,
     log,

@@ -1,7 +1,6 @@
 import { createApp } from './app.ts';
 import { docsAssets, playgroundAssets } from './docs-assets.ts';
 import type { Env } from './env.ts';
-import { Aside, afterwards, isWaiting, putBack } from './jobs/aside.ts';
 import { expire } from './jobs/expire.ts';
 import { handleDeadLetter, handleMessage, type Verdict } from './jobs/handle.ts';
 import { messageSchema } from './jobs/messages.ts';
@@ -9,11 +8,12 @@ import { Mutex } from './jobs/mutex.ts';
 import type { JobPorts } from './jobs/ports.ts';
 import { resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
-import { appServices, jobPorts, queuePatienceMs, sweepLive } from './services.ts';
+import { appServices, jobPorts, sweepLive } from './services.ts';
 
 export { AccountQuota } from '../durable-objects/account-quota.ts';
 export { JobProgress } from '../durable-objects/job-progress.ts';
 export { LiveStream } from '../durable-objects/live-stream.ts';
+export { SourceCopy } from '../durable-objects/source-copy.ts';
 
 const DEAD_LETTER_QUEUE = 'rollcall-dead';
 /** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
@@ -24,19 +24,16 @@ const FAILED_PAUSE_SECONDS = 10;
 
 const app = createApp(appServices, { docs: docsAssets, playground: playgroundAssets });
 const mutex = new Mutex();
-let aside: Aside | undefined;
 
 export default {
   fetch: app.fetch,
 
-  async queue(batch, env, context) {
+  async queue(batch, env) {
     const ports = jobPorts(env);
-    const patienceMs = queuePatienceMs(env);
-    aside ??= patienceMs === undefined ? undefined : new Aside(patienceMs);
     // A message that fails even at its own failure must not end its neighbours'.
     const handled = batch.messages.map(async (delivery) => {
       try {
-        await handleDelivery(ports, batch.queue, delivery, context);
+        await handleDelivery(ports, batch.queue, delivery);
       } catch (error) {
         log('error', 'delivery_failed', { queue: batch.queue, error: String(error) });
         delivery.retry({ delaySeconds: FAILED_PAUSE_SECONDS });
@@ -56,12 +53,7 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-async function handleDelivery(
-  ports: JobPorts,
-  queue: string,
-  delivery: Message<unknown>,
-  context: ExecutionContext,
-): Promise<void> {
+async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<unknown>): Promise<void> {
   const parsed = messageSchema.safeParse(delivery.body);
   if (!parsed.success) {
     log('error', 'unreadable_message', { queue });
@@ -73,27 +65,7 @@ async function handleDelivery(
     delivery.ack();
     return;
   }
-  const message = parsed.data;
-  if (!aside || !isWaiting(message)) {
-    apply(delivery, await handleMessage(ports, mutex, message, delivery.attempts));
-    return;
-  }
-  const deliveries = (message.earlierDeliveries ?? 0) + delivery.attempts;
-  const job = await ports.store.find(message.jobId);
-  const accountId = job?.accountId ?? '';
-  if (job && !aside.hasRoom(message.step, accountId)) {
-    await putBack(ports, message, deliveries, job.updatedAt);
-    delivery.ack();
-    return;
-  }
-  const work = handleMessage(ports, mutex, message, deliveries).catch((error): Verdict => {
-    log('error', 'delivery_failed', { queue, error: String(error) });
-    return { kind: 'retry', delaySeconds: FAILED_PAUSE_SECONDS };
-  });
-  const verdict = await aside.verdictOf(message.step, accountId, work, (rest) => {
-    context.waitUntil(rest.then((late) => afterwards(ports, message, deliveries, late)));
-  });
-  apply(delivery, verdict ?? { kind: 'done' });
+  apply(delivery, await handleMessage(ports, mutex, parsed.data, delivery.attempts));
 }
 
 function apply(delivery: Message<unknown>, verdict: Verdict): void {

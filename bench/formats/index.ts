@@ -1,19 +1,18 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { memorySource } from '../../client/audio/file.ts';
 import { nodeAudio } from '../../client/audio/ports.ts';
 import { projectDir } from '../../client/local/paths.ts';
-import { probeAudio } from '../../src/audio/index.ts';
+import { bytesSource } from '../../src/platform/sources/object-source.ts';
 import { say } from '../shared.ts';
 import { CASES, type FormatCase } from './cases.ts';
 import { compare, worstDifference } from './compare.ts';
 import { decodeNative, encode, isInstalled, toolVersion, writeSource } from './native.ts';
-import { decodeOurs, readBothWays } from './ours.ts';
+import { decodeOurs, openOurs, readBothWays } from './ours.ts';
 import { keyOf, type Row, readRows, rowsTable, writeRows } from './rows.ts';
 
-/** Longer than the stretch after which decoders start anew, in all containers, so that its end is among what is measured. */
-const SECONDS = 55;
+/** Decoders are opened anew after 90 s: what comes behind is among what is measured, and the resumed read begins there. */
+const SECONDS = 110;
 /** Recordings with more samples than that a second, over all channels, are shorter. */
 const MANY_SAMPLES = 100_000;
 const SHORT_SECONDS = 6;
@@ -79,17 +78,15 @@ async function measureCase(folder: string, item: FormatCase): Promise<(Measureme
 
 async function measureFile(path: string): Promise<Measurement | Refused> {
   const ports = nodeAudio();
-  const source = memorySource(readFileSync(path));
-  const probed = await probeAudio(source, ports.decoder);
-  if (!probed.ok) return { refused: probed.error.message };
-  const index = probed.value;
+  const source = bytesSource(readFileSync(path));
+  const opened = await openOurs(source, ports);
+  if (!opened.ok) return { refused: opened.error.message };
+  const { sampleRateHz: rateHz } = opened.value;
   const native = decodeNative(path);
-  if (native.rateHz !== index.sampleRateHz)
-    return { refused: `ffmpeg says ${native.rateHz} Hz, we ${index.sampleRateHz} Hz.` };
-  const comparison = compare(await decodeOurs(source, index, ports), native.mono);
-  const { whole, sharded, speed } = await readBothWays(source, index, ports);
-  const { sampleRateHz: rateHz } = index;
-  return { ...comparison, rateHz, channels: native.channels, speed, shardDifference: worstDifference(sharded, whole) };
+  if (native.rateHz !== rateHz) return { refused: `ffmpeg says ${native.rateHz} Hz, we ${rateHz} Hz.` };
+  const comparison = compare(await decodeOurs(source, ports), native.mono);
+  const { whole, resumed, speed } = await readBothWays(source, ports);
+  return { ...comparison, rateHz, channels: native.channels, speed, shardDifference: worstDifference(resumed, whole) };
 }
 
 function render(version: string, rows: readonly Row[], leftOut: readonly string[], only: RegExp | undefined): string {
@@ -98,7 +95,7 @@ function render(version: string, rows: readonly Row[], leftOut: readonly string[
       "different loudness and delay, coded on the spot, then decoded by the service's code and by native ffmpeg " +
       `(${version.replace(/ Copyright.*/, '')}) to mono at the recording's rate. Each row has the worst of its rates and channel counts; ` +
       "`formats/results.csv` has them all. SNR: our decode against ffmpeg's. Length and offset: samples that ours is longer and later. × real time: decoding and " +
-      'resampling to 16 kHz, one thread, in WebAssembly. Shards: largest difference between parts of 3 s read each on its own and the whole, relative to full scale.',
+      'resampling to 16 kHz, one thread, in WebAssembly. Resumed: largest difference between the whole and what another process reads of its last twentieth, relative to full scale.',
     ...(only ? [`Measured in this run: what matches \`${only.source}\`; the other rows are older.`] : []),
     rowsTable(rows),
   ];

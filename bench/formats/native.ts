@@ -37,7 +37,21 @@ const floats = (bytes: Buffer): Float32Array =>
 /** Speech at the given rate, with channels that differ in loudness and delay, as a WAV file of 24 bits. */
 export function writeSource(path: string, speech: string, seconds: number, rateHz: number, channels: number): void {
   const mono = floats(
-    ffmpeg('-i', speech, '-t', String(seconds), '-ar', String(rateHz), '-ac', '1', '-f', 'f32le', '-'),
+    ffmpeg(
+      '-stream_loop',
+      '-1',
+      '-i',
+      speech,
+      '-t',
+      String(seconds),
+      '-ar',
+      String(rateHz),
+      '-ac',
+      '1',
+      '-f',
+      'f32le',
+      '-',
+    ),
   );
   const interleaved = new Float32Array(mono.length * channels);
   for (let c = 0; c < channels; c++) {

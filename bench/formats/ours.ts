@@ -1,56 +1,72 @@
-import {
-  type AudioIndex,
-  type AudioPorts,
-  BlockReader,
-  type ByteSource,
-  outputSampleCount,
-  readSamples,
-} from '../../src/audio/index.ts';
-import { containerOf } from '../../src/audio/registry.ts';
+import { BlockReader } from '../../src/audio/block-reader.ts';
+import type { Part } from '../../src/audio/container.ts';
+import { Decoding } from '../../src/audio/decode.ts';
+import { type AudioPorts, type ByteSource, type Checkpoint, Recording } from '../../src/audio/index.ts';
+import { openPart } from '../../src/audio/open.ts';
+import type { AudioResult } from '../../src/audio/result.ts';
 
-async function collect(blocks: AsyncIterable<Float32Array>, length: number): Promise<Float32Array> {
-  const all = new Float32Array(length);
+async function collect(blocks: AsyncIterable<Float32Array>): Promise<Float32Array> {
+  const parts: Float32Array[] = [];
+  for await (const block of blocks) parts.push(block.slice());
+  const all = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
   let filled = 0;
-  for await (const block of blocks) {
-    all.set(block, filled);
-    filled += block.length;
+  for (const part of parts) {
+    all.set(part, filled);
+    filled += part.length;
   }
-  return all.subarray(0, filled);
+  return all;
 }
 
-/** Mono at the recording's own rate. */
-export const decodeOurs = (source: ByteSource, index: AudioIndex, ports: AudioPorts): Promise<Float32Array> =>
-  collect(containerOf(index).readMono(new BlockReader(source), index, ports.decoder, 0), index.totalSamples);
+/** The head of a recording. */
+export const openOurs = (source: ByteSource, ports: AudioPorts): Promise<AudioResult<Part>> =>
+  openPart(new BlockReader(source), ports.decoder);
 
-const read = (source: ByteSource, index: AudioIndex, ports: AudioPorts, startSample: number, endSample: number) =>
-  collect(readSamples(source, index, ports, { startSample, endSample }), endSample - startSample);
+/** Mono at the recording's own rate. */
+export async function decodeOurs(source: ByteSource, ports: AudioPorts): Promise<Float32Array> {
+  const reader = new BlockReader(source);
+  const part = await openPart(reader, ports.decoder);
+  if (!part.ok) throw new Error(part.error.message);
+  return collect((await Decoding.open(reader, part.value)).blocks());
+}
 
 export interface Reads {
   readonly whole: Float32Array;
-  /** The same, read in shards that each start anew. */
-  readonly sharded: Float32Array;
+  /** The same, where another process goes on near the end. */
+  readonly resumed: Float32Array;
   /** Seconds of audio a second of time, decoding and resampling to 16 kHz in one piece. */
   readonly speed: number;
 }
 
-/** Shard length at 16 kHz; no multiple of anything that a codec works in. */
-const SHARD_SAMPLES = 16_000 * 3 + 17;
+/** Where the second process goes on: behind the first place where decoders are opened anew. */
+const RESUME_SHARE = 0.95;
 /** The quickest of so many reads counts. */
 const RUNS = 2;
+const RATE_HZ = 16_000;
 
-/** Reads the recording at 16 kHz in one piece and in shards. */
-export async function readBothWays(source: ByteSource, index: AudioIndex, ports: AudioPorts): Promise<Reads> {
-  const count = outputSampleCount(index);
+/** Reads the recording at 16 kHz in one piece, and in two. */
+export async function readBothWays(source: ByteSource, ports: AudioPorts): Promise<Reads> {
   let whole: Float32Array = new Float32Array(0);
   let bestMs = Number.POSITIVE_INFINITY;
   for (let run = 0; run < RUNS; run++) {
     const start = performance.now();
-    whole = await read(source, index, ports, 0, count);
+    whole = await collect((await open(source, ports)).samples());
     bestMs = Math.min(bestMs, performance.now() - start);
   }
-  const sharded = new Float32Array(count);
-  for (let start = 0; start < count; start += SHARD_SAMPLES) {
-    sharded.set(await read(source, index, ports, start, Math.min(count, start + SHARD_SAMPLES)), start);
+  const startSample = Math.floor(whole.length * RESUME_SHARE);
+  const first = await open(source, ports);
+  let passed = 0;
+  for await (const block of first.samples()) {
+    passed += block.length;
+    if (passed >= startSample) break;
   }
-  return { whole, sharded, speed: index.durationSeconds / (bestMs / 1000) };
+  const checkpoint: Checkpoint = JSON.parse(JSON.stringify(first.checkpointAt(startSample)));
+  const resumed = whole.slice();
+  resumed.set(await collect((await open(source, ports, checkpoint)).samples()), startSample);
+  return { whole, resumed, speed: whole.length / RATE_HZ / (bestMs / 1000) };
+}
+
+async function open(source: ByteSource, ports: AudioPorts, from?: Checkpoint): Promise<Recording> {
+  const opened = await Recording.open(source, ports, from);
+  if (!opened.ok) throw new Error(opened.error.message);
+  return opened.value;
 }

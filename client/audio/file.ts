@@ -1,60 +1,68 @@
 import { readFileSync } from 'node:fs';
-import { open } from 'node:fs/promises';
-import {
-  type AudioError,
-  type AudioPorts,
-  type ByteSource,
-  outputSampleCount,
-  probeAudio,
-  type Result,
-  readSamples,
-} from '../../src/audio/index.ts';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type AudioError, type AudioPorts, type ByteSource, Recording, type Result } from '../../src/audio/index.ts';
+import { bytesSource } from '../../src/platform/sources/object-source.ts';
 
 /** A recording on disk, decoded as it is read. */
 export interface AudioFile {
-  /** Length at 16 kHz. */
-  readonly sampleCount: number;
-  /** What a person should know of a file that is not quite as it should be, as a job's output tells it. */
-  readonly warning?: string;
-  /** 16 kHz mono in blocks of at most a second; a block is a view that the next one may overwrite. */
+  /** 16 kHz mono in blocks of any length; a block is a view that the next one may overwrite. */
   blocks(): AsyncGenerator<Float32Array>;
+  /** What a person should know of a file that is not quite as it should be, once the blocks have ended. */
+  warning(): string | undefined;
   close(): Promise<void>;
 }
+
+const READ_BYTES = 1 << 18;
 
 /** Opens a recording with the service's own code, without reading it into memory as a whole. */
 export async function openAudioFile(path: string, ports: AudioPorts): Promise<Result<AudioFile, AudioError>> {
   const handle = await open(path);
   try {
-    const { size } = await handle.stat();
-    const source: ByteSource = {
-      sizeBytes: size,
-      async read(offset, length) {
-        const buffer = new Uint8Array(Math.max(0, Math.min(length, size - offset)));
-        const { bytesRead } = await handle.read(buffer, 0, buffer.length, offset);
-        return buffer.subarray(0, bytesRead);
+    const opened = await Recording.open(await fileSource(handle), ports);
+    if (!opened.ok) {
+      await handle.close();
+      return opened;
+    }
+    const recording = opened.value;
+    return {
+      ok: true,
+      value: {
+        blocks: () => recording.samples(),
+        warning: () => (recording.end.ok ? recording.end.value.warning : recording.end.error.message),
+        close: () => {
+          recording.close();
+          return handle.close();
+        },
       },
     };
-    const probed = await probeAudio(source, ports.decoder);
-    if (!probed.ok) {
-      await handle.close();
-      return probed;
-    }
-    const index = probed.value;
-    const sampleCount = outputSampleCount(index);
-    const blocks = () => readSamples(source, index, ports, { startSample: 0, endSample: sampleCount });
-    const { warning } = index;
-    return { ok: true, value: { sampleCount, warning, blocks, close: () => handle.close() } };
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
-/** A file that lies in memory. */
-export function memorySource(bytes: Uint8Array): ByteSource {
+async function fileSource(handle: FileHandle): Promise<ByteSource> {
+  const { size } = await handle.stat();
+  const read = async (offset: number, length: number): Promise<Uint8Array> => {
+    const buffer = new Uint8Array(Math.max(0, Math.min(length, size - offset)));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, offset);
+    return buffer.subarray(0, bytesRead);
+  };
   return {
-    sizeBytes: bytes.length,
-    read: async (offset, length) => bytes.subarray(offset, offset + length),
+    sizeBytes: size,
+    canSeek: true,
+    read,
+    async open(offset) {
+      let at = offset;
+      return {
+        async read() {
+          const chunk = await read(at, READ_BYTES);
+          at += chunk.length;
+          return chunk.length > 0 ? chunk : undefined;
+        },
+        close() {},
+      };
+    },
   };
 }
 
@@ -64,12 +72,15 @@ export function memorySource(bytes: Uint8Array): ByteSource {
  * @throws Error when it is not a recording that the service reads
  */
 export async function decodeFile(path: string, ports: AudioPorts): Promise<Float32Array> {
-  const source = memorySource(readFileSync(path));
-  const probed = await probeAudio(source, ports.decoder);
-  if (!probed.ok) throw new Error(`${path}: ${probed.error.message}`);
-  const samples = new Float32Array(outputSampleCount(probed.value));
+  const opened = await Recording.open(bytesSource(readFileSync(path)), ports);
+  if (!opened.ok) throw new Error(`${path}: ${opened.error.message}`);
+  const blocks: Float32Array[] = [];
+  for await (const block of opened.value.samples()) blocks.push(block.slice());
+  const { end } = opened.value;
+  if (!end.ok) throw new Error(`${path}: ${end.error.message}`);
+  const samples = new Float32Array(end.value.totalSamples);
   let filled = 0;
-  for await (const block of readSamples(source, probed.value, ports, { startSample: 0, endSample: samples.length })) {
+  for (const block of blocks) {
     samples.set(block, filled);
     filled += block.length;
   }

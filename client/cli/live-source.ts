@@ -30,7 +30,6 @@ export async function openLiveSource(name: string, baseDir: string): Promise<Liv
   const opened = await openAudioFile(recording.path, nodeAudio());
   if (!opened.ok) throw new CliError(EXIT.failed, `${name}: ${opened.error.message}`);
   const file = opened.value;
-  if (file.warning !== undefined) note(`warning: ${name}: ${file.warning}`);
   async function* chunks(signal: AbortSignal): AsyncGenerator<Float32Array> {
     for await (const block of file.blocks()) {
       for (let at = 0; at < block.length; at += CHUNK_SAMPLES) {
@@ -38,6 +37,8 @@ export async function openLiveSource(name: string, baseDir: string): Promise<Liv
         yield block.subarray(at, at + CHUNK_SAMPLES);
       }
     }
+    const warning = file.warning();
+    if (warning !== undefined) note(`warning: ${name}: ${warning}`);
   }
   return { kind: 'file', chunks, close: () => file.close() };
 }

@@ -24,12 +24,7 @@ const BOOT_CRON = '@boot';
 /** A killed process may be gone from the list a moment before the kernel has closed its sockets. */
 const PORT_WAIT_MS = 5000;
 
-/**
- * Local queues hand out one batch at a time, and a local invocation may go on after its message was acknowledged: what waits for other people's
- * servers, copying their recordings included, goes on beside its queue.
- */
-const LOCAL_VARS = { ALLOW_LOOPBACK: '1', QUEUE_PATIENCE_SECONDS: '1', COPY_SOURCES: '1' };
-const LOCAL_FLAGS = ['queue_consumer_no_wait_for_wait_until'];
+const LOCAL_VARS = { ALLOW_LOOPBACK: '1' };
 
 export interface LocalServiceOptions {
   /** Folder for the databases, objects, secrets and the log of this service. */
@@ -162,8 +157,7 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
 async function mainWorker(root: string, vars: Record<string, string>): Promise<WorkerOptions> {
   const worker = await bundleWorker(root, bundleCacheDir(root));
   const bindings = { ...worker.bindings, ...LOCAL_VARS, ...vars };
-  const compatibilityFlags = [...(worker.compatibilityFlags ?? []), ...LOCAL_FLAGS];
-  return { ...worker, bindings, compatibilityFlags } as WorkerOptions;
+  return { ...worker, bindings } as WorkerOptions;
 }
 
 function besides({ beside }: LocalServiceOptions): WorkerOptions[] {

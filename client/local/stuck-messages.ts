@@ -12,8 +12,6 @@ export interface WaitingMessage {
 
 /** Of each queue so many: the first may be unreadable to this version of the service. */
 const MESSAGES_PER_QUEUE = 20;
-/** Slow plans and webhooks go on beside their queue; with this many of them it waits (`MOST` in src/jobs/aside.ts). */
-const STEPS_BESIDE_QUEUE = 64;
 /** A step in work renews its lease to LEASE_MS from now. Longer leases belong to messages that wait in a queue. */
 const LONGEST_WORK_LEASE_MS = LEASE_MS + 1000;
 
@@ -27,7 +25,7 @@ WITH clock AS (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now),
 busy AS (
   SELECT queue FROM outbox, clock
   WHERE starts > 0 AND lease_until > now AND (queue = 'webhooks' OR lease_until <= now + ${LONGEST_WORK_LEASE_MS})
-  GROUP BY queue HAVING COUNT(*) >= IIF(queue = 'jobs', 1, ${STEPS_BESIDE_QUEUE})
+  GROUP BY queue
 ),
 waiting AS (
   SELECT rowid AS position, queue, id, starts, lease_until, MAX(due_at, lease_until - ${QUEUE_LEASE_MS}) AS expected_at FROM outbox, clock

@@ -28,7 +28,7 @@ class FakeRuntime {
   }
 }
 
-const plan = (id: string, state = '0 1'): WaitingMessage => ({ queue: 'plans', id, state });
+const plan = (id: string, state = '0 1'): WaitingMessage => ({ queue: 'ingest', id, state });
 const shard = (id: string, state = '0 1'): WaitingMessage => ({ queue: 'jobs', id, state });
 
 let runtime: FakeRuntime;
@@ -95,12 +95,12 @@ describe('a queue', () => {
     await pass(69);
     expect(runtime.resends).toEqual([]);
     await pass(5);
-    expect(runtime.resends).toEqual(['plans']);
+    expect(runtime.resends).toEqual(['ingest']);
     await pass(25);
     expect(runtime.restarts).toEqual([]);
     await pass(10);
-    expect(runtime.restarts).toEqual([{ kind: 'queue', queue: 'plans' }]);
-    expect(runtime.resends).toEqual(['plans']);
+    expect(runtime.restarts).toEqual([{ kind: 'queue', queue: 'ingest' }]);
+    expect(runtime.resends).toEqual(['ingest']);
   });
 
   it('needs no restart when the resend sets it going', async () => {
@@ -110,7 +110,7 @@ describe('a queue', () => {
       setTimeout(() => (runtime.answer = []), 15_000);
     };
     await pass(300);
-    expect(runtime.resends).toEqual(['plans']);
+    expect(runtime.resends).toEqual(['ingest']);
     expect(runtime.restarts).toEqual([]);
   });
 
@@ -141,7 +141,7 @@ describe('a queue', () => {
     await pass(55);
     expect(runtime.resends).toEqual([]);
     await pass(20);
-    expect(runtime.resends).toEqual(['plans']);
+    expect(runtime.resends).toEqual(['ingest']);
   });
 
   it('is restarted once for a message that a restart does not help, and goes on for the others', async () => {
@@ -160,6 +160,6 @@ describe('a queue', () => {
     runtime.answer = [plan('a')];
     runtime.resend = () => new Promise(() => {});
     await pass(200);
-    expect(runtime.restarts).toEqual([{ kind: 'queue', queue: 'plans' }]);
+    expect(runtime.restarts).toEqual([{ kind: 'queue', queue: 'ingest' }]);
   });
 });

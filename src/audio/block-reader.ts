@@ -1,20 +1,25 @@
 import { release } from './memory.ts';
-import type { ByteSource } from './types.ts';
+import { type ByteSource, type ByteStream, SeekNeeded } from './types.ts';
 
-/** Size of one cached block, bytes: one range request each. */
+/** Size of one cached block, bytes. */
 export const BLOCK_BYTES = 1 << 20;
 
-/** Blocks held at once: the one in use, the one before it, the one being read ahead. */
-const MAX_BLOCKS = 3;
+/** Blocks held at once: how far a walk may look back for nothing. */
+const MAX_BLOCKS = 8;
+/** Blocks of tables held at once, each read by itself. */
+const TABLE_BLOCK_BYTES = 1 << 18;
+const MAX_TABLE_BLOCKS = 4;
+/** A gap of up to so many blocks is read through: asking anew takes longer. */
+const MAX_SKIPPED_BLOCKS = 4;
 
-/** The longest stretch that may be asked for at once, bytes; nothing in a file can make a reader hold more. */
+/** The longest range that may be asked for at once, bytes; nothing in a file can make a reader hold more. */
 export const MAX_PEEK_BYTES = 8 << 20;
 
 /**
- * How often each block may be read again, all walks of a reader together, and so many more. Walks go through a file a few times; places in a file
+ * How often each block may be read again, and how many more reads there may be. Walks go through a file about once; places in a file
  * that point back and forth would have the server asked for a megabyte for every few bytes.
  */
-const MAX_READS_OF_BLOCK = 32;
+const MAX_READS_OF_BLOCK = 8;
 const MAX_FURTHER_READS = 5000;
 
 /** More was asked for, at once or again and again, than a reader gives: sizes or places in the file that cannot be. */
@@ -29,11 +34,9 @@ interface Block {
 }
 
 /**
- * Small reads over a slow source: aligned blocks, least recently used out first, one block read ahead while the
- * access is sequential. The buffers are allocated once and reused, so memory stays at three blocks (plus the largest
- * stretch asked for across a block border) however long the file is.
- *
- * Reads of the source are never concurrent, as its views may be reused by its next call.
+ * Small reads over a source that is read forward: aligned blocks, least recently used out first. One stream fills them; a place far ahead or behind
+ * opens it anew there. The buffers are allocated once and reused, so memory stays at eight blocks (plus the largest
+ * range asked for across a block border) however long the file is.
  */
 export class BlockReader {
   readonly sizeBytes: number;
@@ -42,8 +45,12 @@ export class BlockReader {
   #readsLeft: number;
   /** Oldest use first. */
   #blocks: Block[] = [];
+  #tables: Block[] = [];
   #lastIndex = -1;
-  #pending: { readonly index: number; readonly done: Promise<Block> } | undefined;
+  #stream: ByteStream | undefined;
+  /** Number of the block that the stream gives next, and what of its last bytes belongs to it. */
+  #streamIndex = 0;
+  #rest: Uint8Array = new Uint8Array(0);
   #scratch = new Uint8Array(0);
 
   constructor(source: ByteSource, blockBytes = BLOCK_BYTES) {
@@ -51,6 +58,11 @@ export class BlockReader {
     this.#blockBytes = blockBytes;
     this.sizeBytes = source.sizeBytes;
     this.#readsLeft = MAX_READS_OF_BLOCK * Math.ceil(this.sizeBytes / blockBytes) + MAX_FURTHER_READS;
+  }
+
+  /** Bytes of the file in front of which everything has been read: progress. */
+  get readBytes(): number {
+    return Math.min(this.sizeBytes, this.#streamIndex * this.#blockBytes);
   }
 
   /**
@@ -78,6 +90,31 @@ export class BlockReader {
     return this.#scratch.subarray(0, filled);
   }
 
+  /** Whether a walk cannot come back to `from` once it has been at `to`. */
+  isOneWay(from: number, to: number): boolean {
+    return !this.#source.canSeek && to - from > (MAX_BLOCKS - 2) * this.#blockBytes;
+  }
+
+  /**
+   * As `peek`, for tables that are read beside the packets they tell of: the stream stays where it is.
+   *
+   * @throws SeekNeeded where the table has passed and the source cannot go back
+   */
+  async peekTable(offset: number, minLength: number): Promise<Uint8Array> {
+    if (!(offset >= 0) || !(minLength >= 0) || minLength > MAX_PEEK_BYTES) throw new OutOfBounds('peek out of bounds');
+    const index = Math.floor(offset / TABLE_BLOCK_BYTES);
+    const inBlock = offset - index * TABLE_BLOCK_BYTES;
+    if (offset >= this.sizeBytes || this.sizeBytes <= this.#blockBytes) return this.peek(offset, minLength);
+    const wanted = Math.min(minLength, this.sizeBytes - offset);
+    // Across a border: rare enough to be read by itself.
+    if (inBlock + wanted > TABLE_BLOCK_BYTES) return this.#read(offset, wanted);
+    const held = this.#tables.findIndex((block) => block.index === index);
+    const block = held >= 0 ? this.#tables.splice(held, 1)[0] : await this.#loadTable(index);
+    if (this.#tables.length >= MAX_TABLE_BLOCKS) this.#tables.shift();
+    this.#tables.push(block);
+    return block.buffer.subarray(inBlock);
+  }
+
   /**
    * Exactly `length` bytes from `offset` on where they lie in the block used last, without waiting; undefined elsewhere, which `peek` answers.
    * Views of one block stay valid together, until `peek` is called.
@@ -90,63 +127,85 @@ export class BlockReader {
     return block.buffer.subarray(inBlock, inBlock + length);
   }
 
-  /** Gives its memory back, not the source's; nothing may be read afterwards. What is being read ahead goes to nobody. */
+  /** Gives its memory back and ends its stream; nothing may be read afterwards. */
   close(): void {
+    this.#stream?.close();
+    this.#stream = undefined;
     release(...this.#blocks.map(({ buffer }) => buffer), this.#scratch);
     this.#blocks = [];
+    this.#tables = [];
+  }
+
+  async #loadTable(index: number): Promise<Block> {
+    const buffer = await this.#read(index * TABLE_BLOCK_BYTES, TABLE_BLOCK_BYTES);
+    return { index, buffer, length: buffer.length };
+  }
+
+  /** A copy of a range beside the stream; of the blocks that the stream gives where the source cannot seek. */
+  async #read(offset: number, length: number): Promise<Uint8Array> {
+    const wanted = Math.min(length, this.sizeBytes - offset);
+    if (!this.#source.canSeek) return (await this.peek(offset, wanted)).slice(0, wanted);
+    this.#count();
+    return (await this.#source.read(offset, wanted)).slice();
+  }
+
+  #count(): void {
+    if (this.#readsLeft-- <= 0) throw new OutOfBounds('the file points back and forth');
   }
 
   async #block(index: number): Promise<Block> {
-    let block = this.#cached(index);
-    while (!block && this.#pending) {
-      // Whatever is under way must end before the next read; its failure matters only to who asked for that block.
-      const { index: under, done } = this.#pending;
-      const settled = await done.catch(() => undefined);
-      if (under === index) block = settled;
-    }
-    if (!block) block = await this.#load(index);
-    this.#touch(block);
-    const sequential = index === this.#lastIndex + 1;
+    const held = this.#blocks.findIndex((block) => block.index === index);
+    const block = held >= 0 ? this.#blocks.splice(held, 1)[0] : await this.#load(index);
+    this.#blocks.push(block);
     this.#lastIndex = index;
-    const next = index + 1;
-    if (sequential && !this.#pending && next * this.#blockBytes < this.sizeBytes && !this.#cached(next)) {
-      this.#load(next).catch(() => undefined);
-    }
     return block;
   }
 
-  #cached(index: number): Block | undefined {
-    return this.#blocks.find((block) => block.index === index);
+  /** Reads on to a block. Those in front of it that are passed on the way are kept too, up to the one in use. */
+  async #load(index: number): Promise<Block> {
+    const ahead = index - this.#streamIndex;
+    const isNear = this.#stream !== undefined && ahead >= 0 && (ahead <= MAX_SKIPPED_BLOCKS || !this.#source.canSeek);
+    if (!isNear) await this.#seek(index);
+    for (;;) {
+      const block = await this.#next();
+      if (block.index === index) return block;
+      this.#blocks.push(block);
+    }
   }
 
-  #touch(block: Block): void {
-    const at = this.#blocks.indexOf(block);
-    if (at >= 0) this.#blocks.splice(at, 1);
-    this.#blocks.push(block);
+  async #seek(index: number): Promise<void> {
+    if (this.#stream && !this.#source.canSeek) throw new SeekNeeded('the source cannot go back');
+    this.#stream?.close();
+    this.#stream = undefined;
+    this.#stream = await this.#source.open(index * this.#blockBytes);
+    this.#streamIndex = index;
+    this.#rest = new Uint8Array(0);
   }
 
-  #load(index: number): Promise<Block> {
-    const done = this.#fill(index).finally(() => {
-      if (this.#pending?.done === done) this.#pending = undefined;
-    });
-    this.#pending = { index, done };
-    return done;
-  }
-
-  async #fill(index: number): Promise<Block> {
-    const offset = index * this.#blockBytes;
-    const length = Math.min(this.#blockBytes, this.sizeBytes - offset);
-    if (this.#readsLeft-- <= 0) throw new OutOfBounds('the file points back and forth');
-    const bytes = await this.#source.read(offset, length);
-    if (bytes.length < length) throw new RangeError(`the source gave ${bytes.length} of ${length} bytes`);
-    // The most recently used block is never the one thrown out: a view of it may still be in use.
+  async #next(): Promise<Block> {
+    this.#count();
+    const index = this.#streamIndex;
+    const length = Math.min(this.#blockBytes, this.sizeBytes - index * this.#blockBytes);
     const oldest = this.#blocks.length >= MAX_BLOCKS ? this.#blocks.shift() : undefined;
     const buffer = oldest?.buffer ?? new Uint8Array(Math.min(this.#blockBytes, this.sizeBytes));
-    buffer.set(bytes.subarray(0, length));
-    const block = { index, buffer, length };
-    // Read ahead counts as older than the block in use, so that a seek does not throw that one out first.
-    if (this.#blocks.length > 0) this.#blocks.splice(this.#blocks.length - 1, 0, block);
-    else this.#blocks.push(block);
-    return block;
+    try {
+      for (let filled = 0; filled < length; ) {
+        if (this.#rest.length === 0) {
+          const chunk = await this.#stream?.read();
+          if (chunk === undefined) throw new RangeError(`the source gave ${filled} of ${length} bytes`);
+          this.#rest = chunk;
+        }
+        const part = this.#rest.subarray(0, length - filled);
+        buffer.set(part, filled);
+        filled += part.length;
+        this.#rest = this.#rest.subarray(part.length);
+      }
+    } catch (error) {
+      this.#stream?.close();
+      this.#stream = undefined;
+      throw error;
+    }
+    this.#streamIndex = index + 1;
+    return { index, buffer, length };
   }
 }

@@ -40,13 +40,6 @@ export function toHex(bytes: Uint8Array): string {
   return text;
 }
 
-/** The bytes of pairs of hexadecimal digits; the text is ours and not checked. */
-export function fromHex(text: string): Uint8Array {
-  const bytes = new Uint8Array(text.length >> 1);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(text.slice(2 * i, 2 * i + 2), 16);
-  return bytes;
-}
-
 export const f64be = (bytes: Uint8Array, at: number): number =>
   new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getFloat64(at, false);
 

@@ -2,14 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
   audioPorts,
+  type Decoded,
   memorySource,
-  random,
-  readRange,
+  probeAudio,
   readSourceRate,
   worstDifference,
 } from '../../test/helpers/audio.ts';
 import { type FormatReference, tenthsOf, windowOf } from '../../test/helpers/format-references.ts';
-import { type AudioIndex, outputSampleCount, probeAudio } from './index.ts';
 
 /** A recording of every format, decoded by the service's code and compared with what native ffmpeg made of it. */
 const folder = new URL('../../test/fixtures/formats/', import.meta.url);
@@ -17,11 +16,10 @@ const read = (name: string) => new Uint8Array(readFileSync(new URL(name, folder)
 const references: FormatReference[] = JSON.parse(new TextDecoder().decode(read('references.json')));
 const ports = audioPorts();
 
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+async function indexOf(file: Uint8Array): Promise<Decoded> {
   const probed = await probeAudio(memorySource(file), ports.decoder);
   if (!probed.ok) throw new Error(probed.error.message);
-  // An index is stored as JSON between the steps of a job.
-  return JSON.parse(JSON.stringify(probed.value));
+  return probed.value;
 }
 
 /** Files whose exact length ffmpeg does not give: it plays the padding of the last block, which an edit list cuts off. */
@@ -43,26 +41,6 @@ describe('every format', () => {
     expect(worstDifference(samples.slice(windowStart, windowStart + window.length), window)).toBeLessThan(2e-5);
     if (!PADDED.test(reference.file)) {
       for (const [i, value] of tenthsOf(samples).entries()) expect(value).toBeCloseTo(reference.tenths[i], 4);
-    }
-  });
-
-  it('reads any part to the very same samples', async () => {
-    for (const { file: name } of references) {
-      const file = read(name);
-      const index = await indexOf(file);
-      const count = outputSampleCount(index);
-      const whole = await readRange(file, index, ports, 0, count);
-      const next = random(count);
-      for (let i = 0; i < 4; i++) {
-        const start = Math.floor(next() * count);
-        const end = Math.min(count, start + 1500);
-        const part = await readRange(file, index, ports, start, end);
-        expect({ name, start, worst: worstDifference(part, whole.subarray(start, end)) }).toEqual({
-          name,
-          start,
-          worst: 0,
-        });
-      }
     }
   });
 

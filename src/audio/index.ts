@@ -1,7 +1,10 @@
-export { BlockReader } from './block-reader.ts';
+import { OutOfBounds } from './block-reader.ts';
+
 export { release } from './memory.ts';
-export { probeAudio } from './probe.ts';
-export { type AudioPorts, outputSampleCount, readSamples } from './read-samples.ts';
-export type { AudioIndex } from './registry.ts';
+export { DAMAGED_SIZE } from './open.ts';
+export { type AudioPorts, type Checkpoint, Recording, type RecordingEnd, type RecordingFacts } from './recording.ts';
 export { textKind } from './sniff.ts';
 export * from './types.ts';
+
+/** Whether an error says that sizes or places in a file cannot be. */
+export const isOutOfBounds = (error: unknown): boolean => error instanceof OutOfBounds;

@@ -2,10 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { monoOfWav } from '../../bench/formats/native.ts';
 import {
   audioPorts,
+  type Decoded,
   ffmpeg,
   hasTool,
   memorySource,
-  random,
+  outputSampleCount,
+  probeAudio,
+  readAll,
   readRange,
   readSourceRate,
   testSignal,
@@ -13,13 +16,12 @@ import {
 } from '../../test/helpers/audio.ts';
 import { type EditEntry, EMPTY, withEdits } from '../../test/helpers/mp4.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
-import { type AudioIndex, outputSampleCount, probeAudio } from './index.ts';
 
 /** Whole decodes beside the command-line tools that a player is built on. Where ffmpeg is missing they are skipped. */
 const isHere = hasTool('ffmpeg');
 const ports = audioPorts();
 
-async function indexOf(file: Uint8Array): Promise<AudioIndex> {
+async function indexOf(file: Uint8Array): Promise<Decoded> {
   const probed = await probeAudio(memorySource(file), ports.decoder);
   if (!probed.ok) throw new Error(probed.error.message);
   return probed.value;
@@ -31,6 +33,9 @@ function nativeMono(file: Uint8Array, channels: number, inputArgs: readonly stri
   expect(decoded.channels).toBe(channels);
   return decoded.mono;
 }
+
+/** What libopus puts in front. */
+const OPUS_DELAY_SAMPLES = 312;
 
 const source = (rateHz: number, channels: number, seconds = 7.3) =>
   wav16(testSignal(rateHz, channels, seconds), rateHz, channels);
@@ -92,15 +97,6 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     expect(index.totalSamples).toBe(expected.length);
     // Native code sums in another order: 2e-6 is −114 dB of full scale.
     expect(worstDifference(await readSourceRate(file, index, ports), expected)).toBeLessThan(2e-6);
-    // From the middle: the very same samples.
-    const next = random(rateHz);
-    const count = outputSampleCount(index);
-    const whole = await readRange(file, index, ports, 0, count);
-    for (let i = 0; i < 5; i++) {
-      const start = Math.floor(next() * (count - 3000));
-      const part = await readRange(file, index, ports, start, start + 3000);
-      expect(worstDifference(part, whole.subarray(start, start + 3000))).toBe(0);
-    }
   });
 
   it('MP3 cut in the middle: what is there, at the same times', async () => {
@@ -152,30 +148,35 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     ['Vorbis in OGG', 'ogg', ['-c:a', 'libvorbis']],
   ];
   it.each(long)('%s, longer than a decoder is kept: the same samples from anywhere', async (_name, container, args) => {
-    const file = ffmpeg(source(8000, 1, 100), [...args, '-f', container]);
+    const file = ffmpeg(source(8000, 1, 215), [...args, '-f', container]);
     const index = await indexOf(file);
     // ffmpeg plays the padding at the end of MP4, and what Opus in MPEG-TS says to leave out at both ends.
     const trimmed = index.format === 'mpeg-ts' && index.codec === 'opus';
-    const expected = nativeMono(file, 1).subarray(trimmed ? index.pieces[0].position : 0);
+    const expected = nativeMono(file, 1).subarray(trimmed ? OPUS_DELAY_SAMPLES : 0);
     const isPadded = container === 'mp4' || trimmed;
     const ours = await readSourceRate(file, index, ports);
     expect(expected.length - ours.length).toBeGreaterThanOrEqual(container === 'mp4' ? -1 : 0);
     expect(expected.length - ours.length).toBeLessThan(isPadded ? 1024 : 1);
-    if ('seek' in index) expect(index.seek.deltas.length).toBeGreaterThanOrEqual(6);
-    expect(worstDifference(ours.subarray(0, 29 * 8000), expected.subarray(0, 29 * 8000))).toBeLessThan(2e-6);
-    const count = outputSampleCount(index);
-    const whole = await readRange(file, index, ports, 0, count);
-    for (const seconds of [3.3, 29.99, 30.1, 31, 60.26, 64.5, 98]) {
-      const start = Math.round(seconds * 16000);
-      const part = await readRange(file, index, ports, start, start + 16000);
-      expect(worstDifference(part, whole.subarray(start, start + 16000))).toBe(0);
+    // Up to where decoders are opened anew. Behind 5 s there is sound of Opus that ffmpeg 5.1 decodes in another way.
+    const compared = (index.codec === 'opus' ? 4.8 : 89) * index.sampleRateHz;
+    expect(worstDifference(ours.subarray(0, compared), expected.subarray(0, compared))).toBeLessThan(2e-6);
+    const whole = await readAll(
+      file,
+      ports,
+      [3.3, 89.99, 100, 150, 198, 214].map((seconds) => seconds * 16_000),
+    );
+    for (const checkpoint of whole.checkpoints) {
+      expect(checkpoint.restart !== undefined).toBe(checkpoint.sample > 92 * 16_000);
+      const rest = await readAll(file, ports, [], checkpoint);
+      expect(worstDifference(rest.samples, whole.samples.subarray(checkpoint.sample))).toBe(0);
+      expect(rest.end).toEqual(whole.end);
     }
   });
 
   it('MP4 of several edits, longer than a decoder is kept: the pieces of what ffmpeg decodes, and the same samples from anywhere', async () => {
-    const file = ffmpeg(source(8000, 1, 100), ['-c:a', 'aac', '-b:a', '24k', '-f', 'mp4']);
+    const file = ffmpeg(source(8000, 1, 215), ['-c:a', 'aac', '-b:a', '24k', '-f', 'mp4']);
     // In seconds of the media: where ffmpeg still has the decoder that it began with, and behind.
-    const starts = [20, undefined, 3, 70, 35, 80];
+    const starts = [3, undefined, 20, 35, 80, 110, 205];
     const entries = starts.map((at): EditEntry => [5000, at === undefined ? EMPTY : at * 8000]);
     const edited = withEdits(file, ...entries);
     const index = await indexOf(edited);
@@ -188,10 +189,10 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
       const part = ours.subarray(i * 40_000, (i + 1) * 40_000);
       const expected = at === undefined ? new Float32Array(40_000) : media.subarray(at * 8000, at * 8000 + 40_000);
       expect(worstDifference(part, expected)).toBe(0);
-      if (at === undefined || at > 25) continue;
+      if (at === undefined || at > 80) continue;
       expect(worstDifference(part, native.subarray(at * 8000, at * 8000 + 40_000))).toBeLessThan(2e-6);
     }
-    for (const seconds of [1, 4.9, 7, 12, 14.99, 18, 22, 26]) {
+    for (const seconds of [1, 4.9, 7, 12, 24.9, 26, 31, 34]) {
       const start = Math.round(seconds * 8000);
       expect(worstDifference(await readSourceRate(edited, index, ports, start), ours.subarray(start))).toBe(0);
     }

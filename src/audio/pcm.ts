@@ -1,4 +1,3 @@
-import type { BlockReader } from './block-reader.ts';
 import type { EffectsChannels } from './channel-layout.ts';
 import { silenceWild } from './wild.ts';
 
@@ -97,27 +96,4 @@ function meanConverter(layout: PcmLayout): MonoConverter {
       out[i] = sum / offsets.length;
     }
   };
-}
-
-/** Bytes converted at a time. */
-const READ_BYTES = 1 << 16;
-
-/** Mono samples `[startSample, totalSamples)` of the stretch of samples that begins at `dataOffset`. */
-export async function* readPcm(
-  reader: BlockReader,
-  layout: PcmLayout & { readonly dataOffset: number; readonly totalSamples: number },
-  startSample: number,
-): AsyncGenerator<Float32Array> {
-  const { dataOffset, totalSamples } = layout;
-  const frameBytes = layout.bytesPerSample * layout.channels;
-  const convert = monoConverter(layout);
-  const framesAtOnce = Math.max(1, Math.floor(READ_BYTES / frameBytes));
-  const out = new Float32Array(framesAtOnce);
-  // The same stretches wherever reading begins: what a converter makes of floats depends on their neighbours.
-  for (let sample = startSample - (startSample % framesAtOnce); sample < totalSamples; sample += framesAtOnce) {
-    const frames = Math.min(framesAtOnce, totalSamples - sample);
-    const bytes = await reader.peek(dataOffset + sample * frameBytes, frames * frameBytes);
-    convert(bytes, frames, out);
-    if (sample + frames > startSample) yield out.subarray(Math.max(0, startSample - sample), frames);
-  }
 }

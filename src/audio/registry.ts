@@ -1,4 +1,4 @@
-import type { Container, IndexBase } from './container.ts';
+import type { Container } from './container.ts';
 import { adts } from './containers/adts/index.ts';
 import { aiff } from './containers/aiff/index.ts';
 import { amr } from './containers/amr/index.ts';
@@ -12,18 +12,4 @@ import { ogg } from './containers/ogg/index.ts';
 import { wav } from './containers/wav/index.ts';
 
 /** Formats with a clear magic come first; ADTS and MPEG audio, which have none, are recognised by a chain of frame headers. */
-export const CONTAINERS = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3] as const;
-
-type IndexOf<C> = C extends Container<infer I> ? I : never;
-
-/** Everything a reader must know about one recording; plain JSON. */
-export type AudioIndex = IndexOf<(typeof CONTAINERS)[number]>;
-
-type AnyContainer = Container<IndexBase>;
-
-/** The container that made `index`. */
-export function containerOf(index: AudioIndex): AnyContainer {
-  const container = CONTAINERS.find((candidate) => candidate.format === index.format);
-  if (!container) throw new RangeError(`no container is called ${index.format}`);
-  return container as AnyContainer;
-}
+export const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { audioPorts, concat, memorySource } from '../../test/helpers/audio.ts';
+import { audioPorts, concat, memorySource, probeAudio } from '../../test/helpers/audio.ts';
 import { id3v2 } from '../../test/helpers/mp3-frames.ts';
 import { withChecksums } from '../../test/helpers/ogg.ts';
 import { wavFile } from '../../test/helpers/wav.ts';
-import { probeAudio } from './index.ts';
 import { textKind } from './sniff.ts';
 
 const text = (value: string) => new TextEncoder().encode(value);

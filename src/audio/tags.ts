@@ -1,5 +1,5 @@
 import type { BlockReader } from './block-reader.ts';
-import { ascii, hasAscii, u32le } from './bytes.ts';
+import { hasAscii, u32le } from './bytes.ts';
 
 /** Tags in a row that are skipped; real files have one or two. */
 const MAX_TAGS = 16;
@@ -42,32 +42,4 @@ export async function skipTags(reader: BlockReader, from: number, endByte: numbe
     offset += length;
   }
   return offset;
-}
-
-/** Offset of the first byte of the ID3v1, APE and Lyrics3 tags at the end of the file; its size when there are none. */
-export async function tailTagsStart(reader: BlockReader, startByte: number): Promise<number> {
-  let end = reader.sizeBytes;
-  for (let count = 0; count < MAX_TAGS; count++) {
-    const from = Math.max(startByte, end - ID3V1_BYTES);
-    const tail = (await reader.peek(from, end - from)).subarray(0, end - from);
-    const length = tailTagBytes(tail);
-    if (length === 0 || end - length < startByte) break;
-    end -= length;
-  }
-  return end;
-}
-
-/** @param tail the last 128 bytes, or fewer */
-function tailTagBytes(tail: Uint8Array): number {
-  if (tail.length === ID3V1_BYTES && hasAscii(tail, 0, 'TAG')) return ID3V1_BYTES;
-  const footer = tail.length - 32;
-  if (hasAscii(tail, footer, 'APETAGEX')) {
-    const header = tail[footer + 23] & 0x80 ? 32 : 0;
-    return u32le(tail, footer + 12) + header;
-  }
-  if (hasAscii(tail, tail.length - 9, 'LYRICS200')) {
-    const digits = ascii(tail, tail.length - 15, tail.length - 9);
-    if (/^\d{6}$/.test(digits)) return Number(digits) + 15;
-  }
-  return 0;
 }

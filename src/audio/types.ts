@@ -1,11 +1,24 @@
-/** Random access to the bytes of one recording, whatever holds them. Implemented by `platform`. */
+/** The bytes of one recording, whatever holds them, for one forward pass. Implemented by `platform`. */
 export interface ByteSource {
   /** Total size in bytes. */
   readonly sizeBytes: number;
-  /** Bytes `[offset, offset + length)`; shorter only where the source ends. The view may be reused by the next call. */
+  /** Whether reading can begin anywhere. Elsewhere a place behind the last one is reached by reading what lies between. */
+  readonly canSeek: boolean;
+  /** The bytes from `offset` to the end, as they come. Ends the stream that was opened before. */
+  open(offset: number): Promise<ByteStream>;
+  /** Bytes `[offset, offset + length)`, shorter only where the source ends, beside the open stream. @throws where `canSeek` is false */
   read(offset: number, length: number): Promise<Uint8Array>;
-  /** Gives its memory back; nothing may be read afterwards. A read under way may still end. */
-  close?(): void;
+}
+
+export interface ByteStream {
+  /** The next bytes, undefined at the end. The view is valid until the next call. */
+  read(): Promise<Uint8Array | undefined>;
+  close(): void;
+}
+
+/** Thrown where a container needs a place that has passed and the source cannot go back: read a copy that can. */
+export class SeekNeeded extends Error {
+  override readonly name = 'SeekNeeded';
 }
 
 /** How the samples of a recording are coded; all but 'pcm' have a decoder. */

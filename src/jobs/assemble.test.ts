@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startShards, startStorage } from '../../test/helpers/database.ts';
 import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
+import { ingestedState } from '../../test/helpers/job-world.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createQueues } from '../platform/queues.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import { assembleJob, withPulse } from './assemble.ts';
-import { outputKey, partKey, planKey } from './keys.ts';
+import { saveIngest } from './ingest-state.ts';
+import { outputKey, partKey } from './keys.ts';
 import { Mutex } from './mutex.ts';
-import { PlanMemory } from './plan-memory.ts';
 import type { JobOutcome, JobPorts, JobStore } from './ports.ts';
 
 it('an output that takes long to be stored gives signs of life, and stops where the job has ended', async () => {
@@ -49,14 +50,13 @@ describe('an output that was written while its job ended', () => {
     const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
     const settings = settingsOf('precision-2');
     const part = encodePart(await analyseShard(blocksOf(samples), shard, fakePorts(), settings, async () => undefined));
-    const plan = { index: { channels: 1, durationSeconds: 12 }, totalSamples: samples.length, shards: [shard] };
     const store = createJobStore(storage.db);
     const objects = createObjectStore(storage.bucket);
     const request = { url: 'https://example.com/a.wav', model: 'precision-2' } as DiarizeRequest;
     await store.create({ accountId: 'a', kind: 'diarize', request, id, now: 0 });
-    await store.start(id, { shardCount: 1, durationSeconds: 12 }, 0);
-    await objects.put(planKey(id, 'v'), new TextEncoder().encode(JSON.stringify(plan)));
-    await objects.put(partKey(id, 0, 'v'), part);
+    await startShards(store, id, { shardCount: 1, durationSeconds: 12 }, 0);
+    await saveIngest({ objects, work: 'v' }, id, ingestedState({ totalSamples: samples.length }), undefined);
+    await objects.put(partKey(id, 0, 'v.0'), part);
     const succeed = async (jobId: string, outcome: JobOutcome, now: number) => {
       expect(await objects.exists(outcome.outputKey)).toBe(true);
       expect(await meanwhile(store, outcome)).toBe(true);
@@ -72,9 +72,8 @@ describe('an output that was written while its job ended', () => {
       log: () => {},
       now: () => 0,
       work: 'v',
-      plans: new PlanMemory(),
     } as Partial<JobPorts> as JobPorts;
-    await assembleJob(ports, new Mutex(() => 0), (await store.find(id))!, 1);
+    await assembleJob(ports, new Mutex(() => 0), (await store.find(id))!);
     return objects.exists(outputKey(id));
   }
 

@@ -1,19 +1,16 @@
 import { billOf } from './bill.ts';
+import { dispatchShards } from './dispatch.ts';
 import { failJob, notify, removeWork } from './fail.ts';
+import { readRecording } from './ingest-state.ts';
 import { outputKey, partKey } from './keys.ts';
 import { createPulse, JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
-import { planAnew, readPlan } from './plan.ts';
-import type { JobPorts, JobRecord } from './ports.ts';
+import type { IngestedLength, JobPorts, JobRecord } from './ports.ts';
 import { type OutputText, resultOf } from './results/index.ts';
 
-/**
- * Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes.
- *
- * @param attempt 1 for the first delivery of this message
- */
-export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord, attempt: number): Promise<void> {
+/** Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes. */
+export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord): Promise<void> {
   const id = outboxId({ step: 'assemble', jobId: job.id });
   if (job.status !== 'running') {
     await ports.store.settle(id);
@@ -22,9 +19,10 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord,
   await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
     await pulse();
     const startedAt = ports.now();
-    const plan = await readPlan(ports, job.id);
-    const result = await resultOf({ ports, job, plan, pulse }).catch(async (error: unknown) => {
-      const missing = await missingPart(ports, job.id, plan.shards.length);
+    const { recording, tag } = await readRecording(ports, job.id);
+    const { shardCount } = recording;
+    const result = await resultOf({ ports, job, recording, tag, pulse }).catch(async (error: unknown) => {
+      const missing = await missingPart(ports, job.id, shardCount, tag);
       if (missing === undefined) throw error;
       // The parts go with the end of their job, which is noted before they go.
       if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
@@ -37,9 +35,9 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord,
       return;
     }
     if (result === 'lost') {
-      // A new plan was stored, and whoever did so died before all its parts were begun again.
+      // Whoever read the recording anew died before all its parts were begun again.
       ports.log('warn', 'parts_lost', { jobId: job.id });
-      await planAnew(ports, job, attempt);
+      await beginShards(ports, job.id, recording);
       return;
     }
     if (!result.ok) {
@@ -48,8 +46,8 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord,
     }
     await ports.objects.putStream(outputKey(job.id), withPulse(result.value, ports.now, pulse));
     await ports.pause();
-    ports.log('info', 'job_assembled', { jobId: job.id, shards: plan.shards.length, totalMs: ports.now() - startedAt });
-    const bill = billOf(job.kind, plan.index.durationSeconds);
+    ports.log('info', 'job_assembled', { jobId: job.id, shards: shardCount, totalMs: ports.now() - startedAt });
+    const bill = billOf(job.kind, recording.durationSeconds);
     const won = await ports.store.succeed(job.id, { outputKey: outputKey(job.id), ...bill }, ports.now());
     if (!won) {
       await dropOrphan(ports, job.id);
@@ -65,13 +63,29 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord,
  * What becomes of a part that is not there: it is still being made where a counter or a message of another version of the service asks too early, and nobody
  * makes it where its message has been settled. undefined where all are there.
  */
-async function missingPart(ports: JobPorts, jobId: string, shardCount: number): Promise<'coming' | 'lost' | undefined> {
+async function missingPart(
+  ports: JobPorts,
+  jobId: string,
+  shardCount: number,
+  tag: string,
+): Promise<'coming' | 'lost' | undefined> {
   for (let shard = 0; shard < shardCount; shard++) {
-    if (await ports.objects.exists(partKey(jobId, shard, ports.work))) continue;
+    if (await ports.objects.exists(partKey(jobId, shard, tag))) continue;
     const row = await ports.store.outboxRow(outboxId({ step: 'shard', jobId, shard }));
     return row ? 'coming' : 'lost';
   }
   return undefined;
+}
+
+/** Begins all parts of a job: those that are there are found and counted. */
+export async function beginShards(
+  ports: JobPorts,
+  jobId: string,
+  { shardCount, durationSeconds }: IngestedLength,
+): Promise<void> {
+  await ports.store.settle(outboxId({ step: 'assemble', jobId }));
+  if (await ports.store.finishIngest(jobId, { shardCount, durationSeconds, from: 0 }, ports.now()))
+    await dispatchShards(ports, jobId, 0, shardCount);
 }
 
 const PULSE_EVERY_MS = 5000;

@@ -21,7 +21,7 @@ export async function cancelJob(ports: JobPorts, accountId: string, jobId: strin
 }
 
 /**
- * Deletes a job: its output, its working data (plan, spooled or inline source, parts) and the content of its record. Steps
+ * Deletes a job: its output, its working data (copied or inline source, chunks, parts) and the content of its record. Steps
  * that run stop as for a canceled job, without a webhook. The usage record stays, and so does an uploaded recording: other
  * jobs may use it until its own end.
  *

@@ -48,7 +48,7 @@ it('a job that is stored is answered, whatever the database does afterwards', as
   const request = { url: 'https://example.com/a.wav', webhook: 'https://example.com/w', metadata: { a: 'b' } };
   const input = { kind: 'diarize', accountId: 'a', request: request as unknown as DiarizeRequest } as const;
   const created = await createJob(ports, input, 'stored');
-  expect(sent).toEqual([{ step: 'plan', jobId: 'stored' }]);
+  expect(sent).toEqual([{ step: 'ingest', jobId: 'stored' }]);
   expect(created).toEqual({ ok: true, value: await store.find('stored') });
 });
 

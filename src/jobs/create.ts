@@ -20,7 +20,7 @@ export async function createJob(
   const created = await ports.store.create({ ...stored, accountId, idempotency, id, now: ports.now() });
   const isNew = created.ok && created.value.id === id;
   if (!isNew) await ports.objects.deleteMany(attachments.map(({ key }) => key));
-  if (isNew) await dispatch(ports, { step: 'plan', jobId: id });
+  if (isNew) await dispatch(ports, { step: 'ingest', jobId: id });
   return created;
 }
 

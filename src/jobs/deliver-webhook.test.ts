@@ -31,7 +31,7 @@ async function ended(error?: { readonly code: string; readonly message: string }
   world.another();
   await world.create({ webhook: receiver.url });
   const { store, objects } = world.ports;
-  await store.start(world.id, { shardCount: 1, durationSeconds: 1 }, NOW);
+  await store.start(world.id, NOW);
   await objects.put(outputKey(world.id), new TextEncoder().encode('{}'));
   const outcome = { outputKey: outputKey(world.id), billedSeconds: 1, creditSeconds: 1 };
   expect(await (error ? store.fail(world.id, error, NOW) : store.succeed(world.id, outcome, NOW))).toBe(true);
@@ -108,7 +108,7 @@ describe('deliverWebhook', () => {
 
   it('sends nothing of a job that has not ended', async () => {
     await world.create({ webhook: receiver.url });
-    await world.ports.store.start(world.id, { shardCount: 1, durationSeconds: 1 }, NOW);
+    await world.ports.store.start(world.id, NOW);
     const message = { step: 'webhook', jobId: world.id, attempt: 0 } as const;
     await world.storage.db
       .prepare(

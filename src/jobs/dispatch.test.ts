@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startShards, startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createQueues } from '../platform/queues.ts';
@@ -59,7 +59,7 @@ const away = async () => {
 const portsWith = (port: QueuePort) => ({ store, queue: port, log: () => {}, now: () => NOW });
 
 describe('a message', () => {
-  const send = (port: QueuePort) => dispatch(portsWith(port), { step: 'plan', jobId }, IN_SECONDS);
+  const send = (port: QueuePort) => dispatch(portsWith(port), { step: 'ingest', jobId }, IN_SECONDS);
 
   it('is not taken for lost while it waits for its time and a quarter of an hour more, from before it is sent', async () => {
     await send(queue);
@@ -75,14 +75,14 @@ describe('a message', () => {
   it('is sent also where its lease cannot be renewed', async () => {
     const ports = portsWith(queue);
     const broken = { ...store, renewLease: () => Promise.reject(new Error('D1_ERROR: overloaded')) };
-    await dispatch({ ...ports, store: broken }, { step: 'plan', jobId });
+    await dispatch({ ...ports, store: broken }, { step: 'ingest', jobId });
     expect(sent).toHaveLength(1);
   });
 });
 
 describe('many messages', () => {
   const send = async (port: QueuePort) => {
-    await store.start(jobId, { shardCount: SHARDS, durationSeconds: 60 }, 0);
+    await startShards(store, jobId, { shardCount: SHARDS, durationSeconds: 60 }, 0);
     const shards = Array.from({ length: SHARDS }, (_, shard) => ({ step: 'shard', jobId, shard }) as const);
     const queued = shards.map((message) => ({ message, delaySeconds: IN_SECONDS }));
     await dispatchAll(portsWith(port), queued);

@@ -1,5 +1,5 @@
 import type { Message } from './messages.ts';
-import { outboxId } from './messages.ts';
+import { outboxId, shardMessages } from './messages.ts';
 import type { JobPorts, Queued } from './ports.ts';
 
 /** How long a step in work may stay silent before it counts as lost. It renews its lease well before that. */
@@ -42,11 +42,11 @@ export async function dispatchAll(ports: DispatchPorts, queued: readonly Queued[
   }
 }
 
-/** Sends the messages of all parts of a job, whose rows exist already. */
-export const dispatchShards = (ports: DispatchPorts, jobId: string, shardCount: number): Promise<void> =>
+/** Sends the messages of shards `[from, to)`, whose rows exist already. */
+export const dispatchShards = (ports: DispatchPorts, jobId: string, from: number, to: number): Promise<void> =>
   dispatchAll(
     ports,
-    Array.from({ length: shardCount }, (_, shard) => ({ message: { step: 'shard', jobId, shard }, delaySeconds: 0 })),
+    shardMessages(jobId, from, to).map((message) => ({ message, delaySeconds: 0 })),
   );
 
 interface Sending {

@@ -39,7 +39,7 @@ describe('a sweep', () => {
     const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
     const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, bodyHash: 'h' };
     await store.create({ accountId: 'a', kind: 'diarize', request, idempotency, id, now: NOW });
-    await store.start(id, { shardCount: 1, durationSeconds: 60 }, NOW);
+    await store.start(id, NOW);
     return id;
   }
   const manyJobs = (name: string, count: number, status: string) =>
@@ -55,7 +55,7 @@ describe('a sweep', () => {
   it('takes the work of jobs that have ended or never were, and none of one that works', async () => {
     const [works, ended] = [await runningJob(), await runningJob()];
     await store.fail(ended, { code: 'x', message: 'x' }, NOW);
-    const kept = [`work/${works}/plan-v.json`, `work/${works}/source`, `work/${works}/url`];
+    const kept = [`work/${works}/ingest-v.json`, `work/${works}/source`, `work/${works}/url`];
     await put(...kept, `work/${ended}/part-v-00000`, `work/${ended}/source`, 'work/unknown/source');
     await sweep(NOW + 72 * HOUR);
     expect(await keysBelow('work/')).toEqual(kept);
@@ -147,7 +147,7 @@ describe('a sweep', () => {
   it('drops what an ended job was copying or writing once no step can write any more, and other uploads after two days', async () => {
     const [works, ended] = [await runningJob(), await runningJob()];
     await store.cancel(ended, { code: 'x', message: 'x' }, NOW);
-    const ofJobs = [ended, works].flatMap((id) => [`work/${id}/source-1`, `outputs/${id}.json`]);
+    const ofJobs = [ended, works].flatMap((id) => [`work/${id}/source`, `outputs/${id}.json`]);
     const open = new Map<string, Awaited<ReturnType<typeof createNotedUpload>>>();
     for (const key of [...ofJobs, 'media/account/x']) open.set(key, await createNotedUpload(storage.bucket, key));
     const begun = Date.now();

@@ -17,7 +17,7 @@ export async function notify(ports: JobPorts, jobId: string): Promise<void> {
   if (job?.webhookUrl) await dispatch(ports, { step: 'webhook', jobId, attempt: 0 });
 }
 
-/** Deletes plan, spooled source and parts. What a crash leaves behind is found by the sweep. */
+/** Deletes what an ended job had in work: copy, chunks and parts of its recording. What a crash leaves behind is found by the sweep. */
 export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string): Promise<void> {
   for (;;) {
     const keys = await ports.objects.list(workPrefix(jobId), 1000);

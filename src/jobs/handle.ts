@@ -2,11 +2,12 @@ import { assembleJob } from './assemble.ts';
 import { deliverWebhook, isAttempt } from './deliver-webhook.ts';
 import { LEASE_MS, QUEUE_LEASE_MS } from './dispatch.ts';
 import { failJob } from './fail.ts';
+import { ingestJob, RetryStep, requestIngest } from './ingest.ts';
+import { findIngest } from './ingest-state.ts';
 import { JobGone, keepLease } from './lease.ts';
 import type { Message } from './messages.ts';
 import { outboxId } from './messages.ts';
 import { type Mutex, TurnLost } from './mutex.ts';
-import { hasPlan, planJob, RetryStep, requestPlan } from './plan.ts';
 import type { JobPorts } from './ports.ts';
 import { runShard } from './run-shard.ts';
 import { type SourceErrorKind, SourceReadError } from './source-error.ts';
@@ -47,21 +48,21 @@ export async function handleMessage(
       await ports.store.settle(outboxId(message));
       return DONE;
     }
-    if (message.step !== 'plan' && job.status === 'running' && !(await hasPlan(ports, job.id))) {
-      // The plan goes with the job's end, which may just have come.
+    if (message.step !== 'ingest' && job.status === 'running' && !(await findIngest(ports, job.id))) {
+      // It goes with the job's end, which may just have come.
       if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
-      await requestPlan(ports, job.id);
+      await requestIngest(ports, job.id);
       return DONE;
     }
     switch (message.step) {
-      case 'plan':
-        await keepLease(ports, job.id, outboxId(message), (signal) => planJob(ports, job, attempt, signal));
+      case 'ingest':
+        await keepLease(ports, job.id, outboxId(message), (signal) => ingestJob(ports, job, attempt, signal));
         break;
       case 'shard':
         await runShard(ports, mutex, job, message.shard);
         break;
       case 'assemble':
-        await assembleJob(ports, mutex, job, attempt);
+        await assembleJob(ports, mutex, job);
         break;
     }
     return DONE;
@@ -77,7 +78,7 @@ async function onError(ports: JobPorts, message: Message, attempt: number, error
     return DONE;
   }
   if (error instanceof RetryStep) return { kind: 'retry', delaySeconds: error.delaySeconds };
-  const source = sourceFault(error, message.step);
+  const source = sourceFault(error);
   if (source) {
     if (source.permanent || attempt >= MAX_DELIVERIES) {
       await failJob(ports, jobId, { code: `source_${source.kind}`, message: source.message });
@@ -124,18 +125,14 @@ const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
   'private_address',
   'invalid_url',
   'too_many_redirects',
+  'web_page',
 ]);
 
 /** Read faults carry the source's own tagged error. */
-function sourceFault(
-  error: unknown,
-  step: Message['step'],
-): { kind: SourceErrorKind; message: string; permanent: boolean } | undefined {
+function sourceFault(error: unknown): { kind: SourceErrorKind; message: string; permanent: boolean } | undefined {
   if (!(error instanceof SourceReadError)) return undefined;
   const { kind, message } = error.error;
-  // The shards of a recording are read at the same time: the server may be fast enough once others have their parts.
-  const isShared = kind === 'too_slow' && step === 'shard';
-  return { kind, message, permanent: PERMANENT.has(kind) && !isShared };
+  return { kind, message, permanent: PERMANENT.has(kind) };
 }
 
 /**
@@ -159,4 +156,4 @@ export async function handleDeadLetter(ports: JobPorts, message: Message): Promi
   });
 }
 
-const STEP_NAMES = { plan: 'read', shard: 'analyse', assemble: 'assemble the result of' } as const;
+const STEP_NAMES = { ingest: 'read', shard: 'analyse', assemble: 'assemble the result of' } as const;

@@ -1,19 +1,25 @@
 /** R2 keys of a job. Everything below `work/` belongs to unfinished jobs only. */
 export const WORK_PREFIX = 'work/';
 export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
-/** Raised with every change of what the steps of a job leave for one another: the plan with the index of its recording, the parts. */
-export const WORK_VERSION = 7;
+/** Raised with every change of what the steps of a job leave for one another: the state of its ingest, the chunks, the parts. */
+export const WORK_VERSION = 8;
 /**
  * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings of two models
- * cannot be compared. What another version or other models left is not looked at: the job is planned anew.
+ * cannot be compared. What another version or other models left is not looked at: the recording is read anew.
  *
  * @param models the short name of those in use, letters and digits
  */
 export const workOf = (models: string) => `v${WORK_VERSION}-${models}`;
-export const planKey = (jobId: string, work: string) => `${workPrefix(jobId)}plan-${work}.json`;
-export const spoolKey = (jobId: string) => `${workPrefix(jobId)}source`;
-export const partKey = (jobId: string, shard: number, work: string) =>
-  `${workPrefix(jobId)}part-${work}-${String(shard).padStart(5, '0')}`;
+export const ingestKey = (jobId: string, work: string) => `${workPrefix(jobId)}ingest-${work}.json`;
+/** The copy of a recording that cannot be read where it is. */
+export const copyKey = (jobId: string) => `${workPrefix(jobId)}source`;
+const numbered = (number: number) => String(number).padStart(5, '0');
+/** @param tag of the bytes that were read (`tagOf`) */
+export const chunkKey = (jobId: string, chunk: number, tag: string) =>
+  `${workPrefix(jobId)}pcm-${tag}-${numbered(chunk)}`;
+/** @param tag of the bytes that the part was made of */
+export const partKey = (jobId: string, shard: number, tag: string) =>
+  `${workPrefix(jobId)}part-${tag}-${numbered(shard)}`;
 /**
  * Speakers' probabilities of a long recording, between their making and the writing of the output.
  *

@@ -1,4 +1,3 @@
-import type { ByteSource } from '../audio/types.ts';
 import { LEASE_MS } from './dispatch.ts';
 import type { JobPorts } from './ports.ts';
 import { isTerminal } from './state.ts';
@@ -70,17 +69,4 @@ export async function keepLease<T>(
     over.abort();
     clearInterval(timer);
   }
-}
-
-/**
- * The same source, whose reads keep a message's lease alive however long they take.
- *
- * @throws JobGone from a read, within ten seconds of the job's end
- */
-export function keepingLease(ports: JobPorts, jobId: string, outboxRowId: string, source: ByteSource): ByteSource {
-  return {
-    sizeBytes: source.sizeBytes,
-    read: (offset, length) => keepLease(ports, jobId, outboxRowId, () => source.read(offset, length)),
-    close: () => source.close?.(),
-  };
 }

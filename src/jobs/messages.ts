@@ -1,11 +1,8 @@
 import { z } from 'zod';
 
-/** How often a message was delivered that its queue has forgotten since (`aside.ts`). */
-const earlierDeliveries = z.number().int().nonnegative().optional();
-
 /** A step of a job, as it travels through the job queue. Small by design: everything else is in D1 and R2. */
 const jobMessageSchema = z.discriminatedUnion('step', [
-  z.object({ step: z.literal('plan'), jobId: z.string(), earlierDeliveries }),
+  z.object({ step: z.literal('ingest'), jobId: z.string() }),
   z.object({ step: z.literal('shard'), jobId: z.string(), shard: z.number().int().nonnegative() }),
   z.object({ step: z.literal('assemble'), jobId: z.string() }),
 ]);
@@ -27,7 +24,6 @@ const webhookMessageSchema = z.object({
   jobId: z.string(),
   attempt: z.number().int().min(0).max(3),
   reason: z.enum(RETRY_REASONS).optional(),
-  earlierDeliveries,
 });
 export type WebhookMessage = z.infer<typeof webhookMessageSchema>;
 
@@ -39,11 +35,15 @@ export function outboxId(message: Message): string {
   return message.step === 'shard' ? `${message.jobId}/shard/${message.shard}` : `${message.jobId}/${message.step}`;
 }
 
-/** `plans` and `webhooks` wait for others, `jobs` computes: one never holds up the other. */
-export type QueueName = 'plans' | 'jobs' | 'webhooks';
+/** `ingest` and `webhooks` wait for other people's servers, `jobs` computes: one never holds up the other. */
+export type QueueName = 'ingest' | 'jobs' | 'webhooks';
 
 /** The queue that a message goes into. */
 export function queueOf(message: Message): QueueName {
   if (message.step === 'webhook') return 'webhooks';
-  return message.step === 'plan' ? 'plans' : 'jobs';
+  return message.step === 'ingest' ? 'ingest' : 'jobs';
 }
+
+/** The messages of shards `[from, to)`. */
+export const shardMessages = (jobId: string, from: number, to: number): Message[] =>
+  Array.from({ length: Math.max(0, to - from) }, (_, i) => ({ step: 'shard', jobId, shard: from + i }));

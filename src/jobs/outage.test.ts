@@ -45,7 +45,7 @@ async function deliver(message: Message): Promise<void> {
 async function told(): Promise<WebhookMessage> {
   await world.create({ webhook: receiver.url, webhookStatusOnly: true });
   const { store } = world.ports;
-  await store.start(world.id, { shardCount: 1, durationSeconds: 1 }, NOW);
+  await store.start(world.id, NOW);
   await store.succeed(world.id, { outputKey: 'o', billedSeconds: 1, creditSeconds: 1 }, NOW);
   await store.renewLease(`${world.id}/webhook`, NOW + 900_000);
   return { step: 'webhook', jobId: world.id, attempt: 0 };
@@ -81,11 +81,11 @@ it('a webhook that can never be sent is given up in the end', async () => {
 
 it('a step that was never begun goes on, and one that fails by itself fails its job', async () => {
   await world.create();
-  const message = { step: 'plan', jobId: world.id } as const;
-  const get = async () => {
+  const message = { step: 'ingest', jobId: world.id } as const;
+  const getTagged = async () => {
     throw new Error('damaged');
   };
-  ports = { ...ports, objects: { ...ports.objects, get } };
+  ports = { ...ports, objects: { ...ports.objects, getTagged } };
   isAway = true;
   await deliver(message);
   isAway = false;
@@ -94,14 +94,14 @@ it('a step that was never begun goes on, and one that fails by itself fails its 
   world.now += 61_000;
   expect(await resendLost(ports, world.now)).toBe(1);
   await deliver(message);
-  expect(await world.record()).toMatchObject({ status: 'created' });
+  expect(await world.record()).toMatchObject({ status: 'running' });
   await handleDeadLetter(ports, message);
   expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'internal' } });
 });
 
 it('a dead letter whose row is gone fails no job', async () => {
-  await world.running({ shards: [{ startSample: 0, endSample: 1 }] });
-  await handleDeadLetter(ports, { step: 'plan', jobId: world.id });
+  await world.running();
+  await handleDeadLetter(ports, { step: 'ingest', jobId: world.id });
   expect(await world.record()).toMatchObject({ status: 'running', error: undefined });
 });
 
@@ -114,7 +114,7 @@ it('a dead copy of a webhook does not take its next attempt with it', async () =
 });
 
 it('one failed look at the job does not end an analysis', async () => {
-  await world.running({ shards: [{ startSample: 0, endSample: 1 }] });
+  await world.running();
   const pulse = createPulse(ports, world.id, `${world.id}/shard/0`);
   isAway = true;
   world.now = NOW + 20_000;

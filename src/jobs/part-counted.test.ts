@@ -1,52 +1,56 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { useJobs, WORK } from '../../test/helpers/job-world.ts';
+import { ingestedState, TAG, useJobs } from '../../test/helpers/job-world.ts';
 import { startWorker } from '../../test/helpers/workerd.ts';
-import { nameOfModels, packOfBuild } from '../platform/models-in-use.ts';
 import { createProgress } from '../platform/progress.ts';
 import { handleMessage } from './handle.ts';
-import { partKey, planKey, workOf } from './keys.ts';
+import { partKey } from './keys.ts';
 import { Mutex } from './mutex.ts';
 
 /** With the object of the job in workerd, which counts its parts. */
 const SHARDS = 4;
-const THEIRS = workOf(nameOfModels(packOfBuild()));
 let worker: Awaited<ReturnType<typeof startWorker>>;
 const world = useJobs(async () => {
   worker = await startWorker();
   return worker;
 });
 beforeEach(async () => {
-  const shards = Array.from({ length: SHARDS }, (_, n) => ({ startSample: n, endSample: n + 1 }));
-  await world.running({ shards });
+  await world.running({ shardCount: SHARDS });
 });
 
 describe('a part that is there', () => {
-  /** Delivers its message once more, to a service of that version. */
-  async function handled(work: string) {
-    const progress = createProgress(await worker.objects('JOB_PROGRESS'), work);
-    await progress.begin(world.id, SHARDS);
-    for (const key of [planKey(world.id, work), partKey(world.id, 3, work)]) {
-      await world.ports.objects.put(key, new Uint8Array(1));
-    }
+  /** Delivers its message once more, where parts of that tag are counted. */
+  async function handled(countedTag: string, beforeCount: () => Promise<void> = async () => undefined) {
+    const progress = createProgress(await worker.objects('JOB_PROGRESS'));
+    await progress.begin(world.id, countedTag);
+    await progress.expect(world.id, countedTag, SHARDS);
+    const before = await progress.fraction(world.id);
+    await world.ports.objects.put(partKey(world.id, 3, TAG), new Uint8Array(1));
     const message = { step: 'shard', jobId: world.id, shard: 3 } as const;
-    const verdict = await handleMessage({ ...world.ports, work, progress }, new Mutex(() => 0), message, 1);
-    const counted = Math.round((SHARDS * (await progress.fraction(world.id))) / 0.95);
-    return { verdict, counted, steps: await world.steps() };
+    const partDone: typeof progress.partDone = async (...parameters) => {
+      await beforeCount();
+      return progress.partDone(...parameters);
+    };
+    const ports = { ...world.ports, progress: { ...progress, partDone } };
+    const verdict = await handleMessage(ports, new Mutex(() => 0), message, 1);
+    const isCounted = (await progress.fraction(world.id)) > before;
+    return { verdict, isCounted, steps: await world.steps() };
   }
+  const others = ['shard/0', 'shard/1', 'shard/2'];
 
   it('is settled once it is counted', async () => {
-    expect(await handled(THEIRS)).toEqual({
-      verdict: { kind: 'done' },
-      counted: 1,
-      steps: ['shard/0', 'shard/1', 'shard/2'],
-    });
+    expect(await handled(TAG)).toEqual({ verdict: { kind: 'done' }, isCounted: true, steps: others });
   });
 
-  it('is not settled where another version of the counter left it out: the job ran for ever', async () => {
-    expect(await handled(WORK)).toEqual({
+  it('is counted again where another version took the counter meanwhile: the job ran for ever', async () => {
+    expect(await handled(`w${TAG}`)).toEqual({ verdict: { kind: 'done' }, isCounted: true, steps: others });
+  });
+
+  it('is not settled where it is of a file that is no longer read: the job ran for ever', async () => {
+    const another = { ...ingestedState({ shardCount: SHARDS }), generation: 1 };
+    expect(await handled(TAG.replace('.0', '.1'), () => world.putState(another))).toEqual({
       verdict: { kind: 'done' },
-      counted: 0,
-      steps: ['shard/0', 'shard/1', 'shard/2', 'shard/3'],
+      isCounted: false,
+      steps: [...others, 'shard/3'],
     });
   });
 });

@@ -1,5 +1,4 @@
-import type { AudioIndex } from '../audio/index.ts';
-import type { ByteSource, DecoderPort, ResamplerPort, Result } from '../audio/types.ts';
+import type { AudioPorts, ByteSource, Checkpoint, RecordingFacts, Result } from '../audio/index.ts';
 import type { Plda } from '../diarization/index.ts';
 import type {
   EmbeddingPort,
@@ -13,7 +12,6 @@ import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
 import type { Message, RetryReason, WebhookMessage } from './messages.ts';
-import type { PlanMemory } from './plan-memory.ts';
 import type { SourceError } from './source-error.ts';
 
 /** A job as it is stored. Times are milliseconds since the Unix epoch. */
@@ -103,12 +101,16 @@ export interface JobStore {
   ): Promise<{ readonly jobId: string; readonly bodyHash: string } | undefined>;
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
-  /** created → running, with one `shard` message each. False when the job runs already, is terminal or gone. */
-  start(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
-  /** The same for a job that runs already, by the plan of another version: its messages go. False when it runs no more. */
-  restart(jobId: string, plan: { shardCount: number; durationSeconds: number }, now: number): Promise<boolean>;
-  /** One `plan` message in the place of all others of a running job. False where there is one already, or the job runs no more. */
-  requestPlan(jobId: string, now: number): Promise<boolean>;
+  /** created → running: its recording begins to be read. False when the job runs already, is terminal or gone. */
+  start(jobId: string, now: number): Promise<boolean>;
+  /** Writes the messages of shards `[from, to)` of a running job; those that are there stay. False when it runs no more. */
+  addShards(jobId: string, from: number, to: number, now: number): Promise<boolean>;
+  /** The recording was read as a whole: the rest of the shards in place of the `ingest` message. False when the job runs no more. */
+  finishIngest(jobId: string, recording: IngestedLength & { readonly from: number }, now: number): Promise<boolean>;
+  /** One `ingest` message in the place of all others of a running job. False where there is one already, or the job runs no more. */
+  requestIngest(jobId: string, now: number): Promise<boolean>;
+  /** The step goes on in another invocation: how often it was begun counts from here. */
+  handOver(outboxId: string, leaseUntil: number): Promise<void>;
   /** Writes the `assemble` message while the job runs; harmless when it is there already. */
   requestAssemble(jobId: string, now: number): Promise<boolean>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
@@ -174,11 +176,18 @@ export interface Queued {
 /** Objects by key. */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
-  /** @returns false, and nothing is written, when there is such an object already */
-  putNew(key: string, bytes: Uint8Array): Promise<boolean>;
+  /**
+   * Writes an object in the place of the one that was read.
+   *
+   * @param etag of that one; undefined where there was none
+   * @returns the tag of the new one; undefined, and nothing is written, when it is another one by now
+   */
+  replace(key: string, bytes: Uint8Array, etag: string | undefined): Promise<string | undefined>;
   /** Writes chunks of unknown total length, in bounded memory. */
   putStream(key: string, chunks: Iterable<string> | AsyncIterable<string>): Promise<void>;
   get(key: string): Promise<Uint8Array | undefined>;
+  /** With its tag, for `replace`. */
+  getTagged(key: string): Promise<{ readonly bytes: Uint8Array; readonly etag: string } | undefined>;
   getRange(key: string, offset: number, length: number): Promise<Uint8Array>;
   openStream(key: string): Promise<ReadableStream<Uint8Array> | undefined>;
   /** A stretch of an object; undefined when it is gone. */
@@ -197,38 +206,36 @@ export interface ObjectStore {
   folders(prefix: string, limit: number, after?: string): Promise<string[]>;
 }
 
-/** A file on a server, and the entity tag or date that pins it. */
-export interface HttpRef {
-  readonly kind: 'http';
-  readonly url: string;
-  readonly validator?: string;
-  readonly sizeBytes: number;
+/** A recording for one forward pass. */
+export interface OpenSource {
+  readonly source: ByteSource;
+  /** Two sources of one job with the same identity have the same bytes. */
+  readonly identity: string;
+  /** Drops what was opened and not read. */
+  close?(): void;
 }
 
-/** Where a recording's bytes are, in a form that fits into the plan. */
-export type SourceRef =
-  | HttpRef
-  | { readonly kind: 'object'; readonly key: string; readonly sizeBytes: number; readonly etag?: string };
+/** An object that holds a recording. */
+export interface StoredRecording {
+  readonly key: string;
+  readonly sizeBytes: number;
+  readonly etag?: string;
+  /** Of the file that it is a copy of (`OpenSource`). */
+  readonly identity?: string;
+}
 
 export interface SourcesPort {
-  /**
-   * @param spoolKey what the key of a copy begins with, if one is made
-   * @param options.isCopied the recording cannot be read in place: it is copied in one piece
-   * @param options.signal ends a copy that is in work
-   */
-  resolve(
-    url: string,
-    spoolKey: string,
-    options: { maxBytes: number; isCopied?: boolean; signal?: AbortSignal },
-  ): Promise<Result<SourceRef, SourceError>>;
-  /**
-   * Copies a recording that cannot be read by parts after all, the very file that was found.
-   *
-   * @param spoolKey what the key of the copy begins with
-   * @returns `changed` where that file is no longer to be had
-   */
-  copy(ref: HttpRef, spoolKey: string, signal?: AbortSignal): Promise<Result<SourceRef, SourceError>>;
-  open(ref: SourceRef): ByteSource;
+  /** The recording at an address, http, https or `data:`; 'copy' where nothing pins it, so that only a copy can be read. */
+  open(url: string, maxBytes: number): Promise<Result<OpenSource | 'copy', SourceError>>;
+  openObject(object: StoredRecording): OpenSource;
+  /** The copy under that key, if there is one; a copy is whole or not there. */
+  findCopy(key: string): Promise<StoredRecording | undefined>;
+}
+
+/** Copies recordings that cannot be read where they are. Takes as long as the server does, and holds up nobody. */
+export interface CopiesPort {
+  /** Begins a copy under `copyKey`; the job's `ingest` message is sent when it is there, or the job fails. Harmless while one is made. */
+  request(jobId: string, url: string, maxBytes: number): Promise<void>;
 }
 
 /** Models and signal processing of this isolate, loaded once. */
@@ -243,17 +250,17 @@ export interface Engine {
   memoryBytes(): number;
 }
 
-export interface Codecs {
-  readonly decoder: DecoderPort;
-  readonly resampler: ResamplerPort;
-}
-
 /** Counts the parts of a job and starts its assembly once. */
 export interface ProgressPort {
-  begin(jobId: string, shardCount: number): Promise<void>;
+  /** Parts of that tag count from now on, and no others. */
+  begin(jobId: string, tag: string): Promise<void>;
+  /** Share of the recording that was read, 0…1. */
+  reportIngest(jobId: string, share: number): Promise<void>;
+  /** So many parts there are in all. */
+  expect(jobId: string, tag: string, shardCount: number): Promise<void>;
   report(jobId: string, shard: number, fraction: number): Promise<void>;
   /** @returns whether the part was counted, now or before */
-  partDone(jobId: string, shard: number): Promise<boolean>;
+  partDone(jobId: string, shard: number, tag: string): Promise<boolean>;
   /** 0…1 */
   fraction(jobId: string): Promise<number>;
 }
@@ -269,12 +276,33 @@ export interface WebhookPort {
 
 export type Log = (level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>) => void;
 
-/** What the plan step found out and the later steps need; stored as JSON beside the parts. */
-export interface JobPlan {
-  readonly source: SourceRef;
-  readonly index: AudioIndex;
+/** How long a recording is. */
+export interface IngestedLength {
+  readonly shardCount: number;
+  readonly durationSeconds: number;
+}
+
+/** A recording that was read as a whole. */
+export interface IngestedRecording extends IngestedLength {
+  readonly facts: RecordingFacts;
+  /** At 16 kHz. */
   readonly totalSamples: number;
-  readonly shards: readonly { readonly startSample: number; readonly endSample: number }[];
+  readonly warning?: string;
+}
+
+/** How far the reading of a recording has come; stored as JSON beside the chunks. */
+export interface IngestState {
+  /** Counts the files that were read: one that changes under way is read anew, and nothing of the one before is used. */
+  readonly generation: number;
+  /** Of the source (`OpenSource`). */
+  readonly identity: string;
+  /** Chunks that are stored, and where another invocation goes on behind them. */
+  readonly chunks: number;
+  readonly checkpoint: Checkpoint;
+  /** Shards whose messages were written before this was stored. */
+  readonly dispatchedShards: number;
+  /** Once it has been read as a whole. */
+  readonly recording?: IngestedRecording;
 }
 
 /** All that the steps of a job call. */
@@ -283,6 +311,7 @@ export interface JobPorts {
   readonly queue: QueuePort;
   readonly objects: ObjectStore;
   readonly sources: SourcesPort;
+  readonly copies: CopiesPort;
   readonly media: {
     /** @param asOf the moment, in milliseconds since the Unix epoch, at which the recording must not have been past its time */
     resolve(
@@ -294,11 +323,10 @@ export interface JobPorts {
   readonly progress: ProgressPort;
   readonly webhook: WebhookPort;
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
-  readonly codecs: () => Codecs;
+  readonly codecs: () => AudioPorts;
   readonly engine: () => Promise<Engine>;
-  /** Of which version of the service and which models plans and parts are (`workOf`). */
+  /** Of which version of the service and which models the work of a job is (`workOf`). */
   readonly work: string;
-  readonly plans: PlanMemory;
   /** The PLDA of an embedder; undefined where it has none. */
   readonly plda: (embeddingId: string) => Promise<Plda | undefined>;
   /** How scores of an embedder become probabilities. */

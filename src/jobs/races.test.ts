@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startShards, startStorage } from '../../test/helpers/database.ts';
+import { ingestedState } from '../../test/helpers/job-world.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import type { CreateJob } from './app-services.ts';
@@ -8,10 +9,10 @@ import { createJob } from './create.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
 import { expire } from './expire.ts';
 import { handleMessage } from './handle.ts';
-import { outputKey, partKey, planKey } from './keys.ts';
+import { saveIngest } from './ingest-state.ts';
+import { ingestKey, outputKey, partKey } from './keys.ts';
 import type { Message, WebhookMessage } from './messages.ts';
 import { Mutex } from './mutex.ts';
-import { PlanMemory } from './plan-memory.ts';
 import type { JobPorts, JobStore, Queued } from './ports.ts';
 import { reviveStranded } from './resend.ts';
 
@@ -19,12 +20,9 @@ import { reviveStranded } from './resend.ts';
 
 const SHARDS = 3;
 const SECONDS = 61;
-const PLAN = {
-  source: { kind: 'object', key: 'k', sizeBytes: 1 },
-  index: { durationSeconds: SECONDS },
-  totalSamples: SECONDS * 16_000,
-  shards: Array.from({ length: SHARDS }, () => ({ startSample: 0, endSample: 1 })),
-};
+const STATE = ingestedState({ totalSamples: SECONDS * 16_000, shardCount: SHARDS });
+const WORK = 'v2';
+const TAG = `${WORK}.0`;
 const OUTCOME = { outputKey: 'o', billedSeconds: SECONDS, creditSeconds: SECONDS };
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
@@ -51,8 +49,7 @@ beforeEach(async () => {
   ports = {
     store: createJobStore(storage.db),
     objects: createObjectStore(storage.bucket),
-    work: 'v2',
-    plans: new PlanMemory(),
+    work: WORK,
     queue: {
       send: async (message: Message) => void sent.push(message),
       sendAll: async (all: readonly Queued[]) => void sent.push(...all.map(({ message }) => message)),
@@ -90,17 +87,17 @@ async function create(request: object = {}): Promise<void> {
 
 async function running(): Promise<void> {
   await create();
-  await ports.objects.put(planKey(id, 'v2'), new TextEncoder().encode(JSON.stringify(PLAN)));
-  await ports.store.start(id, { shardCount: SHARDS, durationSeconds: SECONDS }, now);
+  await saveIngest(ports, id, STATE, undefined);
+  await startShards(ports.store, id, { shardCount: SHARDS, durationSeconds: SECONDS }, now);
 }
 
 describe('an assembly that comes too early', () => {
   it('does not take the message of the last part with it, nor the charge: the job was free', async () => {
     await running();
-    for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, 'v2'), new Uint8Array(1));
+    for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
     await ports.store.settle(`${id}/shard/0`);
     await ports.store.settle(`${id}/shard/1`);
-    await ports.objects.deleteMany([partKey(id, 2, 'v2')]);
+    await ports.objects.deleteMany([partKey(id, 2, TAG)]);
     const meeting = withStore({
       // Meanwhile, in another isolate, the last shard ends.
       async settleEarly(jobId) {
@@ -125,7 +122,7 @@ describe('an assembly that comes too early', () => {
   });
 });
 
-describe('a new plan whose maker died before the parts were begun again', () => {
+describe('a recording that was read anew by a run that died before the parts were begun', () => {
   it('has them begun by the assembly: the job failed after five tries', async () => {
     await running();
     for (const shard of shardIds) await ports.store.settle(id + shard);
@@ -148,9 +145,9 @@ describe('a new plan whose maker died before the parts were begun again', () => 
   });
 });
 
-it('a copy of a step that meets the end of its job fetches nothing: the recording was planned and copied once more', async () => {
+it('a copy of a step that meets the end of its job fetches nothing: the recording was read and copied once more', async () => {
   await running();
-  await ports.objects.deleteMany([planKey(id, 'v2')]);
+  await ports.objects.deleteMany([ingestKey(id, WORK)]);
   let isFirst = true;
   const meeting = withStore({
     async find(jobId) {
@@ -168,11 +165,11 @@ it.each([
   ['canceled', cancelJob],
   ['deleted', deleteJob],
 ])(
-  'an assembly whose job is %s in the middle of it fetches nothing: it found its parts gone, and planned and copied the recording once more',
+  'an assembly whose job is %s in the middle of it fetches nothing: it found its parts gone, and read and copied the recording once more',
   async (_how, end) => {
     await running();
     for (const shard of [0, 1, 2]) {
-      await ports.objects.put(partKey(id, shard, 'v2'), new Uint8Array(1));
+      await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
       await ports.store.settle(`${id}/shard/${shard}`);
     }
     await ports.store.requestAssemble(id, now);
@@ -275,7 +272,7 @@ it('a large delivery that waits for its turn is not made once its job is deleted
   for (const name of ['first', 'second']) {
     id = `job-${account}-${name}`;
     await create({ webhook: `https://example.com/${name}` });
-    await ports.store.start(id, { shardCount: SHARDS, durationSeconds: SECONDS }, now);
+    await ports.store.start(id, now);
     await ports.objects.put(outputKey(id), new Uint8Array(2 * 1024 * 1024));
     await ports.store.succeed(id, { ...OUTCOME, outputKey: outputKey(id) }, now);
   }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { startStorage } from '../../test/helpers/database.ts';
+import { startShards, startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createQueues } from '../platform/queues.ts';
@@ -56,7 +56,7 @@ async function running(shardCount: number): Promise<string> {
   const id = `job-${made++}`;
   const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
   await ports.store.create({ accountId: 'a', kind: 'diarize', request, id, now: LONG_AGO });
-  expect(await ports.store.start(id, { shardCount, durationSeconds: 60 }, LONG_AGO)).toBe(true);
+  expect(await startShards(ports.store, id, { shardCount, durationSeconds: 60 }, LONG_AGO)).toBe(true);
   requests = 0;
   return id;
 }

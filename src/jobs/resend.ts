@@ -1,22 +1,23 @@
-import { BATCH_MESSAGES, dispatchAll, dispatchShards, MAX_STARTS } from './dispatch.ts';
+import { beginShards } from './assemble.ts';
+import { BATCH_MESSAGES, dispatchAll, MAX_STARTS } from './dispatch.ts';
 import { failJob } from './fail.ts';
+import { requestIngest } from './ingest.ts';
+import { findIngest } from './ingest-state.ts';
 import type { JobPorts, JobRecord, OutboxPosition, Queued } from './ports.ts';
 
 const RESEND_BATCHES = 20;
 
 /**
- * Begins all parts of a job anew that runs without any message that would go on with it, as after a crash at the worst moment. Those that are there are found and counted.
+ * Goes on with a job that runs without any message, as after a crash at the worst moment: begins all its parts anew, or the reading of its recording.
  *
  * @returns whether it was so
  */
-export async function reviveStranded(
-  ports: JobPorts,
-  { id, shardCount, durationSeconds }: JobRecord,
-): Promise<boolean> {
-  if (shardCount === undefined || durationSeconds === undefined || !(await ports.store.isStranded(id))) return false;
+export async function reviveStranded(ports: JobPorts, { id }: JobRecord): Promise<boolean> {
+  if (!(await ports.store.isStranded(id))) return false;
   ports.log('error', 'job_stranded', { jobId: id });
-  await ports.store.restart(id, { shardCount, durationSeconds }, ports.now());
-  await dispatchShards(ports, id, shardCount);
+  const recording = (await findIngest(ports, id))?.state.recording;
+  if (recording) await beginShards(ports, id, recording);
+  else await requestIngest(ports, id);
   return true;
 }
 

@@ -1,119 +1,113 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
-import { serveRanges, startServer, type TestServer } from '../../test/helpers/http-server.ts';
-import { indexOf, useJobs, WORK } from '../../test/helpers/job-world.ts';
-import type { Handler } from '../../test/helpers/sources.ts';
-import { wav16 } from '../../test/helpers/wav.ts';
+import { recordingOf, TAG, useJobs } from '../../test/helpers/job-world.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
-import { partKey } from './keys.ts';
+import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
+import { chunkKey, partKey } from './keys.ts';
 import { Mutex } from './mutex.ts';
-import type { JobPorts, SourceRef } from './ports.ts';
+import type { IngestState, JobPorts } from './ports.ts';
 import { runShard } from './run-shard.ts';
+import { SHARD_SAMPLES } from './shards.ts';
 
-/** On a real database and a real bucket, with a real server that the recording is read from. */
+/** On a real database and a real bucket, with chunks of a recording of two shards. */
 const world = useJobs();
-const SECOND = 16_000;
 const SAMPLES = recording([
-  [[1], 18],
-  [[2], 22],
+  [[1], 296],
+  [[2], 44],
 ]);
-const BYTES = wav16(SAMPLES, SECOND);
-const SHARDS = [0, 20 * SECOND].map((startSample) => ({ startSample, endSample: startSample + 20 * SECOND }));
 /** What the first shard gives where the whole recording is at hand. */
 let whole: Uint8Array;
-let server: TestServer;
-let handler: Handler;
 beforeAll(async () => {
-  server = await startServer((request, response) => handler(request, response));
-  const shard = { ...SHARDS[0]!, totalSamples: SAMPLES.length };
+  const shard = { startSample: 0, endSample: SHARD_SAMPLES, totalSamples: SAMPLES.length };
   const settings = settingsOf('precision-2');
   whole = encodePart(await analyseShard(blocksOf(SAMPLES), shard, fakePorts(), settings, async () => undefined));
 });
-afterAll(() => server?.close());
-beforeEach(() => {
-  server.requests.length = 0;
-});
 
-/** The first of two shards of a job in work. */
-async function run(source: SourceRef, ports: JobPorts = world.ports): Promise<void> {
-  const plan = { source, index: await indexOf(BYTES), totalSamples: SAMPLES.length, shards: SHARDS };
-  const job = await world.running(plan);
-  await runShard(ports, new Mutex(() => 0), job, 0);
+const RECORDING = recordingOf({ totalSamples: SAMPLES.length });
+
+async function run(ports: JobPorts = world.ports, shard = 0): Promise<void> {
+  await runShard(ports, new Mutex(() => 0), await world.record(), shard);
 }
-const part = () => world.ports.objects.get(partKey(world.id, 0, WORK));
-/** Keys of the job's parts and copies. */
-const made = async () => (await world.workKeys()).filter((key) => !key.includes('/plan-'));
+const part = (shard = 0) => world.ports.objects.get(partKey(world.id, shard, TAG));
+/** Keys of the job's parts. */
+const made = async () => (await world.workKeys()).filter((key) => key.includes('/part-'));
+
+/** A job whose recording is still being read: three of its chunks are stored. */
+async function beingRead(changes: Partial<IngestState> = {}): Promise<void> {
+  await world.create();
+  const { store } = world.ports;
+  await store.start(world.id, world.now);
+  await store.addShards(world.id, 0, 1, world.now);
+  const start = { generation: 0, identity: 'a file', chunks: 3, checkpoint: { sample: 3 * CHUNK_SAMPLES } };
+  await world.putState({ ...start, dispatchedShards: 0, ...changes });
+  await world.putChunks(SAMPLES);
+}
 
 it('hears the windows that begin in a shard to their end: what is told at its border is what one whole shard tells', async () => {
-  const { objects, sources } = world.ports;
-  const key = `media/${world.accountId}/a`;
-  await objects.put(key, BYTES);
-  let closed = 0;
-  const open: typeof sources.open = (ref) => {
-    const source = sources.open(ref);
-    const close = () => {
-      closed++;
-      source.close?.();
-    };
-    return { ...source, close };
-  };
-  await run({ kind: 'object', key, sizeBytes: BYTES.length }, { ...world.ports, sources: { ...sources, open } });
-  expect(await made()).toEqual([`work/${world.id}/part-v-00000`]);
-  expect(await part()).toEqual(whole);
-  expect(closed).toBe(1);
+  await world.running(RECORDING);
+  await world.putChunks(SAMPLES);
+  await run();
+  expect(await made()).toEqual([`work/${world.id}/part-v.0-00000`]);
+  expect(Buffer.compare((await part())!, whole)).toBe(0);
   expect(await world.steps()).toEqual(['shard/1']);
 });
 
-describe('a recording that is no longer the same file at every read', () => {
-  const planned = (): SourceRef => ({
-    kind: 'http',
-    url: `${server.origin}/a.wav`,
-    validator: '"1"',
-    sizeBytes: BYTES.length,
-  });
-  const copies = () => server.requests.filter(({ range }) => range === undefined).length;
-  /** A server whose ranges are of another file, and which does that where the whole is asked for. */
-  const withWhole =
-    (serveWhole: Handler): Handler =>
-    (request, response) => {
-      if (request.headers.range === undefined) serveWhole(request, response);
-      else serveRanges(request, response, { bytes: BYTES, etag: '"2"' });
-    };
+it('gives the same part while the rest of the recording is still being read', async () => {
+  await beingRead();
+  // Nothing behind the ten seconds that a shard reads on.
+  await world.ports.objects.deleteMany([chunkKey(world.id, 3, TAG)]);
+  await run();
+  expect(Buffer.compare((await part())!, whole)).toBe(0);
+  expect(await world.steps()).toEqual(['ingest']);
+});
 
-  it('is analysed from a copy of the one that was planned, where that can still be had', async () => {
-    handler = withWhole((_request, response) => {
-      // Every other answer is of the other file.
-      response.writeHead(200, { ETag: copies() % 2 === 0 ? '"1"' : '"2"' }).end(BYTES);
-    });
-    await run(planned());
-    const [first, copy, ...others] = await made();
-    expect([first, others]).toEqual([`work/${world.id}/part-v-00000`, []]);
-    expect(copy).toMatch(new RegExp(`^work/${world.id}/source-`));
-    expect(Buffer.compare((await world.ports.objects.get(copy!))!, BYTES)).toBe(0);
-    expect(await part()).toEqual(whole);
-    expect(await world.steps()).toEqual(['shard/1']);
+it('makes no part twice, and none of a job that no longer runs', async () => {
+  await world.running(RECORDING);
+  await world.ports.objects.put(partKey(world.id, 0, TAG), new Uint8Array(3));
+  await run();
+  expect([(await part())?.length, await world.steps()]).toEqual([3, ['shard/1']]);
+  await world.ports.store.cancel(world.id, { code: 'canceled', message: 'x' }, world.now);
+  await run(world.ports, 1);
+  expect(await made()).toHaveLength(1);
+});
+
+it('fails where a chunk is gone or shorter than it should be: the part would be of another recording', async () => {
+  await world.running(RECORDING);
+  await expect(run()).rejects.toThrow(/is gone/);
+  await world.putChunks(SAMPLES.subarray(0, 2 * CHUNK_SAMPLES + 16_000));
+  await expect(run()).rejects.toThrow('chunk 2 is shorter than it should be');
+  expect([await made(), await world.steps()]).toEqual([[], ['shard/0', 'shard/1']]);
+});
+
+describe('a message that is left over', () => {
+  it('of a longer file names a shard that there is not, and is settled: the step was begun until its job failed', async () => {
+    await world.running(RECORDING);
+    await world.ports.store.addShards(world.id, 2, 3, world.now);
+    await expect(run(world.ports, 2)).rejects.toMatchObject({ name: 'JobGone' });
+    expect(await made()).toEqual([]);
   });
 
-  it.each<[string, string, number, Handler]>([
-    ['changed', 'changed', 8, (request, response) => serveRanges(request, response, { bytes: BYTES, etag: '"2"' })],
-    ['unreachable', 'unreachable', 1, (_request, response) => void response.destroy()],
-    [
-      'too slow',
-      'changed',
-      1,
-      (_request, response) => {
-        response.writeHead(200, { ETag: '"1"' });
-        const drip = () => {
-          if (response.write(new Uint8Array(10)) && !response.destroyed) setTimeout(drip, 5);
-        };
-        drip();
-      },
-    ],
-  ])('with a copy that is %s fails as %s', async (_what, kind, asked, serveWhole) => {
-    handler = withWhole(serveWhole);
-    const ports = { ...world.ports, sources: world.sources({ copyTimeoutMs: 20 }) };
-    await expect(run(planned(), ports)).rejects.toMatchObject({ name: 'SourceReadError', error: { kind } });
-    expect(copies()).toBe(asked);
-    expect([await made(), await world.steps()]).toEqual([[], ['shard/0', 'shard/1']]);
+  it('of another file or version waits for the chunks: it failed because they were not there', async () => {
+    await beingRead({ chunks: 2 });
+    await run();
+    expect([await made(), await world.steps()]).toEqual([[], ['ingest', 'shard/0']]);
   });
+});
+
+it('does not count a part of a file that has been replaced meanwhile', async () => {
+  await world.running(RECORDING);
+  await world.putChunks(SAMPLES);
+  const counted: string[] = [];
+  const partDone: JobPorts['progress']['partDone'] = async (_jobId, _shard, tag) => {
+    counted.push(tag);
+    return false;
+  };
+  const exists: JobPorts['objects']['exists'] = async (key) => {
+    // The state is read by now.
+    await world.putState({ ...(await world.state())!, generation: 1 });
+    return world.ports.objects.exists(key);
+  };
+  await run({ ...world.withObjects({ exists }), progress: { ...world.ports.progress, partDone } });
+  expect(counted).toEqual([TAG]);
+  expect(await world.steps()).toEqual(['shard/0', 'shard/1']);
 });

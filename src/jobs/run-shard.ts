@@ -1,22 +1,22 @@
-import { readSamples, release } from '../audio/index.ts';
+import { release } from '../audio/index.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
-import { partKey, spoolKey } from './keys.ts';
-import { createPulse, JobGone, keepingLease, keepLease } from './lease.ts';
+import { CHUNK_SAMPLES, readChunks } from '../ingest/chunks.ts';
+import { requestIngest } from './ingest.ts';
+import { readIngest, tagOf } from './ingest-state.ts';
+import { chunkKey, partKey } from './keys.ts';
+import { createPulse, JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
-import { readPlan } from './plan.ts';
-import type { Engine, JobPlan, JobPorts, JobRecord, SourceRef } from './ports.ts';
-import { isOfParts, isPassing, SourceReadError } from './source-error.ts';
+import type { Engine, IngestState, JobPorts, JobRecord } from './ports.ts';
+import { OVERRUN_SAMPLES, readyShards, SHARD_SAMPLES } from './shards.ts';
 import { StageClock } from './stage-clock.ts';
 
 const SAMPLE_RATE_HZ = 16000;
-/** A window or stretch that starts in a shard may end this much after it. */
-const OVERRUN_SAMPLES = 10 * SAMPLE_RATE_HZ;
 
 /**
- * Fetches, decodes and analyses one shard and stores its part. Idempotent by (job, shard): the part is the same whoever makes it.
+ * Analyses one shard from the chunks of its recording and stores its part. Idempotent by (job, shard): the part is the same whoever makes it.
  *
- * @throws JobGone when the job ended meanwhile; SourceReadError when the source cannot be read any more
+ * @throws JobGone when the job ended meanwhile, or has no such shard
  */
 export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, shard: number): Promise<void> {
   const id = outboxId({ step: 'shard', jobId: job.id, shard });
@@ -24,94 +24,84 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
     await ports.store.settle(id);
     return;
   }
-  const key = partKey(job.id, shard, ports.work);
+  const state = await readIngest(ports, job.id);
+  const { recording, chunks } = state;
+  // Left over from a longer file, or from another version: the recording is shorter.
+  if (recording && shard >= recording.shardCount) throw new JobGone(job.id);
+  if (!recording && shard >= readyShards(chunks * CHUNK_SAMPLES)) {
+    // Left over from another version, or from another file: whoever stores the chunks sends the message.
+    ports.log('info', 'shard_early', { jobId: job.id, shard });
+    // A run of another version may have finished, and settled the message of the one that has not: nobody stores them any more.
+    const isRead = (await ports.store.outboxRow(outboxId({ step: 'ingest', jobId: job.id }))) !== undefined;
+    if (!isRead) await requestIngest(ports, job.id);
+    return;
+  }
+  const tag = tagOf(ports, state);
+  const key = partKey(job.id, shard, tag);
   if (!(await ports.objects.exists(key))) {
-    const { source } = await readPlan(ports, job.id);
-    const makePart = (from: SourceRef) =>
-      mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
-        // Another copy of the message may have made it while this one waited for its turn.
-        if (await ports.objects.exists(key)) return;
-        const part = await analyse(ports, job, await readPlan(ports, job.id), from, shard, pulse);
-        await ports.objects.put(key, part);
-        release(part);
-      });
-    await makePart(source).catch(async (error: unknown) => {
-      const copy = await copyOfParts(ports, job.id, id, source, error);
-      ports.log('warn', 'source_copied', { jobId: job.id, shard, error: String(error) });
-      await makePart(copy);
+    await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
+      // Another copy of the message may have made it while this one waited for its turn.
+      if (await ports.objects.exists(key)) return;
+      const part = await analyse(ports, job, state, shard, pulse);
+      await ports.objects.put(key, part);
+      release(part);
     });
   }
   // Counted before it is settled: dying in between repeats the count, which the counter tolerates.
-  if (await ports.progress.partDone(job.id, shard)) {
+  if (await ports.progress.partDone(job.id, shard, tag)) {
     await ports.store.settle(id);
     return;
   }
-  // The counter is of another version of the service. The lease runs out, the step is sent again, and finds its part.
   ports.log('warn', 'part_not_counted', { jobId: job.id, shard });
-}
-
-/**
- * A copy of the recording where it was read by parts that turned out not to be of one file, though they were while it was planned.
- *
- * @throws the fault itself where a copy would be no better, that of the copy where another try may make it
- */
-async function copyOfParts(
-  ports: JobPorts,
-  jobId: string,
-  outboxRowId: string,
-  source: SourceRef,
-  fault: unknown,
-): Promise<SourceRef> {
-  const isUnfit = source.kind === 'http' && fault instanceof SourceReadError && isOfParts(fault.error.kind);
-  if (!isUnfit) throw fault;
-  const copied = await keepLease(ports, jobId, outboxRowId, (signal) =>
-    ports.sources.copy(source, spoolKey(jobId), signal),
-  );
-  if (copied.ok) return copied.value;
-  throw isPassing(copied.error.kind) ? new SourceReadError(copied.error) : fault;
+  // The counter is of another version of the service, or of another file. Where this one is still what is read, it counts again: of two versions that
+  // took turns after a deployment only one goes on.
+  const now = await readIngest(ports, job.id);
+  if (tagOf(ports, now) !== tag) return;
+  await ports.progress.begin(job.id, tag);
+  if (now.recording) await ports.progress.expect(job.id, tag, now.recording.shardCount);
+  if (await ports.progress.partDone(job.id, shard, tag)) await ports.store.settle(id);
 }
 
 async function analyse(
   ports: JobPorts,
   job: JobRecord,
-  plan: JobPlan,
-  from: SourceRef,
+  state: IngestState,
   shard: number,
   pulse: () => Promise<void>,
 ): Promise<Uint8Array> {
-  const range = plan.shards[shard];
-  if (!range) throw new JobGone(job.id);
   const engine: Engine = await ports.engine();
   if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)
     throw new Error('windows are longer than a shard reads on');
+  // While the end of the recording is not known, a shard is sent only where it is far enough away to make no difference.
+  const totalSamples = state.recording?.totalSamples ?? Number.MAX_SAFE_INTEGER;
+  const startSample = shard * SHARD_SAMPLES;
+  const endSample = Math.min(startSample + SHARD_SAMPLES, totalSamples);
+  const readTo = Math.min(endSample + OVERRUN_SAMPLES, totalSamples);
   const clock = new StageClock(ports.now, pulse);
-  const endSample = Math.min(range.endSample + OVERRUN_SAMPLES, plan.totalSamples);
+  const tag = tagOf(ports, state);
   let readCount = 0;
-  const report = progressReporter(ports, job.id, shard, endSample - range.startSample);
-  const id = outboxId({ step: 'shard', jobId: job.id, shard });
-  const source = keepingLease(ports, job.id, id, ports.sources.open(from));
-  const samples = clock.samples(
-    readSamples(source, plan.index, ports.codecs(), { startSample: range.startSample, endSample }),
+  const report = progressReporter(ports, job.id, shard, readTo - startSample);
+  const chunks = readChunks(
+    (chunk, offset, length) => ports.objects.getRange(chunkKey(job.id, chunk, tag), offset, length),
+    startSample,
+    readTo,
   );
   const counted = (async function* () {
-    for await (const block of samples) {
+    for await (const block of clock.samples(chunks)) {
       readCount += block.length;
       await report(readCount);
       yield block;
     }
   })();
-  const whole = { ...range, totalSamples: plan.totalSamples };
-  const settings = settingsOf(job.request.model);
+  const whole = { startSample, endSample, totalSamples };
   // The clock pauses after every run of a model and every stretch of samples: a second pause would only leave more for the garbage collector.
-  const part = await analyseShard(counted, whole, clock.engine(engine), settings, noPause).finally(() =>
-    source.close?.(),
-  );
+  const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(job.request.model), noPause);
   const bytes = encodePart(part);
   release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);
   ports.log('info', 'shard_done', {
     jobId: job.id,
     shard,
-    audioSeconds: (range.endSample - range.startSample) / SAMPLE_RATE_HZ,
+    audioSeconds: (endSample - startSample) / SAMPLE_RATE_HZ,
     partBytes: bytes.length,
     wasmBytes: engine.memoryBytes(),
     ...clock.finish(),

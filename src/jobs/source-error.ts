@@ -15,19 +15,10 @@ export type SourceErrorKind =
   | 'endless'
   | 'changed'
   | 'incomplete'
-  /** The server gave a range and then gives none, or shorter ones than are asked for. */
-  | 'no_ranges'
   /** The stored text of a `data:` URL is no longer there. */
   | 'gone'
   /** The account has no such upload. */
   | 'not_found';
-
-/**
- * Faults of reading by parts that reading in one piece may not meet: servers behind one address that do not agree on the file's tag look as if it changed at every
- * read, some give less of a range than was asked for, some none once the file is pinned.
- */
-export const isOfParts = (kind: SourceErrorKind): boolean =>
-  kind === 'changed' || kind === 'incomplete' || kind === 'no_ranges';
 
 /** Faults that another try may not meet. */
 export const isPassing = (kind: SourceErrorKind): boolean =>

@@ -9,20 +9,36 @@ interface Note {
 }
 
 /** A multipart upload that the sweep finds should the process that writes it die. */
-export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'abort'>;
+export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'abort' | 'uploadId'> & {
+  readonly noteKey: string;
+};
 
 /**
  * Begins a multipart upload. Its parts are in no list of objects: without a note of it the bytes of one that was cut off would stay for a week in R2, and
  * for ever in the local service.
  */
-export async function createNotedUpload(bucket: R2Bucket, key: string): Promise<NotedUpload> {
-  const upload = await bucket.createMultipartUpload(key);
+export async function createNotedUpload(
+  bucket: R2Bucket,
+  key: string,
+  options?: R2MultipartOptions,
+): Promise<NotedUpload> {
+  const upload = await bucket.createMultipartUpload(key, options);
   const noteKey = `${NOTES_PREFIX}${crypto.randomUUID()}`;
   const note: Note = { key, uploadId: upload.uploadId };
   await bucket.put(noteKey, JSON.stringify(note), { customMetadata: { ...note } });
+  return noted(bucket, upload, noteKey);
+}
+
+/** The upload that another process has begun. */
+export const resumeNotedUpload = (bucket: R2Bucket, key: string, uploadId: string, noteKey: string): NotedUpload =>
+  noted(bucket, bucket.resumeMultipartUpload(key, uploadId), noteKey);
+
+function noted(bucket: R2Bucket, upload: R2MultipartUpload, noteKey: string): NotedUpload {
   // A note that stays names an upload that is over, which to abort does nothing.
   const forget = () => bucket.delete(noteKey).catch(() => undefined);
   return {
+    uploadId: upload.uploadId,
+    noteKey,
     uploadPart: (number, bytes) => upload.uploadPart(number, bytes),
     async complete(parts) {
       const object = await upload.complete(parts);

@@ -12,8 +12,9 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
       await bucket.put(key, bytes);
     },
 
-    async putNew(key, bytes) {
-      return (await bucket.put(key, bytes, { onlyIf: { etagDoesNotMatch: '*' } })) !== null;
+    async replace(key, bytes, etag) {
+      const onlyIf = etag === undefined ? { etagDoesNotMatch: '*' } : { etagMatches: etag };
+      return (await bucket.put(key, bytes, { onlyIf }))?.etag;
     },
 
     putStream: (key, chunks) => putStream(bucket, key, chunks),
@@ -21,6 +22,11 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
     async get(key) {
       const object = await bucket.get(key);
       return object ? new Uint8Array(await object.arrayBuffer()) : undefined;
+    },
+
+    async getTagged(key) {
+      const object = await bucket.get(key);
+      return object ? { bytes: new Uint8Array(await object.arrayBuffer()), etag: object.etag } : undefined;
     },
 
     async getRange(key, offset, length) {

@@ -3,7 +3,6 @@ import { startStorage } from '../../test/helpers/database.ts';
 import { createNotedUpload } from './noted-upload.ts';
 import { createObjectStore } from './r2-objects.ts';
 import { PART_BYTES, storeBody } from './r2-upload.ts';
-import { spool } from './sources/spool.ts';
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
 beforeAll(async () => {
@@ -52,23 +51,6 @@ it('leaves nothing behind when the sender hangs up', async () => {
   expect(await storage.bucket.head('gone')).toBeNull();
 });
 
-it('lets a source go that proves too large, and its connection with it', async () => {
-  let isClosed = false;
-  async function* endless() {
-    try {
-      for (;;) yield new Uint8Array(PART_BYTES);
-    } finally {
-      isClosed = true;
-    }
-  }
-  const stored = await spool(storage.bucket, 'endless', endless(), {
-    maxBytes: 2 * PART_BYTES + 1,
-    host: 'example.com',
-  });
-  expect(stored).toMatchObject({ ok: false, error: { kind: 'too_large' } });
-  expect(isClosed).toBe(true);
-});
-
 it('holds one part at a time, always the same memory: four copies at once filled an isolate', async () => {
   const seen: ArrayBufferLike[] = [];
   const upload = {
@@ -85,11 +67,18 @@ it('holds one part at a time, always the same memory: four copies at once filled
   expect(new Set(seen).size).toBe(1);
 });
 
-it('writes an object that must be the only one no second time', async () => {
+it('replaces an object only where it is still the one that was read', async () => {
   const objects = createObjectStore(storage.bucket);
-  expect(await objects.putNew('plan', Uint8Array.of(1))).toBe(true);
-  expect(await objects.putNew('plan', Uint8Array.of(2))).toBe(false);
-  expect(await objects.get('plan')).toEqual(Uint8Array.of(1));
+  const first = await objects.replace('state', Uint8Array.of(1), undefined);
+  expect(await objects.replace('state', Uint8Array.of(2), undefined)).toBeUndefined();
+  expect(await objects.getTagged('state')).toEqual({ bytes: Uint8Array.of(1), etag: first });
+  const second = await objects.replace('state', Uint8Array.of(3), first);
+  expect(await objects.replace('state', Uint8Array.of(4), first)).toBeUndefined();
+  expect(await objects.getTagged('state')).toEqual({ bytes: Uint8Array.of(3), etag: second });
+  await objects.deleteMany(['state']);
+  // Gone with its job: it must not come back.
+  expect(await objects.replace('state', Uint8Array.of(5), second)).toBeUndefined();
+  expect(await objects.getTagged('state')).toBeUndefined();
 });
 
 it('an upload that died with its process leaves no bytes', async () => {

@@ -81,12 +81,12 @@ it.each<[string, string, object[]]>([
   ],
   ['other models left about to be assembled', OTHER_MODELS, [{ step: 'assemble' }]],
 ])(
-  'a job that %s is planned anew, and ends as if nothing had been',
+  'a job that %s has its recording read anew, and ends as if nothing had been',
   async (name, suffix, steps) => {
     const id = `older-${name.length}`;
     await jobOfOlderVersion(id, suffix, steps);
     expect(await outputOf(id)).toEqual(undisturbed.output);
-    expect(service.log()).toContain('job_planned_anew');
+    expect(service.log()).toContain('ingest_requested');
     await expect.poll(async () => (await service.bucket.list({ prefix: `work/${id}/` })).objects).toEqual([]);
     expect(await service.run('SELECT id FROM outbox WHERE job_id = ?', id)).toEqual([]);
     const [job] = await service.run('SELECT shard_count, duration_seconds FROM jobs WHERE id = ?', id);
@@ -95,6 +95,25 @@ it.each<[string, string, object[]]>([
   },
   120_000,
 );
+
+it('a job that an older version made and had not planned yet is read after the migration', async () => {
+  const id = 'older-plan';
+  await storeJob(service, { id, status: 'created', url: 'media://talk' });
+  await service.run(
+    `UPDATE jobs SET request = json_set((SELECT request FROM jobs WHERE id = ?), '$.url', 'media://talk') WHERE id = ?`,
+    undisturbed.id,
+    id,
+  );
+  await service.run(
+    `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'plans', ?, 0, 0)`,
+    `${id}/plan`,
+    id,
+    JSON.stringify({ step: 'plan', jobId: id }),
+  );
+  await service.run(readFileSync(new URL('../../migrations/0009_ingest.sql', import.meta.url), 'utf8'));
+  await service.runScheduled('@boot');
+  expect(await outputOf(id)).toEqual(undisturbed.output);
+}, 120_000);
 
 it('a job that an older version left with its own copy of the recording goes on with that: the address may have expired', async () => {
   const id = 'older-copy';

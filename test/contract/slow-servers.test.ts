@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { serveRanges, startServer, type TestServer } from '../helpers/http-server.ts';
+import { startServer, type TestServer } from '../helpers/http-server.ts';
 import { wav16 } from '../helpers/wav.ts';
 import { type ContractService, startContractService } from './service.ts';
 
@@ -22,9 +22,8 @@ beforeAll(async () => {
   server = await startServer(async (request, response) => {
     if (request.url?.startsWith('/drip')) await drip(response);
     else if (request.url?.startsWith('/stall')) {
-      const earlier = server.requests.filter(({ path }) => path === request.url).length;
-      // The probe and the header, which is all that the plan needs.
-      if (earlier <= 2) serveRanges(request, response, { bytes: LONG, etag: '"stall"' });
+      response.writeHead(200, { 'Content-Length': LONG.length, ETag: '"stall"' });
+      response.write(LONG.subarray(0, 1 << 20));
     } else if (request.url?.startsWith('/ok')) {
       delivered.push(request.url);
       response.writeHead(204).end();
@@ -42,7 +41,7 @@ const post = async (body: object): Promise<string> => {
   expect(status).toBe(200);
   return job.jobId;
 };
-/** Fails once it is planned, without inference. */
+/** Fails once it is read, without inference. */
 const NOT_AUDIO = 'data:,this%20is%20not%20audio';
 const PATIENCE_MS = 12_000;
 
@@ -67,10 +66,10 @@ describe('other people’s servers', () => {
     for (const jobId of slow) await service.call('POST', `/v1/jobs/${jobId}/cancel`);
   });
 
-  it('that give what a plan needs and then stall hold up nobody else’s analysis', async () => {
+  it('that stall in the middle of a recording hold up nobody else’s analysis', async () => {
     const slow: string[] = [];
     for (const path of ['/stall/1', '/stall/2', '/stall/3']) slow.push(await post({ url: server.origin + path }));
-    const stalls = () => server.requests.filter(({ path }) => path.startsWith('/stall')).length >= 3 * slow.length;
+    const stalls = () => server.requests.filter(({ path }) => path.startsWith('/stall')).length >= slow.length;
     expect(await waitFor(stalls)).toBe(true);
     expect(
       await hasEnded(await post({ url: `data:audio/wav;base64,${Buffer.from(SILENCE).toString('base64')}` })),

@@ -2,8 +2,18 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type AudioIndex, type AudioPorts, BlockReader, type ByteSource, readSamples } from '../../src/audio/index.ts';
-import { containerOf } from '../../src/audio/registry.ts';
+import { BlockReader } from '../../src/audio/block-reader.ts';
+import { Decoding, type Restart } from '../../src/audio/decode.ts';
+import {
+  type AudioPorts,
+  type ByteSource,
+  type Checkpoint,
+  type DecoderPort,
+  Recording,
+  type RecordingEnd,
+} from '../../src/audio/index.ts';
+import { openPart } from '../../src/audio/open.ts';
+import { type AudioResult, fail, ok } from '../../src/audio/result.ts';
 import { createDecoders } from '../../src/platform/wasm/codecs.ts';
 import { createDsp } from '../../src/platform/wasm/dsp.ts';
 
@@ -15,32 +25,70 @@ export function audioPorts(): AudioPorts {
 }
 
 export interface CountingSource extends ByteSource {
-  readonly reads: { readonly offset: number; readonly length: number }[];
+  /** What was asked for: streams by their offset alone, ranges with a length. */
+  readonly reads: { readonly offset: number; readonly length?: number }[];
 }
 
-/** Bytes in memory. Reuses its view, as `ByteSource` allows, and fails when reads overlap in time. */
-export function memorySource(bytes: Uint8Array): CountingSource {
-  const reads: { offset: number; length: number }[] = [];
-  let buffer = new Uint8Array(0);
-  let isBusy = false;
+const CHUNK_BYTES = 50_000;
+
+/** Bytes in memory. Reuses its views, as `ByteSource` allows, and fails where a stream is read that was closed. */
+export function memorySource(bytes: Uint8Array, canSeek = true): CountingSource {
+  const reads: { offset: number; length?: number }[] = [];
+  let stream = 0;
   return {
     sizeBytes: bytes.length,
+    canSeek,
     reads,
+    async open(offset) {
+      reads.push({ offset });
+      const own = ++stream;
+      const buffer = new Uint8Array(CHUNK_BYTES);
+      let at = offset;
+      return {
+        async read() {
+          if (own !== stream) throw new Error('a closed stream is read');
+          const part = bytes.subarray(at, at + CHUNK_BYTES);
+          if (part.length === 0) return undefined;
+          buffer.set(part);
+          at += part.length;
+          return buffer.subarray(0, part.length);
+        },
+        close() {
+          stream++;
+        },
+      };
+    },
     async read(offset, length) {
-      if (isBusy) throw new Error('two reads at once');
-      isBusy = true;
+      if (!canSeek) throw new Error('the source cannot seek');
       reads.push({ offset, length });
-      await Promise.resolve();
-      const part = bytes.subarray(offset, offset + length);
-      if (buffer.length < part.length) buffer = new Uint8Array(part.length);
-      buffer.set(part);
-      isBusy = false;
-      return buffer.subarray(0, part.length);
+      return bytes.slice(offset, offset + length);
     },
   };
 }
 
-async function collect(blocks: AsyncIterable<Float32Array>): Promise<Float32Array> {
+/** A source whose bytes are made when they are read, for files that are too long to be held. */
+export function madeSource(sizeBytes: number, make: (offset: number, length: number) => Uint8Array): ByteSource {
+  const piece = (offset: number, length: number) => make(offset, Math.min(length, sizeBytes - offset));
+  return {
+    sizeBytes,
+    canSeek: true,
+    async open(offset) {
+      let at = offset;
+      return {
+        async read() {
+          if (at >= sizeBytes) return undefined;
+          const part = piece(at, 1 << 20);
+          at += part.length;
+          return part;
+        },
+        close() {},
+      };
+    },
+    read: async (offset, length) => piece(offset, length),
+  };
+}
+
+export async function collect(blocks: AsyncIterable<Float32Array>): Promise<Float32Array> {
   const parts: Float32Array[] = [];
   for await (const block of blocks) parts.push(block.slice());
   const all = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -52,23 +100,120 @@ async function collect(blocks: AsyncIterable<Float32Array>): Promise<Float32Arra
   return all;
 }
 
-/** 16 kHz samples of a range. */
-export const readRange = (
+/** What a recording turns out to be once it was decoded as a whole. */
+export interface Decoded {
+  readonly format: string;
+  readonly codec: string;
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  /** At the source's rate. */
+  readonly totalSamples: number;
+  readonly durationSeconds: number;
+  readonly warning?: string;
+}
+
+/** Opens and decodes a whole recording. */
+export async function probeAudio(source: ByteSource, decoder: DecoderPort): Promise<AudioResult<Decoded>> {
+  if (source.sizeBytes === 0) return fail('empty', 'The file is empty.');
+  const reader = new BlockReader(source);
+  const part = await openPart(reader, decoder);
+  if (!part.ok) return part;
+  const { format, codec, sampleRateHz, channels, where } = part.value;
+  const decoding = await Decoding.open(reader, part.value);
+  for await (const _ of decoding.blocks());
+  const { totalSamples, warning } = decoding.end;
+  if (totalSamples === 0) return fail('no_samples', `${where} has no samples in it.`);
+  const durationSeconds = totalSamples / sampleRateHz;
+  return ok({ format, codec, sampleRateHz, channels, totalSamples, durationSeconds, ...(warning && { warning }) });
+}
+
+/** Length of the recording in samples at 16 kHz. */
+export const outputSampleCount = ({ totalSamples, sampleRateHz }: Decoded): number =>
+  Math.ceil((totalSamples * 16000) / sampleRateHz);
+
+/** 16 kHz samples of a range, by another process that goes on from a checkpoint. */
+export async function readRange(
   bytes: Uint8Array,
-  index: AudioIndex,
+  _index: Decoded,
   ports: AudioPorts,
   startSample: number,
   endSample: number,
-): Promise<Float32Array> => collect(readSamples(memorySource(bytes), index, ports, { startSample, endSample }));
+): Promise<Float32Array> {
+  const whole = await openRecording(bytes, ports);
+  let passed = 0;
+  for await (const block of whole.samples()) {
+    passed += block.length;
+    if (passed >= startSample) break;
+  }
+  const checkpoint = JSON.parse(JSON.stringify(whole.checkpointAt(startSample)));
+  const rest = await Recording.open(memorySource(bytes), ports, checkpoint);
+  if (!rest.ok) throw new Error(rest.error.message);
+  return (await collect(rest.value.samples())).slice(0, endSample - startSample);
+}
 
-/** Mono at the source's own rate, from `startSample` to the end. */
-export const readSourceRate = (
+export async function openRecording(bytes: Uint8Array, ports: AudioPorts, from?: Checkpoint): Promise<Recording> {
+  const opened = await Recording.open(memorySource(bytes), ports, from);
+  if (!opened.ok) throw new Error(opened.error.message);
+  return opened.value;
+}
+
+export interface Reading {
+  /** 16 kHz. */
+  readonly samples: Float32Array;
+  readonly end: AudioResult<RecordingEnd>;
+  /** As other processes get them, one for each place that was asked for and came. */
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+/** Reads a recording to its end, and notes where other processes could go on. @param places in order, samples at 16 kHz */
+export async function readAll(
   bytes: Uint8Array,
-  index: AudioIndex,
+  ports: AudioPorts,
+  places: readonly number[] = [],
+  from?: Checkpoint,
+): Promise<Reading> {
+  const recording = await openRecording(bytes, ports, from);
+  const checkpoints: Checkpoint[] = [];
+  let passed = from?.sample ?? 0;
+  const noting = async function* () {
+    for await (const block of recording.samples()) {
+      yield block;
+      passed += block.length;
+      while (checkpoints.length < places.length && places[checkpoints.length] <= passed) {
+        const checkpoint = recording.checkpointAt(places[checkpoints.length]);
+        checkpoints.push(JSON.parse(JSON.stringify(checkpoint)));
+      }
+    }
+  };
+  const samples = await collect(noting());
+  recording.close();
+  return { samples, end: recording.end, checkpoints };
+}
+
+/** Mono at the source's own rate, from `startSample` to the end: where that is not 0, by another process that goes on there. */
+export async function readSourceRate(
+  bytes: Uint8Array,
+  _index: Decoded,
   ports: AudioPorts,
   startSample = 0,
-): Promise<Float32Array> =>
-  collect(containerOf(index).readMono(new BlockReader(memorySource(bytes)), index, ports.decoder, startSample));
+): Promise<Float32Array> {
+  const decoding = async (resume?: Restart) => {
+    const reader = new BlockReader(memorySource(bytes));
+    const part = await openPart(reader, ports.decoder);
+    if (!part.ok) throw new Error(part.error.message);
+    return Decoding.open(reader, part.value, resume);
+  };
+  const first = await decoding();
+  if (startSample === 0) return collect(first.blocks());
+  let passed = 0;
+  for await (const block of first.blocks()) {
+    passed += block.length;
+    if (passed >= startSample) break;
+  }
+  const restart = first.restartFor(startSample);
+  const second = await decoding(restart && (JSON.parse(JSON.stringify(restart)) as Restart));
+  return collect(second.blocks(startSample));
+}
 
 /** Deterministic numbers in 0…1 (mulberry32). */
 export function random(seed: number): () => number {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Miniflare } from '../../client/local/miniflare.ts';
+import type { IngestedLength, JobStore } from '../../src/jobs/ports.ts';
 
 const MANY_OBJECTS = `export default {
   async fetch(request, { BUCKET }) {
@@ -19,14 +20,14 @@ export async function startStorage(before?: string) {
     script: MANY_OBJECTS,
     d1Databases: ['DB'],
     r2Buckets: ['BUCKET'],
-    queueProducers: ['PLANS', 'JOBS', 'WEBHOOKS'],
+    queueProducers: ['INGEST', 'JOBS', 'WEBHOOKS'],
     cf: false,
   });
   const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   await migrate(db, { before });
   const queue = async (name: string) => (await miniflare.getQueueProducer(name)) as unknown as Queue<unknown>;
-  const queues = { plans: await queue('PLANS'), jobs: await queue('JOBS'), webhooks: await queue('WEBHOOKS') };
+  const queues = { ingest: await queue('INGEST'), jobs: await queue('JOBS'), webhooks: await queue('WEBHOOKS') };
   /** Many small objects at once: from here each would be a request of its own. */
   const putAll = async (keys: readonly string[]): Promise<void> => {
     await miniflare.dispatchFetch('http://storage/', { method: 'POST', body: JSON.stringify(keys) });
@@ -46,4 +47,16 @@ export async function migrate(db: D1Database, { from = '', before = '~' } = {}):
       .filter((statement) => statement !== '');
     await db.batch(statements.map((statement) => db.prepare(statement)));
   }
+}
+
+/** Starts a job whose recording has been read: it has a message a shard. @returns whether it was not running already */
+export async function startShards(
+  store: JobStore,
+  jobId: string,
+  recording: IngestedLength,
+  now: number,
+): Promise<boolean> {
+  const isStarted = await store.start(jobId, now);
+  await store.finishIngest(jobId, { ...recording, from: 0 }, now);
+  return isStarted;
 }

@@ -1,10 +1,20 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import { type AudioIndex, probeAudio } from '../../src/audio/index.ts';
+import type { AudioPorts } from '../../src/audio/index.ts';
+import { CHUNK_SAMPLES } from '../../src/ingest/chunks.ts';
 import type { CreateJob } from '../../src/jobs/app-services.ts';
 import { createJob } from '../../src/jobs/create.ts';
-import { planKey } from '../../src/jobs/keys.ts';
-import { PlanMemory } from '../../src/jobs/plan-memory.ts';
-import type { Codecs, JobPlan, JobPorts, JobRecord, JobStore, ObjectStore, Queued } from '../../src/jobs/ports.ts';
+import { findIngest, saveIngest } from '../../src/jobs/ingest-state.ts';
+import { chunkKey } from '../../src/jobs/keys.ts';
+import type {
+  IngestedRecording,
+  IngestState,
+  JobPorts,
+  JobRecord,
+  JobStore,
+  ObjectStore,
+  Queued,
+} from '../../src/jobs/ports.ts';
+import { shardCountOf } from '../../src/jobs/shards.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
 import { createMediaService } from '../../src/platform/media.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';
@@ -12,28 +22,52 @@ import { createSources, type SourcesOptions } from '../../src/platform/sources/i
 import { identificationOf } from '../../src/platform/voiceprints.ts';
 import { createWebhookClient } from '../../src/platform/webhook-client.ts';
 import { deriveWebhookSecret } from '../../src/platform/webhook-secret.ts';
-import { audioPorts, memorySource } from './audio.ts';
-import { startStorage } from './database.ts';
+import { audioPorts } from './audio.ts';
+import { startShards, startStorage } from './database.ts';
 import { fakePorts } from './fake-models.ts';
+import { pcm16 } from './wav.ts';
 
 /** Where the clock of each test begins. */
 export const NOW = 1_800_000_000_000;
-/** Of which version plans and parts are. */
+/** Of which version states are, and after what chunks and parts of the first file are named. */
 export const WORK = 'v';
+export const TAG = `${WORK}.0`;
 const SIGNING_KEY = Buffer.alloc(32).toString('base64');
 
-let codecs: Codecs | undefined;
-function codecsOf(): Codecs {
+let codecs: AudioPorts | undefined;
+function codecsOf(): AudioPorts {
   codecs ??= audioPorts();
   return codecs;
 }
 
-/** What a plan says of a recording. */
-export async function indexOf(bytes: Uint8Array): Promise<AudioIndex> {
-  const probed = await probeAudio(memorySource(bytes), codecsOf().decoder);
-  if (!probed.ok) throw new Error(probed.error.message);
-  return probed.value;
+/** What a state says of a recording of a second, or of as many samples, that was read as a whole. */
+export function recordingOf(changes: Partial<IngestedRecording> = {}): IngestedRecording {
+  const totalSamples = changes.totalSamples ?? 16_000;
+  const facts = { format: 'wav', codec: 'pcm', sampleRateHz: 16_000, channels: 1 };
+  return {
+    facts,
+    totalSamples,
+    durationSeconds: totalSamples / 16_000,
+    shardCount: shardCountOf(totalSamples),
+    ...changes,
+  };
 }
+
+/** The state of one that was read as a whole. */
+export function ingestedState(changes: Partial<IngestedRecording> = {}): IngestState {
+  const recording = recordingOf(changes);
+  return {
+    generation: 0,
+    identity: 'a file',
+    chunks: Math.ceil(recording.totalSamples / CHUNK_SAMPLES),
+    checkpoint: { sample: 0 },
+    dispatchedShards: 0,
+    recording,
+  };
+}
+
+/** Gives others a turn, as the platform's scheduler does. */
+const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 interface Storage {
   readonly db: D1Database;
@@ -51,13 +85,15 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
   let storage: Storage;
   let made = 0;
   const sources = (options: Partial<SourcesOptions> = {}) =>
-    createSources({ bucket: storage.bucket, allowLoopback: true, backoffMs: [1, 1, 1], ...options });
+    createSources({ bucket: storage.bucket, allowLoopback: true, backoffMs: [1, 1, 1], pause: turn, ...options });
   const world = {
     accountId: '',
     id: '',
     now: NOW,
     /** What was sent, without the first message of a job. */
     sent: [] as Queued[],
+    /** Addresses of which a copy was asked for. */
+    copied: [] as string[],
     ports: {} as JobPorts,
     get storage() {
       return storage;
@@ -84,20 +120,35 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       world.sent.length = 0;
       return created.value;
     },
-    /** A job in work by that plan. */
-    async running(plan: Partial<JobPlan> & Pick<JobPlan, 'shards'>, request: object = {}): Promise<JobRecord> {
+    /** A job in work whose recording has been read. */
+    async running(recording: Partial<IngestedRecording> = {}, request: object = {}): Promise<JobRecord> {
       await world.create(request);
-      await world.ports.objects.put(planKey(world.id, WORK), new TextEncoder().encode(JSON.stringify(plan)));
-      const shardCount = plan.shards.length;
-      await world.ports.store.start(world.id, { shardCount, durationSeconds: 60 }, world.now);
+      const state = ingestedState(recording);
+      await world.putState(state);
+      await startShards(world.ports.store, world.id, state.recording!, world.now);
       return world.record();
+    },
+    /** Stores the state of the job's recording, whatever was there. */
+    async putState(state: IngestState): Promise<void> {
+      const before = await findIngest(world.ports, world.id);
+      await saveIngest(world.ports, world.id, state, before?.etag);
+    },
+    async state(): Promise<IngestState | undefined> {
+      return (await findIngest(world.ports, world.id))?.state;
+    },
+    /** Stores a recording as chunks. */
+    async putChunks(samples: Float32Array, tag = TAG): Promise<void> {
+      for (let chunk = 0; chunk * CHUNK_SAMPLES < samples.length; chunk++) {
+        const part = samples.subarray(chunk * CHUNK_SAMPLES, (chunk + 1) * CHUNK_SAMPLES);
+        await world.ports.objects.put(chunkKey(world.id, chunk, tag), pcm16(part));
+      }
     },
     async record(): Promise<JobRecord> {
       const job = await world.ports.store.find(world.id);
       if (!job) throw new Error(`no job ${world.id}`);
       return job;
     },
-    /** The message of a step of the job: `plan`, `shard/0` … */
+    /** The message of a step of the job: `ingest`, `shard/0` … */
     row: (step: string) => world.ports.store.outboxRow(`${world.id}/${step}`),
     /** The steps that messages are left for. */
     async steps(): Promise<string[]> {
@@ -117,6 +168,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
     world.another();
     world.now = NOW;
     world.sent = [];
+    world.copied = [];
     const { db, bucket } = storage;
     await db
       .prepare('INSERT INTO accounts (id, name, subscribed, created_at) VALUES (?1, ?1, 1, 0)')
@@ -127,6 +179,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       store: createJobStore(db),
       objects: createObjectStore(bucket),
       sources: sources(),
+      copies: { request: async (_jobId, url) => void world.copied.push(url) },
       media: createMediaService({ db, bucket, signingKey: SIGNING_KEY, now }),
       queue: {
         send: async (message, delaySeconds) => void world.sent.push({ message, delaySeconds }),
@@ -134,6 +187,8 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       },
       progress: {
         begin: async () => undefined,
+        reportIngest: async () => undefined,
+        expect: async () => undefined,
         report: async () => undefined,
         partDone: async () => true,
         fraction: async () => 0,
@@ -143,7 +198,6 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       codecs: codecsOf,
       engine: async () => ({ ...fakePorts(), memoryBytes: () => 0 }),
       work: WORK,
-      plans: new PlanMemory(),
       plda: async () => undefined,
       identification: identificationOf,
       log: () => undefined,

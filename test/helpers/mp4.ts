@@ -106,3 +106,63 @@ export function soundMovie(movie: SoundMovie): Uint8Array {
   };
   return fileWith(fileWith(0).length - data.length);
 }
+
+interface PacketMovie extends SoundEntryFields {
+  readonly packets: readonly Uint8Array[];
+  readonly ticksPerPacket: number;
+  readonly isIndexLast?: boolean;
+}
+
+/** Packets of one chunk. */
+const PER_CHUNK = 10;
+
+/** A file of one track of packets of any size, ten to a chunk. */
+export function packetMovie(movie: PacketMovie): Uint8Array {
+  const { packets, ticksPerPacket, isIndexLast = false } = movie;
+  const chunks: number[] = [];
+  let offset = 0;
+  for (const [i, { length }] of packets.entries()) {
+    if (i % PER_CHUNK === 0) chunks.push(offset);
+    offset += length;
+  }
+  const rest = packets.length % PER_CHUNK;
+  const whole = Math.floor(packets.length / PER_CHUNK);
+  const head = box('ftyp', u32(0x69736f6d, 0));
+  const mdat = box('mdat', ...packets);
+  const index = (first: number) => {
+    const runs = rest > 0 ? u32(0, 2, 1, PER_CHUNK, 1, whole + 1, rest, 1) : u32(0, 1, 1, PER_CHUNK, 1);
+    const tables = [
+      box('stts', u32(0, 1, packets.length, ticksPerPacket)),
+      box('stsc', runs),
+      box('stsz', u32(0, 0, packets.length, ...packets.map(({ length }) => length))),
+      box('stco', u32(0, chunks.length, ...chunks.map((chunk) => first + chunk))),
+    ];
+    return box('moov', movieHeader(1000), soundTrack(1, movie, tables));
+  };
+  if (isIndexLast) return concat(head, mdat, index(head.length + 8));
+  return concat(head, index(head.length + index(0).length + 8), mdat);
+}
+
+/** The same in fragments of a hundred packets. @param ticksOf when the packet of that number begins */
+export function fragmentMovie(
+  movie: PacketMovie,
+  ticksOf = (packet: number) => packet * movie.ticksPerPacket,
+): Uint8Array {
+  const { packets, ticksPerPacket } = movie;
+  const trex = box('mvex', box('trex', u32(0, 1, 1, ticksPerPacket, 0, 0)));
+  const parts = [
+    box('ftyp', u32(0x69736f6d, 0)),
+    box('moov', movieHeader(1000), soundTrack(1, movie, NO_SAMPLES), trex),
+  ];
+  for (let first = 0; first < packets.length; first += 100) {
+    const own = packets.slice(first, first + 100);
+    const sizes = own.map(({ length }) => length);
+    const moof = (offset: number) => {
+      const run = box('trun', u32(0x201, own.length, offset, ...sizes));
+      const traf = box('traf', box('tfhd', u32(0x020000, 1)), box('tfdt', u32(0, ticksOf(first))), run);
+      return box('moof', box('mfhd', u32(0, 1 + first)), traf);
+    };
+    parts.push(moof(moof(0).length + 8), box('mdat', ...own));
+  }
+  return concat(...parts);
+}

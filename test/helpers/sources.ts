@@ -1,8 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from 'vitest';
 import { Miniflare } from '../../client/local/miniflare.ts';
-import type { SourceRef } from '../../src/jobs/ports.ts';
-import { createSources, SourceReadError, type SourcesOptions } from '../../src/platform/sources/index.ts';
+import type { ByteSource } from '../../src/audio/types.ts';
+import type { OpenSource } from '../../src/jobs/ports.ts';
+import { type CopyEnd, type CopyState, copyRecording } from '../../src/platform/sources/copy.ts';
+import { type SourceError, SourceReadError } from '../../src/platform/sources/errors.ts';
+import { createSources, httpClient, type SourcesOptions } from '../../src/platform/sources/index.ts';
 import { random } from './audio.ts';
 import { serveRanges, startServer, type TestServer } from './http-server.ts';
 
@@ -11,11 +14,14 @@ export const MIB = 1024 * 1024;
 const next = random(7);
 /** Bytes that are longer than three blocks. */
 export const recording = Uint8Array.from({ length: 3 * MIB + 12_345 }, () => Math.floor(next() * 256));
+/** As many that tell their position. */
+export const numbered = (length: number): Uint8Array =>
+  new Uint8Array(length).map((_, i) => (i * 31 + (i >> 12)) & 255);
 
 export const etag = '"v1"';
 
-/** The key of a copy. */
-export const COPY = expect.stringMatching(/^spool\/job-[0-9a-f-]{36}$/);
+/** The key of copies. */
+export const COPY = 'work/job/source';
 export const page = new TextEncoder().encode('<!DOCTYPE html>\n<html><head><title>Sign in</title></head></html>');
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -23,13 +29,70 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 /** A static file server with ranges and a strong entity tag. */
 export const rangeServer: Handler = (request, response) => serveRanges(request, response, { bytes: recording, etag });
 
+/** Sends the first bytes of an answer, which may state more, and breaks the connection. */
+export function breakAfter(
+  request: IncomingMessage,
+  response: ServerResponse,
+  bytes: Uint8Array,
+  headers: Record<string, string | number>,
+): void {
+  response.writeHead('Content-Range' in headers ? 206 : 200, headers);
+  response.write(bytes, () => setTimeout(() => request.socket.destroy(), 5));
+}
+
+/** Headers of the rest of a file from `start` on. */
+export const partOf = (bytes: Uint8Array, start: number) => ({
+  'Content-Range': `bytes ${start}-${bytes.length - 1}/${bytes.length}`,
+  'Content-Length': bytes.length - start,
+  ETag: etag,
+});
+
+/** Where a request for a range begins. */
+export const startOf = ({ headers }: IncomingMessage): number =>
+  Number(/^bytes=(\d+)-/.exec(headers.range ?? '')?.[1] ?? 0);
+
 type Options = Partial<SourcesOptions>;
 
-/** A real HTTP server and a real R2 (Miniflare's) for the tests of one file; the bucket is emptied after each test. */
+/** What came of the recording at an address. */
+export type Fetched =
+  | { readonly ok: true; readonly how: 'in place' | 'copied'; readonly bytes: Uint8Array }
+  | { readonly ok: false; readonly error: SourceError };
+
+interface CopyBounds {
+  readonly maxBytes?: number;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  readonly state?: CopyState;
+  readonly bucket?: R2Bucket;
+  /** Gets the states that are saved, also where the copy throws. */
+  readonly saved?: (CopyState | undefined)[];
+}
+
+/** All that a stream from `offset` on gives. */
+export async function readForward(source: ByteSource, offset = 0): Promise<Uint8Array> {
+  const stream = await source.open(offset);
+  const chunks: Uint8Array[] = [];
+  try {
+    for (let chunk = await stream.read(); chunk; chunk = await stream.read()) chunks.push(chunk.slice());
+  } finally {
+    stream.close();
+  }
+  return Buffer.concat(chunks);
+}
+
+export function expectSame(bytes: Uint8Array, expected: Uint8Array): void {
+  expect(bytes.length).toBe(expected.length);
+  expect(Buffer.compare(bytes, expected)).toBe(0);
+}
+
+/** A real HTTP server and a real R2 (Miniflare's) for the tests of one file; after each test the bucket is emptied, and no answer may be under way. */
 export function useSources() {
   let miniflare: Miniflare;
   let bucket: R2Bucket;
   let server: TestServer;
+  const underWay = new Set<ServerResponse>();
+  const clientOf = (options: Options = {}) =>
+    httpClient({ allowLoopback: true, backoffMs: [5, 10, 20], pause: async () => undefined, ...options });
   const world = {
     /** What the server does; each test sets it. */
     handler: rangeServer,
@@ -42,46 +105,93 @@ export function useSources() {
     get requests() {
       return server.requests;
     },
-    sources: (options: Options = {}) =>
-      createSources({ bucket, allowLoopback: true, backoffMs: [5, 10, 20], ...options }),
-    resolve: (path: string, options?: Options, maxBytes = 1024 * MIB) =>
-      world.sources(options).resolve(server.origin + path, 'spool/job', { maxBytes }),
-    /** The reference as it comes out of a stored plan. */
-    async refOf(path: string): Promise<SourceRef> {
-      const resolved = await world.resolve(path);
-      if (!resolved.ok) throw new Error(resolved.error.message);
-      return JSON.parse(JSON.stringify(resolved.value));
+    sources: (options: Options = {}) => createSources({ bucket, ...clientOf(options), ...options }),
+    open: (path: string, options?: Options, maxBytes = 1024 * MIB) =>
+      world.sources(options).open(server.origin + path, maxBytes),
+    /** The recording at an address, which can be read where it is. */
+    async inPlace(path: string, options?: Options): Promise<OpenSource> {
+      const opened = await world.open(path, options);
+      if (!opened.ok) throw new Error(opened.error.message);
+      if (opened.value === 'copy') throw new Error('only a copy can be read');
+      return opened.value;
     },
-    async expectWhole(ref: SourceRef, expected: Uint8Array): Promise<void> {
-      const source = world.sources().open(ref);
+    /** Copies the recording at an address; `states` are what was saved on the way. */
+    async copy(path: string, options: Options = {}, bounds: CopyBounds = {}) {
+      const states = bounds.saved ?? [];
+      const end: CopyEnd = await copyRecording(
+        clientOf(options),
+        server.origin + path,
+        {
+          bucket: bounds.bucket ?? bucket,
+          key: COPY,
+          maxBytes: bounds.maxBytes ?? 1024 * MIB,
+          timeoutMs: bounds.timeoutMs ?? 60_000,
+          signal: bounds.signal ?? new AbortController().signal,
+          // As an object's storage does.
+          save: async (state) => void states.push(structuredClone(state)),
+        },
+        bounds.state,
+      );
+      return { end, states };
+    },
+    /** The copy. */
+    async copied(): Promise<Uint8Array | undefined> {
+      const object = await bucket.get(COPY);
+      return object ? new Uint8Array(await object.arrayBuffer()) : undefined;
+    },
+    /** Reads a recording as the first step of a job does: where it is, else from a copy. */
+    async fetch(path: string, options?: Options, maxBytes = 1024 * MIB): Promise<Fetched> {
+      const opened = await world.open(path, options, maxBytes);
+      if (!opened.ok) return opened;
+      if (opened.value === 'copy') {
+        const { end } = await world.copy(path, options, { maxBytes });
+        if (end.kind === 'failed') return { ok: false, error: end.error };
+        if (end.kind !== 'whole') throw new Error(end.kind);
+        return { ok: true, how: 'copied', bytes: (await world.copied())! };
+      }
+      const { source, close } = opened.value;
+      try {
+        return { ok: true, how: 'in place', bytes: await readForward(source) };
+      } catch (error) {
+        if (error instanceof SourceReadError) return { ok: false, error: error.error };
+        throw error;
+      } finally {
+        close?.();
+      }
+    },
+    /** Streams from the start, from the middle and to the end, and where the source can seek ranges beside them. */
+    async expectWhole(source: ByteSource, expected: Uint8Array): Promise<void> {
       expect(source.sizeBytes).toBe(expected.length);
+      for (const offset of [0, Math.floor(expected.length / 2), expected.length - 7, expected.length])
+        expectSame(await readForward(source, offset), expected.subarray(offset));
+      if (!source.canSeek) return;
       for (const [offset, length] of [
         [0, 10],
         [1000, MIB],
         [expected.length - 7, 100],
         [expected.length, 5],
-      ]) {
-        const bytes = await source.read(offset, length);
-        expect(Buffer.compare(bytes, expected.subarray(offset, offset + length))).toBe(0);
-      }
+      ])
+        expectSame(await source.read(offset, length), expected.subarray(offset, offset + length));
     },
-    /** The error that reading the first thousand bytes ends with. */
-    async readError(ref: SourceRef, options?: Options) {
-      const error = await world
-        .sources(options)
-        .open(ref)
-        .read(0, 1000)
-        .catch((thrown: unknown) => thrown);
+    /** The error that reading from `offset` on ends with. */
+    async readError(source: ByteSource, offset = 0): Promise<SourceError> {
+      const error = await readForward(source, offset).catch((thrown: unknown) => thrown);
       if (!(error instanceof SourceReadError)) throw new Error(`no SourceReadError but ${String(error)}`);
       return error.error;
     },
     storedKeys: async () => (await bucket.list()).objects.map(({ key }) => key),
+    /** No answer is under way: all were read to their ends or let go. */
+    expectLetGo: () => vi.waitFor(() => expect(underWay.size).toBe(0)),
   };
 
   beforeAll(async () => {
     miniflare = new Miniflare({ modules: true, script: 'export default {};', r2Buckets: ['BUCKET'] });
     bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
-    server = await startServer((request, response) => world.handler(request, response));
+    server = await startServer((request, response) => {
+      underWay.add(response);
+      response.on('close', () => underWay.delete(response));
+      world.handler(request, response);
+    });
   });
   afterAll(async () => {
     await server.close();
@@ -92,6 +202,7 @@ export function useSources() {
   });
   afterEach(async () => {
     await bucket.delete(await world.storedKeys());
+    await world.expectLetGo();
   });
   return world;
 }

@@ -12,11 +12,10 @@ vi.mock('../../src/services.ts', async () => (await import('./doubles.ts')).serv
 vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers);
 
 import type { DiarizeRequest } from '../../src/contract/diarize.ts';
-import { workOf } from '../../src/jobs/keys.ts';
 import type { JobStore } from '../../src/jobs/ports.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
-import { nameOfModels, packOfBuild } from '../../src/platform/models-in-use.ts';
 import type { ProgressRpc } from '../../src/platform/progress.ts';
+import { startShards } from '../helpers/database.ts';
 import { startWorker } from '../helpers/workerd.ts';
 import { type Storage, startFastStorage } from './storage.ts';
 import { MINUTE } from './timeline.ts';
@@ -46,7 +45,6 @@ interface Real extends ProgressRpc {
 /** A job's object, a real one or the double. */
 interface Subject {
   readonly db: D1Database;
-  readonly work: string;
   readonly now: () => number;
   call<T>(run: (object: ProgressRpc) => Promise<T>): Promise<T>;
   /** Lets its alarm come. */
@@ -58,6 +56,7 @@ interface Subject {
 }
 
 const ID = 'job';
+const TAG = 'v.0';
 const ALARM_MS = 30_000;
 /** A busy machine takes its time. */
 const SOON = { timeout: 10_000 };
@@ -76,7 +75,6 @@ async function real(): Promise<Subject> {
   const object = () => namespace.get(namespace.idFromName(ID)) as unknown as Real;
   return {
     db: worker.db,
-    work: workOf(nameOfModels(packOfBuild())),
     now: () => Date.now(),
     call: (run) => run(object()),
     ring: () => object().ring(),
@@ -91,7 +89,7 @@ async function real(): Promise<Subject> {
 
 async function simulated(): Promise<Subject> {
   // A seed with which no call is slow.
-  const world = new World(1, storage, Date.UTC(2030, 0, 1));
+  const world = new World(4, storage, Date.UTC(2030, 0, 1));
   const { time } = world;
   world.faults.isOn = false;
   clock.now = () => time.now;
@@ -99,10 +97,9 @@ async function simulated(): Promise<Subject> {
   const object = () => world.progressObjects.get(ID)!;
   return {
     db: storage.db,
-    work: world.work,
     now: () => time.now,
     async call(run) {
-      const namespace = world.namespaceFor(caller);
+      const namespace = world.progressFor(caller);
       const outcome = { isThere: false };
       const called = run(namespace.get(namespace.idFromName(ID)) as unknown as ProgressRpc).finally(() => {
         outcome.isThere = true;
@@ -133,7 +130,7 @@ describe.each([
       .run();
     const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
     await store.create({ accountId: 'a', kind: 'diarize', request, id: ID, now: longAgo });
-    expect(await store.start(ID, { shardCount: 2, durationSeconds: 600 }, longAgo)).toBe(true);
+    expect(await startShards(store, ID, { shardCount: 2, durationSeconds: 600 }, longAgo)).toBe(true);
   });
 
   afterAll(() => {
@@ -141,30 +138,34 @@ describe.each([
   });
 
   const fraction = () => subject.call((object) => object.fraction());
-  const partDone = (shard: number, work = subject.work) => subject.call((object) => object.partDone(ID, shard, work));
-  const begin = (shards: number) => subject.call((object) => object.begin(ID, shards));
+  const partDone = (shard: number, tag = TAG) => subject.call((object) => object.partDone(ID, shard, tag));
+  const begin = (tag = TAG) => subject.call((object) => object.begin(ID, tag));
+  const expectParts = (parts: number, tag = TAG) => subject.call((object) => object.expect(ID, tag, parts));
   const alarmIn = async () => (await subject.alarmAt())! - subject.now();
   /** How many of its messages count as lost: the simulation works off what is sent, too. */
   const lost = async () => (await store.overdue(subject.now(), 100, { jobId: ID })).rows.length;
 
   it('counts parts in what it keeps, whatever becomes of its memory', async () => {
     expect(await fraction()).toBe(0);
-    await begin(3);
-    await begin(2);
-    expect([await partDone(2), await partDone(0, 'other'), await partDone(0), await partDone(0)]).toEqual([
-      false,
-      false,
-      true,
-      true,
-    ]);
-    await subject.call((object) => object.report(1, 0.5));
-    expect(await fraction()).toBeCloseTo(0.7125);
+    await begin('other');
+    expect([await partDone(0, 'other'), await partDone(1, 'other')]).toEqual([true, true]);
+    await begin();
+    expect([await partDone(0, 'other'), await partDone(1), await partDone(1)]).toEqual([false, true, true]);
+    await subject.call((object) => object.reportIngest(0.5));
+    // Half of the recording is read, and one of about two parts is there.
+    expect(await fraction()).toBeCloseTo(0.1 * 0.5 + 0.85 * 0.5);
+    await expectParts(4, 'other');
+    await expectParts(3);
+    expect([await partDone(3), await partDone(2)]).toEqual([false, true]);
+    await begin();
+    await subject.call((object) => object.report(0, 0.5));
+    expect(await fraction()).toBeCloseTo(0.1 + (0.85 * 2.5) / 3);
     await subject.loseMemory();
-    expect(await fraction()).toBeCloseTo(0.475);
+    expect(await fraction()).toBeCloseTo(0.1 + (0.85 * 2) / 3);
   });
 
   it('has an alarm in half a minute, that of the latest beginning', async () => {
-    await begin(2);
+    await begin();
     expect(await alarmIn()).toBeGreaterThan(ALARM_MS - 5000);
     expect(await alarmIn()).toBeLessThanOrEqual(ALARM_MS);
   });
@@ -185,7 +186,7 @@ describe.each([
     await subject.ring();
     await expect.poll(subject.isKept, SOON).toBe(false);
     expect([await partDone(1), await fraction()]).toEqual([false, 0]);
-    await expect(begin(2)).rejects.toThrow();
+    await expect(begin()).rejects.toThrow();
     expect(await subject.isKept()).toBe(false);
     await subject.loseMemory();
     expect(await fraction()).toBe(0);

@@ -1,60 +1,152 @@
-import type { Result } from '../../src/audio/types.ts';
+import type { AudioPorts, Checkpoint, RecordingEnd, RecordingFacts, Result } from '../../src/audio/index.ts';
+import { type ByteSource, type ByteStream, SeekNeeded } from '../../src/audio/types.ts';
 import { readVoiceprints } from '../../src/jobs/attachments.ts';
 import { partKey } from '../../src/jobs/keys.ts';
 import type { JobPorts } from '../../src/jobs/ports.ts';
 import type { Assembly, JobFault, OutputText } from '../../src/jobs/results/index.ts';
-import type { SimulatedSource } from './sources.ts';
+import { copyRecording, type SimulatedClient } from './copying.ts';
+import { RATE_HZ } from './rate.ts';
+import { BYTES_PER_SECOND, fileOf, type SimulatedFile } from './sources.ts';
 
 /** In place of what the simulation is not about: codecs, models, the making of a result, the platform's base class. */
 
-const SAMPLES_PER_READ = 64_000;
-
-export const audio = {
-  async probeAudio(source: SimulatedSource) {
-    await source.read(0, 10);
-    const { durationSeconds } = source.recording;
-    return { ok: true, value: { durationSeconds, format: 'simulated', channels: 1 } };
-  },
-  outputSampleCount: (index: { readonly durationSeconds: number }) => index.durationSeconds * 16_000,
-  async *readSamples(source: SimulatedSource) {
-    for (const offset of [0, 100, 200]) {
-      await source.read(offset, 100);
-      yield new Float32Array(SAMPLES_PER_READ);
-    }
-  },
-  release: () => {},
+/** Of a file by its version and the place in it: a chunk tells which file it is of, and where from. */
+const VERSION_STEP = 4000;
+const FULL_SCALE = 32_768;
+const valueAt = (version: number, second: number): number => (version * VERSION_STEP + second) / FULL_SCALE;
+const placeOf = (value: number) => {
+  const code = Math.round(value * FULL_SCALE);
+  return { version: Math.floor(code / VERSION_STEP), second: code % VERSION_STEP };
 };
+
+/** Decoders begin so many seconds in front of where another process goes on. */
+const PRE_ROLL_SECONDS = 10;
+
+class Recording {
+  readonly facts: RecordingFacts;
+  readBytes = 0;
+  #end: RecordingEnd | undefined;
+
+  private constructor(
+    private readonly stream: ByteStream,
+    private readonly file: SimulatedFile,
+    private readonly from: Checkpoint | undefined,
+    private readonly head: Uint8Array | undefined,
+  ) {
+    this.facts = { format: 'simulated', codec: 'pcm', sampleRateHz: file.recording.sampleRateHz, channels: 1 };
+  }
+
+  /** Reads the head, which tells the file, and goes on behind it or where another process left off. */
+  static async open(source: ByteSource, _ports: AudioPorts, from?: Checkpoint) {
+    let stream = await source.open(0);
+    let head = (await stream.read())?.slice();
+    if (!head) throw new Error('the file is empty');
+    const file = fileOf(head[0]);
+    if (file.recording.fate === 'indexed' && !source.canSeek) {
+      stream.close();
+      throw new SeekNeeded('the source cannot go back');
+    }
+    if (from?.restart && source.canSeek) {
+      stream.close();
+      stream = await source.open(Number(from.restart) * BYTES_PER_SECOND);
+      head = undefined;
+    }
+    return { ok: true, value: new Recording(stream, file, from, head) };
+  }
+
+  checkpointAt(sample: number): Checkpoint {
+    const restart = Math.max(0, sample / RATE_HZ - PRE_ROLL_SECONDS);
+    return { sample, restart: restart as unknown as Checkpoint['restart'] };
+  }
+
+  async *samples(): AsyncGenerator<Float32Array> {
+    const { file, from, head } = this;
+    const firstSecond = (from?.sample ?? 0) / RATE_HZ;
+    let second = head ? 0 : Number(from?.restart);
+    for (let bytes = head ?? (await this.stream.read()); bytes; bytes = await this.stream.read()) {
+      for (let at = 0; at < bytes.length; at += BYTES_PER_SECOND) {
+        const { version } = fileOf(bytes[at]);
+        if (second >= firstSecond) yield new Float32Array(RATE_HZ).fill(valueAt(version, second));
+        second++;
+      }
+      this.readBytes = second * BYTES_PER_SECOND;
+    }
+    const durationSeconds = file.recording.seconds[file.version];
+    this.#end = { durationSeconds, totalSamples: durationSeconds * RATE_HZ };
+  }
+
+  get end(): Result<RecordingEnd, never> {
+    if (!this.#end) throw new Error('the recording has not ended');
+    return { ok: true, value: this.#end };
+  }
+
+  close(): void {
+    this.stream.close();
+  }
+}
+
+export const audio = { Recording, release: () => {} };
 
 interface Whole {
   readonly startSample: number;
+  readonly endSample: number;
+}
+
+/** What a part says: which samples of which file it was made of. */
+const partText = (version: number | string, startSample: number, endSample: number, readSamples: number): string =>
+  `${version}:${startSample}-${endSample}/${readSamples};`;
+const PART_BYTES = 40;
+
+const SHARD_SECONDS = 300;
+const OVERRUN_SECONDS = 10;
+
+/** The output of a job whose recording was read undisturbed. */
+export function outputOf(seconds: number, version: number): string {
+  let text = '';
+  for (let start = 0; start < seconds; start += SHARD_SECONDS) {
+    const end = Math.min(start + SHARD_SECONDS, seconds);
+    const read = Math.min(end + OVERRUN_SECONDS, seconds) - start;
+    text += partText(version, start * RATE_HZ, end * RATE_HZ, read * RATE_HZ);
+  }
+  return text;
 }
 
 export const diarization = {
   async analyseShard(samples: AsyncIterable<Float32Array>, whole: Whole) {
-    for await (const _ of samples);
+    const versions = new Set<number>();
+    let sample = whole.startSample;
+    for await (const block of samples) {
+      for (const value of block) {
+        const { version, second } = placeOf(value);
+        versions.add(version);
+        if (second !== Math.floor(sample / RATE_HZ)) versions.add(Number.NaN);
+        sample++;
+      }
+    }
     const nothing = new Float32Array(1);
     return {
-      whole,
+      text: partText([...versions].join('+'), whole.startSample, whole.endSample, sample - whole.startSample),
       probabilities: nothing,
       speakers: { embeddings: nothing },
       subsegments: { embeddings: nothing },
     };
   },
-  encodePart: ({ whole }: { readonly whole: Whole }) => new TextEncoder().encode(`part ${whole.startSample}`),
+  encodePart: ({ text }: { readonly text: string }) => new TextEncoder().encode(text.padEnd(PART_BYTES)),
 };
 
 export const results = {
   /** Reads every part, and what else a result of its kind is made of. */
-  async resultOf({ ports, job, plan, pulse }: Assembly): Promise<Result<OutputText, JobFault>> {
+  async resultOf({ ports, job, recording, tag, pulse }: Assembly): Promise<Result<OutputText, JobFault>> {
     let text = '';
-    for (const shard of plan.shards.keys()) {
-      text += new TextDecoder().decode(await ports.objects.getRange(partKey(job.id, shard, ports.work), 0, 6));
+    for (let shard = 0; shard < recording.shardCount; shard++) {
+      const part = await ports.objects.getRange(partKey(job.id, shard, tag), 0, PART_BYTES);
+      text += new TextDecoder().decode(part).trim();
       await ports.sleep(4000);
       await pulse();
     }
-    if (job.kind === 'identify') text += JSON.stringify(await readVoiceprints(ports, job.id));
+    const voiceprints = job.kind === 'identify' ? await readVoiceprints(ports, job.id) : undefined;
     if (job.request.metadata?.silent) return { ok: false, error: { code: 'no_speech', message: 'No speech.' } };
-    return { ok: true, value: [JSON.stringify({ text })] };
+    return { ok: true, value: [JSON.stringify({ text, voiceprints })] };
   },
 };
 
@@ -73,6 +165,14 @@ export const workers = {
 /** What a simulated object is given as its environment. */
 export interface SimulatedEnv {
   readonly ports: JobPorts;
+  readonly client: SimulatedClient;
+  /** The part of it that a copy uses. */
+  readonly BUCKET: Pick<R2Bucket, 'head' | 'put'>;
 }
 
-export const services = { jobPorts: ({ ports }: SimulatedEnv) => ports };
+export const services = {
+  jobPorts: ({ ports }: SimulatedEnv) => ports,
+  copyClient: ({ client }: SimulatedEnv) => client,
+};
+
+export const copy = { copyRecording };

@@ -8,7 +8,7 @@ export class Faults {
 
   /**
    * @param intensity how often faults come, 1 for often
-   * @param kill the call whose first invocation dies before it is done, such as `store.restart`
+   * @param kill the call whose first invocation dies before it is done, such as `store.finishIngest`
    */
   constructor(
     private readonly time: Timeline,
@@ -24,6 +24,14 @@ export class Faults {
     return this.time.chance(0.02) ? this.time.between(1000, 20_000) : this.time.between(1, 60);
   }
 
+  /** Whether the invocation dies of the call that is to kill one. */
+  isKilled(caller: Invocation, what: string): boolean {
+    if (what !== this.kill || this.hasKilled) return false;
+    this.hasKilled = true;
+    caller.die();
+    return true;
+  }
+
   /** One call of an invocation: it may fail before or after it is done, and the invocation may die before or after. */
   call<T>(caller: Invocation, what: string, run: () => Promise<T>): Promise<T> {
     const { time, intensity } = this;
@@ -31,11 +39,7 @@ export class Faults {
       const reply = (answer: () => void) => time.after(this.latencyMs(), () => !caller.isDead && answer());
       time.after(this.latencyMs(), async () => {
         if (caller.isDead) return;
-        if (what === this.kill && !this.hasKilled) {
-          this.hasKilled = true;
-          caller.die();
-          return;
-        }
+        if (this.isKilled(caller, what)) return;
         if (this.chance(0.012 * intensity)) {
           caller.die();
           return;

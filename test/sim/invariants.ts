@@ -1,6 +1,9 @@
+import type { JobKind } from '../../src/jobs/app-services.ts';
+import { billOf } from '../../src/jobs/bill.ts';
 import { outputKey, WORK_PREFIX } from '../../src/jobs/keys.ts';
 import { isTerminal } from '../../src/jobs/state.ts';
 import type { JobRow } from '../../src/platform/d1/rows.ts';
+import { outputOf } from './doubles.ts';
 import type { Call } from './scenario.ts';
 import type { World } from './world.ts';
 
@@ -11,6 +14,7 @@ type StoredJob = JobRow & { readonly deleted_at: number | null };
 
 interface Usage {
   readonly job_id: string;
+  readonly billed_seconds: number;
   readonly credit_seconds: number;
 }
 
@@ -31,12 +35,14 @@ export async function findings(world: World, calls: readonly Call[], dayLater: (
   const [account] = await rows<{ credit_seconds: number }>('accounts');
   const work = await world.objects.list(WORK_PREFIX, 1000);
   const outputs = new Set(await world.objects.list('outputs/', 1000));
-  const kept = [...world.progressObjects].filter(([, object]) => object.isKept).map(([id]) => id);
+  const objects = [...world.progressObjects, ...world.copyObjects];
+  const kept = objects.filter(([, object]) => object.isKept).map(([id]) => id);
   const tally = [
     ...outbox.map(({ id }) => `message ${id} is left`),
     ...work.map((key) => `${key} is left`),
     ...kept.map((id) => `the object of ${id} is left`),
     ...jobs.flatMap((job) => ofJob(world, job, calls, usage, outputs)),
+    ...(await ofResults(world, calls, jobs, usage)),
     ...ofCallers(world, jobs, calls),
     ...ofCredit(account.credit_seconds, usage),
     ...ofOutputs(jobs, outputs),
@@ -56,7 +62,7 @@ function stateOf({ status, error_code: code, error_message: message, deleted_at:
 
 function ofJob(
   { history, receivers }: World,
-  { id, status, deleted_at: deletedAt }: StoredJob,
+  { id, status, error_message: reason, deleted_at: deletedAt }: StoredJob,
   calls: readonly Call[],
   usage: readonly Usage[],
   outputs: ReadonlySet<string>,
@@ -64,6 +70,7 @@ function ofJob(
   const broken: string[] = [];
   const endings = history.endings.filter(({ jobId }) => jobId === id).map(({ how }) => how);
   if (!isTerminal(status)) broken.push(`${id} is ${status}`);
+  if (reason?.includes('many tries')) broken.push(`${id} went round in circles until it was given up`);
   if (endings.length > 1) broken.push(`${id} ended as ${endings}`);
   const bills = usage.filter(({ job_id: jobId }) => jobId === id).length;
   if (bills !== (status === 'succeeded' ? 1 : 0)) broken.push(`${id} is ${status} and has ${bills} bills`);
@@ -81,6 +88,30 @@ function ofJob(
   const told = posts[0] && (JSON.parse(posts[0].body) as { status: string }).status;
   if (told !== undefined && told !== status) broken.push(`${id} is ${status}, and its receiver was told ${told}`);
   if (status === 'succeeded' && !outputs.has(outputKey(id))) broken.push(`${id} has no output`);
+  return broken;
+}
+
+/** An output is what an undisturbed run makes of one file, and that file is billed. */
+async function ofResults(
+  { objects, recordings }: World,
+  calls: readonly Call[],
+  jobs: readonly StoredJob[],
+  usage: readonly Usage[],
+): Promise<string[]> {
+  const broken: string[] = [];
+  for (const { id, kind, status, deleted_at: deletedAt } of jobs) {
+    if (status !== 'succeeded' || deletedAt !== null) continue;
+    const { url, isInline } = calls.find((call) => call.id === id)!;
+    const { seconds } = recordings.get(url)!;
+    const output = await objects.get(outputKey(id));
+    const { text } = JSON.parse(new TextDecoder().decode(output)) as { text: string };
+    const versions = isInline ? seconds.slice(0, 1) : seconds;
+    const version = versions.findIndex((length, v) => outputOf(length, v) === text);
+    const billed = usage.find(({ job_id: jobId }) => jobId === id)?.billed_seconds;
+    if (version < 0) broken.push(`the output of ${id} is ${text}, which is none of ${seconds.map(outputOf)}`);
+    else if (billed !== billOf(kind as JobKind, seconds[version]).billedSeconds)
+      broken.push(`${billed} s of ${id} were billed, it has ${seconds[version]} s`);
+  }
   return broken;
 }
 

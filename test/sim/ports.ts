@@ -1,4 +1,6 @@
-import type { Codecs, Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
+import type { AudioPorts } from '../../src/audio/index.ts';
+import type { Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
+import { createCopies } from '../../src/platform/copies.ts';
 import { createProgress } from '../../src/platform/progress.ts';
 import { sourcesOf } from './sources.ts';
 import { HOUR, type Invocation } from './timeline.ts';
@@ -24,15 +26,17 @@ function wrapped<T extends object>(
 const TURNS: ReadonlySet<string> = new Set([
   'settle',
   'start',
-  'restart',
-  'requestPlan',
+  'addShards',
+  'finishIngest',
+  'requestIngest',
+  'handOver',
   'requestAssemble',
   'reschedule',
 ]);
 const ENDINGS: ReadonlySet<string> = new Set(['succeed', 'fail', 'cancel']);
 
 /** All that the steps of a job call, for one invocation in an isolate: real storage behind calls that may fail, the rest simulated. */
-export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate, 'plans' | 'work'>): JobPorts {
+export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate, 'work'>): JobPorts {
   const { time, faults, history } = world;
 
   const store: JobStore = wrapped(world.store, (name, args, run) =>
@@ -66,22 +70,22 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
   return {
     store,
     objects,
-    sources: sourcesOf(world, caller, objects.put),
-    progress: createProgress(world.namespaceFor(caller), isolate.work),
+    sources: sourcesOf(world, caller),
+    copies: createCopies(world.copiesFor(caller)),
+    progress: createProgress(world.progressFor(caller)),
     queue: world.queue.portOf(caller),
     webhook: world.receivers.portOf(caller),
     media: { resolve: async () => undefined },
     webhookSecret: async () => 'secret',
     // Doubles of the modules that would use them look at nothing else of them.
-    codecs: () => ({}) as Codecs,
+    codecs: () => ({}) as AudioPorts,
     engine: async () =>
       ({
-        segmentation: { info: { windowSamples: 160_000 } },
+        segmentation: { info: { windowSamples: 160 } },
         embedding: { form: 'waveform', info: {} },
         memoryBytes: () => 0,
       }) as unknown as Engine,
     work: isolate.work,
-    plans: isolate.plans,
     plda: async () => undefined,
     identification: () => {
       throw new Error('results are made by a double');

@@ -1,13 +1,16 @@
 import type { CreateJob } from '../../src/jobs/app-services.ts';
 import { cancelJob, deleteJob } from '../../src/jobs/cancel.ts';
 import { createJob } from '../../src/jobs/create.ts';
-import { FATES } from './sources.ts';
-import { HOUR, MINUTE } from './timeline.ts';
+import { FATES, type SimulatedRecording } from './sources.ts';
+import { HOUR, MINUTE, type Timeline } from './timeline.ts';
 import type { World } from './world.ts';
 
 /** A call that makes a job; calls with the same key are meant to make one. */
 export interface Call {
   readonly id: string;
+  /** Of the recording; its bytes may be in the request instead. */
+  readonly url: string;
+  readonly isInline: boolean;
   readonly webhook?: string;
   readonly key?: string;
 }
@@ -42,18 +45,36 @@ export async function runNextDay(world: World): Promise<void> {
   await time.runUntil(nextDay + 4 * MINUTE);
 }
 
+const VERSIONS = 3;
+const CD_HZ = 44_100;
+/** An invocation has enough of it after four minutes. */
+const HUGE_HZ = 8e6;
+
+/** @param at when it is asked for at first */
+function recordingOf(time: Timeline, at: number): SimulatedRecording {
+  const fate = FATES[time.below(FATES.length)];
+  // Some end at the border of a chunk, of a shard, or just behind it.
+  const length = () => SHARD_SECONDS * (1 + time.below(4)) - [17, 0, 150, 293, -5][time.below(5)];
+  const changesAt = [time.between(0, MINUTE), time.between(0, 5 * MINUTE)].map((after) => at + after);
+  return {
+    fate,
+    seconds: Array.from({ length: VERSIONS }, length),
+    changesAt: fate === 'changing' ? changesAt : [],
+    sampleRateHz: time.chance(0.4) ? HUGE_HZ : CD_HZ,
+  };
+}
+
 /** Plans the calls that make a job, and what its owner does with it afterwards. */
 function callFor(world: World, n: number): Call[] {
   const { time, seed } = world;
   const url = `https://example.com/${seed}-${n}.wav`;
-  world.recordings.set(url, {
-    durationSeconds: SHARD_SECONDS * (1 + time.below(3)) - 17.5,
-    fate: FATES[time.below(FATES.length)],
-  });
+  const at = time.start + time.between(0, 10 * MINUTE);
+  world.recordings.set(url, recordingOf(time, at));
   const webhook = time.chance(0.8) ? `https://example.com/${time.chance(0.2) ? 'broken' : 'hook'}` : undefined;
   const isIdentify = time.chance(0.4);
+  const isInline = time.chance(0.2);
   const request = {
-    url: time.chance(0.3) ? `data:${encodeURIComponent(url)}` : url,
+    url: isInline ? `data:${encodeURIComponent(url)}` : url,
     model: 'precision-2',
     webhook,
     ...(isIdentify && { voiceprints: [{ label: 'x', voiceprint: 'y' }] }),
@@ -68,7 +89,6 @@ function callFor(world: World, n: number): Call[] {
     ...(key && { idempotency: { key, bodyHash: 'h' } }),
   } as unknown as CreateJob;
   const count = key ? 2 + time.below(2) : 1;
-  const at = time.start + time.between(0, 10 * MINUTE);
   return Array.from({ length: count }, (_, i) => {
     const id = `job-${seed}-${n}-${i}`;
     const later = i === 0 ? 0 : time.between(0, time.chance(0.5) ? 200 : MINUTE);
@@ -76,7 +96,7 @@ function callFor(world: World, n: number): Call[] {
     if (time.chance(0.2))
       time.at(at + time.between(100, time.chance(0.5) ? 2 * MINUTE : 12 * MINUTE), () => cancel(world, id));
     if (time.chance(0.15)) time.at(at + time.between(100, 15 * MINUTE), () => remove(world, id));
-    return { id, webhook, key };
+    return { id, url, isInline, webhook, key };
   });
 }
 

@@ -1,71 +1,155 @@
-import type { ByteSource } from '../../src/audio/types.ts';
-import type { SourceRef, SourcesPort } from '../../src/jobs/ports.ts';
+import type { ByteSource, ByteStream } from '../../src/audio/types.ts';
+import type { OpenSource, SourcesPort } from '../../src/jobs/ports.ts';
 import { type SourceErrorKind, SourceReadError } from '../../src/jobs/source-error.ts';
 import type { Invocation } from './timeline.ts';
 import type { World } from './world.ts';
 
-/** How a recording's server behaves: `copied` gives no ranges, `parts` gives some that are not of one file. */
-export const FATES = ['plain', 'plain', 'copied', 'parts', 'missing'] as const;
+/**
+ * How a recording's server behaves: `copied` gives nothing that pins the file, `indexed` has a container that must be read by ranges and gives none, `slow`
+ * takes about as long as the audio lasts, `changing` has another file after a while, `farm` has machines whose files differ.
+ */
+export const FATES = [
+  'plain',
+  'plain',
+  'copied',
+  'indexed',
+  'slow',
+  'changing',
+  'changing',
+  'farm',
+  'farm',
+  'missing',
+] as const;
 
-export interface Recording {
-  readonly durationSeconds: number;
+export interface SimulatedRecording {
   readonly fate: (typeof FATES)[number];
+  /** How long each version of the file is; a second is a byte. */
+  readonly seconds: readonly number[];
+  /** When versions take the place of the ones before, in simulated milliseconds. */
+  readonly changesAt: readonly number[];
+  /** So high for some that an invocation has enough of them after a few minutes of audio. */
+  readonly sampleRateHz: number;
 }
 
-export interface SimulatedSource extends ByteSource {
-  readonly recording: Recording;
+/** A version of a recording. */
+export interface SimulatedFile {
+  readonly recording: SimulatedRecording;
+  readonly version: number;
 }
 
-const COPY = new TextEncoder().encode('copy');
-const SIZE_BYTES = 1e6;
+/** Bytes of a second. */
+export const BYTES_PER_SECOND = 1024;
+const SECONDS_PER_READ = 30;
 
-/** Servers of recordings, slow and unreliable; copies of them are real objects. */
-export function sourcesOf(world: World, caller: Invocation, put: (key: string, bytes: Uint8Array) => Promise<void>) {
-  const { time, faults, recordings, copies } = world;
+/** Every byte of a file is its number, by which whoever reads it knows it again. */
+const files: SimulatedFile[] = [];
+const MOST_FILES = 256;
+let fileCount = 0;
 
-  async function copyTo(key: string, recording: Recording): Promise<SourceRef> {
-    copies.set(key, recording);
-    await put(key, COPY);
-    return { kind: 'object', key, sizeBytes: COPY.length };
+function numberOf(file: SimulatedFile): number {
+  const known = files.findIndex(({ recording, version }) => recording === file.recording && version === file.version);
+  if (known >= 0) return known;
+  const number = fileCount++ % MOST_FILES;
+  files[number] = file;
+  return number;
+}
+
+export const fileOf = (byte: number): SimulatedFile => files[byte];
+
+const failure = (kind: SourceErrorKind) => ({ kind, message: `The source: ${kind}.` });
+
+/** The version that is asked for now. */
+export function currentVersion({ time }: World, { fate, seconds, changesAt }: SimulatedRecording): number {
+  if (fate === 'farm') return time.below(seconds.length);
+  return changesAt.filter((at) => at <= time.now).length;
+}
+
+/** What a copy holds: which file of which address. */
+export const copyText = (url: string, version: number): string => `${url} ${version}`;
+
+/** Stores a copy. */
+export async function putCopy({ storage, copies, recordings }: World, key: string, text: string): Promise<void> {
+  const object = await storage.bucket.put(key, text);
+  const [url, version] = text.split(' ');
+  copies.set(object!.etag, { recording: recordings.get(url)!, version: Number(version) });
+}
+
+/** Servers of recordings, slow and unreliable; copies of them are real objects, of which a byte stands for all. */
+export function sourcesOf(world: World, caller: Invocation): SourcesPort {
+  const { time, faults, recordings } = world;
+
+  function sourceOf(file: SimulatedFile, canSeek: boolean, read: () => Promise<void>): ByteSource {
+    const sizeBytes = file.recording.seconds[file.version] * BYTES_PER_SECOND;
+    const number = numberOf(file);
+    return {
+      sizeBytes,
+      canSeek,
+      async open(offset): Promise<ByteStream> {
+        let at = offset;
+        let isClosed = false;
+        return {
+          async read() {
+            if (at >= sizeBytes) return undefined;
+            await read();
+            if (isClosed) return undefined;
+            const bytes = new Uint8Array(Math.min(SECONDS_PER_READ * BYTES_PER_SECOND, sizeBytes - at)).fill(number);
+            at += bytes.length;
+            return bytes;
+          },
+          close() {
+            isClosed = true;
+          },
+        };
+      },
+      read: async () => {
+        throw new Error('a simulated recording reads no ranges');
+      },
+    };
   }
-  const keyOfCopy = (spoolKey: string) => `${spoolKey}-${time.below(1e9)}`;
-  const recordingOf = (ref: SourceRef) => (ref.kind === 'http' ? recordings.get(ref.url) : copies.get(ref.key))!;
-  const failure = (kind: SourceErrorKind) => ({ kind, message: `The source: ${kind}.` });
 
-  const port: SourcesPort = {
-    async resolve(url, spoolKey) {
+  function fromServer(recording: SimulatedRecording): OpenSource {
+    const version = currentVersion(world, recording);
+    const { fate } = recording;
+    const read = async () => {
+      await caller.sleep(fate === 'slow' ? time.between(500, 8000) : time.between(5, 800));
+      if (time.chance(0.005)) await caller.sleep(time.between(30_000, 200_000));
+      if (faults.chance(0.006)) throw new SourceReadError(failure('timeout'));
+      // A connection that breaks goes on with the same file, or not at all.
+      if (time.chance(0.1) && currentVersion(world, recording) !== version)
+        throw new SourceReadError(failure('changed'));
+    };
+    const source = sourceOf({ recording, version }, fate !== 'indexed', read);
+    return { source, identity: `${version} ${source.sizeBytes}`, close: () => undefined };
+  }
+
+  return {
+    async open(url) {
       const isInline = url.startsWith('data:');
-      const address = isInline ? decodeURIComponent(url.slice('data:'.length)) : url;
-      const recording = recordings.get(address)!;
-      await caller.sleep(time.between(10, 30_000));
+      const recording = recordings.get(isInline ? decodeURIComponent(url.slice('data:'.length)) : url)!;
+      if (isInline) {
+        const source = sourceOf({ recording, version: 0 }, true, async () => undefined);
+        return { ok: true, value: { source, identity: 'inline' } };
+      }
+      await caller.sleep(time.chance(0.1) ? time.between(1000, 30_000) : time.between(10, 1000));
       if (faults.chance(0.1)) return { ok: false, error: failure('timeout') };
       if (recording.fate === 'missing') return { ok: false, error: failure('http_status') };
-      if (recording.fate !== 'copied' && !isInline)
-        return { ok: true, value: { kind: 'http', url: address, sizeBytes: SIZE_BYTES } };
-      return { ok: true, value: await copyTo(isInline ? spoolKey : keyOfCopy(spoolKey), recording) };
+      return { ok: true, value: recording.fate === 'copied' ? 'copy' : fromServer(recording) };
     },
 
-    async copy(ref, spoolKey) {
-      await caller.sleep(time.between(10, 60_000));
-      return { ok: true, value: await copyTo(keyOfCopy(spoolKey), recordingOf(ref)) };
-    },
-
-    open(ref): SimulatedSource {
-      const recording = recordingOf(ref);
-      return {
-        sizeBytes: ref.sizeBytes,
-        recording,
-        async read() {
-          await caller.sleep(time.chance(0.03) ? time.between(30_000, 200_000) : time.between(10, 5000));
-          if (faults.chance(0.02)) throw new SourceReadError(failure('timeout'));
-          if (ref.kind === 'http' && recording.fate === 'parts' && time.chance(0.1))
-            throw new SourceReadError(failure('changed'));
-          if (ref.kind === 'object' && !(await exists(ref.key))) throw new SourceReadError(failure('gone'));
-          return new Uint8Array(10);
-        },
+    openObject({ key, sizeBytes, etag }) {
+      const file = world.copies.get(etag!)!;
+      const read = async () => {
+        await caller.sleep(time.between(1, 50));
+        const isThere = () => faults.call(caller, 'sources.read', () => world.storage.bucket.head(key));
+        if ((await isThere())?.etag !== etag) throw new SourceReadError(failure('changed'));
       };
+      return { source: sourceOf(file, true, read), identity: `${file.version} ${sizeBytes}` };
     },
+
+    findCopy: (key) =>
+      faults.call(caller, 'sources.findCopy', async () => {
+        const object = await world.storage.bucket.head(key);
+        return object ? { key, sizeBytes: object.size, etag: object.etag } : undefined;
+      }),
   };
-  const exists = (key: string) => faults.call(caller, 'objects.exists', () => world.objects.exists(key));
-  return port;
 }

@@ -1,24 +1,24 @@
 import { expire } from '../../src/jobs/expire.ts';
 import { Mutex } from '../../src/jobs/mutex.ts';
-import { PlanMemory } from '../../src/jobs/plan-memory.ts';
 import type { JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
 import { resendLost } from '../../src/jobs/resend.ts';
+import type { CopyRpc } from '../../src/platform/copies.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
 import type { ProgressRpc } from '../../src/platform/progress.ts';
 import { createObjectStore } from '../../src/platform/r2-objects.ts';
+import { SimulatedObject } from './durable-object.ts';
 import { Faults } from './faults.ts';
+import { type Copying, JobProgress, type Progress, SourceCopy } from './objects.ts';
 import { portsOf } from './ports.ts';
-import { ProgressObject } from './progress-object.ts';
 import { SimulatedQueue } from './queue.ts';
 import { Receivers } from './receivers.ts';
-import type { Recording } from './sources.ts';
+import type { SimulatedFile, SimulatedRecording } from './sources.ts';
 import type { Storage } from './storage.ts';
 import { Invocation, MINUTE, Timeline } from './timeline.ts';
 
 /** What invocations on one machine share. */
 export interface Isolate {
   readonly mutex: Mutex;
-  readonly plans: PlanMemory;
   readonly work: string;
 }
 
@@ -42,10 +42,12 @@ export class World {
   readonly objects: ObjectStore;
   readonly queue = new SimulatedQueue(this);
   readonly receivers = new Receivers(this);
-  readonly recordings = new Map<string, Recording>();
-  /** By the key of the object. */
-  readonly copies = new Map<string, Recording>();
-  readonly progressObjects = new Map<string, ProgressObject>();
+  /** By their addresses. */
+  readonly recordings = new Map<string, SimulatedRecording>();
+  /** By the tags of the objects. */
+  readonly copies = new Map<string, SimulatedFile>();
+  readonly progressObjects = new Map<string, SimulatedObject<Progress>>();
+  readonly copyObjects = new Map<string, SimulatedObject<Copying>>();
   readonly history: History = { endings: [], given: [], writtenAt: new Map(), parts: 0 };
   /** Of the version that is deployed. */
   work = 'v1';
@@ -91,7 +93,8 @@ export class World {
     this.work = 'v2';
     this.#deployedAt = this.time.now;
     this.#addIsolates();
-    for (const object of this.progressObjects.values()) object.reset();
+    for (const objects of [this.progressObjects, this.copyObjects])
+      for (const object of objects.values()) object.reset();
   }
 
   /** What the service does every five minutes. */
@@ -101,23 +104,38 @@ export class World {
   }
 
   /** The binding of the jobs' objects, as an invocation has it. */
-  namespaceFor(caller: Invocation): DurableObjectNamespace {
-    const get = (jobId: string): ProgressRpc => {
-      const object = this.progressObjects.get(jobId) ?? new ProgressObject(this, jobId);
+  progressFor(caller: Invocation): DurableObjectNamespace {
+    return namespaceOf((jobId): ProgressRpc => {
+      const known = this.progressObjects.get(jobId);
+      const object = known ?? new SimulatedObject(this, `object ${jobId}`, (state, env) => new JobProgress(state, env));
       this.progressObjects.set(jobId, object);
       return {
-        begin: (...args) => object.call(caller, 'begin', (progress) => progress.begin(...args)),
-        report: (...args) => object.call(caller, 'report', (progress) => progress.report(...args)),
-        partDone: (...args) => object.call(caller, 'partDone', (progress) => progress.partDone(...args)),
-        fraction: () => object.call(caller, 'fraction', (progress) => progress.fraction()),
+        begin: (...args) => object.call(caller, 'progress.begin', (progress) => progress.begin(...args)),
+        reportIngest: (...args) =>
+          object.call(caller, 'progress.reportIngest', (progress) => progress.reportIngest(...args)),
+        expect: (...args) => object.call(caller, 'progress.expect', (progress) => progress.expect(...args)),
+        report: (...args) => object.call(caller, 'progress.report', (progress) => progress.report(...args)),
+        partDone: (...args) => object.call(caller, 'progress.partDone', (progress) => progress.partDone(...args)),
+        fraction: () => object.call(caller, 'progress.fraction', (progress) => progress.fraction()),
       };
-    };
-    // Nothing else of the binding is used.
-    return { idFromName: (name: string) => name, get } as unknown as DurableObjectNamespace;
+    });
+  }
+
+  /** The same of those that copy their recordings. */
+  copiesFor(caller: Invocation): DurableObjectNamespace {
+    return namespaceOf((jobId): CopyRpc => {
+      const known = this.copyObjects.get(jobId);
+      const object = known ?? new SimulatedObject(this, `copy ${jobId}`, (state, env) => new SourceCopy(state, env));
+      this.copyObjects.set(jobId, object);
+      return { request: (...args) => object.call(caller, 'copies.request', (copying) => copying.request(...args)) };
+    });
   }
 
   #addIsolates(): void {
-    for (let i = 0; i < 2; i++)
-      this.#isolates.push({ mutex: new Mutex(() => this.time.now), plans: new PlanMemory(), work: this.work });
+    for (let i = 0; i < 2; i++) this.#isolates.push({ mutex: new Mutex(() => this.time.now), work: this.work });
   }
 }
+
+/** A binding whose names are the ids; nothing else of it is used. */
+const namespaceOf = (get: (name: string) => unknown): DurableObjectNamespace =>
+  ({ idFromName: (name: string) => name, get }) as unknown as DurableObjectNamespace;

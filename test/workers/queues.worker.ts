@@ -1,5 +1,5 @@
 interface Env {
-  readonly PLANS: Queue<unknown>;
+  readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
 }
@@ -12,7 +12,7 @@ export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     if (request.method === 'POST') {
       const body = await request.text();
-      for (const queue of [env.PLANS, env.JOBS, env.WEBHOOKS]) await queue.send(body, { contentType: 'json' });
+      for (const queue of [env.INGEST, env.JOBS, env.WEBHOOKS]) await queue.send(body, { contentType: 'json' });
     }
     return Response.json(deliveries);
   },

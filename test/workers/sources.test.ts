@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import type { Miniflare } from '../../client/local/miniflare.ts';
 import { serveRanges, startServer, type TestServer } from '../helpers/http-server.ts';
 import { wav16 } from '../helpers/wav.ts';
@@ -15,10 +15,15 @@ const etag = '"v1"';
 let workerd: Miniflare;
 let server: TestServer;
 let handler: (request: IncomingMessage, response: ServerResponse) => void;
+const underWay = new Set<ServerResponse>();
 
 beforeAll(async () => {
   workerd = await startTestWorker('sources', { r2Buckets: ['BUCKET'] });
-  server = await startServer((request, response) => handler(request, response));
+  server = await startServer((request, response) => {
+    underWay.add(response);
+    response.on('close', () => underWay.delete(response));
+    handler(request, response);
+  });
 });
 
 afterAll(async () => {
@@ -32,13 +37,15 @@ beforeEach(async () => {
   await (await workerd.getR2Bucket('BUCKET')).delete(stored);
 });
 
-async function ask(
-  url: string,
-  { maxBytes = 1024 * MIB, timeoutMs = 5000, loseCopy = false } = {},
-): Promise<Record<string, unknown>> {
+/** All answers were read to their ends or let go. */
+afterEach(() => vi.waitFor(() => expect(underWay.size).toBe(0), 5000));
+
+const DEFAULTS = { maxBytes: 1024 * MIB, timeoutMs: 5000, copyMs: 60_000, loseCopy: false, stopsEarly: false };
+
+async function ask(url: string, changes: Partial<typeof DEFAULTS> = {}): Promise<Record<string, unknown>> {
   const response = await workerd.dispatchFetch('http://workerd/', {
     method: 'POST',
-    body: JSON.stringify({ url, maxBytes, timeoutMs, loseCopy }),
+    body: JSON.stringify({ url, ...DEFAULTS, ...changes }),
   });
   if (response.status !== 200) throw new Error(await response.text());
   return (await response.json()) as Record<string, unknown>;
@@ -46,43 +53,71 @@ async function ask(
 
 const objects = async () => (await (await workerd.getR2Bucket('BUCKET')).list()).objects.map(({ key }) => key);
 
-function expectWhole(answer: Record<string, unknown>, kind: string): void {
-  expect(answer).toMatchObject({ ref: { kind, sizeBytes: recording.length }, count: signal.length });
+function expectWhole(answer: Record<string, unknown>, how: string): void {
+  expect(answer).toMatchObject({ how, sizeBytes: recording.length, count: signal.length });
   expect(answer.sum).toBeCloseTo(expectedSum, 3);
 }
 
-it('reads ranges in place', async () => {
+const startOf = ({ headers }: IncomingMessage) => Number(/^bytes=(\d+)-/.exec(headers.range ?? '')?.[1] ?? 0);
+
+/** Gives so many bytes of the rest that was asked for, and breaks the connection. */
+function breakAfter(request: IncomingMessage, response: ServerResponse, bytes: number): void {
+  const start = startOf(request);
+  response.writeHead(206, {
+    'Content-Range': `bytes ${start}-${recording.length - 1}/${recording.length}`,
+    'Content-Length': recording.length - start,
+    ETag: etag,
+  });
+  response.write(recording.subarray(start, start + bytes), () => setTimeout(() => request.socket.destroy(), 5));
+}
+
+it('reads forward in place, over one connection', async () => {
   handler = (request, response) => serveRanges(request, response, { bytes: recording, etag });
-  expectWhole(await ask(`${server.origin}/a.wav`), 'http');
+  expectWhole(await ask(`${server.origin}/a.wav`), 'in place');
+  expect(server.requests.map(({ range }) => range)).toEqual(['bytes=0-']);
   expect(await objects()).toEqual([]);
 });
 
 it('reads on over connections that break', async () => {
-  let count = 0;
+  handler = (request, response) => breakAfter(request, response, server.requests.length === 1 ? 5 * MIB : 3 * MIB);
+  expectWhole(await ask(`${server.origin}/a.wav`), 'in place');
+  expect(server.requests.length).toBeGreaterThan(3);
+});
+
+it('gives up on connections that break after every few bytes', async () => {
+  handler = (request, response) => breakAfter(request, response, 1000);
+  expect(await ask(`${server.origin}/a.wav`)).toMatchObject({ error: { kind: 'unreachable' } });
+  expect(server.requests).toHaveLength(4);
+});
+
+it('reads in place without ranges, and passes over what has come where the connection breaks', async () => {
+  const headers = { 'Content-Length': recording.length, ETag: etag };
   handler = (request, response) => {
-    if (++count % 3 === 0) {
-      response.writeHead(206, { 'Content-Length': MIB });
-      response.write(recording.subarray(0, 1000), () => request.socket.destroy());
-    } else {
-      serveRanges(request, response, { bytes: recording, etag });
-    }
+    response.writeHead(200, headers);
+    if (server.requests.length > 1) response.end(recording);
+    else response.write(recording.subarray(0, 5 * MIB), () => setTimeout(() => request.socket.destroy(), 5));
   };
-  expectWhole(await ask(`${server.origin}/a.wav`), 'http');
+  expectWhole(await ask(`${server.origin}/a.wav`), 'in place');
+  expect(server.requests).toHaveLength(2);
 });
 
-it('copies into R2 where there are no ranges, in parts', async () => {
+it('lets go of a recording of which it reads no more', async () => {
+  handler = (request, response) => serveRanges(request, response, { bytes: recording, etag });
+  expect(await ask(`${server.origin}/a.wav`, { stopsEarly: true })).toMatchObject({ how: 'in place' });
+  expect(server.requests).toHaveLength(1);
+});
+
+it('copies into R2 where nothing pins the file, in parts', async () => {
   handler = (_request, response) => response.end(recording);
-  expectWhole(await ask(`${server.origin}/a.wav`), 'object');
-  expect(await objects()).toEqual([expect.stringMatching(/^spool\/job-/)]);
-  server.requests.length = 0;
-  expectWhole(await ask(`${server.origin}/a.wav`), 'object');
-  expect(server.requests).toEqual([]);
+  expectWhole(await ask(`${server.origin}/a.wav`), 'copied');
+  expect(await objects()).toEqual(['work/job/source']);
 });
 
-it('stores data: URLs', async () => {
+it('reads data: URLs from memory', async () => {
   const small = wav16(signal.subarray(0, 1000), 16000);
   const answer = await ask(`data:audio/wav;base64,${Buffer.from(small).toString('base64')}`);
-  expect(answer).toMatchObject({ ref: { kind: 'object', sizeBytes: small.length }, count: 1000 });
+  expect(answer).toMatchObject({ sizeBytes: small.length, count: 1000 });
+  expect(await objects()).toEqual([]);
 });
 
 it('refuses what it should, and leaves nothing behind', async () => {
@@ -119,14 +154,16 @@ it('does not wait for ever', async () => {
 });
 
 it('says when the recording changes while it is read', async () => {
-  let count = 0;
-  handler = (request, response) =>
-    serveRanges(request, response, { bytes: recording, etag: ++count > 3 ? '"v2"' : etag });
-  expect(await ask(`${server.origin}/a.wav`)).toMatchObject({ ref: { kind: 'http' }, error: { kind: 'changed' } });
+  handler = (request, response) => {
+    if (server.requests.length === 1) breakAfter(request, response, 5 * MIB);
+    else serveRanges(request, response, { bytes: recording, etag: '"v2"' });
+  };
+  expect(await ask(`${server.origin}/a.wav`)).toMatchObject({ how: 'in place', error: { kind: 'changed' } });
 });
 
-it('says that a copy is gone, also when its source is closed afterwards', async () => {
+it('reads a copy to its end that is deleted meanwhile, or says that it is gone', async () => {
   handler = (_request, response) => response.writeHead(200, { 'Content-Length': recording.length }).end(recording);
-  const { error } = await ask(`${server.origin}/a.wav`, { loseCopy: true });
-  expect(error).toMatchObject({ kind: 'changed' });
+  const answer = await ask(`${server.origin}/a.wav`, { loseCopy: true });
+  if ('error' in answer) expect(answer.error).toMatchObject({ kind: 'changed' });
+  else expectWhole(answer, 'copied');
 });

@@ -1,5 +1,5 @@
 import { BitReader } from '../bit-reader.ts';
-import { toHex } from '../bytes.ts';
+
 import { type AudioResult, fail, ok } from '../result.ts';
 import type { TrackCodec } from './packet.ts';
 
@@ -55,6 +55,6 @@ export function aacTrack(privateData: Uint8Array, channels: number, where: strin
     codec: 'aac',
     sampleRateHz: config.sampleRateHz,
     channels: config.channels || channels || 1,
-    extraData: toHex(privateData),
+    extraData: privateData.slice(),
   });
 }

@@ -5,7 +5,7 @@ const config = Uint8Array.from([0, 0, 16, 0, 0, 16, 40, 10, 14, 2, 0, 255, 0, 0,
 const withByte = (at: number, value: number) => config.map((byte, i) => (i === at ? value : byte));
 
 it('reads rate and channels of a configuration and puts the atom around it', () => {
-  const extraData = `00000024616c616300000000${Buffer.from(config).toString('hex')}`;
+  const extraData = Uint8Array.from([0, 0, 0, 36, ...Buffer.from('alac'), 0, 0, 0, 0, ...config]);
   expect(alacTrack(config)).toEqual({ codec: 'alac', sampleRateHz: 44100, channels: 2, extraData });
 });
 

@@ -1,5 +1,5 @@
-import { toHex, u32be } from '../bytes.ts';
-import { MONO_BLOCK_SAMPLES } from '../container.ts';
+import { u32be } from '../bytes.ts';
+import { MAX_BLOCK_SAMPLES } from '../container.ts';
 import type { TrackCodec } from './packet.ts';
 
 const ALAC_CONFIG_BYTES = 24;
@@ -11,9 +11,9 @@ export function alacTrack(bytes: Uint8Array): TrackCodec | undefined {
   const config = bytes.subarray(0, ALAC_CONFIG_BYTES);
   if (config.length < ALAC_CONFIG_BYTES) return undefined;
   const [frameSamples, bitsPerSample, channels] = [u32be(config, 0), config[5], config[9]];
-  if (frameSamples < MIN_FRAME_SAMPLES || frameSamples > MONO_BLOCK_SAMPLES) return undefined;
+  if (frameSamples < MIN_FRAME_SAMPLES || frameSamples > MAX_BLOCK_SAMPLES) return undefined;
   if (channels < 1 || channels > 8 || ![16, 20, 24, 32].includes(bitsPerSample)) return undefined;
   // The decoder wants it in the atom that QuickTime puts around it.
-  const extraData = toHex(Uint8Array.from([...ATOM_HEAD, ...config]));
+  const extraData = Uint8Array.from([...ATOM_HEAD, ...config]);
   return { codec: 'alac', sampleRateHz: u32be(config, 20), channels, extraData };
 }

@@ -6,42 +6,75 @@ export const MAX_GAP_SECONDS = 600;
 const MAX_OVERLAP_SECONDS = 1;
 /** Overlaps of more than this part of the recording are a broken clock. */
 const MAX_OVERLAP_PART = 0.01;
-/** Jumps kept; in a file with more of them the rest of the times is not believed. */
+/** Jumps followed; in a file with more of them the rest of the times is not believed. */
 const MAX_GAPS = 1024;
+
+/** All that a clock knows. Plain JSON. */
+export interface ClockState {
+  /** Samples counted, pauses included. */
+  position: number;
+  /** Position minus what the container says. */
+  shift: number;
+  isStarted: boolean;
+  /** Jumps that were followed. */
+  gaps: number;
+  gapSamples: number;
+  /** What the jumps back come to. */
+  overlapSamples: number;
+  /** Jumps that were not followed. */
+  brokenTimes: number;
+  lastJumpBack: number;
+  /** Silence of short jumps forward: the times may take it back. */
+  shortGaps: number;
+}
 
 /** Counts samples, and jumps where the container's times do. */
 export class Clock {
-  position = 0;
-  readonly gaps: number[] = [];
-  gapSamples = 0;
-  /** What the jumps back come to. */
-  overlapSamples = 0;
-  brokenTimes = 0;
-  /** Position minus what the container says. */
-  shift = 0;
+  readonly state: ClockState;
   readonly toleranceSamples: number;
-  #isStarted = false;
-  #lastJumpBack = -1;
-  /** Silence of short jumps forward: the times may take it back. */
-  #shortGaps = 0;
 
-  constructor(private readonly rateHz: number) {
+  constructor(
+    private readonly rateHz: number,
+    state?: ClockState,
+  ) {
     this.toleranceSamples = TOLERANCE_SECONDS * rateHz;
+    this.state = state
+      ? { ...state }
+      : {
+          position: 0,
+          shift: 0,
+          isStarted: false,
+          gaps: 0,
+          gapSamples: 0,
+          overlapSamples: 0,
+          brokenTimes: 0,
+          lastJumpBack: -1,
+          shortGaps: 0,
+        };
+  }
+
+  get position(): number {
+    return this.state.position;
   }
 
   /** Whether no position from here on has been passed before a jump back. */
   get isAhead(): boolean {
-    return this.position > this.#lastJumpBack;
+    return this.state.position > this.state.lastJumpBack;
   }
 
   /** Whether there were so many jumps that no more are looked at closely. */
-  get isWorn(): boolean {
-    return this.gaps.length >= 2 * MAX_GAPS || this.brokenTimes >= MAX_GAPS;
+  get hasTooManyJumps(): boolean {
+    return this.state.gaps >= MAX_GAPS || this.state.brokenTimes >= MAX_GAPS;
+  }
+
+  /** A packet of so many samples. */
+  pass(samples: number): void {
+    this.state.position += samples;
   }
 
   /** How far ahead of the count `stamp` is that holds for the packet after `samplesAhead` more samples. */
   offsetOf(stamp: number, samplesAhead = 0): number {
-    return Math.round(stamp + this.shift - this.position) - samplesAhead;
+    return Math.round(stamp + this.state.shift - this.state.position) - samplesAhead;
   }
 
   /**
@@ -49,14 +82,15 @@ export class Clock {
    * as they did. Below 0 where they count too many.
    */
   slip(samples: number): void {
-    this.shift += samples;
+    this.state.shift += samples;
   }
 
   /** The jump that the container asks for when it says that the next packet begins at `stamp`, samples of its own clock; 0 for none. */
   jumpTo(stamp: number): number {
-    if (!this.#isStarted) {
-      this.shift = this.position - stamp;
-      this.#isStarted = true;
+    const { state } = this;
+    if (!state.isStarted) {
+      state.shift = state.position - stamp;
+      state.isStarted = true;
       return 0;
     }
     const jump = this.offsetOf(stamp);
@@ -66,30 +100,52 @@ export class Clock {
   /** Follows a jump, or goes on counting where it is not believed. */
   jump(samples: number): void {
     if (samples === 0) return;
+    const { state } = this;
     const isBelieved =
-      this.gaps.length < 2 * MAX_GAPS &&
-      samples <= MAX_GAP_SECONDS * this.rateHz &&
-      (samples > 0 || this.#isOverlap(-samples));
+      state.gaps < MAX_GAPS && samples <= MAX_GAP_SECONDS * this.rateHz && (samples > 0 || this.#isOverlap(-samples));
     if (!isBelieved) {
-      this.shift -= samples;
-      this.brokenTimes++;
+      state.shift -= samples;
+      state.brokenTimes++;
       return;
     }
-    this.gaps.push(this.position, samples);
+    state.gaps++;
     if (samples > 0) {
-      this.gapSamples += samples;
-      if (samples <= MAX_OVERLAP_SECONDS * this.rateHz) this.#shortGaps += samples;
+      state.gapSamples += samples;
+      if (samples <= MAX_OVERLAP_SECONDS * this.rateHz) state.shortGaps += samples;
     } else {
-      this.#lastJumpBack = this.position;
-      this.overlapSamples -= samples;
+      state.lastJumpBack = state.position;
+      state.overlapSamples -= samples;
     }
-    this.position += samples;
+    state.position += samples;
   }
 
   #isOverlap(samples: number): boolean {
+    const { position, overlapSamples, shortGaps } = this.state;
     const longest = MAX_OVERLAP_SECONDS * this.rateHz;
-    const inAll = this.overlapSamples + samples;
-    const bound = longest + MAX_OVERLAP_PART * this.position + this.#shortGaps;
-    return samples <= longest && samples <= this.position && inAll <= bound;
+    const bound = longest + MAX_OVERLAP_PART * position + shortGaps;
+    return samples <= longest && samples <= position && overlapSamples + samples <= bound;
   }
+}
+
+/** Pauses and overlaps shorter than this in all are not worth a word. */
+const WORTH_A_WARNING_SECONDS = 1;
+
+/** What to say of the times of a track. */
+export function clockWarnings(
+  { gapSamples, overlapSamples, brokenTimes }: Pick<ClockState, 'gapSamples' | 'overlapSamples' | 'brokenTimes'>,
+  rateHz: number,
+): string[] {
+  const seconds = (samples: number) => (samples / rateHz).toFixed(1);
+  const isWorth = (samples: number) => samples >= WORTH_A_WARNING_SECONDS * rateHz;
+  return [
+    ...(isWorth(gapSamples)
+      ? [`Pauses in the times of the packets, ${seconds(gapSamples)} s in all, were taken as silence.`]
+      : []),
+    ...(isWorth(overlapSamples)
+      ? [
+          `Packets overlap in their times, by ${seconds(overlapSamples)} s in all; that much of their sound was left out.`,
+        ]
+      : []),
+    ...(brokenTimes > 0 ? ['The times of the packets jump; where they do the samples were counted instead.'] : []),
+  ];
 }

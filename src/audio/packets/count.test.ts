@@ -16,7 +16,7 @@ function eac3Frame(blocksCode: number, streamType = INDEPENDENT, substream = 0, 
 }
 
 describe('E-AC-3', () => {
-  const track = { codec: 'eac3', sampleRateHz: 48_000, channels: 2, extraData: '' } as const;
+  const track = { codec: 'eac3', sampleRateHz: 48_000, channels: 2, extraData: new Uint8Array(0) } as const;
   const { headBytes, count } = packetCounter(track, 1536, true);
   const samplesOf = (...frames: Uint8Array[]) => {
     const packet = concat(...frames);

@@ -1,4 +1,5 @@
-import { fromHex, u16be, u32be } from '../bytes.ts';
+import { u16be, u32be } from '../bytes.ts';
+import type { PacketCounter } from '../container.ts';
 import { ADTS_HEADER_BYTES, adtsFrameBytesAt, adtsLockAt, parseAdtsHeader } from '../containers/adts/header.ts';
 import { MAX_HEADER_BYTES, parseFrameHeader } from '../containers/flac/frame-header.ts';
 import { parseStreamInfo } from '../containers/flac/stream-info.ts';
@@ -6,15 +7,6 @@ import { parseHeader } from '../containers/mp3/header.ts';
 import { opusPacketSamples } from './opus.ts';
 import { MAX_PACKET_BYTES, type TrackCodec } from './packet.ts';
 import { parseVorbisModes } from './vorbis.ts';
-
-/** Says how many samples each packet decodes to, without decoding it. Asked for every packet, in order. */
-export interface PacketCounter {
-  /** Bytes of the packet that `count` must see. */
-  readonly headBytes: number;
-  /** Whether a decoder may be opened anew with the packet that comes next. */
-  readonly canRestart: boolean;
-  count(head: Uint8Array, length: number): number;
-}
 
 /**
  * @param packetSamples what every packet decodes to, for codecs where that is so
@@ -30,9 +22,9 @@ export function packetCounter(track: TrackCodec, packetSamples: number, isStart:
     case 'opus':
       return from(2, opusPacketSamples);
     case 'vorbis':
-      return vorbisCounter(fromHex(track.extraData), isStart);
+      return vorbisCounter(track.extraData, isStart);
     case 'flac': {
-      const info = parseStreamInfo(fromHex(track.extraData));
+      const info = parseStreamInfo(track.extraData);
       return from(MAX_HEADER_BYTES, (head) => parseFrameHeader(head, 0, info)?.blockSamples ?? info.maxBlockSamples);
     }
     case 'mp3':
@@ -43,7 +35,9 @@ export function packetCounter(track: TrackCodec, packetSamples: number, isStart:
     case 'eac3':
       return from(MAX_PACKET_BYTES, eac3PacketSamples);
     case 'aac':
-      return track.extraData === '' ? adtsCounter(track.sampleRateHz, packetSamples) : from(0, () => packetSamples);
+      return track.extraData.length === 0
+        ? adtsCounter(track.sampleRateHz, packetSamples)
+        : from(0, () => packetSamples);
     case 'pcm': {
       const frameBytes = (track.pcm?.bytesPerSample ?? 1) * track.channels;
       return from(0, (_, length) => Math.floor(length / frameBytes));

@@ -1,5 +1,5 @@
 import type { BlockReader } from '../block-reader.ts';
-import type { PacketCounter } from './count.ts';
+import type { PacketCounter } from '../container.ts';
 import { type PacketRun, type PacketWalk, packetBytes } from './packet.ts';
 
 /** Packets found together, and how many samples each decodes to. */
@@ -23,11 +23,19 @@ export class CountedRuns {
   constructor(
     private readonly reader: BlockReader,
     private readonly walk: PacketWalk,
-    private readonly counter: PacketCounter,
+    private readonly counter: PacketCounter | undefined,
   ) {}
 
   async next(): Promise<CountedRun | undefined> {
     return this.#waiting.shift() ?? (await this.#pull());
+  }
+
+  /** Whether there is another run; it is kept for `next`. */
+  async hasMore(): Promise<boolean> {
+    if (this.#waiting.length > 0) return true;
+    const pulled = await this.#pull();
+    if (pulled) this.#waiting.push(pulled);
+    return pulled !== undefined;
   }
 
   /** The packets from number `from` of a run that was taken on, and those of the runs behind it. */
@@ -59,10 +67,16 @@ export class CountedRuns {
     if (next.done) return undefined;
     const counts: [number, boolean][] = [];
     for (const packet of next.value.packets) {
+      if (packet.samples !== undefined || !this.counter) {
+        counts.push([packet.samples ?? 0, true]);
+        continue;
+      }
       const { canRestart, headBytes } = this.counter;
-      const head = headBytes > 0 ? await packetBytes(this.reader, packet, headBytes) : new Uint8Array(0);
+      const head = headBytes > 0 ? await packetBytes(this.reader, packet, headBytes) : NOTHING;
       counts.push([this.counter.count(head, packet.length), canRestart]);
     }
     return { run: next.value, counts };
   }
 }
+
+const NOTHING = new Uint8Array(0);

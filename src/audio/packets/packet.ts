@@ -1,14 +1,12 @@
 import type { BlockReader } from '../block-reader.ts';
-import type { IndexBase } from '../container.ts';
+import type { Faults } from '../container.ts';
 import type { PcmLayout } from '../pcm.ts';
-import type { SeekTable } from '../seek-table.ts';
 import type { CodecName } from '../types.ts';
-import type { Piece } from './pieces.ts';
 
 /** Packets above this size are damage; the decoders take no more either. */
 export const MAX_PACKET_BYTES = 4 << 20;
 
-/** Codec private data above this size is damage: that of Vorbis, the longest, has some 10 kB. It is part of every plan of a job. */
+/** Codec private data above this size is damage: that of Vorbis, the longest, has some 10 kB. */
 export const MAX_PRIVATE_BYTES = 32 << 10;
 
 /** One encoded packet of the chosen track, as its container holds it. */
@@ -20,6 +18,10 @@ export interface RawPacket {
   readonly bytes?: Uint8Array;
   /** What it begins with that is not in the file. */
   readonly prefix?: Uint8Array;
+  /** What it decodes to, where the container knows. */
+  readonly samples?: number;
+  /** Samples that are missing in front of it. */
+  readonly gapSamples?: number;
   /** The container's time of its first sample, where it has one. */
   readonly seconds?: number;
   /** How long it lasts by the container, where that was rounded (MP4). */
@@ -28,6 +30,8 @@ export interface RawPacket {
   readonly trackNumber?: number;
   /** What the container's walker takes to begin anew with this packet; undefined where it cannot. */
   readonly entry?: number;
+  /** What the walk had met in front of an `entry`, where that says how it goes on. */
+  readonly met?: Faults;
 }
 
 /** Very many packets in a row that all last the same, by a clock that may be too coarse to say how long. */
@@ -41,6 +45,8 @@ export interface EvenTimes {
 /** Packets that were found together, in order. */
 export interface PacketRun {
   readonly packets: readonly RawPacket[];
+  /** Damaged bytes in front of them that were left out. */
+  readonly skippedBytes?: number;
   /** Sample number at the end of the last packet, where the container says that instead of a start (OGG). */
   readonly endSample?: number;
   /** Time at the end of the last packet, where the container has that beside the times of the packets (MP4). */
@@ -51,28 +57,15 @@ export interface PacketRun {
 
 export type PacketWalk = AsyncGenerator<PacketRun>;
 
-/** What the packets of one track are coded with. Plain JSON. */
+/** What the packets of one track are coded with. */
 export interface TrackCodec {
   readonly codec: CodecName;
   /** As the container has it; what comes out of the decoder may have another rate (HE-AAC). */
   readonly sampleRateHz: number;
   readonly channels: number;
-  /** Codec private data, hexadecimal. */
-  readonly extraData: string;
+  /** Codec private data; empty where there is none. */
+  readonly extraData: Uint8Array;
   readonly pcm?: PcmLayout;
-}
-
-/** Index of a recording that comes in packets. Positions count decoded samples from the first packet of the track on. */
-export interface PacketIndex extends IndexBase {
-  readonly track: TrackCodec;
-  /** Samples of one packet where all have the same number (AAC); else 0. */
-  readonly packetSamples: number;
-  /** What is heard, in order: one piece, mostly, that leaves an encoder's delay out, and silence in front where the track begins late. */
-  readonly pieces: readonly Piece[];
-  /** Places where a decoder is opened anew, whoever reads: `offset` is a walker's entry. */
-  readonly seek: SeekTable;
-  /** Position and length of each jump of the clock, in turns; below 0 where packets overlap. */
-  readonly gaps: readonly number[];
 }
 
 /** The first `atMost` bytes of a packet. The view is valid until the next use of the reader. */

@@ -23,7 +23,7 @@ export class SteadyTimes {
    * @param packet the number of the packet at which the times jump, number `i` of `run`
    */
   async lasting(jump: number, packet: number, run: CountedRun, i: number): Promise<number> {
-    if (this.clock.isWorn) return jump;
+    if (this.clock.hasTooManyJumps) return jump;
     const direction = jump > 0 ? 'forward' : 'back';
     if (packet < this.#contradicted[direction]) return 0;
     let least = jump;

@@ -26,7 +26,7 @@ export class Places {
    */
   constructor(
     private readonly bounds: PlaceBounds,
-    private readonly now: () => number = Date.now,
+    private readonly now: () => number = () => Date.now(),
     private readonly sleep: (ms: number) => Promise<void> = (ms) => new Promise((done) => setTimeout(done, ms)),
   ) {}
 

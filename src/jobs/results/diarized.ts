@@ -1,7 +1,7 @@
 import type { Result } from '../../audio/types.ts';
 import { assemble, type Diarization, openPart, partsOf, settingsOf } from '../../diarization/index.ts';
 import { partKey, tracksKey } from '../keys.ts';
-import type { JobPlan, JobPorts, JobRecord, ObjectStore } from '../ports.ts';
+import type { IngestedRecording, JobPorts, JobRecord, ObjectStore } from '../ports.ts';
 import { lostInTheMix } from './lost-in-the-mix.ts';
 
 /** Why a job has no result, in a sentence for the caller. */
@@ -17,24 +17,26 @@ export type OutputText = Iterable<string> | AsyncIterable<string>;
 export interface Assembly {
   readonly ports: JobPorts;
   readonly job: JobRecord;
-  readonly plan: JobPlan;
+  readonly recording: IngestedRecording;
+  /** Of the parts. */
+  readonly tag: string;
   readonly pulse: () => Promise<void>;
 }
 
 /** Who spoke when in the job's recording, from the stored parts. Warnings of the audio come before those of the diarization. */
 export async function diarizeParts(
-  { ports, job, plan, pulse }: Assembly,
+  { ports, job, recording, tag, pulse }: Assembly,
   options: { readonly voices: boolean },
 ): Promise<Result<Diarization, JobFault>> {
   const parts = await Promise.all(
-    plan.shards.map((_, shard) => {
-      const key = partKey(job.id, shard, ports.work);
+    Array.from({ length: recording.shardCount }, (_, shard) => {
+      const key = partKey(job.id, shard, tag);
       return openPart((offset, length) => ports.objects.getRange(key, offset, length));
     }),
   );
   const result = await assemble(
     partsOf(parts),
-    { totalSamples: plan.totalSamples, durationSeconds: plan.index.durationSeconds },
+    { totalSamples: recording.totalSamples, durationSeconds: recording.durationSeconds },
     settingsOf(job.request.model),
     job.kind === 'voiceprint' ? {} : job.request,
     {
@@ -45,7 +47,7 @@ export async function diarizeParts(
       trackSpill: trackSpillOf(ports.objects, job.id),
     },
   );
-  const { channels } = plan.index;
+  const { channels } = recording.facts;
   if (!result.ok) {
     const { kind, message, loudestDb } = result.error;
     const hint = lostInTheMix(channels, loudestDb, 'nothing found');
@@ -53,7 +55,7 @@ export async function diarizeParts(
   }
   const { warning, loudestDb, ...diarization } = result.value;
   const hint = lostInTheMix(channels, loudestDb, 'something found');
-  const warnings = [plan.index.warning, hint, warning].filter((text) => text !== undefined);
+  const warnings = [recording.warning, hint, warning].filter((text) => text !== undefined);
   return { ok: true, value: { ...diarization, ...(warnings.length > 0 && { warning: warnings.join(' ') }) } };
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { canPay } from './credit.ts';
 import { createJobStore } from './job-store.ts';
@@ -61,13 +61,13 @@ it('a job that cannot be paid leaves nothing behind, so that its key is free whe
   expect(await account.startJob('paid', idempotency)).toMatchObject({ ok: true, value: { id: 'paid' } });
 });
 
-it('a planned job sets the length of its recording aside, until it ends', async () => {
+it('a job whose recording was read sets its length aside, until it ends', async () => {
   const account = await accountWith(100);
-  await account.startJob('planned');
+  await account.startJob('read');
   expect(await account.canPay()).toBe(true);
-  await account.jobs.start('planned', { shardCount: 1, durationSeconds: 80.5 }, NOW);
+  await startShards(account.jobs, 'read', { shardCount: 1, durationSeconds: 80.5 }, NOW);
   expect(await account.canPay()).toBe(false);
-  await account.jobs.succeed('planned', { ...DONE, billedSeconds: 80.5, creditSeconds: 80.5 }, NOW);
+  await account.jobs.succeed('read', { ...DONE, billedSeconds: 80.5, creditSeconds: 80.5 }, NOW);
   expect(await account.canPay()).toBe(false);
 });
 
@@ -84,7 +84,7 @@ it('twenty seconds that are left are twenty: sums of decimal fractions fall shor
     ['aside-2', 20.3],
   ] as const) {
     await setAside.startJob(id);
-    await setAside.jobs.start(id, { shardCount: 1, durationSeconds }, NOW);
+    await startShards(setAside.jobs, id, { shardCount: 1, durationSeconds }, NOW);
   }
   expect(await setAside.canPay()).toBe(true);
   const short = await accountWith(19.998);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import type { CreateJob } from '../../jobs/app-services.ts';
 import type { JobStore } from '../../jobs/ports.ts';
@@ -33,7 +33,7 @@ const request = {
 async function runningJob(idempotency?: CreateJob['idempotency']): Promise<string> {
   const id = `job-${made++}`;
   await store.create({ accountId: 'mine', kind: 'diarize', request, idempotency, id, now: NOW });
-  await store.start(id, { shardCount: 2, durationSeconds: 61.5 }, NOW + 1);
+  await startShards(store, id, { shardCount: 2, durationSeconds: 61.5 }, NOW + 1);
   return id;
 }
 const outboxIds = async (jobId: string) =>
@@ -50,7 +50,9 @@ describe('cancel', () => {
     expect(await outboxIds(id)).toEqual([`${id}/webhook`]);
     expect(await store.cancel(id, CANCELED, NOW + 3)).toBe(false);
     expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 4)).toBe(false);
-    expect(await store.start(id, { shardCount: 2, durationSeconds: 61.5 }, NOW + 5)).toBe(false);
+    expect(await store.start(id, NOW + 5)).toBe(false);
+    expect(await store.addShards(id, 0, 2, NOW + 5)).toBe(false);
+    expect(await store.finishIngest(id, { shardCount: 2, durationSeconds: 61.5, from: 0 }, NOW + 5)).toBe(false);
     expect(await store.requestAssemble(id, NOW + 6)).toBe(false);
     expect([await outboxIds(id), await usageRows(id)]).toEqual([[`${id}/webhook`], 0]);
   });
@@ -108,6 +110,7 @@ describe('remove', () => {
     expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 3)).toBe(false);
     expect(await store.fail(id, { code: 'x', message: 'x' }, NOW + 3)).toBe(false);
     expect(await store.requestAssemble(id, NOW + 3)).toBe(false);
+    expect(await store.addShards(id, 0, 2, NOW + 3)).toBe(false);
     expect(await store.unfinished([id])).toEqual(new Set());
     expect([await outboxIds(id), await usageRows(id)]).toEqual([[], 0]);
   });

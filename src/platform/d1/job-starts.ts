@@ -1,44 +1,54 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import { type Message, outboxId } from '../../jobs/messages.ts';
+import type { IngestedLength } from '../../jobs/ports.ts';
 import { hasChanged, insertOutboxWhileRunning, insertShardsWhileRunning } from './statements.ts';
 
-interface Planned {
-  readonly shardCount: number;
-  readonly durationSeconds: number;
-}
-
 /** `JobStore.start` */
-export async function startJob(db: D1Database, jobId: string, plan: Planned, now: number): Promise<boolean> {
-  const results = await db.batch([
-    db
-      .prepare(
-        `UPDATE jobs SET status = 'running', shard_count = ?2, duration_seconds = ?3, updated_at = ?4
-         WHERE id = ?1 AND status IN ('created', 'pending')`,
-      )
-      .bind(jobId, plan.shardCount, plan.durationSeconds, now),
-    insertShardsWhileRunning(db, jobId, plan.shardCount, now, now + LEASE_MS),
-    db.prepare('DELETE FROM outbox WHERE id = ?1').bind(`${jobId}/plan`),
-  ]);
-  return hasChanged(results);
+export async function startJob(db: D1Database, jobId: string, now: number): Promise<boolean> {
+  const result = await db
+    .prepare(`UPDATE jobs SET status = 'running', updated_at = ?2 WHERE id = ?1 AND status IN ('created', 'pending')`)
+    .bind(jobId, now)
+    .run();
+  return hasChanged([result]);
 }
 
-/** `JobStore.restart`: the plan before may have had more shards, and its assembly may wait already. */
-export async function restartJob(db: D1Database, jobId: string, plan: Planned, now: number): Promise<boolean> {
+/** `JobStore.addShards` */
+export async function addShards(
+  db: D1Database,
+  jobId: string,
+  from: number,
+  to: number,
+  now: number,
+): Promise<boolean> {
+  const [, { results }] = await db.batch<{ id: string }>([
+    insertShardsWhileRunning(db, jobId, from, to, now, now + LEASE_MS),
+    db.prepare(`SELECT id FROM jobs WHERE id = ?1 AND status = 'running'`).bind(jobId),
+  ]);
+  return results.length === 1;
+}
+
+/** `JobStore.finishIngest` */
+export async function finishIngest(
+  db: D1Database,
+  jobId: string,
+  { from, shardCount, durationSeconds }: IngestedLength & { readonly from: number },
+  now: number,
+): Promise<boolean> {
   const results = await db.batch([
     db
       .prepare(
         `UPDATE jobs SET shard_count = ?2, duration_seconds = ?3, updated_at = ?4 WHERE id = ?1 AND status = 'running'`,
       )
-      .bind(jobId, plan.shardCount, plan.durationSeconds, now),
-    db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks'`).bind(jobId),
-    insertShardsWhileRunning(db, jobId, plan.shardCount, now, now + LEASE_MS),
+      .bind(jobId, shardCount, durationSeconds, now),
+    insertShardsWhileRunning(db, jobId, from, shardCount, now, now + LEASE_MS),
+    db.prepare('DELETE FROM outbox WHERE id = ?1').bind(outboxId({ step: 'ingest', jobId })),
   ]);
   return hasChanged(results);
 }
 
-/** `JobStore.requestPlan` */
-export async function requestPlan(db: D1Database, jobId: string, now: number): Promise<boolean> {
-  const message: Message = { step: 'plan', jobId };
+/** `JobStore.requestIngest` */
+export async function requestIngest(db: D1Database, jobId: string, now: number): Promise<boolean> {
+  const message: Message = { step: 'ingest', jobId };
   const results = await db.batch([
     insertOutboxWhileRunning(db, message, now, now + LEASE_MS),
     db

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startStorage } from '../../../test/helpers/database.ts';
+import { migrate, startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { billOf } from '../../jobs/bill.ts';
 import type { JobStore, OutboxPosition } from '../../jobs/ports.ts';
@@ -33,7 +33,7 @@ function request(extra: Partial<DiarizeRequest> = {}) {
 async function runningJob(shardCount = 2, extra: Partial<DiarizeRequest> = {}): Promise<string> {
   const id = `job-${made++}`;
   await store.create({ ...request(extra), id, now: NOW });
-  await store.start(id, { shardCount, durationSeconds: 61.5 }, NOW + 1);
+  await startShards(store, id, { shardCount, durationSeconds: 61.5 }, NOW + 1);
   return id;
 }
 
@@ -49,7 +49,7 @@ const rowOf = (sql: string, ...values: unknown[]) =>
     .first<Record<string, number>>();
 
 describe('job store', () => {
-  it('writes a job and its plan message together', async () => {
+  it('writes a job and its first message together', async () => {
     const id = `job-${made++}`;
     const created = await store.create({ ...request({ webhook: 'https://example.com/hook' }), id, now: NOW });
     expect(created.ok && created.value).toMatchObject({
@@ -57,35 +57,56 @@ describe('job store', () => {
       status: 'created',
       webhookUrl: 'https://example.com/hook',
     });
-    expect(await outboxIds(id)).toEqual([`${id}/plan`]);
+    expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
     expect(await store.findOwned('somebody-else', id)).toBeUndefined();
   });
 
-  it('starts a running job again by another plan, and no other', async () => {
-    const id = await runningJob(3);
-    await store.requestAssemble(id, NOW + 2);
-    expect(await store.restart(id, { shardCount: 2, durationSeconds: 50 }, NOW + 3)).toBe(true);
-    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`]);
+  it('writes the shards of a running job while its recording is read, and the rest of them in the place of that', async () => {
+    const id = `job-${made++}`;
+    await store.create({ ...request(), id, now: NOW });
+    expect(await store.addShards(id, 0, 1, NOW)).toBe(false);
+    expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
+    await store.start(id, NOW);
+    expect(await store.addShards(id, 0, 2, NOW)).toBe(true);
+    expect(await outboxIds(id)).toEqual([`${id}/ingest`, `${id}/shard/0`, `${id}/shard/1`]);
+    await store.recordStart(`${id}/shard/0`, NOW + 9000);
+    await store.settle(`${id}/shard/1`);
+    // Those that are there stay, and none is written twice.
+    expect(await store.addShards(id, 0, 1, NOW + 1)).toBe(true);
+    expect(await store.outboxRow(`${id}/shard/0`)).toMatchObject({ starts: 1, leaseUntil: NOW + 9000 });
+    expect((await store.find(id))?.shardCount).toBeUndefined();
+    expect(await store.finishIngest(id, { shardCount: 4, durationSeconds: 901, from: 2 }, NOW + 3)).toBe(true);
+    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/2`, `${id}/shard/3`]);
     expect(await rowOf('SELECT shard_count, duration_seconds FROM jobs WHERE id = ?', id)).toEqual({
-      shard_count: 2,
-      duration_seconds: 50,
+      shard_count: 4,
+      duration_seconds: 901,
     });
     await store.cancel(id, { code: 'canceled', message: '' }, NOW + 4);
-    expect(await store.restart(id, { shardCount: 1, durationSeconds: 5 }, NOW + 5)).toBe(false);
+    expect(await store.addShards(id, 4, 5, NOW + 5)).toBe(false);
+    expect(await store.finishIngest(id, { shardCount: 1, durationSeconds: 5, from: 0 }, NOW + 5)).toBe(false);
+    expect(await outboxIds(id)).toEqual([]);
+    expect((await store.find(id))?.durationSeconds).toBe(901);
+  });
+
+  it('puts one reading of the recording in the place of all messages of a running job, and its shards in the place of that', async () => {
+    const id = await runningJob(3);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => store.requestIngest(id, NOW + 2)));
+    expect(answers.filter((isFirst) => isFirst)).toHaveLength(1);
+    expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
+    expect(await store.isStranded(id)).toBe(false);
+    await store.finishIngest(id, { shardCount: 2, durationSeconds: 50, from: 0 }, NOW + 3);
+    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`]);
+    await store.cancel(id, { code: 'canceled', message: '' }, NOW + 4);
+    expect(await store.requestIngest(id, NOW + 5)).toBe(false);
     expect(await outboxIds(id)).toEqual([]);
   });
 
-  it('puts one plan in the place of all messages of a running job, and its beginning in the place of that', async () => {
-    const id = await runningJob(3);
-    const answers = await Promise.all(Array.from({ length: 5 }, () => store.requestPlan(id, NOW + 2)));
-    expect(answers.filter((isFirst) => isFirst)).toHaveLength(1);
-    expect(await outboxIds(id)).toEqual([`${id}/plan`]);
-    expect(await store.isStranded(id)).toBe(false);
-    await store.restart(id, { shardCount: 2, durationSeconds: 50 }, NOW + 3);
-    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`]);
-    await store.cancel(id, { code: 'canceled', message: '' }, NOW + 4);
-    expect(await store.requestPlan(id, NOW + 5)).toBe(false);
-    expect(await outboxIds(id)).toEqual([]);
+  it('counts the beginnings of a step from its hand-over to another invocation', async () => {
+    const id = `job-${made++}`;
+    await store.create({ ...request(), id, now: NOW });
+    for (let start = 0; start < 3; start++) await store.recordStart(`${id}/ingest`, NOW + 1000);
+    await store.handOver(`${id}/ingest`, NOW + 5000);
+    expect(await store.outboxRow(`${id}/ingest`)).toMatchObject({ starts: 0, leaseUntil: NOW + 5000 });
   });
 
   it('makes one job of many racing calls with one idempotency key, and refuses another body', async () => {
@@ -110,15 +131,15 @@ describe('job store', () => {
   it('starts a job once, with one message a shard', async () => {
     const id = await runningJob(3);
     expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`, `${id}/shard/2`]);
-    expect(await store.start(id, { shardCount: 3, durationSeconds: 61.5 }, NOW + 2)).toBe(false);
+    expect(await store.start(id, NOW + 2)).toBe(false);
     expect(await store.find(id)).toMatchObject({ status: 'running', shardCount: 3, updatedAt: NOW + 1 });
   });
 
-  it('does not bring back shards that were settled when the plan runs a second time', async () => {
+  it('ends in the same way where settled shards are written a second time', async () => {
     const id = await runningJob(2);
     await store.settle(`${id}/shard/0`);
-    await store.start(id, { shardCount: 2, durationSeconds: 61.5 }, NOW + 2);
-    // A settled shard that is written again is harmless (its part exists), but it must end in the same way.
+    // Harmless: its part exists.
+    await store.finishIngest(id, { shardCount: 2, durationSeconds: 61.5, from: 0 }, NOW + 2);
     await store.requestAssemble(id, NOW + 3);
     await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + 4);
     expect(await outboxIds(id)).toEqual([]);
@@ -154,7 +175,7 @@ describe('job store', () => {
   it('bills a voiceprint as one, at its price in credit', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), kind: 'voiceprint', id, now: NOW });
-    await store.start(id, { shardCount: 1, durationSeconds: 12 }, NOW + 1);
+    await startShards(store, id, { shardCount: 1, durationSeconds: 12 }, NOW + 1);
     await store.requestAssemble(id, NOW + 2);
     await store.succeed(id, { outputKey: 'o', ...billOf('voiceprint', 12) }, NOW + 3);
     expect(await rowOf('SELECT kind, billed_seconds FROM usage_records WHERE job_id = ?', id)).toEqual({
@@ -308,4 +329,32 @@ describe('job store', () => {
     await store.fail(ended, { code: 'x', message: 'x' }, NOW);
     expect(await store.unfinished([working, ended, 'unknown'])).toEqual(new Set([working]));
   });
+});
+
+it('goes on with a job that waited to be planned by a version before', async () => {
+  const migration = '0009_ingest.sql';
+  const before = await startStorage(migration);
+  try {
+    await before.db.batch([
+      before.db.prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 100, 0)`),
+      before.db.prepare(
+        `INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at) VALUES ('old', 'a', 'diarize', 'created', '{}', 0, 0)`,
+      ),
+      before.db.prepare(
+        `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until, starts)
+         VALUES ('old/plan', 'old', 'plans', '{"step":"plan","jobId":"old"}', 5, 7, 2),
+                ('other/shard/0', 'other', 'jobs', '{"step":"shard","jobId":"other","shard":0}', 5, 7, 2)`,
+      ),
+    ]);
+    await migrate(before.db, { from: migration });
+    const { rows } = await createJobStore(before.db).overdue(Number.POSITIVE_INFINITY, 10);
+    expect(rows).toEqual([
+      { id: 'old/ingest', message: { step: 'ingest', jobId: 'old' }, dueAt: 5, leaseUntil: 7, starts: 2 },
+      { id: 'other/shard/0', message: { step: 'shard', jobId: 'other', shard: 0 }, dueAt: 5, leaseUntil: 7, starts: 2 },
+    ]);
+    const queues = await before.db.prepare('SELECT queue FROM outbox ORDER BY id').all();
+    expect(queues.results).toEqual([{ queue: 'ingest' }, { queue: 'jobs' }]);
+  } finally {
+    await before.stop();
+  }
 });

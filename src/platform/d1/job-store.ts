@@ -7,7 +7,7 @@ import { signingVersions } from '../../jobs/webhook-signature.ts';
 import { hasCreditLeft } from './credit.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
 import { listJobs } from './job-list.ts';
-import { requestPlan, restartJob, startJob } from './job-starts.ts';
+import { addShards, finishIngest, requestIngest, startJob } from './job-starts.ts';
 import { outboxOf } from './outbox.ts';
 import { type JobRow, jobFromRow } from './rows.ts';
 import {
@@ -35,9 +35,10 @@ export function createJobStore(db: D1Database): JobStore {
       return job?.accountId === accountId ? job : undefined;
     },
 
-    start: (jobId, plan, now) => startJob(db, jobId, plan, now),
-    restart: (jobId, plan, now) => restartJob(db, jobId, plan, now),
-    requestPlan: (jobId, now) => requestPlan(db, jobId, now),
+    start: (jobId, now) => startJob(db, jobId, now),
+    addShards: (jobId, from, to, now) => addShards(db, jobId, from, to, now),
+    finishIngest: (jobId, recording, now) => finishIngest(db, jobId, recording, now),
+    requestIngest: (jobId, now) => requestIngest(db, jobId, now),
 
     async requestAssemble(jobId, now) {
       const result = await insertOutboxWhileRunning(db, { step: 'assemble', jobId }, now, now + LEASE_MS).run();
@@ -149,7 +150,7 @@ async function create(
   input: NewJob,
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
   const { id, accountId, kind, request, idempotency, now } = input;
-  const message: Message = { step: 'plan', jobId: id };
+  const message: Message = { step: 'ingest', jobId: id };
   const statements = [
     db
       .prepare(

@@ -19,6 +19,7 @@ type Outbox = Pick<
   | 'outboxRow'
   | 'overdue'
   | 'recordStart'
+  | 'handOver'
 >;
 
 /** The part of `JobStore` that is about messages which must still be handled. */
@@ -66,6 +67,10 @@ export function outboxOf(db: D1Database): Outbox {
         .bind(jobId)
         .first();
       return row !== null;
+    },
+
+    async handOver(id, leaseUntil) {
+      await db.prepare('UPDATE outbox SET starts = 0, lease_until = ?2 WHERE id = ?1').bind(id, leaseUntil).run();
     },
 
     async renewLease(id, leaseUntil) {

@@ -1,4 +1,4 @@
-import { type Message, outboxId, queueOf } from '../../jobs/messages.ts';
+import { type Message, outboxId, queueOf, shardMessages } from '../../jobs/messages.ts';
 
 /** Whether the first statement of a batch changed its row: those behind it hang on that. */
 export function hasChanged([first]: readonly D1Result[]): boolean {
@@ -34,15 +34,16 @@ export function insertOutboxWhileRunning(
     .bind(outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil);
 }
 
-/** The same for all shards of a plan in one statement: an invocation may make a thousand, and a day of audio has 288 shards. */
+/** The same for shards `[from, to)` in one statement: an invocation may make a thousand, and a day of audio has 288 shards. */
 export function insertShardsWhileRunning(
   db: D1Database,
   jobId: string,
-  shardCount: number,
+  from: number,
+  to: number,
   dueAt: number,
   leaseUntil: number,
 ): D1PreparedStatement {
-  const messages = Array.from({ length: shardCount }, (_, shard): Message => ({ step: 'shard', jobId, shard }));
+  const messages = shardMessages(jobId, from, to);
   const rows = messages.map((message) => [outboxId(message), queueOf(message), JSON.stringify(message)]);
   return db
     .prepare(

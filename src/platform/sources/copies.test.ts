@@ -1,133 +1,278 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { serveRanges } from '../../../test/helpers/http-server.ts';
 import {
+  breakAfter,
   COPY,
   etag,
-  failure,
+  expectSame,
   type Handler,
   MIB,
+  numbered,
   page,
+  partOf,
   rangeServer,
   recording,
+  startOf,
   useSources,
 } from '../../../test/helpers/sources.ts';
+import type { CopyState } from './copy.ts';
 
 const world = useSources();
-const limits = { maxBytes: 1024 * MIB };
+const large = numbered(12 * MIB + 17);
+const PART_BYTES = 5 * MIB;
 
-it('a file that cannot be read in place is copied in one piece, whatever its server offers', async () => {
-  world.handler = (request, response) =>
-    serveRanges(request, response, { bytes: recording, etag: `"${world.requests.length % 2}"` });
-  const inPlace = await world.refOf('/a.wav');
-  expect(await world.readError(inPlace)).toMatchObject({ kind: 'changed' });
-  world.requests.length = 0;
-  const resolved = await world.sources().resolve(`${world.origin}/a.wav`, 'spool/job', { ...limits, isCopied: true });
-  expect(resolved).toMatchObject({ ok: true, value: { kind: 'object', key: COPY } });
-  if (resolved.ok) await world.expectWhole(resolved.value, recording);
-  expect(world.requests).toEqual([{ path: '/a.wav', range: undefined }]);
+const largeServer: Handler = (request, response) => serveRanges(request, response, { bytes: large, etag });
+const failed = (kind: string, message: RegExp) => ({
+  kind: 'failed',
+  error: { kind, message: expect.stringMatching(message) },
 });
+const ranges = () => world.requests.map(({ range }) => range);
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
-describe('a recording that turns out not to be readable by parts', () => {
-  const other = recording.map((byte) => byte ^ 1);
-  const copy = async (path: string) => {
-    const ref = await world.refOf(path);
-    if (ref.kind !== 'http') throw new Error('not read in place');
-    world.requests.length = 0;
-    return world.sources().copy(ref, 'spool/job');
-  };
+async function expectCopied(bytes: Uint8Array): Promise<void> {
+  expectSame((await world.copied())!, bytes);
+  expect(await world.storedKeys()).toEqual([COPY]);
+}
 
-  it('is copied from the one of several machines that has the file that was found', async () => {
-    // The first answers with the file, then the other one twice, then the first again.
-    world.handler = (request, response) => {
-      const isFirst = world.requests.length % 3 === 1 && request.headers.range !== undefined;
-      const isAgain = world.requests.length === 3;
-      if (isFirst || isAgain) serveRanges(request, response, { bytes: recording, etag });
-      else serveRanges(request, response, { bytes: other, etag: '"v2"' });
-    };
-    const copied = await copy('/a.wav');
-    expect(copied).toMatchObject({ ok: true, value: { kind: 'object', sizeBytes: recording.length } });
-    if (copied.ok) await world.expectWhole(copied.value, recording);
-    expect(world.requests.map(({ range }) => range)).toEqual([undefined, undefined, undefined]);
-    expect(await copy('/a.wav').catch(String)).toMatch(/not read in place/);
+describe('a copy', () => {
+  const length = { 'Content-Length': large.length };
+  it.each<[string, Handler]>([
+    ['with ranges', largeServer],
+    ['of unknown length', (_request, response) => response.end(large)],
+    ['without ranges', (_request, response) => response.writeHead(200, length).end(large)],
+    ['without ranges, pinned', (_request, response) => response.writeHead(200, { ...length, ETag: etag }).end(large)],
+  ])('has all bytes of a file %s, and leaves no note of itself', async (_name, server) => {
+    world.handler = server;
+    const { end, states } = await world.copy('/a.wav');
+    expect(end).toEqual({ kind: 'whole' });
+    expect(states.at(-1)).toBeUndefined();
+    await expectCopied(large);
+    expect(ranges()).toEqual(['bytes=0-']);
   });
 
-  it('has changed where nobody has that file any more, and nothing is stored', async () => {
-    const ref = await world.refOf('/a.wav');
-    world.handler = (request, response) => serveRanges(request, response, { bytes: other, etag: '"v2"' });
-    if (ref.kind !== 'http') throw new Error('not read in place');
-    expect(await world.sources().copy(ref, 'spool/job')).toMatchObject(failure('changed', /changed/));
+  it('of less than a part, and of whole parts, is one too', async () => {
+    for (const bytes of [recording, large.subarray(0, PART_BYTES), large.subarray(0, 2 * PART_BYTES)]) {
+      world.handler = (request, response) => serveRanges(request, response, { bytes, etag });
+      expect((await world.copy('/a.wav')).end).toEqual({ kind: 'whole' });
+      await expectCopied(bytes);
+      await world.bucket.delete(COPY);
+    }
+  });
+
+  it('that is there already is not made again', async () => {
+    world.handler = largeServer;
+    await world.copy('/a.wav');
+    world.requests.length = 0;
+    expect((await world.copy('/a.wav')).end).toEqual({ kind: 'whole' });
+    expect(world.requests).toEqual([]);
+  });
+
+  it('goes on at the next byte where the connection breaks, or nobody answers in time', async () => {
+    world.handler = (request, response) => {
+      const start = startOf(request);
+      if (world.requests.length === 2) return;
+      if (start < 9 * MIB) {
+        const bytes = large.subarray(start, start + 3 * MIB);
+        breakAfter(request, response, bytes, partOf(large, start));
+      } else largeServer(request, response);
+    };
+    const { end } = await world.copy('/a.wav', { headersTimeoutMs: 200 });
+    expect(end).toEqual({ kind: 'whole' });
+    await expectCopied(large);
+    expect(ranges()).toEqual([0, 3, 3, 6, 9].map((at) => `bytes=${at * MIB}-`));
+  });
+
+  it('is given up where the connection breaks and the server has no ranges; nothing is left', async () => {
+    const answers: Record<string, string | number>[] = [{}, length, { ...length, ETag: etag }];
+    for (const headers of answers) {
+      world.requests.length = 0;
+      world.handler = (request, response) => breakAfter(request, response, large.subarray(0, 6 * MIB), headers);
+      const { end, states } = await world.copy('/a.wav');
+      expect(end).toMatchObject(failed('unreachable', /broke off/));
+      expect(states.at(-1)).toBeUndefined();
+      expect(world.requests).toHaveLength(1);
+      expect(await world.storedKeys()).toEqual([]);
+    }
+  });
+
+  it('ends where the server stops sending, or only drips', async () => {
+    world.handler = (_request, response) => response.write(recording);
+    expect((await world.copy('/a.wav', { stallTimeoutMs: 60 })).end).toMatchObject(failed('timeout', /stopped/));
+    world.handler = async (_request, response) => {
+      while (!response.destroyed) {
+        response.write(recording.subarray(0, 10));
+        await pause(20);
+      }
+    };
+    expect((await world.copy('/a.wav', { stallTimeoutMs: 200 })).end).toMatchObject(
+      failed('timeout', /less than 8 KiB a second/),
+    );
     expect(await world.storedKeys()).toEqual([]);
   });
-});
 
-describe('where all recordings are copied', () => {
-  const copiesAll = { copiesAll: true };
+  it('is cut off at the limit, even where the file never ends, and its connection let go', async () => {
+    let sent = 0;
+    world.handler = async (_request, response) => {
+      const chunk = new Uint8Array(MIB);
+      while (!response.destroyed && sent < 200) {
+        sent++;
+        response.write(chunk);
+        while (response.writableNeedDrain && !response.destroyed) await pause(1);
+      }
+    };
+    const { end } = await world.copy('/a.wav', {}, { maxBytes: 20 * MIB });
+    expect(end).toMatchObject(failed('too_large', /limit of 20 MiB/));
+    expect(sent).toBeLessThan(100);
+    await world.expectLetGo();
+    expect(await world.storedKeys()).toEqual([]);
+  });
 
-  it('a copy that nobody needs any more ends, and leaves nothing behind', async () => {
-    const large = new Uint8Array(24 * MIB);
+  it('of what is too large by its own word, a web page or nothing is not begun', async () => {
+    world.handler = rangeServer;
+    expect((await world.copy('/a.wav', {}, { maxBytes: MIB })).end).toMatchObject(failed('too_large', /1 MiB/));
+    for (const isRanged of [true, false]) {
+      const type = 'text/html; charset=utf-8';
+      world.handler = (request, response) => {
+        if (isRanged) serveRanges(request, response, { bytes: page, etag, type });
+        else response.setHeader('Content-Type', type).end(page);
+      };
+      expect((await world.copy('/a.wav')).end).toMatchObject(failed('web_page', /web page/));
+    }
+    world.handler = (_request, response) => response.end();
+    expect((await world.copy('/a.wav')).end).toMatchObject(failed('empty', /empty/));
+    expect(await world.storedKeys()).toEqual([]);
+  });
+
+  it('that nobody needs any more ends, and leaves nothing behind', async () => {
+    const over = new AbortController();
+    world.handler = async (request, response) => {
+      response.writeHead(206, partOf(large, startOf(request)));
+      response.write(large.subarray(0, 6 * MIB));
+      await vi.waitFor(async () => expect(await world.storedKeys()).not.toEqual([]), 10_000);
+      over.abort();
+      response.write(large.subarray(6 * MIB, 7 * MIB));
+    };
+    const { end, states } = await world.copy('/a.wav', {}, { signal: over.signal });
+    expect(end).toEqual({ kind: 'unwanted' });
+    expect(states.at(-1)).toBeUndefined();
+    expect(await world.storedKeys()).toEqual([]);
+  });
+
+  it('that nobody needs any more leaves nothing behind either where its server fails', async () => {
     const over = new AbortController();
     world.handler = (request, response) => {
-      if (world.requests.length === 4) over.abort();
-      serveRanges(request, response, { bytes: large, etag });
+      if (startOf(request) > 0) over.abort();
+      if (startOf(request) > 0) response.writeHead(404).end();
+      else breakAfter(request, response, large.subarray(0, 6 * MIB), partOf(large, 0));
     };
-    const options = { ...limits, signal: over.signal };
-    const copied = await world.sources(copiesAll).resolve(`${world.origin}/a.wav`, 'spool/job', options);
-    expect(copied).toMatchObject(failure('gone', /has ended/));
-    expect(world.requests).toHaveLength(4);
+    const { states } = await world.copy('/a.wav', {}, { signal: over.signal });
+    expect(states.map((state) => state?.copiedBytes)).toEqual([PART_BYTES, undefined]);
     expect(await world.storedKeys()).toEqual([]);
   });
+});
 
-  it('those of servers with ranges are, and a copy that breaks off or waits goes on from there', async () => {
-    const large = new Uint8Array(9 * MIB + 17).map((_, i) => (i * 31 + (i >> 12)) & 255);
-    const faults = new Set([2, 4]);
-    world.handler = (request, response) => {
-      const { length } = world.requests;
-      if (faults.has(length)) setTimeout(() => request.socket.destroy(), length === 2 ? 0 : 200);
-      else serveRanges(request, response, { bytes: large, etag });
+describe('a copy in several calls', () => {
+  /** The first mebibytes at once, the rest as slowly as it takes. */
+  const slowBehind =
+    (bytes: number): Handler =>
+    async (request, response) => {
+      const start = startOf(request);
+      response.writeHead(206, partOf(large, start));
+      response.write(large.subarray(start, start + bytes));
+      for (let at = start + bytes; at < large.length && !response.destroyed; at += 10_000) {
+        response.write(large.subarray(at, at + 10_000));
+        await pause(20);
+      }
+      response.end();
     };
-    const resolved = await world.resolve('/a.wav', { ...copiesAll, headersTimeoutMs: 100 });
-    expect(resolved).toMatchObject({ ok: true, value: { kind: 'object', sizeBytes: large.length } });
-    if (resolved.ok) await world.expectWhole(resolved.value, large);
-    expect(world.requests).toHaveLength(1 + 4 + faults.size);
+
+  it('goes on behind the parts that are there', async () => {
+    world.handler = slowBehind(6 * MIB);
+    const first = await world.copy('/a.wav', {}, { timeoutMs: 1000 });
+    expect(first.end).toEqual({ kind: 'unfinished' });
+    const state = first.states.at(-1);
+    expect(state).toMatchObject({ copiedBytes: PART_BYTES, sizeBytes: large.length, validator: etag });
+    expect(await world.copied()).toBeUndefined();
+    await world.expectLetGo();
+    world.handler = largeServer;
+    world.requests.length = 0;
+    const second = await world.copy('/a.wav', {}, { state: JSON.parse(JSON.stringify(state)) });
+    expect(second.end).toEqual({ kind: 'whole' });
+    expect(second.states.at(-1)).toBeUndefined();
+    expect(ranges()).toEqual([`bytes=${PART_BYTES}-`]);
+    await expectCopied(large);
   });
 
-  it('a file that changes meanwhile is copied whole', async () => {
-    world.handler = (request, response) =>
-      serveRanges(request, response, { bytes: recording, etag: `"${world.requests.length % 2}"` });
-    const resolved = await world.resolve('/a.wav', copiesAll);
-    expect(resolved).toMatchObject({ ok: true, value: { kind: 'object' } });
-    if (resolved.ok) await world.expectWhole(resolved.value, recording);
+  it('goes on where the server failed meanwhile', async () => {
+    world.handler = (request, response) => {
+      if (startOf(request) > 0) response.writeHead(503).end();
+      else breakAfter(request, response, large.subarray(0, 6 * MIB), partOf(large, 0));
+    };
+    const first = await world.copy('/a.wav');
+    expect(first.end).toMatchObject(failed('server_error', /503/));
+    world.handler = largeServer;
+    const { end } = await world.copy('/a.wav', {}, { state: first.states.at(-1) });
+    expect(end).toEqual({ kind: 'whole' });
+    await expectCopied(large);
   });
 
-  it.each<[string, Handler]>([
-    [
-      'gives no range any more once the file is pinned',
-      (request, response) => {
-        if (request.headers['if-range']) request.headers.range = undefined;
-        serveRanges(request, response, { bytes: recording, etag });
+  it('fails, and keeps nothing, where the file has changed meanwhile', async () => {
+    world.handler = slowBehind(6 * MIB);
+    const first = await world.copy('/a.wav', {}, { timeoutMs: 1000 });
+    world.handler = (request, response) => serveRanges(request, response, { bytes: large, etag: '"v2"' });
+    const second = await world.copy('/a.wav', {}, { state: first.states.at(-1) });
+    expect(second.end).toMatchObject(failed('changed', /changed/));
+    expect(second.states).toEqual([undefined]);
+    expect(await world.storedKeys()).toEqual([]);
+    expect((await world.copy('/a.wav')).end).toEqual({ kind: 'whole' });
+    await expectCopied(large);
+  });
+
+  it('is whole where the answer to its last call got lost', async () => {
+    world.handler = largeServer;
+    const { states } = await world.copy('/a.wav');
+    const last = states.at(-2);
+    expect(last?.copiedBytes).toBe(large.length);
+    world.requests.length = 0;
+    const again = await world.copy('/a.wav', {}, { state: last });
+    expect(again.end).toEqual({ kind: 'whole' });
+    expect(again.states).toEqual([undefined]);
+    expect(world.requests).toEqual([]);
+    await expectCopied(large);
+  });
+
+  it('is completed where only that is missing', async () => {
+    world.handler = largeServer;
+    const bucket = new Proxy(world.bucket, {
+      get(target, name: keyof R2Bucket) {
+        if (name !== 'createMultipartUpload') return target[name].bind(target);
+        return async (key: string) => {
+          const upload = await target.createMultipartUpload(key);
+          const complete = () => Promise.reject(new Error('the bucket is away'));
+          const { uploadId, uploadPart, abort } = upload;
+          return { key, uploadId, uploadPart: uploadPart.bind(upload), abort: abort.bind(upload), complete };
+        };
       },
-    ],
-    [
-      'gives less of a range than is asked for',
-      (request, response) => {
-        const [, start, end] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
-        if (start) request.headers.range = `bytes=${start}-${Math.min(Number(end), Number(start) + 99_999)}`;
-        serveRanges(request, response, { bytes: recording, etag });
-      },
-    ],
-  ])('a file of a server that %s is copied whole', async (_name, handler) => {
-    world.handler = handler;
-    const resolved = await world.resolve('/a.wav', copiesAll);
-    expect(resolved).toMatchObject({ ok: true, value: { kind: 'object' } });
-    if (resolved.ok) await world.expectWhole(resolved.value, recording);
+    });
+    const saved: (CopyState | undefined)[] = [];
+    await expect(world.copy('/a.wav', {}, { bucket, saved })).rejects.toThrow('away');
+    world.requests.length = 0;
+    const { end } = await world.copy('/a.wav', {}, { state: saved.at(-1) });
+    expect(end).toEqual({ kind: 'whole' });
+    expect(world.requests).toEqual([]);
+    await expectCopied(large);
   });
 
-  it('one that is too large, or a web page, is not', async () => {
-    world.handler = rangeServer;
-    expect(await world.resolve('/a.wav', copiesAll, MIB)).toMatchObject(failure('too_large', /1 MiB/));
-    world.handler = (request, response) =>
-      serveRanges(request, response, { bytes: page, etag, type: 'text/html; charset=utf-8' });
-    expect(await world.resolve('/a.wav', copiesAll)).toMatchObject(failure('web_page', /web page/));
+  it('is let go where it comes too slowly for a part in a call, or for a whole file without ranges', async () => {
+    world.handler = slowBehind(MIB);
+    const slow = failed('too_slow', /too slowly: \d\.\d MiB .*media/);
+    expect((await world.copy('/a.wav', {}, { timeoutMs: 300 })).end).toMatchObject(slow);
+    world.handler = async (_request, response) => {
+      response.write(large.subarray(0, 6 * MIB));
+      for (; !response.destroyed; await pause(20)) response.write(large.subarray(0, 10_000));
+    };
+    expect((await world.copy('/a.wav', {}, { timeoutMs: 1000 })).end).toMatchObject(slow);
+    await world.expectLetGo();
     expect(await world.storedKeys()).toEqual([]);
   });
 });

@@ -2,7 +2,6 @@ import type { Result } from '../../audio/types.ts';
 import type { SourceError, SourceErrorKind } from '../../jobs/source-error.ts';
 
 export {
-  isOfParts,
   isPassing,
   type SourceError,
   type SourceErrorKind,

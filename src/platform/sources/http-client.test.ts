@@ -7,6 +7,7 @@ function clientOf(locations: readonly string[], asked: string[]): HttpClient {
     headersTimeoutMs: 1000,
     stallTimeoutMs: 1000,
     backoffMs: [],
+    pause: async () => undefined,
     async fetch(url) {
       const location = locations[asked.push(url) - 1];
       return new Response(

@@ -8,8 +8,10 @@ export interface HttpClient {
   readonly headersTimeoutMs: number;
   /** Longest silence inside a body. */
   readonly stallTimeoutMs: number;
-  /** Pauses before the second, third … try. */
+  /** Pauses before the second, third … try without progress. */
   readonly backoffMs: readonly number[];
+  /** Lets others run. */
+  readonly pause: () => Promise<void>;
 }
 
 export interface Opened {
@@ -18,17 +20,8 @@ export interface Opened {
   readonly url: URL;
   /** The body's chunks; throws SourceReadError on a broken or silent connection. */
   chunks(): AsyncGenerator<Uint8Array>;
-  /** The body into a buffer, without a copy and with few reads; throws as `chunks` does. */
-  fill(buffer: ArrayBuffer): Promise<Filled>;
   /** Drops the connection; harmless after the end. */
   cancel(): Promise<void>;
-}
-
-export interface Filled {
-  /** The memory of the buffer that was given, which itself is detached. */
-  readonly buffer: ArrayBuffer;
-  /** How many bytes there were; all of the buffer when the body has as many or more. */
-  readonly length: number;
 }
 
 const MAX_REDIRECTS = 2;
@@ -92,7 +85,6 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
         response,
         url,
         chunks: () => bodyChunks(body),
-        fill: (buffer) => fillFrom(body, buffer),
         cancel: async () => {
           // Both: an unread body is dropped by the first, a stuck one only by the second.
           await response.body?.cancel().catch(() => undefined);
@@ -127,30 +119,6 @@ async function* bodyChunks(body: Body): AsyncGenerator<Uint8Array> {
   }
 }
 
-async function fillFrom(body: Body, given: ArrayBuffer): Promise<Filled> {
-  if (!body.response.body) return { buffer: given, length: 0 };
-  const reader = body.response.body.getReader({ mode: 'byob' });
-  let buffer = given;
-  let length = 0;
-  const read = watched(body, () => reader.read(new Uint8Array(buffer, length)));
-  let isDone = false;
-  try {
-    while (length < buffer.byteLength) {
-      const { done, value } = await read();
-      isDone = done;
-      if (value) {
-        buffer = value.buffer as ArrayBuffer;
-        length += value.byteLength;
-      }
-      if (done) break;
-    }
-    return { buffer, length };
-  } finally {
-    read.close();
-    if (!isDone) drop(body, reader);
-  }
-}
-
 interface Body {
   readonly response: Response;
   readonly host: string;
@@ -159,7 +127,7 @@ interface Body {
 }
 
 /** A body read to its end leaves the connection for the next request; any other is dropped, and nothing waits for it. */
-function drop({ abort }: Body, reader: ReadableStreamDefaultReader | ReadableStreamBYOBReader): void {
+function drop({ abort }: Body, reader: ReadableStreamDefaultReader): void {
   reader.cancel().catch(() => undefined);
   abort.abort();
 }

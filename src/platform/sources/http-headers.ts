@@ -16,14 +16,6 @@ export function parseContentRange(value: string | null): ContentRange | undefine
   return start <= end && (total === undefined || end < total) ? { start, end, total } : undefined;
 }
 
-/**
- * Whether an answer's range begins where it should and ends before it should, or before it begins: the file is shorter than the server states.
- */
-export function endsEarly(value: string | null, start: number, end: number): boolean {
-  const match = /^bytes\s+(\d{1,15})-(\d{1,15})\//i.exec(value?.trim() ?? '');
-  return match !== null && Number(match[1]) === start && Number(match[2]) < end;
-}
-
 /** What pins a file: its strong entity tag, or else the time of its last change. */
 export function validatorOf(headers: Headers): string | undefined {
   const tag = headers.get('ETag');
@@ -43,14 +35,6 @@ export const isEncoded = (headers: Headers): boolean => !/^(identity)?$/i.test(h
 export function contentLength(headers: Headers): number | undefined {
   const value = headers.get('Content-Length');
   return value !== null && /^\d{1,15}$/.test(value) && !isEncoded(headers) ? Number(value) : undefined;
-}
-
-/** Query parameters of addresses that stop working after a while (S3, Google, CloudFront, Azure). */
-const SIGNATURES = ['x-amz-signature', 'x-goog-signature', 'signature', 'sig'];
-
-/** Whether an address carries a signature of one of the large object stores, and so an end. */
-export function isSigned(url: URL): boolean {
-  return [...url.searchParams.keys()].some((name) => SIGNATURES.includes(name.toLowerCase()));
 }
 
 const RADIO_HEADERS = ['icy-name', 'icy-br', 'icy-pub', 'icy-genre', 'icy-url', 'icy-metaint'];

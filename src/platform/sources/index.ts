@@ -1,67 +1,83 @@
 import { isDataUrl } from '../../contract/data-url.ts';
-import type { SourceRef, SourcesPort } from '../../jobs/ports.ts';
+import type { OpenSource, SourcesPort } from '../../jobs/ports.ts';
+import { pause } from '../clock.ts';
 import { decodeDataUrl } from './data-url.ts';
-import type { HttpClient } from './http-client.ts';
-import { HttpSource } from './http-source.ts';
-import { openObject } from './object-source.ts';
-import { copyPinned, resolveHttp } from './resolve-http.ts';
+import { isPassing, type SourceResult } from './errors.ts';
+import { type HttpClient, sleep } from './http-client.ts';
+import { bytesSource, objectSource } from './object-source.ts';
+import { openHttp, pinned } from './open-http.ts';
 
 export { SourceReadError } from './errors.ts';
 
 export interface SourcesOptions extends Partial<HttpClient> {
   readonly bucket: R2Bucket;
   readonly allowLoopback: boolean;
-  /**
-   * Copies every recording, also where its server gives ranges. Where one isolate does everything, a server that stalls while it is read in place
-   * holds up everybody's analysis; a copy holds up its own job alone.
-   */
-  readonly copiesAll?: boolean;
-  /** How long a copy may take; without it as long as something comes. */
-  readonly copyTimeoutMs?: number;
-  /** How long a recording that was opened may be read in place; without it as long as something comes. */
-  readonly readTimeoutMs?: number;
 }
 
 const HEADERS_TIMEOUT_MS = 15_000;
+/** For who waits in a queue's consumer: a server that is slower is asked again by the copy, which holds up nobody. */
+const OPEN_TIMEOUT_MS = 4000;
+const OPEN_BACKOFF_MS = [200, 1000];
 const STALL_TIMEOUT_MS = 30_000;
 const BACKOFF_MS = [200, 1000, 3000];
 
+/** How servers are asked, where the options say nothing else. */
+export const httpClient = (options: Partial<HttpClient> & Pick<HttpClient, 'allowLoopback'>): HttpClient => ({
+  fetch: (url, init) => fetch(url, init),
+  headersTimeoutMs: HEADERS_TIMEOUT_MS,
+  stallTimeoutMs: STALL_TIMEOUT_MS,
+  backoffMs: BACKOFF_MS,
+  pause,
+  ...options,
+});
+
 /** Recordings by address: http, https, `data:`, and objects in R2. */
 export function createSources(options: SourcesOptions): SourcesPort {
-  const client: HttpClient = {
-    fetch: (url, init) => fetch(url, init),
-    headersTimeoutMs: HEADERS_TIMEOUT_MS,
-    stallTimeoutMs: STALL_TIMEOUT_MS,
-    backoffMs: BACKOFF_MS,
-    ...options,
-  };
-  const { bucket, copiesAll = false, copyTimeoutMs, readTimeoutMs } = options;
+  const { bucket } = options;
+  const client = httpClient(options);
+  const asking = httpClient({ headersTimeoutMs: OPEN_TIMEOUT_MS, backoffMs: OPEN_BACKOFF_MS, ...options });
   return {
-    async resolve(url, spoolKey, { maxBytes, isCopied = false, signal }) {
-      if (!isDataUrl(url))
-        return resolveHttp(client, url, {
-          bucket,
-          prefix: spoolKey,
-          maxBytes,
-          copyTimeoutMs,
-          copiesAll,
-          isWhole: isCopied,
-          signal,
-        });
+    async open(url, maxBytes) {
+      if (!isDataUrl(url)) return open(asking, client, url, maxBytes);
       const decoded = decodeDataUrl(url);
-      if (!decoded.ok) return decoded;
-      await bucket.put(spoolKey, decoded.value);
-      return { ok: true, value: { kind: 'object', key: spoolKey, sizeBytes: decoded.value.length } };
+      return decoded.ok ? { ok: true, value: { source: bytesSource(decoded.value), identity: 'inline' } } : decoded;
     },
 
-    copy(ref, spoolKey, signal) {
-      return copyPinned(client, ref, { bucket, prefix: spoolKey, maxBytes: ref.sizeBytes, copyTimeoutMs, signal });
-    },
+    openObject: (object) => ({
+      source: objectSource(bucket, object, client),
+      identity: object.identity ?? `${object.key} ${object.etag ?? ''} ${object.sizeBytes}`,
+    }),
 
-    open(ref: SourceRef) {
-      return ref.kind === 'http'
-        ? new HttpSource(client, ref, { timeoutMs: readTimeoutMs })
-        : openObject(bucket, ref, client.backoffMs);
+    async findCopy(key) {
+      // Versions before put something behind the key.
+      const [object] = (await bucket.list({ prefix: key, limit: 1, include: ['customMetadata'] })).objects;
+      if (!object) return undefined;
+      const { size: sizeBytes, etag, customMetadata } = object;
+      return { key: object.key, sizeBytes, etag, identity: customMetadata?.identity };
     },
   };
+}
+
+/** Tries again with pauses what may pass; who did not answer in time has held up the step for long enough: the queue asks again. */
+async function open(
+  asking: HttpClient,
+  client: HttpClient,
+  url: string,
+  maxBytes: number,
+): Promise<SourceResult<OpenSource | 'copy'>> {
+  for (let attempt = 0; ; attempt++) {
+    const opened = await openHttp(asking, url, maxBytes);
+    if (opened.ok) {
+      const source = pinned(client, opened.value, url);
+      if (source) {
+        const { validator, sizeBytes } = opened.value;
+        return { ok: true, value: { source, identity: `${validator} ${sizeBytes}`, close: () => source.close() } };
+      }
+      await opened.value.answer.cancel();
+      return { ok: true, value: 'copy' };
+    }
+    const { kind } = opened.error;
+    if (!isPassing(kind) || kind === 'timeout' || attempt >= asking.backoffMs.length) return opened;
+    await sleep(asking.backoffMs[attempt]);
+  }
 }

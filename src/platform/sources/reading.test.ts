@@ -1,190 +1,433 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { serveRanges } from '../../../test/helpers/http-server.ts';
-import { etag, type Handler, MIB, rangeServer, recording, useSources } from '../../../test/helpers/sources.ts';
-import type { SourceRef } from '../../jobs/ports.ts';
+import {
+  breakAfter,
+  etag,
+  expectSame,
+  type Handler,
+  MIB,
+  numbered,
+  partOf,
+  rangeServer,
+  readForward,
+  recording,
+  startOf,
+  useSources,
+} from '../../../test/helpers/sources.ts';
+import type { ByteSource } from '../../audio/types.ts';
 
 const world = useSources();
 
-describe('reading', () => {
-  let ref: SourceRef;
-  beforeEach(async () => {
-    world.handler = rangeServer;
-    ref = await world.refOf('/a.wav');
-    world.requests.length = 0;
+/** Gives so many bytes over every connection, and breaks it. */
+const breaking =
+  (bytes: Uint8Array, bytesAtOnce: number): Handler =>
+  (request, response) => {
+    const start = startOf(request);
+    if (start + bytesAtOnce >= bytes.length) return serveRanges(request, response, { bytes, etag });
+    breakAfter(request, response, bytes.subarray(start, start + bytesAtOnce), partOf(bytes, start));
+  };
+
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+describe('reading forward', () => {
+  it('goes on at the next byte where connections break, and before the headers', async () => {
+    let count = 0;
+    world.handler = (request, response) => {
+      if (++count === 2) request.socket.destroy();
+      else breaking(recording, MIB)(request, response);
+    };
+    const { source } = await world.inPlace('/a.wav');
+    expectSame(await readForward(source), recording);
+    expect(world.requests.map(({ range }) => range)).toEqual(
+      [0, MIB, MIB, 2 * MIB, 3 * MIB].map((at) => `bytes=${at}-`),
+    );
+  });
+
+  it('goes on as often as needed where something comes in between', async () => {
+    world.handler = breaking(recording, 100_000);
+    const { source } = await world.inPlace('/a.wav', { backoffMs: [1, 1, 1] });
+    expectSame(await readForward(source), recording);
+    expect(world.requests).toHaveLength(Math.ceil(recording.length / 100_000));
+  });
+
+  it('gives up on a server that breaks off after every few bytes: a gibibyte of them would take days', async () => {
+    world.handler = breaking(recording, 1000);
+    const { source } = await world.inPlace('/a.wav');
+    expect(await world.readError(source)).toMatchObject({
+      kind: 'unreachable',
+      message: expect.stringMatching(/broke off/),
+    });
+    expect(world.requests).toHaveLength(4);
+  });
+
+  it('gives up on a server without ranges that breaks off where it did before', async () => {
+    const headers = { 'Content-Length': recording.length, ETag: etag };
+    world.handler = (request, response) => breakAfter(request, response, recording.subarray(0, MIB), headers);
+    const { source } = await world.inPlace('/a.wav');
+    expect(await world.readError(source)).toMatchObject({ kind: 'unreachable' });
+    expect(world.requests).toHaveLength(4);
+  });
+
+  it('reads no whole file again and again to pass it over', async () => {
+    const headers = { 'Content-Length': recording.length, ETag: etag };
+    let sent = 0;
+    world.handler = (request, response) => {
+      sent += 100_000;
+      breakAfter(request, response, recording.subarray(0, sent), headers);
+    };
+    const { source } = await world.inPlace('/a.wav', { backoffMs: [1, 1, 1] });
+    expect(await world.readError(source)).toMatchObject({ kind: 'unreachable' });
+    expect(world.requests.length).toBeLessThan(14);
+  });
+
+  it('passes over what has come where the server takes no range any more', async () => {
+    world.handler = (request, response) => {
+      if (startOf(request) > 0) {
+        delete request.headers.range;
+        rangeServer(request, response);
+      } else breakAfter(request, response, recording.subarray(0, MIB + 17), partOf(recording, 0));
+    };
+    const { source } = await world.inPlace('/a.wav');
+    expectSame(await readForward(source), recording);
+    expect(world.requests.map(({ range }) => range)).toEqual(['bytes=0-', `bytes=${MIB + 17}-`]);
+  });
+
+  it('asks for the rest at once where the server gives less of a range than it was asked for', async () => {
+    const atOnce = 500_000;
+    world.handler = (request, response) => {
+      const start = startOf(request);
+      const end = Math.min(recording.length, start + atOnce);
+      const range = `bytes ${start}-${end - 1}/${recording.length}`;
+      response.writeHead(206, { 'Content-Range': range, 'Content-Length': end - start, ETag: etag });
+      response.end(recording.subarray(start, end));
+    };
+    const { source } = await world.inPlace('/a.wav', { backoffMs: [] });
+    expectSame(await readForward(source), recording);
+    expect(world.requests).toHaveLength(Math.ceil(recording.length / atOnce));
   });
 
   it('says when the file changed, and never mixes two', async () => {
-    world.handler = (request, response) => serveRanges(request, response, { bytes: recording, etag: '"v2"' });
-    expect(await world.readError(ref)).toMatchObject({ kind: 'changed' });
-    expect(world.requests).toHaveLength(1);
-  });
-
-  it('says so too when the server ignores If-Range', async () => {
-    world.handler = (request, response) => {
-      delete request.headers['if-range'];
-      serveRanges(request, response, { bytes: recording, etag: '"v2"' });
-    };
-    expect(await world.readError(ref)).toMatchObject({ kind: 'changed' });
-    world.handler = (request, response) => {
-      delete request.headers['if-range'];
-      serveRanges(request, response, { bytes: recording.subarray(0, MIB) });
-    };
-    expect(await world.readError(ref)).toMatchObject({ kind: 'changed' });
-  });
-
-  it('survives connections that break: before the headers, and inside the body', async () => {
-    let count = 0;
-    world.handler = (request, response) => {
-      count++;
-      if (count === 1) {
-        request.socket.destroy();
-      } else if (count === 2) {
-        const { range } = request.headers;
-        const [start, end] = (range ?? '').slice(6).split('-').map(Number);
-        response.writeHead(206, {
-          'Content-Range': `bytes ${start}-${end}/${recording.length}`,
-          'Content-Length': end - start + 1,
-          ETag: etag,
-        });
-        response.write(recording.subarray(start, start + 100));
-        setTimeout(() => request.socket.destroy(), 20);
-      } else {
-        rangeServer(request, response);
-      }
-    };
-    const bytes = await world.sources().open(ref).read(500, 100_000);
-    expect(Buffer.compare(bytes, recording.subarray(500, 100_500))).toBe(0);
-    expect(count).toBe(3);
-  });
-
-  it('gives up after three more tries', async () => {
-    world.handler = (request) => request.socket.destroy();
-    expect(await world.readError(ref)).toMatchObject({ kind: 'unreachable' });
-    expect(world.requests).toHaveLength(4);
-  });
-
-  it('tries again on a busy server, and not on one that says no', async () => {
-    world.handler = (_request, response) => response.writeHead(503).end();
-    expect(await world.readError(ref)).toMatchObject({ kind: 'server_error', message: expect.stringContaining('503') });
-    expect(world.requests).toHaveLength(4);
-    world.requests.length = 0;
-    world.handler = (_request, response) => response.writeHead(404).end();
-    expect(await world.readError(ref)).toMatchObject({ kind: 'http_status', message: expect.stringContaining('404') });
-    expect(world.requests).toHaveLength(1);
-  });
-
-  it('ends in time where the server is too slow: the platform would end the step five times without a word', async () => {
-    world.handler = (request, response) => void setTimeout(() => rangeServer(request, response), 50);
-    const source = world.sources({ readTimeoutMs: 200 }).open(ref);
-    const readAll = async () => {
-      for (let at = 0; at < recording.length; at += 100_000) await source.read(at, 100_000);
-    };
-    await expect(readAll()).rejects.toMatchObject({
-      error: {
-        kind: 'too_slow',
-        message: expect.stringMatching(/127\.0\.0\.1:\d+ sends too slowly: 0\.\d MiB in .*media/),
-      },
-    });
-    expect(world.requests.length).toBeLessThan(6);
-  });
-
-  it('a read that timed out is left to the queue', async () => {
-    world.handler = () => {};
-    expect(await world.readError(ref, { headersTimeoutMs: 40 })).toMatchObject({ kind: 'timeout' });
-    expect(world.requests).toHaveLength(1);
-  });
-
-  it('does not wait for ever for headers, nor for the rest of a body', async () => {
-    world.handler = () => {};
-    expect(await world.readError(ref, { headersTimeoutMs: 40, backoffMs: [] })).toMatchObject({ kind: 'timeout' });
-    world.handler = (_request, response) => {
-      response.writeHead(206, {
-        'Content-Range': `bytes 0-999/${recording.length}`,
-        'Content-Length': 1000,
-        ETag: etag,
-      });
-      response.write(recording.subarray(0, 100));
-    };
-    expect(await world.readError(ref, { stallTimeoutMs: 40, backoffMs: [] })).toMatchObject({ kind: 'timeout' });
-  });
-
-  it('waits for a slow connection: only silence, and next to nothing, is an error', async () => {
-    world.handler = async (_request, response) => {
-      response.writeHead(206, {
-        'Content-Range': `bytes 0-9999/${recording.length}`,
-        'Content-Length': 10_000,
-        ETag: etag,
-      });
-      for (let at = 0; at < 10_000; at += 1000) {
-        response.write(recording.subarray(at, at + 1000));
-        await new Promise((done) => setTimeout(done, 40));
-      }
-      response.end();
-    };
-    const bytes = await world.sources({ stallTimeoutMs: 200, backoffMs: [] }).open(ref).read(0, 10_000);
-    expect(Buffer.compare(bytes, recording.subarray(0, 10_000))).toBe(0);
-    expect(world.requests).toHaveLength(1);
-  });
-
-  it('gives nothing after it was closed, and asks for nothing again', async () => {
-    const source = world.sources().open(ref);
-    const under = source.read(0, 1000);
-    source.close?.();
-    expect((await under).length).toBe(0);
-    expect(world.requests).toHaveLength(1);
-  });
-
-  it('fails soon where the server states a larger size than it has', async () => {
-    const bytes = recording.subarray(0, 1500);
-    const stated = 3 * bytes.length;
-    world.handler = (request, response) => {
-      const [from, to] = (/bytes=(\d+)-(\d+)/.exec(request.headers.range ?? '') ?? []).slice(1).map(Number);
-      const last = Math.min(to, bytes.length - 1);
-      response.writeHead(206, { 'Content-Range': `bytes ${from}-${last}/${stated}`, ETag: etag });
-      response.end(bytes.subarray(from, last + 1));
-    };
-    const lying = { ...ref, sizeBytes: stated };
-    const source = world.sources().open(lying);
-    expect((await source.read(0, 1500)).length).toBe(1500);
-    for (const [offset, length] of [
-      [1000, 1000],
-      [2000, 100],
-    ] as const) {
+    for (const ignoresPin of [false, true]) {
       world.requests.length = 0;
-      await expect(source.read(offset, length)).rejects.toMatchObject({
-        error: { kind: 'incomplete', message: expect.stringMatching(/states 4500 bytes.*ends before/) },
-      });
-      expect(world.requests).toHaveLength(4);
+      world.handler = (request, response) => {
+        const isFirst = world.requests.length === 1;
+        if (isFirst) return breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
+        if (ignoresPin) delete request.headers['if-range'];
+        serveRanges(request, response, { bytes: recording, etag: '"v2"' });
+      };
+      const { source } = await world.inPlace('/a.wav');
+      expect(await world.readError(source)).toMatchObject({ kind: 'changed' });
+      expect(world.requests).toHaveLength(2);
     }
   });
 
-  it('refuses another part than it asked for, and a part of the wrong length', async () => {
-    const answer =
-      (range: string, length: number): Handler =>
-      (_request, response) => {
-        response.writeHead(206, { 'Content-Range': range, ETag: etag });
-        response.end(recording.subarray(0, length));
+  it('says so too when the server tells only another size', async () => {
+    for (const size of [2 * MIB, MIB]) {
+      world.requests.length = 0;
+      world.handler = (request, response) => {
+        const isFirst = world.requests.length === 1;
+        if (isFirst) return breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
+        delete request.headers['if-range'];
+        serveRanges(request, response, { bytes: recording.subarray(0, size) });
       };
-    const once = { backoffMs: [] as number[] };
-    world.handler = answer(`bytes 1-1000/${recording.length}`, 1000);
-    expect(await world.readError(ref, once)).toMatchObject({ kind: 'server_error' });
-    world.handler = answer('nonsense', 1000);
-    expect(await world.readError(ref, once)).toMatchObject({ kind: 'server_error' });
-    world.handler = answer(`bytes 0-999/${recording.length}`, 999);
-    expect(await world.readError(ref, once)).toMatchObject({ kind: 'unreachable' });
-    world.handler = answer(`bytes 0-999/${recording.length}`, 2000);
-    expect(await world.readError(ref, once)).toMatchObject({ kind: 'unreachable' });
+      const { source } = await world.inPlace('/a.wav');
+      expect(await world.readError(source)).toMatchObject({ kind: 'changed' });
+      expect(world.requests).toHaveLength(2);
+    }
+  });
+
+  it('tries again on a busy server, and not on one that says no', async () => {
+    for (const [status, kind, requests] of [
+      [503, 'server_error', 4],
+      [404, 'http_status', 2],
+    ] as const) {
+      world.requests.length = 0;
+      world.handler = (request, response) => {
+        if (world.requests.length > 1) response.writeHead(status, { ETag: '"error page"' }).end();
+        else breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
+      };
+      const { source } = await world.inPlace('/a.wav');
+      expect(await world.readError(source)).toMatchObject({ kind, message: expect.stringContaining(String(status)) });
+      expect(world.requests).toHaveLength(requests);
+    }
+  });
+
+  it('refuses another part than it asked for', async () => {
+    for (const range of [`bytes 1-${recording.length - 1}/${recording.length}`, 'nonsense']) {
+      world.handler = (request, response) => {
+        if (startOf(request) === 0) breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
+        else response.writeHead(206, { 'Content-Range': range, ETag: etag }).end(recording);
+      };
+      const { source } = await world.inPlace('/a.wav', { backoffMs: [5] });
+      expect(await world.readError(source)).toMatchObject({
+        kind: 'server_error',
+        message: expect.stringMatching(/another part/),
+      });
+    }
+  });
+
+  it.each([
+    ['breaks off', 'unreachable'],
+    ['ends', 'incomplete'],
+  ])('fails soon where the server states a larger size than it has, and %s there', async (how, kind) => {
+    const bytes = recording.subarray(0, MIB);
+    const stated = 3 * bytes.length;
+    world.handler = (request, response) => {
+      const start = startOf(request);
+      response.writeHead(206, { 'Content-Range': `bytes ${start}-${stated - 1}/${stated}`, ETag: etag });
+      response.write(bytes.subarray(start), () => {
+        if (how === 'ends') response.end();
+        else setTimeout(() => request.socket.destroy(), 5);
+      });
+    };
+    const { source } = await world.inPlace('/a.wav');
+    expect(await world.readError(source)).toMatchObject({
+      kind,
+      ...(how === 'ends' && { message: expect.stringMatching(/states 3145728 bytes.*ends before/) }),
+    });
+    expect(world.requests.length).toBeLessThan(7);
+  });
+
+  it('gives up after three more tries, and leaves to the queue who did not answer in time', async () => {
+    let isBroken = false;
+    world.handler = (request, response) => {
+      if (startOf(request) === 0) breakAfter(request, response, recording.subarray(0, MIB), partOf(recording, 0));
+      else if (isBroken) request.socket.destroy();
+    };
+    const late = await world.inPlace('/a.wav', { headersTimeoutMs: 100 });
+    expect(await world.readError(late.source)).toMatchObject({ kind: 'timeout' });
+    expect(world.requests).toHaveLength(2);
+    world.requests.length = 0;
+    isBroken = true;
+    const broken = await world.inPlace('/a.wav');
+    expect(await world.readError(broken.source)).toMatchObject({ kind: 'unreachable' });
+    expect(world.requests).toHaveLength(4);
+  });
+
+  it('does not wait for ever for the rest of a body', async () => {
+    world.handler = (_request, response) => {
+      response.writeHead(206, partOf(recording, 0));
+      response.write(recording.subarray(0, 100));
+    };
+    const { source } = await world.inPlace('/a.wav', { stallTimeoutMs: 40 });
+    expect(await world.readError(source)).toMatchObject({
+      kind: 'timeout',
+      message: expect.stringMatching(/stopped sending/),
+    });
+    expect(world.requests).toHaveLength(1);
+  });
+
+  it('lets a server go that only drips', async () => {
+    world.handler = async (_request, response) => {
+      response.writeHead(206, partOf(recording, 0));
+      while (!response.destroyed) {
+        response.write(recording.subarray(0, 10));
+        await pause(20);
+      }
+    };
+    const { source } = await world.inPlace('/a.wav', { stallTimeoutMs: 200 });
+    expect(await world.readError(source)).toMatchObject({
+      kind: 'timeout',
+      message: expect.stringMatching(/less than 8 KiB a second/),
+    });
+  });
+
+  it('waits for a slow connection: only silence, and next to nothing, is an error', async () => {
+    const bytes = recording.subarray(0, 10_000);
+    world.handler = async (_request, response) => {
+      response.writeHead(206, partOf(bytes, 0));
+      for (let at = 0; at < 10_000; at += 1000) {
+        response.write(bytes.subarray(at, at + 1000));
+        await pause(40);
+      }
+      response.end();
+    };
+    const { source } = await world.inPlace('/a.wav', { stallTimeoutMs: 200, backoffMs: [] });
+    expectSame(await readForward(source), bytes);
+    expect(world.requests).toHaveLength(1);
+  });
+
+  it('leaves others a turn at every mebibyte', async () => {
+    world.handler = rangeServer;
+    const turn = vi.fn(async () => undefined);
+    const { source } = await world.inPlace('/a.wav', { pause: turn });
+    await readForward(source);
+    expect(turn.mock.calls.length).toBeGreaterThanOrEqual(2);
+    expect(turn.mock.calls.length).toBeLessThanOrEqual(3);
+  });
+});
+
+describe('a source that is closed', () => {
+  const large = numbered(20 * MIB);
+  let source: ByteSource;
+  let close: (() => void) | undefined;
+  /** Answers of which the first mebibyte was sent, and no more comes. */
+  let stuck: ServerResponse[];
+  beforeEach(async () => {
+    stuck = [];
+    world.handler = (request, response) => {
+      stuck.push(response);
+      const start = startOf(request);
+      response.writeHead(206, partOf(large, start));
+      response.write(large.subarray(start, start + MIB));
+    };
+    ({ source, close } = await world.inPlace('/a.wav'));
+  });
+
+  it('lets an answer go that nobody has read', async () => {
+    close?.();
+    close?.();
+    await world.expectLetGo();
+  });
+
+  it('lets the first answer go where reading begins elsewhere', async () => {
+    const stream = await source.open(5 * MIB);
+    expect((await stream.read())?.[0]).toBe(large[5 * MIB]);
+    await vi.waitFor(() => expect(stuck.map((response) => response.destroyed)).toEqual([true, false]));
+    stream.close();
+  });
+
+  it('ends the stream before when another is opened', async () => {
+    const first = await source.open(0);
+    await first.read();
+    const second = await source.open(MIB);
+    expect(await first.read()).toBeUndefined();
+    await second.read();
+    await vi.waitFor(() => expect(stuck.map((response) => response.destroyed)).toEqual([true, false]));
+    close?.();
+  });
+
+  it('gives nothing any more, asks for nothing again, and may be closed twice', async () => {
+    const stream = await source.open(0);
+    for (let came = 0; came < MIB; ) came += (await stream.read())?.length ?? MIB;
+    const pending = stream.read();
+    await pause(20);
+    stream.close();
+    stream.close();
+    expect(await pending).toBeUndefined();
+    expect(await stream.read()).toBeUndefined();
+    await world.expectLetGo();
+    expect(world.requests).toHaveLength(1);
+  });
+
+  it('lets an answer go that comes only then', async () => {
+    let go = () => {};
+    world.handler = (request, response) => {
+      go = () => rangeServer(request, response);
+    };
+    const stream = await source.open(MIB);
+    const pending = stream.read();
+    await vi.waitFor(() => expect(world.requests).toHaveLength(2));
+    stream.close();
+    go();
+    expect(await pending).toBeUndefined();
+    await world.expectLetGo();
+    expect(world.requests).toHaveLength(2);
+  });
+
+  it('tries no more where it was about to', async () => {
+    const patient = await world.inPlace('/a.wav', { backoffMs: [600, 600] });
+    world.handler = (request) => request.socket.destroy();
+    const stream = await patient.source.open(MIB);
+    const pending = stream.read();
+    await vi.waitFor(() => expect(world.requests).toHaveLength(3));
+    await pause(20);
+    stream.close();
+    expect(await pending).toBeUndefined();
+    await pause(700);
+    expect(world.requests).toHaveLength(3);
+    close?.();
+  });
+});
+
+describe('ranges beside the stream', () => {
+  it('leave it where it is', async () => {
+    world.handler = rangeServer;
+    const { source, close } = await world.inPlace('/a.wav');
+    const stream = await source.open(0);
+    const first = (await stream.read())!.slice();
+    expectSame(await source.read(2 * MIB, 1000), recording.subarray(2 * MIB, 2 * MIB + 1000));
+    const second = (await stream.read())!;
+    expectSame(second, recording.subarray(first.length, first.length + second.length));
+    expect(world.requests.map(({ range }) => range)).toEqual(['bytes=0-', `bytes=${2 * MIB}-${2 * MIB + 999}`]);
+    close?.();
+  });
+
+  it('go on where they break, and take no more than they were asked for', async () => {
+    world.handler = (request, response) => {
+      if (world.requests.length === 2)
+        breakAfter(request, response, recording.subarray(500, 600), partOf(recording, 500));
+      else rangeServer(request, response);
+    };
+    const { source, close } = await world.inPlace('/a.wav');
+    expectSame(await source.read(500, 100_000), recording.subarray(500, 100_500));
+    expect(world.requests.at(-1)?.range).toBe('bytes=600-100499');
     world.handler = (request, response) => {
       delete request.headers.range;
       rangeServer(request, response);
     };
-    expect(await world.readError(ref, once)).toMatchObject({ kind: 'no_ranges' });
+    expectSame(await source.read(500, 100_000), recording.subarray(500, 100_500));
+    close?.();
   });
 });
 
-it('a stored recording that is gone, or another, is an error and not a mixture', async () => {
-  await world.bucket.put('spool/x', recording.subarray(0, 1000));
-  expect(await world.readError({ kind: 'object', key: 'spool/x', sizeBytes: 999 })).toMatchObject({ kind: 'changed' });
-  await world.bucket.delete('spool/x');
-  expect(await world.readError({ kind: 'object', key: 'spool/x', sizeBytes: 1000 })).toMatchObject({ kind: 'changed' });
+describe('a stored recording', () => {
+  const open = (key: string, sizeBytes: number, etag?: string) =>
+    world.sources().openObject({ key, sizeBytes, etag }).source;
+
+  it('is read forward and by ranges', async () => {
+    await world.bucket.put('work/x', recording);
+    await world.expectWhole(open('work/x', recording.length), recording);
+  });
+
+  it('that is gone, or another, is an error and not a mixture', async () => {
+    const stored = await world.bucket.put('work/x', recording.subarray(0, 1000));
+    const source = open('work/x', 1000, stored?.etag);
+    expectSame(await readForward(source), recording.subarray(0, 1000));
+    expect(await world.readError(open('work/x', 999))).toMatchObject({ kind: 'changed' });
+    await world.bucket.put('work/x', recording.subarray(1, 1001));
+    expect(await world.readError(source)).toMatchObject({ kind: 'changed' });
+    await world.bucket.delete('work/x');
+    expect(await world.readError(open('work/x', 1000))).toMatchObject({ kind: 'changed' });
+  });
+
+  it('goes on at the next byte where the bucket fails, and gives nothing once it is closed', async () => {
+    await world.bucket.put('work/x', recording);
+    let fails = 2;
+    let reads = 0;
+    const bucket = new Proxy(world.bucket, {
+      get(target, name: keyof R2Bucket) {
+        if (name !== 'get') return target[name].bind(target);
+        return async (key: string, options: R2GetOptions) => {
+          reads++;
+          const object = await target.get(key, options);
+          if (reads > fails || !object) return object;
+          const [some] = object.body.tee();
+          const reader = some.getReader();
+          let isFirst = true;
+          const body = new ReadableStream({
+            async pull(controller) {
+              if (!isFirst) return controller.error(new Error('the bucket is away'));
+              isFirst = false;
+              controller.enqueue((await reader.read()).value);
+            },
+          });
+          return { size: object.size, etag: object.etag, body };
+        };
+      },
+    });
+    const { source } = world.sources({ bucket }).openObject({ key: 'work/x', sizeBytes: recording.length });
+    expectSame(await readForward(source), recording);
+    expect(reads).toBe(3);
+    fails = 0;
+    reads = 0;
+    const stream = await source.open(0);
+    const pending = stream.read();
+    stream.close();
+    stream.close();
+    expect(await pending).toBeUndefined();
+    expect(await stream.read()).toBeUndefined();
+    expect(reads).toBe(1);
+  });
 });

@@ -1,41 +1,23 @@
 import type { BlockReader } from '../../block-reader.ts';
-import type { Container, IndexBase } from '../../container.ts';
-import { decodeFrames, scanFrames, scannedFrames, scanWarning } from '../../frame-stream.ts';
+import type { Container } from '../../container.ts';
+import { framePackets, frameWarnings } from '../../frames.ts';
 import { fail, ok } from '../../result.ts';
-import type { SeekTable } from '../../seek-table.ts';
-import { steady } from '../../steady-decoder.ts';
-import { tailTagsStart } from '../../tags.ts';
 import type { CodecSpec, DecoderPort } from '../../types.ts';
 import { findMpegSync, goesOnWarning, SYNC_BYTES } from '../mp3/sync.ts';
 import { adtsLockAt, adtsSyntax, BLOCK_SAMPLES, parseAdtsHeader } from './header.ts';
-
-export interface AdtsIndex extends IndexBase {
-  readonly format: 'adts';
-  readonly codec: 'aac';
-  /** Bits that all frame headers share. */
-  readonly lock: number;
-  readonly frameSamples: number;
-  readonly endByte: number;
-  readonly seek: SeekTable;
-}
-
-/**
- * The overlap of the transform needs one frame, bandwidth extension the last of its own headers, which come about twice a second.
- */
-const WARM_UP_FRAMES = 24;
 
 /** Frames that are decoded to learn the rate of the sound: the first ones may be without bandwidth extension. */
 const TRIAL_FRAMES = 24;
 
 /** Raw AAC with ADTS headers: AAC-LC, HE-AAC and HE-AAC v2. The encoder's delay is not written anywhere, so nothing is cut. */
-export const adts: Container<AdtsIndex> = {
+export const adts: Container = {
   format: 'adts',
   hasMagic: false,
 
   detect: (head) => findMpegSync(head, head.length < SYNC_BYTES)?.family === 'adts',
 
-  async probe(reader, startByte, decoders) {
-    const endByte = await tailTagsStart(reader, startByte);
+  async open(reader, startByte, decoders) {
+    const endByte = reader.sizeBytes;
     const wanted = Math.min(SYNC_BYTES, endByte - startByte);
     const head = (await reader.peek(startByte, wanted)).slice(0, wanted);
     const sync = findMpegSync(head, startByte + head.length >= endByte);
@@ -44,70 +26,57 @@ export const adts: Container<AdtsIndex> = {
     if (header.blocks > 1)
       return fail('unsupported', 'AAC files with several blocks in an ADTS frame are not supported.');
     const lock = adtsLockAt(head, sync.at);
-    const range = { startByte: startByte + sync.at, endByte };
-    const sound = await tryDecoding(reader, decoders, lock, header, range);
-    if (!sound) return fail('unsupported', 'The AAC file is coded in a way that is not supported.');
-    const { frameSamples, sampleRateHz } = sound;
-    const scan = await scanFrames(reader, adtsSyntax(lock), range, sound);
-    const totalSamples = scan.frames * frameSamples;
-    if (totalSamples === 0) return fail('no_samples', 'The AAC file has no samples in it.');
-    const rest = await goesOnWarning(
-      'AAC',
-      reader,
-      { startByte: scan.framesEnd, endByte },
-      totalSamples / sampleRateHz,
-    );
-    const warning = scanWarning('AAC', scan, rest);
+    const firstByte = startByte + sync.at;
+    const { coreRateHz } = header;
+    const channels = Math.max(1, header.channels);
+    const factor = await rateFactor(reader, decoders, lock, { coreRateHz, channels }, firstByte);
+    if (factor === undefined) return fail('unsupported', 'The AAC file is coded in a way that is not supported.');
+    const sampleRateHz = factor * coreRateHz;
     return ok({
       format: 'adts',
+      where: 'The AAC file',
       codec: 'aac',
       sampleRateHz,
-      channels: Math.max(1, header.channels),
-      totalSamples,
-      durationSeconds: totalSamples / sampleRateHz,
-      ...(warning === undefined ? {} : { warning }),
-      lock,
-      frameSamples,
-      endByte,
-      seek: scan.seek,
+      channels,
+      openDecoder: () => decoders.open(specOf(sampleRateHz, channels)),
+      walk: (faults, entry = firstByte) =>
+        framePackets(reader, adtsSyntax(lock), { startByte: entry, endByte }, factor * BLOCK_SAMPLES, faults),
+      async warnings(faults, { position }) {
+        const rest = { startByte: Number(faults.framesEnd ?? firstByte), endByte };
+        return [
+          ...frameWarnings('AAC', faults),
+          ...(await goesOnWarning('AAC', reader, rest, position / sampleRateHz)),
+        ];
+      },
     });
-  },
-
-  readMono(reader: BlockReader, index: AdtsIndex, decoders: DecoderPort, startSample: number) {
-    const timing = { ...index, skipSamples: 0, warmUpFrames: WARM_UP_FRAMES };
-    const frames = scannedFrames(reader, adtsSyntax(index.lock), index);
-    // Stations join recordings with and without bandwidth extension, whose headers are the same.
-    const open = () => steady(decoders.open(specOf(index.sampleRateHz, index.channels)), index.sampleRateHz);
-    return decodeFrames(timing, frames, open, startSample);
   },
 };
 
 /** Every packet has its own header, which says all. */
 const specOf = (sampleRateHz: number, channels: number): CodecSpec => ({ codec: 'aac', sampleRateHz, channels });
 
-/** Rate and frame length of the sound: only the coded data say whether there is bandwidth extension. */
-async function tryDecoding(
+/** How much higher the rate of the sound is than that of the headers: only the coded data say whether there is bandwidth extension. */
+async function rateFactor(
   reader: BlockReader,
   decoders: DecoderPort,
   lock: number,
-  header: { readonly coreRateHz: number; readonly channels: number },
-  range: { readonly startByte: number; readonly endByte: number },
-): Promise<{ sampleRateHz: number; frameSamples: number } | undefined> {
-  const decoder = decoders.open(specOf(header.coreRateHz, Math.max(1, header.channels)));
-  const start = { seek: { deltas: [range.startByte, 0] }, frameSamples: BLOCK_SAMPLES, endByte: range.endByte };
+  { coreRateHz, channels }: { readonly coreRateHz: number; readonly channels: number },
+  startByte: number,
+): Promise<number | undefined> {
+  const decoder = decoders.open(specOf(coreRateHz, channels));
+  const range = { startByte, endByte: reader.sizeBytes };
   let tries = 0;
   let factor = 0;
   try {
-    frames: for await (const packets of scannedFrames(reader, adtsSyntax(lock), start)(0)) {
-      for (const packet of packets) {
-        if (decoder.decode(packet).length > 0)
-          factor = Math.max(factor, Math.round(decoder.sampleRateHz / header.coreRateHz));
+    frames: for await (const { packets } of framePackets(reader, adtsSyntax(lock), range, BLOCK_SAMPLES, {})) {
+      for (const { offset, length } of packets) {
+        const frame = (await reader.peek(offset, length)).subarray(0, length);
+        if (decoder.decode(frame).length > 0) factor = Math.max(factor, Math.round(decoder.sampleRateHz / coreRateHz));
         if (++tries === TRIAL_FRAMES) break frames;
       }
     }
   } finally {
     decoder.close();
   }
-  if (factor !== 1 && factor !== 2) return undefined;
-  return { sampleRateHz: factor * header.coreRateHz, frameSamples: factor * BLOCK_SAMPLES };
+  return factor === 1 || factor === 2 ? factor : undefined;
 }

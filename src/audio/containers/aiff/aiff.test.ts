@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { type AiffOptions, aiffFile } from '../../../../test/helpers/apple-audio.ts';
-import { audioPorts, memorySource, readSourceRate } from '../../../../test/helpers/audio.ts';
-import { type AudioIndex, probeAudio } from '../../index.ts';
+import { audioPorts, type Decoded, memorySource, probeAudio, readSourceRate } from '../../../../test/helpers/audio.ts';
 
 const ports = audioPorts();
 const probe = (options: AiffOptions, data: ArrayLike<number>) =>
   probeAudio(memorySource(aiffFile(options, data)), ports.decoder);
 
-async function indexOf(options: AiffOptions, data: ArrayLike<number>): Promise<AudioIndex> {
+async function indexOf(options: AiffOptions, data: ArrayLike<number>): Promise<Decoded> {
   const probed = await probe(options, data);
   if (!probed.ok) throw new Error(probed.error.message);
   return probed.value;

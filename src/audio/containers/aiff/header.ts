@@ -1,7 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, hasAscii, u16be, u32be } from '../../bytes.ts';
 import { effectsOfLayout, MAX_LAYOUT_BYTES } from '../../channel-layout.ts';
-import { anotherBehind } from '../../joined.ts';
 import { shapeFault } from '../../limits.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
@@ -60,10 +59,7 @@ export async function readAiffHeader(reader: BlockReader, startByte: number): Pr
   const { dataOffset, declared } = sound;
   const available = Math.max(0, reader.sizeBytes - dataOffset);
   if (declared !== undefined && declared <= available) {
-    const behind = dataOffset + declared + (declared & 1);
-    const isJoined = hasAscii(await reader.peek(behind, 4), 0, 'FORM');
-    const warning = isJoined ? { warning: anotherBehind('The AIFF file') } : {};
-    return ok({ format, dataOffset, dataBytes: declared, ...warning });
+    return ok({ format, dataOffset, dataBytes: declared });
   }
   const warning = declared === undefined || declared >= STREAMED_FROM ? STREAMED_WARNING : TRUNCATED_WARNING;
   return ok({ format, dataOffset, dataBytes: available, warning });

@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  audioPorts,
-  concat,
-  memorySource,
-  readRange,
-  readSourceRate,
-  worstDifference,
-} from '../../../../test/helpers/audio.ts';
+import { audioPorts, concat, memorySource, probeAudio, readSourceRate } from '../../../../test/helpers/audio.ts';
 import { formatFixture, indexOf } from '../../../../test/helpers/indexes.ts';
 import { id3v1 } from '../../../../test/helpers/mp3-frames.ts';
-import { outputSampleCount, probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
 const nb = formatFixture('amr-nb-8000-mono.amr');
@@ -55,23 +47,6 @@ describe('frames without speech', () => {
     expect(isSilent(samples.slice(100 * 320, 103 * 320))).toBe(true);
     expect(isSilent(samples.slice(103 * 320, 104 * 320))).toBe(false);
   });
-});
-
-it('any part of a long file is the same wherever it is read from', async () => {
-  for (const [file, magic] of [
-    [nb, 6],
-    [wb, 9],
-  ] as const) {
-    const long = concat(file, ...Array.from({ length: 11 }, () => file.slice(magic)));
-    const index = await indexOf(long);
-    const count = outputSampleCount(index);
-    expect(count).toBe(60 * 16000);
-    const whole = await readRange(long, index, ports, 0, count);
-    for (const start of [100, 319_990, 320_000, 500_123, 700_000]) {
-      const part = await readRange(long, index, ports, start, start + 5000);
-      expect(worstDifference(part, whole.slice(start, start + 5000))).toBe(0);
-    }
-  }
 });
 
 describe('damage', () => {

@@ -1,3 +1,4 @@
+import { hasAscii } from '../../bytes.ts';
 import type { FrameSyntax } from '../../frame-walker.ts';
 
 /** The two codecs of the AMR family (RFC 4867 §5: files of one channel). */
@@ -36,6 +37,9 @@ export const AMR_FAMILIES: readonly AmrFamily[] = [
 export const familyOf = (codec: AmrCodec): AmrFamily =>
   AMR_FAMILIES[0].codec === codec ? AMR_FAMILIES[0] : AMR_FAMILIES[1];
 
+/** Tags behind the sound that begin like a frame. */
+const TAGS = ['TAG', 'LYRICSBEGIN'];
+
 /**
  * A header has 1 bit that is 0, 4 bits of type, 1 of quality, and 2 that are 0: a chain must be long to prove anything. Zeros alone are no frame,
  * although their header says the shortest type of damaged speech: they are what is left of lost sectors, or fill up a file.
@@ -46,6 +50,7 @@ export const amrSyntax = ({ frameBytes }: AmrFamily): FrameSyntax => ({
   maxFrameBytes: 61,
   chain: 12,
   frameBytesAt(bytes, at) {
+    if (TAGS.some((tag) => hasAscii(bytes, at, tag))) return 0;
     if (bytes[at] === 0) return isZero(bytes, at, frameBytes[0]) ? 0 : frameBytes[0];
     return bytes[at] & 0x83 ? 0 : frameBytes[bytes[at] >> 3];
   },

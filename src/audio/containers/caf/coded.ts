@@ -1,75 +1,61 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { hasAscii, toHex } from '../../bytes.ts';
+import { hasAscii } from '../../bytes.ts';
+import type { Part, Piece } from '../../container.ts';
 import { aacTrack } from '../../packets/aac.ts';
 import { alacTrack } from '../../packets/alac.ts';
 import { decoderConfig } from '../../packets/mpeg4-descriptor.ts';
 import { OPUS_RATE_HZ } from '../../packets/opus.ts';
-import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
-import { onePiece } from '../../packets/pieces.ts';
-import { type Played, probeTrack } from '../../packets/probe-track.ts';
-import { readPackets } from '../../packets/read.ts';
+import type { TrackCodec } from '../../packets/packet.ts';
+import { openTrack } from '../../packets/track.ts';
+import { onePiece } from '../../pieces.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
-import { type SeekTable, SeekTableBuilder } from '../../seek-table.ts';
 import type { DecoderPort } from '../../types.ts';
 import { opusHeadOf } from '../mpeg-ts/opus.ts';
 import { type CafHeader, type CafPacketTable, TRUNCATED_WARNING } from './header.ts';
-import { MARK_BYTES, type PacketPlaces, walkFrom, walkFromStart } from './packets.ts';
-
-/** ALAC, AAC or Opus in packets whose lengths are in a table. */
-export interface CafCodedIndex extends PacketIndex {
-  readonly format: 'caf';
-  readonly codec: 'alac' | 'aac' | 'opus';
-  readonly places: PacketPlaces;
-  readonly marks: SeekTable;
-}
+import { walkPackets } from './packets.ts';
 
 const WHERE = 'The Core Audio file';
+
+export type CafCodec = 'alac' | 'aac' | 'opus';
 
 /** What a decoder needs, by coding. */
 const TRACK_OF = { alac: alacOf, aac: aacOf, opus: opusOf };
 
-/** Measures a file that holds ALAC, AAC or Opus. */
-export async function probeCoded(
+/** Opens a file that holds ALAC, AAC or Opus in packets whose lengths are in a table. */
+export async function openCoded(
   reader: BlockReader,
   header: CafHeader,
-  codec: CafCodedIndex['codec'],
+  codec: CafCodec,
   decoders: DecoderPort,
-): Promise<AudioResult<CafCodedIndex>> {
+): Promise<AudioResult<Part>> {
   const { packetTable: table, dataOffset, dataBytes, warning } = header;
   if (!table) return fail('corrupt', `${WHERE} has no table of its packets.`);
   const track = TRACK_OF[codec](header);
   if (!track.ok) return track;
   const places = { table, dataOffset, dataEndByte: dataOffset + dataBytes };
-  const marks = new SeekTableBuilder(MARK_BYTES);
-  const probed = await probeTrack(reader, decoders, {
+  const opened = await openTrack(reader, decoders, {
+    format: 'caf',
     where: WHERE,
     track: track.value,
-    walk: () => walkFromStart(reader, places, marks),
-    played: (scan, rateHz) => playedRange(table, scan.endPosition, rateHz / header.description.sampleRateHz),
-    isCut: (scan) => scan.packets < table.packets,
-    warnings: () => (warning === undefined || warning === TRUNCATED_WARNING ? [] : [warning]),
+    walk: (_, entry) => walkPackets(reader, places, entry),
   });
-  return probed.ok ? ok({ ...probed.value, format: 'caf', codec, places, marks: marks.build() }) : probed;
-}
-
-/** Mono samples `[startSample, totalSamples)`. */
-export function readCoded(
-  reader: BlockReader,
-  index: CafCodedIndex,
-  decoders: DecoderPort,
-  startSample: number,
-): AsyncGenerator<Float32Array> {
-  return readPackets(reader, index, decoders, startSample, (entry) =>
-    walkFrom(reader, index.places, index.marks, entry),
-  );
+  if (!opened.ok) return opened;
+  const scale = opened.value.sampleRateHz / header.description.sampleRateHz;
+  return ok({
+    ...opened.value,
+    heard: () => heardOf(table, scale),
+    warnings: (_, { packets }) => [
+      ...(packets < table.packets ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+      ...(warning === undefined || warning === TRUNCATED_WARNING ? [] : [warning]),
+    ],
+  });
 }
 
 /** Valid and priming frames count at the rate of the description; the decoder's may be higher: twice as high for AAC, 48 kHz for Opus. */
-function playedRange(table: CafPacketTable, decoded: number, scale: number): Played {
-  const startPosition = Math.min(Math.max(0, Math.round(table.primingFrames * scale)), decoded);
+function heardOf(table: CafPacketTable, scale: number): readonly Piece[] {
+  const from = Math.max(0, Math.round(table.primingFrames * scale));
   const valid = Math.round(table.validFrames * scale);
-  const endPosition = valid > 0 ? Math.min(startPosition + valid, decoded) : decoded;
-  return { pieces: onePiece(startPosition, endPosition) };
+  return onePiece(from, valid > 0 ? from + valid : undefined);
 }
 
 /** An ALAC cookie is the bare configuration, or wrapped in the atoms that QuickTime put around it. */
@@ -90,5 +76,5 @@ function opusOf({ description: { channels } }: CafHeader): AudioResult<TrackCode
   if (channels > 2) {
     return fail('unsupported', `${WHERE} holds Opus with ${channels} channels, which is not supported.`);
   }
-  return ok({ codec: 'opus', sampleRateHz: OPUS_RATE_HZ, channels, extraData: toHex(opusHeadOf(channels)) });
+  return ok({ codec: 'opus', sampleRateHz: OPUS_RATE_HZ, channels, extraData: opusHeadOf(channels) });
 }

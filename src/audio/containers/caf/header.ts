@@ -1,8 +1,8 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { ascii, f64be, hasAscii, i64be, u32be } from '../../bytes.ts';
 import { type EffectsChannels, effectsOfLayout, MAX_LAYOUT_BYTES } from '../../channel-layout.ts';
-import { anotherBehind } from '../../joined.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
+import { SeekNeeded } from '../../types.ts';
 
 /** The description chunk (Apple Core Audio Format 1.0, 'desc'). */
 export interface CafDescription {
@@ -60,10 +60,7 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
     const type = ascii(head, 0, 4);
     const size = i64be(head, 4);
     const body = offset + 12;
-    if (data && type === 'caff') {
-      data = { warning: anotherBehind('The Core Audio file'), ...data };
-      break;
-    }
+    if (data && type === 'caff') break;
     // Only sound that is being written may be of unknown length; it is the last chunk. What follows the sound and is no chunk is not missed.
     if (size < 0 && (data || type !== 'data')) {
       if (data) break;
@@ -84,10 +81,15 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
       if (bytes.length < TABLE_HEADER_BYTES || size < TABLE_HEADER_BYTES) return DAMAGED;
       packetTable = parsePacketTable(bytes, body, Math.min(reader.sizeBytes, body + size));
     } else if (type === 'data' && !data) {
+      // A table behind the packets would be found by reading all of them for nothing.
+      const needsTable = !packetTable && description?.bytesPerPacket === 0;
+      if (size > 0 && needsTable && reader.isOneWay(offset, body + size))
+        throw new SeekNeeded('the table is behind the packets');
       // Behind a count of edits.
       data = { dataOffset: body + 4, ...extent(reader.sizeBytes - body - 4, size < 0 ? undefined : size - 4) };
     }
-    if (size < 0) break;
+    // What stands behind the sound is needed only where packets differ in length.
+    if (size < 0 || (data && description && description.bytesPerPacket > 0)) break;
     offset = body + size;
   }
   if (!description) return DAMAGED;

@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { audioPorts, concat, memorySource, readRange } from '../../../../test/helpers/audio.ts';
+import {
+  audioPorts,
+  concat,
+  type Decoded,
+  memorySource,
+  probeAudio,
+  readRange,
+} from '../../../../test/helpers/audio.ts';
 import { type FlacOptions, flacFile, flacFrames, flacHeader } from '../../../../test/helpers/flac.ts';
 import { indexAs } from '../../../../test/helpers/indexes.ts';
 import { id3v1, id3v2 } from '../../../../test/helpers/mp3-frames.ts';
-import { probeAudio } from '../../index.ts';
 import { crc8, crc16 } from './crc.ts';
-import type { FlacIndex } from './index.ts';
 
 const ports = audioPorts();
 
@@ -16,7 +21,7 @@ const expectedOf = (samples: Int16Array) => Float32Array.from(samples, (value) =
 
 const indexOf = (file: Uint8Array) => indexAs('flac', file);
 
-async function decode(file: Uint8Array): Promise<{ index: FlacIndex; samples: Float32Array }> {
+async function decode(file: Uint8Array): Promise<{ index: Decoded; samples: Float32Array }> {
   const index = await indexOf(file);
   return { index, samples: await readRange(file, index, ports, 0, index.totalSamples) };
 }

@@ -1,17 +1,9 @@
 import type { BlockReader } from '../../block-reader.ts';
+import type { Faults } from '../../container.ts';
+import type { PacketWalk } from '../../packets/packet.ts';
 import { crc16 } from './crc.ts';
 import { type FlacFrameHeader, MAX_HEADER_BYTES, parseFrameHeader } from './frame-header.ts';
 import { maxFrameBytes, type StreamInfo } from './stream-info.ts';
-
-export interface FlacFrame {
-  readonly offset: number;
-  /** Length of the packet; behind a damaged place it may hold more than the frame. */
-  readonly bytes: number;
-  /** 0 for a last frame that the file cuts off. */
-  readonly samples: number;
-  /** Samples that are missing in front of this frame, by the numbers in the headers. */
-  readonly gapSamples: number;
-}
 
 interface Candidate {
   readonly offset: number;
@@ -33,33 +25,35 @@ const MAX_FALSE_HEADERS = 100_000;
 const expectedNumber = ({ header }: Candidate): number => header.number + (header.isVariable ? header.blockSamples : 1);
 
 /**
- * Walks the frames of `[startByte, endByte)`. FLAC frames do not say how long they are: a frame ends where the next
+ * The frames as packets. FLAC frames do not say how long they are: a frame ends where the next
  * header stands, and a header is believed when its number is the next one, or else when the checksum of the frame in
  * front of it comes out right. Numbers that start again (files put behind one another) are accepted; numbers left out
  * are a gap. A walk from any frame on finds the same frames as the walk from the start.
  *
- * @param startSample number of the first sample of the frame at `startByte`, in the numbering of the recording
- * @param isKnown whether a walk before found the frame at `startByte`; else it is the first one from there on that can be proven
+ * @param firstByte behind the metadata
+ * @param entry a frame that a walk before has found
  */
-export async function* walkFlacFrames(
+export async function* flacPackets(
   reader: BlockReader,
   info: StreamInfo,
-  startByte: number,
-  endByte: number,
-  startSample: number,
-  isKnown = false,
-): AsyncGenerator<FlacFrame> {
+  firstByte: number,
+  faults: Faults,
+  entry?: number,
+): PacketWalk {
+  const endByte = reader.sizeBytes;
   const limits = { reader, info, endByte, falseHeadersLeft: MAX_FALSE_HEADERS };
-  const known = isKnown ? await nextHeader(limits, startByte, startByte + 1) : undefined;
-  let current = known ?? (await firstChained(limits, startByte));
-  let sample = startSample;
-  let gapSamples = current && !isKnown ? gapInFront(info, current, current.offset - startByte) : 0;
+  const known = entry === undefined ? undefined : await nextHeader(limits, entry, entry + 1);
+  let current = known ?? (await firstChained(limits, entry ?? firstByte));
+  let sample = Number(faults.samples ?? 0);
+  let gapSamples = current && entry === undefined ? gapInFront(info, current, current.offset - firstByte) : 0;
   while (current) {
     const { offset, header } = current;
     let next = await nextFrame(limits, current);
     const bound = Math.min(endByte, offset + maxFrameBytes(info, header.blockSamples));
     let end: number;
     let damagedBytes = 0;
+    faults.lastFrame = offset;
+    faults.samples = sample + gapSamples;
     if (next) {
       end = next.offset;
     } else {
@@ -69,14 +63,12 @@ export async function* walkFlacFrames(
       damagedBytes = (next?.offset ?? after) - after;
       if (!next && bound === endByte) {
         const isTotal = sample + gapSamples + header.blockSamples === info.totalSamples;
-        const isWhole = await isWholeFrame(reader, offset, endByte, isTotal);
-        if (!isWhole) {
-          yield { offset, bytes: endByte - offset, samples: 0, gapSamples };
-          return;
-        }
+        faults.isCut = !(await isWholeFrame(reader, offset, endByte, isTotal));
+        if (faults.isCut) return;
       }
     }
-    yield { offset, bytes: end - offset, samples: header.blockSamples, gapSamples };
+    if (gapSamples > 0) faults.gapSamples = Number(faults.gapSamples ?? 0) + gapSamples;
+    yield { packets: [{ offset, length: end - offset, samples: header.blockSamples, gapSamples, entry: offset }] };
     sample += gapSamples + header.blockSamples;
     gapSamples = next ? gapBetween(info, current, next, damagedBytes) : 0;
     current = next;

@@ -9,12 +9,12 @@ export interface BlockWalk {
   /** Undefined for the blocks of all tracks, whose laces are not taken apart. */
   readonly trackNumber: number | undefined;
   readonly nsPerTick: number;
-  /** Bytes that every packet begins with and that were left out; numbers, as the walk is stored as JSON. */
-  readonly prefix: readonly number[];
+  /** Bytes that every packet begins with and that were left out. */
+  readonly prefix: Uint8Array;
 }
 
 /** How a walk ended. */
-export interface BlocksEnd {
+export type BlocksEnd = {
   /** At the header of another file that was put behind. */
   hasAnother?: boolean;
   /** In the middle of a block, behind which no cluster follows. */
@@ -23,7 +23,9 @@ export interface BlocksEnd {
   isEndless?: boolean;
   /** Whether something damaged was passed over in front of the first packet. */
   isLateStart?: boolean;
-}
+  /** Samples that are missing at the beginning. */
+  lostSamples?: number;
+};
 
 /** Packets of one run. */
 const MAX_RUN = 512;
@@ -215,7 +217,7 @@ async function readBlock(
 
 function packetAt({ prefix }: BlockWalk, offset: number, length: number, seconds: number | undefined): RawPacket {
   if (prefix.length === 0) return { offset, length, seconds };
-  return { offset, length: prefix.length + length, prefix: Uint8Array.from(prefix), seconds };
+  return { offset, length: prefix.length + length, prefix, seconds };
 }
 
 /** The next place that looks like the start of a cluster. */

@@ -1,4 +1,4 @@
-import { hasAscii, toHex, u16le, u32le } from '../../bytes.ts';
+import { hasAscii, u16le, u32le } from '../../bytes.ts';
 import { effectsOfMask } from '../../channel-layout.ts';
 import { aacConfig, aacTrack } from '../../packets/aac.ts';
 import { alacTrack } from '../../packets/alac.ts';
@@ -39,7 +39,7 @@ const NAMES: readonly (readonly [prefix: string, name: string])[] = [
 export function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
   const { codecId, codecPrivate, channels, sampleRateHz } = track;
   const plain = (codec: CodecName, extraData: Uint8Array = new Uint8Array(0), extra: Partial<TrackCodec> = {}) =>
-    ok({ codec, sampleRateHz, channels, extraData: toHex(extraData), ...extra });
+    ok({ codec, sampleRateHz, channels, extraData: extraData.slice(), ...extra });
   const damaged = (name: string) => fail('corrupt', `The Matroska file has a damaged header of its ${name} track.`);
   if (PLAIN[codecId]) return plain(PLAIN[codecId]);
   if (codecId.startsWith('A_AAC')) {
@@ -104,14 +104,14 @@ function codecOfWaveFormat(track: MatroskaTrack): AudioResult<TrackCodec> {
   const effects = isExtensible ? effectsOfMask(u32le(format, 20), channels) : [];
   const pcm = (encoding: PcmLayout['encoding']): AudioResult<TrackCodec> => {
     const layout = { encoding, bytesPerSample: bits / 8, channels, ...(effects.length > 0 ? { effects } : {}) };
-    return ok({ codec: 'pcm', sampleRateHz, channels, extraData: '', pcm: layout });
+    return ok({ codec: 'pcm', sampleRateHz, channels, extraData: new Uint8Array(0), pcm: layout });
   };
   if (tag === 1 && bits === 8) return pcm('unsigned');
   if (tag === 1 && [16, 24, 32].includes(bits)) return pcm('signed');
   if (tag === 3 && (bits === 32 || bits === 64)) return pcm('float');
   if (tag === 6 && bits === 8) return pcm('alaw');
   if (tag === 7 && bits === 8) return pcm('mulaw');
-  if (tag === 0x55) return ok({ codec: 'mp3', sampleRateHz, channels, extraData: '' });
+  if (tag === 0x55) return ok({ codec: 'mp3', sampleRateHz, channels, extraData: new Uint8Array(0) });
   const name = `0x${tag.toString(16).padStart(4, '0')}`;
   return fail('unsupported', `The Matroska file holds audio in the WAV coding ${name}, which is not supported.`);
 }

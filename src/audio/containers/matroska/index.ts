@@ -1,16 +1,14 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { ascii, fromHex } from '../../bytes.ts';
-import type { Container } from '../../container.ts';
+import { ascii } from '../../bytes.ts';
+import type { Container, Part, PartStart, Piece } from '../../container.ts';
 import { anotherBehind } from '../../joined.ts';
 import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
 import { firstReadable } from '../../packets/first-readable.ts';
 import { FirstSeconds } from '../../packets/first-seconds.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
-import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
-import { onePiece } from '../../packets/pieces.ts';
-import { type Played, probeTrack } from '../../packets/probe-track.ts';
-import { readPackets } from '../../packets/read.ts';
-import type { Scan } from '../../packets/scan.ts';
+import type { TrackCodec } from '../../packets/packet.ts';
+import { openTrack } from '../../packets/track.ts';
+import { onePiece } from '../../pieces.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { withoutEnd } from '../../step-budget.ts';
 import type { DecoderPort } from '../../types.ts';
@@ -19,11 +17,6 @@ import { codecOfTrack } from './codec.ts';
 import { elementsIn, elementsOf, readBody, uintOf } from './ebml.ts';
 import * as id from './ids.ts';
 import { type MatroskaTrack, parseTracks } from './tracks.ts';
-
-export interface MatroskaIndex extends PacketIndex {
-  readonly format: 'matroska';
-  readonly walk: BlockWalk;
-}
 
 const WHERE = 'The Matroska file';
 /** Private data with pictures in it is the longest part of a header. */
@@ -35,13 +28,13 @@ const MAX_PREFIX_BYTES = 64;
 const FIRST_BLOCKS = 64;
 
 /** Matroska and WebM; of a video its sound. */
-export const matroska: Container<MatroskaIndex> = {
+export const matroska: Container = {
   format: 'matroska',
   hasMagic: true,
 
   detect: (head) => head[0] === 0x1a && head[1] === 0x45 && head[2] === 0xdf && head[3] === 0xa3,
 
-  async probe(reader, startByte, decoders) {
+  async open(reader, startByte, decoders) {
     const header = await readHeader(reader, startByte);
     if (!header.ok) return header;
     const { audio, trackCount } = header.value;
@@ -52,19 +45,16 @@ export const matroska: Container<MatroskaIndex> = {
         : fail('no_samples', `${WHERE} has no audio track.`);
     }
     const others = audio.filter((track) => track !== preferred);
-    return firstReadable([preferred, ...others], (track) => probeSound(reader, header.value, track, decoders));
+    return firstReadable([preferred, ...others], (track) => openSound(reader, header.value, track, decoders));
   },
-
-  readMono: (reader, index, decoders, startSample) =>
-    readPackets(reader, index, decoders, startSample, (entry) => walkBlocks(reader, index.walk, entry)),
 };
 
-async function probeSound(
+async function openSound(
   reader: BlockReader,
   { played, nsPerTick, firstCluster, endByte }: Header,
   track: MatroskaTrack,
   decoders: DecoderPort,
-): Promise<AudioResult<MatroskaIndex>> {
+): Promise<AudioResult<Part>> {
   const { encoding } = track;
   if (encoding.kind === 'encrypted') return fail('unsupported', `${WHERE} is encrypted (DRM), so it cannot be read.`);
   if (encoding.kind === 'compressed') {
@@ -75,20 +65,40 @@ async function probeSound(
   }
   const codec = codecOfTrack(track);
   if (!codec.ok) return codec;
-  const prefix = encoding.kind === 'stripped' ? [...encoding.prefix] : [];
+  const prefix = encoding.kind === 'stripped' ? encoding.prefix : new Uint8Array(0);
   const walk: BlockWalk = { trackNumber: track.number, nsPerTick, prefix };
-  const start = await firstTime(reader, { ...walk, trackNumber: undefined, prefix: [] }, firstCluster, played);
-  const end: BlocksEnd = {};
-  const probed = await probeTrack(reader, decoders, {
+  const start = await firstTime(
+    reader,
+    { ...walk, trackNumber: undefined, prefix: new Uint8Array(0) },
+    firstCluster,
+    played,
+  );
+  const opened = await openTrack(reader, decoders, {
+    format: 'matroska',
     where: WHERE,
     track: codec.value,
-    walk: () => walkBlocks(reader, walk, firstCluster, end),
-    played: (scan, rateHz) => playedRange(track, codec.value, scan, rateHz, start),
-    // What a browser records states no size.
-    isCut: () => (endByte === undefined ? end.isCut === true : endByte > reader.sizeBytes),
-    warnings: () => [...(end.hasAnother ? [anotherBehind(WHERE)] : []), ...(end.isEndless ? [withoutEnd(WHERE)] : [])],
+    walk: (faults: BlocksEnd, entry = firstCluster) => walkBlocks(reader, walk, entry, faults),
   });
-  return probed.ok ? ok({ format: 'matroska', ...probed.value, walk }) : probed;
+  if (!opened.ok) return opened;
+  const { sampleRateHz: rateHz } = opened.value;
+  return ok({
+    ...opened.value,
+    heard: (first, faults: BlocksEnd) => heardOf(track, codec.value, first, rateHz, start, faults),
+    paddingOf: ({ endPadding }) => Math.min(endPadding, rateHz),
+    warnings(faults: BlocksEnd) {
+      // What a browser records states no size.
+      const isCut = endByte === undefined ? faults.isCut === true : endByte > reader.sizeBytes;
+      const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
+      return [
+        ...(isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(faults.hasAnother ? [anotherBehind(WHERE)] : []),
+        ...(faults.isEndless ? [withoutEnd(WHERE)] : []),
+        ...(faults.lostSamples
+          ? [`The beginning of the Matroska file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
+          : []),
+      ];
+    },
+  });
 }
 
 interface Header {
@@ -171,19 +181,20 @@ async function firstTime(
   return { seconds: Math.min(...[...starts.values()].map(({ seconds }) => seconds)), isDamaged: false };
 }
 
-function playedRange(track: MatroskaTrack, codec: TrackCodec, scan: Scan, rateHz: number, start: Start): Played {
+function heardOf(
+  track: MatroskaTrack,
+  codec: TrackCodec,
+  { firstSeconds = 0 }: PartStart,
+  rateHz: number,
+  start: Start,
+  faults: BlocksEnd,
+): readonly Piece[] {
   // Opus says it itself, and some writers count the other field at the rate of the encoder's input.
-  const preSkip = codec.codec === 'opus' ? parseOpusHead(fromHex(codec.extraData))?.preSkip : undefined;
+  const preSkip = codec.codec === 'opus' ? parseOpusHead(codec.extraData)?.preSkip : undefined;
   const delaySeconds = preSkip === undefined ? track.codecDelayNs / 1e9 : preSkip / OPUS_RATE_HZ;
-  const lateSeconds = Math.max(0, (scan.firstSeconds ?? 0) - start.seconds);
+  const lateSeconds = Math.max(0, firstSeconds - start.seconds);
   const lead = lateSeconds <= MAX_GAP_SECONDS ? Math.round(lateSeconds * rateHz) : 0;
   const delay = delaySeconds <= 1 ? Math.round(delaySeconds * rateHz) : 0;
-  const padding = Math.min(Math.max(0, scan.endPadding), rateHz);
-  const pieces = onePiece(delay, scan.endPosition - padding, lead);
-  if (lead === 0 || !start.isDamaged) return { pieces };
-  const seconds = (lead / rateHz).toFixed(1);
-  return {
-    pieces,
-    warning: `The beginning of the Matroska file, ${seconds} s of it, is damaged and was taken as silence.`,
-  };
+  if (start.isDamaged) faults.lostSamples = lead;
+  return onePiece(delay, undefined, lead);
 }

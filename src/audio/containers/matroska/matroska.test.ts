@@ -3,6 +3,8 @@ import {
   audioPorts,
   concat,
   memorySource,
+  outputSampleCount,
+  probeAudio,
   random,
   readRange,
   readSourceRate,
@@ -10,7 +12,6 @@ import {
 } from '../../../../test/helpers/audio.ts';
 import { indexOf } from '../../../../test/helpers/indexes.ts';
 import { block, cluster, element, matroskaHeader, text, uint } from '../../../../test/helpers/matroska.ts';
-import { outputSampleCount, probeAudio } from '../../index.ts';
 import { laceSizes } from './lacing.ts';
 import { parseTracks } from './tracks.ts';
 

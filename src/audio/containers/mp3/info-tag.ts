@@ -42,21 +42,17 @@ function readXing(frame: Uint8Array, at: number): InfoTag {
 }
 
 /** Samples that every decoder itself puts in front (ISO/IEC 11172-3 synthesis filterbank and overlap). */
-const DECODER_DELAY_SAMPLES = 529;
+export const DECODER_DELAY_SAMPLES = 529;
 
 /**
- * Where the recording lies in the decoded samples, as players have it: without the tag nothing is cut.
+ * Decoded samples at the end that are the encoder's padding, as players have it: without the tag nothing is cut.
+ *
  * @param decodedSamples frames really there × samples per frame
  */
-export function playedRange(
-  tag: InfoTag | undefined,
-  decodedSamples: number,
-  frameSamples: number,
-): { readonly skipSamples: number; readonly endSample: number } {
-  if (!tag?.hasDelay) return { skipSamples: 0, endSample: decodedSamples };
-  const skipSamples = tag.delaySamples + DECODER_DELAY_SAMPLES;
+export function paddingOf(tag: InfoTag | undefined, decodedSamples: number, frameSamples: number): number {
+  if (!tag?.hasDelay) return 0;
   const tagged = (tag.frames ?? 0) * frameSamples;
   // More frames than the tag says: files put behind one another, whose end is not where this tag thinks.
-  if (tagged < decodedSamples) return { skipSamples, endSample: decodedSamples };
-  return { skipSamples, endSample: Math.min(decodedSamples, tagged - tag.paddingSamples + DECODER_DELAY_SAMPLES) };
+  if (tagged < decodedSamples) return 0;
+  return Math.max(0, decodedSamples - (tagged - tag.paddingSamples + DECODER_DELAY_SAMPLES));
 }

@@ -58,11 +58,13 @@ export async function goesOnWarning(
   reader: BlockReader,
   rest: { readonly startByte: number; readonly endByte: number },
   seconds: number,
-): Promise<string | undefined> {
+): Promise<string[]> {
   const wanted = Math.min(SYNC_BYTES, rest.endByte - rest.startByte);
   const view = await reader.peek(rest.startByte, wanted);
-  if (!findMpegSync(view.subarray(0, wanted), false)) return undefined;
-  return `The ${name} file goes on at another sample rate or in another coding after ${seconds.toFixed(1)} s; that part was left out.`;
+  if (!findMpegSync(view.subarray(0, wanted), false)) return [];
+  return [
+    `The ${name} file goes on at another sample rate or in another coding after ${seconds.toFixed(1)} s; that part was left out.`,
+  ];
 }
 
 function isChain(head: Uint8Array, at: number, isWhole: boolean, lengthAt: (at: number) => number): boolean {

@@ -26,7 +26,7 @@ export async function readDescriptions(
   let first = 1;
   if (sampleEntries.length > 1) {
     const isTabled = tables !== undefined && tables.sizes.count > 0 && tables.runs.count > 0;
-    const run = isTabled ? (await reader.peek(tables.runs.offset, 12)).slice(0, 12) : undefined;
+    const run = isTabled ? (await reader.peekTable(tables.runs.offset, 12)).slice(0, 12) : undefined;
     first = run?.length === 12 ? u32be(run, 8) : inFragments;
   }
   const own = sampleEntries[first - 1] ?? sampleEntries[0] ?? new Uint8Array(0);
@@ -41,8 +41,11 @@ export async function readDescriptions(
   return ok({ codec: codec.value, others });
 }
 
-/** Object type, rate and channels of AAC, hexadecimal: what is behind them the packets say again. */
-const AAC_DIGITS = 4;
+/** Bytes of object type, rate and channels of AAC: what is behind them the packets say again. */
+const AAC_BYTES = 2;
 
 const codingOf = (track: TrackCodec): string =>
-  JSON.stringify(track.codec === 'aac' ? { ...track, extraData: track.extraData.slice(0, AAC_DIGITS) } : track);
+  JSON.stringify({
+    ...track,
+    extraData: [...track.extraData.subarray(0, track.codec === 'aac' ? AAC_BYTES : undefined)],
+  });

@@ -1,7 +1,7 @@
 import { i64be, u32be } from '../../bytes.ts';
-import { MAX_SCAN_SECONDS } from '../../container.ts';
-import { joined, type Piece, samplesOf, unheardOf } from '../../packets/pieces.ts';
-import type { SeekTable } from '../../seek-table.ts';
+import { MAX_SCAN_SECONDS, type PartStart, type Piece } from '../../container.ts';
+import { roundedOff } from '../../packets/rounding.ts';
+import { joined } from '../../pieces.ts';
 
 /** One entry of an edit list: a stretch of the media, or nothing, is played for a while (ISO/IEC 14496-12 §8.6.6). */
 export interface Edit {
@@ -65,36 +65,28 @@ export function openEnded(list: EditList, media: { readonly timescale: number; r
   return isAll ? { ...list, edits: [...list.edits.slice(0, -1), { ...last, duration: 0 }] } : list;
 }
 
-/** The media that a list is made for. */
-export interface EditedMedia {
-  readonly timescale: number;
-  readonly rateHz: number;
-  /** Position behind the last sample that is no padding. */
-  readonly endPosition: number;
-  /** Samples by which the times of the packets, which the list goes by, fall short of those that were counted (`rounding.ts`). */
-  readonly roundedSamples: number;
-  readonly seek: SeekTable;
-  /** Packets that decode to nothing. */
-  readonly emptyPackets: number;
-}
-
-/** Decoded beside what is heard, which may be little: what the jumps of a list may cost. */
-const MAX_UNHEARD_SECONDS = 3600;
-/** Each piece may pass all packets without a sample, which cost time and are not seen in its length. Writers leave none. */
-const MAX_EMPTY_PACKETS = 10_000;
-
-/** What a list plays; or why it cannot be followed. */
+/**
+ * What a list plays; or why it cannot be followed. The recording is read forward, so a list that plays something again, or in another order, is not.
+ *
+ * @param timescale units of the track a second
+ * @param start tells how much longer the packets are than their times say, which the list goes by (`rounding.ts`)
+ */
 export function playEdits(
   { edits, movieTimescale }: EditList & { kind: 'edits' },
-  media: EditedMedia,
+  timescale: number,
+  sampleRateHz: number,
+  { evenly, packetSamples }: PartStart,
 ): readonly Piece[] | { readonly fault: string } {
-  const { timescale, endPosition, roundedSamples } = media;
+  const off = evenly ? roundedOff(evenly, packetSamples, sampleRateHz) : 0;
   // Where it comes to more than half of the sound, the times say nothing that a list could go by.
-  const isBelieved = 2 * Math.abs(roundedSamples) < endPosition;
-  const rateHz = isBelieved ? (media.rateHz * endPosition) / (endPosition - roundedSamples) : media.rateHz;
+  const isBelieved = 2 * Math.abs(off) < packetSamples;
+  const rateHz = isBelieved ? (sampleRateHz * packetSamples) / (packetSamples - off) : sampleRateHz;
+  // The list is rounded to the clock of the movie, often 1 ms; the media knows its end to the sample.
+  const slackSamples = Math.ceil(rateHz / movieTimescale);
   const last = edits.findLastIndex(({ mediaTime }) => mediaTime !== EMPTY);
   const pieces: Piece[] = [];
   let ticks = 0;
+  let passed = 0;
   for (const [i, { mediaTime, duration }] of edits.entries()) {
     // Borders are rounded, not lengths, so that errors do not add up.
     const begin = Math.round((ticks * rateHz) / movieTimescale);
@@ -104,17 +96,14 @@ export function playEdits(
       pieces.push({ samples });
       continue;
     }
-    const position = timescale > 0 ? Math.round((mediaTime * rateHz) / timescale) : 0;
-    const there = Math.max(0, endPosition - position);
-    // The list is rounded to the clock of the movie, often 1 ms; the media knows its end to the sample.
-    const isRest = i === last && (duration === 0 || samples >= there - rateHz / movieTimescale);
-    const heard = isRest ? there : Math.min(samples, there);
-    pieces.push({ position, samples: heard }, { samples: isRest ? 0 : samples - heard });
+    const stated = timescale > 0 ? Math.round((mediaTime * rateHz) / timescale) : 0;
+    if (stated < passed - slackSamples) return { fault: 'jumps back' };
+    const position = Math.max(stated, passed);
+    passed = position + samples;
+    if (i === last && duration === 0) pieces.push({ position });
+    else pieces.push({ position, samples, ...(i === last && { slackSamples }) });
   }
-  const played = joined(pieces);
-  if (played.length > 1 && media.emptyPackets > MAX_EMPTY_PACKETS) return { fault: 'is made for damaged sound' };
-  const bound = samplesOf(played) + MAX_UNHEARD_SECONDS * rateHz;
-  return unheardOf(played, media.seek, rateHz) > bound ? { fault: 'jumps to and fro too often' } : played;
+  return joined(pieces);
 }
 
 /** Numbers of samples that iTunes writes into a comment; with HE-AAC they count at the rate of the core, which is half. */

@@ -7,7 +7,7 @@ import { type Box, boxesOf, MAX_BOXES } from './boxes.ts';
 export const MAX_MOOF_BYTES = 4 << 20;
 
 /** What a walk over fragments found to be not quite right. */
-export interface FragmentFaults {
+export type FragmentFaults = {
   /** The file ends inside a fragment. */
   isCut?: boolean;
   /** Something was passed over in front of later fragments, or in place of them. */
@@ -16,7 +16,7 @@ export interface FragmentFaults {
   hasAnother?: boolean;
   /** Packets of another description were left out. */
   hasOthers?: boolean;
-}
+};
 
 /** The head of one fragment. */
 export interface Fragment {

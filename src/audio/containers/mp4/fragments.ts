@@ -39,15 +39,12 @@ const MAX_RUN_PACKETS = 1024;
 /**
  * The packets of one track from an entry on, or from the first fragment (ISO/IEC 14496-12 §8.8). Packets that are not in the file are left out,
  * and with them the rest of their fragment.
- *
- * @param starts collects when each track of the file begins
  */
 export async function* walkFragments(
   reader: BlockReader,
   walk: FragmentWalk,
   entry: number,
-  faults: FragmentFaults = {},
-  starts?: FragmentStarts,
+  faults: FragmentFaults,
 ): PacketWalk {
   const from = Math.max(walk.firstByte, entry - walk.tabled);
   let isWhole = true;
@@ -59,9 +56,24 @@ export async function* walkFragments(
       faults.hasAnother = true;
       break;
     }
-    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes, faults, starts);
+    isWhole = yield* fragmentRuns(body, box, walk, reader.sizeBytes, faults);
   }
   if (!isWhole) faults.isCut = true;
+}
+
+/** Fragments looked at to see when each track begins. */
+const FIRST_FRAGMENTS = 4;
+
+/** When each of so many tracks begins, by the first fragments. */
+export async function fragmentStarts(reader: BlockReader, walk: FragmentWalk, tracks: number): Promise<FragmentStarts> {
+  const starts: FragmentStarts = new Map();
+  let fragments = 0;
+  for await (const { box } of fragmentsOf(reader, walk.firstByte, {})) {
+    const body = await readBody(reader, box, MAX_MOOF_BYTES);
+    for (const _ of fragmentRuns(body, box, walk, reader.sizeBytes, {}, starts));
+    if (starts.size >= tracks || ++fragments >= FIRST_FRAGMENTS) break;
+  }
+  return starts;
 }
 
 /** Whether a fragment says where its packets lie in bytes from the start of its file. */

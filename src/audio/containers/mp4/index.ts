@@ -1,16 +1,14 @@
-import type { BlockReader } from '../../block-reader.ts';
-import { ascii, fromHex } from '../../bytes.ts';
-import type { Container } from '../../container.ts';
+import { BLOCK_BYTES, type BlockReader } from '../../block-reader.ts';
+import { ascii } from '../../bytes.ts';
+import type { Container, Part, PartStart, Piece } from '../../container.ts';
 import { anotherBehind } from '../../joined.ts';
 import { firstReadable } from '../../packets/first-readable.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
-import type { PacketIndex, PacketWalk, TrackCodec } from '../../packets/packet.ts';
-import { joined, onePiece, type Piece } from '../../packets/pieces.ts';
-import { type Played, probeTrack } from '../../packets/probe-track.ts';
-import { readPackets } from '../../packets/read.ts';
-import type { Scan } from '../../packets/scan.ts';
+import type { PacketWalk, TrackCodec } from '../../packets/packet.ts';
+import { openTrack } from '../../packets/track.ts';
+import { joined, onePiece } from '../../pieces.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
-import type { DecoderPort } from '../../types.ts';
+import { type DecoderPort, SeekNeeded } from '../../types.ts';
 import { familyOf } from '../amr/frames.ts';
 import { amrFrames } from './amr-frames.ts';
 import { type Box, boxesOf, readBody } from './boxes.ts';
@@ -18,11 +16,10 @@ import { readDescriptions } from './descriptions.ts';
 import { type GaplessComment, openEnded, playEdits } from './edits.ts';
 import type { FragmentFaults } from './fragment-boxes.ts';
 import { type FragmentStarts, lateSeconds } from './fragment-starts.ts';
-import { type FragmentWalk, walkFragments } from './fragments.ts';
+import { type FragmentWalk, fragmentStarts, walkFragments } from './fragments.ts';
 import { clockOf, type Movie, type Mp4Track, readMovie } from './movie.ts';
 import { type Reuse, withoutReuse } from './reuse.ts';
-import { SampleMarks } from './sample-marks.ts';
-import { type SampleWalk, walkSamples } from './sample-table.ts';
+import { type SampleWalk, type TableFaults, walkSamples } from './sample-table.ts';
 
 /** How the packets of the track are found: by tables, fragment by fragment, or first the one and then the other. */
 interface TrackWalk {
@@ -30,10 +27,15 @@ interface TrackWalk {
   readonly fragments?: FragmentWalk;
 }
 
-export interface Mp4Index extends PacketIndex {
-  readonly format: 'mp4';
-  readonly walk: TrackWalk;
-}
+/** What a walk met. */
+type Mp4Faults = FragmentFaults &
+  TableFaults &
+  Reuse & {
+    /** The end is that of iTunes' comment. */
+    isGapless?: boolean;
+    /** Why the edit list was not followed. */
+    editFault?: string;
+  };
 
 /** Boxes that a file of this family begins with: names of its own, and words that may stand in a text. */
 const FIRST_BOXES = new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'sidx']);
@@ -53,7 +55,7 @@ const ENDLESS = 'The MP4 file plays the same bytes again and again; what is behi
 const MAX_BOXES_BEHIND = 1000;
 
 /** MP4, M4A, QuickTime and 3GP, also in fragments; of a video its sound. */
-export const mp4: Container<Mp4Index> = {
+export const mp4: Container = {
   format: 'mp4',
   hasMagic: true,
 
@@ -63,7 +65,7 @@ export const mp4: Container<Mp4Index> = {
     return FIRST_BOXES.has(type) || (FIRST_WORDS.has(type) && head[0] < 0x20);
   },
 
-  async probe(reader, startByte, decoders) {
+  async open(reader, startByte, decoders) {
     const found = await findMovie(reader, startByte);
     if (!found.ok) return found;
     const { movie, end } = found.value;
@@ -74,20 +76,9 @@ export const mp4: Container<Mp4Index> = {
         : fail('no_samples', 'The MP4 file has no audio track.');
     }
     const others = movie.audio.filter((track) => track !== preferred);
-    return firstReadable([preferred, ...others], (track) => probeMovie(reader, decoders, movie, track, end));
+    return firstReadable([preferred, ...others], (track) => openMovie(reader, decoders, movie, track, end));
   },
-
-  readMono: (reader, index, decoders, startSample) =>
-    readPackets(reader, index, decoders, startSample, (entry) => walkTrack(reader, index.walk, index.track, entry)),
 };
-
-/** What a walk from the first packet on tells beside the packets. */
-class Found {
-  readonly marks = new SampleMarks();
-  readonly faults: FragmentFaults = {};
-  readonly starts: FragmentStarts = new Map();
-  readonly reuse: Reuse = {};
-}
 
 /** @param entry a packet's number in the tables; behind the last of them a fragment (`FragmentWalk.tabled`) */
 function walkTrack(
@@ -95,9 +86,9 @@ function walkTrack(
   walk: TrackWalk,
   { codec }: TrackCodec,
   entry: number,
-  found?: Found,
+  faults: Mp4Faults,
 ): PacketWalk {
-  const packets = withoutReuse(walkPackets(reader, walk, entry, found), reader.sizeBytes, found?.reuse ?? {});
+  const packets = withoutReuse(walkPackets(reader, walk, entry, faults), reader.sizeBytes, faults);
   return codec === 'amr-nb' || codec === 'amr-wb' ? amrFrames(reader, packets, familyOf(codec)) : packets;
 }
 
@@ -105,10 +96,10 @@ async function* walkPackets(
   reader: BlockReader,
   { samples, fragments }: TrackWalk,
   entry: number,
-  found?: Found,
+  faults: Mp4Faults,
 ): PacketWalk {
-  if (samples && entry < samples.tables.sizes.count) yield* walkSamples(reader, samples, entry, found?.marks);
-  if (fragments) yield* walkFragments(reader, fragments, entry, found?.faults, found?.starts);
+  if (samples && entry < samples.tables.sizes.count) yield* walkSamples(reader, samples, entry, faults);
+  if (fragments) yield* walkFragments(reader, fragments, entry, faults);
 }
 
 async function findMovie(reader: BlockReader, startByte: number): Promise<AudioResult<{ movie: Movie; end: number }>> {
@@ -116,6 +107,9 @@ async function findMovie(reader: BlockReader, startByte: number): Promise<AudioR
   let isImage = false;
   for await (const box of boxesOf(reader, startByte, reader.sizeBytes)) {
     last = box;
+    // The index behind the packets would be found by reading all of them for nothing.
+    if (box.type === 'mdat' && reader.isOneWay(box.start, box.end))
+      throw new SeekNeeded('the index is behind the packets');
     if (box.type === 'ftyp') isImage = IMAGE_BRANDS.has(ascii(await readBody(reader, box, 4), 0, 4));
     if (box.type === 'moof') {
       return fail('corrupt', 'The MP4 file is a fragment without its header (moov), so it cannot be read.');
@@ -130,52 +124,80 @@ async function findMovie(reader: BlockReader, startByte: number): Promise<AudioR
   return fail('corrupt', `The MP4 file has no index (moov), so it cannot be read; ${why}.`);
 }
 
-async function probeMovie(
+async function openMovie(
   reader: BlockReader,
   decoders: DecoderPort,
   movie: Movie,
   track: Mp4Track,
   movieEnd: number,
-): Promise<AudioResult<Mp4Index>> {
+): Promise<AudioResult<Part>> {
   const described = await readDescriptions(reader, track, movie.defaults.get(track.id)?.description);
   if (!described.ok) return described;
   const { codec, others } = described.value;
   const walk = walkOf(movie, track, movieEnd, codec.pcm ? codec.pcm.bytesPerSample * codec.channels : 0, others);
   if (!walk) return fail('corrupt', 'The MP4 file lacks the tables of its audio track.');
-  const { samples } = walk;
-  const hasAnother = !walk.fragments && (await hasIndexBehind(reader, movieEnd));
-  let found = new Found();
-  const probed = await probeTrack(reader, decoders, {
+  const { samples, fragments } = walk;
+  const behind = await closeEnd(reader, movieEnd);
+  const starts: FragmentStarts = fragments ? await fragmentStarts(reader, fragments, movie.clocks.length) : new Map();
+  const opened = await openTrack(reader, decoders, {
+    format: 'mp4',
     where: WHERE,
     track: codec,
-    walk() {
-      found = new Found();
-      return walkTrack(reader, walk, codec, 0, found);
-    },
-    played: (scan, rateHz) => playedOf(movie, track, codec, scan, rateHz, found.starts),
-    isCut: () =>
-      !found.reuse.isEndless &&
-      (found.faults.isCut === true || (samples !== undefined && found.marks.end < samples.tables.sizes.count)),
-    warnings: () => [
-      ...(found.reuse.isEndless ? [ENDLESS] : []),
-      ...(found.faults.isDamaged ? [DAMAGED] : []),
-      ...(found.marks.hasOthers || found.faults.hasOthers ? [OTHERS] : []),
-      ...(hasAnother || found.faults.hasAnother ? [anotherBehind(WHERE)] : []),
-    ],
+    walk: (faults: Mp4Faults, entry = 0) => walkTrack(reader, walk, codec, entry, faults),
   });
-  if (!probed.ok) return probed;
-  const { marks } = found.marks;
+  if (!opened.ok) return opened;
+  const { sampleRateHz: rateHz } = opened.value;
+  const tabled = fragments ? undefined : samples?.tables.sizes.count;
+  const edits = track.edits && movie.isFragmented ? openEnded(track.edits, track) : track.edits;
   return ok({
-    format: 'mp4',
-    ...probed.value,
-    walk: samples ? { ...walk, samples: { ...samples, marks } } : walk,
+    ...opened.value,
+    heard(start: PartStart, faults: Mp4Faults): readonly Piece[] {
+      if (edits?.kind === 'edits') {
+        const played = playEdits(edits, track.timescale, rateHz, start);
+        if (!('fault' in played)) return played;
+        faults.editFault = played.fault;
+      } else if (edits?.kind === 'unusable') faults.editFault = edits.fault;
+      const gapless = movie.gapless && tabled && gaplessPieces(movie.gapless, tabled * start.packetSamples);
+      faults.isGapless = Boolean(gapless);
+      const lead = Math.round(lateSeconds(clockOf(track), movie.clocks, starts) * rateHz);
+      return joined([{ samples: lead }, ...(gapless || onePiece(preSkipOf(codec)))]);
+    },
+    // A last packet that lasts less than it decodes to ends in padding.
+    paddingOf: ({ endPadding }, faults: Mp4Faults) =>
+      faults.isGapless ? 0 : Math.min(endPadding, MAX_PADDING_SECONDS * rateHz),
+    async warnings(faults: Mp4Faults) {
+      const lacksPackets = samples !== undefined && (faults.tableEnd ?? 0) < samples.tables.sizes.count;
+      const isCut = !faults.isEndless && (faults.isCut === true || lacksPackets);
+      const hasAnother = faults.hasAnother || (!fragments && (await hasIndexBehind(reader, behind)));
+      return [
+        ...(isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(faults.isEndless ? [ENDLESS] : []),
+        ...(faults.isDamaged ? [DAMAGED] : []),
+        ...(faults.hasOthers ? [OTHERS] : []),
+        ...(hasAnother ? [anotherBehind(WHERE)] : []),
+        ...(faults.editFault === undefined
+          ? []
+          : [`The edit list of the MP4 file ${faults.editFault}; it was not followed, and all of the sound was read.`]),
+      ];
+    },
   });
 }
 
-/** Whether a second index stands behind the first: files were put behind one another. */
-async function hasIndexBehind(reader: BlockReader, movieEnd: number): Promise<boolean> {
+/** Where the boxes end that begin close behind `from`, mostly the packets: so that nobody has to come back for them. Not behind an index. */
+async function closeEnd(reader: BlockReader, from: number): Promise<number> {
+  let end = from;
+  for await (const box of boxesOf(reader, from, reader.sizeBytes)) {
+    if (box.type === 'moov') break;
+    end = box.end;
+    if (end > from + BLOCK_BYTES) break;
+  }
+  return end;
+}
+
+/** Whether a second index stands at or behind `from`: files were put behind one another. */
+async function hasIndexBehind(reader: BlockReader, from: number): Promise<boolean> {
   let count = 0;
-  for await (const box of boxesOf(reader, movieEnd, reader.sizeBytes)) {
+  for await (const box of boxesOf(reader, from, reader.sizeBytes)) {
     if (box.type === 'moov') return true;
     if (box.isCut || ++count > MAX_BOXES_BEHIND) return false;
   }
@@ -201,41 +223,12 @@ function walkOf(
   // Uncompressed sound has an entry of one constant size for each sample frame, and some writers say 1 byte. Entries of several frames are packets.
   const { constant } = tables.sizes;
   const pcmFrameBytes = constant > 0 && constant < 2 * frameBytes ? frameBytes : 0;
-  const samples = { tables, timescale, pcmFrameBytes, marks: [], ...others };
+  const samples = { tables, timescale, pcmFrameBytes, ...others };
   return fragments ? { samples, fragments } : { samples };
 }
 
-/** The recording by the edit list; else by iTunes' comment, else by Opus' own header; else all that is there, and silence in front of a late track. */
-function playedOf(
-  movie: Movie,
-  track: Mp4Track,
-  codec: TrackCodec,
-  scan: Scan,
-  rateHz: number,
-  starts: FragmentStarts,
-): Played {
-  // A last packet that lasts less than it decodes to ends in padding.
-  const mediaEnd = scan.endPosition - Math.max(0, Math.min(scan.endPadding, MAX_PADDING_SECONDS * rateHz));
-  const { timescale } = track;
-  const edits = track.edits && movie.isFragmented ? openEnded(track.edits, track) : track.edits;
-  let fault = edits?.kind === 'unusable' ? edits.fault : undefined;
-  if (edits?.kind === 'edits') {
-    const { seek, emptyPackets, roundedSamples } = scan;
-    const media = { timescale, rateHz, endPosition: mediaEnd, roundedSamples, seek, emptyPackets };
-    const played = playEdits(edits, media);
-    if (!('fault' in played)) return { pieces: played };
-    fault = played.fault;
-  }
-  const heard =
-    (movie.gapless && gaplessPieces(movie.gapless, scan.endPosition)) ?? onePiece(preSkipOf(codec), mediaEnd);
-  const lead = Math.round(lateSeconds(clockOf(track), movie.clocks, starts) * rateHz);
-  const pieces = joined([{ samples: lead }, ...heard]);
-  const warning = `The edit list of the MP4 file ${fault}; it was not followed, and all of the sound was read.`;
-  return fault === undefined ? { pieces } : { pieces, warning };
-}
-
 const preSkipOf = ({ codec, extraData }: TrackCodec): number =>
-  codec === 'opus' ? (parseOpusHead(fromHex(extraData))?.preSkip ?? 0) : 0;
+  codec === 'opus' ? (parseOpusHead(extraData)?.preSkip ?? 0) : 0;
 
 /** What the comment says, if it is about as many samples as there are. */
 function gaplessPieces(comment: GaplessComment, endPosition: number): readonly Piece[] | undefined {

@@ -2,7 +2,18 @@ import { u16be } from '../../bytes.ts';
 import { effectsOfLayout, effectsOfPositions } from '../../channel-layout.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { findBox } from './boxes.ts';
-import type { SoundEntry } from './sample-entry.ts';
+
+/** The fields that all sound descriptions share, and where the boxes behind them begin. */
+export interface SoundEntry {
+  readonly type: string;
+  readonly version: number;
+  readonly channels: number;
+  readonly bits: number;
+  readonly sampleRateHz: number;
+  /** Flags of uncompressed sound, in the second version of QuickTime's description. */
+  readonly formatFlags: number;
+  readonly boxes: Uint8Array;
+}
 
 /** Flags of `lpcm` (QuickTime File Format, sound sample description version 2). */
 const IS_FLOAT = 1;

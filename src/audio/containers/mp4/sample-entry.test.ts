@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { audioPorts, memorySource, readSourceRate, worstDifference } from '../../../../test/helpers/audio.ts';
+import {
+  audioPorts,
+  memorySource,
+  probeAudio,
+  readSourceRate,
+  worstDifference,
+} from '../../../../test/helpers/audio.ts';
 import { formatFixture, patched } from '../../../../test/helpers/bytes.ts';
 import { indexOf } from '../../../../test/helpers/indexes.ts';
 import { box, soundMovie, u32 } from '../../../../test/helpers/mp4.ts';
-import { probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
 

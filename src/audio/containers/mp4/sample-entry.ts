@@ -1,4 +1,4 @@
-import { ascii, toHex, u16be, u32be } from '../../bytes.ts';
+import { ascii, u16be, u32be } from '../../bytes.ts';
 import { aacTrack, XHE_AAC } from '../../packets/aac.ts';
 import { alacTrack } from '../../packets/alac.ts';
 import { decoderConfig } from '../../packets/mpeg4-descriptor.ts';
@@ -8,19 +8,7 @@ import { type AudioResult, fail, ok } from '../../result.ts';
 import type { CodecName } from '../../types.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from '../flac/stream-info.ts';
 import { boxesIn, findBox } from './boxes.ts';
-import { pcmEntry } from './pcm-entry.ts';
-
-/** The fields that all sound descriptions share, and where the boxes behind them begin. */
-export interface SoundEntry {
-  readonly type: string;
-  readonly version: number;
-  readonly channels: number;
-  readonly bits: number;
-  readonly sampleRateHz: number;
-  /** Flags of uncompressed sound, in the second version of QuickTime's description. */
-  readonly formatFlags: number;
-  readonly boxes: Uint8Array;
-}
+import { pcmEntry, type SoundEntry } from './pcm-entry.ts';
 
 /** Names for codings that are not decoded. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -67,7 +55,7 @@ export function codecOfEntry(entry: Uint8Array, timescale: number): AudioResult<
   const { type, channels, sampleRateHz, boxes } = sound;
   const inside = (name: string) => findBox(boxes, name) ?? findBox(findBox(boxes, 'wave') ?? boxes, name);
   const plain = (codec: CodecName, extraData: Uint8Array = new Uint8Array(0), extra: Partial<TrackCodec> = {}) =>
-    ok({ codec, sampleRateHz, channels, extraData: toHex(extraData), ...extra });
+    ok({ codec, sampleRateHz, channels, extraData: extraData.slice(), ...extra });
   if (ENCRYPTED.has(type)) {
     return fail('unsupported', 'The MP4 file is encrypted (DRM), so it cannot be read.');
   }
@@ -125,7 +113,7 @@ function codecOfDescriptor(esds: Uint8Array | undefined, sound: SoundEntry): Aud
   if (!found) return fail('corrupt', 'The MP4 file lacks the header of its AAC track.');
   const { objectType, privateData } = found;
   const { channels, sampleRateHz } = sound;
-  const plain = (codec: CodecName) => ok({ codec, sampleRateHz, channels, extraData: '' });
+  const plain = (codec: CodecName) => ok({ codec, sampleRateHz, channels, extraData: new Uint8Array(0) });
   switch (objectType) {
     case 0x40:
     case 0x66:

@@ -1,7 +1,6 @@
 import type { BlockReader } from '../../block-reader.ts';
 import { u16be, u32be } from '../../bytes.ts';
 import type { EvenTimes, PacketWalk, RawPacket } from '../../packets/packet.ts';
-import { markBefore, type SampleMark, type SampleMarks } from './sample-marks.ts';
 
 interface Table {
   readonly offset: number;
@@ -36,41 +35,41 @@ export interface SampleWalk {
   readonly pcmFrameBytes: number;
   /** Descriptions whose packets are left out (`descriptions.ts`); absent where all have the same. */
   readonly others?: readonly number[];
-  /** Where a walk may begin. */
-  readonly marks: readonly SampleMark[];
 }
+
+/** What a walk met. */
+export type TableFaults = {
+  /** Number behind the last packet that is in the file. */
+  tableEnd?: number;
+  /** Packets of another description were left out. */
+  hasOthers?: boolean;
+};
 
 /**
  * The packets of a track from number `from` on, by its tables. Nothing of the tables is kept in memory, so that the length of the recording does
  * not matter. Ends where a packet is not in the file, and where the packets of other descriptions would have more bytes than the file.
- *
- * @param found collects marks; with it come the times of the packets, which are known from the first on only
  */
 export async function* walkSamples(
   reader: BlockReader,
   walk: SampleWalk,
   from: number,
-  found?: SampleMarks,
+  faults: TableFaults,
 ): PacketWalk {
   const { tables, pcmFrameBytes } = walk;
   const chunkOffset = chunkOffsets(reader, tables.chunks);
   const sizeOf = packetSizes(reader, tables.sizes);
-  const times = found && from === 0 ? new PacketTimes(reader, tables.times, walk.timescale) : undefined;
-  const [markPacket, markRun, markChunk, markFirst, markOffset] = markBefore(walk.marks, from);
-  let packet = markFirst;
+  const times = new PacketTimes(reader, tables.times, walk.timescale);
+  await times.pass(from);
+  let packet = 0;
   let otherPackets = 0;
   let otherBytes = 0;
-  for await (const { run, firstChunk, endChunk, perChunk, description } of chunkRuns(reader, tables, markRun)) {
+  for await (const { firstChunk, endChunk, perChunk, description } of chunkRuns(reader, tables)) {
     const isOther = walk.others?.includes(description) === true;
-    const start = run === markRun ? Math.max(firstChunk, markChunk) : firstChunk;
-    const skipped = Math.min(endChunk - start, Math.max(0, Math.floor((from - packet) / perChunk)));
+    const skipped = Math.min(endChunk - firstChunk, Math.max(0, Math.floor((from - packet) / perChunk)));
     packet += skipped * perChunk;
-    for (let chunk = start + skipped; chunk < endChunk; chunk++) {
-      const first = packet;
-      const end = Math.min(first + perChunk, tables.sizes.count);
-      const isMarked = first === markFirst && markPacket > first;
-      let offset = isMarked ? markOffset : await chunkOffset(chunk);
-      if (isMarked) packet = markPacket;
+    for (let chunk = firstChunk + skipped; chunk < endChunk; chunk++) {
+      const end = Math.min(packet + perChunk, tables.sizes.count);
+      let offset = await chunkOffset(chunk);
       let packets: RawPacket[] = [];
       while (packet < end) {
         const frames = pcmFrameBytes > 0 ? Math.min(PCM_FRAMES, end - packet) : 1;
@@ -79,34 +78,35 @@ export async function* walkSamples(
           if (packets.length > 0) yield { packets };
           return;
         }
-        found?.pass(packet, run, chunk, first, offset);
-        const seconds = await times?.pass(frames);
-        const evenly = frames === 1 ? times?.evenly : undefined;
-        if (packet >= from && !isOther) packets.push({ offset, length, entry: packet, seconds, evenly });
-        if (isOther) {
-          if (found) found.hasOthers = true;
-          otherBytes += length;
-          if (++otherPackets > MAX_OTHER_PACKETS || otherBytes > reader.sizeBytes) return;
+        if (packet >= from) {
+          const seconds = await times.pass(frames);
+          const evenly = frames === 1 ? times.evenly : undefined;
+          if (!isOther) packets.push({ offset, length, entry: packet, seconds, evenly });
+          else {
+            faults.hasOthers = true;
+            otherBytes += length;
+            if (++otherPackets > MAX_OTHER_PACKETS || otherBytes > reader.sizeBytes) return;
+          }
         }
         packet += frames;
         offset += length;
-        if (found) found.end = packet;
+        faults.tableEnd = packet;
         if (packets.length < MAX_RUN) continue;
-        yield { packets, endSeconds: times?.endSeconds };
+        yield { packets, endSeconds: times.endSeconds };
         packets = [];
       }
-      if (packets.length > 0) yield { packets, endSeconds: times?.endSeconds };
+      if (packets.length > 0) yield { packets, endSeconds: times.endSeconds };
       if (packet >= tables.sizes.count) return;
     }
   }
 }
 
-/** Stretches of chunks (numbers from 0) with equally many packets each, from entry `from` of their table on. */
-async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables, from: number) {
-  let before: { run: number; firstChunk: number; perChunk: number; description: number } | undefined;
+/** Rows of chunks (numbers from 0) with equally many packets each. */
+async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables) {
+  let before: { firstChunk: number; perChunk: number; description: number } | undefined;
   let empty = 0;
-  for (let run = from; run <= runs.count; run++) {
-    const view = run < runs.count ? await reader.peek(runs.offset + 12 * run, 12) : undefined;
+  for (let run = 0; run <= runs.count; run++) {
+    const view = run < runs.count ? await reader.peekTable(runs.offset + 12 * run, 12) : undefined;
     if (view && view.length < 12) return;
     // Read at once: whoever takes a run uses the reader.
     const firstChunk = view ? u32be(view, 0) - 1 : chunks.count;
@@ -117,7 +117,7 @@ async function* chunkRuns(reader: BlockReader, { runs, chunks }: SampleTables, f
       empty = 0;
       yield { ...before, endChunk };
     } else if (++empty > MAX_EMPTY_RUNS) return;
-    before = { run, firstChunk: Math.max(0, firstChunk), perChunk, description };
+    before = { firstChunk: Math.max(0, firstChunk), perChunk, description };
   }
 }
 
@@ -131,7 +131,7 @@ function batched(reader: BlockReader, offset: number, count: number, bits: numbe
       first = at - (at % 2);
       end = Math.min(first + BATCH_ENTRIES, count);
       const bytes = Math.ceil(((end - first) * bits) / 8);
-      view = (await reader.peek(offset + (first * bits) / 8, bytes)).slice(0, bytes);
+      view = (await reader.peekTable(offset + (first * bits) / 8, bytes)).slice(0, bytes);
     }
     return read(view, at - first) || 0;
   };
@@ -174,22 +174,27 @@ class PacketTimes {
     private readonly timescale: number,
   ) {}
 
-  /** Start of the next packet; of uncompressed sound one packet has many entries. */
+  /** Start of the next packet; of uncompressed sound one packet has many entries. Passes any number of packets in turn. */
   async pass(entries: number): Promise<number | undefined> {
     this.endSeconds = undefined;
-    if (this.#left === 0) this.evenly = undefined;
-    while (this.#left === 0) {
-      if (this.#entry >= this.table.count || this.timescale <= 0 || this.#empty > MAX_EMPTY_TIMES) return undefined;
-      const view = await this.reader.peek(this.table.offset + 8 * this.#entry++, 8);
-      if (view.length < 8) return undefined;
-      this.#left = u32be(view, 0);
-      if (this.#left === 0) this.#empty++;
-      this.#delta = u32be(view, 4);
-      if (this.#left > 1) this.evenly = { ticks: this.#delta, timescale: this.timescale, packets: this.#left };
+    let seconds: number | undefined;
+    for (let left = entries; left > 0; ) {
+      if (this.#left === 0) this.evenly = undefined;
+      while (this.#left === 0) {
+        if (this.#entry >= this.table.count || this.timescale <= 0 || this.#empty > MAX_EMPTY_TIMES) return undefined;
+        const view = await this.reader.peekTable(this.table.offset + 8 * this.#entry++, 8);
+        if (view.length < 8) return undefined;
+        this.#left = u32be(view, 0);
+        if (this.#left === 0) this.#empty++;
+        this.#delta = u32be(view, 4);
+        if (this.#left > 1) this.evenly = { ticks: this.#delta, timescale: this.timescale, packets: this.#left };
+      }
+      seconds ??= this.#ticks / this.timescale;
+      const passed = Math.min(left, this.#left);
+      this.#ticks += this.#delta * passed;
+      this.#left -= passed;
+      left -= passed;
     }
-    const seconds = this.#ticks / this.timescale;
-    this.#ticks += this.#delta * entries;
-    this.#left = Math.max(0, this.#left - entries);
     this.endSeconds = this.#ticks / this.timescale;
     return seconds;
   }

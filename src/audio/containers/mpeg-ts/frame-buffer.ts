@@ -1,3 +1,4 @@
+import type { Faults } from '../../container.ts';
 import type { RawPacket } from '../../packets/packet.ts';
 import { MAX_HEADER_BYTES, soundFrame } from './frames.ts';
 import type { Framing } from './tables.ts';
@@ -9,6 +10,7 @@ export interface TsSound extends RawPacket, Pick<Unwrapped, 'track' | 'startTrim
 /** What a PES packet says of the first frame that begins in it. */
 export interface Mark {
   readonly entry: number;
+  readonly met: Faults;
   readonly seconds: number | undefined;
 }
 
@@ -63,8 +65,8 @@ export class FrameBuffer {
       if (unwrapped) {
         const { bytes, standsAlone, ...sound } = unwrapped;
         // Only a frame that begins with the PES packet is found by who begins there.
-        const entry = mark?.at === at && standsAlone ? mark.entry : undefined;
-        out.push({ offset: 0, length: bytes.length, bytes, seconds: mark?.seconds, entry, ...sound });
+        const place = mark?.at === at && standsAlone ? { entry: mark.entry, met: mark.met } : undefined;
+        out.push({ offset: 0, length: bytes.length, bytes, seconds: mark?.seconds, ...place, ...sound });
       }
       if (mark) this.#mark = undefined;
       at += frame.bytes;

@@ -14,9 +14,11 @@ export interface SoundFrame {
   readonly track?: TrackCodec;
 }
 
+const NOTHING = new Uint8Array(0);
+
 const frame = (codec: CodecName, bytes: number, sampleRateHz: number, channels: number): SoundFrame => ({
   bytes,
-  track: { codec, sampleRateHz, channels, extraData: '' },
+  track: { codec, sampleRateHz, channels, extraData: NOTHING },
 });
 
 /** Longest header that `soundFrame` looks at. */

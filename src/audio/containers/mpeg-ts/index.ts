@@ -1,33 +1,27 @@
 import type { BlockReader } from '../../block-reader.ts';
 import type { Container } from '../../container.ts';
 import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
-import type { PacketIndex, TrackCodec } from '../../packets/packet.ts';
-import { onePiece } from '../../packets/pieces.ts';
-import { probeTrack } from '../../packets/probe-track.ts';
-import { readPackets } from '../../packets/read.ts';
+import type { TrackCodec } from '../../packets/packet.ts';
+import { openTrack } from '../../packets/track.ts';
+import { onePiece } from '../../pieces.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
-import { ProgramWatch } from './program-watch.ts';
+import type { TsFaults } from './program-watch.ts';
 import { firstTime, type TsWalk, walkStream } from './stream.ts';
 import { readProgram } from './tables.ts';
-import { findLayout, type PacketsEnd } from './ts-packets.ts';
+import { findLayout } from './ts-packets.ts';
 import { unwrapperOf } from './unwrap.ts';
-
-export interface MpegTsIndex extends PacketIndex {
-  readonly format: 'mpeg-ts';
-  readonly walk: TsWalk;
-}
 
 const WHERE = 'The MPEG transport stream';
 const HEAD_BYTES = 1 << 14;
 
 /** MPEG transport streams with AAC (ADTS or LATM), MPEG audio, AC-3, E-AC-3 or Opus; of a video its sound. */
-export const mpegTs: Container<MpegTsIndex> = {
+export const mpegTs: Container = {
   format: 'mpeg-ts',
   hasMagic: true,
 
   detect: (head) => findLayout(head) !== undefined,
 
-  async probe(reader, startByte, decoders) {
+  async open(reader, startByte, decoders) {
     const layout = findLayout(await reader.peek(startByte, HEAD_BYTES));
     if (!layout) return fail('corrupt', `${WHERE} is damaged at its beginning.`);
     const { stride } = layout;
@@ -46,33 +40,33 @@ export const mpegTs: Container<MpegTsIndex> = {
     const { seconds, scrambled } = await firstTime(reader, stride, firstByte, new Set(played.map(({ pid }) => pid)));
     if (scrambled.has(stream.pid)) return fail('unsupported', `${WHERE} is encrypted, so it cannot be read.`);
     const { pid, framing, channels = 0 } = stream;
-    const walk: TsWalk = { stride, pid, framing, channels, moves: [] };
-    let watch = new ProgramWatch(program, walk);
-    const end: PacketsEnd = {};
-    const start = await readStart(reader, walk, firstByte, watch);
+    const walk: TsWalk = { stride, pid, framing, channels, program };
+    const start = await readStart(reader, walk, firstByte);
     if (!start.ok) return start;
     const { track, startTrim } = start.value;
-    const probed = await probeTrack(reader, decoders, {
+    const opened = await openTrack(reader, decoders, {
+      format: 'mpeg-ts',
       where: WHERE,
       track,
-      walk() {
-        watch = new ProgramWatch(program, walk);
-        return walkStream(reader, walk, firstByte, undefined, watch, end);
-      },
-      played(scan, rateHz) {
-        const late = (scan.firstSeconds ?? 0) - seconds;
-        const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * rateHz) : 0;
-        return { pieces: onePiece(startTrim, scan.endPosition - scan.endPadding, lead) };
-      },
-      isCut: () => end.isCut === true,
-      warnings: () =>
-        watch.hasOther ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.'] : [],
+      walk: (faults: TsFaults, entry = firstByte) => walkStream(reader, walk, entry, faults),
     });
-    return probed.ok ? ok({ format: 'mpeg-ts', ...probed.value, walk: { ...walk, moves: watch.moves } }) : probed;
+    if (!opened.ok) return opened;
+    return ok({
+      ...opened.value,
+      heard({ firstSeconds = 0 }) {
+        const late = firstSeconds - seconds;
+        const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * opened.value.sampleRateHz) : 0;
+        return onePiece(startTrim, undefined, lead);
+      },
+      paddingOf: ({ endPadding }) => endPadding,
+      warnings: (faults: TsFaults) => [
+        ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(faults.hasOther
+          ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.']
+          : []),
+      ],
+    });
   },
-
-  readMono: (reader, index, decoders, startSample) =>
-    readPackets(reader, index, decoders, startSample, (entry) => walkStream(reader, index.walk, entry)),
 };
 
 /** What the sound is coded with, and how much of its beginning is not to be heard. */
@@ -80,12 +74,11 @@ async function readStart(
   reader: BlockReader,
   walk: TsWalk,
   firstByte: number,
-  watch: ProgramWatch,
 ): Promise<AudioResult<{ readonly track: TrackCodec; readonly startTrim: number }>> {
   const unwrapper = unwrapperOf(walk.framing, walk.channels);
   let track: TrackCodec | undefined;
   let startTrim = 0;
-  search: for await (const { packets } of walkStream(reader, walk, firstByte, unwrapper, watch)) {
+  search: for await (const { packets } of walkStream(reader, walk, firstByte, {}, unwrapper)) {
     for (const packet of packets) {
       track ??= packet.track;
       if (!packet.startTrim) break search;

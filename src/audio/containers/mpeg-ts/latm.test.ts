@@ -3,13 +3,13 @@ import {
   audioPorts,
   concat,
   memorySource,
+  probeAudio,
   random,
   readSourceRate,
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
 import { formatFixture } from '../../../../test/helpers/bytes.ts';
 import { indexAs } from '../../../../test/helpers/indexes.ts';
-import { probeAudio } from '../../index.ts';
 import { adtsFrameBytesAt, adtsLockAt, parseAdtsHeader } from '../adts/header.ts';
 import { type LatmConfig, loasFrameBytes, parseLoasFrame } from './latm.ts';
 
@@ -178,7 +178,6 @@ describe('streams', () => {
       const index = await indexAs('mpeg-ts', file);
       expect(index.sampleRateHz).toBe(alone[0].sampleRateHz);
       expect(index.durationSeconds).toBeCloseTo(8 * (alone[0].durationSeconds + alone[1].durationSeconds), 3);
-      expect(index.seek.deltas.length).toBeGreaterThan(2);
       const whole = await readSourceRate(file, index, ports);
       expect(whole).toHaveLength(index.totalSamples);
       const next = random(5);

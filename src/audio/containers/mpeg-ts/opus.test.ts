@@ -3,13 +3,13 @@ import {
   audioPorts,
   concat,
   memorySource,
+  probeAudio,
   random,
   readSourceRate,
   worstDifference,
 } from '../../../../test/helpers/audio.ts';
 import { formatFixture } from '../../../../test/helpers/bytes.ts';
 import { indexAs, indexOf } from '../../../../test/helpers/indexes.ts';
-import { probeAudio } from '../../index.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
 import { MAX_OPUS_CHANNELS, opusHeadOf, opusUnit } from './opus.ts';
 

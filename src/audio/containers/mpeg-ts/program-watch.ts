@@ -1,13 +1,18 @@
 import { isInForce, joinSection, PAT_PID, programOf, programsOf, type Sections, type TsProgram } from './tables.ts';
-import type { TsPacket } from './ts-packets.ts';
-
-/** From this packet of the file on the sound is in packets of that PID. Plain JSON. */
-export type SoundMove = readonly [position: number, pid: number];
+import type { PacketsEnd, TsPacket } from './ts-packets.ts';
 
 /** No packet has it: there is no sound that can be taken. */
 const NO_PID = -1;
-/** A stream that moves more often is damaged. */
-const MAX_MOVES = 256;
+/** What a walk met, and where it stands. */
+export type TsFaults = PacketsEnd & {
+  /** PID of the sound, where it has moved. */
+  pid?: number;
+  /** Parts of the program have sound in another coding alone. */
+  hasOther?: boolean;
+  /** How often the clock of 33 bits has begun anew, and its last time. */
+  wraps?: number;
+  lastSeconds?: number;
+};
 
 interface Wanted {
   readonly pid: number;
@@ -20,10 +25,6 @@ interface Wanted {
  * another PID, and the old one may be the pictures'.
  */
 export class ProgramWatch {
-  readonly moves: SoundMove[] = [];
-  /** Whether parts of the program have sound in another coding alone. */
-  hasOther = false;
-  #pid: number;
   /** Tables that may be the program's, while the table of all does not list it any more. */
   #candidates: readonly number[] = [];
   readonly #sections: Sections = new Map();
@@ -31,19 +32,23 @@ export class ProgramWatch {
   constructor(
     private program: Pick<TsProgram, 'number' | 'tablePid'>,
     private readonly wanted: Wanted,
-  ) {
-    this.#pid = wanted.pid;
+    private readonly found: TsFaults,
+  ) {}
+
+  /** The PID of the sound. */
+  get pid(): number {
+    return this.found.pid ?? this.wanted.pid;
   }
 
   /** Every packet, in order. @returns the PID of the sound from here on */
-  readonly pass = ({ pid, isStart, payload, position }: TsPacket): number => {
-    if (pid !== PAT_PID && pid !== this.program.tablePid && !this.#candidates.includes(pid)) return this.#pid;
+  pass({ pid, isStart, payload }: TsPacket): number {
+    if (pid !== PAT_PID && pid !== this.program.tablePid && !this.#candidates.includes(pid)) return this.pid;
     const section = joinSection(this.#sections, pid, isStart, payload);
-    if (!section || !isInForce(section)) return this.#pid;
+    if (!section || !isInForce(section)) return this.pid;
     if (pid === PAT_PID) this.#passPrograms(section);
-    else this.#passStreams(programOf(section, pid), position);
-    return this.#pid;
-  };
+    else this.#passStreams(programOf(section, pid));
+    return this.pid;
+  }
 
   #passPrograms(section: Uint8Array): void {
     const listed = programsOf(section);
@@ -52,7 +57,7 @@ export class ProgramWatch {
     this.#candidates = isListed ? [] : listed.map((other) => other.tablePid);
   }
 
-  #passStreams(program: TsProgram, position: number): void {
+  #passStreams(program: TsProgram): void {
     const { number, tablePid, streams } = program;
     const isCandidate = this.#candidates.includes(tablePid);
     if (!isCandidate && (number !== this.program.number || tablePid !== this.program.tablePid)) return;
@@ -65,23 +70,10 @@ export class ProgramWatch {
       this.program = program;
       this.#candidates = [];
     }
-    if (fitting.some(({ pid }) => pid === this.#pid)) return;
-    this.hasOther ||= fitting.length === 0 && sound.length > 0;
+    if (fitting.some(({ pid }) => pid === this.pid)) return;
+    this.found.hasOther ||= fitting.length === 0 && sound.length > 0;
     // A table that does not name the PID at all takes nothing away: what comes with it is still the sound.
-    const isTaken = streams.some(({ pid }) => pid === this.#pid);
-    const pid = fitting[0]?.pid ?? (isTaken ? NO_PID : this.#pid);
-    if (pid === this.#pid || this.moves.length >= MAX_MOVES) return;
-    this.#pid = pid;
-    this.moves.push([position, pid]);
+    const isTaken = streams.some(({ pid }) => pid === this.pid);
+    this.found.pid = fitting[0]?.pid ?? (isTaken ? NO_PID : this.pid);
   }
-}
-
-/** The PID of the sound by the moves that a watch found, for packets in order. */
-export function followMoves(walk: { readonly pid: number; readonly moves: readonly SoundMove[] }) {
-  let { pid } = walk;
-  let next = 0;
-  return ({ position }: TsPacket): number => {
-    for (; next < walk.moves.length && walk.moves[next][0] <= position; next++) pid = walk.moves[next][1];
-    return pid;
-  };
 }

@@ -3,9 +3,9 @@ import { FirstSeconds } from '../../packets/first-seconds.ts';
 import { OPUS_RATE_HZ } from '../../packets/opus.ts';
 import type { PacketRun } from '../../packets/packet.ts';
 import { FrameBuffer, type TsSound } from './frame-buffer.ts';
-import { followMoves, type ProgramWatch, type SoundMove } from './program-watch.ts';
-import type { Framing } from './tables.ts';
-import { PACKET_BYTES, type PacketsEnd, tsPackets } from './ts-packets.ts';
+import { ProgramWatch, type TsFaults } from './program-watch.ts';
+import type { Framing, TsProgram } from './tables.ts';
+import { PACKET_BYTES, tsPackets } from './ts-packets.ts';
 import { unwrapperOf } from './unwrap.ts';
 
 export interface TsWalk {
@@ -14,8 +14,7 @@ export interface TsWalk {
   readonly framing: Framing;
   /** Of Opus; else 0. */
   readonly channels: number;
-  /** Where the sound moves to other packets. */
-  readonly moves: readonly SoundMove[];
+  readonly program: TsProgram;
 }
 
 interface TsRun extends PacketRun {
@@ -51,30 +50,26 @@ function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
  * The frames of one stream from the packet at `from` on, which should begin a PES packet. Ends at once where the first of them are not understood:
  * `unwrapper` then knows why.
  *
- * @param watch follows the tables of the program, for a walk from its beginning; without one the walk goes by the moves that are known
- * @param end is told how the walk ended
+ * @param faults knows where a walk before left off, beside what it met
  */
 export async function* walkStream(
   reader: BlockReader,
   walk: TsWalk,
   from: number,
+  faults: TsFaults,
   unwrapper = unwrapperOf(walk.framing, walk.channels),
-  watch?: ProgramWatch,
-  end?: PacketsEnd,
 ): AsyncGenerator<TsRun> {
   const buffer = new FrameBuffer(walk.framing, unwrapper);
-  const pidBehind = watch ? watch.pass : followMoves(walk);
+  const watch = new ProgramWatch(walk.program, walk, faults);
   let pid: number | undefined;
   let hasSound = false;
   let counter: number | undefined;
   const before = new Uint8Array(PACKET_BYTES);
   let beforeBytes = 0;
-  let lastSeconds = 0;
-  let wraps = 0;
-  for await (const batch of tsPackets(reader, walk.stride, from, end)) {
+  for await (const batch of tsPackets(reader, walk.stride, from, faults)) {
     const packets: TsSound[] = [];
     for (const packet of batch) {
-      const now = pidBehind(packet);
+      const now = watch.pass(packet);
       if (now !== pid) {
         buffer.take(packets);
         buffer.lose();
@@ -96,14 +91,17 @@ export async function* walkStream(
         const header = parsePesHeader(payload);
         if (!header) continue;
         buffer.take(packets);
+        const { pid: soundPid, wraps: wrapsBefore, lastSeconds: secondsBefore } = faults;
+        const met = { pid: soundPid, wraps: wrapsBefore, lastSeconds: secondsBefore };
         let seconds = header.seconds;
         if (seconds !== undefined) {
+          const { wraps = 0, lastSeconds = 0 } = faults;
           const nextRound = seconds + (wraps + 1) * PTS_WRAP_SECONDS;
-          if (Math.abs(nextRound - lastSeconds) <= MAX_WRAP_STEP_SECONDS) wraps++;
-          seconds += wraps * PTS_WRAP_SECONDS;
-          lastSeconds = seconds;
+          faults.wraps = wraps + (Math.abs(nextRound - lastSeconds) <= MAX_WRAP_STEP_SECONDS ? 1 : 0);
+          seconds += faults.wraps * PTS_WRAP_SECONDS;
+          faults.lastSeconds = seconds;
         }
-        buffer.mark({ entry: packet.position, seconds });
+        buffer.mark({ entry: packet.position, seconds, met });
         payload = payload.subarray(Math.min(header.bytes, payload.length));
       }
       buffer.append(payload);

@@ -43,10 +43,10 @@ export interface TsPacket {
 }
 
 /** How a walk over the packets ended. */
-export interface PacketsEnd {
+export type PacketsEnd = {
   /** Inside a packet. */
   isCut?: boolean;
-}
+};
 
 /** The packets with a payload from `from` on. Where sync bytes are missing it goes on at the next three in a row. */
 export async function* tsPackets(

@@ -1,4 +1,3 @@
-import { toHex } from '../../bytes.ts';
 import { OPUS_RATE_HZ } from '../../packets/opus.ts';
 import type { TrackCodec } from '../../packets/packet.ts';
 import { soundFrame } from './frames.ts';
@@ -27,7 +26,7 @@ export interface Unwrapper {
 /** @param channels of Opus, which has them in the tables of the stream */
 export function unwrapperOf(framing: Framing, channels: number): Unwrapper {
   if (framing === 'latm') return new LatmUnwrapper();
-  const opusHead = framing === 'opus' ? toHex(opusHeadOf(channels)) : '';
+  const opusHead = framing === 'opus' ? opusHeadOf(channels) : new Uint8Array(0);
   return {
     foreign: undefined,
     unwrap(frame) {

@@ -1,5 +1,5 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { hasAscii, toHex, u16be } from '../../bytes.ts';
+import { hasAscii, u16be } from '../../bytes.ts';
 import { OPUS_RATE_HZ, parseOpusHead } from '../../packets/opus.ts';
 import type { TrackCodec } from '../../packets/packet.ts';
 import { parseVorbisIdentification, parseVorbisModes, vorbisPrivateData } from '../../packets/vorbis.ts';
@@ -103,7 +103,7 @@ function finish(first: FirstPacket, headers: readonly Uint8Array[], firstByte: n
   const { serial, kind, bytes, startByte } = first;
   const damaged = fail('corrupt', 'The headers of the OGG file are damaged.');
   const stream = (sampleRateHz: number, channels: number, extraData: Uint8Array) =>
-    ok({ serial, startByte, firstByte, codec: { codec: kind, sampleRateHz, channels, extraData: toHex(extraData) } });
+    ok({ serial, startByte, firstByte, codec: { codec: kind, sampleRateHz, channels, extraData: extraData.slice() } });
   switch (kind) {
     case 'opus': {
       const head = parseOpusHead(bytes);

@@ -1,159 +1,146 @@
 import type { BlockReader } from '../../block-reader.ts';
-import { fromHex, hasAscii } from '../../bytes.ts';
-import { type Container, type IndexBase, MAX_SCAN_SECONDS, MONO_BLOCK_SAMPLES } from '../../container.ts';
+import { hasAscii } from '../../bytes.ts';
+import type { Container, Part, PartStart, Piece } from '../../container.ts';
 import { MAX_GAP_SECONDS } from '../../packets/clock.ts';
 import { parseOpusHead } from '../../packets/opus.ts';
-import { onePiece } from '../../packets/pieces.ts';
-import { jumpWarnings, type Played, probeTrack } from '../../packets/probe-track.ts';
-import { readPackets } from '../../packets/read.ts';
-import type { Scan } from '../../packets/scan.ts';
+import { openTrack } from '../../packets/track.ts';
+import { onePiece } from '../../pieces.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
 import { withoutEnd } from '../../step-budget.ts';
 import type { DecoderPort } from '../../types.ts';
 import { type OggStream, readStream } from './headers.ts';
-import { LinkList, MAX_LINKS, type OggLink, type WholeLink, wholeLink } from './links.ts';
-import { type WalkEnd, walkOgg } from './packets.ts';
+import { type OggFaults, walkOgg } from './packets.ts';
 import { MAX_FALSE_PAGES, type PagesEnd } from './pages.ts';
 import { videoStart } from './theora.ts';
-
-export interface OggIndex extends IndexBase {
-  readonly format: 'ogg';
-  readonly links: readonly OggLink[];
-}
 
 const WHERE = 'The OGG file';
 const DAMAGED = 'Pages of the OGG file whose checksums are wrong were left out.';
 const LATER_PART = 'A later part of the OGG file could not be read and was left out.';
+const OTHER_RATE = 'A later part of the OGG file has another sample rate and was left out.';
+/** Recordings in one file: a day of internet radio with one for each song has some 400. */
+const MAX_LINKS = 1024;
+const TOO_MANY = `${WHERE} holds more than ${MAX_LINKS} recordings behind one another; the rest was left out.`;
 
-/** OGG with Vorbis, Opus or FLAC, also several recordings behind one another; of a video its sound. */
-export const ogg: Container<OggIndex> = {
-  format: 'ogg',
-  hasMagic: true,
-
-  detect: (head) => hasAscii(head, 0, 'OggS'),
-
-  async probe(reader, startByte, decoders) {
-    const found = new LinkList();
-    const { links } = found;
-    const warnings = new Set<string>();
-    let next: number | undefined = startByte;
-    let falsePages = 0;
-    for (let looked = 0; next !== undefined; looked++) {
-      if (looked >= MAX_LINKS) {
-        warnings.add(`${WHERE} holds more than ${MAX_LINKS} recordings behind one another; the rest was left out.`);
-        break;
-      }
-      const head: PagesEnd = {};
-      const end: WalkEnd = {};
-      const stream: AudioResult<OggStream> = await readStream(reader, next, head);
-      const link: AudioResult<WholeLink> = stream.ok ? await probeLink(reader, decoders, stream.value, end) : stream;
-      falsePages += (head.falsePages ?? 0) + (end.falsePages ?? 0);
-      next = falsePages > MAX_FALSE_PAGES ? undefined : end.nextRecording;
-      if (falsePages > MAX_FALSE_PAGES && end.nextRecording !== undefined) warnings.add(LATER_PART);
-      if (!link.ok) {
-        // A station that changes its title twice in a moment writes headers alone.
-        const isEmpty = stream.ok && link.error.kind === 'no_samples';
-        if (isEmpty && (end.isCut || end.isDamaged || end.isEndless)) warnings.add(LATER_PART);
-        if (isEmpty) continue;
-        if (links.length === 0) return link;
-        warnings.add(LATER_PART);
-        break;
-      }
-      const { warning, ...plain } = link.value;
-      if (links.length > 0 && plain.sampleRateHz !== links[0].sampleRateHz) {
-        warnings.add('A later part of the OGG file has another sample rate and was left out.');
-        break;
-      }
-      if (!found.add(plain)) {
-        warnings.add(`${WHERE} holds too many recordings with headers of their own or pauses; the rest was left out.`);
-        break;
-      }
-      if (warning) warnings.add(warning);
-      if (found.totalSamples > MAX_SCAN_SECONDS * plain.sampleRateHz) break;
-    }
-    const [first] = links;
-    if (!first) return fail('no_samples', `${WHERE} has no samples in it.`);
-    const { totalSamples, gapSamples } = found;
-    for (const warning of jumpWarnings(gapSamples, 0, first.sampleRateHz)) warnings.add(warning);
-    return ok({
-      format: 'ogg',
-      codec: first.codec,
-      sampleRateHz: first.sampleRateHz,
-      channels: first.channels,
-      totalSamples,
-      durationSeconds: totalSamples / first.sampleRateHz,
-      ...(warnings.size > 0 ? { warning: [...warnings].join(' ') } : {}),
-      links,
-    });
-  },
-
-  async *readMono(reader, index, decoders, startSample) {
-    let firstSample = 0;
-    for (const link of index.links) {
-      const from = Math.max(0, startSample - firstSample);
-      firstSample += link.totalSamples;
-      if (from >= link.totalSamples) continue;
-      let missing = link.totalSamples - from;
-      const whole = wholeLink(index.links, link);
-      const walkFrom = (entry: number) => walkOgg(reader, link.serial, entry);
-      for await (const block of readPackets(reader, whole, decoders, from, walkFrom)) {
-        missing -= block.length;
-        yield block;
-      }
-      // What a damaged end lacks, so that the next recording stands at its time.
-      if (link !== index.links.at(-1)) yield* silence(missing);
-    }
-  },
-};
-
-function* silence(samples: number): Generator<Float32Array> {
-  for (let left = samples; left > 0; left -= MONO_BLOCK_SAMPLES) {
-    yield new Float32Array(Math.min(left, MONO_BLOCK_SAMPLES));
-  }
+/** What all recordings of a file have in common. */
+interface OggFile {
+  readonly reader: BlockReader;
+  readonly decoders: DecoderPort;
+  /** Rate of the first recording. */
+  rateHz?: number;
+  links: number;
+  falsePages: number;
 }
 
-async function probeLink(
-  reader: BlockReader,
-  decoders: DecoderPort,
-  stream: OggStream,
-  end: WalkEnd,
-): Promise<AudioResult<WholeLink>> {
-  const { serial, codec, startByte, firstByte } = stream;
-  const videoSeconds = await videoStart(reader, startByte);
-  const probed = await probeTrack(reader, decoders, {
-    where: WHERE,
-    track: codec,
-    isPart: true,
-    walk: () => walkOgg(reader, serial, firstByte, end),
-    played: (scan, rateHz) => playedRange(stream, scan, rateHz, videoSeconds, end.isLateStart === true),
-    isCut: () => end.isCut === true,
-    warnings: () => [...(end.isDamaged ? [DAMAGED] : []), ...(end.isEndless ? [withoutEnd(WHERE)] : [])],
-  });
-  return probed.ok ? ok({ format: 'ogg', ...probed.value, serial }) : probed;
+/** OGG with Vorbis, Opus or FLAC, also several recordings behind one another; of a video its sound. */
+export const ogg: Container = {
+  format: 'ogg',
+  hasMagic: true,
+  detect: (head) => hasAscii(head, 0, 'OggS'),
+  open: (reader, startByte, decoders) => openLink({ reader, decoders, links: 0, falsePages: 0 }, startByte, {}),
+};
+
+/**
+ * Opens the recording at `from`, or the first behind it that has samples: a station that changes its title twice in a moment writes headers alone.
+ *
+ * @param met what was met on the way: `isLost` says that samples were
+ */
+async function openLink(file: OggFile, from: number, met: { isLost?: boolean }): Promise<AudioResult<Part>> {
+  const { reader, decoders } = file;
+  let empty = fail('no_samples', `${WHERE} has no samples in it.`);
+  for (let next: number | undefined = from; next !== undefined && file.links++ < MAX_LINKS; ) {
+    const startByte: number = next;
+    const head: PagesEnd = {};
+    const stream: AudioResult<OggStream> = await readStream(reader, startByte, head);
+    file.falsePages += head.falsePages ?? 0;
+    if (!stream.ok) return stream;
+    const { serial, codec: track, firstByte } = stream.value;
+    const trial: OggFaults = {};
+    const before = { links: file.links, earlierFalsePages: file.falsePages };
+    const walk = (faults: OggFaults, entry = firstByte) => {
+      Object.assign(faults, before, { ...faults });
+      return walkOgg(reader, serial, entry, faults);
+    };
+    const opened: AudioResult<Part> = await openTrack(reader, decoders, {
+      format: 'ogg',
+      where: WHERE,
+      track,
+      walk,
+      trial,
+    });
+    if (opened.ok) return ok(await linkOf(file, stream.value, startByte, opened.value));
+    if (opened.error.kind !== 'no_samples') return opened;
+    met.isLost ||= (trial.isCut || trial.isDamaged || trial.isEndless) === true;
+    file.falsePages += trial.falsePages ?? 0;
+    empty = opened;
+    next = file.falsePages > MAX_FALSE_PAGES ? undefined : trial.nextRecording;
+  }
+  return empty;
+}
+
+async function linkOf(file: OggFile, stream: OggStream, startByte: number, part: Part): Promise<Part> {
+  const rateHz = part.sampleRateHz;
+  file.rateHz ??= rateHz;
+  const videoSeconds = await videoStart(file.reader, stream.startByte);
+  return {
+    ...part,
+    startByte,
+    heard: (start, faults) => heardOf(stream, start, rateHz, videoSeconds, faults),
+    paddingOf: ({ endPadding }, faults: OggFaults) => faults.onlyPadding ?? endPadding,
+    warnings: (faults) => warningsOf(faults, rateHz),
+    next: (faults) => nextLink(file, faults),
+    reopen: async (byte) => {
+      const link = await openLink(file, byte, {});
+      return link.ok ? link.value : undefined;
+    },
+  };
+}
+
+/** The recording behind one that was read. */
+async function nextLink(file: OggFile, faults: OggFaults): Promise<{ part?: Part; warning?: string }> {
+  const from = faults.nextRecording;
+  file.links = faults.links ?? file.links;
+  file.falsePages = (faults.earlierFalsePages ?? 0) + (faults.falsePages ?? 0);
+  if (from === undefined) return {};
+  if (file.falsePages > MAX_FALSE_PAGES) return { warning: LATER_PART };
+  const met: { isLost?: boolean } = {};
+  const link = await openLink(file, from, met);
+  const warning = file.links > MAX_LINKS ? TOO_MANY : met.isLost ? LATER_PART : undefined;
+  if (!link.ok) return { warning: warning ?? (link.error.kind === 'no_samples' ? undefined : LATER_PART) };
+  if (link.value.sampleRateHz !== file.rateHz) return { warning: OTHER_RATE };
+  return { part: link.value, warning };
 }
 
 /**
  * The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2). Of a video it also says how
  * late the sound is; without pictures a start above 0 is that of a stream somebody tuned into, unless pages in front of it are lost.
- *
- * @param isLateStart whether they are
  */
-function playedRange(
+function heardOf(
   { codec }: OggStream,
-  scan: Scan,
+  start: PartStart,
   rateHz: number,
   videoSeconds: number | undefined,
-  isLateStart: boolean,
-): Played {
-  const preSkip = codec.codec === 'opus' ? (parseOpusHead(fromHex(codec.extraData))?.preSkip ?? 0) : 0;
-  const delay = codec.codec === 'vorbis' && scan.runs > 1 ? Math.max(0, scan.startPadding) : preSkip;
-  // One page alone: what it has too much is at its end.
-  const padding = scan.runs > 1 ? Math.max(0, scan.endPadding) : Math.max(0, scan.startPadding);
-  const beginSeconds = videoSeconds ?? (isLateStart ? 0 : undefined);
-  const lateSamples = beginSeconds === undefined ? 0 : Math.round(-scan.startPadding - beginSeconds * rateHz);
+  faults: OggFaults,
+): readonly Piece[] {
+  const { startPadding, isOneRun } = start;
+  const preSkip = codec.codec === 'opus' ? (parseOpusHead(codec.extraData)?.preSkip ?? 0) : 0;
+  // Of one page alone, what it has too much is at its end.
+  if (isOneRun) faults.onlyPadding = Math.max(0, startPadding);
+  const delay = codec.codec === 'vorbis' && !isOneRun ? Math.max(0, startPadding) : preSkip;
+  const beginSeconds = videoSeconds ?? (faults.isLateStart ? 0 : undefined);
+  const lateSamples = beginSeconds === undefined ? 0 : Math.round(-startPadding - beginSeconds * rateHz);
   const lead = lateSamples > 0 && lateSamples <= MAX_GAP_SECONDS * rateHz ? lateSamples : 0;
-  const pieces = onePiece(delay, scan.endPosition - padding, lead);
-  if (lead === 0 || !isLateStart) return { pieces };
-  const seconds = (lead / rateHz).toFixed(1);
-  return { pieces, warning: `The beginning of the OGG file, ${seconds} s of it, is damaged and was taken as silence.` };
+  if (faults.isLateStart) faults.lostSamples = lead;
+  return onePiece(delay, undefined, lead);
+}
+
+function warningsOf(faults: OggFaults, rateHz: number): readonly string[] {
+  const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
+  return [
+    ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+    ...(faults.isDamaged ? [DAMAGED] : []),
+    ...(faults.isEndless ? [withoutEnd(WHERE)] : []),
+    ...(faults.lostSamples
+      ? [`The beginning of the OGG file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
+      : []),
+  ];
 }

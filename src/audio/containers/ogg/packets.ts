@@ -96,30 +96,38 @@ export class PacketAssembler {
   }
 }
 
-/** Where a walk ended: the file's end, or the first page of another recording behind this one. */
-export interface WalkEnd extends PagesEnd {
+/** What a walk met. */
+export type OggFaults = PagesEnd & {
+  /** First page of another recording, behind this one. */
   nextRecording?: number;
-  /** Among pages that gave no packet, too many of them. */
+  /** Too many pages gave no packet. */
   isEndless?: boolean;
   /** Whether bytes were passed over in front of the first page. */
   isLateStart?: boolean;
-}
+  /** Samples that are missing at the beginning. */
+  lostSamples?: number;
+  /** Padding of a recording of one page. */
+  onlyPadding?: number;
+  /** Number of the recording in the file, empty ones counted, and what seemed to be pages in front of it. */
+  links?: number;
+  earlierFalsePages?: number;
+};
 
 /** The packets of one stream from the page at `from` on, with the positions that the pages state. */
-export async function* walkOgg(reader: BlockReader, serial: number, from: number, end: WalkEnd = {}): PacketWalk {
+export async function* walkOgg(reader: BlockReader, serial: number, from: number, faults: OggFaults): PacketWalk {
   const assembler = new PacketAssembler(serial);
   const budget = new StepBudget(BYTES_PER_PAGE, from);
-  end.isEndless = false;
-  end.isLateStart = undefined;
-  for await (const page of pagesOf(reader, from, end)) {
-    end.isLateStart ??= page.start > from;
+  faults.isEndless = false;
+  faults.isLateStart = undefined;
+  for await (const page of pagesOf(reader, from, faults)) {
+    faults.isLateStart ??= page.start > from;
     if (page.isFirst) {
-      end.nextRecording = page.start;
+      faults.nextRecording = page.start;
       return;
     }
     const packets = await assembler.add(reader, page);
-    end.isEndless = !budget.spend(page.end, 1, Math.min(1, packets.length));
-    if (end.isEndless) return;
+    faults.isEndless = !budget.spend(page.end, 1, Math.min(1, packets.length));
+    if (faults.isEndless) return;
     if (packets.length > 0) yield { packets, endSample: page.granule };
   }
 }

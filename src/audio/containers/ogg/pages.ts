@@ -25,21 +25,21 @@ const MAX_SEARCH_BYTES = 16 << 20;
 export const MAX_FALSE_PAGES = 10_000;
 
 /** What a walk over pages found. */
-export interface PagesEnd {
+export type PagesEnd = {
   /** Whether the file ends inside a page. */
   isCut?: boolean;
   /** Whether pages were left out. */
   isDamaged?: boolean;
   /** What seemed to be pages, with wrong checksums or cut off. */
   falsePages?: number;
-}
+};
 
 /**
  * The pages from `from` on, up to the last whole one. Bytes between pages are passed over, and so are pages with a wrong checksum: what lies in
  * them would be decoded to noise.
  */
 export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd = {}): AsyncGenerator<Page> {
-  end.falsePages = 0;
+  end.falsePages ??= 0;
   end.isCut = false;
   for (let position = from; ; ) {
     const page = parsePage(await reader.peek(position, MAX_HEADER_BYTES), position);

@@ -22,15 +22,15 @@ export const isWave = (head: Uint8Array): boolean =>
  * What stands behind the samples, where it seems to be sound that is not read: another file, or bytes that are no chunk, no tag and no zeros.
  *
  * @param from first byte behind the samples
- * @returns a sentence about it; undefined where there is nothing of that kind
+ * @returns a sentence about it, where there is something of that kind
  */
-export async function behindWarning(reader: BlockReader, from: number): Promise<string | undefined> {
+export async function behindWarning(reader: BlockReader, from: number): Promise<string[]> {
   const end = reader.sizeBytes;
   let offset = from;
   let isPadded = false;
   for (let count = 0; count < MAX_CHUNKS && end - offset >= MIN_FILE_BYTES; count++) {
     const head = await reader.peek(offset, 12);
-    if (isWave(head)) return anotherBehind('The WAV file');
+    if (isWave(head)) return [anotherBehind('The WAV file')];
     const size = u32le(head, 4);
     if (IS_NAME.test(ascii(head, 0, 4)) && offset + 8 + size <= end) {
       offset += 8 + size;
@@ -43,10 +43,12 @@ export async function behindWarning(reader: BlockReader, from: number): Promise<
     isPadded = true;
   }
   const rest = end - offset;
-  if (rest <= MAX_TAIL_BYTES) return undefined;
+  if (rest <= MAX_TAIL_BYTES) return [];
   const sound = await skipZeros(reader, offset, Math.min(end, offset + MAX_ZERO_BYTES));
-  if (end - sound <= MAX_TAIL_BYTES || sound === offset + MAX_ZERO_BYTES) return undefined;
+  if (end - sound <= MAX_TAIL_BYTES || sound === offset + MAX_ZERO_BYTES) return [];
   const head = await reader.peek(sound, 16);
-  if (TAGS.some((tag) => hasAscii(head, 0, tag))) return undefined;
-  return `${rest} bytes behind the samples of the WAV file belong to nothing that its header names and were left out.`;
+  if (TAGS.some((tag) => hasAscii(head, 0, tag))) return [];
+  return [
+    `${rest} bytes behind the samples of the WAV file belong to nothing that its header names and were left out.`,
+  ];
 }

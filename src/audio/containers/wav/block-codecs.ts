@@ -11,9 +11,6 @@ export interface BlockFormat {
   readonly bitsPerCodedSample: number;
 }
 
-/** Blocks that a decoder needs in front. ADPCM blocks stand alone; GSM predicts from what it decoded before. */
-export const WARM_UP_BLOCKS: Readonly<Record<BlockCodec, number>> = { 'adpcm-ima-wav': 0, 'adpcm-ms': 0, 'gsm-ms': 25 };
-
 const GSM_BLOCK_BYTES = 65;
 const GSM_BLOCK_SAMPLES = 320;
 /** Far above any encoder's blocks. */

@@ -4,7 +4,6 @@ import { effectsOfMask } from '../../channel-layout.ts';
 import { shapeFault } from '../../limits.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { type AudioResult, fail, ok } from '../../result.ts';
-import { behindWarning } from './behind.ts';
 import { type BlockCodec, type BlockFormat, blockFormatFault } from './block-codecs.ts';
 
 /** What the format chunk says. */
@@ -163,10 +162,7 @@ async function dataExtent(
   if (declared === 0 && available > 0 && !(await chunksReachEnd(reader, dataOffset, endByte))) {
     return { dataBytes: available, warning: STREAMED_WARNING };
   }
-  if (declared <= available) {
-    const warning = await behindWarning(reader, dataOffset + declared);
-    return { dataBytes: declared, ...(warning === undefined ? {} : { warning }) };
-  }
+  if (declared <= available) return { dataBytes: declared };
   return { dataBytes: available, warning: declared >= STREAMED_FROM ? STREAMED_WARNING : TRUNCATED_WARNING };
 }
 

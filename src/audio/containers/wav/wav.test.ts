@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { audioPorts, memorySource, readRange, readSourceRate } from '../../../../test/helpers/audio.ts';
+import {
+  audioPorts,
+  memorySource,
+  outputSampleCount,
+  probeAudio,
+  readRange,
+  readSourceRate,
+} from '../../../../test/helpers/audio.ts';
 import { indexOf } from '../../../../test/helpers/indexes.ts';
 import { pcm16, type WavOptions, wavFile, wavHeader } from '../../../../test/helpers/wav.ts';
-import { outputSampleCount, probeAudio } from '../../index.ts';
 
 const ports = audioPorts();
 const base: WavOptions = { sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 };

@@ -1,0 +1,119 @@
+import { BenchService } from '../bench-service.ts';
+import { describeCommit } from '../machine.ts';
+import { table } from '../report.ts';
+import { say } from '../shared.ts';
+import { SETTINGS, type Setting } from '../speed.ts';
+import {
+  countOf,
+  type EndedJob,
+  firstShardBegun,
+  firstShardSent,
+  median,
+  seconds,
+  sinceCreated,
+  succeed,
+} from './job.ts';
+import { latencyCells, sampleLatency } from './latency.ts';
+import { serveOrigin } from './origins.ts';
+
+const IDLE_MS = 10_000;
+const RUNS = 3;
+
+export interface Recording {
+  readonly path: string;
+  readonly seconds: number;
+}
+
+interface Measured {
+  readonly setting: Setting;
+  readonly job: EndedJob;
+  readonly idleMs: readonly number[];
+  readonly besideMs: readonly number[];
+}
+
+/** A long recording over HTTP, beside other requests. */
+export async function measureHour(recording: Recording, warmUp: string): Promise<string> {
+  const measured: Measured[] = [];
+  const service = await BenchService.start();
+  try {
+    await service.raiseLimits();
+    for (const setting of SETTINGS) {
+      await service.diarize(warmUp, { model: setting });
+      const stopIdle = sampleLatency(service);
+      await new Promise((wake) => setTimeout(wake, IDLE_MS));
+      const idleMs = await stopIdle();
+      say(`${setting} on ${minutes(recording)} beside GET /v1/test`);
+      const origin = await serveOrigin(recording.path);
+      const stop = sampleLatency(service);
+      try {
+        const job = await succeed(service, origin, setting);
+        measured.push({ setting, job, idleMs, besideMs: await stop() });
+      } finally {
+        await origin.close();
+      }
+    }
+  } finally {
+    await service.stop();
+  }
+  return renderHour(recording, measured);
+}
+
+const minutes = (recording: Recording): string => `${(recording.seconds / 60).toFixed(0)} minutes of MP3`;
+
+function renderHour(recording: Recording, measured: readonly Measured[]): string {
+  const row = (name: string, cell: (one: Measured) => string): string[] => [name, ...measured.map(cell)];
+  const ask = (name: string, of: (one: Measured) => readonly number[]): string[][] =>
+    ['p50', 'p99', 'longest'].map((what, at) =>
+      row(`\`GET /v1/test\` ${name}, ${what}`, (one) => latencyCells(of(one))[at]),
+    );
+  const rows = [
+    row('**created to output**', ({ job }) => `**${seconds(job.wallMs)}**`),
+    row('created to the message of the first shard', ({ job }) => seconds(firstShardSent(job))),
+    row('created to the start of the first shard', ({ job }) => seconds(firstShardBegun(job))),
+    row('created to all chunks stored', ({ job }) => seconds(sinceCreated(job, 'job_ingested'))),
+    row('hand-overs of the ingest', ({ job }) => String(countOf(job.log, 'ingest_handed_over'))),
+    ...ask('beside the job', ({ besideMs }) => besideMs),
+    ...ask('of the idle service', ({ idleMs }) => idleMs),
+  ];
+  return `${minutes(recording)} (44.1 kHz stereo, 128 kbit/s) over HTTP from this machine, in one local workerd that a short job has warmed up. \`GET /v1/test\` is sent every 200 ms,
+whether the one before was answered or not. Times within a job are those at which lines of the Worker's log arrive.
+
+${table(['', ...measured.map(({ setting }) => setting)], rows)}`;
+}
+
+/** The same job in this checkout and in another one, in alternation. @param before root of the other checkout */
+export async function compareBefore(recording: Recording, warmUp: string, before: string): Promise<string> {
+  const walls = new Map<Setting, { before: number[]; now: number[] }>(
+    SETTINGS.map((setting) => [setting, { before: [], now: [] }]),
+  );
+  const origin = await serveOrigin(recording.path);
+  try {
+    for (let run = 0; run < RUNS; run++) {
+      for (const which of ['before', 'now'] as const) {
+        say(`${which}, run ${run + 1} of ${RUNS}`);
+        // Versions that copied recordings first in a local service read them in place with this, as deployments did.
+        const options = which === 'before' ? { root: before, vars: { COPY_SOURCES: '0' } } : {};
+        const service = await BenchService.start(options);
+        try {
+          for (const [setting, times] of walls) {
+            await service.diarize(warmUp, { model: setting });
+            times[which].push((await succeed(service, origin, setting)).wallMs);
+          }
+        } finally {
+          await service.stop();
+        }
+      }
+    }
+  } finally {
+    await origin.close();
+  }
+  const rows = [...walls].map(([setting, times]) => [
+    setting,
+    seconds(median(times.before)),
+    seconds(median(times.now)),
+    `**${(median(times.now) / median(times.before)).toFixed(2)}**`,
+  ]);
+  return `The same job, ${RUNS} times in alternation with commit ${describeCommit(before)}, in a fresh service each, warmed up, without other requests: medians.
+
+${table(['created to output', 'there', 'here', 'here ÷ there'], rows)}`;
+}

@@ -1,0 +1,83 @@
+import type { DiarizeOutput } from '../../client/sdk/types.ts';
+import type { BenchService, LogEntry } from '../bench-service.ts';
+import { spanStart } from '../stages.ts';
+import type { Origin } from './origins.ts';
+
+export const SETTING = 'community-1';
+
+/** A job that has ended, whichever way. */
+export interface EndedJob {
+  /** Error code; `canceled` where it took too long. Undefined where it succeeded. */
+  readonly fault: string | undefined;
+  /** Undefined where it has none. */
+  readonly output: DiarizeOutput | undefined;
+  readonly createdAtMs: number;
+  readonly wallMs: number;
+  readonly log: readonly LogEntry[];
+}
+
+/** Runs a job to its end. @param limitMs after which it is canceled */
+export async function runJob(
+  service: BenchService,
+  { url }: Pick<Origin, 'url'>,
+  model: 'precision-2' | 'community-1' = SETTING,
+  limitMs?: number,
+): Promise<EndedJob> {
+  const jobId = await service.create({ url, model });
+  const signal = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
+  let job = await service.wait(jobId, signal);
+  if (signal?.aborted) job = await service.cancel(jobId);
+  const createdAtMs = Date.parse(job.createdAt);
+  const log = service.logOf(jobId);
+  const failed = log.find(({ event }) => event === 'job_failed');
+  return {
+    fault: job.status === 'succeeded' ? undefined : String(failed?.code ?? job.status),
+    output: job.status === 'succeeded' ? (job.output as DiarizeOutput) : undefined,
+    createdAtMs,
+    wallMs: Date.parse(job.updatedAt) - createdAtMs,
+    log,
+  };
+}
+
+/** The same where it must succeed. @throws Error when it does not */
+export async function succeed(
+  service: BenchService,
+  origin: Pick<Origin, 'url'>,
+  model?: 'precision-2' | 'community-1',
+): Promise<EndedJob> {
+  const job = await runJob(service, origin, model);
+  if (job.fault !== undefined) throw new Error(`the job ended with ${job.fault}`);
+  return job;
+}
+
+/** Milliseconds from created to the first line of that kind; undefined where there is none. */
+export function sinceCreated(
+  { log, createdAtMs }: Pick<EndedJob, 'log' | 'createdAtMs'>,
+  event: string,
+): number | undefined {
+  const entry = log.find((candidate) => candidate.event === event);
+  return entry && entry.atMs - createdAtMs;
+}
+
+/**
+ * Milliseconds from created to the message of the first shard; a short recording sends all of its shards at the end.
+ */
+export const firstShardSent = (job: Pick<EndedJob, 'log' | 'createdAtMs'>): number | undefined =>
+  sinceCreated(job, 'first_shard_ready') ?? sinceCreated(job, 'job_ingested');
+
+/** Milliseconds from created to the start of the first shard. */
+export function firstShardBegun({ log, createdAtMs }: EndedJob): number {
+  const starts = log.filter(({ event }) => event === 'shard_done').map(spanStart);
+  return Math.min(...starts) - createdAtMs;
+}
+
+export const countOf = (log: readonly LogEntry[], event: string): number =>
+  log.filter((entry) => entry.event === event).length;
+
+export const seconds = (ms: number | undefined): string => (ms === undefined ? '–' : `${(ms / 1000).toFixed(1)} s`);
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}

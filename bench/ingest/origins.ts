@@ -1,0 +1,148 @@
+import { createReadStream, statSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+
+/** How a server of a recording behaves; a well-behaved one by default. */
+export interface OriginOptions {
+  /** False: answers a range with the whole file. */
+  readonly hasRanges?: boolean;
+  /** False: no ETag. */
+  readonly hasValidator?: boolean;
+  /** False: no Content-Length either, and no ranges. */
+  readonly hasLength?: boolean;
+  /** Closes each connection after so many bytes of the file. */
+  readonly cutEveryBytes?: number;
+  readonly bytesPerSecond?: number;
+  /** Once half of the file was sent, all connections break off, and this file is there in its place. */
+  readonly changesTo?: string;
+  /** Sends the file again and again, without a length. */
+  readonly isEndless?: boolean;
+  /** Says by its headers that it is a radio station. */
+  readonly isRadio?: boolean;
+}
+
+export interface Origin {
+  readonly url: string;
+  /** Requests so far. */
+  readonly requests: () => number;
+  /** Answers that are being sent. */
+  readonly openAnswers: () => number;
+  close(): Promise<void>;
+}
+
+const READ_BYTES = 1 << 18;
+const WRITES_PER_SECOND = 10;
+
+/** Serves a file on a free loopback port. */
+export function serveOrigin(path: string, options: OriginOptions = {}): Promise<Origin> {
+  const site = new Site(path, options);
+  const server = createServer(
+    (request, response) => void site.answer(request, response).catch(() => response.destroy()),
+  );
+  return new Promise((done, refuse) => {
+    server.once('error', refuse);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address ? address.port : 0;
+      const close = (): Promise<void> =>
+        new Promise((closed) => {
+          server.close(() => closed());
+          server.closeAllConnections();
+        });
+      done({
+        url: `http://127.0.0.1:${port}/recording`,
+        requests: () => site.requests,
+        openAnswers: () => site.open.size,
+        close,
+      });
+    });
+  });
+}
+
+class Site {
+  requests = 0;
+  readonly open = new Set<ServerResponse>();
+  #version = 0;
+  #sentBytes = 0;
+
+  constructor(
+    private path: string,
+    private readonly options: OriginOptions,
+  ) {}
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.requests++;
+    const { hasValidator = true, hasLength = true, isEndless = false, isRadio = false } = this.options;
+    const hasRanges = (this.options.hasRanges ?? true) && hasLength && !isEndless;
+    const sizeBytes = statSync(this.path).size;
+    const etag = `"bench-${sizeBytes}-${this.#version}"`;
+    const isOther = request.headers['if-range'] !== undefined && request.headers['if-range'] !== etag;
+    const range = hasRanges && !isOther ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
+    const start = range ? Number(range[1]) : 0;
+    const end = range?.[2] ? Math.min(Number(range[2]), sizeBytes - 1) : sizeBytes - 1;
+    if (start > end) {
+      response.writeHead(416, { 'Content-Range': `bytes */${sizeBytes}` }).end();
+      return;
+    }
+    response.writeHead(range ? 206 : 200, {
+      'Content-Type': isRadio ? 'audio/mpeg' : 'application/octet-stream',
+      ...(hasRanges && { 'Accept-Ranges': 'bytes' }),
+      ...(hasValidator && !isEndless && { ETag: etag }),
+      ...(hasLength && !isEndless && { 'Content-Length': end - start + 1 }),
+      ...(range && { 'Content-Range': `bytes ${start}-${end}/${sizeBytes}` }),
+      ...(isRadio && { 'icy-name': 'bench' }),
+    });
+    this.open.add(response);
+    response.once('close', () => this.open.delete(response));
+    await this.#send(response, isEndless ? repeated(this.path) : partsOf(this.path, start, end), sizeBytes);
+  }
+
+  async #send(response: ServerResponse, parts: AsyncIterable<Buffer>, sizeBytes: number): Promise<void> {
+    const { bytesPerSecond, cutEveryBytes = Number.POSITIVE_INFINITY } = this.options;
+    const pieceBytes = bytesPerSecond ? Math.ceil(bytesPerSecond / WRITES_PER_SECOND) : READ_BYTES;
+    let sent = 0;
+    for await (const part of parts) {
+      for (let at = 0; at < part.length; ) {
+        const piece = part.subarray(at, at + Math.min(pieceBytes, cutEveryBytes - sent));
+        if (response.destroyed) return;
+        if (!response.write(piece)) await drained(response);
+        at += piece.length;
+        sent += piece.length;
+        if (this.#isChanging(piece.length, sizeBytes)) return;
+        // Unlike `destroy`, sends what was written.
+        if (sent >= cutEveryBytes) return response.socket?.destroySoon();
+        if (bytesPerSecond) await new Promise((wake) => setTimeout(wake, 1000 / WRITES_PER_SECOND));
+      }
+    }
+    response.end();
+  }
+
+  #isChanging(sentBytes: number, sizeBytes: number): boolean {
+    const { changesTo } = this.options;
+    this.#sentBytes += sentBytes;
+    if (changesTo === undefined || this.#version > 0 || this.#sentBytes < sizeBytes / 2) return false;
+    this.#version = 1;
+    this.path = changesTo;
+    for (const response of this.open) response.socket?.destroySoon();
+    return true;
+  }
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((done) => {
+    const end = (): void => {
+      response.off('drain', end);
+      response.off('close', end);
+      done();
+    };
+    response.on('drain', end);
+    response.on('close', end);
+  });
+}
+
+function partsOf(path: string, start: number, end: number): AsyncIterable<Buffer> {
+  return createReadStream(path, { start, end, highWaterMark: READ_BYTES });
+}
+
+async function* repeated(path: string): AsyncGenerator<Buffer> {
+  for (;;) yield* createReadStream(path, { highWaterMark: READ_BYTES }) as AsyncIterable<Buffer>;
+}

@@ -1,0 +1,119 @@
+import { DurableObject } from 'cloudflare:workers';
+import type { Env } from '../src/env.ts';
+import { dispatch, LEASE_MS } from '../src/jobs/dispatch.ts';
+import { failJob, removeWork } from '../src/jobs/fail.ts';
+import { copyKey } from '../src/jobs/keys.ts';
+import { JobGone, keepLease } from '../src/jobs/lease.ts';
+import { outboxId } from '../src/jobs/messages.ts';
+import type { JobPorts } from '../src/jobs/ports.ts';
+import { isPassing } from '../src/jobs/source-error.ts';
+import { isTerminal } from '../src/jobs/state.ts';
+import { type CopyEnd, type CopyState, copyRecording } from '../src/platform/sources/copy.ts';
+import { copyClient, jobPorts } from '../src/services.ts';
+import { erase } from './erase.ts';
+
+/** The platform ends an alarm after 15 minutes. */
+const CALL_MS = 12 * 60_000;
+/** Pauses before the second, third … try where the server fails; bytes that came in between begin them anew. */
+const PAUSES_MS = [5000, 15_000, 60_000];
+
+interface Request {
+  readonly jobId: string;
+  readonly url: string;
+  readonly maxBytes: number;
+}
+
+/**
+ * Copies the recording of one job into the bucket, where it cannot be read in place: its server gives no ranges and the container needs them, nothing
+ * pins it, or it is slow. Other people's servers take their time here, so that no consumer of a queue waits for them. When the copy is there, the job's
+ * `ingest` message is sent again.
+ */
+export class SourceCopy extends DurableObject<Env> {
+  #isCopying = false;
+
+  async request(jobId: string, url: string, maxBytes: number): Promise<void> {
+    const request: Request = { jobId, url, maxBytes };
+    await this.ctx.storage.put('request', request);
+    if (!this.#isCopying) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  override async alarm(): Promise<void> {
+    const request = await this.ctx.storage.get<Request>('request');
+    if (!request) return;
+    this.#isCopying = true;
+    try {
+      await this.#copy(request);
+    } finally {
+      this.#isCopying = false;
+    }
+  }
+
+  async #copy(request: Request): Promise<void> {
+    const ports = jobPorts(this.env);
+    const { jobId } = request;
+    const { storage } = this.ctx;
+    // While it waited for its next try.
+    if (await isOver(ports, jobId)) return erase(storage);
+    const state = await storage.get<CopyState>('state');
+    const id = outboxId({ step: 'ingest', jobId });
+    let run: Promise<CopyEnd> | undefined;
+    const end = await keepLease(ports, jobId, id, (signal) => {
+      run = this.#run(request, state, signal);
+      return run;
+    }).catch(async (error: unknown): Promise<CopyEnd> => {
+      if (!(error instanceof JobGone)) throw error;
+      // It notices within the patience for a server, and drops what it has copied. Until then it might write to the storage.
+      await run?.catch(() => undefined);
+      return { kind: 'unwanted' };
+    });
+    switch (end.kind) {
+      case 'whole':
+        await dispatch(ports, { step: 'ingest', jobId });
+        // Its end may not have been noticed yet: nobody reads the copy.
+        if (await isOver(ports, jobId)) await removeWork(ports, jobId);
+        return erase(storage);
+      case 'unwanted':
+        await removeWork(ports, jobId);
+        return erase(storage);
+      case 'unfinished':
+        await storage.delete('tries');
+        return storage.setAlarm(Date.now());
+      case 'failed': {
+        const now = await storage.get<CopyState>('state');
+        const hasGrown = (now?.copiedBytes ?? 0) > (state?.copiedBytes ?? 0);
+        const tries = hasGrown ? 0 : ((await storage.get<number>('tries')) ?? 0);
+        const { kind, message } = end.error;
+        // A file that changed under the copy is copied anew.
+        if ((isPassing(kind) || kind === 'changed') && tries < PAUSES_MS.length) {
+          const pauseMs = PAUSES_MS[tries];
+          await storage.put('tries', tries + 1);
+          await ports.store.renewLease(id, ports.now() + pauseMs + LEASE_MS);
+          return storage.setAlarm(Date.now() + pauseMs);
+        }
+        await failJob(ports, jobId, { code: `source_${kind}`, message });
+        return erase(storage);
+      }
+    }
+  }
+
+  #run({ jobId, url, maxBytes }: Request, state: CopyState | undefined, signal: AbortSignal): Promise<CopyEnd> {
+    const target = {
+      bucket: this.env.BUCKET,
+      key: copyKey(jobId),
+      maxBytes,
+      timeoutMs: CALL_MS,
+      signal,
+      save: async (next: CopyState | undefined) => {
+        if (next) await this.ctx.storage.put('state', next);
+        else await this.ctx.storage.delete('state');
+      },
+    };
+    return copyRecording(copyClient(this.env), url, target, state);
+  }
+}
+
+/** Whether a job has ended or is gone. */
+async function isOver(ports: JobPorts, jobId: string): Promise<boolean> {
+  const job = await ports.store.find(jobId);
+  return !job || isTerminal(job.status);
+}

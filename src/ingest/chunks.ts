@@ -1,0 +1,82 @@
+import { OUTPUT_RATE_HZ } from '../audio/types.ts';
+
+/** Length of a stored chunk. The last one of a recording is shorter. */
+const CHUNK_SECONDS = 150;
+export const CHUNK_SAMPLES = CHUNK_SECONDS * OUTPUT_RATE_HZ;
+/** 16-bit samples, little-endian, mono, 16 kHz. */
+export const BYTES_PER_SAMPLE = 2;
+const FULL_SCALE = 32768;
+/** Room at first: of many passes most may hardly get any bytes. */
+const FIRST_SAMPLES = 10 * OUTPUT_RATE_HZ;
+/** Read at a time: memory holds half a chunk. */
+const READ_SAMPLES = CHUNK_SAMPLES / 2;
+
+/** Collects samples in chunks of 16 bits. */
+export class ChunkBuffer {
+  #bytes = new DataView(new ArrayBuffer(FIRST_SAMPLES * BYTES_PER_SAMPLE));
+  #filled = 0;
+
+  get isFull(): boolean {
+    return this.#filled === CHUNK_SAMPLES;
+  }
+
+  get samples(): number {
+    return this.#filled;
+  }
+
+  /** Takes samples in −1…1, clipped beyond. @returns how many it had room for */
+  add(samples: Float32Array): number {
+    const count = Math.min(samples.length, CHUNK_SAMPLES - this.#filled);
+    this.#grow(this.#filled + count);
+    for (let i = 0; i < count; i++) {
+      const value = Math.max(-FULL_SCALE, Math.min(FULL_SCALE - 1, Math.round(samples[i] * FULL_SCALE)));
+      this.#bytes.setInt16((this.#filled + i) * BYTES_PER_SAMPLE, value, true);
+    }
+    this.#filled += count;
+    return count;
+  }
+
+  /** The bytes of what was added, which are the caller's; the buffer is empty afterwards. */
+  take(): Uint8Array {
+    const bytes = new Uint8Array(this.#bytes.buffer, 0, this.#filled * BYTES_PER_SAMPLE);
+    this.#bytes = new DataView(new ArrayBuffer(FIRST_SAMPLES * BYTES_PER_SAMPLE));
+    this.#filled = 0;
+    return bytes;
+  }
+
+  #grow(samples: number): void {
+    const { buffer, byteLength } = this.#bytes;
+    if (samples * BYTES_PER_SAMPLE <= byteLength) return;
+    const larger = new Uint8Array(
+      Math.min(CHUNK_SAMPLES * BYTES_PER_SAMPLE, Math.max(samples * BYTES_PER_SAMPLE, 4 * byteLength)),
+    );
+    larger.set(new Uint8Array(buffer, 0, this.#filled * BYTES_PER_SAMPLE));
+    this.#bytes = new DataView(larger.buffer);
+  }
+}
+
+/** Reads bytes `[offset, offset + length)` of a chunk by its number. */
+export type ReadChunk = (chunk: number, offset: number, length: number) => Promise<Uint8Array>;
+
+/** The samples `[startSample, endSample)` of a recording, from its chunks, a second or less at a time: views that the next block overwrites. */
+export async function* readChunks(
+  read: ReadChunk,
+  startSample: number,
+  endSample: number,
+): AsyncGenerator<Float32Array> {
+  const block = new Float32Array(OUTPUT_RATE_HZ);
+  for (let sample = startSample; sample < endSample; ) {
+    const chunk = Math.floor(sample / CHUNK_SAMPLES);
+    const inChunk = sample - chunk * CHUNK_SAMPLES;
+    const count = Math.min(READ_SAMPLES, CHUNK_SAMPLES - inChunk, endSample - sample);
+    const bytes = await read(chunk, inChunk * BYTES_PER_SAMPLE, count * BYTES_PER_SAMPLE);
+    if (bytes.length !== count * BYTES_PER_SAMPLE) throw new Error(`chunk ${chunk} is shorter than it should be`);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let at = 0; at < count; at += block.length) {
+      const length = Math.min(block.length, count - at);
+      for (let i = 0; i < length; i++) block[i] = view.getInt16((at + i) * BYTES_PER_SAMPLE, true) / FULL_SCALE;
+      yield block.subarray(0, length);
+    }
+    sample += count;
+  }
+}

@@ -1,0 +1,249 @@
+import {
+  type AudioError,
+  type AudioPorts,
+  type ByteSource,
+  type Checkpoint,
+  DAMAGED_SIZE,
+  isOutOfBounds,
+  OUTPUT_RATE_HZ,
+  Recording,
+  type RecordingEnd,
+  type RecordingFacts,
+  type Result,
+} from '../audio/index.ts';
+import { CHUNK_SAMPLES, ChunkBuffer } from './chunks.ts';
+
+/** Audio decoded between two pauses, some tens of milliseconds of work: others use the same thread. */
+const PAUSE_SAMPLES = 8 * OUTPUT_RATE_HZ;
+/**
+ * Decoded samples of all channels that one invocation may have: six hours of stereo at 44.1 kHz, 70 to 90 s of CPU here, of the 300 s that the platform gives.
+ */
+const MAX_CHANNEL_SAMPLES = 6 * 3600 * 2 * 44_100;
+/**
+ * So long one invocation reads, and the next one goes on: a queue gives out other messages, and gets more consumers, only when an invocation has ended.
+ * What it has cost to go on is some tens of seconds of audio decoded again.
+ */
+const SLICE_MS = 8000;
+/** The same for a source that would have to be passed over from its start. An invocation may last 15 minutes. */
+const MAX_INVOCATION_MS = 10 * 60_000;
+/**
+ * A source is slow that gives less than so many seconds of audio a second, when it has had this time, and is waited for as this share of it: the rest is our own
+ * work, of which a recording of 192 kHz takes much.
+ */
+const SLOW_AUDIO_RATE = 50;
+const SLOW_AFTER_MS = 2000;
+const SLOW_WAIT_SHARE = 0.5;
+/** Only where it will take longer than this: it would keep others waiting for the same consumer. */
+const SLOW_REST_MS = 20_000;
+/** One that gives nothing for so long is slow too. */
+const SILENCE_MS = 2000;
+const LOOK_EVERY_MS = 1000;
+/** Bytes that a source may send before its pass is admitted: those that drip take nobody's place. */
+const FREE_BYTES = 1 << 18;
+
+export interface PassPorts {
+  readonly audio: AudioPorts;
+  /** Waits until there is memory for another pass. */
+  readonly admit: () => Promise<void>;
+  readonly now: () => number;
+  /** Lets others run; the platform's clock moves on only here. */
+  readonly pause: () => Promise<void>;
+  /** Stores the chunk of that number. */
+  readonly store: (chunk: number, bytes: Uint8Array) => Promise<void>;
+  /** So many chunks are stored. Another invocation can go on behind them from the checkpoint. */
+  readonly stored: (chunks: number, checkpoint: Checkpoint, facts: RecordingFacts) => Promise<void>;
+  /** Share of the file that was read, 0…1. */
+  readonly progress: (share: number) => Promise<void>;
+}
+
+export interface PassOptions {
+  /** Where to go on; from the start without it. */
+  readonly from?: Checkpoint;
+  readonly maxSeconds: number;
+  /** Whether the pass ends as `slow` where the source is. */
+  readonly endsWhenSlow: boolean;
+}
+
+/** How a pass ended. */
+export type PassEnd =
+  | { readonly kind: 'whole'; readonly facts: RecordingFacts; readonly end: RecordingEnd; readonly chunks: number }
+  /** The invocation's time is spent: the next one goes on from the last checkpoint. */
+  | { readonly kind: 'spent' }
+  | { readonly kind: 'slow' }
+  | { readonly kind: 'too_long' }
+  | { readonly kind: 'failed'; readonly error: AudioError };
+
+/**
+ * One forward pass over a recording: decodes it to 16 kHz mono and stores that in chunks of fixed length. What a chunk holds does not depend on where the
+ * pass began. While a chunk is stored the next one is decoded.
+ *
+ * @throws SeekNeeded where the container needs a source that can seek; failures of source and storage as they come
+ */
+export async function ingest(source: ByteSource, ports: PassPorts, options: PassOptions): Promise<PassEnd> {
+  const pace = new Pace(source, ports, options.endsWhenSlow);
+  let recording: Recording | undefined;
+  try {
+    const opened: Result<Recording, AudioError> = await Recording.open(pace.source, ports.audio, options.from);
+    if (!opened.ok) return { kind: 'failed', error: opened.error };
+    recording = opened.value;
+    return await storeAll(recording, source, pace, ports, options);
+  } catch (error) {
+    if (error instanceof SourceSlow) return { kind: 'slow' };
+    if (isOutOfBounds(error)) return { kind: 'failed', error: DAMAGED_SIZE.error };
+    throw error;
+  } finally {
+    pace.close();
+    recording?.close();
+  }
+}
+
+class SourceSlow extends Error {
+  override readonly name = 'SourceSlow';
+}
+
+/** Watches how fast the bytes of a source come, each time some do: until a block of them is whole, a server that drips takes minutes. */
+class Pace {
+  /** Seconds of audio that have been decoded. */
+  audioSeconds = 0;
+  #startedAt: number | undefined;
+  #waitedMs = 0;
+  #receivedBytes = 0;
+  #isAdmitted = false;
+  /** The read that waits, since when, and what ends it. */
+  #waits: { readonly since: number; readonly giveUp: (error: Error) => void } | undefined;
+  readonly #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(
+    private readonly original: ByteSource,
+    private readonly ports: Pick<PassPorts, 'now' | 'admit'>,
+    private readonly endsWhenSlow: boolean,
+  ) {
+    if (!endsWhenSlow) return;
+    this.#timer = setInterval(() => {
+      if (this.#waits && ports.now() - this.#waits.since > SILENCE_MS) this.#waits.giveUp(slow());
+    }, LOOK_EVERY_MS);
+  }
+
+  /** The same bytes. @throws SourceSlow from its streams */
+  get source(): ByteSource {
+    const { original } = this;
+    const { sizeBytes, canSeek } = original;
+    return {
+      sizeBytes,
+      canSeek,
+      read: (offset, length) => original.read(offset, length),
+      open: async (offset) => {
+        const stream = await original.open(offset);
+        let at = offset;
+        return {
+          read: async () => {
+            const askedAt = this.ports.now();
+            const bytes = await this.#watched(() => stream.read());
+            this.#waitedMs += this.ports.now() - askedAt;
+            at += bytes?.length ?? 0;
+            if (bytes) await this.#received(bytes.length, sizeBytes - at);
+            return bytes;
+          },
+          close: () => stream.close(),
+        };
+      },
+    };
+  }
+
+  close(): void {
+    if (this.#timer !== undefined) clearInterval(this.#timer);
+  }
+
+  #watched<T>(read: () => Promise<T>): Promise<T> {
+    if (!this.endsWhenSlow) return read();
+    return new Promise<T>((done, giveUp) => {
+      this.#waits = { since: this.ports.now(), giveUp };
+      read().then(done, giveUp);
+    }).finally(() => {
+      this.#waits = undefined;
+    });
+  }
+
+  async #received(bytes: number, restBytes: number): Promise<void> {
+    this.#receivedBytes += bytes;
+    if (!this.#isAdmitted && this.#receivedBytes > FREE_BYTES) {
+      this.#isAdmitted = true;
+      await this.ports.admit();
+      this.#startedAt = undefined;
+    }
+    const now = this.ports.now();
+    // What comes first may have waited for a connection, or for all in front of it.
+    if (this.#startedAt === undefined) this.#waitedMs = 0;
+    this.#startedAt ??= now;
+    const tookMs = now - this.#startedAt;
+    const isFast = this.audioSeconds >= (SLOW_AUDIO_RATE * tookMs) / 1000 || this.#waitedMs < SLOW_WAIT_SHARE * tookMs;
+    if (!this.endsWhenSlow || tookMs <= SLOW_AFTER_MS || isFast) return;
+    if (this.restMs(restBytes, tookMs) > SLOW_REST_MS) throw slow();
+  }
+
+  /** How long the rest will take at the pace so far. */
+  restMs(restBytes: number, tookMs: number): number {
+    return (tookMs * restBytes) / Math.max(1, this.#receivedBytes);
+  }
+}
+
+const slow = () => new SourceSlow('the source is slow');
+
+async function storeAll(
+  recording: Recording,
+  { sizeBytes, canSeek }: ByteSource,
+  pace: Pace,
+  ports: PassPorts,
+  { from, maxSeconds, endsWhenSlow }: PassOptions,
+): Promise<PassEnd> {
+  const { facts } = recording;
+  const startedAt = ports.now();
+  const startSample = from?.sample ?? 0;
+  const buffer = new ChunkBuffer();
+  let chunks = startSample / CHUNK_SAMPLES;
+  let sample = startSample;
+  let pausedAt = startSample;
+  let storing: Promise<void> = Promise.resolve();
+  const flush = async (): Promise<void> => {
+    await storing;
+    const [chunk, bytes] = [chunks++, buffer.take()];
+    const checkpoint = recording.checkpointAt(chunks * CHUNK_SAMPLES);
+    storing = ports.store(chunk, bytes).then(() => ports.stored(chunk + 1, checkpoint, facts));
+    // Whoever waits for it hears of a failure.
+    storing.catch(() => undefined);
+  };
+  const channelSamples = () => ((sample - startSample) / OUTPUT_RATE_HZ) * facts.sampleRateHz * facts.channels;
+  try {
+    for await (const block of recording.samples()) {
+      for (let at = 0; at < block.length; ) {
+        at += buffer.add(block.subarray(at));
+        if (buffer.isFull) await flush();
+      }
+      sample += block.length;
+      pace.audioSeconds = (sample - startSample) / OUTPUT_RATE_HZ;
+      if (sample > maxSeconds * OUTPUT_RATE_HZ) return { kind: 'too_long' };
+      if (sample - pausedAt < PAUSE_SAMPLES) continue;
+      pausedAt = sample;
+      await ports.pause();
+      await ports.progress(recording.readBytes / sizeBytes);
+      const tookMs = ports.now() - startedAt;
+      const isSpent = channelSamples() > MAX_CHANNEL_SAMPLES || tookMs > (canSeek ? SLICE_MS : MAX_INVOCATION_MS);
+      // At least one chunk, or none would ever get further.
+      if (isSpent && chunks * CHUNK_SAMPLES > startSample) {
+        await storing;
+        return { kind: 'spent' };
+      }
+      const restMs = pace.restMs(sizeBytes - recording.readBytes, tookMs);
+      // A copy can be gone on with in the middle.
+      if (endsWhenSlow && !canSeek && tookMs > SLICE_MS && restMs > SLOW_REST_MS) return { kind: 'slow' };
+    }
+    const { end } = recording;
+    if (!end.ok) return { kind: 'failed', error: end.error };
+    await storing;
+    if (buffer.samples > 0) await ports.store(chunks++, buffer.take());
+    return { kind: 'whole', facts, end: end.value, chunks };
+  } finally {
+    // Also where the source has failed: the next run would meet a chunk, or a state, that is still being written.
+    await storing.catch(() => undefined);
+  }
+}

@@ -1,0 +1,925 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { memorySource, testSignal } from '../../test/helpers/audio.ts';
+import { serveRanges, startServer, type TestServer } from '../../test/helpers/http-server.ts';
+import { NOW, recordingOf, TAG, useJobs, WORK } from '../../test/helpers/job-world.ts';
+import type { Handler } from '../../test/helpers/sources.ts';
+import { wav16, wavFile, wavHeader } from '../../test/helpers/wav.ts';
+import { type ByteSource, type Checkpoint, SeekNeeded } from '../audio/index.ts';
+import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
+import { createMediaRows } from '../platform/d1/media-rows.ts';
+import { MEDIA_TTL_MS } from '../platform/media.ts';
+import { handleMessage } from './handle.ts';
+import { ingestJob, RetryStep } from './ingest.ts';
+import { chunkKey, copyKey, ingestKey } from './keys.ts';
+import { Mutex } from './mutex.ts';
+import type { JobPorts, JobRecord, JobStore, ObjectStore, OpenSource } from './ports.ts';
+import { resendLost } from './resend.ts';
+
+/** On a real database, with a real server that the recording is read from. Objects are in memory, where a test is not about the bucket: they are many and large. */
+const world = useJobs();
+const MIB = 1024 ** 2;
+/** A second. */
+const SHORT = { bytes: wav16(new Float32Array(16_000), 16_000), etag: '"short"' };
+/** Two shards, of which the first is ready while the last 110 s are still read. */
+const LONG_SECONDS = 560;
+const LONG = { bytes: wav16(testSignal(16_000, 1, LONG_SECONDS), 16_000), etag: '"long"' };
+const LONG_CHUNKS = 4;
+/** Another of the same length. */
+const OTHER_FILE = LONG.bytes.map((byte, at) => (at < 44 ? byte : byte ^ 0x55));
+let server: TestServer;
+let handler: Handler;
+let url: string;
+let bucketObjects: ObjectStore;
+beforeAll(async () => {
+  server = await startServer((request, response) => handler(request, response));
+  url = `${server.origin}/a.wav`;
+});
+afterAll(() => server?.close());
+beforeEach(() => {
+  server.requests.length = 0;
+  handler = (request, response) => serveRanges(request, response, SHORT);
+  bucketObjects = world.ports.objects;
+  world.ports = { ...world.ports, objects: memoryObjects() };
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const ingest = async (ports: JobPorts = world.ports, attempt = 1) => ingestJob(ports, await world.record(), attempt);
+const shardMessages = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, i) => ({ step: 'shard', jobId: world.id, shard: from + i }));
+/** Stored samples of a file, as bytes. */
+async function storedAudio(tag = TAG): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for (let chunk = 0; ; chunk++) {
+    const bytes = await world.ports.objects.get(chunkKey(world.id, chunk, tag));
+    if (!bytes) return Buffer.concat(chunks);
+    chunks.push(bytes);
+  }
+}
+/** Whether what is stored are the samples of that file, which are behind its header of 44 bytes. */
+const audioIs = async (file: Uint8Array, tag?: string) =>
+  Buffer.compare(await storedAudio(tag), file.subarray(44)) === 0;
+/** The same ports, with a source of another kind for every address. */
+const withSource = (open: () => OpenSource | 'copy', ports = world.ports): JobPorts => ({
+  ...ports,
+  sources: { ...ports.sources, open: async () => ({ ok: true, value: open() }) },
+});
+const sourceOf = (bytes: Uint8Array, identity = 'a file'): OpenSource => ({ source: memorySource(bytes), identity });
+
+/** Objects in memory, as R2 keeps them. */
+function memoryObjects(kept = new Map<string, Uint8Array>()): ObjectStore {
+  const etags = new Map<string, string>();
+  let made = 0;
+  const put = (key: string, bytes: Uint8Array): string => {
+    kept.set(key, bytes.slice());
+    etags.set(key, String(made++));
+    return etags.get(key)!;
+  };
+  const objects: Partial<ObjectStore> = {
+    put: async (key, bytes) => void put(key, bytes),
+    replace: async (key, bytes, etag) => (etags.get(key) === etag ? put(key, bytes) : undefined),
+    get: async (key) => kept.get(key),
+    getTagged: async (key) => {
+      const bytes = kept.get(key);
+      return bytes && { bytes, etag: etags.get(key)! };
+    },
+    list: async (prefix) => [...kept.keys()].filter((key) => key.startsWith(prefix)).sort(),
+    deleteMany: async (keys) => {
+      for (const key of keys) {
+        kept.delete(key);
+        etags.delete(key);
+      }
+    },
+  };
+  return objects as ObjectStore;
+}
+
+/** A moment that one side waits for and the other brings about. */
+function gate(): readonly [reached: Promise<void>, reach: () => void] {
+  let reach = () => {};
+  const reached = new Promise<void>((done) => {
+    reach = done;
+  });
+  return [reached, reach];
+}
+
+describe('a recording that is read', () => {
+  it('is stored in chunks, and its job has a message for each shard in the place of the first one', async () => {
+    world.ports = { ...world.ports, objects: bucketObjects };
+    handler = (request, response) => serveRanges(request, response, LONG);
+    await world.create({ url });
+    await ingest();
+    const recording = recordingOf({ totalSamples: LONG_SECONDS * 16_000 });
+    expect(await world.state()).toMatchObject({ generation: 0, chunks: LONG_CHUNKS, dispatchedShards: 1, recording });
+    expect(await audioIs(LONG.bytes)).toBe(true);
+    expect(await world.record()).toMatchObject({ status: 'running', shardCount: 2, durationSeconds: LONG_SECONDS });
+    expect(world.messages()).toEqual(shardMessages(2));
+    expect(await world.steps()).toEqual(['shard/0', 'shard/1']);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('has a shard sent as soon as its chunks are there, while the rest has not come', async () => {
+    const sentBytes = 15 * MIB;
+    expect(sentBytes).toBeGreaterThan(3 * CHUNK_SAMPLES * 2);
+    let rest: (() => void) | undefined;
+    handler = (_request, response) => {
+      response.writeHead(200, { ETag: LONG.etag, 'Content-Length': LONG.bytes.length });
+      response.write(LONG.bytes.subarray(0, sentBytes));
+      rest = () => response.end(LONG.bytes.subarray(sentBytes));
+    };
+    await world.create({ url });
+    const reading = ingest();
+    await expect.poll(() => world.messages(), { timeout: 20_000 }).toEqual(shardMessages(1));
+    // Whoever has that message finds what it needs.
+    expect(await world.state()).toMatchObject({ chunks: 3, dispatchedShards: 0 });
+    expect((await storedAudio()).length).toBeGreaterThanOrEqual(3 * CHUNK_SAMPLES * 2);
+    expect(await world.steps()).toEqual(['ingest', 'shard/0']);
+    expect(await world.record()).toMatchObject({ status: 'running', shardCount: undefined });
+    rest!();
+    await reading;
+    expect(world.messages()).toEqual(shardMessages(2));
+    expect(await audioIs(LONG.bytes)).toBe(true);
+  });
+
+  it('has its parts counted from before the first can be there, and how many there are before the last is sent', async () => {
+    const calls: unknown[] = [];
+    const note =
+      (name: string) =>
+      async (...parameters: unknown[]) => {
+        calls.push([name, ...parameters.slice(1), (await world.steps()).join(' ')]);
+      };
+    const progress = { ...world.ports.progress, begin: note('begin'), expect: note('expect') };
+    await world.create({ url });
+    await ingest(withSource(() => sourceOf(LONG.bytes), { ...world.ports, progress }));
+    expect(calls).toEqual([
+      ['begin', TAG, 'ingest'],
+      ['begin', TAG, 'ingest shard/0'],
+      ['expect', TAG, 2, 'ingest shard/0'],
+    ]);
+  });
+});
+
+describe('a running job', () => {
+  beforeEach(async () => {
+    handler = (request, response) => serveRanges(request, response, SHORT);
+    await world.running({ shardCount: 2 }, { url });
+    await world.ports.store.settle(`${world.id}/shard/0`);
+  });
+
+  it('goes on from what was read, whatever became of the source, where it has such a message', async () => {
+    await world.ports.store.requestIngest(world.id, NOW);
+    await ingest();
+    expect(world.messages()).toEqual(shardMessages(2));
+    expect(await world.steps()).toEqual(['shard/0', 'shard/1']);
+    expect(server.requests).toEqual([]);
+  });
+
+  it('is read anew where what was read is of another version', async () => {
+    await world.ports.store.requestIngest(world.id, NOW);
+    await ingest({ ...world.ports, work: 'w' });
+    expect(world.messages()).toEqual(shardMessages(1));
+    expect(await world.steps()).toEqual(['shard/0']);
+    expect(await storedAudio('w.0')).toHaveLength(2 * 16_000);
+  });
+
+  it('is left alone where the message is a leftover copy', async () => {
+    await ingest();
+    expect(world.messages()).toEqual([]);
+    expect(await world.steps()).toEqual(['shard/1']);
+    expect(server.requests).toEqual([]);
+  });
+});
+
+/** Ports of a process that dies at a call, the first being 1: before that call does anything, or before it comes back. */
+function mortal(ports: JobPorts, diesAt: number, when: 'before' | 'after') {
+  const life = { calls: 0, names: [] as string[] };
+  const dead = () => Promise.reject(new Error('the process is dead'));
+  const watched = <T extends object>(name: string, port: T): T =>
+    new Proxy(port, {
+      get: (target, method) => {
+        const own = Reflect.get(target, method) as (...parameters: unknown[]) => unknown;
+        return async (...parameters: unknown[]) => {
+          const call = ++life.calls;
+          life.names.push(`${name}.${String(method)}`);
+          if (call > diesAt || (call === diesAt && when === 'before')) return dead();
+          const answer = await own.apply(target, parameters);
+          return call === diesAt ? dead() : answer;
+        };
+      },
+    });
+  const { store, queue, objects, sources, progress, copies } = ports;
+  const wrapped: JobPorts = {
+    ...ports,
+    store: watched('store', store),
+    queue: watched('queue', queue),
+    objects: watched('objects', objects),
+    sources: watched('sources', sources),
+    progress: watched('progress', progress),
+    copies: watched('copies', copies),
+  };
+  return { ports: wrapped, life };
+}
+
+describe('a process that dies', () => {
+  const SECONDS = 460;
+  const FILE = wav16(testSignal(16_000, 1, SECONDS), 16_000);
+  const state = (kept: Map<string, Uint8Array>) => {
+    const { checkpoint, ...rest } = JSON.parse(Buffer.from(kept.get(ingestKey(world.id, WORK))!).toString());
+    return rest;
+  };
+
+  /** The step, by processes the first of which dies at that call. */
+  async function handled(diesAt: number, when: 'before' | 'after') {
+    world.another();
+    await world.create({ url });
+    const kept = new Map<string, Uint8Array>();
+    const expected: unknown[] = [];
+    const progress: JobPorts['progress'] = {
+      ...world.ports.progress,
+      expect: async (_jobId, tag, count) => void expected.push([tag, count]),
+    };
+    const base = { ...world.ports, objects: memoryObjects(kept), progress };
+    const ports = withSource(() => sourceOf(FILE), base);
+    const first = mortal(ports, diesAt, when);
+    const message = { step: 'ingest', jobId: world.id } as const;
+    await handleMessage(first.ports, new Mutex(() => 0), message, 1).catch(() => undefined);
+    for (let attempt = 2; attempt <= 3; attempt++) await handleMessage(ports, new Mutex(() => 0), message, attempt);
+    // The sweep sends what was lost behind its row.
+    await resendLost(ports, Number.POSITIVE_INFINITY, world.id);
+    const chunks = [...kept].filter(([key]) => key.includes('/pcm-'));
+    const { length } = world.id;
+    return {
+      calls: first.life.calls,
+      names: first.life.names,
+      state: state(kept),
+      chunks: Object.fromEntries(chunks.map(([key, bytes]) => [key.slice(5 + length), bytes])),
+      expected: expected.at(-1),
+      steps: await world.steps(),
+      sent: [...new Set(world.messages().map((sent) => (sent.step === 'shard' ? sent.shard : sent.step)))].sort(),
+      record: await world.record(),
+    };
+  }
+
+  it.each(['before', 'after'] as const)(
+    'at any call, %s it is done, leaves nothing that the next one does not make whole',
+    async (when) => {
+      const whole = await handled(Number.POSITIVE_INFINITY, when);
+      expect(whole.steps).toEqual(['shard/0', 'shard/1']);
+      expect(whole.sent).toEqual([0, 1]);
+      expect(whole.expected).toEqual([TAG, 2]);
+      expect(Object.keys(whole.chunks)).toHaveLength(4);
+      for (const name of ['store.addShards', 'objects.replace', 'queue.sendAll', 'store.finishIngest', 'objects.put'])
+        expect(whole.names).toContain(name);
+      for (let diesAt = 1; diesAt <= whole.calls; diesAt++) {
+        const where = `${when} call ${diesAt}, ${whole.names[diesAt - 1]}`;
+        const mended = await handled(diesAt, when);
+        expect([where, mended.state, mended.steps, mended.sent, mended.expected]).toEqual([
+          where,
+          whole.state,
+          whole.steps,
+          whole.sent,
+          whole.expected,
+        ]);
+        expect(mended.record).toMatchObject({ status: 'running', shardCount: 2, durationSeconds: SECONDS });
+        expect(Object.keys(mended.chunks)).toEqual(Object.keys(whole.chunks));
+        for (const [key, bytes] of Object.entries(mended.chunks))
+          expect([where, key, Buffer.compare(bytes, whole.chunks[key]!)]).toEqual([where, key, 0]);
+      }
+    },
+    240_000,
+  );
+});
+
+describe('a recording that changes', () => {
+  const OTHER_SIGNAL = testSignal(16_000, 1, 20).map((sample) => -sample);
+  const OTHER = { bytes: wav16(OTHER_SIGNAL, 16_000), etag: '"other"' };
+
+  it('between two runs is read anew, and nothing of the first file counts', async () => {
+    handler = (request, response) => serveRanges(request, response, LONG);
+    await world.create({ url });
+    const begun: string[] = [];
+    const expected: unknown[] = [];
+    const progress: JobPorts['progress'] = {
+      ...world.ports.progress,
+      begin: async (_jobId, tag) => void begun.push(tag),
+      expect: async (_jobId, tag, count) => void expected.push([tag, count]),
+    };
+    const ports = { ...world.ports, progress };
+    const put: ObjectStore['put'] = async (key, bytes) => {
+      if (key.endsWith('3')) throw new Error('storage is away');
+      await ports.objects.put(key, bytes);
+    };
+    await expect(ingest({ ...ports, objects: { ...ports.objects, put } })).rejects.toThrow('storage is away');
+    expect([world.messages(), await world.steps()]).toEqual([shardMessages(1), ['ingest', 'shard/0']]);
+    world.sent = [];
+    handler = (request, response) => serveRanges(request, response, OTHER);
+    await ingest(ports, 2);
+    expect(await world.state()).toMatchObject({
+      generation: 1,
+      chunks: 1,
+      dispatchedShards: 0,
+      recording: recordingOf({ totalSamples: OTHER_SIGNAL.length }),
+    });
+    expect(await audioIs(OTHER.bytes, `${WORK}.1`)).toBe(true);
+    expect([world.messages(), await world.steps()]).toEqual([shardMessages(1), ['shard/0']]);
+    expect([begun, expected]).toEqual([[TAG, `${WORK}.1`, `${WORK}.1`], [[`${WORK}.1`, 1]]]);
+    expect(await world.record()).toMatchObject({ shardCount: 1, durationSeconds: 20 });
+  });
+
+  it('keeps what is stored of it where it is the same as before', async () => {
+    handler = (request, response) => serveRanges(request, response, LONG);
+    await world.create({ url });
+    const put: ObjectStore['put'] = async (key, bytes) => {
+      if (key.endsWith('3')) throw new Error('storage is away');
+      await world.ports.objects.put(key, bytes);
+    };
+    await expect(ingest(world.withObjects({ put }))).rejects.toThrow('storage is away');
+    const stored: string[] = [];
+    const noting: ObjectStore['put'] = async (key, bytes) => {
+      stored.push(key);
+      await world.ports.objects.put(key, bytes);
+    };
+    await ingest(world.withObjects({ put: noting }), 2);
+    expect(stored).toEqual([chunkKey(world.id, 3, TAG)]);
+    expect(await audioIs(LONG.bytes)).toBe(true);
+    expect(new Set(world.messages().map((message) => JSON.stringify(message)))).toEqual(
+      new Set(shardMessages(2).map((message) => JSON.stringify(message))),
+    );
+    // From the checkpoint on, not from the first byte.
+    expect(server.requests.map(({ range }) => range)).toEqual(['bytes=0-', 'bytes=0-', expect.stringMatching(/-$/)]);
+    expect(Number(/\d+/.exec(server.requests[2]!.range!)![0])).toBeGreaterThan(10 * MIB);
+  });
+
+  it('while it is read is asked for again twice, then fails the job with the reason', async () => {
+    handler = (request, response) => {
+      if (request.headers['if-range'] !== undefined) return serveRanges(request, response, OTHER);
+      const range = `bytes 0-${LONG.bytes.length - 1}/${LONG.bytes.length}`;
+      response.writeHead(206, { ETag: LONG.etag, 'Content-Range': range, 'Content-Length': LONG.bytes.length });
+      response.write(LONG.bytes.subarray(0, MIB), () => setTimeout(() => response.destroy(), 20));
+    };
+    await world.create({ url });
+    const message = 'The recording changed while it was being processed.';
+    for (const attempt of [1, 2]) {
+      await expect(ingest(world.ports, attempt)).rejects.toEqual(new RetryStep(message, attempt));
+      expect((await world.record()).status).toBe('running');
+    }
+    const verdict = await handleMessage(world.ports, new Mutex(() => 0), { step: 'ingest', jobId: world.id }, 3);
+    expect(verdict).toEqual({ kind: 'done' });
+    expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_changed', message } });
+  });
+});
+
+describe('two runs at once, in two isolates', () => {
+  /** The step of another isolate: it has places of its own. */
+  let other: typeof ingestJob;
+  beforeAll(async () => {
+    vi.resetModules();
+    other = (await import('./ingest.ts')).ingestJob;
+  });
+  const overtaken: string[] = [];
+  const noting = (ports: JobPorts): JobPorts => ({
+    ...ports,
+    log: (_level, event) => void (event === 'ingest_overtaken' && overtaken.push(event)),
+  });
+  beforeEach(async () => {
+    overtaken.length = 0;
+    await world.create({ url });
+  });
+
+  it('of the same file: the slower one ends, and each message is there', async () => {
+    const [isStored, reach] = gate();
+    const [mayGoOn, goOn] = gate();
+    const put: ObjectStore['put'] = async (key, bytes) => {
+      if (key.endsWith('1')) {
+        reach();
+        await mayGoOn;
+      }
+      await world.ports.objects.put(key, bytes);
+    };
+    const ports = noting(withSource(() => sourceOf(LONG.bytes)));
+    const slow = ingest({ ...ports, objects: { ...ports.objects, put } });
+    await isStored;
+    await other(ports, await world.record(), 1);
+    const whole = await world.state();
+    goOn();
+    await slow;
+    expect(overtaken).toEqual(['ingest_overtaken']);
+    expect(await world.state()).toEqual(whole);
+    expect(whole).toMatchObject({ generation: 0, chunks: LONG_CHUNKS });
+    expect(await audioIs(LONG.bytes)).toBe(true);
+    expect([world.messages(), await world.steps()]).toEqual([shardMessages(2), ['shard/0', 'shard/1']]);
+  });
+
+  it('of two files: chunks of the one are never taken for those of the other', async () => {
+    const [isStored, reach] = gate();
+    const [mayGoOn, goOn] = gate();
+    const put: ObjectStore['put'] = async (key, bytes) => {
+      if (key.endsWith('1')) {
+        reach();
+        await mayGoOn;
+      }
+      await world.ports.objects.put(key, bytes);
+    };
+    const slowPorts = noting(withSource(() => sourceOf(LONG.bytes, 'one'), world.withObjects({ put })));
+    const slow = ingest(slowPorts);
+    await isStored;
+    await other(noting(withSource(() => sourceOf(OTHER_FILE, 'other'))), await world.record(), 1);
+    goOn();
+    await slow;
+    expect(overtaken).toEqual(['ingest_overtaken']);
+    expect(await world.state()).toMatchObject({ identity: 'other', generation: 1, chunks: LONG_CHUNKS });
+    expect(await audioIs(OTHER_FILE, `${WORK}.1`)).toBe(true);
+    expect([world.messages(), await world.steps()]).toEqual([shardMessages(2), ['shard/0', 'shard/1']]);
+  });
+
+  it('that find nothing: one of them begins, before either has stored anything', async () => {
+    const [bothHaveLooked, reach] = gate();
+    let looked = 0;
+    const getTagged: ObjectStore['getTagged'] = async (key) => {
+      const found = await world.ports.objects.getTagged(key);
+      if (++looked === 2) reach();
+      if (looked <= 2) await bothHaveLooked;
+      return found;
+    };
+    const stored: string[] = [];
+    const put: ObjectStore['put'] = async (key, bytes) => {
+      stored.push(key);
+      await world.ports.objects.put(key, bytes);
+    };
+    const ports = noting(world.withObjects({ getTagged, put }));
+    const job = await world.record();
+    await Promise.all([
+      ingestJob(
+        withSource(() => sourceOf(LONG.bytes, 'one'), ports),
+        job,
+        1,
+      ),
+      other(
+        withSource(() => sourceOf(OTHER_FILE, 'other'), ports),
+        job,
+        1,
+      ),
+    ]);
+    expect(overtaken).toEqual(['ingest_overtaken']);
+    const state = (await world.state())!;
+    expect(state).toMatchObject({ generation: 0, chunks: LONG_CHUNKS });
+    expect(await audioIs(state.identity === 'one' ? LONG.bytes : OTHER_FILE)).toBe(true);
+    expect(stored).toHaveLength(LONG_CHUNKS);
+    expect([world.messages(), await world.steps()]).toEqual([shardMessages(2), ['shard/0', 'shard/1']]);
+  });
+});
+
+describe('an isolate that reads already', () => {
+  it('puts the message of a third recording back, and counts that as no try', async () => {
+    const [mayEnd, end] = gate();
+    const reading: Promise<unknown>[] = [];
+    for (let count = 0; count < 2; count++) {
+      const [isIn, reach] = gate();
+      const store: ObjectStore['put'] = async (...parameters) => {
+        reach();
+        await mayEnd;
+        await world.ports.objects.put(...parameters);
+      };
+      await world.create({ url });
+      reading.push(ingest(withSource(() => sourceOf(LONG.bytes), world.withObjects({ put: store }))));
+      await isIn;
+      world.another();
+    }
+    await world.create({ url });
+    handler = (request, response) => serveRanges(request, response, LONG);
+    const real = Date.now;
+    const startedAt = real();
+    // Time flies while it waits.
+    vi.spyOn(Date, 'now').mockImplementation(() => startedAt + (real() - startedAt) * 100);
+    const message = { step: 'ingest', jobId: world.id } as const;
+    expect(await handleMessage(world.ports, new Mutex(() => 0), message, 5)).toEqual({ kind: 'done' });
+    vi.restoreAllMocks();
+    expect(world.sent).toEqual([{ message, delaySeconds: 2 }]);
+    expect(await world.row('ingest')).toMatchObject({ starts: 0, leaseUntil: NOW + 15 * 60_000 });
+    expect(await storedAudio()).toHaveLength(0);
+    end();
+    await Promise.all(reading);
+    world.sent = [];
+    await handleMessage(world.ports, new Mutex(() => 0), message, 1);
+    expect(world.messages()).toEqual(shardMessages(2));
+  });
+
+  it('inline recordings are decoded two at a time: four with eight MiB each filled an isolate', async () => {
+    async function most(accounts: number): Promise<number> {
+      let inWork = 0;
+      let worst = 0;
+      const { objects, store } = world.ports;
+      const ports: JobPorts = {
+        ...world.ports,
+        objects: {
+          ...objects,
+          get: (key) => {
+            if (key.endsWith('/url')) worst = Math.max(worst, ++inWork);
+            return objects.get(key);
+          },
+        },
+        store: {
+          ...store,
+          fail: async (...parameters) => {
+            await new Promise((done) => setTimeout(done, 60));
+            inWork--;
+            return store.fail(...parameters);
+          },
+        },
+      };
+      const jobs: JobRecord[] = [];
+      for (let count = 0; count < 4; count++) {
+        world.another();
+        const job = await world.create({ url: 'data:,x' });
+        jobs.push({ ...job, accountId: `${world.accountId}-${count % accounts}` });
+      }
+      await Promise.all(jobs.map((job) => ingestJob(ports, job, 1)));
+      for (const { id } of jobs) {
+        const error = { code: expect.stringMatching(/^audio_/) };
+        expect(await world.ports.store.find(id)).toMatchObject({ status: 'failed', error });
+      }
+      return worst;
+    }
+    expect([await most(1), await most(4)]).toEqual([2, 2]);
+  });
+
+  it('has the place back of a step that failed', async () => {
+    for (let count = 0; count < 3; count++) {
+      world.another();
+      await world.create({ url });
+      const getTagged = () => Promise.reject(new Error('storage is away'));
+      await expect(ingest(world.withObjects({ getTagged }))).rejects.toThrow('storage is away');
+    }
+  });
+});
+
+it('an invocation whose time is spent hands over, however little is stored, and its beginnings count anew', async () => {
+  await world.create({ url: 'media://a' });
+  const media: JobPorts['media'] = { resolve: async () => ({ key: 'media/a', sizeBytes: LONG.bytes.length }) };
+  const ports: JobPorts = {
+    ...world.ports,
+    media,
+    sources: { ...world.ports.sources, openObject: () => sourceOf(LONG.bytes) },
+    // Eleven minutes until the first pause.
+    pause: async () => {
+      world.now += 11 * 60_000;
+    },
+  };
+  const message = { step: 'ingest', jobId: world.id } as const;
+  const chunks: (number | undefined)[] = [];
+  for (let run = 1; run <= 10; run++) {
+    world.sent = [];
+    const verdict = await handleMessage(ports, new Mutex(() => 0), message, 1);
+    expect(verdict).toEqual({ kind: 'done' });
+    chunks.push((await world.state())?.chunks);
+    if ((await world.state())?.recording) break;
+    expect(world.messages()).toContainEqual(message);
+    expect(await world.row('ingest')).toMatchObject({ starts: 0, leaseUntil: world.now + 15 * 60_000 });
+  }
+  expect(chunks).toEqual([1, 2, 3, 4]);
+  expect(await audioIs(LONG.bytes)).toBe(true);
+  expect(await world.steps()).toEqual(['shard/0', 'shard/1']);
+});
+
+describe('a recording that cannot be read where it is', () => {
+  const requested: unknown[] = [];
+  const noting = (ports: JobPorts): JobPorts => ({
+    ...ports,
+    copies: { request: async (...parameters) => void requested.push(parameters) },
+  });
+  beforeEach(async () => {
+    requested.length = 0;
+    await world.create({ url });
+  });
+
+  async function expectCopy(ports: JobPorts): Promise<void> {
+    await ingest(noting(ports));
+    expect(requested).toEqual([[world.id, url, 1024 * MIB]]);
+    expect([await world.steps(), world.messages()]).toEqual([['ingest'], []]);
+    expect((await world.record()).status).toBe('running');
+  }
+
+  it('is copied where nothing pins it', async () => {
+    handler = (_request, response) => void response.end(SHORT.bytes);
+    await expectCopy(world.ports);
+  });
+
+  it('is copied where the server does not answer in time', async () => {
+    handler = () => undefined;
+    await expectCopy({ ...world.ports, sources: world.sources({ headersTimeoutMs: 50 }) });
+  });
+
+  it('is copied where its container needs places that have passed', async () => {
+    const source: ByteSource = {
+      ...memorySource(SHORT.bytes, false),
+      open: async () => {
+        throw new SeekNeeded('the source cannot go back');
+      },
+    };
+    await expectCopy(withSource(() => ({ source, identity: 'a file' })));
+  });
+
+  it('is copied where the server is slow: its consumer would wait for it', async () => {
+    const source = memorySource(LONG.bytes);
+    const slow: ByteSource = {
+      ...source,
+      async open(offset) {
+        const stream = await source.open(offset);
+        return {
+          async read() {
+            world.now += 1000;
+            return stream.read();
+          },
+          close: () => stream.close(),
+        };
+      },
+    };
+    await expectCopy(withSource(() => ({ source: slow, identity: 'a file' })));
+  });
+
+  it('is read from its copy, at whatever pace, once that is there', async () => {
+    handler = (_request, response) => void response.writeHead(404).end();
+    await bucketObjects.put(copyKey(world.id), LONG.bytes);
+    const { sources } = world.ports;
+    const openObject: typeof sources.openObject = (object) => {
+      const opened = sources.openObject(object);
+      const { source } = opened;
+      const open: ByteSource['open'] = async (offset) => {
+        const stream = await source.open(offset);
+        return {
+          async read() {
+            world.now += 1000;
+            return stream.read();
+          },
+          close: () => stream.close(),
+        };
+      };
+      return { ...opened, source: { sizeBytes: source.sizeBytes, canSeek: true, read: source.read, open } };
+    };
+    const ports = noting({ ...world.ports, sources: { ...sources, openObject } });
+    // It hands over, as all do that take long.
+    for (let run = 0; run < 9 && !(await world.state())?.recording; run++) await ingest(ports);
+    expect([requested, server.requests]).toEqual([[], []]);
+    expect(await audioIs(LONG.bytes)).toBe(true);
+    expect(await world.steps()).toEqual(['shard/0', 'shard/1']);
+  });
+});
+
+describe('limits', () => {
+  /** An upload that was made at that time. */
+  async function uploaded(name: string, at: number, sizeBytes: number): Promise<string> {
+    const [key, rows] = [`media/${world.accountId}/${name}`, createMediaRows(world.storage.db)];
+    await rows.claim(world.accountId, key, at, at + MEDIA_TTL_MS);
+    await rows.publish(world.accountId, name, key, sizeBytes, at, at + MEDIA_TTL_MS);
+    return key;
+  }
+
+  it('refuses a recording whose size was unknown when it was uploaded, once it is found to be above 1 GiB', async () => {
+    await uploaded('b', NOW, 1024 ** 3 + 1);
+    await world.create({ url: 'media://b' });
+    await ingest();
+    const message = 'The recording is larger than the limit of 1 GiB.';
+    expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_too_large', message } });
+  });
+
+  it('refuses a voice above 100 MiB, and asks for copies of no more', async () => {
+    await uploaded('v', NOW, 100 * MIB + 1);
+    await world.create({ url: 'media://v' }, 'voiceprint');
+    await ingest();
+    const message = 'The recording is larger than the limit of 100 MiB.';
+    expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_too_large', message } });
+    world.another();
+    await world.create({ url }, 'voiceprint');
+    const request = vi.fn(async () => undefined);
+    await ingest({ ...withSource(() => 'copy'), copies: { request } });
+    expect(request).toHaveBeenCalledWith(world.id, url, 100 * MIB);
+  });
+
+  it('looks for an upload as of when its job was accepted: one that waited past the end of its 48 hours still reads it', async () => {
+    const read = async (acceptedAt: number) => {
+      world.another();
+      world.now = acceptedAt;
+      await world.create({ url: 'media://b' });
+      world.now = NOW + MEDIA_TTL_MS + 3600_000;
+      await ingest();
+      return world.record();
+    };
+    await bucketObjects.put(await uploaded('b', NOW, SHORT.bytes.length), SHORT.bytes);
+    expect(await read(NOW + MEDIA_TTL_MS - 1)).toMatchObject({ status: 'running', shardCount: 1 });
+    expect(await read(NOW + MEDIA_TTL_MS)).toMatchObject({ status: 'failed', error: { code: 'source_not_found' } });
+  });
+
+  it('takes 30 seconds of a voice, with the padding of encoders, and no more', async () => {
+    const read = async (seconds: number) => {
+      world.another();
+      await world.create({ url }, 'voiceprint');
+      const file = wavFile({ sampleRateHz: 8000, channels: 1, tag: 1, bits: 8 }, new Uint8Array(8000 * seconds));
+      await ingest(withSource(() => sourceOf(file)));
+      const { error, status } = await world.record();
+      return { status, error, steps: await world.steps() };
+    };
+    expect(await read(30.2)).toEqual({ status: 'running', error: undefined, steps: ['shard/0'] });
+    const message = 'The recording is longer than 30 seconds, the most for a voiceprint; cut out a part of it.';
+    expect(await read(30.3)).toEqual({ status: 'failed', error: { code: 'audio_too_long', message }, steps: [] });
+  });
+
+  it('takes 24 hours of a recording, with the padding of encoders, and no more', async () => {
+    const day = 24 * 3600;
+    const read = async (seconds: number) => {
+      world.another();
+      const job = await world.create({ url });
+      const source = silence(seconds);
+      // All but the last minutes has been read before.
+      const chunks = 574;
+      const identity = 'a file';
+      await world.ports.store.start(job.id, NOW);
+      const checkpoint = await checkpointBehind(chunks);
+      await world.putState({ generation: 0, identity, chunks, checkpoint, dispatchedShards: 0 });
+      await ingest(withSource(() => ({ source, identity })));
+      const { error, shardCount } = await world.record();
+      return { error, shardCount, sent: world.sent.length, steps: (await world.steps()).length };
+    };
+    expect(await read(day + 0.2)).toEqual({ error: undefined, shardCount: 289, sent: 289, steps: 289 });
+    const message = 'The recording is longer than 24 hours; cut it into pieces.';
+    expect(await read(day + 0.3)).toMatchObject({ error: { code: 'audio_too_long', message }, steps: 0 });
+  });
+});
+
+const SILENCE_RATE = 8000;
+
+/** A file of so much silence, one byte a sample. */
+function silence(seconds: number): ByteSource {
+  const dataBytes = Math.round(SILENCE_RATE * seconds);
+  const header = wavHeader({ sampleRateHz: SILENCE_RATE, channels: 1, tag: 1, bits: 8 }, dataBytes);
+  const sizeBytes = header.length + dataBytes;
+  const read = (offset: number, length: number): Uint8Array => {
+    const bytes = new Uint8Array(Math.max(0, Math.min(length, sizeBytes - offset))).fill(128);
+    if (offset < header.length) bytes.set(header.subarray(offset, offset + bytes.length));
+    return bytes;
+  };
+  return {
+    sizeBytes,
+    canSeek: true,
+    read: async (offset, length) => read(offset, length),
+    async open(offset) {
+      let at = offset;
+      return {
+        async read() {
+          const bytes = read(at, 1 << 16);
+          at += bytes.length;
+          return bytes.length > 0 ? bytes : undefined;
+        },
+        close() {},
+      };
+    },
+  };
+}
+
+/** Where reading such a file goes on behind so many chunks: one packet of it is like another. */
+async function checkpointBehind(chunks: number): Promise<Checkpoint> {
+  const { ingest: pass } = await import('../ingest/pass.ts');
+  let known: Checkpoint | undefined;
+  const ports = {
+    audio: world.ports.codecs(),
+    admit: async () => undefined,
+    now: () => 0,
+    pause: async () => undefined,
+    store: async () => undefined,
+    stored: async (_chunks: number, checkpoint: Checkpoint) => {
+      known = checkpoint;
+    },
+    progress: async () => undefined,
+  };
+  await pass(silence(400), ports, { maxSeconds: 500, endsWhenSlow: false });
+  const { restart } = known!;
+  const packetSamples = restart!.clock.position / restart!.packets;
+  const sample = chunks * CHUNK_SAMPLES;
+  // A few packets before, for the resampler.
+  const packets = Math.floor((sample * SILENCE_RATE) / 16_000 / packetSamples) - 2;
+  const further = (packets - restart!.packets) * packetSamples;
+  return {
+    sample,
+    restart: {
+      ...restart!,
+      packets,
+      entry: restart!.entry! + further,
+      clock: { ...restart!.clock, position: packets * packetSamples },
+      faults: { ...restart!.faults, passedBytes: packets * packetSamples },
+    },
+  };
+}
+
+it('asks a server that is away three times, then fails the job with the reason', async () => {
+  handler = (_request, response) => void response.destroy();
+  await world.create({ url });
+  const message = `The server ${new URL(url).host} could not be reached.`;
+  for (const attempt of [1, 2]) {
+    await expect(ingest(world.ports, attempt)).rejects.toEqual(new RetryStep(message, attempt));
+    expect((await world.record()).status).toBe('running');
+  }
+  await ingest(world.ports, 3);
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_unreachable', message } });
+});
+
+it('fails a job whose inline recording is gone, or whose file is none', async () => {
+  await world.create({ url: 'data:,x' });
+  await world.ports.objects.deleteMany([`work/${world.id}/url`]);
+  await ingest();
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'source_gone' } });
+  world.another();
+  await world.create({ url });
+  await ingest(withSource(() => sourceOf(new TextEncoder().encode('a letter '.repeat(99)))));
+  expect(await world.record()).toMatchObject({ status: 'failed', error: { code: 'audio_not_audio' } });
+  expect([await world.steps(), await world.workKeys()]).toEqual([[], []]);
+});
+
+describe('beside another run', () => {
+  const CANCELED = { code: 'canceled', message: 'x' };
+
+  it.each<[string, number, (store: JobStore) => Promise<boolean>]>([
+    [
+      'leaves the work of a job alone that was brought as far',
+      2,
+      (store) => store.finishIngest(world.id, { shardCount: 1, durationSeconds: 1, from: 0 }, NOW),
+    ],
+    ['removes that of one that was canceled', 0, (store) => store.cancel(world.id, CANCELED, NOW)],
+    ['removes that of one that was deleted', 0, (store) => store.remove(world.accountId, world.id, NOW)],
+  ])('%s meanwhile', async (_what, objects, meanwhile) => {
+    await world.create({ url });
+    const { store } = world.ports;
+    let before = 0;
+    const finishIngest: JobStore['finishIngest'] = async (...parameters) => {
+      before = (await world.workKeys()).length;
+      expect(await meanwhile(store)).toBe(true);
+      return store.finishIngest(...parameters);
+    };
+    await ingest(world.withStore({ finishIngest }));
+    // The state and a chunk.
+    expect([before, (await world.workKeys()).length]).toEqual([2, objects]);
+    expect(world.messages()).toEqual(objects > 0 ? shardMessages(1) : []);
+  });
+
+  it.each(['canceled', 'deleted'])('ends where its job was %s before a shard could be sent', async (how) => {
+    await world.create({ url });
+    const { store } = world.ports;
+    const addShards: JobStore['addShards'] = async (...parameters) => {
+      if (how === 'canceled') await store.cancel(world.id, CANCELED, NOW);
+      else await store.remove(world.accountId, world.id, NOW);
+      return store.addShards(...parameters);
+    };
+    const ports = withSource(() => sourceOf(LONG.bytes), world.withStore({ addShards }));
+    await expect(ingest(ports)).rejects.toMatchObject({ name: 'JobGone' });
+    expect([world.messages(), await world.steps()]).toEqual([[], []]);
+  });
+
+  it('reads no further once its job was canceled: a recording was read to its end', async () => {
+    await world.create({ url });
+    const over = new AbortController();
+    let readBytes = 0;
+    let isClosed = false;
+    const source = memorySource(LONG.bytes);
+    const watched: ByteSource = {
+      ...source,
+      async open(offset) {
+        const stream = await source.open(offset);
+        return {
+          async read() {
+            const bytes = await stream.read();
+            readBytes += bytes?.length ?? 0;
+            if (readBytes > 2 * MIB) over.abort();
+            return bytes;
+          },
+          close: () => stream.close(),
+        };
+      },
+    };
+    const close = () => {
+      isClosed = true;
+    };
+    const ports = withSource(() => ({ source: watched, identity: 'a file', close }));
+    const reading = ingestJob(ports, await world.record(), 1, over.signal);
+    await expect(reading).rejects.toMatchObject({ name: 'JobGone' });
+    expect([readBytes < 5 * MIB, isClosed]).toEqual([true, true]);
+  });
+});
+
+it('a connection that breaks is gone on with at the next byte', async () => {
+  const answers: ServerResponse[] = [];
+  handler = (request, response) => {
+    answers.push(response);
+    if (answers.length > 1) return serveRanges(request, response, LONG);
+    response.writeHead(206, {
+      ETag: LONG.etag,
+      'Content-Range': `bytes 0-${LONG.bytes.length - 1}/${LONG.bytes.length}`,
+      'Content-Length': LONG.bytes.length,
+    });
+    response.write(LONG.bytes.subarray(0, 5 * MIB), () => setTimeout(() => response.destroy(), 20));
+  };
+  await world.create({ url });
+  await ingest();
+  expect(await audioIs(LONG.bytes)).toBe(true);
+  expect(server.requests).toHaveLength(2);
+  expect(Number(/\d+/.exec(server.requests[1]!.range!)![0])).toBeGreaterThan(0);
+});

@@ -1,0 +1,344 @@
+import { type Checkpoint, type RecordingFacts, type Result, SeekNeeded } from '../audio/index.ts';
+import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
+import { ingest, type PassEnd } from '../ingest/pass.ts';
+import { RECORDING_MAX_BYTES } from './app-services.ts';
+import { type Place, Places } from './bodies/places.ts';
+import { dispatch, dispatchShards, QUEUE_LEASE_MS } from './dispatch.ts';
+import { failJob, removeWork } from './fail.ts';
+import { findIngest, IngestOvertaken, type StoredIngest, saveIngest, tagOf } from './ingest-state.ts';
+import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './keys.ts';
+import { JobGone } from './lease.ts';
+import { outboxId } from './messages.ts';
+import type { IngestState, JobPorts, JobRecord, OpenSource } from './ports.ts';
+import { readyShards, shardCountOf } from './shards.ts';
+import { isPassing, type SourceError, SourceReadError } from './source-error.ts';
+import { isTerminal } from './state.ts';
+
+/** How large and how long a recording may be (contract §7). */
+const LIMITS = {
+  recording: {
+    maxBytes: RECORDING_MAX_BYTES,
+    maxSize: '1 GiB',
+    maxSeconds: 24 * 3600,
+    tooLong: 'The recording is longer than 24 hours; cut it into pieces.',
+  },
+  voice: {
+    maxBytes: 100 * 1024 ** 2,
+    maxSize: '100 MiB',
+    maxSeconds: 30,
+    tooLong: 'The recording is longer than 30 seconds, the most for a voiceprint; cut out a part of it.',
+  },
+} as const;
+
+/** Encoders without a note of it leave so much silence at both ends at most: 30 seconds stay 30 seconds. */
+const PADDING_SECONDS = 0.2;
+const MAX_FETCH_TRIES = 3;
+const REPORT_EVERY_MS = 1000;
+
+/** Each holds two chunks and some blocks of the file, about 15 MB, in an isolate of 128 MB that analyses beside it. */
+const passes = new Places({ places: 2, perAccount: 2 });
+const NO_PLACE_PAUSE_SECONDS = 2;
+
+/** Thrown to have the queue deliver the message again. */
+export class RetryStep extends Error {
+  override readonly name = 'RetryStep';
+  constructor(
+    reason: string,
+    readonly delaySeconds: number,
+  ) {
+    super(reason);
+  }
+}
+
+/**
+ * First step of a job: reads its recording once and stores it as chunks of 16 kHz samples. A shard is sent as soon as its chunks are there. What another
+ * invocation has stored stays; a recording that has changed since is read anew.
+ *
+ * @param attempt 1 for the first delivery of this message
+ * @param signal aborted when the job has ended
+ * @throws RetryStep on a passing fault of the network; SourceReadError when the source fails under way; JobGone when the job ended meanwhile
+ */
+export async function ingestJob(ports: JobPorts, job: JobRecord, attempt: number, signal?: AbortSignal): Promise<void> {
+  const id = outboxId({ step: 'ingest', jobId: job.id });
+  if (job.status === 'running') {
+    // Without its row the message is a leftover copy of the one that was handled.
+    if (!(await ports.store.outboxRow(id))) return;
+  } else if (!(await ports.store.start(job.id, ports.now()))) {
+    const now = await ports.store.find(job.id);
+    if (!now || isTerminal(now.status)) throw new JobGone(job.id);
+  }
+  let place: Place | undefined;
+  const admit = async (): Promise<void> => {
+    place ??= await passes.take(job.accountId);
+    if (!place) throw new NoPlace();
+  };
+  const keepOn = (): void => {
+    if (signal?.aborted) throw new JobGone(job.id);
+    place?.renew();
+  };
+  try {
+    await new Ingest(ports, job, attempt, admit, keepOn).run();
+  } catch (error) {
+    if (error instanceof IngestOvertaken) ports.log('warn', 'ingest_overtaken', { jobId: job.id });
+    else if (error instanceof NoPlace) {
+      // Waiting is no try that failed.
+      await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
+      await ports.queue.send({ step: 'ingest', jobId: job.id }, NO_PLACE_PAUSE_SECONDS);
+    } else throw error;
+  } finally {
+    place?.release();
+  }
+}
+
+/** So many recordings are read in this isolate that another would not fit beside them. */
+class NoPlace extends Error {
+  override readonly name = 'NoPlace';
+}
+
+/**
+ * Has the recording of a running job read anew whose work is of another version of the service, or of other models. One message does so for all steps that
+ * find none: after a deployment there are hundreds at once, and each would ask the server of the recording.
+ */
+export async function requestIngest(ports: JobPorts, jobId: string): Promise<void> {
+  if (!(await ports.store.requestIngest(jobId, ports.now()))) return;
+  ports.log('info', 'ingest_requested', { jobId });
+  await dispatch(ports, { step: 'ingest', jobId });
+}
+
+/** One run of the step. */
+class Ingest {
+  readonly #limits: (typeof LIMITS)[keyof typeof LIMITS];
+  #etag: string | undefined;
+  /** Shards whose messages are written. */
+  #dispatched = 0;
+  /** What is stored behind the last saved state: not every chunk makes a shard ready. */
+  #unsaved: Pick<IngestState, 'chunks' | 'checkpoint'> | undefined;
+  #reportedAt: number;
+
+  constructor(
+    private readonly ports: JobPorts,
+    private readonly job: JobRecord,
+    private readonly attempt: number,
+    /** Harmless when it is asked again. @throws NoPlace */
+    private readonly admit: () => Promise<void>,
+    /** Called every few seconds of audio. @throws JobGone when nobody waits for the rest */
+    private readonly keepOn: () => void,
+  ) {
+    this.#limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
+    this.#reportedAt = ports.now();
+  }
+
+  async run(): Promise<void> {
+    const { ports, job } = this;
+    const stored = await findIngest(ports, job.id);
+    this.#etag = stored?.etag;
+    this.#dispatched = stored?.state.dispatchedShards ?? 0;
+    if (stored?.state.recording) return this.#finish(stored.state);
+    const opened = await this.#open();
+    if (!opened.ok) return this.#refuse(opened.error);
+    if (opened.value === 'copy') return this.#copy();
+    const { source, identity, close } = opened.value;
+    try {
+      const state = await this.#begin(stored, identity);
+      const end = await this.#pass(source, state).catch((error: unknown) => {
+        if (error instanceof SeekNeeded) return { kind: 'slow' } as const;
+        // Another file by now: the next try reads it as a whole.
+        const isChanged = error instanceof SourceReadError && error.error.kind === 'changed' && this.#isRemote;
+        if (isChanged && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
+        throw error;
+      });
+      await this.#settle(end, state);
+    } finally {
+      close?.();
+    }
+  }
+
+  get #isRemote(): boolean {
+    const { url } = this.job.request;
+    return !url.startsWith('media://') && url !== INLINE_URL;
+  }
+
+  /** Where the reading begins: behind what is stored of the same bytes, else at the start. */
+  async #begin(stored: StoredIngest | undefined, identity: string): Promise<IngestState> {
+    const { ports, job } = this;
+    const start = { identity, chunks: 0, checkpoint: { sample: 0 }, dispatchedShards: 0 };
+    let state: IngestState = stored?.state ?? { ...start, generation: 0 };
+    const isChanged = stored !== undefined && stored.state.identity !== identity;
+    if (isChanged) {
+      ports.log('warn', 'source_changed', { jobId: job.id });
+      state = { ...start, generation: stored.state.generation + 1 };
+      this.#dispatched = 0;
+    }
+    // Before the first chunk: of two runs that meet different files only one may write chunks of this generation.
+    if (isChanged || !stored) await this.#save(state);
+    // Nothing of the file before may be used: its shards go, and its parts are named after it.
+    if (isChanged) await ports.store.requestIngest(job.id, ports.now());
+    // The counter exists before the first part can be counted.
+    await ports.progress.begin(job.id, tagOf(ports, state));
+    await this.#dispatch(readyShards(state.chunks * CHUNK_SAMPLES));
+    return state;
+  }
+
+  #pass(source: OpenSource['source'], state: IngestState): Promise<PassEnd> {
+    const { ports, job } = this;
+    const tag = tagOf(ports, state);
+    return ingest(
+      source,
+      {
+        audio: ports.codecs(),
+        admit: this.admit,
+        now: ports.now,
+        pause: async () => {
+          this.keepOn();
+          await ports.pause();
+        },
+        store: (chunk, bytes) => ports.objects.put(chunkKey(job.id, chunk, tag), bytes),
+        stored: (chunks, checkpoint, facts) => this.#stored(state, chunks, checkpoint, facts),
+        progress: (share) => this.#report(share),
+      },
+      {
+        from: state.checkpoint,
+        maxSeconds: this.#limits.maxSeconds + PADDING_SECONDS,
+        endsWhenSlow: this.#isRemote && !this.#isCopied,
+      },
+    );
+  }
+
+  async #stored(state: IngestState, chunks: number, checkpoint: Checkpoint, facts: RecordingFacts): Promise<void> {
+    this.#unsaved = { chunks, checkpoint };
+    const ready = readyShards(chunks * CHUNK_SAMPLES);
+    if (ready === this.#dispatched) return;
+    if (this.#dispatched === 0)
+      this.ports.log('info', 'first_shard_ready', { jobId: this.job.id, format: facts.format });
+    await this.#save({ ...state, chunks, checkpoint, dispatchedShards: this.#dispatched });
+    await this.#dispatch(ready);
+  }
+
+  async #settle(end: PassEnd, state: IngestState): Promise<void> {
+    const { ports, job } = this;
+    const id = outboxId({ step: 'ingest', jobId: job.id });
+    switch (end.kind) {
+      case 'failed':
+        return failJob(ports, job.id, { code: `audio_${end.error.kind}`, message: end.error.message });
+      case 'too_long':
+        return failJob(ports, job.id, { code: 'audio_too_long', message: this.#limits.tooLong });
+      case 'slow':
+        return this.#copy();
+      case 'spent':
+        // Without it the next invocation might begin where this one has.
+        if (this.#unsaved) await this.#save({ ...state, ...this.#unsaved, dispatchedShards: this.#dispatched });
+        ports.log('info', 'ingest_handed_over', { jobId: job.id });
+        await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
+        return dispatch(ports, { step: 'ingest', jobId: job.id });
+      case 'whole': {
+        const { facts, chunks } = end;
+        const { totalSamples, durationSeconds, warning } = end.end;
+        const shardCount = shardCountOf(totalSamples);
+        const recording = {
+          facts,
+          totalSamples,
+          durationSeconds,
+          shardCount,
+          ...(warning !== undefined && { warning }),
+        };
+        const whole = { ...state, chunks, dispatchedShards: this.#dispatched, recording };
+        await this.#save(whole);
+        return this.#finish(whole);
+      }
+    }
+  }
+
+  /** Harmless when it is done again. */
+  async #finish(state: IngestState): Promise<void> {
+    const { ports, job } = this;
+    if (!state.recording) return;
+    const { shardCount, durationSeconds, facts } = state.recording;
+    await ports.progress.begin(job.id, tagOf(ports, state));
+    await ports.progress.expect(job.id, tagOf(ports, state), shardCount);
+    const from = state.dispatchedShards;
+    if (!(await ports.store.finishIngest(job.id, { shardCount, durationSeconds, from }, ports.now()))) {
+      await this.#dropIfEnded();
+      return;
+    }
+    ports.log('info', 'job_ingested', { jobId: job.id, shards: shardCount, durationSeconds, format: facts.format });
+    await dispatchShards(ports, job.id, from, shardCount);
+  }
+
+  /** A job that was canceled or deleted meanwhile needs nothing; one that another run has brought this far does. */
+  async #dropIfEnded(): Promise<void> {
+    const job = await this.ports.store.find(this.job.id);
+    if (!job || isTerminal(job.status)) await removeWork(this.ports, this.job.id);
+  }
+
+  /** Writes and sends the messages of shards up to `to`. */
+  async #dispatch(to: number): Promise<void> {
+    const { ports, job } = this;
+    const from = this.#dispatched;
+    if (to <= from) return;
+    if (!(await ports.store.addShards(job.id, from, to, ports.now()))) throw new JobGone(job.id);
+    await dispatchShards(ports, job.id, from, to);
+    this.#dispatched = to;
+  }
+
+  async #save(state: IngestState): Promise<void> {
+    this.#etag = await saveIngest(this.ports, this.job.id, state, this.#etag);
+    this.#unsaved = undefined;
+  }
+
+  async #report(share: number): Promise<void> {
+    const { ports, job } = this;
+    const now = ports.now();
+    if (now - this.#reportedAt < REPORT_EVERY_MS) return;
+    this.#reportedAt = now;
+    // A hint for progress bars.
+    await ports.progress.reportIngest(job.id, share).catch((error) => {
+      ports.log('warn', 'progress_not_reported', { jobId: job.id, error: String(error) });
+    });
+  }
+
+  async #refuse(error: SourceError): Promise<void> {
+    // Whoever copies has more patience.
+    if (error.kind === 'timeout' && this.#isRemote) return this.#copy();
+    if (isPassing(error.kind) && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
+    await failJob(this.ports, this.job.id, { code: `source_${error.kind}`, message: error.message });
+  }
+
+  /** Whoever makes the copy sends the message of this step again. */
+  async #copy(): Promise<void> {
+    const { ports, job } = this;
+    ports.log('info', 'source_copied', { jobId: job.id });
+    await ports.copies.request(job.id, job.request.url, this.#limits.maxBytes);
+  }
+
+  #isCopied = false;
+
+  async #open(): Promise<Result<OpenSource | 'copy', SourceError>> {
+    const { ports, job } = this;
+    const { url } = job.request;
+    const { maxBytes, maxSize } = this.#limits;
+    if (url.startsWith('media://')) {
+      // A job that was accepted in time may be read after it.
+      const media = await ports.media.resolve(job.accountId, url.slice('media://'.length), job.createdAt);
+      if (!media) {
+        return { ok: false, error: { kind: 'not_found', message: `No media named ${url} has been uploaded.` } };
+      }
+      // An upload that went to the bucket directly is measured here for the first time.
+      if (media.sizeBytes > maxBytes) {
+        const message = `The recording is larger than the limit of ${maxSize}.`;
+        return { ok: false, error: { kind: 'too_large', message } };
+      }
+      return { ok: true, value: ports.sources.openObject(media) };
+    }
+    if (url === INLINE_URL) {
+      // The text is larger than the recording, and both are held at once.
+      await this.admit();
+      const inline = await ports.objects.get(inlineUrlKey(job.id));
+      if (!inline)
+        return { ok: false, error: { kind: 'gone', message: 'The audio of this request is no longer stored.' } };
+      return ports.sources.open(new TextDecoder().decode(inline), maxBytes);
+    }
+    const copy = await ports.sources.findCopy(copyKey(job.id));
+    this.#isCopied = copy !== undefined;
+    return copy ? { ok: true, value: ports.sources.openObject(copy) } : ports.sources.open(url, maxBytes);
+  }
+}

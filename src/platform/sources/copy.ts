@@ -1,0 +1,187 @@
+import { createNotedUpload, type NotedUpload, resumeNotedUpload } from '../noted-upload.ts';
+import { PART_BYTES } from '../r2-upload.ts';
+import { CHANGED, EMPTY, type SourceError, SourceReadError, tooLarge, tooSlow } from './errors.ts';
+import type { HttpClient } from './http-client.ts';
+import { HttpSource } from './http-source.ts';
+import { openHttp } from './open-http.ts';
+
+/** What of a copy is in the bucket already. Plain JSON. */
+export interface CopyState {
+  readonly uploadId: string;
+  readonly noteKey: string;
+  readonly parts: readonly R2UploadedPart[];
+  readonly copiedBytes: number;
+  /** The file that is copied. */
+  readonly sizeBytes: number;
+  readonly validator: string;
+}
+
+export interface CopyTarget {
+  readonly bucket: R2Bucket;
+  readonly key: string;
+  readonly maxBytes: number;
+  /** How long one call may take. */
+  readonly timeoutMs: number;
+  /** Aborted when nobody needs the copy any more. */
+  readonly signal: AbortSignal;
+  /** Keeps what another call needs to go on. Only files that a server gives in ranges are gone on with. */
+  readonly save: (state: CopyState | undefined) => Promise<void>;
+}
+
+export type CopyEnd =
+  | { readonly kind: 'whole' }
+  /** Time is up; another call goes on. */
+  | { readonly kind: 'unfinished' }
+  | { readonly kind: 'unwanted' }
+  | { readonly kind: 'failed'; readonly error: SourceError };
+
+/** A copy holds up nobody. */
+const PATIENT = { isPatient: true };
+
+/**
+ * Copies a recording into the bucket, in parts, one of them in memory. The object is whole or not there.
+ *
+ * @param state what a call before has copied
+ * @throws whatever R2 fails with
+ */
+export async function copyRecording(
+  client: HttpClient,
+  url: string,
+  target: CopyTarget,
+  state?: CopyState,
+): Promise<CopyEnd> {
+  try {
+    // Complete, though nobody has heard of it.
+    if (await target.bucket.head(target.key)) return await finish(target);
+    return await (state ? goOn(client, url, target, state) : begin(client, url, target));
+  } catch (error) {
+    if (!(error instanceof SourceReadError)) throw error;
+    return { kind: 'failed', error: error.error };
+  }
+}
+
+async function finish({ save }: CopyTarget): Promise<CopyEnd> {
+  await save(undefined);
+  return { kind: 'whole' };
+}
+
+async function begin(client: HttpClient, url: string, target: CopyTarget): Promise<CopyEnd> {
+  const opened = await openHttp(client, url, target.maxBytes);
+  if (!opened.ok) return { kind: 'failed', error: opened.error };
+  const { sizeBytes, validator, hasRanges, answer, chunks } = opened.value;
+  const canGoOn = hasRanges && validator !== undefined && sizeBytes !== undefined;
+  const source = canGoOn
+    ? new HttpSource(client, { url, sizeBytes, validator, hasRanges }, { ...answer, chunks }, PATIENT)
+    : undefined;
+  const body = source ? streamOf(source, 0) : paused(chunks(), client.pause);
+  return store(body, answer.url.host, target, { sizeBytes, canGoOn, validator, copiedBytes: 0, parts: [] });
+}
+
+async function goOn(client: HttpClient, url: string, target: CopyTarget, state: CopyState): Promise<CopyEnd> {
+  const { sizeBytes, validator, copiedBytes, parts, uploadId, noteKey } = state;
+  const source = new HttpSource(client, { url, sizeBytes, validator, hasRanges: true }, undefined, PATIENT);
+  const upload = resumeNotedUpload(target.bucket, target.key, uploadId, noteKey);
+  const known = { sizeBytes, canGoOn: true, validator, copiedBytes, parts, upload };
+  return store(streamOf(source, copiedBytes), new URL(url).host, target, known);
+}
+
+interface Known {
+  readonly sizeBytes: number | undefined;
+  readonly canGoOn: boolean;
+  readonly validator: string | undefined;
+  readonly copiedBytes: number;
+  readonly parts: readonly R2UploadedPart[];
+  readonly upload?: NotedUpload;
+}
+
+async function store(
+  body: AsyncGenerator<Uint8Array>,
+  host: string,
+  target: CopyTarget,
+  known: Known,
+): Promise<CopyEnd> {
+  const { bucket, key, maxBytes, timeoutMs, signal, save } = target;
+  const startedAt = Date.now();
+  const identity = identityOf(known.validator, known.sizeBytes);
+  const parts = [...known.parts];
+  let { upload, copiedBytes } = known;
+  const buffer = new Uint8Array(PART_BYTES);
+  let filled = 0;
+  const flush = async (): Promise<void> => {
+    upload ??= await createNotedUpload(bucket, key, identity);
+    parts.push(await upload.uploadPart(parts.length + 1, buffer.subarray(0, filled)));
+    copiedBytes += filled;
+    filled = 0;
+    const { canGoOn, sizeBytes, validator } = known;
+    if (!canGoOn || sizeBytes === undefined || validator === undefined) return;
+    await save({ uploadId: upload.uploadId, noteKey: upload.noteKey, parts, copiedBytes, sizeBytes, validator });
+  };
+  const drop = async (end: CopyEnd): Promise<CopyEnd> => {
+    await save(undefined);
+    await upload?.abort().catch(() => undefined); // the sweep finds it
+    return end;
+  };
+  try {
+    for await (let chunk of body) {
+      if (signal.aborted) return await drop({ kind: 'unwanted' });
+      if (copiedBytes + filled + chunk.length > maxBytes)
+        return await drop({ kind: 'failed', error: tooLarge(maxBytes) });
+      while (chunk.length > 0) {
+        const part = chunk.subarray(0, PART_BYTES - filled);
+        buffer.set(part, filled);
+        filled += part.length;
+        chunk = chunk.subarray(part.length);
+        if (filled === PART_BYTES) await flush();
+      }
+      if (Date.now() - startedAt <= timeoutMs) continue;
+      // What is not in a part yet is asked for again.
+      if (known.canGoOn && copiedBytes > known.copiedBytes) return { kind: 'unfinished' };
+      return await drop({ kind: 'failed', error: tooSlow(host, copiedBytes + filled, timeoutMs) });
+    }
+  } catch (error) {
+    const isSame = error instanceof SourceReadError && error.error.kind !== CHANGED.kind;
+    // What is there already is gone on with, unless it is of another file or nobody needs it.
+    if (!isSame || !known.canGoOn || signal.aborted) await drop({ kind: 'unwanted' });
+    throw error;
+  }
+  if (known.sizeBytes !== undefined && copiedBytes + filled < known.sizeBytes) {
+    await drop({ kind: 'unwanted' });
+    throw new SourceReadError({ kind: 'unreachable', message: `The connection to ${host} broke off.` });
+  }
+  if (copiedBytes + filled === 0) return { kind: 'failed', error: EMPTY };
+  if (!upload) {
+    await bucket.put(key, buffer.subarray(0, filled), identity);
+    return { kind: 'whole' };
+  }
+  if (filled > 0) await flush();
+  await upload.complete(parts);
+  return finish(target);
+}
+
+/** What a pass that has begun in place knows the file by: it goes on with the copy. */
+function identityOf(validator: string | undefined, sizeBytes: number | undefined): R2PutOptions {
+  if (validator === undefined || sizeBytes === undefined) return {};
+  return { customMetadata: { identity: `${validator} ${sizeBytes}` } };
+}
+
+async function* streamOf(source: HttpSource, offset: number): AsyncGenerator<Uint8Array> {
+  const stream = await source.open(offset);
+  try {
+    for (let chunk = await stream.read(); chunk; chunk = await stream.read()) yield chunk;
+  } finally {
+    stream.close();
+  }
+}
+
+const PAUSE_BYTES = 1 << 20;
+
+async function* paused(chunks: AsyncGenerator<Uint8Array>, pause: () => Promise<void>): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    yield chunk;
+    bytes += chunk.length;
+    if (bytes < PAUSE_BYTES) continue;
+    bytes = 0;
+    await pause();
+  }
+}
