@@ -1,5 +1,5 @@
 import { createReadStream, statSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 
 export interface FileServer {
   readonly url: string;
@@ -31,6 +31,11 @@ export function serveFile(path: string): Promise<FileServer> {
     if (request.method === 'HEAD') response.end();
     else createReadStream(path, { start, end }).pipe(response);
   });
+  return listen(server).then((listening) => ({ ...listening, requests: () => count }));
+}
+
+/** Starts a server on a free loopback port; closing it ends its open connections. */
+export function listen(server: Server): Promise<Pick<FileServer, 'url' | 'close'>> {
   return new Promise((done, refuse) => {
     server.once('error', refuse);
     server.listen(0, '127.0.0.1', () => {
@@ -41,7 +46,7 @@ export function serveFile(path: string): Promise<FileServer> {
           server.close(() => closed());
           server.closeAllConnections();
         });
-      done({ url: `http://127.0.0.1:${port}/recording`, requests: () => count, close });
+      done({ url: `http://127.0.0.1:${port}/recording`, close });
     });
   });
 }

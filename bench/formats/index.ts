@@ -11,7 +11,7 @@ import { decodeNative, encode, isInstalled, toolVersion, writeSource } from './n
 import { decodeOurs, openOurs, readBothWays } from './ours.ts';
 import { keyOf, type Row, readRows, rowsTable, writeRows } from './rows.ts';
 
-/** Decoders are opened anew after 90 s: what comes behind is among what is measured, and the resumed read begins there. */
+/** Long enough to include the decoder restart at 90 s, which is also where the resumed decoding starts. */
 const SECONDS = 110;
 /** Recordings with more samples than that a second, over all channels, are shorter. */
 const MANY_SAMPLES = 100_000;

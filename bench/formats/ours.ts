@@ -37,7 +37,7 @@ export interface Reads {
   readonly speed: number;
 }
 
-/** Where the second process goes on: behind the first place where decoders are opened anew. */
+/** Where the second process resumes: after the first decoder restart. */
 const RESUME_SHARE = 0.95;
 /** The quickest of so many reads counts. */
 const RUNS = 2;

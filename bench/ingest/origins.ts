@@ -1,5 +1,6 @@
 import { createReadStream, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { listen } from '../file-server.ts';
 
 /** How a server of a recording behaves; a well-behaved one by default. */
 export interface OriginOptions {
@@ -38,24 +39,11 @@ export function serveOrigin(path: string, options: OriginOptions = {}): Promise<
   const server = createServer(
     (request, response) => void site.answer(request, response).catch(() => response.destroy()),
   );
-  return new Promise((done, refuse) => {
-    server.once('error', refuse);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const port = typeof address === 'object' && address ? address.port : 0;
-      const close = (): Promise<void> =>
-        new Promise((closed) => {
-          server.close(() => closed());
-          server.closeAllConnections();
-        });
-      done({
-        url: `http://127.0.0.1:${port}/recording`,
-        requests: () => site.requests,
-        openAnswers: () => site.open.size,
-        close,
-      });
-    });
-  });
+  return listen(server).then((listening) => ({
+    ...listening,
+    requests: () => site.requests,
+    openAnswers: () => site.open.size,
+  }));
 }
 
 class Site {

@@ -17,7 +17,7 @@ it('every line of the log is a JSON object, also what the runtime says; a connec
   ]);
 });
 
-it('a lost connection is told where it is a fault', () => {
+it('a lost connection is reported when it is an error', () => {
   const lines: string[] = [];
   const take = runtimeLines((line) => lines.push(JSON.parse(line).message));
   const closed = [

@@ -66,13 +66,13 @@ it('nothing waits behind a step in work on the queue of jobs, however long that 
   expect(await waiting()).toEqual(['jobs waits']);
 });
 
-it('a step whose lease has run out keeps nobody waiting, and is left to the sweep', async () => {
+it('a step whose lease has expired does not count as waiting; the sweep sends it again', async () => {
   await insert('waits', QUEUED);
   await insert('lost', { starts: 1, leaseIn: -SECOND });
   expect(await waiting()).toEqual(['jobs waits']);
 });
 
-it('a queue that waits for another server hands out its next batch afterwards: nothing waits in vain', async () => {
+it('a queue whose batch waits for another server is not taken for dead: it delivers the next batch afterwards', async () => {
   await insert('recording', { queue: 'ingest', ...QUEUED });
   await insert('webhook', { queue: 'webhooks', ...QUEUED });
   expect(await waiting()).toEqual(['ingest recording', 'webhooks webhook']);

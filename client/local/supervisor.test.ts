@@ -136,7 +136,7 @@ describe('the first start', () => {
     await expect(supervise({ prepare: () => Promise.reject(new Error('no model')) })).rejects.toThrow('no model');
   });
 
-  it('begins anew with a runtime that hangs before it is ready', async () => {
+  it('restarts a runtime that hangs before it is ready', async () => {
     const prepare = async (runtime: LocalRuntime): Promise<void> => {
       if (runtimes.length > 1) return;
       runtimes[0].answers = false;

@@ -53,7 +53,7 @@ export class Watchdog {
     clearInterval(this.#timer);
   }
 
-  /** Starts all waiting times anew when the timer is late: this process stood still. */
+  /** Resets all timeouts when the timer fires late: this process was suspended, so the silence proves nothing. */
   #now(): number {
     const now = Date.now();
     const elapsed = now - this.#seenAt;
