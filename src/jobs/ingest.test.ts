@@ -383,12 +383,8 @@ describe('two runs at once, in two isolates', () => {
     ...ports,
     log: (_level, event) => void (event === 'ingest_overtaken' && overtaken.push(event)),
   });
-  beforeEach(async () => {
-    overtaken.length = 0;
-    await world.create({ url });
-  });
-
-  it('of the same file: the slower one ends, and each message is there', async () => {
+  /** Storing that stops at the second chunk until it may go on. */
+  function heldPut() {
     const [isStored, reach] = gate();
     const [mayGoOn, goOn] = gate();
     const put: ObjectStore['put'] = async (key, bytes) => {
@@ -398,6 +394,15 @@ describe('two runs at once, in two isolates', () => {
       }
       await world.ports.objects.put(key, bytes);
     };
+    return { put, isStored, goOn };
+  }
+  beforeEach(async () => {
+    overtaken.length = 0;
+    await world.create({ url });
+  });
+
+  it('of the same file: the slower one ends, and each message is there', async () => {
+    const { put, isStored, goOn } = heldPut();
     const ports = noting(withSource(() => sourceOf(LONG.bytes)));
     const slow = ingest({ ...ports, objects: { ...ports.objects, put } });
     await isStored;
@@ -413,15 +418,7 @@ describe('two runs at once, in two isolates', () => {
   });
 
   it('of two files: chunks of the one are never taken for those of the other', async () => {
-    const [isStored, reach] = gate();
-    const [mayGoOn, goOn] = gate();
-    const put: ObjectStore['put'] = async (key, bytes) => {
-      if (key.endsWith('1')) {
-        reach();
-        await mayGoOn;
-      }
-      await world.ports.objects.put(key, bytes);
-    };
+    const { put, isStored, goOn } = heldPut();
     const slowPorts = noting(withSource(() => sourceOf(LONG.bytes, 'one'), world.withObjects({ put })));
     const slow = ingest(slowPorts);
     await isStored;
