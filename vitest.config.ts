@@ -12,7 +12,7 @@ export default defineConfig({
       'test/{unit,golden,contract,workers,sim}/**/*.test.ts',
     ],
     globalSetup: 'test/temporary-files.ts',
-    setupFiles: 'test/array-buffer-transfer.ts',
+    setupFiles: 'test/runtime-globals.ts',
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,

@@ -18,6 +18,7 @@ describe('npm run deploy -- --dry-run', () => {
     expect(lines[0]).toMatch(/^worker: Total Upload: \d.* KiB \/ gzip: \d.* KiB$/);
     expect(lines).toContain(`database: D1 ${DATABASE}, created if missing, then migrated`);
     expect(lines).toContain(`storage: R2 bucket ${BUCKET}, created if missing`);
+    expect(lines).toContain('lifecycle: work/ deleted after 7 days, added if missing');
     for (const queue of QUEUES) expect(lines).toContain(`queue: ${queue}, created if missing`);
     for (const file of filesToLoad(packInUse(readManifest(root)))) {
       expect(lines).toContain(`model: ${file.path} → ${modelKey(file)}`);

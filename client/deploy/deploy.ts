@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
 import { BUCKET, DATABASE, findDatabaseId, QUEUES, writeDeployConfig } from './config.ts';
+import { ensureLifecycle, LIFECYCLE_RULES } from './lifecycle.ts';
 import { keepSigningKey, moveSigningKey } from './signing-key.ts';
 import { mustWrangler, wrangler } from './wrangler.ts';
 
@@ -42,6 +43,8 @@ export async function rehearse({ root, say }: Deployment): Promise<void> {
   say('plan: Workers Paid, for minutes of CPU time and a Worker of this size; R2 switched on');
   say(`database: D1 ${DATABASE}, created if missing, then migrated`);
   say(`storage: R2 bucket ${BUCKET}, created if missing`);
+  for (const { prefix, days } of LIFECYCLE_RULES)
+    say(`lifecycle: ${prefix} deleted after ${days} days, added if missing`);
   for (const queue of QUEUES) say(`queue: ${queue}, created if missing`);
   for (const file of filesToLoad(packInUse(readManifest(root)))) say(`model: ${file.path} → ${modelKey(file)}`);
   say('secret: SIGNING_KEY, made if missing');
@@ -60,6 +63,7 @@ export async function deploy({ root, say }: Deployment): Promise<void> {
   }
   const config = writeDeployConfig(root, databaseId);
   await ensure(root, say, ['r2', 'bucket'], BUCKET);
+  await ensureLifecycle(root, say);
   for (const queue of QUEUES) await ensure(root, say, ['queues'], queue);
 
   say('applying migrations');

@@ -128,8 +128,8 @@ export interface MediaDownload {
   readonly sizeBytes: number;
   /** As the header has it, quotes and all. */
   readonly etag: string;
-  /** undefined when it has gone meanwhile */
-  open(range: { offset: number; length: number }): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** @throws from the stream when the recording has gone meanwhile */
+  open(range: { offset: number; length: number }): ReadableStream<Uint8Array>;
 }
 
 /** A live stream as its owner may see it; times are milliseconds since the Unix epoch. */

@@ -6,6 +6,7 @@ import { signTicket, verifyTicket } from './media-ticket.ts';
 import { storeUpload } from './r2-upload.ts';
 import type { S3Credentials } from './s3-presign.ts';
 import { importSigningKey } from './signing-key.ts';
+import { objectBody } from './sources/object-source.ts';
 
 const HOUR_MS = 3600 * 1000;
 /** The contract asks for an hour at least; the start of an upload is what counts. */
@@ -116,9 +117,9 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
       const recording = await resolve(accountId, name);
       const object = recording && (await bucket.head(recording.key));
       if (!object) return refused('not_found');
-      const open = async (range: { offset: number; length: number }) =>
-        (await bucket.get(object.key, { range }))?.body as ReadableStream<Uint8Array> | undefined;
-      return { ok: true, value: { name, sizeBytes: object.size, etag: object.httpEtag, open } };
+      const { key, size: sizeBytes, etag, httpEtag } = object;
+      const open = (range: { offset: number; length: number }) => objectBody(bucket, { key, sizeBytes, etag }, range);
+      return { ok: true, value: { name, sizeBytes, etag: httpEtag, open } };
     },
   };
 }

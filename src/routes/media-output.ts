@@ -82,10 +82,9 @@ export const download = endpoint(
     };
     if (wanted.kind === 'part') headers['Content-Range'] = `bytes ${offset}-${offset + length - 1}/${sizeBytes}`;
     const status = wanted.kind === 'part' ? 206 : 200;
-    return async () => {
+    return () => {
       if (c.req.method === 'HEAD') return c.body(null, status, headers);
-      const body = await open({ offset, length });
-      return body ? c.body(body, status, headers) : { kind: 'not_found' };
+      return c.body(open({ offset, length }), status, headers);
     };
   },
 );

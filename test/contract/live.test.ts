@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MAX_SENT_BYTES } from '../../src/jobs/live/limits.ts';
 import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
 import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../helpers/live-client.ts';
 import { conversationSamples, noisyConversationSamples } from '../helpers/voices.ts';
@@ -167,7 +168,8 @@ describe('protection', () => {
     stream.socket.resume();
     expect([1006, 1008]).toContain((await stream.closed).code);
     const sent = stream.received.reduce((sum, message) => sum + JSON.stringify(message).length, 0);
-    expect(sent).toBeLessThan(4.1 * MIB);
+    // How much of it still comes depends on the buffers of the two sockets. The message of the end comes on top.
+    expect(sent).toBeLessThan(MAX_SENT_BYTES + 200);
   });
 
   // Both wait, and do so together.

@@ -58,6 +58,22 @@ afterAll(async () => {
   rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
+/** The slowest answer of the API while something runs, and at most as long as it is watched. */
+async function slowestAnswer(running: { isOver: boolean } = { isOver: false }): Promise<number> {
+  let slowestMs = 0;
+  for (const until = Date.now() + WATCHED_MS; Date.now() < until && !running.isOver; ) {
+    const from = Date.now();
+    await fetch(`${service.url}/v1/test`).catch((error: unknown) => {
+      throw new Error(`no answer:\n${service.log()}`, { cause: error });
+    });
+    slowestMs = Math.max(slowestMs, Date.now() - from);
+    await new Promise((wake) => setTimeout(wake, 250));
+  }
+  return slowestMs;
+}
+
+const address = (path: string) => `http://127.0.0.1:${(origin.address() as AddressInfo).port}${path}`;
+
 it.each([
   ['never ends', '/endless'],
   ['has a gibibyte', '/gibibyte'],
@@ -66,19 +82,36 @@ it.each([
   { timeout: 300_000 },
   async (_name, path) => {
     const client = new RollcallClient(service);
-    const url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}${path}`;
-    const job = await client.diarize({ url, model: 'community-1' });
+    const job = await client.diarize({ url: address(path), model: 'community-1' });
     if (!job.ok) throw new Error(job.error.message);
-    let slowestMs = 0;
-    let answers = 0;
-    for (const until = Date.now() + WATCHED_MS; Date.now() < until; answers++) {
-      const from = Date.now();
-      await fetch(`${service.url}/v1/test`);
-      slowestMs = Math.max(slowestMs, Date.now() - from);
-      await new Promise((wake) => setTimeout(wake, 250));
-    }
+    const slowestMs = await slowestAnswer();
     await client.cancel(job.value.jobId);
-    console.log(`${path}: ${answers} answers, the slowest after ${slowestMs} ms`);
+    console.log(`${path}: the slowest answer after ${slowestMs} ms`);
     expect(slowestMs).toBeLessThan(LONGEST_ANSWER_MS);
   },
 );
+
+it('a gibibyte that is uploaded and downloaded does not silence the API: a download did for 16 seconds', {
+  timeout: 300_000,
+}, async () => {
+  const json = async (path: string, url: string) => {
+    const headers = { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${service.url}${path}`, { method: 'POST', headers, body: JSON.stringify({ url }) });
+    return (await answer.json()) as { url: string };
+  };
+  const running = { isOver: false };
+  const slowest = slowestAnswer(running);
+  const recording = await fetch(address('/gibibyte'));
+  const { url } = await json('/v1/media/input', 'media://gibibyte.wav');
+  const stored = await fetch(url, { method: 'PUT', body: recording.body, duplex: 'half' } as RequestInit);
+  expect(stored.status).toBe(200);
+  const download = await fetch((await json('/v1/media/output', 'media://gibibyte.wav')).url);
+  expect(download.headers.get('content-length')).toBe(String(GIBIBYTE));
+  let bytes = 0;
+  for await (const part of download.body as ReadableStream<Uint8Array>) bytes += part.length;
+  expect(bytes).toBe(GIBIBYTE);
+  running.isOver = true;
+  const slowestMs = await slowest;
+  console.log(`upload and download: the slowest answer after ${slowestMs} ms`);
+  expect(slowestMs).toBeLessThan(LONGEST_ANSWER_MS);
+});

@@ -1,3 +1,4 @@
+import { paused } from '../clock.ts';
 import { createNotedUpload, type NotedUpload, resumeNotedUpload } from '../noted-upload.ts';
 import { PART_BYTES } from '../r2-upload.ts';
 import { CHANGED, EMPTY, type SourceError, SourceReadError, tooLarge, tooSlow } from './errors.ts';
@@ -170,18 +171,5 @@ async function* streamOf(source: HttpSource, offset: number): AsyncGenerator<Uin
     for (let chunk = await stream.read(); chunk; chunk = await stream.read()) yield chunk;
   } finally {
     stream.close();
-  }
-}
-
-const PAUSE_BYTES = 1 << 20;
-
-async function* paused(chunks: AsyncGenerator<Uint8Array>, pause: () => Promise<void>): AsyncGenerator<Uint8Array> {
-  let bytes = 0;
-  for await (const chunk of chunks) {
-    yield chunk;
-    bytes += chunk.length;
-    if (bytes < PAUSE_BYTES) continue;
-    bytes = 0;
-    await pause();
   }
 }

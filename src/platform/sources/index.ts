@@ -44,7 +44,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
     },
 
     openObject: (object) => ({
-      source: objectSource(bucket, object, client),
+      source: objectSource(bucket, object, client.backoffMs),
       identity: object.identity ?? `${object.key} ${object.etag ?? ''} ${object.sizeBytes}`,
     }),
 

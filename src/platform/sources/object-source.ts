@@ -1,9 +1,13 @@
 import type { ByteSource, ByteStream } from '../../audio/types.ts';
+import { pause } from '../clock.ts';
 import { SourceReadError } from './errors.ts';
 import { sleep } from './http-client.ts';
 
-/** Read between two pauses. */
-const PAUSE_BYTES = 1 << 20;
+/**
+ * Asked for at once. Nothing is read as one long stream: the local bucket reads such a stream ahead into memory and answers nobody else meanwhile, and on the
+ * platform one that is open for minutes may break.
+ */
+const PIECE_BYTES = 4 * 1024 * 1024;
 
 interface ObjectFile {
   readonly key: string;
@@ -12,27 +16,30 @@ interface ObjectFile {
 }
 
 /**
- * An object in R2, read forward. A stream that breaks goes on at the next byte.
+ * An object in R2, read in pieces.
  *
- * @param backoffMs pauses before the second, third … try without progress
+ * @param backoffMs pauses before the second, third … try of a piece
  * @throws from reads: SourceReadError when the object is gone or another one; whatever R2 failed with last, after the retries
  */
-export function objectSource(
-  bucket: R2Bucket,
-  file: ObjectFile,
-  { backoffMs, pause }: { readonly backoffMs: readonly number[]; readonly pause: () => Promise<void> },
-): ByteSource {
+export function objectSource(bucket: R2Bucket, file: ObjectFile, backoffMs: readonly number[]): ByteSource {
   const { key, sizeBytes, etag } = file;
-  const get = async (offset: number, length: number): Promise<R2ObjectBody> => {
+  const get = async (offset: number, length: number): Promise<Uint8Array> => {
     const object = await bucket.get(key, { range: { offset, length } });
     if (!object || object.size !== sizeBytes || (etag !== undefined && object.etag !== etag))
       throw new SourceReadError({ kind: 'changed', message: 'The stored recording is no longer there.' });
-    return object;
+    return new Uint8Array(await object.arrayBuffer());
   };
-  const again = async <T>(tries: number, error: unknown, next: () => Promise<T>): Promise<T> => {
-    if (error instanceof SourceReadError || tries >= backoffMs.length) throw error;
-    await sleep(backoffMs[tries]);
-    return next();
+  const read = async (offset: number, length: number): Promise<Uint8Array> => {
+    const wanted = Math.min(length, sizeBytes - offset);
+    if (wanted <= 0) return new Uint8Array(0);
+    for (let tries = 0; ; tries++) {
+      try {
+        return await get(offset, wanted);
+      } catch (error) {
+        if (error instanceof SourceReadError || tries >= backoffMs.length) throw error;
+        await sleep(backoffMs[tries]);
+      }
+    }
   };
   return {
     sizeBytes,
@@ -40,55 +47,49 @@ export function objectSource(
 
     async open(offset): Promise<ByteStream> {
       let at = offset;
-      let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-      let pausedAt = offset;
       let isClosed = false;
-      const drop = (): void => {
-        void reader?.cancel().catch(() => undefined);
-        reader = undefined;
-      };
-      const read = async (tries = 0): Promise<Uint8Array | undefined> => {
-        if (isClosed || at >= sizeBytes) return undefined;
-        try {
-          reader ??= (await get(at, sizeBytes - at)).body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-          if (isClosed) drop();
-          if (!reader) return undefined;
-          const { done, value } = await reader.read();
-          if (isClosed) return undefined;
-          if (done) throw new Error('the object ended early');
-          at += value.length;
-          if (at - pausedAt >= PAUSE_BYTES) {
-            pausedAt = at;
-            await pause();
-          }
-          return value;
-        } catch (error) {
-          drop();
-          return isClosed ? undefined : again(tries, error, () => read(tries + 1));
-        }
-      };
       return {
-        read: () => read(),
+        async read() {
+          if (isClosed || at >= sizeBytes) return undefined;
+          const bytes = await read(at, PIECE_BYTES);
+          at += bytes.length;
+          return isClosed ? undefined : bytes;
+        },
         close() {
           isClosed = true;
-          drop();
         },
       };
     },
 
-    async read(offset, length) {
-      const wanted = Math.min(length, sizeBytes - offset);
-      if (wanted <= 0) return new Uint8Array(0);
-      const read = async (tries = 0): Promise<Uint8Array> => {
-        try {
-          return new Uint8Array(await (await get(offset, wanted)).arrayBuffer());
-        } catch (error) {
-          return again(tries, error, () => read(tries + 1));
-        }
-      };
-      return read();
-    },
+    read,
   };
+}
+
+/**
+ * A part of an object as the body of an answer, read as it is sent. Errors as `objectSource` has them, from the stream.
+ */
+export function objectBody(
+  bucket: R2Bucket,
+  file: ObjectFile,
+  { offset, length }: { readonly offset: number; readonly length: number },
+): ReadableStream<Uint8Array> {
+  const source = objectSource(bucket, file, []);
+  const end = offset + length;
+  let at = offset;
+  const pieces = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        if (at >= end) return controller.close();
+        const piece = await source.read(at, Math.min(PIECE_BYTES, end - at));
+        at += piece.length;
+        controller.enqueue(piece);
+        await pause();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  // Without the known length the answer would have no Content-Length.
+  return pieces.pipeThrough(new FixedLengthStream(length));
 }
 
 /** A recording that lies in memory. */

@@ -392,7 +392,7 @@ describe('a stored recording', () => {
     expect(await world.readError(open('work/x', 1000))).toMatchObject({ kind: 'changed' });
   });
 
-  it('goes on at the next byte where the bucket fails, and gives nothing once it is closed', async () => {
+  it('is asked for again where the bucket fails, and gives nothing once it is closed', async () => {
     await world.bucket.put('work/x', recording);
     let fails = 2;
     let reads = 0;
@@ -403,17 +403,8 @@ describe('a stored recording', () => {
           reads++;
           const object = await target.get(key, options);
           if (reads > fails || !object) return object;
-          const [some] = object.body.tee();
-          const reader = some.getReader();
-          let isFirst = true;
-          const body = new ReadableStream({
-            async pull(controller) {
-              if (!isFirst) return controller.error(new Error('the bucket is away'));
-              isFirst = false;
-              controller.enqueue((await reader.read()).value);
-            },
-          });
-          return { size: object.size, etag: object.etag, body };
+          const { size, etag } = object;
+          return { size, etag, arrayBuffer: () => Promise.reject(new Error('the bucket is away')) };
         };
       },
     });

@@ -1,0 +1,64 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { workPrefix } from '../../src/jobs/keys.ts';
+import { root } from '../../test/helpers/local-process.ts';
+import { ensureLifecycle, LIFECYCLE_RULES } from './lifecycle.ts';
+
+interface Rule {
+  readonly id: string;
+  readonly enabled: boolean;
+  readonly conditions: { readonly prefix?: string };
+  readonly deleteObjectsTransition?: { readonly condition: { readonly type: string; readonly maxAge: number } };
+}
+
+/** Of the account's bucket. */
+let rules: Rule[];
+let cloudflare: Server;
+
+beforeEach(async () => {
+  rules = [];
+  cloudflare = createServer(async (request, response) => {
+    const isOurs = request.url === '/accounts/account/r2/buckets/rollcall/lifecycle';
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    if (isOurs && request.method === 'PUT') rules = JSON.parse(Buffer.concat(parts).toString()).rules;
+    response.statusCode = isOurs ? 200 : 404;
+    response.end(JSON.stringify({ success: isOurs, errors: [], messages: [], result: { rules } }));
+  });
+  await new Promise<void>((done) => cloudflare.listen(0, '127.0.0.1', done));
+  vi.stubEnv('CLOUDFLARE_API_BASE_URL', `http://127.0.0.1:${(cloudflare.address() as AddressInfo).port}`);
+  vi.stubEnv('CLOUDFLARE_API_TOKEN', 'token');
+  vi.stubEnv('CLOUDFLARE_ACCOUNT_ID', 'account');
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  cloudflare.close();
+});
+
+it('gives the bucket a rule for each prefix whose objects end, once, and leaves the rules that are there', {
+  timeout: 60_000,
+}, async () => {
+  const own = { id: 'own', enabled: true, conditions: { prefix: 'archive/' } };
+  rules = [own];
+  const said: string[] = [];
+  await ensureLifecycle(root, (line) => said.push(line));
+  const DAY_SECONDS = 24 * 3600;
+  expect(rules).toMatchObject([
+    own,
+    ...LIFECYCLE_RULES.map(({ prefix, days }) => ({
+      enabled: true,
+      conditions: { prefix },
+      deleteObjectsTransition: { condition: { type: 'Age', maxAge: days * DAY_SECONDS } },
+    })),
+  ]);
+  expect(said).toHaveLength(LIFECYCLE_RULES.length);
+  await ensureLifecycle(root, (line) => said.push(line));
+  expect([rules.length, said.length]).toEqual([LIFECYCLE_RULES.length + 1, LIFECYCLE_RULES.length]);
+});
+
+it('never names the models, which stay', () => {
+  const prefixes = LIFECYCLE_RULES.map(({ prefix }) => prefix);
+  expect(prefixes.some((prefix) => 'models/x'.startsWith(prefix))).toBe(false);
+  expect(prefixes.filter((prefix) => workPrefix('job').startsWith(prefix))).toEqual(['work/']);
+});

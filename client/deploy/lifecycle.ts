@@ -1,0 +1,30 @@
+import { BUCKET } from './config.ts';
+import { mustWrangler } from './wrangler.ts';
+
+/**
+ * When the bucket itself deletes what the sweep has left. Each is later than anything that the service still reads: recordings are read for 52 hours,
+ * outputs for 24. No job takes seven days.
+ */
+export const LIFECYCLE_RULES = [
+  { prefix: 'work/', days: 7 },
+  { prefix: 'outputs/', days: 2 },
+  { prefix: 'media/', days: 3 },
+  { prefix: 'uploads/', days: 7 },
+] as const;
+
+type LifecycleRule = (typeof LIFECYCLE_RULES)[number];
+
+const nameOf = ({ prefix, days }: LifecycleRule): string => `rollcall-${prefix.slice(0, -1)}-${days}d`;
+
+/** Adds the rules that the bucket does not have; the owner's own rules stay. */
+export async function ensureLifecycle(root: string, say: (line: string) => void): Promise<void> {
+  const listed = await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'list', BUCKET]);
+  const names = [...listed.matchAll(/^name:\s+(\S+)$/gm)].map(([, name]) => name);
+  for (const rule of LIFECYCLE_RULES) {
+    const name = nameOf(rule);
+    if (names.includes(name)) continue;
+    say(`adding the lifecycle rule ${name}`);
+    const args = [BUCKET, name, rule.prefix, '--expire-days', String(rule.days), '--force'];
+    await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'add', ...args]);
+  }
+}
