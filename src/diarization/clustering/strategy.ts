@@ -214,6 +214,7 @@ async function candidates(
   const tree = await treeOf(items, sameWindowDistance, pause);
   // Not before: the distances of the tree are most of what an assembly holds.
   const space = evidence && { features: project(evidence.plda, embeddings, count), phi: evidence.plda.phi };
+  await pause();
   release(embeddings);
   return { items, tree, space };
 }

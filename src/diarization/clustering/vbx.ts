@@ -50,7 +50,7 @@ export interface VbxResult {
  * @param phi [dimension] between-speaker variances
  * @param initial [items] clusters to start from, 0…speakers−1
  * @param options.weights [items] how often each item counts, once by default
- * @param options.pause called after each iteration
+ * @param options.pause called twice an iteration, and before the first
  */
 export async function vbx(
   features: Float64Array,
@@ -64,6 +64,7 @@ export async function vbx(
   let speakers = 0;
   for (let item = 0; item < items; item++) speakers = Math.max(speakers, initial[item] + 1);
   const { statisticsScale: fa, speakerRegularisation: fb } = parameters;
+  const { pause = async () => undefined } = options;
   const padded = ITEMS_AT_ONCE * Math.ceil(items / ITEMS_AT_ONCE);
   const weight = new Float64Array(padded);
   if (options.weights === undefined) weight.fill(1, 0, items);
@@ -90,13 +91,16 @@ export async function vbx(
   for (let iteration = 0; iteration < parameters.maxIterations; iteration++) {
     const alive = Array.from(pi.keys()).filter((s) => pi[s] >= NOBODY);
     const nextPi = new Float64Array(speakers);
-    const bound = updateSpeakers(model, alive) + updateResponsibilities(model, alive, pi, nextPi);
+    await pause();
+    const boundOfSpeakers = updateSpeakers(model, alive);
+    await pause();
+    const bound = boundOfSpeakers + updateResponsibilities(model, alive, pi, nextPi);
     const total = nextPi.reduce((sum, value) => sum + value, 0);
     pi = nextPi.map((value) => value / total);
     if (iteration > 0 && bound - lastBound < parameters.epsilon) break;
     lastBound = bound;
-    await options.pause?.();
   }
+  await pause();
   release(model.rho, model.alpha);
   const gamma = model.gamma.slice(0, items * speakers);
   release(model.gamma);
