@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
+import type { OpenAiEngine } from './platform/transcription/openai.ts';
 
 /** Bindings and variables of the Worker, as `wrangler.toml` names them. */
 export interface Env {
@@ -8,6 +10,7 @@ export interface Env {
   readonly BUCKET: R2Bucket;
   readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
+  readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
@@ -24,6 +27,10 @@ export interface Env {
   readonly R2_ACCESS_KEY_ID?: string;
   readonly R2_SECRET_ACCESS_KEY?: string;
   readonly R2_BUCKET_NAME?: string;
+  /** Transcription engine of all models; with `_` and the name of a model behind it (`engineVariable`) of that one. */
+  readonly ROLLCALL_ASR_URL?: string;
+  readonly ROLLCALL_ASR_MODEL?: string;
+  readonly ROLLCALL_ASR_KEY?: string;
 }
 
 /** A time that a deployment can shorten and not lengthen. */
@@ -66,6 +73,8 @@ export interface Config {
   readonly outputTtlMs: number;
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
+  /** Engines, of the models that have one. */
+  readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine>>>;
   /** The bucket's S3 interface; undefined where uploads go through the Worker. */
   readonly s3?: S3Credentials;
 }
@@ -87,8 +96,39 @@ export function readConfig(env: Env): Config {
       connectedMs: parsed.data.LIVE_CONNECTED_SECONDS * 1000,
     },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
+    transcription: Object.fromEntries(
+      TRANSCRIPTION_MODELS.map((model) => [model, engineOf(env as unknown as Variables, model)]),
+    ),
     s3: s3Credentials(parsed.data),
   };
+}
+
+type Variables = Readonly<Record<string, unknown>>;
+
+/** `ROLLCALL_ASR_URL`, and for one model `ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO`. */
+export const engineVariable = (name: 'URL' | 'MODEL' | 'KEY', model?: TranscriptionModel): string =>
+  ['ROLLCALL_ASR', name, ...(model === undefined ? [] : [model.toUpperCase().replace(/[^A-Z0-9]/g, '_')])].join('_');
+
+/**
+ * The engine of a model. One of its own gets nothing of the general one: a key must not go to another company.
+ *
+ * @throws when an address is none
+ */
+function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine | undefined {
+  const text = (name: string) => String(variables[name] ?? '') || undefined;
+  const of = (scope: TranscriptionModel | undefined) => {
+    const name = engineVariable('URL', scope);
+    const url = text(name);
+    if (url === undefined) return undefined;
+    if (!/^https?:\/\/[^\s]+$/.test(url)) throw new Error(`misconfigured Worker: ${name}: no http or https address`);
+    const named = text(engineVariable('MODEL', scope)) ?? text(engineVariable('MODEL', model));
+    return {
+      url,
+      model: named ?? TRANSCRIPTION_MODEL_ALIASES[model],
+      key: text(engineVariable('KEY', scope)),
+    };
+  };
+  return of(model) ?? of(undefined);
 }
 
 function s3Credentials(variables: z.infer<typeof configSchema>): S3Credentials | undefined {

@@ -1,5 +1,6 @@
 import codecsModule from '../wasm/codecs/codecs.wasm';
 import dspModule from '../wasm/dsp/dsp.wasm';
+import { TRANSCRIPTION_MODELS } from './contract/languages.ts';
 import { type Config, type Env, readConfig } from './env.ts';
 import type { AppServices, JobService, JobView } from './jobs/app-services.ts';
 import { cancelJob, deleteJob } from './jobs/cancel.ts';
@@ -33,6 +34,7 @@ import { createQuota } from './platform/quota.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 import type { HttpClient } from './platform/sources/http-client.ts';
 import { createSources, httpClient } from './platform/sources/index.ts';
+import { createOpenAiEngine } from './platform/transcription/openai.ts';
 import { identificationOf, voiceprintFault } from './platform/voiceprints.ts';
 import { createDecoders } from './platform/wasm/codecs.ts';
 import { createDsp } from './platform/wasm/dsp.ts';
@@ -60,18 +62,27 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
 
 /** The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first use. */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, outputTtlMs, signingKey, s3 } = configOf(env);
+  const { allowLoopback, outputTtlMs, signingKey, s3, transcription } = configOf(env);
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
   const work = workOf(nameOfModels(packOfBuild()));
   return {
     store: createJobStore(env.DB),
-    queue: createQueues({ ingest: env.INGEST, jobs: env.JOBS, webhooks: env.WEBHOOKS }),
+    queue: createQueues({
+      ingest: env.INGEST,
+      jobs: env.JOBS,
+      transcripts: env.TRANSCRIPTS,
+      webhooks: env.WEBHOOKS,
+    }),
     objects: createObjectStore(env.BUCKET),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
     copies: createCopies(env.SOURCE_COPY),
     media,
     progress: createProgress(env.JOB_PROGRESS),
     webhook: createWebhookClient({ allowLoopback }),
+    transcription: (model) => {
+      const engine = transcription[model];
+      return engine && createOpenAiEngine(engine);
+    },
     webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
     codecs: () => {
       dsp ??= sharedDsp();
@@ -105,7 +116,7 @@ export const sweepLive = (env: Env): Promise<void> => sweepStreams({ ...livePort
 
 /** What the HTTP layer calls. */
 export function appServices(env: Env): AppServices {
-  const { allowLoopback, signingKey, s3, live } = configOf(env);
+  const { allowLoopback, signingKey, s3, live, transcription } = configOf(env);
   const ports = jobPorts(env);
   return {
     keys: createKeyService({ db: env.DB, signingKey }),
@@ -123,7 +134,7 @@ export function appServices(env: Env): AppServices {
     policy: {
       allowLoopback,
       directConnections: allowLoopback,
-      transcription: false,
+      transcription: TRANSCRIPTION_MODELS.filter((model) => transcription[model] !== undefined),
       liveStreams: canFollowStreams(packOfBuild()),
     },
     log,

@@ -23,6 +23,9 @@ export function seconds(text: string): number {
 /** Fields of requests that are options of the commands under another name than their own with dashes. */
 const OPTIONS: Readonly<Record<string, string>> = {
   'matching.threshold': '--threshold',
+  transcription: '--transcribe',
+  'transcriptionConfig.model': '--transcription-model',
+  'transcriptionConfig.language': '--language',
 };
 /** Those that have their own name. */
 const NAMED =

@@ -9,20 +9,27 @@ import { CliError, EXIT, runCommand } from './run.ts';
 import { addSpeakerOptions, checkCounts, JOB_HELP, type ResultOptions } from './speaker-options.ts';
 import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
-interface Options extends Omit<DiarizeOptions, 'url' | 'transcription'>, ResultOptions {
+interface Options extends Omit<DiarizeOptions, 'url' | 'transcription' | 'transcriptionConfig'>, ResultOptions {
   readonly voiceprint?: readonly [string, string][];
   readonly threshold?: number;
   readonly transcribe?: boolean;
+  readonly language?: string;
+  readonly transcriptionModel?: string;
 }
 
 /** What only a diarize job can tell. */
 const DIARIZE_ONLY = ['speechProbability', 'crosstalkProbability', 'speakerProbability'] as const;
 
 async function diarize(fileOrUrl: string, options: Options): Promise<void> {
-  const { format, output, voiceprint = [], threshold, transcribe, ...request } = options;
+  const { format, output, voiceprint = [], threshold, transcribe, language, transcriptionModel, ...request } = options;
   // Said before an upload that may be long.
-  if (transcribe) throw new CliError(EXIT.usage, '--transcribe: the service cannot write what was said yet.');
   checkCounts(request);
+  if (!transcribe && (language !== undefined || transcriptionModel !== undefined)) {
+    throw new CliError(EXIT.usage, '--language and --transcription-model need --transcribe.');
+  }
+  if (transcribe && voiceprint.length > 0) {
+    throw new CliError(EXIT.usage, '--transcribe cannot be combined with --voiceprint.');
+  }
   if (voiceprint.length > 0 && DIARIZE_ONLY.some((name) => request[name])) {
     throw new CliError(EXIT.usage, '--voiceprint cannot be combined with probabilities per frame.');
   }
@@ -36,7 +43,12 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
   const result = await withService(async (session) => {
     if (voices.length > 0)
       return identify<DiarizeOutput>(session, recording, voices, { ...request, matching: { threshold } });
-    const start = (url: string) => session.client.diarize({ ...request, url }, undefined, session.signal);
+    const transcription = transcribe && {
+      transcription: true,
+      transcriptionConfig: { model: transcriptionModel, language },
+    };
+    const start = (url: string) =>
+      session.client.diarize({ ...request, ...transcription, url }, undefined, session.signal);
     return runJob<DiarizeOutput>(session, { recording, doing: 'diarizing', start, nameOf: optionOfField });
   });
   const text = formatOutput(result.output, format, fileIdOf(fileOrUrl));
@@ -54,7 +66,9 @@ const command = addSpeakerOptions(
   .option('--speech-probability', 'probability of speech per frame (json)')
   .option('--crosstalk-probability', 'probability of overlapping speech per frame (json)')
   .option('--speaker-probability', 'probability of each speaker per frame (json)')
-  .option('--transcribe', 'also write what was said (not possible yet)')
+  .option('--transcribe', 'also write what was said; needs a transcription engine (docs/transcription.md)')
+  .option('--language <name>', 'language of the recording, a name or an ISO code; told from the audio without it')
+  .option('--transcription-model <name>', 'asr-tdt-0.6b-v3 (default) or asr-large-v3-turbo')
   .option(
     '--voiceprint <name=file>',
     'a recording or voiceprint of somebody to be found; may be repeated',

@@ -24,7 +24,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
   ['live', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
-  ['diarize', [conversation, '--transcribe'], {}, 2, /--transcribe: the service cannot/],
+  ['diarize', [conversation, '--language', 'de'], {}, 2, /need --transcribe/],
   ['account', ['usage', 'a', '--from', '2026-02-01', '--to', '2026-01-01'], {}, 2, /--from must not be after --to\./],
   ['account', ['usage', 'a', '--from', '2020-01-01'], {}, 2, /366 days before --to \(now, if not given\)/],
   ['account', ['usage', 'a', '--to', '2026-01-31 09:30'], {}, 2, /--to must be an ISO 8601 date or a datetime/],

@@ -6,7 +6,13 @@ import { mustWrangler } from './wrangler.ts';
 /** Names of wrangler.toml that the deployment creates. */
 export const DATABASE = 'rollcall';
 export const BUCKET = 'rollcall';
-export const QUEUES = ['rollcall-ingest', 'rollcall-jobs', 'rollcall-webhooks', 'rollcall-dead'] as const;
+export const QUEUES = [
+  'rollcall-ingest',
+  'rollcall-jobs',
+  'rollcall-transcripts',
+  'rollcall-webhooks',
+  'rollcall-dead',
+] as const;
 
 /**
  * Writes a copy of wrangler.toml for the account that is deployed to: with the id of its database, which only the account

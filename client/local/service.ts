@@ -26,6 +26,12 @@ const PORT_WAIT_MS = 5000;
 
 const LOCAL_VARS = { ALLOW_LOOPBACK: '1' };
 
+/** Transcription engines of this environment, for the Worker. */
+function engineVariables(): Record<string, string> {
+  const named = Object.entries(process.env).filter(([name]) => name.startsWith('ROLLCALL_ASR_'));
+  return Object.fromEntries(named.filter(([, value]) => value)) as Record<string, string>;
+}
+
 export interface LocalServiceOptions {
   /** Folder for the databases, objects, secrets and the log of this service. */
   readonly stateDir: string;
@@ -90,7 +96,10 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
       stateDir,
       port,
       inspectorPort: options.inspectorPort,
-      workers: [await mainWorker(root, { SIGNING_KEY: signingKey, ...options.vars }), ...besides(options)],
+      workers: [
+        await mainWorker(root, { SIGNING_KEY: signingKey, ...engineVariables(), ...options.vars }),
+        ...besides(options),
+      ],
       writeLog: log.write,
       blockingLimitMs: times.silence,
     };

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { parseDiarizeBody } from './diarize.ts';
+import { TRANSCRIPTION_MODELS, type TranscriptionModel } from './languages.ts';
 
 const parse = (body: object) =>
-  parseDiarizeBody({ url: 'https://example.com/a.wav', ...body }, { transcription: true });
+  parseDiarizeBody({ url: 'https://example.com/a.wav', ...body }, { transcription: TRANSCRIPTION_MODELS });
 const fieldsOf = (body: object) => {
   const parsed = parse(body);
   return parsed.ok ? [] : parsed.errors.map(({ field }) => field);
@@ -64,6 +65,19 @@ describe('transcription settings, where an engine is configured', () => {
     expect(parsed.ok && parsed.value.transcriptionConfig).toBeUndefined();
   });
 
+  it('name a model for which an engine is configured', () => {
+    const body = { url: 'https://example.com/a.wav', transcription: true };
+    const errorsOf = (more: object, transcription: readonly TranscriptionModel[]) => {
+      const parsed = parseDiarizeBody({ ...body, ...more }, { transcription });
+      return parsed.ok ? [] : parsed.errors;
+    };
+    expect(errorsOf({}, [])).toEqual([{ field: 'transcription', message: 'is not configured on this service' }]);
+    expect(errorsOf({}, ['asr-tdt-0.6b-v3'])).toEqual([]);
+    expect(errorsOf({}, ['asr-large-v3-turbo'])).toMatchObject([{ field: 'transcriptionConfig.model' }]);
+    expect(errorsOf({ transcription_config: { model: 'asr-large-v3-turbo' } }, ['asr-large-v3-turbo'])).toEqual([]);
+    expect(errorsOf({ transcription: false }, [])).toEqual([]);
+  });
+
   it('do not make community-1 transcribe', () => {
     expect(fieldsOf({ model: 'community-1', transcription: true })).toEqual(['transcription']);
     expect(fieldsOf({ model: 'community-1', transcription: false })).toEqual([]);
@@ -88,7 +102,7 @@ it('counts of speakers are whole numbers from 1 on, of any size and however they
 
 it('names that every object has are no fields and no models', () => {
   const body = JSON.parse('{"url":"https://example.com/a","__proto__":{"exclusive":true},"constructor":1}');
-  const parsed = parseDiarizeBody(body, { transcription: true });
+  const parsed = parseDiarizeBody(body, { transcription: TRANSCRIPTION_MODELS });
   expect(parsed.ok && parsed.value.exclusive).toBe(false);
   expect(fieldsOf({ transcriptionConfig: { model: 'toString' } })).toEqual(['transcriptionConfig.model']);
   expect(fieldsOf({ transcriptionConfig: { language: 'constructor' } })).toEqual(['transcriptionConfig.language']);

@@ -65,13 +65,16 @@ export interface DiarizeRequest extends JobFields, DiarizationFields {
 
 /**
  * Reads the body of POST /v1/diarize. Finds every faulty field at once; says nothing about where `url` and `webhook` point.
- * @param options.transcription whether a transcription engine is configured
+ * @param options.transcription models for which an engine is configured
  */
-export function parseDiarizeBody(body: unknown, options: { readonly transcription: boolean }): Parsed<DiarizeRequest> {
+export function parseDiarizeBody(
+  body: unknown,
+  options: { readonly transcription: readonly TranscriptionModel[] },
+): Parsed<DiarizeRequest> {
   const parsed = parseBody(body, diarizeBodySchema, (fields, raw) => [
     ...metadataErrors(raw.metadata),
     ...speakerCountErrors(fields),
-    ...transcriptionErrors(fields, options),
+    ...transcriptionErrors(fields, raw.transcriptionConfig, options.transcription),
     ...languageErrors(raw.transcriptionConfig),
   ]);
   return parsed.ok ? { ok: true, value: withDefaults(parsed.value) } : parsed;
@@ -79,17 +82,18 @@ export function parseDiarizeBody(body: unknown, options: { readonly transcriptio
 
 function transcriptionErrors(
   body: Record<string, unknown>,
-  options: { readonly transcription: boolean },
+  settings: unknown,
+  configured: readonly TranscriptionModel[],
 ): FieldError[] {
-  const errors: FieldError[] = [];
-  if (body.transcription === true) {
-    if (body.model === 'community-1') {
-      errors.push({ field: 'transcription', message: 'is available with model precision-2 only' });
-    } else if (!options.transcription) {
-      errors.push({ field: 'transcription', message: 'is not configured on this service' });
-    }
+  if (body.transcription !== true) return [];
+  if (body.model === 'community-1') {
+    return [{ field: 'transcription', message: 'is available with model precision-2 only' }];
   }
-  return errors;
+  if (configured.length === 0) return [{ field: 'transcription', message: 'is not configured on this service' }];
+  const model = transcriptionModel(asObject(settings)?.model ?? DEFAULT_TRANSCRIPTION_MODEL);
+  if (model === undefined || configured.includes(model)) return [];
+  const message = `${model} is not configured on this service; it has ${configured.join(', ')}`;
+  return [{ field: 'transcriptionConfig.model', message }];
 }
 
 /** Of the settings as they came: a language is judged also where the model beside it is faulty, then by all models. */

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
 
-const usageKindSchema = z.enum(['diarize', 'voiceprint', 'identify', 'live']).openapi('UsageKind');
+const usageKindSchema = z.enum(['diarize', 'transcription', 'voiceprint', 'identify', 'live']).openapi('UsageKind');
 
 const amounts = {
   billedSeconds: z.number().openapi({ description: 'Seconds of audio that were billed' }),

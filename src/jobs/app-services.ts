@@ -1,6 +1,7 @@
 import type { Result } from '../audio/types.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { IdentifyRequest } from '../contract/identify.ts';
+import type { TranscriptionModel } from '../contract/languages.ts';
 import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
 import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
@@ -195,8 +196,8 @@ export interface AppServices {
     readonly directConnections: boolean;
     /** Opens loopback sources and webhooks; local development only. */
     readonly allowLoopback: boolean;
-    /** Whether a transcription engine is configured. */
-    readonly transcription: boolean;
+    /** Models for which a transcription engine is configured. */
+    readonly transcription: readonly TranscriptionModel[];
     /** Whether the models in use can follow a live stream. */
     readonly liveStreams: boolean;
   };

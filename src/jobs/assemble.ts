@@ -1,3 +1,4 @@
+import type { Result } from '../audio/types.ts';
 import { billOf } from './bill.ts';
 import { dispatchShards } from './dispatch.ts';
 import { failJob, notify, removeWork } from './fail.ts';
@@ -6,8 +7,9 @@ import { outputKey, partKey } from './keys.ts';
 import { createPulse, JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { Mutex } from './mutex.ts';
-import type { IngestedLength, JobPorts, JobRecord } from './ports.ts';
-import { type OutputText, resultOf } from './results/index.ts';
+import type { IngestedLength, JobOutcome, JobPorts, JobRecord } from './ports.ts';
+import { type Assembly, diarizeParts, type JobFault, type OutputText, resultOf } from './results/index.ts';
+import { beginTranscription, isTranscribed } from './transcription.ts';
 
 /** Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes. */
 export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord): Promise<void> {
@@ -21,7 +23,8 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
     const startedAt = ports.now();
     const { recording, tag } = await readRecording(ports, job.id);
     const { shardCount } = recording;
-    const result = await resultOf({ ports, job, recording, tag, pulse }).catch(async (error: unknown) => {
+    const assembly = { ports, job, recording, tag, pulse };
+    const result = await endingOf(assembly, startedAt).catch(async (error: unknown) => {
       const missing = await missingPart(ports, job.id, shardCount, tag);
       if (missing === undefined) throw error;
       // The parts go with the end of their job, which is noted before they go.
@@ -44,19 +47,54 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
       await failJob(ports, job.id, result.error);
       return;
     }
-    await ports.objects.putStream(outputKey(job.id), withPulse(result.value, ports.now, pulse));
-    await ports.pause();
-    ports.log('info', 'job_assembled', { jobId: job.id, shards: shardCount, totalMs: ports.now() - startedAt });
-    const bill = billOf(job.kind, recording.durationSeconds);
-    const won = await ports.store.succeed(job.id, { outputKey: outputKey(job.id), ...bill }, ports.now());
-    if (!won) {
-      await dropOrphan(ports, job.id);
-      return;
-    }
-    ports.log('info', 'job_succeeded', { jobId: job.id, billedSeconds: bill.billedSeconds });
-    await notify(ports, job.id);
-    await removeWork(ports, job.id);
+    await result.value();
   });
+}
+
+/** What is left to do when all parts have been put together: to end the job with its output, or to have it transcribed. */
+async function endingOf(assembly: Assembly, startedAt: number): Promise<Result<() => Promise<void>, JobFault>> {
+  const { ports, job, recording, tag, pulse } = assembly;
+  const log = () =>
+    ports.log('info', 'job_assembled', {
+      jobId: job.id,
+      shards: recording.shardCount,
+      totalMs: ports.now() - startedAt,
+    });
+  if (isTranscribed(job)) {
+    const diarized = await diarizeParts(assembly, { voices: false });
+    if (!diarized.ok) return diarized;
+    return {
+      ok: true,
+      value: async () => {
+        await beginTranscription(ports, job, tag, diarized.value);
+        log();
+      },
+    };
+  }
+  const output = await resultOf(assembly);
+  if (!output.ok) return output;
+  return {
+    ok: true,
+    value: async () => {
+      await ports.objects.putStream(outputKey(job.id), withPulse(output.value, ports.now, pulse));
+      await ports.pause();
+      log();
+      const { durationSeconds } = recording;
+      await succeed(ports, job.id, { outputKey: outputKey(job.id), ...billOf(job.kind, durationSeconds) });
+    },
+  };
+}
+
+/** Ends a job whose output is written, tells its webhook and removes what it had in work. */
+export async function succeed(ports: JobPorts, jobId: string, outcome: JobOutcome): Promise<void> {
+  if (!(await ports.store.succeed(jobId, outcome, ports.now()))) {
+    await dropOrphan(ports, jobId);
+    return;
+  }
+  const { billedSeconds, transcribedSeconds } = outcome;
+  ports.log('info', 'job_succeeded', { jobId, billedSeconds, transcribedSeconds });
+  await notify(ports, jobId);
+  await removeWork(ports, jobId);
 }
 
 /**

@@ -11,6 +11,7 @@ import { type Mutex, TurnLost } from './mutex.ts';
 import type { JobPorts } from './ports.ts';
 import { runShard } from './run-shard.ts';
 import { type SourceErrorKind, SourceReadError } from './source-error.ts';
+import { finishWithoutTranscript, transcribeJob } from './transcribe.ts';
 
 /** What the queue does with a handled message. */
 export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; readonly delaySeconds: number };
@@ -63,6 +64,9 @@ export async function handleMessage(
         break;
       case 'assemble':
         await assembleJob(ports, mutex, job);
+        break;
+      case 'transcribe':
+        await keepLease(ports, job.id, outboxId(message), (signal) => transcribeJob(ports, job, signal));
         break;
     }
     return DONE;
@@ -150,10 +154,17 @@ export async function handleDeadLetter(ports: JobPorts, message: Message): Promi
     await ports.store.renewLease(id, Math.max(row.dueAt, Math.min(row.leaseUntil, ports.now() + LEASE_MS)));
     return;
   }
+  const job = message.step === 'transcribe' ? await ports.store.find(message.jobId) : undefined;
+  if (job && (await finishWithoutTranscript(ports, job))) return;
   await failJob(ports, message.jobId, {
     code: 'internal',
     message: `The service could not ${STEP_NAMES[message.step]} this recording after several tries.`,
   });
 }
 
-const STEP_NAMES = { ingest: 'read', shard: 'analyse', assemble: 'assemble the result of' } as const;
+const STEP_NAMES = {
+  ingest: 'read',
+  shard: 'analyse',
+  assemble: 'assemble the result of',
+  transcribe: 'transcribe',
+} as const;

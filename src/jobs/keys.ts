@@ -27,6 +27,13 @@ export const partKey = (jobId: string, shard: number, tag: string) =>
  */
 export const tracksKey = (jobId: string, run: string, block: number) =>
   `${workPrefix(jobId)}tracks-${run}-${String(block).padStart(5, '0')}`;
+/** The output of a job that is still to be transcribed, as far as it is known. */
+export const documentKey = (jobId: string, tag: string) => `${workPrefix(jobId)}document-${tag}.json`;
+/** What is transcribed, and how far it has come. */
+export const transcriptionKey = (jobId: string, tag: string) => `${workPrefix(jobId)}transcription-${tag}.json`;
+/** What the engine made of a piece of the recording. */
+export const wordsKey = (jobId: string, tag: string, piece: number) =>
+  `${workPrefix(jobId)}words-${tag}-${numbered(piece)}.json`;
 const OUTPUT_KEY = /^outputs\/([^/]+)\.json$/;
 export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
 

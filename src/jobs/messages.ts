@@ -5,6 +5,7 @@ const jobMessageSchema = z.discriminatedUnion('step', [
   z.object({ step: z.literal('ingest'), jobId: z.string() }),
   z.object({ step: z.literal('shard'), jobId: z.string(), shard: z.number().int().nonnegative() }),
   z.object({ step: z.literal('assemble'), jobId: z.string() }),
+  z.object({ step: z.literal('transcribe'), jobId: z.string() }),
 ]);
 export type JobMessage = z.infer<typeof jobMessageSchema>;
 
@@ -35,12 +36,13 @@ export function outboxId(message: Message): string {
   return message.step === 'shard' ? `${message.jobId}/shard/${message.shard}` : `${message.jobId}/${message.step}`;
 }
 
-/** `ingest` and `webhooks` wait for other people's servers, `jobs` computes: one never holds up the other. */
-export type QueueName = 'ingest' | 'jobs' | 'webhooks';
+/** `jobs` computes, the others wait for servers: of recordings, of transcription engines, of webhooks. None ever holds up another. */
+export type QueueName = 'ingest' | 'jobs' | 'transcripts' | 'webhooks';
 
 /** The queue that a message goes into. */
 export function queueOf(message: Message): QueueName {
   if (message.step === 'webhook') return 'webhooks';
+  if (message.step === 'transcribe') return 'transcripts';
   return message.step === 'ingest' ? 'ingest' : 'jobs';
 }
 

@@ -1,4 +1,5 @@
 import type { AudioPorts, ByteSource, Checkpoint, RecordingFacts, Result } from '../audio/index.ts';
+import type { TranscriptionModel } from '../contract/languages.ts';
 import type { Plda } from '../diarization/index.ts';
 import type {
   EmbeddingPort,
@@ -8,6 +9,7 @@ import type {
   SegmentationPort,
   VoicingPort,
 } from '../diarization/types.ts';
+import type { EngineAnswer } from '../transcription/index.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
@@ -63,6 +65,8 @@ export interface JobOutcome {
   readonly billedSeconds: number;
   /** What an account without subscription pays, in seconds of credit. */
   readonly creditSeconds: number;
+  /** Audio that was transcribed, for a usage record of its own; undefined where none was. */
+  readonly transcribedSeconds?: number;
 }
 
 /** A message that must still be handled. */
@@ -111,8 +115,10 @@ export interface JobStore {
   requestIngest(jobId: string, now: number): Promise<boolean>;
   /** The step goes on in another invocation: how often it was begun counts from here. */
   handOver(outboxId: string, leaseUntil: number): Promise<void>;
-  /** Writes the `assemble` message while the job runs; harmless when it is there already. */
+  /** Writes the `assemble` message while the job runs and is not transcribed yet; harmless when it is there already. */
   requestAssemble(jobId: string, now: number): Promise<boolean>;
+  /** The `transcribe` message in the place of the `assemble` one. False where it is there already, or the job runs no more. */
+  requestTranscribe(jobId: string, now: number): Promise<boolean>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
   succeed(jobId: string, outcome: JobOutcome, now: number): Promise<boolean>;
   /** any non-terminal state → failed, with the webhook message. */
@@ -274,6 +280,33 @@ export interface WebhookPort {
   ): Promise<Result<{ status: number }, { reason: RetryReason; detail: string }>>;
 }
 
+/** Why an engine has not transcribed a piece. */
+export type EngineFault =
+  /** It has too much to do. */
+  | { readonly kind: 'busy'; readonly message: string; readonly retryAfterSeconds?: number }
+  /** It cannot be reached, takes too long, or has failed. */
+  | { readonly kind: 'unavailable'; readonly message: string }
+  /** It says no: another try gets the same answer. */
+  | { readonly kind: 'refused'; readonly message: string }
+  /** Its answer makes no sense. */
+  | { readonly kind: 'nonsense'; readonly message: string };
+
+/** Makes text of speech. */
+export interface TranscriptionEngine {
+  /** Of a piece of audio. */
+  readonly maxPieceSeconds: number;
+  /** Pieces that it takes at once. */
+  readonly concurrency: number;
+  /**
+   * @param samples 16-bit, little-endian, mono, 16 kHz
+   * @param language ISO 639 code; told from the audio without it
+   */
+  transcribe(
+    samples: Uint8Array,
+    options: { readonly language?: string; readonly signal?: AbortSignal },
+  ): Promise<Result<EngineAnswer, EngineFault>>;
+}
+
 export type Log = (level: 'info' | 'warn' | 'error', event: string, fields?: Record<string, unknown>) => void;
 
 /** How long a recording is. */
@@ -322,6 +355,8 @@ export interface JobPorts {
   };
   readonly progress: ProgressPort;
   readonly webhook: WebhookPort;
+  /** Undefined where none is configured for the model. */
+  readonly transcription: (model: TranscriptionModel) => TranscriptionEngine | undefined;
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
   readonly codecs: () => AudioPorts;
   readonly engine: () => Promise<Engine>;

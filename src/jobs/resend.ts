@@ -4,6 +4,7 @@ import { failJob } from './fail.ts';
 import { requestIngest } from './ingest.ts';
 import { findIngest } from './ingest-state.ts';
 import type { JobPorts, JobRecord, OutboxPosition, Queued } from './ports.ts';
+import { finishWithoutTranscript } from './transcribe.ts';
 
 const RESEND_BATCHES = 20;
 
@@ -45,6 +46,9 @@ export async function resendLost(ports: JobPorts, before: number, jobId?: string
         await ports.store.settle(row.id);
         continue;
       }
+      const { message } = row;
+      const job = row.starts >= MAX_STARTS && message.step === 'transcribe' && (await ports.store.find(message.jobId));
+      if (job && (await finishWithoutTranscript(ports, job))) continue;
       if (row.starts >= MAX_STARTS) {
         await failJob(ports, row.message.jobId, {
           code: 'internal',

@@ -20,14 +20,19 @@ export async function startStorage(before?: string) {
     script: MANY_OBJECTS,
     d1Databases: ['DB'],
     r2Buckets: ['BUCKET'],
-    queueProducers: ['INGEST', 'JOBS', 'WEBHOOKS'],
+    queueProducers: ['INGEST', 'JOBS', 'TRANSCRIPTS', 'WEBHOOKS'],
     cf: false,
   });
   const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   await migrate(db, { before });
   const queue = async (name: string) => (await miniflare.getQueueProducer(name)) as unknown as Queue<unknown>;
-  const queues = { ingest: await queue('INGEST'), jobs: await queue('JOBS'), webhooks: await queue('WEBHOOKS') };
+  const queues = {
+    ingest: await queue('INGEST'),
+    jobs: await queue('JOBS'),
+    transcripts: await queue('TRANSCRIPTS'),
+    webhooks: await queue('WEBHOOKS'),
+  };
   /** Many small objects at once: from here each would be a request of its own. */
   const putAll = async (keys: readonly string[]): Promise<void> => {
     await miniflare.dispatchFetch('http://storage/', { method: 'POST', body: JSON.stringify(keys) });

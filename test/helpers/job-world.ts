@@ -194,6 +194,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
         fraction: async () => 0,
       },
       webhook: createWebhookClient({ allowLoopback: true }),
+      transcription: () => undefined,
       webhookSecret: (accountId, version) => deriveWebhookSecret(SIGNING_KEY, accountId, version),
       codecs: codecsOf,
       engine: async () => ({ ...fakePorts(), memoryBytes: () => 0 }),

@@ -76,6 +76,7 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
     queue: world.queue.portOf(caller),
     webhook: world.receivers.portOf(caller),
     media: { resolve: async () => undefined },
+    transcription: () => undefined,
     webhookSecret: async () => 'secret',
     // Doubles of the modules that would use them look at nothing else of them.
     codecs: () => ({}) as AudioPorts,

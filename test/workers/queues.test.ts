@@ -18,7 +18,7 @@ async function ask(body?: string): Promise<[queue: string, body: string, attempt
   return (await response.json()) as [string, string, number][];
 }
 
-const QUEUES = ['rollcall-ingest', 'rollcall-jobs', 'rollcall-webhooks'];
+const QUEUES = ['rollcall-ingest', 'rollcall-jobs', 'rollcall-transcripts', 'rollcall-webhooks'];
 const attemptsOf = async (queue: string, body: string) =>
   (await ask()).filter(([name, text]) => name === queue && text === body).map(([, , attempt]) => attempt);
 

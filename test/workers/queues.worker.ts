@@ -1,6 +1,7 @@
 interface Env {
   readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
+  readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
 }
 
@@ -12,7 +13,8 @@ export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     if (request.method === 'POST') {
       const body = await request.text();
-      for (const queue of [env.INGEST, env.JOBS, env.WEBHOOKS]) await queue.send(body, { contentType: 'json' });
+      for (const queue of [env.INGEST, env.JOBS, env.TRANSCRIPTS, env.WEBHOOKS])
+        await queue.send(body, { contentType: 'json' });
     }
     return Response.json(deliveries);
   },

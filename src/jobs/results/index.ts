@@ -5,7 +5,7 @@ import { type Assembly, diarizeParts, type JobFault, type OutputText } from './d
 import { identification } from './identification.ts';
 import { voiceprint } from './voiceprint.ts';
 
-export type { Assembly, JobFault, OutputText } from './diarized.ts';
+export { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';
 
 /** The output document of a job as JSON text in chunks. */
 export function resultOf(assembly: Assembly): Promise<Result<OutputText, JobFault>> {

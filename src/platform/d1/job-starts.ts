@@ -53,9 +53,42 @@ export async function requestIngest(db: D1Database, jobId: string, now: number):
     insertOutboxWhileRunning(db, message, now, now + LEASE_MS),
     db
       .prepare(
-        `DELETE FROM outbox WHERE job_id = ?1 AND queue = 'jobs' AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)`,
+        `DELETE FROM outbox WHERE job_id = ?1 AND queue IN ('jobs', 'transcripts') AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)`,
       )
       .bind(jobId, outboxId(message)),
+  ]);
+  return hasChanged(results);
+}
+
+/** `JobStore.requestAssemble` */
+export async function requestAssemble(db: D1Database, jobId: string, now: number): Promise<boolean> {
+  const message: Message = { step: 'assemble', jobId };
+  const result = await db
+    .prepare(
+      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
+       SELECT ?1, ?2, 'jobs', ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'running')
+       AND NOT EXISTS (SELECT 1 FROM outbox WHERE id = ?6)`,
+    )
+    .bind(
+      outboxId(message),
+      jobId,
+      JSON.stringify(message),
+      now,
+      now + LEASE_MS,
+      outboxId({ step: 'transcribe', jobId }),
+    )
+    .run();
+  return hasChanged([result]);
+}
+
+/** `JobStore.requestTranscribe` */
+export async function requestTranscribe(db: D1Database, jobId: string, now: number): Promise<boolean> {
+  const message: Message = { step: 'transcribe', jobId };
+  const results = await db.batch([
+    insertOutboxWhileRunning(db, message, now, now + LEASE_MS),
+    db
+      .prepare('DELETE FROM outbox WHERE id = ?1 AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)')
+      .bind(outboxId({ step: 'assemble', jobId }), outboxId(message)),
   ]);
   return hasChanged(results);
 }

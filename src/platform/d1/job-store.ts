@@ -7,17 +7,10 @@ import { signingVersions } from '../../jobs/webhook-signature.ts';
 import { hasCreditLeft } from './credit.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
 import { listJobs } from './job-list.ts';
-import { addShards, finishIngest, requestIngest, startJob } from './job-starts.ts';
+import { addShards, finishIngest, requestAssemble, requestIngest, requestTranscribe, startJob } from './job-starts.ts';
 import { outboxOf } from './outbox.ts';
 import { type JobRow, jobFromRow } from './rows.ts';
-import {
-  deleteJobOutbox,
-  hasChanged,
-  insertOutbox,
-  insertOutboxAfterChange,
-  insertOutboxWhileRunning,
-  selectJob,
-} from './statements.ts';
+import { deleteJobOutbox, hasChanged, insertOutbox, insertOutboxAfterChange, selectJob } from './statements.ts';
 
 /** `JobStore` over D1. A D1 batch is one transaction; statements that depend on an earlier one test `changes()`. */
 export function createJobStore(db: D1Database): JobStore {
@@ -40,10 +33,8 @@ export function createJobStore(db: D1Database): JobStore {
     finishIngest: (jobId, recording, now) => finishIngest(db, jobId, recording, now),
     requestIngest: (jobId, now) => requestIngest(db, jobId, now),
 
-    async requestAssemble(jobId, now) {
-      const result = await insertOutboxWhileRunning(db, { step: 'assemble', jobId }, now, now + LEASE_MS).run();
-      return hasChanged([result]);
-    },
+    requestAssemble: (jobId, now) => requestAssemble(db, jobId, now),
+    requestTranscribe: (jobId, now) => requestTranscribe(db, jobId, now),
 
     async succeed(jobId, outcome, now) {
       const results = await db.batch([
@@ -59,6 +50,9 @@ export function createJobStore(db: D1Database): JobStore {
              SELECT id, account_id, kind, ?2, ?3, ?4 FROM jobs WHERE id = ?1 AND changes() = 1`,
           )
           .bind(jobId, outcome.billedSeconds, outcome.creditSeconds, now),
+        ...(outcome.transcribedSeconds === undefined
+          ? []
+          : [recordTranscription(db, jobId, outcome.transcribedSeconds, now)]),
         chargeCredit(db, jobId, outcome.creditSeconds),
         insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
         deleteJobOutbox(db, jobId),
@@ -226,6 +220,16 @@ function selectReplay(db: D1Database, accountId: string, key: string, createdAft
     )
     .bind(accountId, key, createdAfter)
     .first<{ body_hash: string; job_id: string }>();
+}
+
+/** A line of its own in the usage, which costs no more credit, where the statement before has written that of the job. */
+function recordTranscription(db: D1Database, jobId: string, seconds: number, now: number): D1PreparedStatement {
+  return db
+    .prepare(
+      `INSERT INTO usage_records (job_id, account_id, kind, billed_seconds, credit_seconds, created_at)
+       SELECT ?1 || '/transcription', account_id, 'transcription', ?2, 0, ?3 FROM jobs WHERE id = ?1 AND changes() = 1`,
+    )
+    .bind(jobId, seconds, now);
 }
 
 /**

@@ -1,0 +1,283 @@
+import type { TranscriptionModel } from '../contract/languages.ts';
+import { joined, speakerLabel } from '../diarization/index.ts';
+import { BYTES_PER_SAMPLE, CHUNK_SAMPLES } from '../ingest/chunks.ts';
+import {
+  type Piece,
+  piecesOf,
+  plausibleWords,
+  type SpeakerTurns,
+  type SpokenText,
+  speakersOfWords,
+  spokenTurns,
+  timedWords,
+  type Word,
+} from '../transcription/index.ts';
+import { succeed } from './assemble.ts';
+import { billOf } from './bill.ts';
+import { dispatch, QUEUE_LEASE_MS } from './dispatch.ts';
+import { readRecording } from './ingest-state.ts';
+import { chunkKey, documentKey, outputKey, wordsKey } from './keys.ts';
+import { JobGone } from './lease.ts';
+import { outboxId } from './messages.ts';
+import type { EngineFault, JobPorts, JobRecord, TranscriptionEngine } from './ports.ts';
+import { isTranscribed, read, readJson, save, type TranscribedJob, type Transcription } from './transcription.ts';
+
+const SAMPLE_RATE_HZ = 16_000;
+/** Pieces are begun for so long, then the next invocation goes on: jobs take turns. */
+const SLICE_MS = 15_000;
+/** Pauses after the first, second … time that an engine fails without a piece in between; then the job ends without its text. */
+const PAUSES_SECONDS = [2, 5, 15, 30, 60, 120, 300];
+/** What an engine refuses it refuses again. */
+const MAX_REFUSALS = 2;
+const WITHOUT = 'The recording could not be transcribed';
+
+/** What the engine made of a piece. */
+interface PieceWords {
+  readonly words: readonly Word[];
+  readonly isSpread: boolean;
+}
+
+/**
+ * Last step of a job that asks for a transcription: sends the pieces of its recording to the engine, gives each word a speaker and ends the job. Pieces that are
+ * done stay. However the engine fails, the job succeeds: in the end without its text, and with a warning.
+ *
+ * @param signal aborted when the job has ended
+ * @throws JobGone when the job ended meanwhile
+ */
+export async function transcribeJob(ports: JobPorts, job: JobRecord, signal?: AbortSignal): Promise<void> {
+  const id = outboxId({ step: 'transcribe', jobId: job.id });
+  if (job.status !== 'running' || !isTranscribed(job)) return ports.store.settle(id);
+  const { tag } = await readRecording(ports, job.id);
+  const state = await read(ports, job.id, tag);
+  const settings = job.request.transcriptionConfig ?? { model: 'asr-tdt-0.6b-v3' };
+  const engine = ports.transcription(settings.model as TranscriptionModel);
+  if (!engine) return finish(ports, job, tag, { kind: 'failed', reason: 'no engine is configured for the model' });
+  const pieces = piecesOf(state.turns, engine.maxPieceSeconds);
+  const run = new Run(ports, job.id, tag, engine, settings.language, signal);
+  const fault = await run.transcribe(pieces, state.turns);
+  if (fault) return retry(ports, job, tag, { ...state, failures: run.isAhead ? 1 : state.failures + 1 }, fault);
+  if (!run.isWhole) {
+    if (state.failures > 0) await save(ports, job.id, tag, { ...state, failures: 0 });
+    await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
+    return dispatch(ports, { step: 'transcribe', jobId: job.id });
+  }
+  const words = await Promise.all(pieces.map((_, piece) => readWords(ports, job.id, tag, piece)));
+  await finish(ports, job, tag, { kind: 'whole', pieces, words });
+}
+
+/** Sends pieces for a while. */
+class Run {
+  /** Whether a piece was done. */
+  isAhead = false;
+  isWhole = false;
+
+  constructor(
+    private readonly ports: JobPorts,
+    private readonly jobId: string,
+    private readonly tag: string,
+    private readonly engine: TranscriptionEngine,
+    private readonly language: string | undefined,
+    private readonly signal: AbortSignal | undefined,
+  ) {}
+
+  /** @returns the first fault of the engine; undefined when all pieces are done, or time is up */
+  async transcribe(pieces: readonly Piece[], turns: SpeakerTurns): Promise<EngineFault | undefined> {
+    const { ports, jobId, tag } = this;
+    const startedAt = ports.now();
+    const isOver = () => this.isAhead && ports.now() - startedAt > SLICE_MS;
+    let next = 0;
+    let fault: EngineFault | undefined;
+    const work = async (): Promise<void> => {
+      while (next < pieces.length && !fault && !isOver()) {
+        const piece = next++;
+        if (await ports.objects.exists(wordsKey(jobId, tag, piece))) continue;
+        fault = (await this.#transcribe(pieces[piece], piece, turns)) ?? fault;
+      }
+    };
+    await Promise.all(Array.from({ length: this.engine.concurrency }, work));
+    this.isWhole = !fault && next >= pieces.length;
+    return fault;
+  }
+
+  async #transcribe({ audio }: Piece, piece: number, turns: SpeakerTurns): Promise<EngineFault | undefined> {
+    const { ports, jobId, tag, signal } = this;
+    const samples = await readSamples(ports, jobId, tag, audio);
+    const answer = await this.engine.transcribe(samples, { language: this.language, signal });
+    if (signal?.aborted) throw new JobGone(jobId);
+    if (!answer.ok) {
+      ports.log('warn', 'transcription_failed', { jobId, piece, kind: answer.error.kind, error: answer.error.message });
+      return answer.error;
+    }
+    const speech = turns.turns
+      .filter((turn) => turn.endSeconds > audio.startSeconds && turn.startSeconds < audio.endSeconds)
+      .map((turn) => ({
+        startSeconds: turn.startSeconds - audio.startSeconds,
+        endSeconds: turn.endSeconds - audio.startSeconds,
+      }));
+    const timed = timedWords(answer.value, audio.endSeconds - audio.startSeconds, speech);
+    const moved: PieceWords = {
+      isSpread: timed.isSpread,
+      words: timed.words.map((word) => ({
+        ...word,
+        startSeconds: word.startSeconds + audio.startSeconds,
+        endSeconds: word.endSeconds + audio.startSeconds,
+      })),
+    };
+    await ports.objects.put(wordsKey(jobId, tag, piece), new TextEncoder().encode(JSON.stringify(moved)));
+    this.isAhead = true;
+    return undefined;
+  }
+}
+
+async function readSamples(
+  ports: JobPorts,
+  jobId: string,
+  tag: string,
+  { startSeconds, endSeconds }: Piece['audio'],
+): Promise<Uint8Array> {
+  const from = Math.floor(startSeconds * SAMPLE_RATE_HZ);
+  const to = Math.floor(endSeconds * SAMPLE_RATE_HZ);
+  const samples = new Uint8Array((to - from) * BYTES_PER_SAMPLE);
+  for (let sample = from; sample < to; ) {
+    const chunk = Math.floor(sample / CHUNK_SAMPLES);
+    const count = Math.min(to, (chunk + 1) * CHUNK_SAMPLES) - sample;
+    const offset = (sample - chunk * CHUNK_SAMPLES) * BYTES_PER_SAMPLE;
+    const bytes = await ports.objects.getRange(chunkKey(jobId, chunk, tag), offset, count * BYTES_PER_SAMPLE);
+    samples.set(bytes, (sample - from) * BYTES_PER_SAMPLE);
+    sample += count;
+  }
+  return samples;
+}
+
+async function retry(
+  ports: JobPorts,
+  job: TranscribedJob,
+  tag: string,
+  state: Transcription,
+  fault: EngineFault,
+): Promise<void> {
+  const tries = fault.kind === 'refused' ? MAX_REFUSALS : PAUSES_SECONDS.length;
+  if (state.failures > tries) return finish(ports, job, tag, { kind: 'failed', reason: reasonOf(fault) });
+  await save(ports, job.id, tag, state);
+  const asked = fault.kind === 'busy' ? (fault.retryAfterSeconds ?? 0) : 0;
+  const pauseSeconds = Math.max(PAUSES_SECONDS[state.failures - 1], Math.ceil(asked));
+  const id = outboxId({ step: 'transcribe', jobId: job.id });
+  await ports.store.handOver(id, ports.now() + pauseSeconds * 1000 + QUEUE_LEASE_MS);
+  await dispatch(ports, { step: 'transcribe', jobId: job.id }, pauseSeconds);
+}
+
+/** For the caller: what the engine said itself may name its address or the key. */
+function reasonOf({ kind }: EngineFault): string {
+  switch (kind) {
+    case 'busy':
+      return 'the transcription engine has too much to do';
+    case 'unavailable':
+      return 'the transcription engine does not answer';
+    case 'refused':
+      return 'the transcription engine refuses it';
+    case 'nonsense':
+      return 'the answers of the transcription engine cannot be read';
+  }
+}
+
+/**
+ * Ends a job whose message was given up on: what was found of its speakers is not lost.
+ *
+ * @returns false where there is nothing to end it with
+ */
+export async function finishWithoutTranscript(ports: JobPorts, job: JobRecord): Promise<boolean> {
+  if (job.status !== 'running' || !isTranscribed(job)) return false;
+  const { tag } = await readRecording(ports, job.id);
+  await finish(ports, job, tag, { kind: 'failed', reason: 'the service failed several times' });
+  return true;
+}
+
+type TranscriptionEnd =
+  | { readonly kind: 'whole'; readonly pieces: readonly Piece[]; readonly words: readonly PieceWords[] }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+async function finish(ports: JobPorts, job: TranscribedJob, tag: string, end: TranscriptionEnd): Promise<void> {
+  const { turns, warning } = await read(ports, job.id, tag);
+  const transcript = end.kind === 'whole' ? await transcriptOf(ports.pause, turns, end) : undefined;
+  const warnings = [warning, end.kind === 'failed' ? `${WITHOUT}: ${end.reason}.` : transcript?.warning];
+  await ports.objects.putStream(outputKey(job.id), document(ports, job.id, tag, transcript, warnings));
+  const bill = billOf(job.kind, turns.durationSeconds);
+  const transcribedSeconds = transcript && bill.billedSeconds;
+  const outcome = { outputKey: outputKey(job.id), ...bill, transcribedSeconds };
+  await succeed(ports, job.id, outcome);
+}
+
+interface Transcript {
+  readonly words: readonly SpokenText[];
+  readonly turns: readonly SpokenText[];
+  readonly warning?: string;
+}
+
+async function transcriptOf(
+  pause: () => Promise<void>,
+  turns: SpeakerTurns,
+  { pieces, words: answers }: Extract<TranscriptionEnd, { kind: 'whole' }>,
+): Promise<Transcript> {
+  const heard = answers.flatMap(({ words }, piece) => {
+    const { startSeconds, endSeconds } = pieces[piece].owned;
+    return words.filter((word) => {
+      const middle = (word.startSeconds + word.endSeconds) / 2;
+      return middle >= startSeconds && middle < endSeconds;
+    });
+  });
+  heard.sort((a, b) => a.startSeconds - b.startSeconds);
+  const words = plausibleWords(heard, turns.turns, turns.durationSeconds);
+  const speakers = await speakersOfWords(words, turns, pause);
+  const isSpread = answers.some((answer) => answer.isSpread && answer.words.length > 0);
+  const hints = [
+    words.length === 0 ? 'No words were recognised.' : undefined,
+    isSpread ? 'The transcription engine gave no times of words: they are spread over the speech.' : undefined,
+  ].filter((hint) => hint !== undefined);
+  return {
+    words: words.map(({ startSeconds, endSeconds, text }, index) => ({
+      startSeconds,
+      endSeconds,
+      text,
+      speaker: speakers[index],
+    })),
+    turns: spokenTurns(words, speakers),
+    ...(hints.length > 0 && { warning: hints.join(' ') }),
+  };
+}
+
+/** The output: that of the diarization, the transcript behind it, and the warnings at the end. */
+async function* document(
+  ports: JobPorts,
+  jobId: string,
+  tag: string,
+  transcript: Transcript | undefined,
+  warnings: readonly (string | undefined)[],
+): AsyncGenerator<string> {
+  const key = documentKey(jobId, tag);
+  const sizeBytes = (await ports.objects.sizeBytes(key)) ?? 0;
+  // Without its last brace.
+  const body = await ports.objects.openRange(key, 0, sizeBytes - 1);
+  if (!body) throw new JobGone(jobId);
+  const decoder = new TextDecoder();
+  for await (const bytes of body as unknown as AsyncIterable<Uint8Array>) yield decoder.decode(bytes, { stream: true });
+  if (transcript) {
+    yield ',"wordLevelTranscription":[';
+    yield* joined(transcript.words, spokenText);
+    yield '],"turnLevelTranscription":[';
+    yield* joined(transcript.turns, spokenText);
+    yield ']';
+  }
+  const text = warnings.filter((warning) => warning !== undefined).join(' ');
+  if (text !== '') yield `,"warning":${JSON.stringify(text)}`;
+  yield '}';
+}
+
+function spokenText({ startSeconds, endSeconds, text, speaker }: SpokenText): string {
+  const [start, end] = [rounded(startSeconds), rounded(endSeconds)];
+  return JSON.stringify({ start, end: Math.max(end, rounded(start + 0.001)), text, speaker: speakerLabel(speaker) });
+}
+
+const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+
+const readWords = (ports: JobPorts, jobId: string, tag: string, piece: number): Promise<PieceWords> =>
+  readJson(ports, jobId, wordsKey(jobId, tag, piece));

@@ -1,0 +1,52 @@
+import { type Diarization, writeOutput } from '../diarization/index.ts';
+import type { SpeakerTurns } from '../transcription/index.ts';
+import { dispatch } from './dispatch.ts';
+import { documentKey, transcriptionKey } from './keys.ts';
+import { JobGone } from './lease.ts';
+import type { JobPorts, JobRecord } from './ports.ts';
+
+/** A job that asks for a transcription with its settings. */
+export type TranscribedJob = Extract<JobRecord, { kind: 'diarize' }>;
+
+/** How far a transcription has come; stored as JSON. */
+export interface Transcription {
+  readonly turns: SpeakerTurns;
+  /** Of the diarization. */
+  readonly warning?: string;
+  /** Times in a row that the engine failed. */
+  readonly failures: number;
+}
+
+export const isTranscribed = (job: JobRecord): job is TranscribedJob =>
+  job.kind === 'diarize' && job.request.transcription === true;
+
+/** Puts down what an assembly has found, and has it transcribed. Harmless when it is done again. */
+export async function beginTranscription(
+  ports: JobPorts,
+  job: TranscribedJob,
+  tag: string,
+  { warning, ...diarization }: Diarization,
+): Promise<void> {
+  await ports.objects.putStream(documentKey(job.id, tag), writeOutput(diarization, job.request));
+  const { durationSeconds, turns, exclusiveTurns } = diarization;
+  const spans = (all: Diarization['exclusiveTurns']) =>
+    all.map(({ speaker, startSeconds, endSeconds }) => ({ speaker, startSeconds, endSeconds }));
+  const known = { durationSeconds, turns: spans(turns), exclusiveTurns: spans(exclusiveTurns) };
+  await save(ports, job.id, tag, { turns: known, warning, failures: 0 });
+  if (await ports.store.requestTranscribe(job.id, ports.now())) {
+    await dispatch(ports, { step: 'transcribe', jobId: job.id });
+  }
+}
+
+export const save = (ports: JobPorts, jobId: string, tag: string, state: Transcription): Promise<void> =>
+  ports.objects.put(transcriptionKey(jobId, tag), new TextEncoder().encode(JSON.stringify(state)));
+
+/** @throws JobGone when it is not there: the job has ended, and its work was removed */
+export async function readJson<T>(ports: JobPorts, jobId: string, key: string): Promise<T> {
+  const bytes = await ports.objects.get(key);
+  if (!bytes) throw new JobGone(jobId);
+  return JSON.parse(new TextDecoder().decode(bytes)) as T;
+}
+
+export const read = (ports: JobPorts, jobId: string, tag: string): Promise<Transcription> =>
+  readJson(ports, jobId, transcriptionKey(jobId, tag));

@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import type { EngineFault, TranscriptionEngine } from '../../jobs/ports.ts';
+import type { EngineAnswer, TimedText } from '../../transcription/index.ts';
+import { wavOf } from './wav.ts';
+
+/** An engine with OpenAI's `POST {base}/audio/transcriptions`. */
+export interface OpenAiEngine {
+  /** Base address as OpenAI's SDKs take it, with `/v1`. */
+  readonly url: string;
+  /** What the engine calls its model. */
+  readonly model: string;
+  readonly key?: string;
+}
+
+/** 2 MB of 16-bit audio, of the 25 MB that OpenAI takes: with its request four of them have some 25 MB of an isolate. */
+const MAX_PIECE_SECONDS = 60;
+const CONCURRENCY = 4;
+/** A slow machine may take as long as the audio is, and longer. */
+const TIMEOUT_MS = 300_000;
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
+const MAX_RETRY_AFTER_SECONDS = 600;
+
+const timed = z.object({ start: z.number(), end: z.number() });
+/** Of `verbose_json`; engines that know no better answer as for `json`, with the text alone. */
+const answerSchema = z.object({
+  text: z.string(),
+  segments: z
+    .array(timed.extend({ text: z.string() }))
+    .nullish()
+    .catch(undefined),
+  words: z
+    .array(z.union([timed.extend({ word: z.string() }), timed.extend({ text: z.string() })]))
+    .nullish()
+    .catch(undefined),
+});
+
+/** Transcription by an engine that speaks OpenAI's API: OpenAI, Groq, vLLM, speaches, LocalAI, `containers/asr` and others. */
+export function createOpenAiEngine(
+  engine: OpenAiEngine,
+  { fetch: send = (url: string, init: RequestInit) => fetch(url, init), timeoutMs = TIMEOUT_MS } = {},
+): TranscriptionEngine {
+  return {
+    maxPieceSeconds: MAX_PIECE_SECONDS,
+    concurrency: CONCURRENCY,
+
+    async transcribe(samples, { language, signal }) {
+      const timeout = AbortSignal.timeout(timeoutMs);
+      try {
+        const response = await send(`${engine.url.replace(/\/+$/, '')}/audio/transcriptions`, {
+          method: 'POST',
+          headers: engine.key === undefined ? {} : { Authorization: `Bearer ${engine.key}` },
+          body: formOf(engine.model, samples, language),
+          signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+        });
+        const text = await readText(response);
+        if (!response.ok) return { ok: false, error: faultOf(response, text) };
+        return parseAnswer(text);
+      } catch (error) {
+        const message = timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : String(error);
+        return { ok: false, error: { kind: 'unavailable', message } };
+      }
+    },
+  };
+}
+
+function formOf(model: string, samples: Uint8Array, language: string | undefined): FormData {
+  const form = new FormData();
+  form.set('file', new File([wavOf(samples)], 'audio.wav', { type: 'audio/wav' }));
+  form.set('model', model);
+  form.set('response_format', 'verbose_json');
+  form.append('timestamp_granularities[]', 'word');
+  form.append('timestamp_granularities[]', 'segment');
+  // Nothing is invented where somebody stops talking.
+  form.set('temperature', '0');
+  if (language !== undefined) form.set('language', language);
+  return form;
+}
+
+/** @throws when there is more than an answer can have */
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_ANSWER_BYTES) throw new Error(`the answer has more than ${MAX_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  const decoder = new TextDecoder();
+  return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join('') + decoder.decode();
+}
+
+function faultOf(response: Response, text: string): EngineFault {
+  const message = `${response.status} ${text.slice(0, 200)}`;
+  if (response.status === 429 || response.status === 503) {
+    const retryAfter = Number(response.headers.get('Retry-After') ?? Number.NaN);
+    const retryAfterSeconds = retryAfter >= 0 ? Math.min(retryAfter, MAX_RETRY_AFTER_SECONDS) : undefined;
+    return { kind: 'busy', message, retryAfterSeconds };
+  }
+  return { kind: response.status >= 500 || response.status === 408 ? 'unavailable' : 'refused', message };
+}
+
+function parseAnswer(text: string): { ok: true; value: EngineAnswer } | { ok: false; error: EngineFault } {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return { ok: false, error: { kind: 'nonsense', message: `no JSON: ${text.slice(0, 200)}` } };
+  }
+  const parsed = answerSchema.safeParse(json);
+  if (!parsed.success) return { ok: false, error: { kind: 'nonsense', message: z.prettifyError(parsed.error) } };
+  const { text: whole, segments, words } = parsed.data;
+  return {
+    ok: true,
+    value: {
+      text: whole,
+      segments: (segments ?? []).map((segment) => timedText(segment, segment.text)),
+      words: (words ?? []).map((word) => timedText(word, 'word' in word ? word.word : word.text)),
+    },
+  };
+}
+
+function timedText({ start, end }: { start: number; end: number }, text: string): TimedText {
+  return { startSeconds: start, endSeconds: end, text };
+}
