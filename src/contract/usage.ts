@@ -4,7 +4,9 @@ import type { FieldError, Parsed } from './errors.ts';
 const usageKindSchema = z.enum(['diarize', 'transcription', 'voiceprint', 'identify', 'live']).openapi('UsageKind');
 
 const amounts = {
-  billedSeconds: z.number().openapi({ description: 'Seconds of audio that were billed' }),
+  billedSeconds: z.number().openapi({
+    description: 'Seconds of audio that were billed; of kind transcription, those of them that were transcribed',
+  }),
   jobs: z.int().openapi({ description: 'Jobs that succeeded; of kind live, streams' }),
   voiceprints: z.int().openapi({ description: 'Voiceprints that were made' }),
 };
@@ -18,7 +20,7 @@ export const usageSchema = z
   .object({
     from: z.iso.datetime(),
     to: z.iso.datetime().openapi({ description: 'The first moment that is not covered' }),
-    totals: z.object(amounts),
+    totals: z.object(amounts).openapi({ description: 'Without the lines of kind transcription' }),
     days: z.array(usageRowSchema),
   })
   .openapi('Usage');
@@ -85,7 +87,9 @@ const isDatetime = (text: string) => isoDatetime.safeParse(text).success;
 
 /** The answer for a range and what was found in it. */
 export function usageReport({ from, to }: UsageQuery, days: readonly UsageRow[]): Usage {
-  const sum = (name: keyof typeof amounts) => days.reduce((total, row) => total + row[name], 0);
+  // What was transcribed is part of a job that is counted already.
+  const counted = days.filter(({ kind }) => kind !== 'transcription');
+  const sum = (name: keyof typeof amounts) => counted.reduce((total, row) => total + row[name], 0);
   return {
     from: new Date(from).toISOString(),
     to: new Date(to).toISOString(),

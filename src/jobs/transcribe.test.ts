@@ -1,0 +1,282 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sendJson, startEngine } from '../../test/helpers/asr-engine.ts';
+import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
+import { TAG, useJobs } from '../../test/helpers/job-world.ts';
+import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
+import { assembleJob } from './assemble.ts';
+import { handleDeadLetter, handleMessage } from './handle.ts';
+import { outputKey, partKey } from './keys.ts';
+import { Mutex } from './mutex.ts';
+import type { JobPorts, TranscriptionEngine } from './ports.ts';
+import { resendLost } from './resend.ts';
+
+const world = useJobs();
+let server: Awaited<ReturnType<typeof startEngine>>;
+let engine: TranscriptionEngine | undefined;
+const logged: string[] = [];
+beforeAll(async () => {
+  server = await startEngine();
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  server.behaviours.length = 0;
+  server.heard.length = 0;
+  logged.length = 0;
+  engine = server.engine();
+  Object.assign(world.ports, {
+    transcription: () => engine,
+    log: (_: string, event: string) => void logged.push(event),
+  });
+});
+
+/** Two people in turn: 40 seconds each, with a pause of two. */
+const TALK = recording([
+  [[1], 40],
+  [[], 2],
+  [[2], 40],
+]);
+const mutex = new Mutex(() => 0);
+const tick = (step: 'assemble' | 'transcribe', ports: JobPorts = world.ports) =>
+  handleMessage(ports, mutex, { step, jobId: world.id }, 1);
+
+/** A job whose recording has been analysed. */
+async function analysed(request: object = { transcription: true }): Promise<void> {
+  await world.running({ totalSamples: TALK.length }, request);
+  const shard = { startSample: 0, endSample: TALK.length, totalSamples: TALK.length };
+  const analysis = analyseShard(blocksOf(TALK), shard, fakePorts(), settingsOf('precision-2'), async () => undefined);
+  await world.ports.objects.put(partKey(world.id, 0, TAG), encodePart(await analysis));
+  await world.putChunks(TALK);
+  await world.ports.store.settle(`${world.id}/shard/0`);
+  await world.ports.store.requestAssemble(world.id, world.now);
+}
+async function assembled(request?: object): Promise<void> {
+  await analysed(request);
+  await tick('assemble');
+  expect(await world.steps()).toEqual(['transcribe']);
+}
+
+interface Output {
+  readonly diarization: { speaker: string; start: number; end: number }[];
+  readonly wordLevelTranscription?: { text: string; speaker: string; start: number; end: number }[];
+  readonly turnLevelTranscription?: { text: string; speaker: string }[];
+  readonly warning?: string;
+}
+async function output(): Promise<Output> {
+  const bytes = await world.ports.objects.get(outputKey(world.id));
+  return JSON.parse(new TextDecoder().decode(bytes)) as Output;
+}
+const usage = async () =>
+  (
+    await world.storage.db
+      .prepare('SELECT kind, billed_seconds, credit_seconds FROM usage_records WHERE account_id = ? ORDER BY kind')
+      .bind(world.accountId)
+      .all()
+  ).results;
+
+it('gives each word a speaker, and a line of its own in the usage', async () => {
+  await assembled();
+  expect(world.messages()).toContainEqual({ step: 'transcribe', jobId: world.id });
+  await tick('transcribe');
+  const { wordLevelTranscription: words = [], turnLevelTranscription: turns = [], ...rest } = await output();
+  expect(rest).not.toHaveProperty('warning');
+  expect(server.heard.map(({ fields }) => fields.language)).toEqual([undefined, undefined]);
+  expect(words.length).toBeGreaterThan(100);
+  for (const { speaker, start, end } of words) {
+    const there = rest.diarization.filter((turn) => turn.start <= start && end <= turn.end);
+    if (there.length > 0) expect(there.map((turn) => turn.speaker)).toContain(speaker);
+    expect(end).toBeGreaterThan(start);
+  }
+  expect(new Set(words.map(({ speaker }) => speaker)).size).toBe(2);
+  expect(turns.map(({ text }) => text).join(' ')).toBe(words.map(({ text }) => text).join(' '));
+  expect(turns[0].text).toMatch(/^w0 w1 w2 w3\. w4 /);
+  expect(await world.record()).toMatchObject({ status: 'succeeded' });
+  expect(await usage()).toEqual([
+    { kind: 'diarize', billed_seconds: 82, credit_seconds: 82 },
+    { kind: 'transcription', billed_seconds: 82, credit_seconds: 0 },
+  ]);
+  expect([await world.steps(), await world.workKeys()]).toEqual([[], []]);
+});
+
+it('leaves everything else of the output as it is without a transcription, to the byte', async () => {
+  const request = { exclusive: true, confidence: true, turnLevelConfidence: true };
+  await analysed(request);
+  await tick('assemble');
+  const plain = await output();
+  world.another();
+  await assembled({ ...request, transcription: true });
+  await tick('transcribe');
+  const { wordLevelTranscription, turnLevelTranscription, ...rest } = await output();
+  expect(wordLevelTranscription).toBeDefined();
+  expect(turnLevelTranscription).toBeDefined();
+  expect(JSON.stringify(rest)).toBe(JSON.stringify(plain));
+});
+
+it('sends a piece again that failed, and none that is done', async () => {
+  await assembled();
+  server.behaviours.push((response) => sendJson(response, 'no', 500));
+  await tick('transcribe');
+  expect(await world.record()).toMatchObject({ status: 'running' });
+  expect(world.sent.at(-1)).toEqual({ message: { step: 'transcribe', jobId: world.id }, delaySeconds: 2 });
+  await tick('transcribe');
+  expect((await output()).wordLevelTranscription?.length).toBeGreaterThan(100);
+  expect(server.heard).toHaveLength(3);
+});
+
+it('may die at any line, and ends with the same output', async () => {
+  await assembled();
+  await tick('transcribe');
+  const undisturbed = JSON.stringify(await output());
+  for (const method of ['put', 'putStream', 'exists', 'get'] as const) {
+    for (let call = 0; call < 4; call++) {
+      world.another();
+      await assembled();
+      let calls = 0;
+      const dying = world.withObjects({
+        [method]: async (...args: never[]) => {
+          if (calls++ === call) throw new Error('died');
+          return (world.ports.objects[method] as (...all: never[]) => unknown)(...args);
+        },
+      });
+      await tick('transcribe', dying);
+      if ((await world.record()).status === 'running') await tick('transcribe');
+      expect(JSON.stringify(await output()), `${method} ${call}`).toBe(undisturbed);
+    }
+  }
+});
+
+it('is not assembled a second time while it is transcribed, and goes on where an assembly ran twice', async () => {
+  await assembled();
+  expect(await world.ports.store.requestAssemble(world.id, world.now)).toBe(false);
+  await assembleJob(world.ports, mutex, await world.record());
+  expect(await world.steps()).toEqual(['transcribe']);
+  await tick('transcribe');
+  await tick('transcribe');
+  expect(await world.record()).toMatchObject({ status: 'succeeded' });
+  expect(await usage()).toHaveLength(2);
+});
+
+const failing =
+  (status: number) =>
+  (response: Parameters<typeof sendJson>[0]): void =>
+    sendJson(response, 'no', status);
+
+describe('an engine that fails', () => {
+  async function untilOver(): Promise<number[]> {
+    const pauses: number[] = [];
+    for (let i = 0; i < 20 && (await world.record()).status === 'running'; i++) {
+      await tick('transcribe');
+      if ((await world.record()).status === 'running') pauses.push(world.sent.at(-1)?.delaySeconds ?? 0);
+    }
+    return pauses;
+  }
+
+  it.each([
+    ['is down', 500, [2, 5, 15, 30, 60, 120, 300], 'does not answer'],
+    ['refuses', 401, [2, 5], 'refuses it'],
+  ] as const)(
+    'for good and %s costs the text, after growing pauses, and nothing else',
+    async (_, status, pauses, reason) => {
+      await assembled();
+      server.behaviours.push(...Array.from({ length: 40 }, () => failing(status)));
+      expect(await untilOver()).toEqual(pauses);
+      const { diarization, wordLevelTranscription, turnLevelTranscription, warning } = await output();
+      expect([wordLevelTranscription, turnLevelTranscription]).toEqual([undefined, undefined]);
+      expect(diarization.length).toBeGreaterThan(1);
+      expect(warning).toBe(`The recording could not be transcribed: the transcription engine ${reason}.`);
+      expect(await usage()).toEqual([{ kind: 'diarize', billed_seconds: 82, credit_seconds: 82 }]);
+    },
+  );
+
+  it('is asked again no sooner than its Retry-After', async () => {
+    await assembled();
+    server.behaviours.push((response) => {
+      response.writeHead(429, { 'retry-after': '77' });
+      response.end();
+    });
+    await tick('transcribe');
+    expect(world.sent.at(-1)?.delaySeconds).toBe(77);
+  });
+
+  it('now and then, is asked as often as needed', async () => {
+    await assembled();
+    engine = { ...server.engine(), maxPieceSeconds: 8, concurrency: 1 };
+    for (let i = 0; i < 12; i++) {
+      server.behaviours.push((response) => sendJson(response, 'no', 500));
+      server.behaviours.push((response) => sendJson(response, { text: `word${i}.` }));
+    }
+    const pauses = await untilOver();
+    expect(Math.max(...pauses)).toBe(2);
+    expect((await output()).turnLevelTranscription?.length).toBeGreaterThan(1);
+  });
+
+  it('that is configured no more costs the text', async () => {
+    await assembled();
+    engine = undefined;
+    await tick('transcribe');
+    expect((await output()).warning).toMatch(/no engine is configured/);
+  });
+
+  it('so that the queue gives up on the message, or it was begun too often, costs the text', async () => {
+    const broken = world.withObjects({ exists: () => Promise.reject(new Error('away')) });
+    await assembled();
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      await handleMessage(broken, mutex, { step: 'transcribe', jobId: world.id }, attempt);
+    }
+    await handleDeadLetter(world.ports, { step: 'transcribe', jobId: world.id });
+    expect((await output()).warning).toMatch(/the service failed several times/);
+    world.another();
+    await assembled();
+    await world.storage.db.prepare('UPDATE outbox SET starts = 20 WHERE job_id = ?').bind(world.id).run();
+    await resendLost(world.ports, Number.POSITIVE_INFINITY, world.id);
+    expect(await world.record()).toMatchObject({ status: 'succeeded' });
+    expect((await output()).warning).toMatch(/the service failed several times/);
+  });
+});
+
+it('says where an engine tells no times of words, or hears none', async () => {
+  await assembled();
+  for (let i = 0; i < 2; i++) server.behaviours.push((response) => sendJson(response, { text: 'One two. Three.' }));
+  await tick('transcribe');
+  const spread = await output();
+  expect(spread.warning).toMatch(/gave no times of words/);
+  expect(spread.wordLevelTranscription).toHaveLength(6);
+  world.another();
+  await assembled();
+  for (let i = 0; i < 2; i++) server.behaviours.push((response) => sendJson(response, { text: '' }));
+  await tick('transcribe');
+  expect(await output()).toMatchObject({
+    wordLevelTranscription: [],
+    turnLevelTranscription: [],
+    warning: 'No words were recognised.',
+  });
+});
+
+it('hands over when its time is up, so that others have their turn', async () => {
+  await assembled();
+  const slow = server.engine();
+  engine = {
+    maxPieceSeconds: 8,
+    concurrency: 1,
+    transcribe: (...args) => {
+      world.now += 10_000;
+      return slow.transcribe(...args);
+    },
+  };
+  await tick('transcribe');
+  expect(server.heard).toHaveLength(2);
+  expect(world.sent.at(-1)).toEqual({ message: { step: 'transcribe', jobId: world.id }, delaySeconds: 0 });
+  while ((await world.record()).status === 'running') await tick('transcribe');
+  expect((await output()).wordLevelTranscription?.length).toBeGreaterThan(100);
+});
+
+it('ends without an output when its job is canceled', async () => {
+  await assembled();
+  server.behaviours.push((response) => {
+    void world.ports.store
+      .cancel(world.id, { code: 'canceled', message: 'x' }, world.now)
+      .then(() => sendJson(response, { text: 'late' }));
+  });
+  await tick('transcribe');
+  expect(await world.record()).toMatchObject({ status: 'canceled' });
+  expect(await world.ports.objects.exists(outputKey(world.id))).toBe(false);
+});
