@@ -35,7 +35,7 @@ type Recording = Exclude<Source, { kind: 'microphone' }>;
  */
 export async function runJob(
   client: RollcallClient,
-  { source, model, numSpeakers }: Omit<Asked, 'source' | 'key'> & { readonly source: Recording },
+  { source, model, numSpeakers, transcription }: Omit<Asked, 'source' | 'key'> & { readonly source: Recording },
   tell: Tell,
   onCreated: (jobId: string) => void,
   signal: AbortSignal,
@@ -44,7 +44,7 @@ export async function runJob(
   const url = await addressOf(client, source, signal);
   if (signal.aborted) return { ok: false };
   if (!url.ok) return { ok: false, problem: 'problem' in url ? url.problem : problemOf(url.error) };
-  const created = await client.diarize({ url: url.value, model, numSpeakers }, undefined, signal);
+  const created = await client.diarize({ url: url.value, model, numSpeakers, transcription }, undefined, signal);
   // What was refused has begun nothing.
   if (!created.ok && signal.aborted && created.error.kind === 'refused') return { ok: false };
   if (!created.ok) return { ok: false, problem: problemOf(created.error) };

@@ -6,7 +6,7 @@ import { Player } from './player.ts';
 import { type Problem, problemOf } from './problem.ts';
 import { type Asked, type Fault, nameOf, readForm } from './request.ts';
 import { type KnownJob, keyInFragment, Session } from './session.ts';
-import { clock, count, liveLength, speakersOf, type Turn, turnsOf } from './turns.ts';
+import { clock, count, liveLength, saidTurnsOf, speakersOf, type Turn, turnsOf } from './turns.ts';
 import { ResultView } from './view.ts';
 
 /** An element of the page, of the type that it is used as. */
@@ -20,7 +20,7 @@ const form = find('ask', HTMLFormElement);
 const keyField = find('key', HTMLInputElement);
 const [fileField, addressField] = [find('file', HTMLInputElement), find('address', HTMLInputElement)];
 const speakersField = find('speakers', HTMLInputElement);
-const modelField = find('model', HTMLSelectElement);
+const [modelField, transcribeField] = [find('model', HTMLSelectElement), find('transcribe', HTMLInputElement)];
 const [startButton, stopButton] = [find('start', HTMLButtonElement), find('stop', HTMLButtonElement)];
 const downloadButton = find('download', HTMLButtonElement);
 const [statusText, spoken] = [find('status', HTMLElement), find('spoken', HTMLElement)];
@@ -129,7 +129,7 @@ function showJob(job: JobState, { name }: KnownJob, file: File | undefined): voi
   downloadButton.hidden = false;
   const [turns, canPlay] = [turnsOf(job), player.canPlay];
   showTurns(name, turns, player.seconds, job);
-  view.show(turns, player.seconds, canPlay ? player : undefined);
+  view.show(turns, player.seconds, canPlay ? player : undefined, saidTurnsOf(job));
   if (canPlay && turns.length > 0)
     caption.textContent = 'Click a turn to hear it, or between turns to play on from there.';
   else caption.textContent = file && !canPlay ? UNPLAYABLE : '';
@@ -212,6 +212,7 @@ async function start(): Promise<void> {
     address: addressField.value,
     model: modelField.value,
     speakers: speakersField.value,
+    transcribe: transcribeField.checked,
   });
   // A slip in the form takes nothing away from the result that is there.
   clearFaults();

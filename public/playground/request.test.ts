@@ -2,7 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { type FormValues, nameOf, readForm } from './request.ts';
 
 const file = new File(['audio'], 'a.mp3');
-const GOOD: FormValues = { key: 'a.b.c', source: 'file', file, address: '', model: 'precision-2', speakers: '' };
+const GOOD: FormValues = {
+  key: 'a.b.c',
+  source: 'file',
+  file,
+  address: '',
+  model: 'precision-2',
+  speakers: '',
+  transcribe: false,
+};
 const fields = (change: Partial<FormValues>) => {
   const read = readForm({ ...GOOD, ...change });
   return read.ok ? [] : read.faults.map(({ field }) => field);
@@ -23,6 +31,9 @@ describe('the form', () => {
       model: 'community-1',
       numSpeakers: 3,
     });
+    expect(value({ transcribe: true })).toMatchObject({ transcription: true });
+    expect(fields({ transcribe: true, model: 'community-1' })).toEqual(['transcribe']);
+    expect(value({ transcribe: true, source: 'microphone' })).not.toHaveProperty('transcription');
     expect(value({ source: 'microphone' })?.source).toEqual({ kind: 'microphone' });
   });
 

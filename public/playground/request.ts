@@ -13,6 +13,8 @@ export interface Asked {
   readonly source: Source;
   readonly model: 'precision-2' | 'community-1';
   readonly numSpeakers?: number;
+  /** Whether what is said is to be written, too. */
+  readonly transcription?: true;
 }
 
 /** The form as it stands. */
@@ -23,6 +25,7 @@ export interface FormValues {
   readonly address: string;
   readonly model: string;
   readonly speakers: string;
+  readonly transcribe: boolean;
 }
 
 /** Something wrong that a person can put right; `field` is the id of the element to go to. */
@@ -79,7 +82,14 @@ export function readForm(form: FormValues): Read {
     faults.push({ field: 'speakers', message: 'The number of speakers must be a whole number from 1 on, or empty.' });
   if (faults.length > 0 || !source) return { ok: false, faults };
   const model = form.model === 'community-1' ? form.model : 'precision-2';
-  return { ok: true, value: { key, source, model, ...(speakers !== '' && { numSpeakers: Number(speakers) }) } };
+  const transcription = form.transcribe && form.source !== 'microphone';
+  if (transcription && model === 'community-1') {
+    faults.push({ field: 'transcribe', message: 'What is said is written with the model precision-2 only.' });
+    return { ok: false, faults };
+  }
+  const numSpeakers = speakers === '' ? {} : { numSpeakers: Number(speakers) };
+  const asked = { key, source, model, ...numSpeakers, ...(transcription && { transcription }) } as const;
+  return { ok: true, value: asked };
 }
 
 function sourceOf({ source, file, address }: FormValues, faults: Fault[]): Source | undefined {

@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { clock, layOut, lengthText, liveLength, preciseClock, speakersOf, summary, turnsOf } from './turns.ts';
+import type { JobState } from '../../client/sdk/types.ts';
+import {
+  clock,
+  layOut,
+  lengthText,
+  liveLength,
+  preciseClock,
+  saidTurnsOf,
+  speakersOf,
+  summary,
+  turnsOf,
+} from './turns.ts';
 
 const TURNS = [
   { speaker: 'SPEAKER_00', start: 0.8, end: 10.8 },
@@ -67,4 +78,27 @@ it('a job without turns has none', () => {
   expect(turnsOf(job)).toEqual([]);
   expect(turnsOf({ ...job, output: { error: 'No.', code: 'no' } })).toEqual([]);
   expect(turnsOf({ ...job, output: { diarization: TURNS } })).toBe(TURNS);
+});
+
+it('a turn that was transcribed has its words with their times, and all that stands between them', () => {
+  const words = [
+    { start: 1, end: 1.4, text: 'Good', speaker: 'SPEAKER_00' },
+    { start: 1.5, end: 2, text: 'morning.', speaker: 'SPEAKER_00' },
+    { start: 2.5, end: 3, text: '你', speaker: 'SPEAKER_01' },
+    { start: 3, end: 3.5, text: '好', speaker: 'SPEAKER_01' },
+  ];
+  const turns = [
+    { start: 1, end: 2, text: 'Good morning.', speaker: 'SPEAKER_00' },
+    { start: 2.5, end: 3.5, text: '你好', speaker: 'SPEAKER_01' },
+  ];
+  const output = { diarization: TURNS, wordLevelTranscription: words, turnLevelTranscription: turns };
+  const said = saidTurnsOf({ output } as unknown as JobState) ?? [];
+  expect(said.map(({ pieces }) => pieces.map(({ text }) => text).join(''))).toEqual(turns.map(({ text }) => text));
+  expect(said[0].pieces).toEqual([
+    { text: 'Good', start: 1, end: 1.4 },
+    { text: ' ' },
+    { text: 'morning.', start: 1.5, end: 2 },
+  ]);
+  expect(said[1]).toMatchObject({ speaker: 'SPEAKER_01', start: 2.5, end: 3.5, pieces: { length: 2 } });
+  expect(saidTurnsOf({ output: { diarization: TURNS } } as unknown as JobState)).toBeUndefined();
 });

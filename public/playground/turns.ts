@@ -2,6 +2,12 @@ import type { JobState, Turn } from '../../client/sdk/types.ts';
 
 export type { Turn };
 
+/** A turn with what was said in it. */
+export interface SaidTurn extends Turn {
+  /** The words, and between them white space and what belongs to no word; the text of the turn in all. */
+  readonly pieces: readonly { readonly text: string; readonly start?: number; readonly end?: number }[];
+}
+
 /** A speaker with all that is said of them. */
 export interface Speaker {
   readonly name: string;
@@ -27,6 +33,28 @@ export interface Timeline {
 /** The turns of a job that has succeeded. */
 export function turnsOf(job: JobState): readonly Turn[] {
   return job.output && 'diarization' in job.output ? job.output.diarization : [];
+}
+
+/** What was said in a job that has been transcribed. */
+export function saidTurnsOf(job: JobState): readonly SaidTurn[] | undefined {
+  if (!job.output || !('turnLevelTranscription' in job.output)) return undefined;
+  const { wordLevelTranscription: words = [], turnLevelTranscription: turns = [] } = job.output;
+  let next = 0;
+  return turns.map(({ text, ...turn }) => {
+    const pieces: SaidTurn['pieces'][number][] = [];
+    let at = 0;
+    for (; next < words.length && at < text.length; next++) {
+      const word = words[next];
+      const found = text.indexOf(word.text, at);
+      // The words of the turns are those of the list, in their order.
+      if (found < 0 || word.speaker !== turn.speaker) break;
+      if (found > at) pieces.push({ text: text.slice(at, found) });
+      pieces.push({ text: word.text, start: word.start, end: word.end });
+      at = found + word.text.length;
+    }
+    if (at < text.length) pieces.push({ text: text.slice(at) });
+    return { ...turn, pieces };
+  });
 }
 
 const byLabel = new Intl.Collator('en', { numeric: true });

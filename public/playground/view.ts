@@ -1,5 +1,15 @@
 import type { Moment } from './player.ts';
-import { clock, layOut, lengthText, percent, preciseClock, speakersOf, summary, type Turn } from './turns.ts';
+import {
+  clock,
+  layOut,
+  lengthText,
+  percent,
+  preciseClock,
+  type SaidTurn,
+  speakersOf,
+  summary,
+  type Turn,
+} from './turns.ts';
 
 /** Rows that are put into the table at once: a day's meeting has tens of thousands. */
 const ROWS_AT_ONCE = 500;
@@ -21,6 +31,7 @@ export type Play = { toggle(turn: Turn): void; seek(seconds: number): void } | u
 interface Row {
   readonly turn: Turn;
   readonly line: HTMLElement;
+  readonly words: readonly { readonly node: HTMLElement; readonly start: number; readonly end: number }[];
   readonly button?: HTMLButtonElement;
 }
 
@@ -32,6 +43,8 @@ export class ResultView {
   private rows: Row[] = [];
   private rowsWanted = ROWS_AT_ONCE;
   private turns: readonly Turn[] = [];
+  /** Of the table: with what was said, where that is known. */
+  private listed: readonly (Turn | SaidTurn)[] = [];
   private colours: ReadonlyMap<string, string> = new Map();
   private play: Play;
   private playheads: readonly HTMLElement[] = [];
@@ -59,14 +72,18 @@ export class ResultView {
    * May be called again and again as turns come: rows that stay as they are are left alone.
    *
    * @param seconds length of the picture, at least
+   * @param said the turns of the table, where what was said in them is known
    */
-  show(turns: readonly Turn[], seconds: number, play: Play): void {
+  show(turns: readonly Turn[], seconds: number, play: Play, said?: readonly SaidTurn[]): void {
+    const listed = said ?? turns;
     const speakers = speakersOf(turns);
     const colours = new Map(speakers.map(({ name }, i) => [name, colour(i)]));
     let kept = 0;
-    while (kept < this.rows.length && this.isShown(this.rows[kept], turns[kept], colours, play)) kept++;
+    while (kept < this.rows.length && this.isShown(this.rows[kept], listed[kept], colours, play)) kept++;
     for (const { line } of this.rows.splice(kept)) line.remove();
     this.turns = turns;
+    this.listed = listed;
+    this.elements.rows.parentElement?.classList.toggle('with-text', said !== undefined);
     this.colours = colours;
     this.play = play;
     this.fillTable();
@@ -79,10 +96,13 @@ export class ResultView {
       playhead.hidden = moment === undefined;
       if (moment) place(playhead, Math.min(1, moment.at / this.length));
     }
-    for (const { turn, line, button } of this.rows) {
+    for (const { turn, line, button, words } of this.rows) {
       const isAsked = moment?.isPlaying === true && moment.turn === turn;
       const isHeard = moment?.isPlaying === true && !moment.turn && turn.start <= moment.at && moment.at < turn.end;
       line.classList.toggle('now', isAsked || isHeard);
+      for (const { node, start, end } of words) {
+        node.classList.toggle('spoken', moment?.isPlaying === true && start <= moment.at && moment.at < end);
+      }
       if (button && button.classList.contains('pauses') !== isAsked) {
         button.classList.toggle('pauses', isAsked);
         button.setAttribute('aria-label', playLabel(turn, isAsked));
@@ -104,15 +124,15 @@ export class ResultView {
 
   private fillTable(): void {
     const { rows, more } = this.elements;
-    const next = this.turns.slice(this.rows.length, this.rowsWanted).map((turn) => this.row(turn));
+    const next = this.listed.slice(this.rows.length, this.rowsWanted).map((turn) => this.row(turn));
     rows.append(...next.map(({ line }) => line));
     this.rows.push(...next);
-    const left = this.turns.length - this.rows.length;
+    const left = this.listed.length - this.rows.length;
     more.hidden = left === 0;
     more.textContent = `Show more turns (${left} left)`;
   }
 
-  private row(turn: Turn): Row {
+  private row(turn: Turn | SaidTurn): Row {
     const { play } = this;
     const line = element('tr');
     const first = element('td');
@@ -121,13 +141,23 @@ export class ResultView {
     who.append(element('span', `mark ${this.colours.get(turn.speaker)}`), turn.speaker);
     const numbers = [preciseClock(turn.start), preciseClock(turn.end), lengthText(turn)];
     line.append(first, who, ...numbers.map((text) => element('td', '', text)));
-    if (!play) return { turn, line };
+    const words: Row['words'][number][] = [];
+    if ('pieces' in turn) {
+      const said = element('td', 'said');
+      for (const { text, start, end } of turn.pieces) {
+        const node = start === undefined ? text : element('span', 'word', text);
+        said.append(node);
+        if (typeof node !== 'string' && start !== undefined && end !== undefined) words.push({ node, start, end });
+      }
+      line.append(said);
+    }
+    if (!play) return { turn, line, words };
     const button = element('button', 'play');
     button.type = 'button';
     button.setAttribute('aria-label', playLabel(turn, false));
     button.addEventListener('click', () => play.toggle(turn));
     first.append(button);
-    return { turn, line, button };
+    return { turn, line, button, words };
   }
 
   private drawTimeline(seconds: number): void {
