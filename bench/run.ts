@@ -23,6 +23,7 @@ import { say } from './shared.ts';
 import { measureSpeed } from './speed.ts';
 import { measureStart } from './start.ts';
 import { measureThroughput } from './throughput.ts';
+import { measureTranscription } from './transcription.ts';
 
 const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undefined) => Promise<string> | string>> = {
   accuracy: measureAccuracy,
@@ -30,6 +31,7 @@ const measure: Readonly<Record<Section, (recordings: LabelledRecording[] | undef
   models: measureModels,
   identification: measureIdentification,
   live: measureLive,
+  transcription: measureTranscription,
   formats: measureFormats,
   speed: measureSpeed,
   memory: measureMemory,

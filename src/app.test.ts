@@ -69,7 +69,8 @@ describe('the API document', () => {
         expect(headers.includes('X-RateLimit-Remaining'), where).toBe(isCounted && status !== '401');
         expect(headers.includes('Retry-After'), where).toBe(status === '429');
         if (Number(status) < 400) continue;
-        const schema = status === '400' ? 'ValidationError' : 'ApiError';
+        const isOpenAi = /^\w+ \/v1\/(models|audio)\b/.test(name);
+        const schema = isOpenAi ? 'OpenAiError' : status === '400' ? 'ValidationError' : 'ApiError';
         expect(response.content, where).toMatchObject({
           'application/json': { schema: { $ref: `#/components/schemas/${schema}` } },
         });

@@ -25,6 +25,8 @@ import { keyTest } from './routes/key-test.ts';
 import { connectLive, createLive, readLive } from './routes/live.ts';
 import { createUpload, upload } from './routes/media.ts';
 import { createDownload, download } from './routes/media-output.ts';
+import { listModels, readModel } from './routes/openai/models.ts';
+import { createTranscription } from './routes/openai/transcriptions.ts';
 import { type PlaygroundAssets, playground } from './routes/playground.ts';
 import { readUsage } from './routes/usage.ts';
 import { voiceprint } from './routes/voiceprint.ts';
@@ -50,6 +52,9 @@ export const ENDPOINTS = [
   readLive,
   connectLive,
   readUsage,
+  listModels,
+  readModel,
+  createTranscription,
 ];
 
 /**

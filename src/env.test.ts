@@ -66,5 +66,30 @@ it('is deployed with public hosts only, a sweep every five minutes, time for a l
   }
   expect(config).not.toContain('ALLOW_LOOPBACK');
   // All queues but that of the dead have one; what is in none of them is lost to the job's owner.
-  expect(config.match(/^dead_letter_queue = "rollcall-dead"$/gm)).toHaveLength(3);
+  expect(config.match(/^dead_letter_queue = "rollcall-dead"$/gm)).toHaveLength(4);
+});
+
+it('has a transcription engine for both models, or for each its own, which gets no key of the other', () => {
+  const general = { ROLLCALL_ASR_URL: 'http://127.0.0.1:8000/v1', ROLLCALL_ASR_KEY: 'k' };
+  const models = ['asr-tdt-0.6b-v3', 'asr-large-v3-turbo'] as const;
+  const engines = (variables: object) => models.map((model) => read(variables).transcription[model]);
+  expect(engines({})).toEqual([undefined, undefined]);
+  expect(engines({ ROLLCALL_ASR_URL: '' })).toEqual([undefined, undefined]);
+  expect(engines(general)).toEqual([
+    { url: general.ROLLCALL_ASR_URL, model: 'parakeet-tdt-0.6b-v3', key: 'k' },
+    { url: general.ROLLCALL_ASR_URL, model: 'faster-whisper-large-v3-turbo', key: 'k' },
+  ]);
+  expect(
+    engines({ ...general, ROLLCALL_ASR_MODEL: 'm' }).map((engine) => engine !== 'workers-ai' && engine?.model),
+  ).toEqual(['m', 'm']);
+  const own = { ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO: 'https://api.example/v1' };
+  expect(engines({ ...general, ROLLCALL_ASR_MODEL: 'm', ...own })[1]).toEqual({
+    url: 'https://api.example/v1',
+    model: 'faster-whisper-large-v3-turbo',
+    key: undefined,
+  });
+  expect(engines(own)[0]).toBeUndefined();
+  expect(engines({ ROLLCALL_ASR_URL: 'workers-ai', AI: {} })).toEqual(['workers-ai', 'workers-ai']);
+  expect(() => engines({ ROLLCALL_ASR_URL: 'workers-ai' })).toThrow(/ROLLCALL_ASR_URL: there is no binding AI/);
+  expect(() => engines({ ROLLCALL_ASR_URL: 'localhost:8000' })).toThrow(/ROLLCALL_ASR_URL: no http/);
 });

@@ -3,6 +3,7 @@ import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionMo
 import type { LiveTimes } from './jobs/live/limits.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
 import type { OpenAiEngine } from './platform/transcription/openai.ts';
+import type { AiBinding } from './platform/transcription/workers-ai.ts';
 
 /** Bindings and variables of the Worker, as `wrangler.toml` names them. */
 export interface Env {
@@ -31,6 +32,8 @@ export interface Env {
   readonly ROLLCALL_ASR_URL?: string;
   readonly ROLLCALL_ASR_MODEL?: string;
   readonly ROLLCALL_ASR_KEY?: string;
+  /** Workers AI, in deployments. */
+  readonly AI?: AiBinding;
 }
 
 /** A time that a deployment can shorten and not lengthen. */
@@ -74,7 +77,7 @@ export interface Config {
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
   /** Engines, of the models that have one. */
-  readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine>>>;
+  readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine | 'workers-ai'>>>;
   /** The bucket's S3 interface; undefined where uploads go through the Worker. */
   readonly s3?: S3Credentials;
 }
@@ -103,6 +106,9 @@ export function readConfig(env: Env): Config {
   };
 }
 
+/** In place of an engine's address. */
+export const WORKERS_AI = 'workers-ai';
+
 type Variables = Readonly<Record<string, unknown>>;
 
 /** `ROLLCALL_ASR_URL`, and for one model `ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO`. */
@@ -114,13 +120,18 @@ export const engineVariable = (name: 'URL' | 'MODEL' | 'KEY', model?: Transcript
  *
  * @throws when an address is none
  */
-function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine | undefined {
+function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine | 'workers-ai' | undefined {
   const text = (name: string) => String(variables[name] ?? '') || undefined;
   const of = (scope: TranscriptionModel | undefined) => {
     const name = engineVariable('URL', scope);
     const url = text(name);
     if (url === undefined) return undefined;
-    if (!/^https?:\/\/[^\s]+$/.test(url)) throw new Error(`misconfigured Worker: ${name}: no http or https address`);
+    if (url === WORKERS_AI) {
+      if (variables.AI === undefined) throw new Error(`misconfigured Worker: ${name}: there is no binding AI`);
+      return WORKERS_AI;
+    }
+    if (!/^https?:\/\/[^\s]+$/.test(url))
+      throw new Error(`misconfigured Worker: ${name}: no http or https address, nor ${WORKERS_AI}`);
     const named = text(engineVariable('MODEL', scope)) ?? text(engineVariable('MODEL', model));
     return {
       url,

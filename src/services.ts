@@ -1,11 +1,11 @@
 import codecsModule from '../wasm/codecs/codecs.wasm';
 import dspModule from '../wasm/dsp/dsp.wasm';
 import { TRANSCRIPTION_MODELS } from './contract/languages.ts';
-import { type Config, type Env, readConfig } from './env.ts';
+import { type Config, type Env, readConfig, WORKERS_AI } from './env.ts';
 import type { AppServices, JobService, JobView } from './jobs/app-services.ts';
 import { cancelJob, deleteJob } from './jobs/cancel.ts';
 import { createJob } from './jobs/create.ts';
-import { openOutput, openTurns } from './jobs/job-output.ts';
+import { findMatches, openOutput, openTurns } from './jobs/job-output.ts';
 import { workOf } from './jobs/keys.ts';
 import { type CursorPort, listJobs } from './jobs/list.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
@@ -13,6 +13,7 @@ import { createLiveService } from './jobs/live/service.ts';
 import { sweepStreams } from './jobs/live/sweep.ts';
 import type { JobPorts, JobRecord } from './jobs/ports.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
+import { openTranscript } from './jobs/spoken-output.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
 import { now, pause, sleep } from './platform/clock.ts';
 import { createCopies } from './platform/copies.ts';
@@ -35,6 +36,7 @@ import { createObjectStore } from './platform/r2-objects.ts';
 import type { HttpClient } from './platform/sources/http-client.ts';
 import { createSources, httpClient } from './platform/sources/index.ts';
 import { createOpenAiEngine } from './platform/transcription/openai.ts';
+import { createWorkersAiEngine } from './platform/transcription/workers-ai.ts';
 import { identificationOf, voiceprintFault } from './platform/voiceprints.ts';
 import { createDecoders } from './platform/wasm/codecs.ts';
 import { createDsp } from './platform/wasm/dsp.ts';
@@ -81,6 +83,7 @@ export function jobPorts(env: Env): JobPorts {
     webhook: createWebhookClient({ allowLoopback }),
     transcription: (model) => {
       const engine = transcription[model];
+      if (engine === WORKERS_AI) return env.AI && createWorkersAiEngine(env.AI);
       return engine && createOpenAiEngine(engine);
     },
     webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
@@ -169,6 +172,8 @@ function jobService(ports: JobPorts, cursors: CursorPort): JobService {
       const job = await ports.store.find(jobId);
       return job && openTurns(ports, job, format);
     },
+    openTranscript: async (jobId) => openTranscript(ports, await ports.store.find(jobId)),
+    findMatches: async (jobId) => findMatches(ports, await ports.store.find(jobId)),
     list: (accountId, query) => listJobs(ports.store, cursors, accountId, query),
     async cancel(accountId, jobId) {
       const job = await cancelJob(ports, accountId, jobId);

@@ -4,6 +4,7 @@ import { type LocalService, startLocalService } from '../local/service.ts';
 import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { announce, greeting, withdraw } from './announcement.ts';
 import { onInterrupt, outlivesTerminal } from './interrupt.ts';
+import { useLocalEngine } from './local-engine.ts';
 import { localKey } from './local-key.ts';
 import { print } from './print.ts';
 import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
@@ -23,6 +24,7 @@ async function start(): Promise<void> {
   onInterrupt(() => void stop());
   if (outlivesTerminal()) keepServiceFromInterrupts();
 
+  const engine = await useLocalEngine();
   service = await startLocalService({
     stateDir,
     port: readPort(process.env.PORT),
@@ -41,6 +43,7 @@ async function start(): Promise<void> {
 
   try {
     await tell(service, stateDir);
+    if (engine !== undefined) note(`Transcription: the engine of npm run asr, ${engine}`);
   } catch (error) {
     // A service whose key nobody has seen would hold the port for nothing.
     withdraw(stateDir);

@@ -8,6 +8,7 @@ import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { findAnnounced } from './announcement.ts';
 import { checkAddress } from './arguments.ts';
 import { outlivesTerminal } from './interrupt.ts';
+import { useLocalEngine } from './local-engine.ts';
 import { localKey } from './local-key.ts';
 import { CliError, EXIT, Interrupted, note } from './run.ts';
 
@@ -56,6 +57,7 @@ async function startOneShot(signal: AbortSignal): Promise<Target> {
     removeState();
   };
   try {
+    await useLocalEngine();
     service = await startLocalService({ stateDir });
     signal.throwIfAborted();
     return { url: service.url, key: await localKey(service, stateDir), lasts: false, close };

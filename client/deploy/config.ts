@@ -16,7 +16,7 @@ export const QUEUES = [
 
 /**
  * Writes a copy of wrangler.toml for the account that is deployed to: with the id of its database, which only the account
- * knows. The file in the repository keeps its placeholder, so that local state stays where it is.
+ * knows, Workers AI, and the transcription engines of the environment. The file in the repository keeps its placeholder, so that local state stays where it is.
  *
  * @param folder where it is written, `.wrangler/rollcall/deploy` if nothing else is said
  * @returns path of the copy
@@ -31,11 +31,27 @@ export function writeDeployConfig(root: string, databaseId: string, folder = dep
   put('main', (path) => resolve(root, path));
   put('migrations_dir', (path) => resolve(root, path));
   put('database_id', () => databaseId);
+  const variables = engineVariables().filter(([name]) => !isKey(name));
+  put('OUTPUT_TTL_SECONDS', (seconds) => seconds);
+  text = text.replace(/^OUTPUT_TTL_SECONDS = .*$/m, (line) =>
+    [line, ...variables.map(([name, value]) => `${name} = ${JSON.stringify(value)}`)].join('\n'),
+  );
+  // Local runtimes have none of it.
+  text += '\n[ai]\nbinding = "AI"\n';
   makePrivateDir(folder);
   const path = join(folder, 'wrangler.toml');
   writeFileSync(path, text);
   return path;
 }
+
+/** Transcription engines as `npm start` takes them; an empty one takes away what an earlier deployment has set. */
+export const engineVariables = (): [name: string, value: string][] =>
+  Object.entries(process.env)
+    .filter(([name]) => name.startsWith('ROLLCALL_ASR_'))
+    .map(([name, value]) => [name, value ?? '']);
+
+/** Kept as a secret. */
+export const isKey = (name: string): boolean => name.startsWith('ROLLCALL_ASR_KEY');
 
 const deployDir = (root: string): string => join(root, '.wrangler', 'rollcall', 'deploy');
 

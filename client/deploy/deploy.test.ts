@@ -55,11 +55,31 @@ describe('writeDeployConfig', () => {
     const copy = readFileSync(writeDeployConfig(checkout, 'id-of-the-account'), 'utf8').split('\n');
     const original = readFileSync(join(checkout, 'wrangler.toml'), 'utf8').split('\n');
     expect(original.join('\n')).toBe(readFileSync(join(root, 'wrangler.toml'), 'utf8'));
-    expect(copy.filter((line, at) => line !== original[at]).sort()).toEqual([
+    expect(copy.slice(original.length - 1)).toEqual(['', '[ai]', 'binding = "AI"', '']);
+    expect(
+      copy
+        .slice(0, original.length - 1)
+        .filter((line, at) => line !== original[at])
+        .sort(),
+    ).toEqual([
       'database_id = "id-of-the-account"',
       `main = "${join(checkout, 'src/worker.ts')}"`,
       `migrations_dir = "${join(checkout, 'migrations')}"`,
     ]);
+  });
+
+  it('has the transcription engines of the environment, but for their keys', () => {
+    vi.stubEnv('ROLLCALL_ASR_URL', 'https://api.example/v1');
+    vi.stubEnv('ROLLCALL_ASR_KEY', 'secret');
+    vi.stubEnv('ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO', 'workers-ai');
+    try {
+      const copy = readFileSync(writeDeployConfig(checkout, 'id'), 'utf8');
+      expect(copy).toContain('"86400"\nROLLCALL_ASR_URL = "https://api.example/v1"\n');
+      expect(copy).toContain('\nROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO = "workers-ai"\n');
+      expect(copy).not.toContain('secret');
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 
   it('refuses a file in which it cannot tell what to replace', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
-import { BUCKET, DATABASE, findDatabaseId, QUEUES, writeDeployConfig } from './config.ts';
+import { BUCKET, DATABASE, engineVariables, findDatabaseId, isKey, QUEUES, writeDeployConfig } from './config.ts';
 import { ensureLifecycle, LIFECYCLE_RULES } from './lifecycle.ts';
 import { keepSigningKey, moveSigningKey } from './signing-key.ts';
 import { mustWrangler, wrangler } from './wrangler.ts';
@@ -48,6 +48,8 @@ export async function rehearse({ root, say }: Deployment): Promise<void> {
   for (const queue of QUEUES) say(`queue: ${queue}, created if missing`);
   for (const file of filesToLoad(packInUse(readManifest(root)))) say(`model: ${file.path} → ${modelKey(file)}`);
   say('secret: SIGNING_KEY, made if missing');
+  for (const [name, value] of engineVariables())
+    say(`transcription: ${name}${isKey(name) ? ', a secret' : ` = ${value}`}`);
 }
 
 /** Brings the account up to what this checkout needs and deploys the Worker. Each step may run again. */
@@ -74,8 +76,13 @@ export async function deploy({ root, say }: Deployment): Promise<void> {
     await mustWrangler(root, ['r2', 'object', 'put', target, '--file', modelPath(root, file), '--remote']);
   }
   say('deploying the Worker');
-  say((await mustWrangler(root, ['deploy', '--minify', '--config', config])).trim());
+  // Engines of an earlier deployment stay.
+  say((await mustWrangler(root, ['deploy', '--minify', '--keep-vars', '--config', config])).trim());
   await ensureSigningKey(root, config, say);
+  for (const [name, value] of engineVariables().filter(([name]) => isKey(name))) {
+    say(`storing the secret ${name}`);
+    await mustWrangler(root, ['secret', 'put', name, '--config', config], value);
+  }
 }
 
 async function ensure(root: string, say: Deployment['say'], kind: readonly string[], name: string): Promise<void> {

@@ -2,8 +2,8 @@ import { BUCKET } from './config.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /**
- * When the bucket itself deletes what the sweep has left. Each is later than anything that the service still reads: recordings are read for 52 hours,
- * outputs for 24. No job takes seven days.
+ * When the bucket itself deletes what the sweep has left. Each is later than anything that the service still reads:
+ * recordings are read for 52 hours, outputs for 24. No job takes seven days.
  */
 export const LIFECYCLE_RULES = [
   { prefix: 'work/', days: 7 },

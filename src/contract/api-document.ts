@@ -6,6 +6,7 @@ export const TAGS = {
   jobs: 'Jobs',
   media: 'Media',
   live: 'Live',
+  openai: 'OpenAI',
   account: 'Account',
   documentation: 'Documentation',
 } as const;
@@ -15,6 +16,7 @@ const TAG_DESCRIPTIONS: Readonly<Record<Tag, string>> = {
   Jobs: 'Diarization, voiceprints and identification: create a job, follow it, read its output.',
   Media: 'Uploads and downloads of recordings. Stored for 48 hours, private to the account.',
   Live: 'Speaker turns of a live stream, over a WebSocket.',
+  OpenAI: "OpenAI's addresses, for its clients.",
   Account: 'Keys and usage.',
   Documentation: 'This document and its pages.',
 };
@@ -72,6 +74,11 @@ const HEADERS = {
     description: 'The challenge of RFC 6750.',
     schema: { type: 'string' },
     example: 'Bearer realm="rollcall"',
+  },
+  'X-Job-Id': {
+    description: 'The job behind the answer, for GET /v1/jobs/{jobId}; absent where none was made.',
+    schema: { type: 'string' },
+    example: '89266a74-7538-4e62-aed4-602f160c518f',
   },
   'X-Job-Progress': {
     description: 'How far a running job is, 0 to 1; absent otherwise.',

@@ -22,6 +22,19 @@ export const VTT: TurnWriter = {
   },
 };
 
+/** SubRip of what was said alone, as speech-to-text services write it. */
+export const PLAIN_SRT: TurnWriter = {
+  head: '',
+  line: ({ start, end, text = '' }, index) =>
+    `${index > 0 ? '\n' : ''}${index + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${srtText(text)}\n`,
+};
+
+/** WebVTT of what was said alone. */
+export const PLAIN_VTT: TurnWriter = {
+  head: 'WEBVTT\n',
+  line: ({ start, end, text = '' }) => `\n${clock(start, '.')} --> ${clock(end, '.')}\n${escapeMarkup(text)}\n`,
+};
+
 /** HH:MM:SS and milliseconds after the given mark. */
 function clock(seconds: number, mark: ',' | '.'): string {
   const totalMs = Math.round(seconds * 1000);

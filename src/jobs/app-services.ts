@@ -70,6 +70,33 @@ export type JobWatchItem =
   | { readonly kind: 'progress'; readonly id: number; readonly jobId: string; readonly progress: number }
   | { readonly kind: 'heartbeat' };
 
+/** What was said by one speaker, in seconds from the start of the audio. */
+export interface Spoken {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+  /** Label of the diarization. */
+  readonly speaker: string;
+}
+
+/** The transcript of a job that succeeded. Each call reads the stored output anew: memory never holds a whole list. */
+export interface Transcript {
+  readonly durationSeconds: number;
+  words(): AsyncIterable<Spoken>;
+  /** What one speaker says without a long pause. */
+  turns(): AsyncIterable<Spoken>;
+  /** Turns cut at sentence ends and pauses, as short as subtitles. */
+  segments(): AsyncIterable<Spoken>;
+  /** The segments as subtitles without speakers. */
+  subtitles(format: 'srt' | 'vtt'): AsyncIterable<string>;
+}
+
+/** Of an identify job's speaker: the label of the matching voice. */
+export interface SpeakerMatch {
+  readonly speaker: string;
+  readonly match: string | null;
+}
+
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' | 'payment_required' }>>;
   /** Whether a call with this key has made a job that stands for it still. */
@@ -80,6 +107,10 @@ export interface JobService {
   openOutput(jobId: string): Promise<ReadableStream<Uint8Array> | undefined>;
   /** The turns of the stored output in a text format; undefined as for `openOutput`. */
   openTurns(jobId: string, format: TurnFormat): Promise<ReadableStream<Uint8Array> | undefined>;
+  /** The transcript in the stored output, an error where it has none; undefined as for `openOutput`. */
+  openTranscript(jobId: string): Promise<Result<Transcript, { readonly warning?: string }> | undefined>;
+  /** The matches in an identify job's output; undefined as for `openOutput`. */
+  findMatches(jobId: string): Promise<readonly SpeakerMatch[] | undefined>;
   /** The account's jobs, newest first. */
   list(
     accountId: string,
@@ -102,6 +133,10 @@ export interface MediaService {
   /** Signed address for one raw PUT of the named media, valid for at least an hour. `origin` is this service's own origin. */
   createUpload(accountId: string, name: string, origin: string): Promise<{ readonly url: string }>;
   findUpload(ticket: string): Promise<Result<MediaUpload, { kind: 'bad_ticket' | 'expired_ticket' }>>;
+  /** Makes a body of unknown length the recording of that name, within the service. */
+  store(accountId: string, name: string, body: ReadableStream<Uint8Array>): ReturnType<MediaUpload['store']>;
+  /** Ends the time to live of the named media: the next sweep removes it. */
+  expire(accountId: string, name: string): Promise<void>;
   /** Signed address to read the named media from, valid for two hours; undefined when there is none. */
   createDownload(accountId: string, name: string, origin: string): Promise<{ readonly url: string } | undefined>;
   findDownload(ticket: string): Promise<Result<MediaDownload, { kind: 'bad_ticket' | 'expired_ticket' | 'not_found' }>>;

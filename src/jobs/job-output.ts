@@ -13,13 +13,13 @@ import {
 } from '../formats/index.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 
-type Ports = Pick<JobPorts, 'objects' | 'now' | 'outputTtlMs'>;
+export type OutputPorts = Pick<JobPorts, 'objects' | 'now' | 'outputTtlMs'>;
 
 /** Text that is sent on at once; smaller pieces would cost more than they carry. */
 const CHUNK_CHARS = 64 * 1024;
 
 /** Key of a job's stored output; undefined when there is none or it is past its time. */
-function liveOutputKey(ports: Ports, job: JobRecord | undefined): string | undefined {
+export function liveOutputKey(ports: OutputPorts, job: JobRecord | undefined): string | undefined {
   if (!job?.outputKey || job.completedAt === undefined) return undefined;
   // The sweep may be minutes late; a read never is.
   return job.completedAt + ports.outputTtlMs <= ports.now() ? undefined : job.outputKey;
@@ -27,7 +27,7 @@ function liveOutputKey(ports: Ports, job: JobRecord | undefined): string | undef
 
 /** The stored output document as it is. */
 export async function openOutput(
-  ports: Ports,
+  ports: OutputPorts,
   job: JobRecord | undefined,
 ): Promise<ReadableStream<Uint8Array> | undefined> {
   const key = liveOutputKey(ports, job);
@@ -39,27 +39,44 @@ export async function openOutput(
  * wanted one stands, and never held: memory holds one chunk and one turn.
  */
 export async function openTurns(
-  ports: Ports,
+  ports: OutputPorts,
   job: JobRecord,
   format: TurnFormat,
 ): Promise<ReadableStream<Uint8Array> | undefined> {
   const key = liveOutputKey(ports, job);
   const document = key === undefined ? undefined : await ports.objects.openStream(key);
   if (key === undefined || !document) return undefined;
-  const scanner = new MemberScanner();
-  for await (const chunk of chunksOf(document)) scanner.push(chunk);
-  const list = listToShow(format, (member) => scanner.members.has(member));
-  const range = list === undefined ? undefined : scanner.members.get(list);
+  const members = await membersOf(document);
+  const list = listToShow(format, (member) => members.has(member));
+  const range = list === undefined ? undefined : members.get(list);
   if (list === undefined || range === undefined) throw new Error(`the output of job ${job.id} has no turns`);
-  const matches = await matchesOf(ports, key, scanner.members.get(VOICEPRINTS));
+  const matches = await matchesOf(ports, key, members.get(VOICEPRINTS));
   const body = await ports.objects.openRange(key, range.offset, range.length);
   if (!body) return undefined;
   const pieces = writePieces(body, createTurnWriter(format, list, fileIdOf(job.request.url), matches));
   return toStream(pieces);
 }
 
+/** The matches of an identify job's speakers; undefined when there is no output or it is past its time. */
+export async function findMatches(
+  ports: OutputPorts,
+  job: JobRecord | undefined,
+): Promise<readonly Match[] | undefined> {
+  const key = liveOutputKey(ports, job);
+  const document = key === undefined ? undefined : await ports.objects.openStream(key);
+  if (key === undefined || !document) return undefined;
+  return matchesOf(ports, key, (await membersOf(document)).get(VOICEPRINTS));
+}
+
+/** Where the members of a document's root object stand. */
+export async function membersOf(document: ReadableStream<Uint8Array>): Promise<ReadonlyMap<string, ByteRange>> {
+  const scanner = new MemberScanner();
+  for await (const chunk of chunksOf(document)) scanner.push(chunk);
+  return scanner.members;
+}
+
 /** A few lines: one for each speaker. */
-async function matchesOf({ objects }: Ports, key: string, range: ByteRange | undefined) {
+async function matchesOf({ objects }: OutputPorts, key: string, range: ByteRange | undefined) {
   if (!range) return [];
   const bytes = await objects.getRange(key, range.offset, range.length);
   return JSON.parse(new TextDecoder().decode(bytes)) as readonly Match[];
@@ -81,7 +98,7 @@ async function* writePieces(body: ReadableStream<Uint8Array>, writer: TurnWriter
   if (text !== '') yield text;
 }
 
-async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;

@@ -126,8 +126,8 @@ it('may die at any line, and ends with the same output', async () => {
   await assembled();
   await tick('transcribe');
   const undisturbed = JSON.stringify(await output());
-  for (const method of ['put', 'putStream', 'exists', 'get'] as const) {
-    for (let call = 0; call < 4; call++) {
+  for (const method of ['put', 'putStream', 'exists'] as const) {
+    for (let call = 0; call < 2; call++) {
       world.another();
       await assembled();
       let calls = 0;

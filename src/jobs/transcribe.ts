@@ -25,7 +25,10 @@ import { isTranscribed, read, readJson, save, type TranscribedJob, type Transcri
 const SAMPLE_RATE_HZ = 16_000;
 /** Pieces are begun for so long, then the next invocation goes on: jobs take turns. */
 const SLICE_MS = 15_000;
-/** Pauses after the first, second … time that an engine fails without a piece in between; then the job ends without its text. */
+/**
+ * Pauses after the first, second … time that an engine fails without a piece in between; then the job ends without its
+ * text.
+ */
 const PAUSES_SECONDS = [2, 5, 15, 30, 60, 120, 300];
 /** What an engine refuses it refuses again. */
 const MAX_REFUSALS = 2;
@@ -38,8 +41,9 @@ interface PieceWords {
 }
 
 /**
- * Last step of a job that asks for a transcription: sends the pieces of its recording to the engine, gives each word a speaker and ends the job. Pieces that are
- * done stay. However the engine fails, the job succeeds: in the end without its text, and with a warning.
+ * Last step of a job that asks for a transcription: sends the pieces of its recording to the engine, gives each word a
+ * speaker and ends the job. Pieces that are done stay. However the engine fails, the job succeeds: in the end without
+ * its text, and with a warning.
  *
  * @param signal aborted when the job has ended
  * @throws JobGone when the job ended meanwhile
@@ -54,10 +58,10 @@ export async function transcribeJob(ports: JobPorts, job: JobRecord, signal?: Ab
   if (!engine) return finish(ports, job, tag, { kind: 'failed', reason: 'no engine is configured for the model' });
   const pieces = piecesOf(state.turns, engine.maxPieceSeconds);
   const run = new Run(ports, job.id, tag, engine, settings.language, signal);
-  const fault = await run.transcribe(pieces, state.turns);
+  const fault = await run.transcribe(pieces, state);
   if (fault) return retry(ports, job, tag, { ...state, failures: run.isAhead ? 1 : state.failures + 1 }, fault);
   if (!run.isWhole) {
-    if (state.failures > 0) await save(ports, job.id, tag, { ...state, failures: 0 });
+    await save(ports, job.id, tag, { ...state, pieces: run.next, failures: 0 });
     await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
     return dispatch(ports, { step: 'transcribe', jobId: job.id });
   }
@@ -70,6 +74,8 @@ class Run {
   /** Whether a piece was done. */
   isAhead = false;
   isWhole = false;
+  /** The next piece to be sent. */
+  next = 0;
 
   constructor(
     private readonly ports: JobPorts,
@@ -81,21 +87,21 @@ class Run {
   ) {}
 
   /** @returns the first fault of the engine; undefined when all pieces are done, or time is up */
-  async transcribe(pieces: readonly Piece[], turns: SpeakerTurns): Promise<EngineFault | undefined> {
+  async transcribe(pieces: readonly Piece[], { turns, pieces: done }: Transcription): Promise<EngineFault | undefined> {
     const { ports, jobId, tag } = this;
     const startedAt = ports.now();
     const isOver = () => this.isAhead && ports.now() - startedAt > SLICE_MS;
-    let next = 0;
+    this.next = done;
     let fault: EngineFault | undefined;
     const work = async (): Promise<void> => {
-      while (next < pieces.length && !fault && !isOver()) {
-        const piece = next++;
+      while (this.next < pieces.length && !fault && !isOver()) {
+        const piece = this.next++;
         if (await ports.objects.exists(wordsKey(jobId, tag, piece))) continue;
         fault = (await this.#transcribe(pieces[piece], piece, turns)) ?? fault;
       }
     };
     await Promise.all(Array.from({ length: this.engine.concurrency }, work));
-    this.isWhole = !fault && next >= pieces.length;
+    this.isWhole = !fault && this.next >= pieces.length;
     return fault;
   }
 

@@ -13,6 +13,8 @@ export interface Transcription {
   readonly turns: SpeakerTurns;
   /** Of the diarization. */
   readonly warning?: string;
+  /** So many pieces are done, from the first one on; of those behind some may be. */
+  readonly pieces: number;
   /** Times in a row that the engine failed. */
   readonly failures: number;
 }
@@ -32,7 +34,7 @@ export async function beginTranscription(
   const spans = (all: Diarization['exclusiveTurns']) =>
     all.map(({ speaker, startSeconds, endSeconds }) => ({ speaker, startSeconds, endSeconds }));
   const known = { durationSeconds, turns: spans(turns), exclusiveTurns: spans(exclusiveTurns) };
-  await save(ports, job.id, tag, { turns: known, warning, failures: 0 });
+  await save(ports, job.id, tag, { turns: known, warning, pieces: 0, failures: 0 });
   if (await ports.store.requestTranscribe(job.id, ports.now())) {
     await dispatch(ports, { step: 'transcribe', jobId: job.id });
   }

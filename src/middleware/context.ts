@@ -10,6 +10,8 @@ export interface AppVariables {
   principal: Principal;
   /** The place of a request whose body is not small; given back when it has been answered. */
   bodyPlace?: Place;
+  /** Set where errors are answered in OpenAI's form. */
+  errorForm?: 'openai';
   /** Where the account stands in its rate window; unset for requests without a key. */
   rate?: { readonly exceeded: boolean; readonly resetSeconds: number };
 }

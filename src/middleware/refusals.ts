@@ -2,6 +2,7 @@ import type { ApiError, FieldError, ValidationError } from '../contract/errors.t
 import type { Scope } from '../jobs/app-services.ts';
 import { LEAST_CREDIT_SECONDS } from '../jobs/bill.ts';
 import type { AppContext } from './context.ts';
+import { answerOpenAiError, openAiErrorBody } from './openai-errors.ts';
 
 /** When a stream will end nobody knows; asking again sooner is no use. */
 const STREAMS_RETRY_SECONDS = 10;
@@ -18,17 +19,22 @@ export type Refusal =
   | { readonly kind: 'method_not_allowed'; readonly allow: string }
   | { readonly kind: 'idempotency_conflict' }
   | { readonly kind: 'body_too_large'; readonly maxBytes: number }
-  | { readonly kind: 'media_type' }
+  | { readonly kind: 'media_type'; readonly wanted?: string }
   | { readonly kind: 'too_many_requests'; readonly retryAfterSeconds: number }
   | { readonly kind: 'too_many_streams'; readonly maxStreams: number }
   | { readonly kind: 'range_not_satisfiable'; readonly sizeBytes: number }
   | { readonly kind: 'upgrade_required' | 'websocket_version' }
   | { readonly kind: 'internal' };
 
-/** The answer to a refused request, in the error format of the contract. */
+/** The answer to a refused request, in the error format of the contract or, at addresses of OpenAI's, in theirs. */
 export function refuse(c: AppContext, refusal: Refusal): Response {
   switch (refusal.kind) {
     case 'invalid': {
+      if (c.get('errorForm') === 'openai') {
+        const faults = refusal.errors.map(({ field, message }) => `${field} ${message.replace(/\.$/, '')}`);
+        const message = `Invalid request: ${faults.join('; ')}.`;
+        return answerOpenAiError(c, 400, openAiErrorBody(400, message, { param: refusal.errors[0]?.field }));
+      }
       const body: ValidationError = { message: 'Invalid request', errors: [...refusal.errors] };
       return c.json(body, 400);
     }
@@ -79,7 +85,13 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
         `The body is larger than ${sizeText(refusal.maxBytes)}, the most that this address takes.`,
       );
     case 'media_type':
-      return apiError(c, 415, 'The body must be JSON (Content-Type: application/json).');
+      return apiError(
+        c,
+        415,
+        refusal.wanted === undefined
+          ? 'The body must be JSON (Content-Type: application/json).'
+          : `The body must be ${refusal.wanted}.`,
+      );
     case 'too_many_requests':
       c.header('Retry-After', String(refusal.retryAfterSeconds));
       return apiError(c, 429, `Too many requests; try again in ${refusal.retryAfterSeconds} s.`);
@@ -113,6 +125,7 @@ function sizeText(bytes: number): string {
 type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500;
 
 function apiError(c: AppContext, status: ApiErrorStatus, message: string): Response {
+  if (c.get('errorForm') === 'openai') return answerOpenAiError(c, status, openAiErrorBody(status, message));
   const body: ApiError = { requestId: c.get('requestId'), message };
   return c.json(body, status);
 }

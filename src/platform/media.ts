@@ -101,6 +101,10 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
       return { ok: true, value: { accountId, rateLimits, store: storeAs(accountId, name) } };
     },
 
+    store: (accountId, name, body) => storeAs(accountId, name)(body, undefined),
+
+    expire: (accountId, name) => rows.expire(accountId, name, now()),
+
     async createDownload(accountId, name, origin) {
       const recording = await resolve(accountId, name);
       if (!recording) return undefined;

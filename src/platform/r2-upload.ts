@@ -16,8 +16,8 @@ const clients = new Places({ places: 4, perAccount: 2 });
 const PATIENCE: Patience = { pauseMs: 30_000, minBytesPerMinute: 60 * 8 * 1024 };
 
 /**
- * `storeBody` for what a client sends. Without a Content-Length an isolate takes four at once, two of an account; the others wait for their place, for 20 s at
- * most.
+ * `storeBody` for what a client sends. Without a Content-Length an isolate takes four at once, two of an account; the
+ * others wait for their place, for 20 s at most.
  */
 export async function storeUpload(
   bucket: R2Bucket,
@@ -55,8 +55,8 @@ interface BodyFacts {
 /**
  * Stores a request's body under a key, in bounded memory.
  *
- * With a Content-Length the body goes to R2 as it comes; without one (chunked encoding) as a multipart upload, because R2
- * must know the length of what it stores. A body that breaks off, or is refused, leaves no object behind.
+ * With a Content-Length the body goes to R2 as it comes; without one (chunked encoding) as a multipart upload, because
+ * R2 must know the length of what it stores. A body that breaks off, or is refused, leaves no object behind.
  *
  * @throws whatever the body's stream or R2 fails with
  */
@@ -75,8 +75,8 @@ export async function storeBody(
 }
 
 /**
- * Like `pipeTo`, with pauses. One that the runtime does on its own gives no other request a turn where the client is as fast as the bucket:
- * locally, a gibibyte silenced the service for 17 s.
+ * Like `pipeTo`, with pauses. One that the runtime does on its own gives no other request a turn where the client is as
+ * fast as the bucket: locally, a gibibyte silenced the service for 17 s.
  */
 async function pipe(body: ReadableStream<Uint8Array>, writable: WritableStream<Uint8Array>): Promise<void> {
   const writer = writable.getWriter();

@@ -19,6 +19,8 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
   jobs: TAGS.jobs,
   media: TAGS.media,
   live: TAGS.live,
+  models: TAGS.openai,
+  audio: TAGS.openai,
   test: TAGS.account,
   usage: TAGS.account,
 };

@@ -1,9 +1,11 @@
 import { createRoute, type OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Handler } from 'hono';
 import { apiErrorSchema, validationErrorSchema } from '../contract/errors.ts';
+import { openAiErrorSchema } from '../contract/openai.ts';
 import type { Scope } from '../jobs/app-services.ts';
 import { authenticate, requireScope } from '../middleware/auth.ts';
 import type { AppContext, AppEnv, AppMiddleware } from '../middleware/context.ts';
+import { answerErrorsAsOpenAi } from '../middleware/openai-errors.ts';
 import { countRequest } from '../middleware/rate-limit.ts';
 import { type Refusal, refuse } from '../middleware/refusals.ts';
 import { described } from './describe.ts';
@@ -28,6 +30,8 @@ export interface Endpoint {
   readonly route: RouteConfig & { getRoutingPath(): string; readonly hide?: boolean };
   readonly access: Access;
   readonly check: Check;
+  /** Set where errors are answered in OpenAI's form. */
+  readonly errorForm?: 'openai';
 }
 
 const BAD_KEY = 'Bad, missing or revoked key';
@@ -45,6 +49,16 @@ const ERROR_DESCRIPTIONS = {
   416: 'The file has no such part',
   426: 'The request is no WebSocket upgrade, or of another version',
 } as const;
+/** Where they differ, and those that no other address has. */
+const OPENAI_DESCRIPTIONS = {
+  400: 'Invalid request, or a job that failed for what it was given',
+  404: 'Unknown',
+  415: 'The body is no form',
+  429: 'Too many requests',
+  500: 'The service failed',
+  503: 'The transcription engine failed; the job has the speakers',
+  504: 'The job goes on and can be read later',
+} as const;
 type ErrorStatus = keyof typeof ERROR_DESCRIPTIONS;
 
 /** Response entries of the API document for the errors that an endpoint can answer with. */
@@ -56,6 +70,15 @@ export function errorResponses(...statuses: readonly (400 | ErrorStatus)[]): Rou
         ? { description: 'Invalid request', content: { 'application/json': { schema: validationErrorSchema } } }
         : { description: ERROR_DESCRIPTIONS[status], content: { 'application/json': { schema: apiErrorSchema } } },
     ]),
+  );
+}
+
+/** The same in OpenAI's form, with those that any request can meet. */
+export function openAiErrorResponses(...statuses: readonly number[]): RouteConfig['responses'] {
+  const descriptions: Readonly<Record<number, string>> = { ...ERROR_DESCRIPTIONS, ...OPENAI_DESCRIPTIONS };
+  const content = { 'application/json': { schema: openAiErrorSchema } };
+  return Object.fromEntries(
+    [...statuses, 429, 500].map((status) => [status, { description: descriptions[status] ?? '', content }]),
   );
 }
 
@@ -78,9 +101,10 @@ export function endpoint(route: RouteConfig, access: Access, check: Check): Endp
  */
 export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
   const methodsByPath = new Map<string, { methods: string[]; access: Access }>();
-  for (const { route, access, check } of endpoints) {
+  for (const { route, access, check, errorForm } of endpoints) {
     if (!route.hide) app.openAPIRegistry.registerPath(described(route, !needsKey(access), access !== 'public'));
     const path = route.getRoutingPath();
+    if (errorForm === 'openai') app.use(path, answerErrorsAsOpenAi);
     app.on([route.method.toUpperCase()], [path], ...guards(access, path), answer(check));
     const known = methodsByPath.get(path) ?? { methods: [], access };
     known.methods.push(...(route.method === 'get' ? ['GET', 'HEAD'] : [route.method.toUpperCase()]));

@@ -19,8 +19,8 @@ const SPEECH_MARGIN_SECONDS = 1.5;
 const EARLIEST_CUT_SHARE = 0.5;
 
 /**
- * Cuts a recording into pieces for an engine: at the longest pause of the second half of each, where there is none at a change of speakers, else at
- * the longest length. Without speech there are no pieces.
+ * Cuts a recording into pieces for an engine: at the longest pause of the second half of each, where there is none at a
+ * change of speakers, else at the longest length. Without speech there are no pieces.
  *
  * @param maxSeconds of what the engine hears at once
  * @returns in order; the parts that they own do not overlap

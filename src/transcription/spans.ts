@@ -22,7 +22,8 @@ export function distanceSeconds(a: Span, b: Span): number {
 }
 
 /**
- * Finds spans that lie around a time, where the times that are asked for never fall much: one walk over all of them instead of a search for each.
+ * Finds spans that lie around a time, where the times that are asked for never fall much: one walk over all of them
+ * instead of a search for each.
  *
  * @param T in order of their start
  */

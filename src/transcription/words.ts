@@ -17,8 +17,8 @@ export interface TimedWords {
 }
 
 /**
- * The words of an engine's answer with their times. Where the engine tells none, or such as cannot be, its words are spread over the speech of their
- * segments by their length.
+ * The words of an engine's answer with their times. Where the engine tells none, or such as cannot be, its words are
+ * spread over the speech of their segments by their length.
  *
  * @param lengthSeconds of the audio that the engine heard
  * @param speech in that audio, from its start
@@ -46,8 +46,8 @@ function areTimesUsable(texts: readonly TimedText[], lengthSeconds: number): boo
 }
 
 /**
- * Words as they stand in the text: OpenAI's whisper-1 gives words without their punctuation. What is between two words of the text goes to the one before up to the
- * white space, and to the one after from there on.
+ * Words as they stand in the text: OpenAI's whisper-1 gives words without their punctuation. What is between two words
+ * of the text goes to the one before up to the white space, and to the one after from there on.
  */
 function withPunctuation(words: readonly TimedText[], text: string): Word[] {
   const lower = foldedCase(text);
@@ -104,7 +104,10 @@ function wordsOf(text: string): { text: string; isSpaced: boolean }[] {
   return words.filter(({ text: word }) => word !== '');
 }
 
-/** Each word gets a share of the segment's speech, in proportion to its length; of the whole segment where there is none. */
+/**
+ * Each word gets a share of the segment's speech, in proportion to its length; of the whole segment where there is
+ * none.
+ */
 function spreadOver(segment: TimedText, speech: readonly Span[]): Word[] {
   const words = wordsOf(segment.text);
   const heard = speech
@@ -137,7 +140,9 @@ function spreadOver(segment: TimedText, speech: readonly Span[]): Word[] {
   });
 }
 
-/** Where so many seconds of the spans are over; at the border of two the end of the first or the start of the second. */
+/**
+ * Where so many seconds of the spans are over; at the border of two the end of the first or the start of the second.
+ */
 function placeIn(spans: readonly Span[], seconds: number, side: 'start' | 'end'): number {
   let rest = seconds;
   for (const { startSeconds, endSeconds } of spans) {
@@ -160,8 +165,8 @@ const MAX_LOOP_WORDS = 8;
 const MAX_REPETITIONS = 6;
 
 /**
- * Words that can have been said: those where nobody speaks, and the loops that engines fall into over silence and noise, are dropped; those that
- * are too long are cut to their speech.
+ * Words that can have been said: those where nobody speaks, and the loops that engines fall into over silence and
+ * noise, are dropped; those that are too long are cut to their speech.
  *
  * @param words in the recording's time, by start
  * @param speech when anybody speaks

@@ -26,7 +26,8 @@ export function spawnCli(
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ROLLCALL_|npm_|INIT_CWD|PORT$)/.test(key));
   return spawn(process.execPath, ['--import', 'tsx', join('client', 'cli', `${name}.ts`), ...args], {
     cwd: root,
-    env: { ...Object.fromEntries(inherited), ...env },
+    // No engine that happens to run on this machine.
+    env: { ...Object.fromEntries(inherited), ROLLCALL_ASR_URL: '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: ownGroup,
   });
@@ -62,10 +63,16 @@ export interface RunningService {
 
 /**
  * @param ownGroup in a process group of its own, as a terminal runs a command
+ * @param env ROLLCALL_ variables
  * @throws when it has not printed its key within a minute, or ends before
  */
-export async function startService(stateDir: string, port = 0, ownGroup = false): Promise<RunningService> {
-  const child = spawnCli('start', [], { ROLLCALL_STATE: stateDir, PORT: String(port) }, ownGroup);
+export async function startService(
+  stateDir: string,
+  port = 0,
+  ownGroup = false,
+  env: Record<string, string> = {},
+): Promise<RunningService> {
+  const child = spawnCli('start', [], { ...env, ROLLCALL_STATE: stateDir, PORT: String(port) }, ownGroup);
   let stdout = '';
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {

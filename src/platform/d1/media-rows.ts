@@ -72,6 +72,13 @@ export function createMediaRows(db: D1Database) {
       ]);
     },
 
+    async expire(accountId: string, name: string, now: number): Promise<void> {
+      await db
+        .prepare('UPDATE media SET expires_at = ?3 WHERE account_id = ?1 AND name = ?2')
+        .bind(accountId, name, now)
+        .run();
+    },
+
     /** The recording that had the name at a moment, or got it within `slackMs` after it, replaced or not since; undefined where none had that is kept for so long. */
     async findAsOf(accountId: string, name: string, asOf: number, slackMs: number): Promise<MediaRow | undefined> {
       const row = await db

@@ -4,8 +4,8 @@ import { SourceReadError } from './errors.ts';
 import { sleep } from './http-client.ts';
 
 /**
- * Asked for at once. Nothing is read as one long stream: the local bucket reads such a stream ahead into memory and answers nobody else meanwhile, and on the
- * platform one that is open for minutes may break.
+ * Asked for at once. Nothing is read as one long stream: the local bucket reads such a stream ahead into memory and
+ * answers nobody else meanwhile, and on the platform one that is open for minutes may break.
  */
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -19,7 +19,8 @@ interface ObjectFile {
  * An object in R2, read in pieces.
  *
  * @param backoffMs pauses before the second, third … try of a piece
- * @throws from reads: SourceReadError when the object is gone or another one; whatever R2 failed with last, after the retries
+ * @throws from reads: SourceReadError when the object is gone or another one; whatever R2 failed with last, after the
+ *   retries
  */
 export function objectSource(bucket: R2Bucket, file: ObjectFile, backoffMs: readonly number[]): ByteSource {
   const { key, sizeBytes, etag } = file;

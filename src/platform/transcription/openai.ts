@@ -12,11 +12,13 @@ export interface OpenAiEngine {
   readonly key?: string;
 }
 
-/** 2 MB of 16-bit audio, of the 25 MB that OpenAI takes: with its request four of them have some 25 MB of an isolate. */
+/**
+ * 2 MB of 16-bit audio, of the 25 MB that OpenAI takes: with its request four of them have some 25 MB of an isolate.
+ */
 const MAX_PIECE_SECONDS = 60;
 const CONCURRENCY = 4;
-/** A slow machine may take as long as the audio is, and longer. */
-const TIMEOUT_MS = 300_000;
+/** Four minutes of audio at once, which a slow machine takes twice as long for. */
+const TIMEOUT_MS = 600_000;
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 const MAX_RETRY_AFTER_SECONDS = 600;
 
@@ -34,7 +36,10 @@ const answerSchema = z.object({
     .catch(undefined),
 });
 
-/** Transcription by an engine that speaks OpenAI's API: OpenAI, Groq, vLLM, speaches, LocalAI, `containers/asr` and others. */
+/**
+ * Transcription by an engine that speaks OpenAI's API: OpenAI, Groq, vLLM, speaches, LocalAI, `containers/asr` and
+ * others.
+ */
 export function createOpenAiEngine(
   engine: OpenAiEngine,
   { fetch: send = (url: string, init: RequestInit) => fetch(url, init), timeoutMs = TIMEOUT_MS } = {},
