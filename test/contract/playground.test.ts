@@ -60,7 +60,7 @@ describe('the playground (GET /)', () => {
     expect(wanted.length).toBeGreaterThan(10);
     expect(ids).toEqual(expect.arrayContaining([...wanted, 'of-file', 'of-address', 'of-microphone', 'result-title']));
     const fields = [...html.matchAll(/<(?:input|select)(?![^>]*type="radio")[^>]*id="([^"]+)"/g)].map(([, id]) => id);
-    expect(fields.sort()).toEqual(['address', 'file', 'key', 'model', 'speakers']);
+    expect(fields.sort()).toEqual(['address', 'file', 'key', 'model', 'speakers', 'transcribe']);
     for (const id of fields) expect(html, id).toContain(`<label for="${id}">`);
     for (const [, targets] of html.matchAll(/aria-(?:describedby|labelledby)="([^"]+)"/g))
       expect(ids).toContain(targets);
