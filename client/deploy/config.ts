@@ -15,8 +15,9 @@ export const QUEUES = [
 ] as const;
 
 /**
- * Writes a copy of wrangler.toml for the account that is deployed to: with the id of its database, which only the account
- * knows, Workers AI, and the transcription engines of the environment. The file in the repository keeps its placeholder, so that local state stays where it is.
+ * Writes a copy of wrangler.toml for the account that is deployed to: with the id of its database, which only the
+ * account knows, Workers AI, and the transcription engines of the environment. The file in the repository keeps its
+ * placeholder, so that local state stays where it is.
  *
  * @param folder where it is written, `.wrangler/rollcall/deploy` if nothing else is said
  * @returns path of the copy
