@@ -122,7 +122,9 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
       const object = recording && (await bucket.head(recording.key));
       if (!object) return refused('not_found');
       const { key, size: sizeBytes, etag, httpEtag } = object;
-      const open = (range: { offset: number; length: number }) => objectBody(bucket, { key, sizeBytes, etag }, range);
+      // Without the known length the answer would have no Content-Length.
+      const open = (range: { offset: number; length: number }) =>
+        objectBody(bucket, { key, sizeBytes, etag }, range).pipeThrough(new FixedLengthStream(range.length));
       return { ok: true, value: { name, sizeBytes, etag: httpEtag, open } };
     },
   };

@@ -1,6 +1,7 @@
 import type { ObjectStore } from '../jobs/ports.ts';
 import { abortNotedUploads, createNotedUpload, type NotedUpload } from './noted-upload.ts';
 import { PART_BYTES } from './r2-upload.ts';
+import { objectBody } from './sources/object-source.ts';
 import { TextParts } from './text-parts.ts';
 
 const DELETE_BATCH = 1000;
@@ -36,13 +37,13 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
     },
 
     async openStream(key) {
-      const object = await bucket.get(key);
-      return object?.body;
+      const object = await bucket.head(key);
+      return object ? bodyOf(bucket, object, 0, object.size) : undefined;
     },
 
     async openRange(key, offset, length) {
-      const object = await bucket.get(key, { range: { offset, length } });
-      return object?.body;
+      const object = await bucket.head(key);
+      return object ? bodyOf(bucket, object, offset, length) : undefined;
     },
 
     async exists(key) {
@@ -115,3 +116,6 @@ async function putStream(
     throw error;
   }
 }
+
+const bodyOf = (bucket: R2Bucket, { key, size: sizeBytes, etag }: R2Object, offset: number, length: number) =>
+  objectBody(bucket, { key, sizeBytes, etag }, { offset, length });

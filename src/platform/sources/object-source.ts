@@ -77,7 +77,7 @@ export function objectBody(
   const source = objectSource(bucket, file, []);
   const end = offset + length;
   let at = offset;
-  const pieces = new ReadableStream<Uint8Array>(
+  return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         if (at >= end) return controller.close();
@@ -89,8 +89,6 @@ export function objectBody(
     },
     { highWaterMark: 0 },
   );
-  // Without the known length the answer would have no Content-Length.
-  return pieces.pipeThrough(new FixedLengthStream(length));
 }
 
 /** A recording that lies in memory. */
