@@ -47,7 +47,9 @@ export class BenchService {
     private readonly entries: LogEntry[],
   ) {}
 
-  /** @param options `root` is the checkout to run, this one by default; `vars` replace variables of its wrangler.toml */
+  /**
+   * @param options `root` is the checkout to run, this one by default; `vars` replace variables of its wrangler.toml
+   */
   static async start(
     options: Pick<LocalServiceOptions, 'root' | 'inspectorPort' | 'beside' | 'vars'> = {},
   ): Promise<BenchService> {

@@ -19,7 +19,9 @@ export type Setting = (typeof SETTINGS)[number];
 /** Threshold of the other engine; its speed hardly depends on it. */
 const SHERPA_THRESHOLD = 0.95;
 
-/** Speed of the real service on a long MP3, by stage, beside sherpa-onnx on the same audio and weights in the same run. */
+/**
+ * Speed of the real service on a long MP3, by stage, beside sherpa-onnx on the same audio and weights in the same run.
+ */
 export async function measureSpeed(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const path = recordings && longMp3(recordings, LONG_SECONDS);
   if (!path) return '**Not measured:** the long recording needs `../shared/audio` and ffmpeg.';
@@ -47,7 +49,10 @@ const TIMES_WASM = 10;
 interface SherpaSpeed {
   /** Of the WebAssembly build on the same weights. */
   readonly wasmRealTime: number;
-  /** Of the WebAssembly build with segmentation-3.0 int8, which its documentation uses; undefined where that file is not at hand. */
+  /**
+   * Of the WebAssembly build with segmentation-3.0 int8, which its documentation uses; undefined where that file is not
+   * at hand.
+   */
   readonly wasmReferenceRealTime: number | undefined;
   readonly audioSeconds: number;
   readonly seconds: number;

@@ -7,7 +7,10 @@ import { jobPorts } from '../src/services.ts';
 import { erase } from './erase.ts';
 
 const ALARM_EVERY_MS = 30_000;
-/** Shares of the whole that reading the recording and assembling the result are shown as. Of assembling only the end is known. */
+/**
+ * Shares of the whole that reading the recording and assembling the result are shown as. Of assembling only the end is
+ * known.
+ */
 const INGEST_SHARE = 0.1;
 const ASSEMBLE_SHARE = 0.05;
 
@@ -19,8 +22,8 @@ interface Counted {
 }
 
 /**
- * Counts the parts of one job, starts its assembly exactly once, and looks after it: while the job runs, an alarm sends again
- * what was lost. Its own memory may vanish at any time; what counts is in its SQLite.
+ * Counts the parts of one job, starts its assembly exactly once, and looks after it: while the job runs, an alarm sends
+ * again what was lost. Its own memory may vanish at any time; what counts is in its SQLite.
  */
 export class JobProgress extends DurableObject<Env> {
   /** Shards in work, and how much of the recording was read, 0…1; hints for progress bars only, so they may be lost. */
@@ -37,7 +40,10 @@ export class JobProgress extends DurableObject<Env> {
     sql.exec('CREATE TABLE IF NOT EXISTS parts (tag TEXT NOT NULL, shard INTEGER NOT NULL, PRIMARY KEY (tag, shard))');
   }
 
-  /** Called before the first part can exist; again, when the recording is read by several invocations. A new tag begins from nothing. */
+  /**
+   * Called before the first part can exist; again, when the recording is read by several invocations. A new tag begins
+   * from nothing.
+   */
   async begin(jobId: string, tag: string): Promise<void> {
     const before = this.#job();
     if (before?.tag !== tag) {
@@ -65,7 +71,10 @@ export class JobProgress extends DurableObject<Env> {
     this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
   }
 
-  /** @returns whether the part counts: not one of other bytes, or of another version of the service, which may still run after a deployment */
+  /**
+   * @returns whether the part counts: not one of other bytes, or of another version of the service, which may still run
+   * after a deployment
+   */
   async partDone(jobId: string, shard: number, tag: string): Promise<boolean> {
     const job = this.#job();
     if (job?.id !== jobId || job.tag !== tag || shard >= (job.shardCount ?? Number.POSITIVE_INFINITY)) return false;
@@ -113,15 +122,18 @@ export class JobProgress extends DurableObject<Env> {
   }
 
   /**
-   * The platform gives an alarm up that fails for some minutes, as all do while a deployment is broken, and may go on telling when it was due. What it should have
-   * done is done now: workerd calls no later one either.
+   * The platform gives an alarm up that fails for some minutes, as all do while a deployment is broken, and may go on
+   * telling when it was due. What it should have done is done now: workerd calls no later one either.
    */
   async #lookLate(): Promise<void> {
     const dueAt = (await this.ctx.storage.getAlarm()) ?? 0;
     if (dueAt < Date.now() - ALARM_EVERY_MS) await this.alarm();
   }
 
-  /** The message's row decides: its primary key lets one assembly be written, however many parts think they were the last. */
+  /**
+   * The message's row decides: its primary key lets one assembly be written, however many parts think they were the
+   * last.
+   */
   async #startIfWhole(): Promise<void> {
     const job = this.#job();
     if (job?.shardCount === undefined || this.#partCount(job.tag, job.shardCount) < job.shardCount) return;

@@ -11,7 +11,10 @@ import { serveRanges, startServer, type TestServer } from '../test/helpers/http-
 import type { Handler } from '../test/helpers/sources.ts';
 import { startWorker } from '../test/helpers/workerd.ts';
 
-/** The object that copies a recording, in workerd, on its own storage, a real database and bucket, from a real server; nobody works off what it sends. */
+/**
+ * The object that copies a recording, in workerd, on its own storage, a real database and bucket, from a real server;
+ * nobody works off what it sends.
+ */
 const FRONT = `
 import { SourceCopy as Real } from './worker.js';
 const machine = Date.now;

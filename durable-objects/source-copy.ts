@@ -24,9 +24,9 @@ interface Request {
 }
 
 /**
- * Copies the recording of one job into the bucket, where it cannot be read in place: its server gives no ranges and the container needs them, nothing
- * pins it, or it is slow. Other people's servers take their time here, so that no consumer of a queue waits for them. When the copy is there, the job's
- * `ingest` message is sent again.
+ * Copies the recording of one job into the bucket, where it cannot be read in place: its server gives no ranges and the
+ * container needs them, nothing pins it, or it is slow. Other people's servers take their time here, so that no
+ * consumer of a queue waits for them. When the copy is there, the job's `ingest` message is sent again.
  */
 export class SourceCopy extends DurableObject<Env> {
   #isCopying = false;
@@ -62,7 +62,8 @@ export class SourceCopy extends DurableObject<Env> {
       return run;
     }).catch(async (error: unknown): Promise<CopyEnd> => {
       if (!(error instanceof JobGone)) throw error;
-      // It notices within the patience for a server, and drops what it has copied. Until then it might write to the storage.
+      // It notices within the patience for a server, and drops what it has copied. Until then it might write to the
+      // storage.
       await run?.catch(() => undefined);
       return { kind: 'unwanted' };
     });

@@ -62,7 +62,10 @@ function sharedDsp() {
 }
 let dsp: ReturnType<typeof sharedDsp> | undefined;
 
-/** The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first use. */
+/**
+ * The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first
+ * use.
+ */
 export function jobPorts(env: Env): JobPorts {
   const { allowLoopback, outputTtlMs, signingKey, s3, transcription } = configOf(env);
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });

@@ -27,8 +27,9 @@ interface Refused {
 }
 
 /**
- * Codes speech in every format, decodes it with the service's code and with ffmpeg, and compares. `ROLLCALL_FORMATS`, a regular expression,
- * measures only the codings whose name it matches (`^MP4`, `HE-AAC`); the others keep their older rows.
+ * Codes speech in every format, decodes it with the service's code and with ffmpeg, and compares. `ROLLCALL_FORMATS`, a
+ * regular expression, measures only the codings whose name it matches (`^MP4`, `HE-AAC`); the others keep their older
+ * rows.
  */
 export async function measureFormats(): Promise<string> {
   const version = toolVersion('ffmpeg');

@@ -98,7 +98,10 @@ export interface NativeSound {
   readonly channels: number;
 }
 
-/** A float WAV file of ffmpeg's as mono: the mean of its channels without low-frequency effects, where its mask tells them. */
+/**
+ * A float WAV file of ffmpeg's as mono: the mean of its channels without low-frequency effects, where its mask tells
+ * them.
+ */
 export function monoOfWav(bytes: Buffer): NativeSound {
   const channels = bytes.readUInt16LE(22);
   const mask = bytes.readUInt16LE(20) === EXTENSIBLE ? bytes.readUInt32LE(40) : 0;

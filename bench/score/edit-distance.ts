@@ -1,4 +1,7 @@
-/** Levenshtein distance of two lists of words: the fewest insertions, deletions and substitutions that make one of the other. */
+/**
+ * Levenshtein distance of two lists of words: the fewest insertions, deletions and substitutions that make one of the
+ * other.
+ */
 export function editDistance(a: readonly string[], b: readonly string[]): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

@@ -35,7 +35,9 @@ const live = (...args: string[]) => runCli('live', args, here());
 const CORRECTION = /^\d+\.\d{3} {2}SPEAKER_\d\d is SPEAKER_\d\d until \d+\.\d{3}$/;
 const EVENT = /^\d+\.\d{3} {2}SPEAKER_\d\d (starts( \(.*\))?|ends)$/;
 
-/** Ctrl-C at a terminal, which all of its processes get, at the first end of a turn; npm may pass it on a second time. */
+/**
+ * Ctrl-C at a terminal, which all of its processes get, at the first end of a turn; npm may pass it on a second time.
+ */
 async function interrupted(env: Record<string, string>, times = 1): Promise<Finished> {
   const child = spawnCli('live', [conversation], env, true);
   let isSent = false;

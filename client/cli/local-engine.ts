@@ -8,8 +8,8 @@ const LOCAL_ENGINE_URL = `http://127.0.0.1:${ASR_PORT}/v1`;
 const PROBE_MS = 300;
 
 /**
- * Makes the engine of `npm run asr`, if it runs, the one of a service that is started after this. A `ROLLCALL_ASR_URL` that is
- * set stays as it is: the empty one asks for no engine.
+ * Makes the engine of `npm run asr`, if it runs, the one of a service that is started after this. A `ROLLCALL_ASR_URL`
+ * that is set stays as it is: the empty one asks for no engine.
  *
  * @returns the engine's address where it is used
  */

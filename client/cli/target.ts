@@ -25,7 +25,8 @@ export interface Target {
 const PREFIX = 'oneshot-';
 
 /**
- * The service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else one for the time of the command.
+ * The service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else one for the time of the
+ * command.
  *
  * @param outlivesInterrupt the command goes on after Ctrl-C, so a service that is started for it does, too
  */

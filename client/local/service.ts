@@ -43,13 +43,19 @@ export interface LocalServiceOptions {
   readonly root?: string;
   /** Opens workerd's inspector there, for measurements. */
   readonly inspectorPort?: number;
-  /** Another Worker in the same workerd, for measurements: an ES module, and the route (`*` + path) under which it answers. */
+  /**
+   * Another Worker in the same workerd, for measurements: an ES module, and the route (`*` + path) under which it
+   * answers.
+   */
   readonly beside?: { readonly script: string; readonly route: string };
   /** Gets what the Worker writes to its log, line by line as workerd prints it. */
   readonly onLog?: (text: string) => void;
   /** Something that a person should know, and in spite of which the service goes on; standard error by default. */
   readonly onWarning?: (message: string) => void;
-  /** workerd kept ending by itself (crashed or was killed) in spite of restarts; the service is gone and can be started again. */
+  /**
+   * workerd kept ending by itself (crashed or was killed) in spite of restarts; the service is gone and can be started
+   * again.
+   */
   readonly onDeath?: () => void;
   /** For tests, which cannot wait for minutes. */
   readonly watchdogTimes?: Partial<WatchdogTimes>;
@@ -69,11 +75,12 @@ export interface LocalService {
 }
 
 /**
- * Starts the whole service on this machine: the Worker in workerd with local D1, R2, Queues and Durable Objects.
- * A service that was killed before on the same state folder is cleaned up first, and its jobs go on. A runtime that hangs or ends is
- * replaced, and its jobs go on.
+ * Starts the whole service on this machine: the Worker in workerd with local D1, R2, Queues and Durable Objects. A
+ * service that was killed before on the same state folder is cleaned up first, and its jobs go on. A runtime that hangs
+ * or ends is replaced, and its jobs go on.
  *
- * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does not run
+ * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does
+ *   not run
  */
 export function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   return startAgain(() => startOnce(options));

@@ -16,9 +16,10 @@ const MESSAGES_PER_QUEUE = 20;
 const LONGEST_WORK_LEASE_MS = LEASE_MS + 1000;
 
 /**
- * The oldest messages that wait for a queue which has no step to wait for. Every send, retry and put-back sets the lease to QUEUE_LEASE_MS
- * after the moment at which the queue should hand the message out, so that this moment can be read from the row. A webhook's
- * lease in work is as long as in its queue: only webhooks that were never begun count as waiting.
+ * The oldest messages that wait for a queue which has no step to wait for. Every send, retry and put-back sets the
+ * lease to QUEUE_LEASE_MS after the moment at which the queue should hand the message out, so that this moment can be
+ * read from the row. A webhook's lease in work is as long as in its queue: only webhooks that were never begun count as
+ * waiting.
  */
 const QUERY = `
 WITH clock AS (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now),
@@ -38,10 +39,11 @@ ranked AS (
 SELECT queue, id, starts || ' ' || lease_until AS state FROM ranked WHERE place <= ${MESSAGES_PER_QUEUE} ORDER BY queue, place`;
 
 /**
- * Prepares the query for messages that wait in vain if nothing changes about them. Preparing blocks this process and a call does not, so that it
- * can be asked of a runtime that may hang.
+ * Prepares the query for messages that wait in vain if nothing changes about them. Preparing blocks this process and a
+ * call does not, so that it can be asked of a runtime that may hang.
  *
- * @returns the oldest messages of each queue, oldest first; an error of the database counts as an answer without messages
+ * @returns the oldest messages of each queue, oldest first; an error of the database counts as an answer without
+ *   messages
  */
 export function waitingMessagesOf(db: D1Database): () => Promise<WaitingMessage[]> {
   const statement = db.prepare(QUERY);

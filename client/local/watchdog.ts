@@ -26,8 +26,8 @@ export interface WatchedRuntime {
 }
 
 /**
- * Watches a runtime until it must be replaced: it answers nothing, or one of its queues hands out nothing even after a resend. Time in which
- * this process stood still, as in a laptop's sleep, does not count.
+ * Watches a runtime until it must be replaced: it answers nothing, or one of its queues hands out nothing even after a
+ * resend. Time in which this process stood still, as in a laptop's sleep, does not count.
  *
  * @param ignored ids of messages for which a restart did not help; shared by the watchdogs of one service
  */

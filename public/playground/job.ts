@@ -108,7 +108,8 @@ async function addressOf(
   const stored = await client.upload(`playground/${randomId()}`, file, undefined, signal);
   if (stored.ok || stored.error.kind !== 'unreachable' || signal.aborted) return stored;
   if (!(await isReadable(file))) return { ok: false, problem: { message: CHANGED, details: [] } };
-  // A service may take uploads at another host, which this page must not speak to: what is small goes along with the request.
+  // A service may take uploads at another host, which this page must not speak to: what is small goes along with the
+  // request.
   if (!stored.error.elsewhere) return stored;
   if (file.size <= MAX_DATA_BYTES) return { ok: true, value: await dataUrl(file) };
   const message = `${stored.error.message}. Where uploads go to another host than this page's, only files of up to ${MAX_DATA_BYTES / 1024 ** 2} MiB can be tried here; use an address, or npm run diarize`;

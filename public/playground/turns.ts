@@ -60,8 +60,8 @@ export function saidTurnsOf(job: JobState): readonly SaidTurn[] | undefined {
 const byLabel = new Intl.Collator('en', { numeric: true });
 
 /**
- * Speakers in order of their labels. The service numbers them in order of their first words; where a live stream's corrections
- * change who came first, every speaker keeps their place.
+ * Speakers in order of their labels. The service numbers them in order of their first words; where a live stream's
+ * corrections change who came first, every speaker keeps their place.
  */
 export function speakersOf(turns: readonly Turn[]): Speaker[] {
   const found = new Map<string, { seconds: number; turns: number }>();
@@ -120,7 +120,9 @@ export function clock(seconds: number): string {
 
 const tenthsOf = (seconds: number): number => Math.floor(seconds * 10 + 1e-6);
 
-/** As `clock`, with tenths: `65.26` → `1:05.2`. Cut, not rounded: 59.96 is not 1:00.0 of a minute that has not begun. */
+/**
+ * As `clock`, with tenths: `65.26` → `1:05.2`. Cut, not rounded: 59.96 is not 1:00.0 of a minute that has not begun.
+ */
 export function preciseClock(seconds: number): string {
   const tenths = tenthsOf(seconds);
   return `${clock(Math.floor(tenths / 10))}.${tenths % 10}`;

@@ -36,8 +36,8 @@ interface Row {
 }
 
 /**
- * Shows who spoke when, as a picture and as a table. The table says all of it in words and has the buttons, so the picture is
- * one image to a screen reader and takes part in no tab order.
+ * Shows who spoke when, as a picture and as a table. The table says all of it in words and has the buttons, so the
+ * picture is one image to a screen reader and takes part in no tab order.
  */
 export class ResultView {
   private rows: Row[] = [];

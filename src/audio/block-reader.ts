@@ -16,8 +16,8 @@ const MAX_SKIPPED_BLOCKS = 4;
 export const MAX_PEEK_BYTES = 8 << 20;
 
 /**
- * How often each block may be read again, and how many more reads there may be. Walks go through a file about once; places in a file
- * that point back and forth would have the server asked for a megabyte for every few bytes.
+ * How often each block may be read again, and how many more reads there may be. Walks go through a file about once;
+ * places in a file that point back and forth would have the server asked for a megabyte for every few bytes.
  */
 const MAX_READS_OF_BLOCK = 8;
 const MAX_FURTHER_READS = 5000;
@@ -34,9 +34,9 @@ interface Block {
 }
 
 /**
- * Small reads over a source that is read forward: aligned blocks, least recently used out first. One stream fills them; a place far ahead or behind
- * opens it anew there. The buffers are allocated once and reused, so memory stays at eight blocks (plus the largest
- * range asked for across a block border) however long the file is.
+ * Small reads over a source that is read forward: aligned blocks, least recently used out first. One stream fills them;
+ * a place far ahead or behind opens it anew there. The buffers are allocated once and reused, so memory stays at eight
+ * blocks (plus the largest range asked for across a block border) however long the file is.
  */
 export class BlockReader {
   readonly sizeBytes: number;
@@ -116,8 +116,8 @@ export class BlockReader {
   }
 
   /**
-   * Exactly `length` bytes from `offset` on where they lie in the block used last, without waiting; undefined elsewhere, which `peek` answers.
-   * Views of one block stay valid together, until `peek` is called.
+   * Exactly `length` bytes from `offset` on where they lie in the block used last, without waiting; undefined
+   * elsewhere, which `peek` answers. Views of one block stay valid together, until `peek` is called.
    */
   held(offset: number, length: number): Uint8Array | undefined {
     const block = this.#blocks.at(-1);

@@ -11,8 +11,8 @@ export interface Container {
   /** Tells from the first bytes (after any ID3v2 tags; at least 64 KiB of them where the file has so many). */
   detect(head: Uint8Array): boolean;
   /**
-   * Reads the head of the file: how its sound is coded and where its packets begin. The container begins at `startByte`, behind any ID3v2 tags.
-   * Where only the decoder knows the rate (HE-AAC), a few packets are decoded.
+   * Reads the head of the file: how its sound is coded and where its packets begin. The container begins at
+   * `startByte`, behind any ID3v2 tags. Where only the decoder knows the rate (HE-AAC), a few packets are decoded.
    */
   open(reader: BlockReader, startByte: number, decoders: DecoderPort): Promise<AudioResult<Part>>;
 }
@@ -28,14 +28,17 @@ export interface Piece {
 }
 
 /**
- * What a walk has met that is worth a word or says how it goes on; sums and flags by name. Plain JSON, so that a checkpoint holds it.
- * With an `entry`, `passedBytes` is the sum of the lengths of the packets in front of it.
+ * What a walk has met that is worth a word or says how it goes on; sums and flags by name. Plain JSON, so that a
+ * checkpoint holds it. With an `entry`, `passedBytes` is the sum of the lengths of the packets in front of it.
  */
 export type Faults = Record<string, string | number | boolean | undefined>;
 
 /** What the first packets tell. */
 export interface PartStart {
-  /** Samples of the first run minus where it ends by the container (OGG): encoder delay, below 0 for a track that begins late. */
+  /**
+   * Samples of the first run minus where it ends by the container (OGG): encoder delay, below 0 for a track that begins
+   * late.
+   */
   readonly startPadding: number;
   /** Time of the first packet by the container. */
   readonly firstSeconds: number | undefined;
@@ -65,9 +68,15 @@ export interface Part {
   /** Where in the file `reopen` finds it again; absent for a file's only part. */
   readonly startByte?: number;
   openDecoder(): PacketDecoder;
-  /** Samples of each packet, asked for every packet in order; absent where the packets say so themselves. @param isStart the first packet of the track comes first */
+  /**
+   * Samples of each packet, asked for every packet in order; absent where the packets say so themselves. @param isStart
+   * the first packet of the track comes first
+   */
   counter?(isStart: boolean): PacketCounter;
-  /** The packets in order, from the first one or from one with this `entry`. What is not right with them goes into `faults`. */
+  /**
+   * The packets in order, from the first one or from one with this `entry`. What is not right with them goes into
+   * `faults`.
+   */
   walk(faults: Faults, entry?: number): PacketWalk;
   /** What is heard of the decoded samples; all of them without it. */
   heard?(start: PartStart, faults: Faults): readonly Piece[];

@@ -27,7 +27,10 @@ interface FakePart {
 /** How many decoders are open, and how many were at most. */
 const decoders = { open: 0, most: 0 };
 
-/** Packets whose places are their numbers; the decoder answers with the number, and that of its first packet: it never forgets. */
+/**
+ * Packets whose places are their numbers; the decoder answers with the number, and that of its first packet: it never
+ * forgets.
+ */
 function partOf({ runs, pieces, padding, decode, next, startByte, warnings, codec = 'aac' }: FakePart): Part {
   return {
     format: 'fake',

@@ -10,18 +10,25 @@ import type { PacketDecoder } from './types.ts';
 
 /** Decoded samples that wait until it is known that they are no padding of the end. */
 const HELD_SECONDS = 2;
-/** Decoded and thrown away where a decoder is opened anew. Opus asks for 80 ms (RFC 7845 §4.6); HE-AAC repeats its header about twice a second. */
+/**
+ * Decoded and thrown away where a decoder is opened anew. Opus asks for 80 ms (RFC 7845 §4.6); HE-AAC repeats its
+ * header about twice a second.
+ */
 const PRE_ROLL_SECONDS = 2;
 /** Decoded samples given on together: what follows has less to do for each. */
 const BLOCK_SAMPLES = 1 << 15;
 /**
- * Decoders remember more than the last packets (noise generators, predictors), so that one which begins in the middle does not give the same bits. Hence every
- * reader opens a decoder anew at the same places: the first packet at which that is possible at or behind 90 s, 190 s and so on. Two run side by side for the
- * pre-roll, then the new one takes over. The same sample comes out wherever another process went on.
+ * Decoders remember more than the last packets (noise generators, predictors), so that one which begins in the middle
+ * does not give the same bits. Hence every reader opens a decoder anew at the same places: the first packet at which
+ * that is possible at or behind 90 s, 190 s and so on. Two run side by side for the pre-roll, then the new one takes
+ * over. The same sample comes out wherever another process went on.
  */
 const RESTART_SECONDS = 100;
 const FIRST_RESTART_SECONDS = 90;
-/** A part that begins sooner behind the last restart is not kept as one: of short parts, the few that are kept would all be near the end. */
+/**
+ * A part that begins sooner behind the last restart is not kept as one: of short parts, the few that are kept would all
+ * be near the end.
+ */
 const MIN_PART_SECONDS = 30;
 /** Places kept for `restartFor`: the reader's consumer may be some blocks behind. */
 const MAX_RESTARTS = 8;
@@ -56,8 +63,8 @@ export interface DecodeEnd {
 }
 
 /**
- * Decodes an opened file forward to mono samples at its own rate (mean of the channels without low-frequency effects): exactly those that a player
- * plays. Sample numbers count from the start of the recording.
+ * Decodes an opened file forward to mono samples at its own rate (mean of the channels without low-frequency effects):
+ * exactly those that a player plays. Sample numbers count from the start of the recording.
  */
 export class Decoding {
   #part: Part;
@@ -97,7 +104,8 @@ export class Decoding {
   }
 
   /**
-   * Where another process must begin so that it has the samples from `sample` on; undefined where it must begin at the start. Ask in order.
+   * Where another process must begin so that it has the samples from `sample` on; undefined where it must begin at the
+   * start. Ask in order.
    */
   restartFor(sample: number): Restart | undefined {
     return this.#restarts.findLast((place) => place.sample <= sample)?.restart;
@@ -248,7 +256,10 @@ export class Decoding {
   }
 }
 
-/** The next position behind `position` at which decoders are opened anew; the start of a part counts as one that has passed. */
+/**
+ * The next position behind `position` at which decoders are opened anew; the start of a part counts as one that has
+ * passed.
+ */
 function restartBehind(position: number, rateHz: number): number {
   const passed = Math.floor((position / rateHz - FIRST_RESTART_SECONDS) / RESTART_SECONDS);
   return Math.max(0, passed + 1) * RESTART_SECONDS * rateHz + FIRST_RESTART_SECONDS * rateHz;
@@ -319,7 +330,10 @@ function stretch(block: Float32Array, samples: number): Float32Array {
   });
 }
 
-/** Decoded samples by their positions, gathered into blocks. Silence where none come, the first where several do. The last of them are held back. */
+/**
+ * Decoded samples by their positions, gathered into blocks. Silence where none come, the first where several do. The
+ * last of them are held back.
+ */
 class HeldSound {
   #buffer: Float32Array<ArrayBuffer>;
   /** Position of the first sample in the buffer, and how many there are. */

@@ -22,7 +22,9 @@ async function indexOf(file: Uint8Array): Promise<Decoded> {
   return probed.value;
 }
 
-/** Files whose exact length ffmpeg does not give: it plays the padding of the last block, which an edit list cuts off. */
+/**
+ * Files whose exact length ffmpeg does not give: it plays the padding of the last block, which an edit list cuts off.
+ */
 const PADDED = /^mp4-.*(aac|mp3|opus)/;
 describe('every format', () => {
   it.each(references)('$file', async (reference) => {

@@ -54,7 +54,10 @@ export async function* blockPackets(layout: BlockLayout, entry = layout.dataOffs
   }
 }
 
-/** Bytes of a packet of samples, at most: what a converter makes of floats depends on their neighbours, so that packets begin at the same places whoever reads. */
+/**
+ * Bytes of a packet of samples, at most: what a converter makes of floats depends on their neighbours, so that packets
+ * begin at the same places whoever reads.
+ */
 const PACKET_BYTES = 1 << 16;
 
 /** The samples of `[dataOffset, dataOffset + dataBytes)` as packets. */

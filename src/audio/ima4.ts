@@ -1,8 +1,8 @@
 import type { BlockLayout } from './frames.ts';
 
 /**
- * Packets of QuickTime's IMA ADPCM ('ima4'), as they stand in AIFF-C and Core Audio files. A packet's header holds the upper nine bits of the
- * predictor, the lower seven come from the packet before it.
+ * Packets of QuickTime's IMA ADPCM ('ima4'), as they stand in AIFF-C and Core Audio files. A packet's header holds the
+ * upper nine bits of the predictor, the lower seven come from the packet before it.
  */
 const PACKET_SAMPLES = 64;
 const PACKET_BYTES_A_CHANNEL = 34;

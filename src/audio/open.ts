@@ -20,7 +20,8 @@ const PROOF_BYTES = 1 << 18;
 const PROOF_SHARE = 0.5;
 
 /**
- * Tells the format from the content (never from a name) and reads its head. Failures of the source are thrown as they come.
+ * Tells the format from the content (never from a name) and reads its head. Failures of the source are thrown as they
+ * come.
  */
 export async function openPart(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<Part>> {
   try {

@@ -15,7 +15,10 @@ export interface PcmLayout {
   readonly effects?: EffectsChannels;
 }
 
-/** Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. Of floats always the same frames together (`wild.ts`). */
+/**
+ * Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. Of floats always the same frames
+ * together (`wild.ts`).
+ */
 export type MonoConverter = (bytes: Uint8Array, frames: number, out: Float32Array) => void;
 
 type Load = (view: DataView, at: number) => number;

@@ -3,7 +3,10 @@ import { random } from '../../test/helpers/audio.ts';
 import type { Piece } from './container.ts';
 import { joined, onePiece, PiecePlayer } from './pieces.ts';
 
-/** Decoded samples that say where they stand, 1, 2, 3…, given in blocks of these lengths in turn. @param end where they end */
+/**
+ * Decoded samples that say where they stand, 1, 2, 3…, given in blocks of these lengths in turn. @param end where they
+ * end
+ */
 function play(pieces: readonly Piece[], end: number, { start = 0, from = 0, blocks = [7] } = {}): number[] {
   const player = new PiecePlayer(pieces, start);
   const out: number[] = [];

@@ -1,6 +1,9 @@
 import type { Piece } from './container.ts';
 
-/** The decoded samples from `from` on, up to `to` where it is given, silence in front of them: what most recordings consist of. */
+/**
+ * The decoded samples from `from` on, up to `to` where it is given, silence in front of them: what most recordings
+ * consist of.
+ */
 export const onePiece = (from: number, to?: number, leadSamples = 0): readonly Piece[] =>
   joined([{ samples: leadSamples }, { position: from, samples: to === undefined ? undefined : to - from }]);
 
@@ -27,8 +30,8 @@ export function joined(pieces: readonly Piece[]): readonly Piece[] {
 const BLOCK_SAMPLES = 1 << 16;
 
 /**
- * Makes the recording out of decoded samples that come in order: leaves out what is not heard, puts silence where nothing is played.
- * Begins with the sample `startSample` of the recording.
+ * Makes the recording out of decoded samples that come in order: leaves out what is not heard, puts silence where
+ * nothing is played. Begins with the sample `startSample` of the recording.
  */
 export class PiecePlayer {
   #index = 0;
@@ -65,7 +68,10 @@ export class PiecePlayer {
     return index === this.#lastSound ? Math.min(samples, Math.max(0, this.#end - position)) : samples;
   }
 
-  /** Decoded samples from `position` on; each call goes on where the one before ended. Views of them and silence come out. */
+  /**
+   * Decoded samples from `position` on; each call goes on where the one before ended. Views of them and silence come
+   * out.
+   */
   *play(samples: Float32Array, position: number): Generator<Float32Array> {
     const end = position + samples.length;
     for (let piece = this.pieces[this.#index]; piece; piece = this.pieces[this.#index]) {
@@ -98,7 +104,10 @@ export class PiecePlayer {
     });
   }
 
-  /** What is still to come when the decoded samples have ended: silence, but for the last piece of sound, which ends with them. */
+  /**
+   * What is still to come when the decoded samples have ended: silence, but for the last piece of sound, which ends
+   * with them.
+   */
   *finish(): Generator<Float32Array> {
     const last = this.#lastSound;
     for (; this.#index < this.pieces.length; this.#index++) {

@@ -34,7 +34,10 @@ export interface RecordingEnd {
   readonly warning?: string;
 }
 
-/** One forward pass over a recording: 16 kHz mono samples. A sample does not depend on where the pass began, to the bit (`decode.ts`). */
+/**
+ * One forward pass over a recording: 16 kHz mono samples. A sample does not depend on where the pass began, to the bit
+ * (`decode.ts`).
+ */
 export class Recording {
   #end: RecordingEnd | undefined;
 
@@ -74,7 +77,10 @@ export class Recording {
     return this.reader.readBytes;
   }
 
-  /** Where another process must begin so that it has the samples from `sample` on. Ask in order, for samples that have come. */
+  /**
+   * Where another process must begin so that it has the samples from `sample` on. Ask in order, for samples that have
+   * come.
+   */
   checkpointAt(sample: number): Checkpoint {
     const restart = this.decoding.restartFor(this.#inputFor(sample));
     return restart ? { sample, restart } : { sample };

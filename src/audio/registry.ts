@@ -11,5 +11,8 @@ import { mpegTs } from './containers/mpeg-ts/index.ts';
 import { ogg } from './containers/ogg/index.ts';
 import { wav } from './containers/wav/index.ts';
 
-/** Formats with a clear magic come first; ADTS and MPEG audio, which have none, are recognised by a chain of frame headers. */
+/**
+ * Formats with a clear magic come first; ADTS and MPEG audio, which have none, are recognised by a chain of frame
+ * headers.
+ */
 export const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];

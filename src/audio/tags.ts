@@ -21,7 +21,10 @@ function headTagBytes(head: Uint8Array): number {
   return id3v2Bytes(head, 0) || ape;
 }
 
-/** Offset of the first byte behind the ID3v2 and APE tags at the start of the file. A tag longer than the file is no tag. */
+/**
+ * Offset of the first byte behind the ID3v2 and APE tags at the start of the file. A tag longer than the file is no
+ * tag.
+ */
 export async function skipHeadTags(reader: BlockReader): Promise<number> {
   let offset = 0;
   for (let count = 0; count < MAX_TAGS; count++) {
@@ -32,7 +35,10 @@ export async function skipHeadTags(reader: BlockReader): Promise<number> {
   return offset;
 }
 
-/** Offset of the first byte behind the tags at `from`, of whatever kind: between files that were put behind one another stand those of both. */
+/**
+ * Offset of the first byte behind the tags at `from`, of whatever kind: between files that were put behind one another
+ * stand those of both.
+ */
 export async function skipTags(reader: BlockReader, from: number, endByte: number): Promise<number> {
   let offset = from;
   for (let count = 0; count < MAX_TAGS && offset < endByte; count++) {

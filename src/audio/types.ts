@@ -2,11 +2,16 @@
 export interface ByteSource {
   /** Total size in bytes. */
   readonly sizeBytes: number;
-  /** Whether reading can begin anywhere. Elsewhere a place behind the last one is reached by reading what lies between. */
+  /**
+   * Whether reading can begin anywhere. Elsewhere a place behind the last one is reached by reading what lies between.
+   */
   readonly canSeek: boolean;
   /** The bytes from `offset` to the end, as they come. Ends the stream that was opened before. */
   open(offset: number): Promise<ByteStream>;
-  /** Bytes `[offset, offset + length)`, shorter only where the source ends, beside the open stream. @throws where `canSeek` is false */
+  /**
+   * Bytes `[offset, offset + length)`, shorter only where the source ends, beside the open stream. @throws where
+   * `canSeek` is false
+   */
   read(offset: number, length: number): Promise<Uint8Array>;
 }
 
@@ -46,8 +51,9 @@ export interface CodecSpec {
   readonly sampleRateHz: number;
   readonly channels: number;
   /**
-   * Codec private data: for FLAC the 34 bytes of STREAMINFO, for AAC the AudioSpecificConfig (none for packets with ADTS headers),
-   * for ALAC the `alac` atom of 36 bytes, for Vorbis the three headers with Xiph lacing, for Opus the OpusHead.
+   * Codec private data: for FLAC the 34 bytes of STREAMINFO, for AAC the AudioSpecificConfig (none for packets with
+   * ADTS headers), for ALAC the `alac` atom of 36 bytes, for Vorbis the three headers with Xiph lacing, for Opus the
+   * OpusHead.
    */
   readonly extraData?: Uint8Array;
   /** Bytes of one block, for ADPCM and GSM in WAV. */

@@ -64,7 +64,8 @@ export interface DiarizeRequest extends JobFields, DiarizationFields {
 }
 
 /**
- * Reads the body of POST /v1/diarize. Finds every faulty field at once; says nothing about where `url` and `webhook` point.
+ * Reads the body of POST /v1/diarize. Finds every faulty field at once; says nothing about where `url` and `webhook`
+ * point.
  * @param options.transcription models for which an engine is configured
  */
 export function parseDiarizeBody(

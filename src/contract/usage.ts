@@ -39,7 +39,10 @@ export interface UsageQuery {
 const isoDate = z.iso.date();
 /** The standard lets seconds be left out. */
 const isoDatetime = z.union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })]);
-/** Answers write times as ISO 8601 does, with years of four digits, and a report may begin before and end after what was asked for. */
+/**
+ * Answers write times as ISO 8601 does, with years of four digits, and a report may begin before and end after what was
+ * asked for.
+ */
 const [FIRST_YEAR, LAST_YEAR] = [1970, 9998];
 const FIRST_MOMENT = Date.UTC(FIRST_YEAR, 0);
 const END_OF_TIME = Date.UTC(LAST_YEAR + 1, 0);
@@ -49,7 +52,8 @@ export const LOST_PLUS = 'has a space: in a query the + of a zone is written %2B
 const OUT_OF_TIME = `must be in the years ${FIRST_YEAR} to ${LAST_YEAR}`;
 
 /**
- * The bounds of a usage report. A date as `to` means the end of that day; without bounds the report covers the last 30 days.
+ * The bounds of a usage report. A date as `to` means the end of that day; without bounds the report covers the last 30
+ * days.
  * @param now milliseconds since the Unix epoch
  */
 export function parseUsageQuery(

@@ -16,7 +16,8 @@ export const VTT: TurnWriter = {
   line({ start, end, speaker, text }) {
     const label = escapeMarkup(oneLabel(speaker));
     const said = text === undefined ? label : escapeMarkup(text);
-    // With the end of the tag, dashes would be an arrow, and the cue a line of times; white space there is none of the name's.
+    // With the end of the tag, dashes would be an arrow, and the cue a line of times; white space there is none of the
+    // name's.
     const name = label.endsWith('--') ? `${label} ` : label;
     return `\n${clock(start, '.')} --> ${clock(end, '.')}\n<v ${name}>${said}</v>\n`;
   },
@@ -43,7 +44,10 @@ function clock(seconds: number, mark: ',' | '.'): string {
   return `${whole}${mark}${String(totalMs % 1000).padStart(3, '0')}`;
 }
 
-/** SubRip knows no escapes: an arrow in a text would be taken for a line of times. Only from their first are dashes looked at: else a long run would be tried from each of them. */
+/**
+ * SubRip knows no escapes: an arrow in a text would be taken for a line of times. Only from their first are dashes
+ * looked at: else a long run would be tried from each of them.
+ */
 function srtText(text: string): string {
   return oneLine(text).replace(/(?<!-)-{2,}>/g, '->');
 }

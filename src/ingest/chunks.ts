@@ -58,7 +58,10 @@ export class ChunkBuffer {
 /** Reads bytes `[offset, offset + length)` of a chunk by its number. */
 export type ReadChunk = (chunk: number, offset: number, length: number) => Promise<Uint8Array>;
 
-/** The samples `[startSample, endSample)` of a recording, from its chunks, a second or less at a time: views that the next block overwrites. */
+/**
+ * The samples `[startSample, endSample)` of a recording, from its chunks, a second or less at a time: views that the
+ * next block overwrites.
+ */
 export async function* readChunks(
   read: ReadChunk,
   startSample: number,

@@ -16,19 +16,20 @@ import { CHUNK_SAMPLES, ChunkBuffer } from './chunks.ts';
 /** Audio decoded between two pauses, some tens of milliseconds of work: others use the same thread. */
 const PAUSE_SAMPLES = 8 * OUTPUT_RATE_HZ;
 /**
- * Decoded samples of all channels that one invocation may have: six hours of stereo at 44.1 kHz, 70 to 90 s of CPU here, of the 300 s that the platform gives.
+ * Decoded samples of all channels that one invocation may have: six hours of stereo at 44.1 kHz, 70 to 90 s of CPU
+ * here, of the 300 s that the platform gives.
  */
 const MAX_CHANNEL_SAMPLES = 6 * 3600 * 2 * 44_100;
 /**
- * So long one invocation reads, and the next one goes on: a queue gives out other messages, and gets more consumers, only when an invocation has ended.
- * What it has cost to go on is some tens of seconds of audio decoded again.
+ * So long one invocation reads, and the next one goes on: a queue gives out other messages, and gets more consumers,
+ * only when an invocation has ended. What it has cost to go on is some tens of seconds of audio decoded again.
  */
 const SLICE_MS = 8000;
 /** The same for a source that would have to be passed over from its start. An invocation may last 15 minutes. */
 const MAX_INVOCATION_MS = 10 * 60_000;
 /**
- * A source is slow that gives less than so many seconds of audio a second, when it has had this time, and is waited for as this share of it: the rest is our own
- * work, of which a recording of 192 kHz takes much.
+ * A source is slow that gives less than so many seconds of audio a second, when it has had this time, and is waited for
+ * as this share of it: the rest is our own work, of which a recording of 192 kHz takes much.
  */
 const SLOW_AUDIO_RATE = 50;
 const SLOW_AFTER_MS = 2000;
@@ -74,8 +75,8 @@ export type PassEnd =
   | { readonly kind: 'failed'; readonly error: AudioError };
 
 /**
- * One forward pass over a recording: decodes it to 16 kHz mono and stores that in chunks of fixed length. What a chunk holds does not depend on where the
- * pass began. While a chunk is stored the next one is decoded.
+ * One forward pass over a recording: decodes it to 16 kHz mono and stores that in chunks of fixed length. What a chunk
+ * holds does not depend on where the pass began. While a chunk is stored the next one is decoded.
  *
  * @throws SeekNeeded where the container needs a source that can seek; failures of source and storage as they come
  */
@@ -101,7 +102,10 @@ class SourceSlow extends Error {
   override readonly name = 'SourceSlow';
 }
 
-/** Watches how fast the bytes of a source come, each time some do: until a block of them is whole, a server that drips takes minutes. */
+/**
+ * Watches how fast the bytes of a source come, each time some do: until a block of them is whole, a server that drips
+ * takes minutes.
+ */
 class Pace {
   /** Seconds of audio that have been decoded. */
   audioSeconds = 0;

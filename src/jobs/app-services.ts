@@ -130,7 +130,10 @@ export interface JobService {
 }
 
 export interface MediaService {
-  /** Signed address for one raw PUT of the named media, valid for at least an hour. `origin` is this service's own origin. */
+  /**
+   * Signed address for one raw PUT of the named media, valid for at least an hour. `origin` is this service's own
+   * origin.
+   */
   createUpload(accountId: string, name: string, origin: string): Promise<{ readonly url: string }>;
   findUpload(ticket: string): Promise<Result<MediaUpload, { kind: 'bad_ticket' | 'expired_ticket' }>>;
   /** Makes a body of unknown length the recording of that name, within the service. */
@@ -148,7 +151,8 @@ export interface MediaUpload {
   readonly accountId: string;
   readonly rateLimits: RateLimits;
   /**
-   * Makes the body the recording of the ticket's name; one that is refused or breaks off leaves the recording of before.
+   * Makes the body the recording of the ticket's name; one that is refused or breaks off leaves the recording of
+   * before.
    * @param contentLength bytes, undefined where the sender did not say
    */
   store(
@@ -191,7 +195,9 @@ export interface LiveService {
   >;
   /** undefined for unknown and other accounts' streams alike */
   find(accountId: string, streamId: string): Promise<LiveView | undefined>;
-  /** The client's end of the connection; undefined for an unknown stream and an unknown, used or expired token alike. */
+  /**
+   * The client's end of the connection; undefined for an unknown stream and an unknown, used or expired token alike.
+   */
   connect(streamId: string, token: string): Promise<WebSocket | undefined>;
 }
 
@@ -206,7 +212,10 @@ export interface QuotaService {
 }
 
 export interface CreditService {
-  /** Whether the account can pay for one more job or stream: the least that is billed, beside what those need that it has begun. */
+  /**
+   * Whether the account can pay for one more job or stream: the least that is billed, beside what those need that it
+   * has begun.
+   */
   suffices(accountId: string): Promise<boolean>;
 }
 

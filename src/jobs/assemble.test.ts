@@ -44,7 +44,10 @@ describe('an output that was written while its job ended', () => {
   });
   afterAll(() => storage?.stop());
 
-  /** Assembles a job of which something else becomes when its output has just been stored. @returns whether that is still there */
+  /**
+   * Assembles a job of which something else becomes when its output has just been stored. @returns whether that is
+   * still there
+   */
   async function left(id: string, meanwhile: (store: JobStore, outcome: JobOutcome) => Promise<boolean>) {
     const samples = recording([[[1], 12]]);
     const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };

@@ -51,7 +51,9 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
   });
 }
 
-/** What is left to do when all parts have been put together: to end the job with its output, or to have it transcribed. */
+/**
+ * What is left to do when all parts have been put together: to end the job with its output, or to have it transcribed.
+ */
 async function endingOf(assembly: Assembly, startedAt: number): Promise<Result<() => Promise<void>, JobFault>> {
   const { ports, job, recording, tag, pulse } = assembly;
   const log = () =>
@@ -98,8 +100,8 @@ export async function succeed(ports: JobPorts, jobId: string, outcome: JobOutcom
 }
 
 /**
- * What becomes of a part that is not there: it is still being made where a counter or a message of another version of the service asks too early, and nobody
- * makes it where its message has been settled. undefined where all are there.
+ * What becomes of a part that is not there: it is still being made where a counter or a message of another version of
+ * the service asks too early, and nobody makes it where its message has been settled. undefined where all are there.
  */
 async function missingPart(
   ports: JobPorts,
@@ -128,7 +130,10 @@ export async function beginShards(
 
 const PULSE_EVERY_MS = 5000;
 
-/** The same chunks, with a sign of life every few seconds: a day's output with all its values takes a while to be stored. */
+/**
+ * The same chunks, with a sign of life every few seconds: a day's output with all its values takes a while to be
+ * stored.
+ */
 export async function* withPulse(chunks: OutputText, now: () => number, pulse: () => Promise<void>) {
   let pulsedAt = now();
   for await (const chunk of chunks) {

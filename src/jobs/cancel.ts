@@ -5,8 +5,8 @@ import type { JobPorts, JobRecord } from './ports.ts';
 const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const;
 
 /**
- * Ends a job that still works as `canceled`, tells its webhook and removes what it had in work; steps that run notice it
- * within seconds. A job that has ended, also in this very moment, stays as it is.
+ * Ends a job that still works as `canceled`, tells its webhook and removes what it had in work; steps that run notice
+ * it within seconds. A job that has ended, also in this very moment, stays as it is.
  *
  * @returns the job as it is now; undefined when the account has no such job
  */
@@ -21,9 +21,9 @@ export async function cancelJob(ports: JobPorts, accountId: string, jobId: strin
 }
 
 /**
- * Deletes a job: its output, its working data (copied or inline source, chunks, parts) and the content of its record. Steps
- * that run stop as for a canceled job, without a webhook. The usage record stays, and so does an uploaded recording: other
- * jobs may use it until its own end.
+ * Deletes a job: its output, its working data (copied or inline source, chunks, parts) and the content of its record.
+ * Steps that run stop as for a canceled job, without a webhook. The usage record stays, and so does an uploaded
+ * recording: other jobs may use it until its own end.
  *
  * @returns false when the account has no such job
  */

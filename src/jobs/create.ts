@@ -5,7 +5,8 @@ import { dispatch } from './dispatch.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 
 /**
- * Makes a job and sends its first step. With an idempotency key that was used for the same body, the job of that first call.
+ * Makes a job and sends its first step. With an idempotency key that was used for the same body, the job of that first
+ * call.
  */
 export async function createJob(
   ports: Pick<JobPorts, 'store' | 'queue' | 'objects' | 'now' | 'log'>,
@@ -24,7 +25,10 @@ export async function createJob(
   return created;
 }
 
-/** The job that a call's key stands for. Nothing is made: between two looks at the key its job may be deleted, and a new one would be free of charge. */
+/**
+ * The job that a call's key stands for. Nothing is made: between two looks at the key its job may be deleted, and a new
+ * one would be free of charge.
+ */
 async function replayed(
   store: JobPorts['store'],
   { accountId, idempotency }: CreateJob,

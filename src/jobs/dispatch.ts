@@ -12,8 +12,8 @@ export const MAX_STARTS = 20;
 type DispatchPorts = Pick<JobPorts, 'store' | 'queue' | 'now' | 'log'>;
 
 /**
- * Sends a message whose outbox row exists already. A failing queue or database is no error here: the row stays, and the sweep or the job's
- * alarm sends it again.
+ * Sends a message whose outbox row exists already. A failing queue or database is no error here: the row stays, and the
+ * sweep or the job's alarm sends it again.
  */
 export async function dispatch(ports: DispatchPorts, message: Message, delaySeconds = 0): Promise<void> {
   const id = outboxId(message);
@@ -28,7 +28,10 @@ export async function dispatch(ports: DispatchPorts, message: Message, delaySeco
 /** Messages that a queue takes at once. */
 export const BATCH_MESSAGES = 100;
 
-/** As `dispatch`, many with few requests: an invocation may make a thousand statements, and a day of audio or an outage has more messages. */
+/**
+ * As `dispatch`, many with few requests: an invocation may make a thousand statements, and a day of audio or an outage
+ * has more messages.
+ */
 export async function dispatchAll(ports: DispatchPorts, queued: readonly Queued[]): Promise<void> {
   for (let from = 0; from < queued.length; from += BATCH_MESSAGES) {
     const batch = queued.slice(from, from + BATCH_MESSAGES);

@@ -2,7 +2,9 @@ import { dispatch } from './dispatch.ts';
 import { workPrefix } from './keys.ts';
 import type { JobPorts } from './ports.ts';
 
-/** Ends a job as `failed`, tells its webhook and removes what it had in work. Harmless when the job has ended already. */
+/**
+ * Ends a job as `failed`, tells its webhook and removes what it had in work. Harmless when the job has ended already.
+ */
 export async function failJob(ports: JobPorts, jobId: string, error: { code: string; message: string }): Promise<void> {
   const failed = await ports.store.fail(jobId, error, ports.now());
   if (!failed) return;
@@ -17,7 +19,10 @@ export async function notify(ports: JobPorts, jobId: string): Promise<void> {
   if (job?.webhookUrl) await dispatch(ports, { step: 'webhook', jobId, attempt: 0 });
 }
 
-/** Deletes what an ended job had in work: copy, chunks and parts of its recording. What a crash leaves behind is found by the sweep. */
+/**
+ * Deletes what an ended job had in work: copy, chunks and parts of its recording. What a crash leaves behind is found
+ * by the sweep.
+ */
 export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string): Promise<void> {
   for (;;) {
     const keys = await ports.objects.list(workPrefix(jobId), 1000);

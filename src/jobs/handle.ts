@@ -20,7 +20,10 @@ export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; read
 export const MAX_DELIVERIES = 5;
 /** Pause before a step is tried again whose source fails, doubled each time: four minutes of pauses in all. */
 const SOURCE_PAUSE_SECONDS = 15;
-/** The same where the service itself fails, quadrupled each time: two seconds for a hiccup, nearly three minutes in all for storage that is away. */
+/**
+ * The same where the service itself fails, quadrupled each time: two seconds for a hiccup, nearly three minutes in all
+ * for storage that is away.
+ */
 const OWN_PAUSE_SECONDS = 2;
 /** Who lost the turn in an isolate leaves it to others for so long. */
 const TURN_PAUSE_SECONDS = 30;
@@ -119,7 +122,10 @@ async function retryIn(ports: JobPorts, message: Message, delaySeconds: number):
   return { kind: 'retry', delaySeconds };
 }
 
-/** What no other try will mend: a source that changed will not change back, one that is shorter than stated will not grow, and an address that is refused stays so. */
+/**
+ * What no other try will mend: a source that changed will not change back, one that is shorter than stated will not
+ * grow, and an address that is refused stays so.
+ */
 const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
   'changed',
   'incomplete',
@@ -140,8 +146,9 @@ function sourceFault(error: unknown): { kind: SourceErrorKind; message: string; 
 }
 
 /**
- * A message that the queue gave up on: its job fails with a reason instead of waiting for ever. Deliveries that met a database that was away
- * never began their step and count for nothing: such a message is sent again. A webhook is sent again until it was begun too often (`resend.ts`).
+ * A message that the queue gave up on: its job fails with a reason instead of waiting for ever. Deliveries that met a
+ * database that was away never began their step and count for nothing: such a message is sent again. A webhook is sent
+ * again until it was begun too often (`resend.ts`).
  */
 export async function handleDeadLetter(ports: JobPorts, message: Message): Promise<void> {
   const id = outboxId(message);

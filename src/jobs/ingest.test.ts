@@ -16,7 +16,10 @@ import { Mutex } from './mutex.ts';
 import type { JobPorts, JobRecord, JobStore, ObjectStore, OpenSource } from './ports.ts';
 import { resendLost } from './resend.ts';
 
-/** On a real database, with a real server that the recording is read from. Objects are in memory, where a test is not about the bucket: they are many and large. */
+/**
+ * On a real database, with a real server that the recording is read from. Objects are in memory, where a test is not
+ * about the bucket: they are many and large.
+ */
 const world = useJobs();
 const MIB = 1024 ** 2;
 /** A second. */
@@ -192,7 +195,9 @@ describe('a running job', () => {
   });
 });
 
-/** Ports of a process that dies at a call, the first being 1: before that call does anything, or before it comes back. */
+/**
+ * Ports of a process that dies at a call, the first being 1: before that call does anything, or before it comes back.
+ */
 function mortal(ports: JobPorts, diesAt: number, when: 'before' | 'after') {
   const life = { calls: 0, names: [] as string[] };
   const dead = () => Promise.reject(new Error('the process is dead'));

@@ -51,12 +51,13 @@ export class RetryStep extends Error {
 }
 
 /**
- * First step of a job: reads its recording once and stores it as chunks of 16 kHz samples. A shard is sent as soon as its chunks are there. What another
- * invocation has stored stays; a recording that has changed since is read anew.
+ * First step of a job: reads its recording once and stores it as chunks of 16 kHz samples. A shard is sent as soon as
+ * its chunks are there. What another invocation has stored stays; a recording that has changed since is read anew.
  *
  * @param attempt 1 for the first delivery of this message
  * @param signal aborted when the job has ended
- * @throws RetryStep on a passing fault of the network; SourceReadError when the source fails under way; JobGone when the job ended meanwhile
+ * @throws RetryStep on a passing fault of the network; SourceReadError when the source fails under way; JobGone when
+ *   the job ended meanwhile
  */
 export async function ingestJob(ports: JobPorts, job: JobRecord, attempt: number, signal?: AbortSignal): Promise<void> {
   const id = outboxId({ step: 'ingest', jobId: job.id });
@@ -96,8 +97,9 @@ class NoPlace extends Error {
 }
 
 /**
- * Has the recording of a running job read anew whose work is of another version of the service, or of other models. One message does so for all steps that
- * find none: after a deployment there are hundreds at once, and each would ask the server of the recording.
+ * Has the recording of a running job read anew whose work is of another version of the service, or of other models. One
+ * message does so for all steps that find none: after a deployment there are hundreds at once, and each would ask the
+ * server of the recording.
  */
 export async function requestIngest(ports: JobPorts, jobId: string): Promise<void> {
   if (!(await ports.store.requestIngest(jobId, ports.now()))) return;

@@ -35,8 +35,8 @@ export async function openOutput(
 }
 
 /**
- * The turns of a job's output in a text format. The document is read twice, once to find its lists and once only where the
- * wanted one stands, and never held: memory holds one chunk and one turn.
+ * The turns of a job's output in a text format. The document is read twice, once to find its lists and once only where
+ * the wanted one stands, and never held: memory holds one chunk and one turn.
  */
 export async function openTurns(
   ports: OutputPorts,

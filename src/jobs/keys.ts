@@ -1,11 +1,15 @@
 /** R2 keys of a job. Everything below `work/` belongs to unfinished jobs only. */
 export const WORK_PREFIX = 'work/';
 export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
-/** Raised with every change of what the steps of a job leave for one another: the state of its ingest, the chunks, the parts. */
+/**
+ * Raised with every change of what the steps of a job leave for one another: the state of its ingest, the chunks, the
+ * parts.
+ */
 export const WORK_VERSION = 8;
 /**
- * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings of two models
- * cannot be compared. What another version or other models left is not looked at: the recording is read anew.
+ * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings
+ * of two models cannot be compared. What another version or other models left is not looked at: the recording is read
+ * anew.
  *
  * @param models the short name of those in use, letters and digits
  */
@@ -23,7 +27,8 @@ export const partKey = (jobId: string, shard: number, tag: string) =>
 /**
  * Speakers' probabilities of a long recording, between their making and the writing of the output.
  *
- * @param run of the assembly, different for each: of two copies at once, one would read what the other has put down in the middle of its work
+ * @param run of the assembly, different for each: of two copies at once, one would read what the other has put down in
+ *   the middle of its work
  */
 export const tracksKey = (jobId: string, run: string, block: number) =>
   `${workPrefix(jobId)}tracks-${run}-${String(block).padStart(5, '0')}`;

@@ -15,7 +15,8 @@ export class JobGone extends Error {
 /**
  * A pause that also keeps the step's message from being sent again, and ends the step when its job has ended.
  *
- * @returns a function to call between units of work of at most a few hundred milliseconds. A look at the job that fails is made again ten seconds
+ * @returns a function to call between units of work of at most a few hundred milliseconds. A look at the job that fails
+ *   is made again ten seconds
  *   later: it must not cost what the step has done so far
  * @throws JobGone from that function
  */

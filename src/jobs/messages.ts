@@ -36,7 +36,10 @@ export function outboxId(message: Message): string {
   return message.step === 'shard' ? `${message.jobId}/shard/${message.shard}` : `${message.jobId}/${message.step}`;
 }
 
-/** `jobs` computes, the others wait for servers: of recordings, of transcription engines, of webhooks. None ever holds up another. */
+/**
+ * `jobs` computes, the others wait for servers: of recordings, of transcription engines, of webhooks. None ever holds
+ * up another.
+ */
 export type QueueName = 'ingest' | 'jobs' | 'transcripts' | 'webhooks';
 
 /** The queue that a message goes into. */

@@ -92,8 +92,8 @@ export interface OutboxPage {
 }
 
 /**
- * Jobs and their outbox. Every method is one transaction; a state change and the messages that follow from it are written
- * together, so that a process that dies between the two leaves no job without its next step.
+ * Jobs and their outbox. Every method is one transaction; a state change and the messages that follow from it are
+ * written together, so that a process that dies between the two leaves no job without its next step.
  */
 export interface JobStore {
   create(input: NewJob): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>>;
@@ -107,17 +107,28 @@ export interface JobStore {
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
   /** created → running: its recording begins to be read. False when the job runs already, is terminal or gone. */
   start(jobId: string, now: number): Promise<boolean>;
-  /** Writes the messages of shards `[from, to)` of a running job; those that are there stay. False when it runs no more. */
+  /**
+   * Writes the messages of shards `[from, to)` of a running job; those that are there stay. False when it runs no more.
+   */
   addShards(jobId: string, from: number, to: number, now: number): Promise<boolean>;
-  /** The recording was read as a whole: the rest of the shards in place of the `ingest` message. False when the job runs no more. */
+  /**
+   * The recording was read as a whole: the rest of the shards in place of the `ingest` message. False when the job runs
+   * no more.
+   */
   finishIngest(jobId: string, recording: IngestedLength & { readonly from: number }, now: number): Promise<boolean>;
-  /** One `ingest` message in the place of all others of a running job. False where there is one already, or the job runs no more. */
+  /**
+   * One `ingest` message in the place of all others of a running job. False where there is one already, or the job runs
+   * no more.
+   */
   requestIngest(jobId: string, now: number): Promise<boolean>;
   /** The step goes on in another invocation: how often it was begun counts from here. */
   handOver(outboxId: string, leaseUntil: number): Promise<void>;
   /** Writes the `assemble` message while the job runs and is not transcribed yet; harmless when it is there already. */
   requestAssemble(jobId: string, now: number): Promise<boolean>;
-  /** The `transcribe` message in the place of the `assemble` one. False where it is there already, or the job runs no more. */
+  /**
+   * The `transcribe` message in the place of the `assemble` one. False where it is there already, or the job runs no
+   * more.
+   */
   requestTranscribe(jobId: string, now: number): Promise<boolean>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
   succeed(jobId: string, outcome: JobOutcome, now: number): Promise<boolean>;
@@ -136,9 +147,15 @@ export interface JobStore {
   ): Promise<ListedJob[]>;
   /** The message has been handled. */
   settle(outboxId: string): Promise<void>;
-  /** Puts a later message in the place of a handled one (webhook retries). False, and nothing is written, where another copy of that has done so. */
+  /**
+   * Puts a later message in the place of a handled one (webhook retries). False, and nothing is written, where another
+   * copy of that has done so.
+   */
   reschedule(outboxId: string, handled: WebhookMessage, message: WebhookMessage, dueAt: number): Promise<boolean>;
-  /** The assembly has been handled, too early, where parts are still being made. Where none is, its message is that of the last part and stays. */
+  /**
+   * The assembly has been handled, too early, where parts are still being made. Where none is, its message is that of
+   * the last part and stays.
+   */
   settleEarly(jobId: string): Promise<void>;
   /** Whether a job runs, and no message is left that would go on with it. */
   isStranded(jobId: string): Promise<boolean>;
@@ -146,7 +163,10 @@ export interface JobStore {
   /** All in one statement: the platform counts those of an invocation. */
   renewLeases(leases: readonly { readonly id: string; readonly leaseUntil: number }[]): Promise<void>;
   outboxRow(outboxId: string): Promise<OutboxRow | undefined>;
-  /** Messages whose lease ran out before `before`, oldest first; of one job when it is given, behind a place when one is. */
+  /**
+   * Messages whose lease ran out before `before`, oldest first; of one job when it is given, behind a place when one
+   * is.
+   */
   overdue(
     before: number,
     limit: number,
@@ -204,7 +224,10 @@ export interface ObjectStore {
   /** When the object was written, in milliseconds since the Unix epoch. */
   uploadedAt(key: string): Promise<number | undefined>;
   deleteMany(keys: readonly string[]): Promise<void>;
-  /** Drops the parts of objects that are not whole yet and are written in vain, as is said of their key and when they were begun. @returns how many objects */
+  /**
+   * Drops the parts of objects that are not whole yet and are written in vain, as is said of their key and when they
+   * were begun. @returns how many objects
+   */
   abortUploads(isInVain: (key: string, begunAt: number) => Promise<boolean>): Promise<number>;
   /** Keys below the prefix, at most `limit`. */
   list(prefix: string, limit: number): Promise<string[]>;
@@ -231,7 +254,9 @@ export interface StoredRecording {
 }
 
 export interface SourcesPort {
-  /** The recording at an address, http, https or `data:`; 'copy' where nothing pins it, so that only a copy can be read. */
+  /**
+   * The recording at an address, http, https or `data:`; 'copy' where nothing pins it, so that only a copy can be read.
+   */
   open(url: string, maxBytes: number): Promise<Result<OpenSource | 'copy', SourceError>>;
   openObject(object: StoredRecording): OpenSource;
   /** The copy under that key, if there is one; a copy is whole or not there. */
@@ -240,7 +265,10 @@ export interface SourcesPort {
 
 /** Copies recordings that cannot be read where they are. Takes as long as the server does, and holds up nobody. */
 export interface CopiesPort {
-  /** Begins a copy under `copyKey`; the job's `ingest` message is sent when it is there, or the job fails. Harmless while one is made. */
+  /**
+   * Begins a copy under `copyKey`; the job's `ingest` message is sent when it is there, or the job fails. Harmless
+   * while one is made.
+   */
   request(jobId: string, url: string, maxBytes: number): Promise<void>;
 }
 
@@ -325,7 +353,9 @@ export interface IngestedRecording extends IngestedLength {
 
 /** How far the reading of a recording has come; stored as JSON beside the chunks. */
 export interface IngestState {
-  /** Counts the files that were read: one that changes under way is read anew, and nothing of the one before is used. */
+  /**
+   * Counts the files that were read: one that changes under way is read anew, and nothing of the one before is used.
+   */
   readonly generation: number;
   /** Of the source (`OpenSource`). */
   readonly identity: string;
@@ -346,7 +376,10 @@ export interface JobPorts {
   readonly sources: SourcesPort;
   readonly copies: CopiesPort;
   readonly media: {
-    /** @param asOf the moment, in milliseconds since the Unix epoch, at which the recording must not have been past its time */
+    /**
+     * @param asOf the moment, in milliseconds since the Unix epoch, at which the recording must not have been past its
+     * time
+     */
     resolve(
       accountId: string,
       name: string,

@@ -9,7 +9,8 @@ import { finishWithoutTranscript } from './transcribe.ts';
 const RESEND_BATCHES = 20;
 
 /**
- * Goes on with a job that runs without any message, as after a crash at the worst moment: begins all its parts anew, or the reading of its recording.
+ * Goes on with a job that runs without any message, as after a crash at the worst moment: begins all its parts anew, or
+ * the reading of its recording.
  *
  * @returns whether it was so
  */
@@ -23,10 +24,11 @@ export async function reviveStranded(ports: JobPorts, { id }: JobRecord): Promis
 }
 
 /**
- * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer may die
- * in mid-step. The messages' handlers may run twice, so an early resend costs time and nothing else.
+ * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer
+ * may die in mid-step. The messages' handlers may run twice, so an early resend costs time and nothing else.
  *
- * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is, and all of them are sent
+ * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is, and
+ *   all of them are sent
  * @returns how many messages were sent
  */
 export async function resendLost(ports: JobPorts, before: number, jobId?: string): Promise<number> {

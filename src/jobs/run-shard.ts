@@ -14,7 +14,8 @@ import { StageClock } from './stage-clock.ts';
 const SAMPLE_RATE_HZ = 16000;
 
 /**
- * Analyses one shard from the chunks of its recording and stores its part. Idempotent by (job, shard): the part is the same whoever makes it.
+ * Analyses one shard from the chunks of its recording and stores its part. Idempotent by (job, shard): the part is the
+ * same whoever makes it.
  *
  * @throws JobGone when the job ended meanwhile, or has no such shard
  */
@@ -31,7 +32,8 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
   if (!recording && shard >= readyShards(chunks * CHUNK_SAMPLES)) {
     // Left over from another version, or from another file: whoever stores the chunks sends the message.
     ports.log('info', 'shard_early', { jobId: job.id, shard });
-    // A run of another version may have finished, and settled the message of the one that has not: nobody stores them any more.
+    // A run of another version may have finished, and settled the message of the one that has not: nobody stores them
+    // any more.
     const isRead = (await ports.store.outboxRow(outboxId({ step: 'ingest', jobId: job.id }))) !== undefined;
     if (!isRead) await requestIngest(ports, job.id);
     return;
@@ -53,7 +55,8 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
     return;
   }
   ports.log('warn', 'part_not_counted', { jobId: job.id, shard });
-  // The counter is of another version of the service, or of another file. Where this one is still what is read, it counts again: of two versions that
+  // The counter is of another version of the service, or of another file. Where this one is still what is read, it
+  // counts again: of two versions that
   // took turns after a deployment only one goes on.
   const now = await readIngest(ports, job.id);
   if (tagOf(ports, now) !== tag) return;
@@ -72,7 +75,8 @@ async function analyse(
   const engine: Engine = await ports.engine();
   if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)
     throw new Error('windows are longer than a shard reads on');
-  // While the end of the recording is not known, a shard is sent only where it is far enough away to make no difference.
+  // While the end of the recording is not known, a shard is sent only where it is far enough away to make no
+  // difference.
   const totalSamples = state.recording?.totalSamples ?? Number.MAX_SAFE_INTEGER;
   const startSample = shard * SHARD_SAMPLES;
   const endSample = Math.min(startSample + SHARD_SAMPLES, totalSamples);
@@ -94,7 +98,8 @@ async function analyse(
     }
   })();
   const whole = { startSample, endSample, totalSamples };
-  // The clock pauses after every run of a model and every stretch of samples: a second pause would only leave more for the garbage collector.
+  // The clock pauses after every run of a model and every stretch of samples: a second pause would only leave more for
+  // the garbage collector.
   const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(job.request.model), noPause);
   const bytes = encodePart(part);
   release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);

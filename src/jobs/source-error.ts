@@ -24,7 +24,9 @@ export type SourceErrorKind =
 export const isPassing = (kind: SourceErrorKind): boolean =>
   kind === 'unreachable' || kind === 'timeout' || kind === 'server_error';
 
-/** `message` is one sentence for the person who sent the address; it names the host at most, never query or credentials. */
+/**
+ * `message` is one sentence for the person who sent the address; it names the host at most, never query or credentials.
+ */
 export interface SourceError {
   readonly kind: SourceErrorKind;
   readonly message: string;

@@ -23,7 +23,9 @@ const shared = honoCors({
   maxAge: 86400,
 });
 
-/** Opens the service to browser pages of any origin; answers preflight requests itself and leaves a bare OPTIONS alone. */
+/**
+ * Opens the service to browser pages of any origin; answers preflight requests itself and leaves a bare OPTIONS alone.
+ */
 export const cors: AppMiddleware = (c, next) => {
   const preflight = c.req.header('Access-Control-Request-Method') !== undefined;
   return c.req.method === 'OPTIONS' && !preflight ? next() : shared(c, next);

@@ -12,7 +12,9 @@ const HOUR_MS = 3600 * 1000;
 /** The contract asks for an hour at least; the start of an upload is what counts. */
 const TICKET_TTL_MS = 2 * HOUR_MS;
 export const MEDIA_TTL_MS = 48 * HOUR_MS;
-/** Clocks of machines may differ by less: a job that is sent right after an upload must not get the recording of before. */
+/**
+ * Clocks of machines may differ by less: a job that is sent right after an upload must not get the recording of before.
+ */
 const CLOCK_SLACK_MS = 2000;
 
 export interface MediaDependencies {
@@ -37,15 +39,16 @@ interface Recording {
 /** Uploaded recordings, each private to its account. Names are those after `media://`. */
 export interface MediaStore extends MediaService {
   /**
-   * The stored object that had a recording's name at that moment (now by default), though the name may stand for another since; the one of now where there was none then. Undefined when
-   * there is none, or it was past its 48 hours at that moment.
+   * The stored object that had a recording's name at that moment (now by default), though the name may stand for
+   * another since; the one of now where there was none then. Undefined when there is none, or it was past its 48 hours
+   * at that moment.
    */
   resolve(accountId: string, name: string, asOf?: number): Promise<Recording | undefined>;
 }
 
 /**
- * Recordings in R2, their names in D1. Every upload gets an object of its own under a key that nobody can guess; the name
- * moves to it once it is whole, so that an upload that breaks off leaves the recording of before in place.
+ * Recordings in R2, their names in D1. Every upload gets an object of its own under a key that nobody can guess; the
+ * name moves to it once it is whole, so that an upload that breaks off leaves the recording of before in place.
  */
 export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDependencies): MediaStore {
   const rows = createMediaRows(db);

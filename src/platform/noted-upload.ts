@@ -14,8 +14,8 @@ export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'a
 };
 
 /**
- * Begins a multipart upload. Its parts are in no list of objects: without a note of it the bytes of one that was cut off would stay for a week in R2, and
- * for ever in the local service.
+ * Begins a multipart upload. Its parts are in no list of objects: without a note of it the bytes of one that was cut
+ * off would stay for a week in R2, and for ever in the local service.
  */
 export async function createNotedUpload(
   bucket: R2Bucket,
@@ -55,7 +55,8 @@ function noted(bucket: R2Bucket, upload: R2MultipartUpload, noteKey: string): No
 /**
  * Aborts uploads that are not over.
  *
- * @param isInVain says of an upload that it may be aborted, by its key and when it was begun; milliseconds since the Unix epoch
+ * @param isInVain says of an upload that it may be aborted, by its key and when it was begun; milliseconds since the
+ *   Unix epoch
  * @returns how many notes are gone
  */
 export async function abortNotedUploads(
@@ -80,7 +81,10 @@ export async function abortNotedUploads(
   return count;
 }
 
-/** As the list has it: a call for each note would be more than a sweep may make where thousands of uploads have been cut off. Notes of earlier versions have it in their text alone. */
+/**
+ * As the list has it: a call for each note would be more than a sweep may make where thousands of uploads have been cut
+ * off. Notes of earlier versions have it in their text alone.
+ */
 function noteOf({ customMetadata: { key, uploadId } = {} }: R2Object): Note | undefined {
   return key !== undefined && uploadId !== undefined ? { key, uploadId } : undefined;
 }

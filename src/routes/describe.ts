@@ -26,8 +26,8 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
 };
 
 /**
- * What the API document says about an endpoint: its own words, and what holds for all of them: an operation id, a tag, the
- * headers of its answers, and the errors that any request can meet. The endpoint's own words win.
+ * What the API document says about an endpoint: its own words, and what holds for all of them: an operation id, a tag,
+ * the headers of its answers, and the errors that any request can meet. The endpoint's own words win.
  * @param isPublic whether it is called without a key
  * @param isCounted whether its calls count in the window of an account
  */

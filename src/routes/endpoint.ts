@@ -11,8 +11,9 @@ import { type Refusal, refuse } from '../middleware/refusals.ts';
 import { described } from './describe.ts';
 
 /**
- * Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the credential, if there
- * is one). A counted address names an account, in whose window the endpoint's check counts the call.
+ * Who may call an endpoint: holders of a key with the scope, of any key, or anyone (the address itself is the
+ * credential, if there is one). A counted address names an account, in whose window the endpoint's check counts the
+ * call.
  */
 export type Access = Scope | 'any key' | 'counted address' | 'public';
 

@@ -31,7 +31,10 @@ export const createDownload = endpoint(
 
 const FILE_HEADERS = ['Accept-Ranges', 'Content-Disposition', 'ETag'] as const;
 
-/** GET of the address of `createDownload`: the recording's bytes, or a part of them. The ticket in the path is the credential. */
+/**
+ * GET of the address of `createDownload`: the recording's bytes, or a part of them. The ticket in the path is the
+ * credential.
+ */
 export const download = endpoint(
   {
     method: 'get',

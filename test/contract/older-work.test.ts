@@ -27,7 +27,8 @@ async function outputOf(id: string): Promise<unknown> {
 }
 
 /**
- * A running job as an older version left it, or this one with other models: another kind of plan and part, another number of shards, and messages under way.
+ * A running job as an older version left it, or this one with other models: another kind of plan and part, another
+ * number of shards, and messages under way.
  *
  * @param suffix of the names of plan and parts
  * @param from the source of its plan, and the address that it came from

@@ -15,7 +15,9 @@ const ROUNDS = Number(process.env.ROUNDS ?? 2);
 const recording = loopMp3(readFileSync(conversation), 12);
 const ETAG = '"v1"';
 
-/** What the service has logged when everything is killed: five points of reading the recordings, five of their shards. */
+/**
+ * What the service has logged when everything is killed: five points of reading the recordings, five of their shards.
+ */
 const POINTS: readonly { readonly event: string; readonly count: number; readonly laterMs?: number }[] = [
   { event: 'request', count: 8 },
   { event: 'shard_done', count: 1 },

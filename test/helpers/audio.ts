@@ -165,7 +165,9 @@ export interface Reading {
   readonly checkpoints: readonly Checkpoint[];
 }
 
-/** Reads a recording to its end, and notes where other processes could go on. @param places in order, samples at 16 kHz */
+/**
+ * Reads a recording to its end, and notes where other processes could go on. @param places in order, samples at 16 kHz
+ */
 export async function readAll(
   bytes: Uint8Array,
   ports: AudioPorts,
@@ -190,7 +192,10 @@ export async function readAll(
   return { samples, end: recording.end, checkpoints };
 }
 
-/** Mono at the source's own rate, from `startSample` to the end: where that is not 0, by another process that goes on there. */
+/**
+ * Mono at the source's own rate, from `startSample` to the end: where that is not 0, by another process that goes on
+ * there.
+ */
 export async function readSourceRate(
   bytes: Uint8Array,
   _index: Decoded,

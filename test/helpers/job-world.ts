@@ -76,8 +76,9 @@ interface Storage {
 }
 
 /**
- * The steps of jobs on a real database and a real bucket, for the tests of one file. Each test has an account and a job of its own, and a clock
- * that it moves by hand. Sources and receivers are whatever servers the test starts on this machine; messages are noted and go nowhere.
+ * The steps of jobs on a real database and a real bucket, for the tests of one file. Each test has an account and a job
+ * of its own, and a clock that it moves by hand. Sources and receivers are whatever servers the test starts on this
+ * machine; messages are noted and go nowhere.
  *
  * @param start where the database and the bucket are
  */

@@ -16,7 +16,9 @@ export function runCli(name: string, args: readonly string[], env: Record<string
   return collect(spawnCli(name, args, env));
 }
 
-/** @param ownGroup in a process group of its own, as a terminal runs a command: `process.kill(-pid)` reaches all of it */
+/**
+ * @param ownGroup in a process group of its own, as a terminal runs a command: `process.kill(-pid)` reaches all of it
+ */
 export function spawnCli(
   name: string,
   args: readonly string[],

@@ -23,7 +23,10 @@ const NORMAL_RATE = 0x10000;
 export const editList = (...entries: readonly EditEntry[]): Uint8Array =>
   concat(u32(0, entries.length), ...entries.map(([ms, time, rate = NORMAL_RATE]) => u32(ms, time, rate)));
 
-/** The file, of one track, with another edit list. It is in fragments, or its index lies behind the data: so no offset moves. */
+/**
+ * The file, of one track, with another edit list. It is in fragments, or its index lies behind the data: so no offset
+ * moves.
+ */
 export function withEdits(file: Uint8Array, ...entries: readonly EditEntry[]): Uint8Array {
   const hasList = Buffer.from(file).includes('edts');
   const at = find(file, hasList ? 'edts' : 'mdia') - 4;

@@ -85,7 +85,10 @@ export function expectSame(bytes: Uint8Array, expected: Uint8Array): void {
   expect(Buffer.compare(bytes, expected)).toBe(0);
 }
 
-/** A real HTTP server and a real R2 (Miniflare's) for the tests of one file; after each test the bucket is emptied, and no answer may be under way. */
+/**
+ * A real HTTP server and a real R2 (Miniflare's) for the tests of one file; after each test the bucket is emptied, and
+ * no answer may be under way.
+ */
 export function useSources() {
   let miniflare: Miniflare;
   let bucket: R2Bucket;

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
-/** What the simulation claims of a job's Durable Object, asked of its double and of a real one in workerd: the same story, and the same database of each. */
+/**
+ * What the simulation claims of a job's Durable Object, asked of its double and of a real one in workerd: the same
+ * story, and the same database of each.
+ */
 
 const clock = vi.hoisted(() => {
   const simulated: { now: (() => number) | undefined } = { now: undefined };

@@ -16,7 +16,10 @@ const failed = (kind: 'timeout' | 'changed'): CopyEnd => ({
   error: { kind, message: `The source: ${kind}.` },
 });
 
-/** In place of `copyRecording`: takes its time, in several calls where the server pins its file, and fails. The object is whole or not there. */
+/**
+ * In place of `copyRecording`: takes its time, in several calls where the server pins its file, and fails. The object
+ * is whole or not there.
+ */
 export async function copyRecording(
   { world, caller }: SimulatedClient,
   url: string,

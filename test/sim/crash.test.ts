@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
 /**
- * Jobs on machines that die at any moment, with queues that lose and repeat, a database and a bucket whose answers get lost, and slow, faulty servers. The steps, the
- * database, the bucket and the class of the jobs' objects are the real ones; queues, servers, receivers and time are simulated, all of them by
- * the numbers that follow from a seed, so that a seed tells the same story every time. After half an hour nothing fails any more; an
- * hour later every job must have ended once, with a bill if it succeeded, told its webhook and left nothing behind.
+ * Jobs on machines that die at any moment, with queues that lose and repeat, a database and a bucket whose answers get
+ * lost, and slow, faulty servers. The steps, the database, the bucket and the class of the jobs' objects are the real
+ * ones; queues, servers, receivers and time are simulated, all of them by the numbers that follow from a seed, so that
+ * a seed tells the same story every time. After half an hour nothing fails any more; an hour later every job must have
+ * ended once, with a bill if it succeeded, told its webhook and left nothing behind.
  *
  *     SIM_SEEDS=1-150 npx vitest run test/sim    other seeds than the fixed ones, with a line about each
  *     SIM_KILL=store.restart                     with them: the first invocation that makes this call dies of it
@@ -56,7 +57,8 @@ const { SIM_SEEDS, SIM_KILL, SIM_DEPLOY, SIM_LOG } = process.env;
 const FIXED: readonly Case[] = [
   // In the last of them a success meets a cancel.
   ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 63].map((seed) => ({ seed })),
-  // Both versions take messages: the parts of the one that stays must be counted, whichever has begun to count or finished first.
+  // Both versions take messages: the parts of the one that stays must be counted, whichever has begun to count or
+  // finished first.
   ...[13, 50, 55].map((seed) => ({ seed, isDeployed: true })),
   // Nobody but the alarm of the job's object goes on with what is left here.
   { seed: 24, kill: 'store.requestIngest', isDeployed: true },
@@ -102,14 +104,18 @@ async function worldOf({ seed, kill }: Case): Promise<World> {
     .prepare(`INSERT INTO accounts (id, name, credit_seconds, subscribed, created_at) VALUES (?1, ?1, ?2, 0, 0)`)
     .bind(ACCOUNT, CREDIT_SECONDS)
     .run();
-  // A turn in a module, held by what died in one story, must be long past in the next: a seed tells the same whatever was told before it.
+  // A turn in a module, held by what died in one story, must be long past in the next: a seed tells the same whatever
+  // was told before it.
   const world = new World(seed, storage, START + 2 * DAY * stories++, kill);
   clock.now = () => world.time.now;
   simulateTimers(world);
   return world;
 }
 
-/** Steps that wait for the network renew their leases by a timer of the platform and look whether anything comes, and those that wait for a place in their isolate look again and again. */
+/**
+ * Steps that wait for the network renew their leases by a timer of the platform and look whether anything comes, and
+ * those that wait for a place in their isolate look again and again.
+ */
 function simulateTimers({ time }: World): void {
   const { setInterval, clearInterval, setTimeout } = globalThis;
   const running = new Set<unknown>();

@@ -4,7 +4,10 @@ import type { ProgressRpc } from '../../src/platform/progress.ts';
 import type { SimulatedEnv } from './doubles.ts';
 import type { WithAlarm } from './durable-object.ts';
 
-/** The real classes, by their names only: they are typed for workerd, with the modules that are bundled there, and this folder for Node. */
+/**
+ * The real classes, by their names only: they are typed for workerd, with the modules that are bundled there, and this
+ * folder for Node.
+ */
 
 export type Progress = ProgressRpc & WithAlarm;
 export const { JobProgress } = await vi.importActual<{

@@ -35,7 +35,10 @@ const TURNS: ReadonlySet<string> = new Set([
 ]);
 const ENDINGS: ReadonlySet<string> = new Set(['succeed', 'fail', 'cancel']);
 
-/** All that the steps of a job call, for one invocation in an isolate: real storage behind calls that may fail, the rest simulated. */
+/**
+ * All that the steps of a job call, for one invocation in an isolate: real storage behind calls that may fail, the rest
+ * simulated.
+ */
 export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate, 'work'>): JobPorts {
   const { time, faults, history } = world;
 
@@ -63,7 +66,8 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
         return run();
       }),
     ),
-    // It asks the database about each upload, so that it cannot be one call. Nothing here is large enough for an upload in parts.
+    // It asks the database about each upload, so that it cannot be one call. Nothing here is large enough for an upload
+    // in parts.
     abortUploads: async () => 0,
   };
 

@@ -21,7 +21,10 @@ const SHARD_SECONDS = 300;
 const FAULTS_END = 30 * MINUTE;
 const END = 100 * MINUTE;
 
-/** Two or three jobs of all kinds, some of them called for twice, canceled or deleted, perhaps with a deployment in the middle. */
+/**
+ * Two or three jobs of all kinds, some of them called for twice, canceled or deleted, perhaps with a deployment in the
+ * middle.
+ */
 export async function run(world: World, isDeployed: boolean): Promise<readonly Call[]> {
   const { time } = world;
   const calls: Call[] = [];

@@ -5,8 +5,9 @@ import type { Invocation } from './timeline.ts';
 import type { World } from './world.ts';
 
 /**
- * How a recording's server behaves: `copied` gives nothing that pins the file, `indexed` has a container that must be read by ranges and gives none, `slow`
- * takes about as long as the audio lasts, `changing` has another file after a while, `farm` has machines whose files differ.
+ * How a recording's server behaves: `copied` gives nothing that pins the file, `indexed` has a container that must be
+ * read by ranges and gives none, `slow` takes about as long as the audio lasts, `changing` has another file after a
+ * while, `farm` has machines whose files differ.
  */
 export const FATES = [
   'plain',

@@ -34,7 +34,9 @@ interface History {
 /** After a deployment machines with the old version still take messages for a while. */
 const OLD_ISOLATES_MS = 2 * MINUTE;
 
-/** A service whose storage and code are real; its machines, its queues, the servers it asks and its time are simulated. */
+/**
+ * A service whose storage and code are real; its machines, its queues, the servers it asks and its time are simulated.
+ */
 export class World {
   readonly time: Timeline;
   readonly faults: Faults;

@@ -5,7 +5,10 @@ import { projectDir } from '../../client/local/paths.ts';
 import { MAX_DELIVERIES } from '../../src/jobs/handle.ts';
 import { startTestWorker } from '../helpers/workerd.ts';
 
-/** Real queues with the consumers of wrangler.toml: what the steps of jobs, and the simulation of crashes, take for granted of them. */
+/**
+ * Real queues with the consumers of wrangler.toml: what the steps of jobs, and the simulation of crashes, take for
+ * granted of them.
+ */
 let workerd: Miniflare;
 beforeAll(async () => {
   const { queueProducers, queueConsumers } = await readBindings(projectDir);

@@ -37,8 +37,8 @@ const COPY = 'work/job/source';
 const MAX_CALLS = 50;
 
 /**
- * Opens the recording at an address in workerd, copies it where it must be copied, reads it forward and closes what it opened, as jobs do. The answer is
- * JSON.
+ * Opens the recording at an address in workerd, copies it where it must be copied, reads it forward and closes what it
+ * opened, as jobs do. The answer is JSON.
  */
 async function answer({ BUCKET: bucket }: Env, question: Question): Promise<unknown> {
   const { url, maxBytes, timeoutMs } = question;

@@ -78,14 +78,17 @@ export class Clock {
   }
 
   /**
-   * The times count `samples` too few for the packet behind which the clock stands, by nothing but rounding: they are believed to go on from there
-   * as they did. Below 0 where they count too many.
+   * The times count `samples` too few for the packet behind which the clock stands, by nothing but rounding: they are
+   * believed to go on from there as they did. Below 0 where they count too many.
    */
   slip(samples: number): void {
     this.state.shift += samples;
   }
 
-  /** The jump that the container asks for when it says that the next packet begins at `stamp`, samples of its own clock; 0 for none. */
+  /**
+   * The jump that the container asks for when it says that the next packet begins at `stamp`, samples of its own clock;
+   * 0 for none.
+   */
   jumpTo(stamp: number): number {
     const { state } = this;
     if (!state.isStarted) {

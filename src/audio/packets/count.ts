@@ -48,8 +48,9 @@ export function packetCounter(track: TrackCodec, packetSamples: number, isStart:
 }
 
 /**
- * Frames with ADTS headers, whose rate may change: one lasts 1024 samples at the rate of its core, whatever the decoder makes of it. Where that
- * is no whole number of samples at the rate of the first frame, the rest goes over to the next, and only where none is left a reader may begin.
+ * Frames with ADTS headers, whose rate may change: one lasts 1024 samples at the rate of its core, whatever the decoder
+ * makes of it. Where that is no whole number of samples at the rate of the first frame, the rest goes over to the next,
+ * and only where none is left a reader may begin.
  */
 function adtsCounter(coreRateHz: number, packetSamples: number): PacketCounter {
   let rateHz = coreRateHz;
@@ -72,7 +73,9 @@ function adtsCounter(coreRateHz: number, packetSamples: number): PacketCounter {
   };
 }
 
-/** Samples come out where two blocks overlap, so the first packet gives none, and a jump must know the block in front. */
+/**
+ * Samples come out where two blocks overlap, so the first packet gives none, and a jump must know the block in front.
+ */
 function vorbisCounter(headers: Uint8Array, isStart: boolean): PacketCounter {
   const modes = parseVorbisModes(headers);
   let before = isStart ? 0 : (modes?.longSamples ?? 0);
@@ -103,8 +106,8 @@ function alacFrameSamples(head: Uint8Array): number | undefined {
 const EAC3_BLOCKS = [1, 2, 3, 6];
 
 /**
- * All frames of a packet (ATSC A/52 annex E §2.3.1): short ones come several together, six blocks in all. Frames of dependent streams (more channels
- * of the same time) and of other programs add none.
+ * All frames of a packet (ATSC A/52 annex E §2.3.1): short ones come several together, six blocks in all. Frames of
+ * dependent streams (more channels of the same time) and of other programs add none.
  */
 function eac3PacketSamples(packet: Uint8Array): number {
   let samples = 0;

@@ -5,8 +5,8 @@ import { type AudioResult, ok } from '../result.ts';
 const MOST_TRIED = 4;
 
 /**
- * The first track that can be read. Films have their sound in several codings, some of which are not decoded, and recorders leave tracks that
- * nothing was written to. What is wrong with the first is said in any case.
+ * The first track that can be read. Films have their sound in several codings, some of which are not decoded, and
+ * recorders leave tracks that nothing was written to. What is wrong with the first is said in any case.
  */
 export async function firstReadable<T>(
   tracks: readonly T[],

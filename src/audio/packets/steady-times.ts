@@ -1,7 +1,10 @@
 import type { Clock } from './clock.ts';
 import type { CountedRun, CountedRuns } from './counted-runs.ts';
 
-/** Sound whose times must confirm a jump: packets that a network or a busy machine held up are stamped late, and their successors catch up. */
+/**
+ * Sound whose times must confirm a jump: packets that a network or a busy machine held up are stamped late, and their
+ * successors catch up.
+ */
 const CONFIRM_SECONDS = 0.5;
 /** Packets looked at for it: more than so much sound has, save of the very shortest. */
 const MAX_PACKETS_AHEAD = 256;

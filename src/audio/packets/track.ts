@@ -66,7 +66,10 @@ function openDecoder(
 
 /** Packets at the beginning that are tried. */
 const FIRST_TRIES = 64;
-/** Where all of them fail, the beginning may be a hole in the file: some more are tried each time that an eighth as many packets have passed. */
+/**
+ * Where all of them fail, the beginning may be a hole in the file: some more are tried each time that an eighth as many
+ * packets have passed.
+ */
 const FURTHER_TRIES = 6;
 const PASSED_SHIFT = 3;
 /** Packets that must decode. */
@@ -78,7 +81,8 @@ interface Trial {
 }
 
 /**
- * Decodes the first packets that can be: only the decoder knows the true rate of HE-AAC, and whether the private data is any good.
+ * Decodes the first packets that can be: only the decoder knows the true rate of HE-AAC, and whether the private data
+ * is any good.
  *
  * @param where 'The MP4 file', for the message
  */

@@ -32,9 +32,14 @@ export interface ClusteringParameters extends SizeLimits {
   readonly minCleanSeconds: number;
   /** The same once more speakers are wanted than were found: who says little must be found too. */
   readonly minCleanSecondsWanted: number;
-  /** Distance, at least, between two local speakers of one window: the segmentation says that they are different people. */
+  /**
+   * Distance, at least, between two local speakers of one window: the segmentation says that they are different people.
+   */
   readonly sameWindowDistance: number;
-  /** Where a wanted number of speakers is not found, clusters further apart than this are not split before small ones are taken. */
+  /**
+   * Where a wanted number of speakers is not found, clusters further apart than this are not split before small ones
+   * are taken.
+   */
   readonly coarseDistance: number;
   /** Recordings with more local speakers are reduced to so many representatives first. */
   readonly maxItems: number;
@@ -82,19 +87,26 @@ export interface FindOptions {
   readonly pause?: Pause;
   /** Of the embedder that made the embeddings. */
   readonly plda?: Plda;
-  /** Short pieces of speech, further evidence where there is a PLDA. In a long recording they are thinned: one in `every` is left. */
+  /**
+   * Short pieces of speech, further evidence where there is a PLDA. In a long recording they are thinned: one in
+   * `every` is left.
+   */
   readonly subsegments?: ThinnedSubsegments;
-  /** Leave what VBx found apart, more than are wanted too: they are joined once their turns are known, by `joinFragments`. */
+  /**
+   * Leave what VBx found apart, more than are wanted too: they are joined once their turns are known, by
+   * `joinFragments`.
+   */
   readonly keepFragments?: boolean;
 }
 
 /**
  * Finds the speakers of a recording.
  *
- * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters absorbed
- * by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. A wanted number of speakers is read off the same
- * tree; with a PLDA, VBx's own speakers are joined, or what sounds like none of them becomes further speakers, or VBx is asked for more. All but
- * `keepFragments`, and recordings in which nobody talks alone, as in `training/calibration/clustering.py`.
+ * Average-linkage clustering of the local speakers with enough clean speech: cut at a tuned distance, small clusters
+ * absorbed by the others; or, with a PLDA, together with the subsegments cut low and left to VBx. A wanted number of
+ * speakers is read off the same tree; with a PLDA, VBx's own speakers are joined, or what sounds like none of them
+ * becomes further speakers, or VBx is asked for more. All but `keepFragments`, and recordings in which nobody talks
+ * alone, as in `training/calibration/clustering.py`.
  *
  * @param given local speakers of the whole recording, or its representatives, at least one
  */
@@ -172,8 +184,9 @@ async function centroidsFound(
 }
 
 /**
- * More speakers than VBx found. Where each would have little speech, those missed said little, and are what sounds the least like those who were
- * found; where each would have much, two of those found are rather two people each, and VBx is asked again.
+ * More speakers than VBx found. Where each would have little speech, those missed said little, and are what sounds the
+ * least like those who were found; where each would have much, two of those found are rather two people each, and VBx
+ * is asked again.
  *
  * @returns undefined where there are not enough
  */
@@ -256,7 +269,9 @@ async function treeOf({ speakers, weights }: Weighted, sameWindowDistance: numbe
   return tree;
 }
 
-/** Of the ways to have as many clusters as are wanted, the first that leaves none of them empty, or as few as possible. */
+/**
+ * Of the ways to have as many clusters as are wanted, the first that leaves none of them empty, or as few as possible.
+ */
 async function centroidsWanted(
   all: Weighted,
   { speakers, weights, seconds }: Weighted,

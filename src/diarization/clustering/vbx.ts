@@ -22,8 +22,8 @@ export const VBX_DEFAULTS: VbxParameters = {
 };
 
 /**
- * A speaker whose prior falls below this has nobody left, and none comes back: its responsibilities are some 1e-10. Most of the speakers
- * to start from end like this in the first iterations, and then cost no more time.
+ * A speaker whose prior falls below this has nobody left, and none comes back: its responsibilities are some 1e-10.
+ * Most of the speakers to start from end like this in the first iterations, and then cost no more time.
  */
 const NOBODY = 1e-9;
 
@@ -42,9 +42,10 @@ export interface VbxResult {
 }
 
 /**
- * Variational Bayes clustering of embeddings in a PLDA space (identity within-speaker covariance, diagonal between-speaker
- * covariance), without the transition model: Landini et al., "Bayesian HMM clustering of x-vector sequences (VBx) in speaker
- * diarization", 2022; numbers in the comments are its equations. The mixture form is that of pyannote's community-1 pipeline.
+ * Variational Bayes clustering of embeddings in a PLDA space (identity within-speaker covariance, diagonal
+ * between-speaker covariance), without the transition model: Landini et al., "Bayesian HMM clustering of x-vector
+ * sequences (VBx) in speaker diarization", 2022; numbers in the comments are its equations. The mixture form is that of
+ * pyannote's community-1 pipeline.
  *
  * @param features [items, dimension] in the PLDA space
  * @param phi [dimension] between-speaker variances

@@ -1,6 +1,9 @@
 const MAX_WAIT_MS = 20_000;
 const POLL_MS = 50;
-/** An invocation that the platform ends gives nothing back: a place is free again after as long as any request may take, or any piece of a long one. */
+/**
+ * An invocation that the platform ends gives nothing back: a place is free again after as long as any request may take,
+ * or any piece of a long one.
+ */
 const STALE_MS = 3 * 60_000;
 
 /** A place in the isolate for what fills its memory; given back when it does so no longer. */
@@ -10,7 +13,10 @@ export interface Place {
   release(): void;
 }
 
-/** How many places there are in an isolate, and how many of them one account may have: nobody is kept out by one other alone. */
+/**
+ * How many places there are in an isolate, and how many of them one account may have: nobody is kept out by one other
+ * alone.
+ */
 export interface PlaceBounds {
   readonly places: number;
   readonly perAccount: number;

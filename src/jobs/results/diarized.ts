@@ -23,7 +23,10 @@ export interface Assembly {
   readonly pulse: () => Promise<void>;
 }
 
-/** Who spoke when in the job's recording, from the stored parts. Warnings of the audio come before those of the diarization. */
+/**
+ * Who spoke when in the job's recording, from the stored parts. Warnings of the audio come before those of the
+ * diarization.
+ */
 export async function diarizeParts(
   { ports, job, recording, tag, pulse }: Assembly,
   options: { readonly voices: boolean },

@@ -1,9 +1,10 @@
 import { LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
 
 /**
- * An SQL expression: whether an account can pay for one more job or stream. What it has begun is set aside until it ends: a voiceprint and whatever is not known
- * to be longer with the least that is billed, a job whose recording was read with its length, a stream with how long it runs. By the millisecond: sums
- * of decimal fractions are off by less, and twenty seconds that are left must be twenty.
+ * An SQL expression: whether an account can pay for one more job or stream. What it has begun is set aside until it
+ * ends: a voiceprint and whatever is not known to be longer with the least that is billed, a job whose recording was
+ * read with its length, a stream with how long it runs. By the millisecond: sums of decimal fractions are off by less,
+ * and twenty seconds that are left must be twenty.
  *
  * @param account the parameter that holds the account's id, such as `?2`
  * @param now the parameter that holds the time, in milliseconds since the Unix epoch

@@ -135,7 +135,10 @@ export function createJobStore(db: D1Database): JobStore {
 }
 
 const MAX_CREATE_TRIES = 3;
-/** A job that the account has no credit left for would get no status, so that the whole batch, with its key and its message, comes to nothing. */
+/**
+ * A job that the account has no credit left for would get no status, so that the whole batch, with its key and its
+ * message, comes to nothing.
+ */
 const UNPAID = /NOT NULL constraint failed: jobs\.status/;
 
 async function create(
@@ -222,7 +225,9 @@ function selectReplay(db: D1Database, accountId: string, key: string, createdAft
     .first<{ body_hash: string; job_id: string }>();
 }
 
-/** A line of its own in the usage, which costs no more credit, where the statement before has written that of the job. */
+/**
+ * A line of its own in the usage, which costs no more credit, where the statement before has written that of the job.
+ */
 function recordTranscription(db: D1Database, jobId: string, seconds: number, now: number): D1PreparedStatement {
   return db
     .prepare(
@@ -233,8 +238,8 @@ function recordTranscription(db: D1Database, jobId: string, seconds: number, now
 }
 
 /**
- * Takes what a job costs from the credit of an account without subscription, where the statement before has written the usage. The account's row is changed in
- * any case, since what comes behind hangs on that.
+ * Takes what a job costs from the credit of an account without subscription, where the statement before has written the
+ * usage. The account's row is changed in any case, since what comes behind hangs on that.
  */
 function chargeCredit(db: D1Database, jobId: string, creditSeconds: number): D1PreparedStatement {
   return db

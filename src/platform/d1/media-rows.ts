@@ -1,6 +1,6 @@
 /**
- * `#` cannot be in a recording's name, so no request can reach a row of this form. That of a replaced recording ends with `#` and
- * the name that it had; the column `former_name` is computed from that form, so it must stay.
+ * `#` cannot be in a recording's name, so no request can reach a row of this form. That of a replaced recording ends
+ * with `#` and the name that it had; the column `former_name` is computed from that form, so it must stay.
  */
 const unnamed = (objectKey: string) => `#${objectKey}`;
 
@@ -13,8 +13,8 @@ export interface MediaRow {
 }
 
 /**
- * The recording that stands under a name (?2) and the last one that had it by a moment (?4); the later of both if it lived at
- * another (?3). Older ones are not looked at: all live equally long, so what came before has ended before.
+ * The recording that stands under a name (?2) and the last one that had it by a moment (?4); the later of both if it
+ * lived at another (?3). Older ones are not looked at: all live equally long, so what came before has ended before.
  */
 export const AS_OF_SQL = `
   SELECT key, sizeBytes, uploadedAt, expiresAt FROM (
@@ -30,8 +30,8 @@ export const AS_OF_SQL = `
 
 /**
  * The table `media`: which object a recording's name stands for. Rows without a name of their own hold objects that are
- * still being written or have been replaced; the sweep removes them, like all others, when they expire. A job that began
- * to read a recording before it was replaced therefore reads it to its end.
+ * still being written or have been replaced; the sweep removes them, like all others, when they expire. A job that
+ * began to read a recording before it was replaced therefore reads it to its end.
  */
 export function createMediaRows(db: D1Database) {
   return {
@@ -79,7 +79,10 @@ export function createMediaRows(db: D1Database) {
         .run();
     },
 
-    /** The recording that had the name at a moment, or got it within `slackMs` after it, replaced or not since; undefined where none had that is kept for so long. */
+    /**
+     * The recording that had the name at a moment, or got it within `slackMs` after it, replaced or not since;
+     * undefined where none had that is kept for so long.
+     */
     async findAsOf(accountId: string, name: string, asOf: number, slackMs: number): Promise<MediaRow | undefined> {
       const row = await db
         .prepare(AS_OF_SQL)

@@ -132,7 +132,10 @@ async function overdue(
   return { rows, next: last && { leaseUntil: last.lease_until, id: last.id } };
 }
 
-/** A message of another version of the service, which may come back. It must not stand in the way of all others meanwhile. */
+/**
+ * A message of another version of the service, which may come back. It must not stand in the way of all others
+ * meanwhile.
+ */
 async function putOff(db: D1Database, { id, lease_until: leaseUntil }: OutboxDbRow, now: number): Promise<void> {
   // Put off before, and met again only because all are asked for.
   if (leaseUntil > now) return;

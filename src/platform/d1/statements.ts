@@ -34,7 +34,10 @@ export function insertOutboxWhileRunning(
     .bind(outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil);
 }
 
-/** The same for shards `[from, to)` in one statement: an invocation may make a thousand, and a day of audio has 288 shards. */
+/**
+ * The same for shards `[from, to)` in one statement: an invocation may make a thousand, and a day of audio has 288
+ * shards.
+ */
 export function insertShardsWhileRunning(
   db: D1Database,
   jobId: string,

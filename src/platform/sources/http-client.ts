@@ -126,7 +126,9 @@ interface Body {
   readonly abort: AbortController;
 }
 
-/** A body read to its end leaves the connection for the next request; any other is dropped, and nothing waits for it. */
+/**
+ * A body read to its end leaves the connection for the next request; any other is dropped, and nothing waits for it.
+ */
 function drop({ abort }: Body, reader: ReadableStreamDefaultReader): void {
   reader.cancel().catch(() => undefined);
   abort.abort();
@@ -135,13 +137,16 @@ function drop({ abort }: Body, reader: ReadableStreamDefaultReader): void {
 /** A silence is noticed at the first of these that ends in it. */
 const LOOKS_PER_TIMEOUT = 4;
 
-/** A server that is slower holds up what waits for it, for hours where it drips; speech in most codecs comes faster than it is spoken. */
+/**
+ * A server that is slower holds up what waits for it, for hours where it drips; speech in most codecs comes faster than
+ * it is spoken.
+ */
 const LEAST_BYTES_PER_SECOND = 8192;
 
 /**
- * The same read, which fails as a SourceReadError: when the connection breaks, when a read waits for `stallTimeoutMs` (a quarter more at most), and
- * when reads that waited as long together brought next to nothing.
- * One timer for a whole body: a timer and a race of promises for each chunk outlive the young generation and fill an isolate's heap.
+ * The same read, which fails as a SourceReadError: when the connection breaks, when a read waits for `stallTimeoutMs`
+ * (a quarter more at most), and when reads that waited as long together brought next to nothing. One timer for a whole
+ * body: a timer and a race of promises for each chunk outlive the young generation and fill an isolate's heap.
  */
 function watched<T extends { readonly value?: Uint8Array }>(
   body: Body,

@@ -5,7 +5,10 @@ import { contentLength, contradicts, isEncoded, parseContentRange, validatorOf }
 
 /** Read between two pauses: a fast source would keep everybody else waiting. */
 const PAUSE_BYTES = 1 << 20;
-/** Tries are counted until so much has come: a server that breaks off after every few bytes would be asked without an end. */
+/**
+ * Tries are counted until so much has come: a server that breaks off after every few bytes would be asked without an
+ * end.
+ */
 const PROGRESS_BYTES = 1 << 18;
 
 /** A file on a server, as its first answer describes it. */
@@ -24,8 +27,9 @@ export interface HttpSourceOptions {
 }
 
 /**
- * One file, pinned, read forward: a file that changes under the reader is an error, never a mixture. A connection that breaks goes on at the next
- * byte, where the server gives ranges; elsewhere the file is asked for again and what has come is passed over.
+ * One file, pinned, read forward: a file that changes under the reader is an error, never a mixture. A connection that
+ * breaks goes on at the next byte, where the server gives ranges; elsewhere the file is asked for again and what has
+ * come is passed over.
  */
 export class HttpSource implements ByteSource {
   readonly sizeBytes: number;

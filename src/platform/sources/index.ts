@@ -58,7 +58,10 @@ export function createSources(options: SourcesOptions): SourcesPort {
   };
 }
 
-/** Tries again with pauses what may pass; who did not answer in time has held up the step for long enough: the queue asks again. */
+/**
+ * Tries again with pauses what may pass; who did not answer in time has held up the step for long enough: the queue
+ * asks again.
+ */
 async function open(
   asking: HttpClient,
   client: HttpClient,

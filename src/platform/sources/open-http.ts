@@ -118,7 +118,9 @@ async function headOf(body: AsyncGenerator<Uint8Array>): Promise<Uint8Array> {
   return all;
 }
 
-/** The recording for one forward pass; undefined where it can only be copied: nothing pins it, or its size is not known. */
+/**
+ * The recording for one forward pass; undefined where it can only be copied: nothing pins it, or its size is not known.
+ */
 export function pinned(client: HttpClient, opened: OpenedHttp, url: string): HttpSource | undefined {
   const { sizeBytes, validator, hasRanges, answer, chunks } = opened;
   if (sizeBytes === undefined || validator === undefined) return undefined;

@@ -9,7 +9,10 @@ import { adtsLockAt, adtsSyntax, BLOCK_SAMPLES, parseAdtsHeader } from './header
 /** Frames that are decoded to learn the rate of the sound: the first ones may be without bandwidth extension. */
 const TRIAL_FRAMES = 24;
 
-/** Raw AAC with ADTS headers: AAC-LC, HE-AAC and HE-AAC v2. The encoder's delay is not written anywhere, so nothing is cut. */
+/**
+ * Raw AAC with ADTS headers: AAC-LC, HE-AAC and HE-AAC v2. The encoder's delay is not written anywhere, so nothing is
+ * cut.
+ */
 export const adts: Container = {
   format: 'adts',
   hasMagic: false,
@@ -55,7 +58,10 @@ export const adts: Container = {
 /** Every packet has its own header, which says all. */
 const specOf = (sampleRateHz: number, channels: number): CodecSpec => ({ codec: 'aac', sampleRateHz, channels });
 
-/** How much higher the rate of the sound is than that of the headers: only the coded data say whether there is bandwidth extension. */
+/**
+ * How much higher the rate of the sound is than that of the headers: only the coded data say whether there is bandwidth
+ * extension.
+ */
 async function rateFactor(
   reader: BlockReader,
   decoders: DecoderPort,

@@ -11,7 +11,10 @@ export interface AmrFamily {
   readonly sampleRateHz: number;
   /** 20 ms. */
   readonly frameSamples: number;
-  /** Frame length by frame type, header included; 0 for types that do not exist. Comfort noise and lost frames are among them. */
+  /**
+   * Frame length by frame type, header included; 0 for types that do not exist. Comfort noise and lost frames are among
+   * them.
+   */
   readonly frameBytes: readonly number[];
 }
 
@@ -41,8 +44,9 @@ export const familyOf = (codec: AmrCodec): AmrFamily =>
 const TAGS = ['TAG', 'LYRICSBEGIN'];
 
 /**
- * A header has 1 bit that is 0, 4 bits of type, 1 of quality, and 2 that are 0: a chain must be long to prove anything. Zeros alone are no frame,
- * although their header says the shortest type of damaged speech: they are what is left of lost sectors, or fill up a file.
+ * A header has 1 bit that is 0, 4 bits of type, 1 of quality, and 2 that are 0: a chain must be long to prove anything.
+ * Zeros alone are no frame, although their header says the shortest type of damaged speech: they are what is left of
+ * lost sectors, or fill up a file.
  */
 export const amrSyntax = ({ frameBytes }: AmrFamily): FrameSyntax => ({
   headerBytes: 1,

@@ -5,8 +5,8 @@ import { fail, ok } from '../../result.ts';
 import { AMR_FAMILIES, amrSyntax } from './frames.ts';
 
 /**
- * AMR and AMR-WB files of one channel. Frames without speech (comfort noise, lost, nothing sent) are silence of the same length: the
- * decoder makes no noise, and the clock goes on.
+ * AMR and AMR-WB files of one channel. Frames without speech (comfort noise, lost, nothing sent) are silence of the
+ * same length: the decoder makes no noise, and the clock goes on.
  */
 export const amr: Container = {
   format: 'amr',

@@ -51,7 +51,10 @@ export async function openCoded(
   });
 }
 
-/** Valid and priming frames count at the rate of the description; the decoder's may be higher: twice as high for AAC, 48 kHz for Opus. */
+/**
+ * Valid and priming frames count at the rate of the description; the decoder's may be higher: twice as high for AAC, 48
+ * kHz for Opus.
+ */
 function heardOf(table: CafPacketTable, scale: number): readonly Piece[] {
   const from = Math.max(0, Math.round(table.primingFrames * scale));
   const valid = Math.round(table.validFrames * scale);
@@ -71,7 +74,10 @@ function aacOf({ cookie, description }: CafHeader): AudioResult<TrackCodec> {
   return aacTrack(found?.privateData ?? new Uint8Array(0), description.channels, WHERE);
 }
 
-/** As voice messages of phones hold it. How the channels of more than two are mixed is in a cookie whose layout nobody tells. */
+/**
+ * As voice messages of phones hold it. How the channels of more than two are mixed is in a cookie whose layout nobody
+ * tells.
+ */
 function opusOf({ description: { channels } }: CafHeader): AudioResult<TrackCodec> {
   if (channels > 2) {
     return fail('unsupported', `${WHERE} holds Opus with ${channels} channels, which is not supported.`);

@@ -61,7 +61,8 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
     const size = i64be(head, 4);
     const body = offset + 12;
     if (data && type === 'caff') break;
-    // Only sound that is being written may be of unknown length; it is the last chunk. What follows the sound and is no chunk is not missed.
+    // Only sound that is being written may be of unknown length; it is the last chunk. What follows the sound and is no
+    // chunk is not missed.
     if (size < 0 && (data || type !== 'data')) {
       if (data) break;
       return DAMAGED;

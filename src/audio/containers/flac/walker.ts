@@ -10,15 +10,18 @@ interface Candidate {
   readonly header: FlacFrameHeader;
 }
 
-/** Longer gaps are taken for files put behind one another, unless the length in the header or damaged bytes speak for damage. */
+/**
+ * Longer gaps are taken for files put behind one another, unless the length in the header or damaged bytes speak for
+ * damage.
+ */
 const MAX_GAP_SECONDS = 10;
 
 /** The shortest frame: a header with its checksum, a constant, and the checksum behind it. */
 const MIN_FRAME_BYTES = 10;
 
 /**
- * Headers that turn out to be none, in one walk. Chance makes one in 16 MB; a file made of false headers would otherwise
- * keep the walk busy for hours.
+ * Headers that turn out to be none, in one walk. Chance makes one in 16 MB; a file made of false headers would
+ * otherwise keep the walk busy for hours.
  */
 const MAX_FALSE_HEADERS = 100_000;
 
@@ -172,7 +175,10 @@ function gapBetween(info: StreamInfo, before: Candidate, after: Candidate, damag
   return gapFrom(info, expectedNumber(before), after, damagedBytes);
 }
 
-/** What is missing in front of the first frame: nothing where it follows the metadata at once, as in a recording that somebody tuned into. */
+/**
+ * What is missing in front of the first frame: nothing where it follows the metadata at once, as in a recording that
+ * somebody tuned into.
+ */
 const gapInFront = (info: StreamInfo, first: Candidate, damagedBytes: number): number =>
   damagedBytes > 0 ? gapFrom(info, 0, first, damagedBytes) : 0;
 

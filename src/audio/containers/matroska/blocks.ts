@@ -37,9 +37,14 @@ const BLOCK_HEADER_BYTES = 12;
 const MAX_GROUP_ELEMENTS = 32;
 /** Bytes that make up for an element without a packet. */
 const BYTES_PER_ELEMENT = 32;
-/** How far behind the start of an unknown element must stand what confirms it: no more than a reader holds beside it. */
+/**
+ * How far behind the start of an unknown element must stand what confirms it: no more than a reader holds beside it.
+ */
 const MAX_UNKNOWN_BYTES = 1 << 20;
-/** Elements looked at behind an unknown one, and how many of them must be known: one in thirty bytes of damage looks like one. */
+/**
+ * Elements looked at behind an unknown one, and how many of them must be known: one in thirty bytes of damage looks
+ * like one.
+ */
 const MAX_CONFIRMING = 4;
 const CONFIRMED = 2;
 
@@ -53,8 +58,8 @@ interface Found {
 const NOTHING: Found = { packets: [], paddingNs: 0, elements: 1 };
 
 /**
- * The packets of a track from the cluster at `from` on. Clusters are stepped into whatever size they state, so that those of live
- * recordings, which state none, need nothing more. Behind damage it goes on at the next cluster.
+ * The packets of a track from the cluster at `from` on. Clusters are stepped into whatever size they state, so that
+ * those of live recordings, which state none, need nothing more. Behind damage it goes on at the next cluster.
  */
 export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number, end: BlocksEnd = {}): PacketWalk {
   const budget = new StepBudget(BYTES_PER_ELEMENT, from);
@@ -117,11 +122,17 @@ export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: nu
   if (packets.length > 0) yield { packets };
 }
 
-/** Packets without a byte that share a block with others: as much work as elements are, and 256 of them take a block of seven bytes. */
+/**
+ * Packets without a byte that share a block with others: as much work as elements are, and 256 of them take a block of
+ * seven bytes.
+ */
 const emptyLaces = ({ prefix }: BlockWalk, { packets }: Found): number =>
   packets.length < 2 ? 0 : packets.filter(({ length }) => length === prefix.length).length;
 
-/** Whether an element may stand here and ends inside the file; the size of one that does not is damaged, or the file is cut off. */
+/**
+ * Whether an element may stand here and ends inside the file; the size of one that does not is damaged, or the file is
+ * cut off.
+ */
 const isWhole = (reader: BlockReader, element: Element | undefined): element is Element & { readonly size: number } =>
   element?.size !== undefined && isKnown(element.id) && element.bodyStart + element.size <= reader.sizeBytes;
 
@@ -132,8 +143,8 @@ const isKnown = (elementId: number): boolean =>
   id.PASSED_OVER.has(elementId);
 
 /**
- * Where an element that is not known ends (RFC 8794 §6.2: it is passed over by its size); undefined where it is damage. It is one if what stands
- * behind it fits, up to the end of its cluster or of the file.
+ * Where an element that is not known ends (RFC 8794 §6.2: it is passed over by its size); undefined where it is damage.
+ * It is one if what stands behind it fits, up to the end of its cluster or of the file.
  */
 async function behindUnknown(
   reader: BlockReader,

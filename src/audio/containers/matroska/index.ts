@@ -159,7 +159,10 @@ interface Start {
   readonly isDamaged: boolean;
 }
 
-/** Where players begin: the earliest of the times that the tracks of sound and pictures begin with, by the first blocks; 0 where what is in front of them is damaged. */
+/**
+ * Where players begin: the earliest of the times that the tracks of sound and pictures begin with, by the first blocks;
+ * 0 where what is in front of them is damaged.
+ */
 async function firstTime(
   reader: BlockReader,
   walk: BlockWalk,

@@ -29,8 +29,9 @@ const MAX_FREE_BYTES = 2881;
 const MAX_FREE_TRIES = 64;
 
 /**
- * Finds the first frame of an MPEG audio or ADTS stream by a chain of headers that agree. What is not decoded counts only where nothing else is
- * found: samples and pictures with many bytes of 0xff look like it, also those in front of sound.
+ * Finds the first frame of an MPEG audio or ADTS stream by a chain of headers that agree. What is not decoded counts
+ * only where nothing else is found: samples and pictures with many bytes of 0xff look like it, also those in front of
+ * sound.
  * @param head the first bytes of the audio
  * @param isWhole whether `head` is all of it, so that a chain may also end where it ends
  */
@@ -52,7 +53,10 @@ export function findMpegSync(head: Uint8Array, isWhole: boolean): MpegSync | und
   return undecoded;
 }
 
-/** What to say where sound goes on behind the last frame of a stream: all of its frames have one rate, others are not read. */
+/**
+ * What to say where sound goes on behind the last frame of a stream: all of its frames have one rate, others are not
+ * read.
+ */
 export async function goesOnWarning(
   name: string,
   reader: BlockReader,

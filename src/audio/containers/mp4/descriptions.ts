@@ -13,8 +13,8 @@ export interface Descriptions {
 }
 
 /**
- * A track may have several descriptions (ISO/IEC 14496-12 §8.5.2), each for some of its packets, as sound has that was joined without coding it anew.
- * That of the first packets counts.
+ * A track may have several descriptions (ISO/IEC 14496-12 §8.5.2), each for some of its packets, as sound has that was
+ * joined without coding it anew. That of the first packets counts.
  *
  * @param inFragments the description of packets in fragments that name none
  */

@@ -51,8 +51,8 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): EditList |
 }
 
 /**
- * The list of a recording that goes on in fragments. One that is written before they are knows nothing of them: its last piece, where it ends with
- * the samples of the index, is meant to go on.
+ * The list of a recording that goes on in fragments. One that is written before they are knows nothing of them: its
+ * last piece, where it ends with the samples of the index, is meant to go on.
  *
  * @param media length of the sound in front of the fragments
  */
@@ -66,7 +66,8 @@ export function openEnded(list: EditList, media: { readonly timescale: number; r
 }
 
 /**
- * What a list plays; or why it cannot be followed. The recording is read forward, so a list that plays something again, or in another order, is not.
+ * What a list plays; or why it cannot be followed. The recording is read forward, so a list that plays something again,
+ * or in another order, is not.
  *
  * @param timescale units of the track a second
  * @param start tells how much longer the packets are than their times say, which the list goes by (`rounding.ts`)
@@ -106,7 +107,9 @@ export function playEdits(
   return joined(pieces);
 }
 
-/** Numbers of samples that iTunes writes into a comment; with HE-AAC they count at the rate of the core, which is half. */
+/**
+ * Numbers of samples that iTunes writes into a comment; with HE-AAC they count at the rate of the core, which is half.
+ */
 export interface GaplessComment {
   readonly delaySamples: number;
   readonly paddingSamples: number;

@@ -23,7 +23,10 @@ export interface FragmentWalk {
   readonly pcmFrameBytes: number;
   /** Descriptions whose packets are left out (`descriptions.ts`); absent where all have the same. */
   readonly others?: readonly number[];
-  /** Packets in front of the fragments, by tables. Entries count on from there: a fragment's is this and its place in the file. */
+  /**
+   * Packets in front of the fragments, by tables. Entries count on from there: a fragment's is this and its place in
+   * the file.
+   */
   readonly tabled: number;
 }
 
@@ -37,8 +40,8 @@ const PCM_FRAMES = 4096;
 const MAX_RUN_PACKETS = 1024;
 
 /**
- * The packets of one track from an entry on, or from the first fragment (ISO/IEC 14496-12 §8.8). Packets that are not in the file are left out,
- * and with them the rest of their fragment.
+ * The packets of one track from an entry on, or from the first fragment (ISO/IEC 14496-12 §8.8). Packets that are not
+ * in the file are left out, and with them the rest of their fragment.
  */
 export async function* walkFragments(
   reader: BlockReader,
@@ -221,7 +224,8 @@ class TrackRun {
     this.#left = Math.min(u32be(view, 4), Math.max(0, room));
     if (this.#left === 0 || place.ticks === undefined) return;
     const delayAt = fields.indexOf(0x800);
-    // Above 0 mostly; the second version of the box allows less, and no delay is so long that the sign could be meant otherwise.
+    // Above 0 mostly; the second version of the box allows less, and no delay is so long that the sign could be meant
+    // otherwise.
     this.startTicks = place.ticks + (delayAt < 0 ? 0 : u32be(view, this.#at + 4 * delayAt) | 0);
   }
 

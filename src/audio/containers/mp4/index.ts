@@ -183,7 +183,10 @@ async function openMovie(
   });
 }
 
-/** Where the boxes end that begin close behind `from`, mostly the packets: so that nobody has to come back for them. Not behind an index. */
+/**
+ * Where the boxes end that begin close behind `from`, mostly the packets: so that nobody has to come back for them. Not
+ * behind an index.
+ */
 async function closeEnd(reader: BlockReader, from: number): Promise<number> {
   let end = from;
   for await (const box of boxesOf(reader, from, reader.sizeBytes)) {
@@ -220,7 +223,8 @@ function walkOf(
     : undefined;
   if (fragments && tabled === 0) return { fragments };
   if (!tables) return undefined;
-  // Uncompressed sound has an entry of one constant size for each sample frame, and some writers say 1 byte. Entries of several frames are packets.
+  // Uncompressed sound has an entry of one constant size for each sample frame, and some writers say 1 byte. Entries of
+  // several frames are packets.
   const { constant } = tables.sizes;
   const pcmFrameBytes = constant > 0 && constant < 2 * frameBytes ? frameBytes : 0;
   const samples = { tables, timescale, pcmFrameBytes, ...others };

@@ -37,7 +37,10 @@ const NO_LAYOUT = new Uint8Array(0);
 /** `sowt` and `twos` are names for 16 bits; what else is written under them is said beside. */
 const bytesOfNamed = (bits: number): number => ([8, 24, 32].includes(bits) ? bits / 8 : 2);
 
-/** How uncompressed samples lie, for the many names they have; undefined for other codings, and for widths that nobody writes. */
+/**
+ * How uncompressed samples lie, for the many names they have; undefined for other codings, and for widths that nobody
+ * writes.
+ */
 function samplesOf({ type, bits, channels, formatFlags, boxes }: SoundEntry): PcmLayout | undefined {
   const big = (encoding: PcmLayout['encoding'], bytesPerSample: number, isBigEndian = true): PcmLayout | undefined =>
     [1, 2, 3, 4, 8].includes(bytesPerSample) ? { encoding, bytesPerSample, isBigEndian, channels } : undefined;

@@ -1,6 +1,9 @@
 import type { PacketWalk } from '../../packets/packet.ts';
 
-/** How often the bytes of a file may be heard, on average. Writers use none twice; a few boxes could ask for the same ones millions of times. */
+/**
+ * How often the bytes of a file may be heard, on average. Writers use none twice; a few boxes could ask for the same
+ * ones millions of times.
+ */
 const MOST_USES = 2;
 
 /** What a walk found of it. */

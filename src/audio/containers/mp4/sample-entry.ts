@@ -46,7 +46,8 @@ const PLAIN: Readonly<Record<string, CodecName>> = {
 /**
  * Takes the first sample entry of a track apart, down to what a decoder needs.
  *
- * @param timescale of the track: mostly its sample rate, and all there is of one above 65535 Hz, which the entry has no room for and says 0
+ * @param timescale of the track: mostly its sample rate, and all there is of one above 65535 Hz, which the entry has no
+ *   room for and says 0
  */
 export function codecOfEntry(entry: Uint8Array, timescale: number): AudioResult<TrackCodec> {
   const parsed = parseSoundEntry(entry);

@@ -46,8 +46,9 @@ export type TableFaults = {
 };
 
 /**
- * The packets of a track from number `from` on, by its tables. Nothing of the tables is kept in memory, so that the length of the recording does
- * not matter. Ends where a packet is not in the file, and where the packets of other descriptions would have more bytes than the file.
+ * The packets of a track from number `from` on, by its tables. Nothing of the tables is kept in memory, so that the
+ * length of the recording does not matter. Ends where a packet is not in the file, and where the packets of other
+ * descriptions would have more bytes than the file.
  */
 export async function* walkSamples(
   reader: BlockReader,
@@ -174,7 +175,9 @@ class PacketTimes {
     private readonly timescale: number,
   ) {}
 
-  /** Start of the next packet; of uncompressed sound one packet has many entries. Passes any number of packets in turn. */
+  /**
+   * Start of the next packet; of uncompressed sound one packet has many entries. Passes any number of packets in turn.
+   */
   async pass(entries: number): Promise<number | undefined> {
     this.endSeconds = undefined;
     let seconds: number | undefined;

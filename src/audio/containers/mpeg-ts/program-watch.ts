@@ -21,8 +21,8 @@ interface Wanted {
 }
 
 /**
- * Reads the tables of a program again wherever they change. Streams are put behind one another, or switched, and from there on the sound may have
- * another PID, and the old one may be the pictures'.
+ * Reads the tables of a program again wherever they change. Streams are put behind one another, or switched, and from
+ * there on the sound may have another PID, and the old one may be the pictures'.
  */
 export class ProgramWatch {
   /** Tables that may be the program's, while the table of all does not list it any more. */

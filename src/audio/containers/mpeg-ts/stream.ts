@@ -47,8 +47,8 @@ function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
 }
 
 /**
- * The frames of one stream from the packet at `from` on, which should begin a PES packet. Ends at once where the first of them are not understood:
- * `unwrapper` then knows why.
+ * The frames of one stream from the packet at `from` on, which should begin a PES packet. Ends at once where the first
+ * of them are not understood: `unwrapper` then knows why.
  *
  * @param faults knows where a walk before left off, beside what it met
  */
@@ -77,7 +77,8 @@ export async function* walkStream(
         pid = now;
       }
       if (packet.pid !== pid || packet.isScrambled) continue;
-      // A packet may come twice. Another one with the same counter comes behind lost ones, or from another file put behind.
+      // A packet may come twice. Another one with the same counter comes behind lost ones, or from another file put
+      // behind.
       if (packet.counter === counter && isSame(packet.payload, before.subarray(0, beforeBytes))) continue;
       before.set(packet.payload);
       beforeBytes = packet.payload.length;
@@ -124,7 +125,9 @@ const runOf = (packets: readonly TsSound[]): TsRun => ({
   paddingSeconds: (packets.at(-1)?.endTrim ?? 0) / OPUS_RATE_HZ,
 });
 
-/** Where players begin: the earliest of the times that the streams begin with. What comes later may be of another clock. */
+/**
+ * Where players begin: the earliest of the times that the streams begin with. What comes later may be of another clock.
+ */
 export async function firstTime(
   reader: BlockReader,
   stride: number,

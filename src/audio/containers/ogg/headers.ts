@@ -40,8 +40,8 @@ const MAX_HEADER_PAGES = 1000;
 const MAX_HEADER_PACKETS = 512;
 
 /**
- * Finds the first audio stream at or behind `from`, and reads its headers. A recording that ends before its headers do has no samples: the next
- * one counts.
+ * Finds the first audio stream at or behind `from`, and reads its headers. A recording that ends before its headers do
+ * has no samples: the next one counts.
  */
 export async function readStream(
   reader: BlockReader,

@@ -40,7 +40,8 @@ export const ogg: Container = {
 };
 
 /**
- * Opens the recording at `from`, or the first behind it that has samples: a station that changes its title twice in a moment writes headers alone.
+ * Opens the recording at `from`, or the first behind it that has samples: a station that changes its title twice in a
+ * moment writes headers alone.
  *
  * @param met what was met on the way: `isLost` says that samples were
  */
@@ -111,8 +112,9 @@ async function nextLink(file: OggFile, faults: OggFaults): Promise<{ part?: Part
 }
 
 /**
- * The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2). Of a video it also says how
- * late the sound is; without pictures a start above 0 is that of a stream somebody tuned into, unless pages in front of it are lost.
+ * The last page says where the recording ends; in Vorbis the first one says where it begins (Vorbis I, appendix A.2).
+ * Of a video it also says how late the sound is; without pictures a start above 0 is that of a stream somebody tuned
+ * into, unless pages in front of it are lost.
  */
 function heardOf(
   { codec }: OggStream,

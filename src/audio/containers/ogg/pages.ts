@@ -35,8 +35,8 @@ export type PagesEnd = {
 };
 
 /**
- * The pages from `from` on, up to the last whole one. Bytes between pages are passed over, and so are pages with a wrong checksum: what lies in
- * them would be decoded to noise.
+ * The pages from `from` on, up to the last whole one. Bytes between pages are passed over, and so are pages with a
+ * wrong checksum: what lies in them would be decoded to noise.
  */
 export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd = {}): AsyncGenerator<Page> {
   end.falsePages ??= 0;

@@ -9,7 +9,10 @@ const MAX_CHUNKS = 100;
 const MIN_FILE_BYTES = 44;
 /** Bytes behind the last chunk that nobody misses: padding, tags of players. */
 const MAX_TAIL_BYTES = 4096;
-/** Zeros behind the samples, in front of more sound that was silent for a while; where more follow they are all there is, or a hole. */
+/**
+ * Zeros behind the samples, in front of more sound that was silent for a while; where more follow they are all there
+ * is, or a hole.
+ */
 const MAX_ZERO_BYTES = 16 << 20;
 
 const IS_NAME = /^[\x20-\x7e]{4}$/;
@@ -19,7 +22,8 @@ export const isWave = (head: Uint8Array): boolean =>
   (hasAscii(head, 0, 'RIFF') || hasAscii(head, 0, 'RF64') || hasAscii(head, 0, 'BW64')) && hasAscii(head, 8, 'WAVE');
 
 /**
- * What stands behind the samples, where it seems to be sound that is not read: another file, or bytes that are no chunk, no tag and no zeros.
+ * What stands behind the samples, where it seems to be sound that is not read: another file, or bytes that are no
+ * chunk, no tag and no zeros.
  *
  * @param from first byte behind the samples
  * @returns a sentence about it, where there is something of that kind

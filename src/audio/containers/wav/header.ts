@@ -41,7 +41,10 @@ const BLOCK_CODECS: Readonly<Record<number, readonly [codec: BlockCodec, name: s
   49: ['gsm-ms', 'GSM 6.10'],
 };
 
-/** Widths of samples that fill their bytes, by format tag. Some writers get the alignment wrong, which matters for other widths alone. */
+/**
+ * Widths of samples that fill their bytes, by format tag. Some writers get the alignment wrong, which matters for other
+ * widths alone.
+ */
 const PLAIN_BITS: Readonly<Record<number, readonly number[]>> = { 1: [8, 16, 32], 3: [32, 64] };
 
 /** Tails of the two GUID families whose first two bytes are a plain format tag. */
@@ -170,7 +173,9 @@ const STREAMED_WARNING =
   'The header of the WAV file does not say how long the recording is; everything up to the end of the file was used.';
 const TRUNCATED_WARNING = 'The WAV file ends before its header says; the part that is there was used.';
 
-/** Tells a data chunk that is truly empty from one of unknown size: behind the first, whole chunks follow to the end. */
+/**
+ * Tells a data chunk that is truly empty from one of unknown size: behind the first, whole chunks follow to the end.
+ */
 async function chunksReachEnd(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
   let offset = from;
   for (let count = 0; count < 100 && offset + 8 <= endByte; count++) {
