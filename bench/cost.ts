@@ -52,9 +52,12 @@ async function chunkReads(): Promise<{ count: number; bytes: number }> {
 
 /** How objects are counted, in a sentence. */
 export const OBJECTS_COUNTED =
-  `${WRITES_A_SHARD} writes of objects a shard (its part, ${SHARD_SAMPLES / CHUNK_SAMPLES} chunks, the state of the ingest) and ${WRITES_A_JOB} a job, ` +
-  `${READS_A_SHARD} reads a shard (${CHUNK_READS.count} of them of chunks) and ${READS_A_JOB} a job; an hour of audio writes ` +
-  `${megabytes(CHUNK_BYTES_PER_HOUR.written)} of chunks and reads ${megabytes(CHUNK_BYTES_PER_HOUR.read)} of them, whose bytes cost nothing`;
+  `${WRITES_A_SHARD} writes of objects a shard (its part, ${SHARD_SAMPLES / CHUNK_SAMPLES} chunks, ` +
+  `the state of the ingest) and ${WRITES_A_JOB} a job, ` +
+  `${READS_A_SHARD} reads a shard (${CHUNK_READS.count} of them of chunks) and ${READS_A_JOB} a job; ` +
+  `an hour of audio writes ` +
+  `${megabytes(CHUNK_BYTES_PER_HOUR.written)} of chunks and reads ${megabytes(CHUNK_BYTES_PER_HOUR.read)} of them, ` +
+  `whose bytes cost nothing`;
 
 function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(0)} MB`;

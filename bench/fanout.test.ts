@@ -23,7 +23,7 @@ describe('fanOut', () => {
 });
 
 describe('readyTimes', () => {
-  it('sends a shard with the chunk behind it, the last one with the end', () => {
+  it('sends a shard with the chunk after it, the last one with the end', () => {
     const [first, second, third] = readyTimes(3, 12_000);
     // 12 s for an hour: a chunk of 150 s takes half a second. Queue and start of the isolate come first.
     expect(first).toBeCloseTo(1500 + 3 * 500);

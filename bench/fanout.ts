@@ -183,10 +183,12 @@ function render(times: readonly Times[], ingestMs: number): string {
   );
   const slowest = times.map(({ setting, shardMs }) => `${setting} ${seconds(Math.max(...shardMs))}`).join(', ');
   const chunkBytes = CHUNK_SAMPLES * BYTES_PER_SAMPLE;
-  return `Simulated from measured times: CPU of the ingest of an hour of MP3 (44.1 kHz stereo; ${seconds(ingestMs)}), of each of its shards and of the assembly in Node with the
-Worker's code and WebAssembly; longer recordings repeat the hour. The recording is read once, forward, at the speed of its decoding; a shard is sent when its last chunk is
-stored (${(chunkBytes / 1e6).toFixed(1)} MB a chunk), and an invocation reads for ${SLICE_MS / 1000} s. Assumed: ${COLD_START_MS / 1000} s for an isolate to start with its models, ${QUEUE_MS / 1000} s for a message's way
-through a queue; network and storage cost no time. Slowest shard: ${slowest}; the platform's limit is 300 s of CPU a message.
+  return `Simulated from measured times: CPU of the ingest of an hour of MP3 (44.1 kHz stereo; ${seconds(ingestMs)}), of each
+of its shards and of the assembly in Node with the Worker's code and WebAssembly; longer recordings repeat the hour.
+The recording is read once, forward, at the speed of its decoding; a shard is sent when its last chunk is stored
+(${(chunkBytes / 1e6).toFixed(1)} MB a chunk), and an invocation reads for ${SLICE_MS / 1000} s. Assumed:
+${COLD_START_MS / 1000} s for an isolate to start with its models, ${QUEUE_MS / 1000} s for a message's way through a
+queue; network and storage cost no time. Slowest shard: ${slowest}; the platform's limit is 300 s of CPU a message.
 
 ${table(['wall clock with … consumers', 'shards', 'last shard sent after', 'assembly', ...CONSUMERS.map(String)], rows)}`;
 }

@@ -53,7 +53,7 @@ it('keeps as many requests in flight as there are clients, and times each to the
   });
 });
 
-it('sends a request anew, in the same time, where the connection was closed', async () => {
+it('sends a request again, in the same time, where the connection was closed', async () => {
   let count = 0;
   const closing: RequestListener = (request, response) => {
     // As many as four: beyond one a client it is given up.

@@ -13,25 +13,25 @@ import { editDistance } from './score/edit-distance.ts';
 import { say, sharedPath } from './shared.ts';
 
 const CONVERSATIONS = 40;
-/** Reference words that stand in for what is said in a labelled turn: so long, with so much between them. */
+/** Length of the artificial reference words that fill a labelled turn, and the gap between two of them. */
 const WORD_SECONDS = 0.3;
 const WORD_GAP_SECONDS = 0.05;
 
-/** A word and who has really said it. */
+/** A word and its true speaker. */
 interface KnownWord extends Word {
   readonly by: string;
 }
 
-/** How many words have the right speaker, those said alone and those said while somebody else speaks; and cpWER. */
+/** Words assigned to the right speaker, in single-speaker speech and in overlap; errors for cpWER. */
 interface Score {
   alone: { right: number; all: number };
   overlap: { right: number; all: number };
-  /** Errors of the concatenated words of each speaker, with the best assignment of speakers. */
+  /** Word errors of the concatenated text of each speaker, with the best mapping of speakers. */
   errors: number;
 }
 const emptyScore = (): Score => ({ alone: { right: 0, all: 0 }, overlap: { right: 0, all: 0 }, errors: 0 });
 
-/** Whose words they are, by reference words with times, so that no recognition error counts. */
+/** Accuracy of assigning words to speakers, with reference words and times: recognition errors have no influence. */
 export async function measureTranscription(): Promise<string> {
   const generated = [true, false].map(async (hasPunctuation) => {
     const score = emptyScore();
@@ -49,9 +49,12 @@ export async function measureTranscription(): Promise<string> {
     const folder = sharedPath('audio', name);
     if (folder) rows.push(await judgeFolder(folder, name));
   }
-  return `Words of known speakers, fed through the step that gives words their speakers. Generated: ${CONVERSATIONS} conversations of 60 sentences (\`test/helpers/conversation.ts\`),
-every third begun before the one before has ended, with turns whose edges are off by up to 0.1 s. Labelled recordings of \`../shared/audio\`: words of ${WORD_SECONDS} s that fill the true turns, and the turns
-that precision-2 finds, so that its errors count in full. Overlap: somebody else says a word at the same time. cpWER: errors of each speaker's words in a row, with the best assignment of speakers.
+  return `Reference words with known speakers and times, assigned to speakers by \`src/transcription\`. Recognition errors have no
+influence. Generated: ${CONVERSATIONS} conversations of 60 sentences (\`test/helpers/conversation.ts\`). Every third
+sentence overlaps with the one before; the edges of the turns have errors of up to 0.1 s. Labelled recordings of
+\`../shared/audio\`: the true turns are filled with words of ${WORD_SECONDS} s, and the turns of precision-2 are used,
+so errors of the diarization count. In overlap: a word of another speaker at the same time. cpWER: word errors of the
+concatenated text of each speaker, with the best mapping of speakers.
 
 ${table(['', 'words alone', 'right', 'in overlap', 'right', 'cpWER'], rows)}`;
 }
@@ -137,7 +140,11 @@ async function judge(words: readonly KnownWord[], turns: SpeakerTurns, score: Sc
   }
 }
 
-/** Whether somebody else says a word at the same time. Words are by start; none is longer than a second. */
+/**
+ * Whether a word overlaps in time with a word of another speaker.
+ *
+ * @param words sorted by start; each at most one second long
+ */
 function overlapped(words: readonly KnownWord[], index: number): boolean {
   const word = words[index];
   for (const step of [-1, 1]) {

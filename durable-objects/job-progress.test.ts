@@ -69,7 +69,7 @@ beforeAll(async () => {
 });
 afterAll(() => worker?.stop());
 
-// The binding's type does not say which class stands behind it.
+// The binding's type does not say which class stands after it.
 const objectOf = (id: string) => objects.get(objects.idFromName(id)) as unknown as Opened;
 
 /** A running job of two parts whose messages were sent so long ago that they count as lost. */
@@ -108,7 +108,7 @@ describe('the parts of a job', () => {
     expect(await steps(id)).toEqual(['/assemble', '/shard/0', '/shard/1']);
   });
 
-  it('are still counted when the object was lost, and when the reading of the recording goes on; how far others are is not', async () => {
+  it('are still counted after the object was lost and while the recording is read; progress of others is not', async () => {
     const { id, object } = await begun();
     await object.partDone(id, 0, TAG);
     const shownOf = (parts: number) => INGESTED + (ANALYSED * parts) / SHARDS;
@@ -131,7 +131,7 @@ describe('the parts of a job', () => {
     expect(await steps(id)).toContain('/assemble');
   });
 
-  it('are of a file: of one that is read anew none is there, and those of the first are left out', async () => {
+  it('are of a file: of one that is read again none is there, and those of the first are left out', async () => {
     const { id, object } = await begun();
     for (let shard = 0; shard < SHARDS - 1; shard++) await object.partDone(id, shard, TAG);
     const anew = `${WORK}.1`;

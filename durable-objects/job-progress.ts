@@ -122,8 +122,8 @@ export class JobProgress extends DurableObject<Env> {
   }
 
   /**
-   * The platform gives an alarm up that fails for some minutes, as all do while a deployment is broken, and may go on
-   * telling when it was due. What it should have done is done now: workerd calls no later one either.
+   * The platform gives an alarm up that fails for some minutes, as all do while a deployment is broken, and may
+   * continue telling when it was due. What it should have done is done now: workerd calls no later one either.
    */
   async #lookLate(): Promise<void> {
     const dueAt = (await this.ctx.storage.getAlarm()) ?? 0;

@@ -73,7 +73,7 @@ beforeEach(() => {
   handler = (request, response) => serveRanges(request, response, { bytes: BYTES, etag: ETAG });
 });
 
-// The binding's type does not say which class stands behind it.
+// The binding's type does not say which class stands after it.
 const objectOf = (id: string) => objects.get(objects.idFromName(id)) as unknown as Opened;
 
 /** A running job whose recording is being read. */
@@ -158,7 +158,7 @@ describe('a copy', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  it('goes on behind the parts that are stored where the connection broke and the object was lost', async () => {
+  it('continues after the parts that are stored where the connection broke and the object was lost', async () => {
     let isAway = false;
     handler = (request, response) => {
       if (isAway) return void response.destroy();
@@ -185,7 +185,7 @@ describe('a copy', () => {
     expect(server.requests).toEqual([{ path: '/a.wav', range: `bytes=${PART}-` }]);
   });
 
-  it('goes on in another call where its time is up', async () => {
+  it('continues in another call where its time is up', async () => {
     let rest = () => {};
     handler = (request, response) => {
       if (request.headers['if-range'] !== undefined)
@@ -207,7 +207,7 @@ describe('a copy', () => {
     expect(server.requests.at(-1)).toEqual({ path: '/a.wav', range: `bytes=${PART}-` });
   });
 
-  it('is made anew of a file that changed under it', async () => {
+  it('is made again of a file that changed under it', async () => {
     const other = BYTES.map((byte) => byte ^ 255);
     let asked = 0;
     handler = (request, response) => {
@@ -240,7 +240,7 @@ describe('a copy that is given up', () => {
     expect(server.requests).toHaveLength(pauses.length + 1);
   });
 
-  it('fails it as too slow where nothing could be gone on with', async () => {
+  it('fails it as too slow where nothing could be resumed', async () => {
     let rest = () => {};
     handler = (_request, response) => {
       begin(response, 6 * MIB);

@@ -14,7 +14,7 @@ import { erase } from './erase.ts';
 
 /** The platform ends an alarm after 15 minutes. */
 const CALL_MS = 12 * 60_000;
-/** Pauses before the second, third … try where the server fails; bytes that came in between begin them anew. */
+/** Pauses before the second, third … try where the server fails; bytes that came in between reset them. */
 const PAUSES_MS = [5000, 15_000, 60_000];
 
 interface Request {
@@ -84,7 +84,7 @@ export class SourceCopy extends DurableObject<Env> {
         const hasGrown = (now?.copiedBytes ?? 0) > (state?.copiedBytes ?? 0);
         const tries = hasGrown ? 0 : ((await storage.get<number>('tries')) ?? 0);
         const { kind, message } = end.error;
-        // A file that changed under the copy is copied anew.
+        // A file that changed under the copy is copied again.
         if ((isPassing(kind) || kind === 'changed') && tries < PAUSES_MS.length) {
           const pauseMs = PAUSES_MS[tries];
           await storage.put('tries', tries + 1);

@@ -28,11 +28,11 @@ export interface Env {
   readonly R2_ACCESS_KEY_ID?: string;
   readonly R2_SECRET_ACCESS_KEY?: string;
   readonly R2_BUCKET_NAME?: string;
-  /** Transcription engine of all models; with `_` and the name of a model behind it (`engineVariable`) of that one. */
+  /** Engine of both models; with `_` and a model's name appended (`engineVariable`), the engine of that model. */
   readonly ROLLCALL_ASR_URL?: string;
   readonly ROLLCALL_ASR_MODEL?: string;
   readonly ROLLCALL_ASR_KEY?: string;
-  /** Workers AI, in deployments. */
+  /** Binding of Workers AI, only in deployments. */
   readonly AI?: AiBinding;
 }
 
@@ -76,7 +76,7 @@ export interface Config {
   readonly outputTtlMs: number;
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
-  /** Engines, of the models that have one. */
+  /** The configured engines by model. */
   readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine | 'workers-ai'>>>;
   /** The bucket's S3 interface; undefined where uploads go through the Worker. */
   readonly s3?: S3Credentials;
@@ -106,7 +106,7 @@ export function readConfig(env: Env): Config {
   };
 }
 
-/** In place of an engine's address. */
+/** Value of an engine's address that selects Workers AI. */
 export const WORKERS_AI = 'workers-ai';
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -116,9 +116,10 @@ export const engineVariable = (name: 'URL' | 'MODEL' | 'KEY', model?: Transcript
   ['ROLLCALL_ASR', name, ...(model === undefined ? [] : [model.toUpperCase().replace(/[^A-Z0-9]/g, '_')])].join('_');
 
 /**
- * The engine of a model. One of its own gets nothing of the general one: a key must not go to another company.
+ * The engine of a model. An engine that is set for one model does not use the general key: a key must not be sent to
+ * another company.
  *
- * @throws when an address is none
+ * @throws if an address is invalid
  */
 function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine | 'workers-ai' | undefined {
   const text = (name: string) => String(variables[name] ?? '') || undefined;

@@ -31,7 +31,7 @@ export async function decodeOurs(source: ByteSource, ports: AudioPorts): Promise
 
 export interface Reads {
   readonly whole: Float32Array;
-  /** The same, where another process goes on near the end. */
+  /** The same, where another process continues near the end. */
   readonly resumed: Float32Array;
   /** Seconds of audio a second of time, decoding and resampling to 16 kHz in one piece. */
   readonly speed: number;

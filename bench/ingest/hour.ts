@@ -75,8 +75,9 @@ function renderHour(recording: Recording, measured: readonly Measured[]): string
     ...ask('beside the job', ({ besideMs }) => besideMs),
     ...ask('of the idle service', ({ idleMs }) => idleMs),
   ];
-  return `${minutes(recording)} (44.1 kHz stereo, 128 kbit/s) over HTTP from this machine, in one local workerd that a short job has warmed up. \`GET /v1/test\` is sent every 200 ms,
-whether the one before was answered or not. Times within a job are those at which lines of the Worker's log arrive.
+  return `${minutes(recording)} (44.1 kHz stereo, 128 kbit/s) over HTTP from this machine, in one local workerd that a short job has
+warmed up. \`GET /v1/test\` is sent every 200 ms, whether the one before was answered or not. Times within a job are
+those at which lines of the Worker's log arrive.
 
 ${table(['', ...measured.map(({ setting }) => setting)], rows)}`;
 }
@@ -113,7 +114,8 @@ export async function compareBefore(recording: Recording, warmUp: string, before
     seconds(median(times.now)),
     `**${(median(times.now) / median(times.before)).toFixed(2)}**`,
   ]);
-  return `The same job, ${RUNS} times in alternation with commit ${describeCommit(before)}, in a fresh service each, warmed up, without other requests: medians.
+  return `The same job, ${RUNS} times in alternation with commit ${describeCommit(before)}, in a fresh service each, warmed up,
+without other requests: medians.
 
 ${table(['created to output', 'there', 'here', 'here ÷ there'], rows)}`;
 }

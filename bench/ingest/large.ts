@@ -36,8 +36,9 @@ export async function measureLarge(recordings: readonly NamedRecording[], warmUp
     'peak of the isolate, garbage included',
   ];
   const rows = names.map((name, row) => [name, ...columns.map((cells) => cells[row])]);
-  return `From the creation of a job to its last chunk, ${SETTING}, each in a fresh service that a short job has warmed up; the first shards are analysed beside it in the same thread. The job
-is canceled then. Memory in use was watched in a second run, with a garbage collection before every sample.
+  return `From the creation of a job to its last chunk, ${SETTING}, each in a fresh service that a short job has warmed up; the first
+shards are analysed beside it in the same thread. The job is canceled then. Memory in use was watched in a second run,
+with a garbage collection before every sample.
 
 ${table(['', ...recordings.map(({ name }) => name)], rows)}`;
 }

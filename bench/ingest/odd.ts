@@ -64,8 +64,9 @@ export async function measureOdd(
   } finally {
     await service.stop();
   }
-  return `Jobs of ${(whole.seconds / 60).toFixed(0)} minutes, ${SETTING}, one after the other in one service. The MP4 of 1 GiB has a \`free\` box between sound and index. Copied: the service has
-copied the recording into its bucket and read the copy.
+  return `Jobs of ${(whole.seconds / 60).toFixed(0)} minutes, ${SETTING}, one after the other in one service. The MP4 of 1
+GiB has a \`free\` box between sound and index. Copied: the service has copied the recording into its bucket and read
+the copy.
 
 ${table(['origin', 'outcome', 'created to end', 'requests to the origin', 'copied'], rows, 2)}`;
 }

@@ -58,8 +58,9 @@ export async function measureSlow(recording: Recording, warmUp: string): Promise
     const name = what === 'wallMs' ? '**created to output**' : 'created to the message of the first shard';
     return [name, seconds(one), seconds(other), (other / one).toFixed(2)];
   });
-  return `A job of ${(recording.seconds / 60).toFixed(0)} minutes of MP3 from a plain origin, ${SETTING}, alone and right behind ${SLOW_ORIGINS} jobs of the same account whose origins give 20 KiB/s each; medians of
-${RUNS} alternating runs. By the end of these runs ${copied} of the ${RUNS * SLOW_ORIGINS} slow origins were being copied.
+  return `A job of ${(recording.seconds / 60).toFixed(0)} minutes of MP3 from a plain origin, ${SETTING}, alone and right
+behind ${SLOW_ORIGINS} jobs of the same account whose origins give 20 KiB/s each; medians of ${RUNS} alternating runs.
+By the end of these runs ${copied} of the ${RUNS * SLOW_ORIGINS} slow origins were being copied.
 
 ${table(['', 'alone', 'behind slow origins', 'ratio'], rows)}`;
 }

@@ -102,9 +102,7 @@ function findPython(): string {
 }
 
 const command = new Command('asr')
-  .description(
-    'Runs the transcription engine of containers/asr on this machine until it is interrupted. npm start uses it when it runs.',
-  )
+  .description('Runs the transcription engine of containers/asr on this machine. npm start uses it while it runs.')
   .option('--whisper <folder>', 'Whisper in the form of CTranslate2, in place of the pinned large-v3-turbo')
   .option('--parakeet <folder>', 'a Parakeet TDT model in ONNX, in place of the pinned 0.6b-v3')
   .option('--preload <model...>', 'load whisper, parakeet or both before the first request')

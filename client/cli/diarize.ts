@@ -67,7 +67,7 @@ const command = addSpeakerOptions(
   .option('--crosstalk-probability', 'probability of overlapping speech per frame (json)')
   .option('--speaker-probability', 'probability of each speaker per frame (json)')
   .option('--transcribe', 'also write what was said; needs a transcription engine (docs/transcription.md)')
-  .option('--language <name>', 'language of the recording, a name or an ISO code; told from the audio without it')
+  .option('--language <name>', 'language of the recording, a name or an ISO code; detected from the audio if not given')
   .option('--transcription-model <name>', 'asr-tdt-0.6b-v3 (default) or asr-large-v3-turbo')
   .option(
     '--voiceprint <name=file>',

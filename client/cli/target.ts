@@ -28,7 +28,7 @@ const PREFIX = 'oneshot-';
  * The service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else one for the time of the
  * command.
  *
- * @param outlivesInterrupt the command goes on after Ctrl-C, so a service that is started for it does, too
+ * @param outlivesInterrupt the command continues after Ctrl-C, so a service that is started for it does, too
  */
 export async function openTarget(signal: AbortSignal, outlivesInterrupt = false): Promise<Target> {
   const { ROLLCALL_URL: url, ROLLCALL_KEY: key } = process.env;

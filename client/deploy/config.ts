@@ -37,7 +37,7 @@ export function writeDeployConfig(root: string, databaseId: string, folder = dep
   text = text.replace(/^OUTPUT_TTL_SECONDS = .*$/m, (line) =>
     [line, ...variables.map(([name, value]) => `${name} = ${JSON.stringify(value)}`)].join('\n'),
   );
-  // Local runtimes have none of it.
+  // Only here: the local runtime has no Workers AI.
   text += '\n[ai]\nbinding = "AI"\n';
   makePrivateDir(folder);
   const path = join(folder, 'wrangler.toml');
@@ -45,13 +45,13 @@ export function writeDeployConfig(root: string, databaseId: string, folder = dep
   return path;
 }
 
-/** Transcription engines as `npm start` takes them; an empty one takes away what an earlier deployment has set. */
+/** Variables of the transcription engines. An empty value removes what an earlier deployment has set. */
 export const engineVariables = (): [name: string, value: string][] =>
   Object.entries(process.env)
     .filter(([name]) => name.startsWith('ROLLCALL_ASR_'))
     .map(([name, value]) => [name, value ?? '']);
 
-/** Kept as a secret. */
+/** Whether the variable is stored as a secret. */
 export const isKey = (name: string): boolean => name.startsWith('ROLLCALL_ASR_KEY');
 
 const deployDir = (root: string): string => join(root, '.wrangler', 'rollcall', 'deploy');

@@ -2,8 +2,8 @@ import { BUCKET } from './config.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /**
- * When the bucket itself deletes what the sweep has left. Each is later than anything that the service still reads:
- * recordings are read for 52 hours, outputs for 24. No job takes seven days.
+ * Expiry of objects in the bucket, in case the sweep misses them. Recordings are needed for at most 52 hours, outputs
+ * for 24 hours, and no job takes seven days.
  */
 export const LIFECYCLE_RULES = [
   { prefix: 'work/', days: 7 },
@@ -16,7 +16,7 @@ type LifecycleRule = (typeof LIFECYCLE_RULES)[number];
 
 const nameOf = ({ prefix, days }: LifecycleRule): string => `rollcall-${prefix.slice(0, -1)}-${days}d`;
 
-/** Adds the rules that the bucket does not have; the owner's own rules stay. */
+/** Adds the missing rules; other rules of the bucket are kept. */
 export async function ensureLifecycle(root: string, say: (line: string) => void): Promise<void> {
   const listed = await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'list', BUCKET]);
   const names = [...listed.matchAll(/^name:\s+(\S+)$/gm)].map(([, name]) => name);

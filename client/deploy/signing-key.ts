@@ -3,15 +3,16 @@ import { join } from 'node:path';
 import { makePrivateDir } from '../local/paths.ts';
 
 /**
- * Where the only copy of the deployed service's signing key is: a secret cannot be read back. It is not in `.wrangler/`, which one may delete to start
- * afresh on this machine.
+ * Where the only copy of the deployed service's signing key is: a secret cannot be read back. It is not in
+ * `.wrangler/`, which one may delete to start afresh on this machine.
  */
 export function signingKeyPath(root: string): string {
   return join(root, '.rollcall', 'signing-key');
 }
 
 /**
- * Keeps a copy of a new signing key. One that is there may be the only copy of another service's: it stays, as `signing-key.1` and so on.
+ * Keeps a copy of a new signing key. One that is there may be the only copy of another service's: it stays, as
+ * `signing-key.1` and so on.
  *
  * @returns path of the copy
  */

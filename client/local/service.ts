@@ -50,7 +50,7 @@ export interface LocalServiceOptions {
   readonly beside?: { readonly script: string; readonly route: string };
   /** Gets what the Worker writes to its log, line by line as workerd prints it. */
   readonly onLog?: (text: string) => void;
-  /** Something that a person should know, and in spite of which the service goes on; standard error by default. */
+  /** Something that a person should know, and in spite of which the service continues; standard error by default. */
   readonly onWarning?: (message: string) => void;
   /**
    * workerd kept ending by itself (crashed or was killed) in spite of restarts; the service is gone and can be started
@@ -76,8 +76,8 @@ export interface LocalService {
 
 /**
  * Starts the whole service on this machine: the Worker in workerd with local D1, R2, Queues and Durable Objects. A
- * service that was killed before on the same state folder is cleaned up first, and its jobs go on. A runtime that hangs
- * or ends is replaced, and its jobs go on.
+ * service that was killed before on the same state folder is cleaned up first, and its jobs continue. A runtime that
+ * hangs or ends is replaced, and its jobs continue.
  *
  * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does
  *   not run

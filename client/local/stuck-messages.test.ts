@@ -58,7 +58,7 @@ it('a message that is not due, or put back for later, does not wait', async () =
   expect(await waiting()).toEqual([]);
 });
 
-it('nothing waits behind a step in work on the queue of jobs, however long that takes', async () => {
+it('nothing waits after a step in work on the queue of jobs, however long that takes', async () => {
   await insert('waits', QUEUED);
   await insert('in work', IN_WORK);
   expect(await waiting()).toEqual([]);
@@ -72,7 +72,7 @@ it('a step whose lease has expired does not count as waiting; the sweep sends it
   expect(await waiting()).toEqual(['jobs waits']);
 });
 
-it('a queue whose batch waits for another server is not taken for dead: it delivers the next batch afterwards', async () => {
+it('a queue whose batch waits for a slow server is not reported as stuck', async () => {
   await insert('recording', { queue: 'ingest', ...QUEUED });
   await insert('webhook', { queue: 'webhooks', ...QUEUED });
   expect(await waiting()).toEqual(['ingest recording', 'webhooks webhook']);

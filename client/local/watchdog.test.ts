@@ -38,7 +38,7 @@ const watch = (): void => {
   watchdog = new Watchdog(runtime, WATCHDOG_TIMES, ignored);
 };
 const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
-/** The clock goes on and no timer fires, as in a laptop's sleep. */
+/** The clock continues and no timer fires, as in a laptop's sleep. */
 const sleep = (seconds: number): void => void vi.setSystemTime(Date.now() + seconds * 1000);
 
 beforeEach(() => {
@@ -144,7 +144,7 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual(['ingest']);
   });
 
-  it('is restarted once for a message that a restart does not help, and goes on for the others', async () => {
+  it('is restarted once for a message that a restart does not help, and continues for the others', async () => {
     runtime.answer = [plan('unreadable')];
     await pass(120);
     expect(runtime.restarts).toHaveLength(1);

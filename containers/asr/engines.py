@@ -53,7 +53,7 @@ class Whisper:
 class Parakeet:
     max_seconds = 300  # the memory of its attention grows with the square of the length
     languages = "bg cs da de el en es et fi fr hr hu it lt lv mt nl pl pt ro ru sk sl sv uk".split()
-    token_seconds = 0.32  # the decoder's longest step: it does not tell where a token ends
+    token_seconds = 0.32  # the decoder's longest step: it returns no end of a token
 
     def __init__(self, folder: Path):
         quantization = "int8" if any(folder.glob("encoder-model?int8.onnx")) else None

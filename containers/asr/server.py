@@ -48,7 +48,7 @@ class Model:
                 raise refusal(f"The model does not know the language {language}.", "language")
             await request.is_disconnected()  # resumes reading: uvicorn pauses it after a large body and sees no end
             async with self.lock:
-                if await request.is_disconnected():  # nobody would read the answer
+                if await request.is_disconnected():  # the client has disconnected
                     raise HTTPException(499, "The client has gone.")
                 samples = await asyncio.to_thread(decode, file.file, engine.max_seconds)
                 found = await asyncio.to_thread(engine.transcribe, samples, language or None)

@@ -20,7 +20,7 @@ export type JobEnd =
   | {
       readonly ok: false;
       readonly problem?: Problem;
-      /** The service does not answer, fails, or no longer takes the key; the job may go on. */
+      /** The service does not answer, fails, or no longer takes the key; the job may continue. */
       readonly isLost?: boolean;
     };
 
@@ -29,7 +29,7 @@ type Recording = Exclude<Source, { kind: 'microphone' }>;
 /**
  * Sends a recording, starts a job and waits for its end.
  *
- * @param onCreated told the job's id: it goes on without the page from then on
+ * @param onCreated told the job's id: it continues without the page from then on
  * @param signal gives up: the job is canceled
  * @returns no problem where it was given up
  */

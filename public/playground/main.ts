@@ -227,7 +227,7 @@ async function start(): Promise<void> {
   if (isJobDone) showState(`Done in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 }
 
-/** Takes up the job of before the page was loaded anew. One that has come to nothing meanwhile is no news. */
+/** Takes up the job of before the page was loaded again. One that has come to nothing meanwhile is no news. */
 async function resume(key: string, job: KnownJob): Promise<void> {
   await run(key, async (client, signal) => {
     showState('Asking after the job …');

@@ -31,7 +31,7 @@ describe('BlockReader', () => {
     expect(reader.readBytes).toBe(bytes.length);
   });
 
-  it('reads through near gaps, and opens another stream behind far ones, at the start of a block', async () => {
+  it('reads through near gaps, and opens another stream after far ones, at the start of a block', async () => {
     const source = memorySource(bytes);
     const reader = new BlockReader(source, 100);
     for (const offset of [0, 490, 950, 1510]) await reader.peek(offset, 4);
@@ -50,7 +50,7 @@ describe('BlockReader', () => {
     expect(source.reads).toEqual([{ offset: 0 }, { offset: 0 }]);
   });
 
-  it('goes through a file many times, but not back and forth for ever', async () => {
+  it('goes through a file many times, but not back and forth forever', async () => {
     const walk = async (offsets: number[], times: number) => {
       const reader = new BlockReader(memorySource(bytes), 100);
       for (let i = 0; i < times; i++) for (const offset of offsets) await reader.peek(offset, 4);
@@ -163,7 +163,7 @@ describe('a source that cannot go back', () => {
     expect((await reader.peek(1500, 4)).subarray(0, 4)).toEqual(bytes.subarray(1500, 1504));
   });
 
-  it('can be opened in the middle, where another process goes on', async () => {
+  it('can be opened in the middle, where another process continues', async () => {
     const reader = new BlockReader(memorySource(bytes, false), 100);
     expect((await reader.peek(5050, 4)).subarray(0, 4)).toEqual(bytes.subarray(5050, 5054));
   });

@@ -9,7 +9,7 @@ const MAX_BLOCKS = 8;
 /** Blocks of tables held at once, each read by itself. */
 const TABLE_BLOCK_BYTES = 1 << 18;
 const MAX_TABLE_BLOCKS = 4;
-/** A gap of up to so many blocks is read through: asking anew takes longer. */
+/** A gap of up to so many blocks is read through: a new request takes longer. */
 const MAX_SKIPPED_BLOCKS = 4;
 
 /** The longest range that may be asked for at once, bytes; nothing in a file can make a reader hold more. */
@@ -35,7 +35,7 @@ interface Block {
 
 /**
  * Small reads over a source that is read forward: aligned blocks, least recently used out first. One stream fills them;
- * a place far ahead or behind opens it anew there. The buffers are allocated once and reused, so memory stays at eight
+ * a place far ahead or behind reopens it there. The buffers are allocated once and reused, so memory stays at eight
  * blocks (plus the largest range asked for across a block border) however long the file is.
  */
 export class BlockReader {

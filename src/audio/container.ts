@@ -12,23 +12,23 @@ export interface Container {
   detect(head: Uint8Array): boolean;
   /**
    * Reads the head of the file: how its sound is coded and where its packets begin. The container begins at
-   * `startByte`, behind any ID3v2 tags. Where only the decoder knows the rate (HE-AAC), a few packets are decoded.
+   * `startByte`, after any ID3v2 tags. Where only the decoder knows the rate (HE-AAC), a few packets are decoded.
    */
   open(reader: BlockReader, startByte: number, decoders: DecoderPort): Promise<AudioResult<Part>>;
 }
 
 /** A range of decoded samples that is heard, or silence. Plain JSON. */
 export interface Piece {
-  /** Where in the decoded samples it begins, behind all pieces in front; absent for silence. */
+  /** Where in the decoded samples it begins, after all pieces in front; absent for silence. */
   readonly position?: number;
-  /** Absent in the last piece where it goes on to the end of the track. */
+  /** Absent in the last piece where it continues to the end of the track. */
   readonly samples?: number;
-  /** Where the track ends so few samples behind the piece, these belong to it. */
+  /** Where the track ends so few samples after the piece, these belong to it. */
   readonly slackSamples?: number;
 }
 
 /**
- * What a walk has met that is worth a word or says how it goes on; sums and flags by name. Plain JSON, so that a
+ * What a walk has met that is worth a word or says how it continues; sums and flags by name. Plain JSON, so that a
  * checkpoint holds it. With an `entry`, `passedBytes` is the sum of the lengths of the packets in front of it.
  */
 export type Faults = Record<string, string | number | boolean | undefined>;
@@ -56,7 +56,7 @@ export interface PartEnd {
   readonly packets: number;
 }
 
-/** One recording: how it is coded and where its packets are. A file may hold several behind one another (OGG). */
+/** One recording: how it is coded and where its packets are. A file may hold several, one after another (OGG). */
 export interface Part {
   readonly format: string;
   /** 'The MP4 file', for messages. */
@@ -84,7 +84,7 @@ export interface Part {
   paddingOf?(end: PartEnd & { readonly endPadding: number }, faults: Faults): number;
   /** Sentences for the job's owner about what was not as it should be. */
   warnings?(faults: Faults, end: PartEnd): readonly string[] | Promise<readonly string[]>;
-  /** The recording behind this one, once all of its packets were walked; and what to say of one that is not read. */
+  /** The recording after this one, once all of its packets were walked; and what to say of one that is not read. */
   next?(faults: Faults): Promise<{ readonly part?: Part; readonly warning?: string }>;
   /** A later part of the file, by its `startByte`. */
   reopen?(startByte: number): Promise<Part | undefined>;
@@ -94,7 +94,7 @@ export interface Part {
 export interface PacketCounter {
   /** Bytes of the packet that `count` must see. */
   readonly headBytes: number;
-  /** Whether a decoder may be opened anew with the packet that comes next. */
+  /** Whether a decoder may be restarted with the packet that comes next. */
   readonly canRestart: boolean;
   count(head: Uint8Array, length: number): number;
 }

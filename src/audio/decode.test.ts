@@ -103,7 +103,7 @@ const heard = (samples: Float32Array) => {
 describe('decoders', () => {
   const long = partOf({ runs: runsOf(15_000) });
 
-  it('are opened anew at 90 s, 190 s and so on, two side by side for the pre-roll', async () => {
+  it('are restarted at 90 s, 190 s and so on, two side by side for the pre-roll', async () => {
     decoders.most = 0;
     const { samples } = await decode(long);
     const list = heard(samples);
@@ -126,7 +126,7 @@ describe('decoders', () => {
     }
   });
 
-  it('are opened anew only where that is possible', async () => {
+  it('are restarted only where that is possible', async () => {
     const part = partOf({ runs: runsOf(15_000, (i) => ({ entry: i % 1000 === 700 ? i : undefined })) });
     const list = heard((await decode(part)).samples);
     expect(list[4799]).toBe('4799/0');
@@ -134,7 +134,7 @@ describe('decoders', () => {
     expect(list[9800]).toBe('9800/9700');
   });
 
-  it('are not opened anew where the times have jumped back: sound in front of the jump would come twice', async () => {
+  it('are not restarted where the times have jumped back: sound in front of the jump would come twice', async () => {
     const part = partOf({ runs: runsOf(6000, (i) => ({ seconds: i < 4501 ? 0.02 * i : 0.02 * i - 0.5 })) });
     const { samples, decoding } = await decode(part);
     expect(samples).toHaveLength((6000 - 25) * PACKET);
@@ -297,7 +297,7 @@ const FRESH: Restart = {
 };
 
 describe('several parts', () => {
-  it('are one recording, and reading goes on at the start of any', async () => {
+  it('are one recording, and reading continues at the start of any', async () => {
     const parts = new Map<number, Part>();
     const warnings = () => ['Something was damaged.'];
     for (let i = 9; i >= 0; i--) {

@@ -11,7 +11,7 @@ import type { PacketDecoder } from './types.ts';
 /** Decoded samples that wait until it is known that they are no padding of the end. */
 const HELD_SECONDS = 2;
 /**
- * Decoded and thrown away where a decoder is opened anew. Opus asks for 80 ms (RFC 7845 §4.6); HE-AAC repeats its
+ * Decoded and discarded where a decoder is restarted. Opus asks for 80 ms (RFC 7845 §4.6); HE-AAC repeats its
  * header about twice a second.
  */
 const PRE_ROLL_SECONDS = 2;
@@ -19,14 +19,14 @@ const PRE_ROLL_SECONDS = 2;
 const BLOCK_SAMPLES = 1 << 15;
 /**
  * Decoders remember more than the last packets (noise generators, predictors), so that one which begins in the middle
- * does not give the same bits. Hence every reader opens a decoder anew at the same places: the first packet at which
+ * does not give the same bits. Hence every reader restarts its decoder at the same places: the first packet at which
  * that is possible at or behind 90 s, 190 s and so on. Two run side by side for the pre-roll, then the new one takes
  * over. The same sample comes out wherever another process went on.
  */
 const RESTART_SECONDS = 100;
 const FIRST_RESTART_SECONDS = 90;
 /**
- * A part that begins sooner behind the last restart is not kept as one: of short parts, the few that are kept would all
+ * A part that begins sooner after the last restart is not kept as one: of short parts, the few that are kept would all
  * be near the end.
  */
 const MIN_PART_SECONDS = 30;
@@ -37,7 +37,7 @@ const MAX_PACKETS = 24_000_000;
 /** Opus holds samples back while it resamples, less than its shortest packet, and gives them later. */
 const OPUS_LAG_SAMPLES = 119;
 
-/** Where decoding can go on in another process. Plain JSON. */
+/** Where decoding can continue in another process. Plain JSON. */
 export interface Restart {
   /** Part of the file, and the number of its first sample in the recording. */
   readonly partStartByte?: number;
@@ -257,7 +257,7 @@ export class Decoding {
 }
 
 /**
- * The next position behind `position` at which decoders are opened anew; the start of a part counts as one that has
+ * The next position after `position` at which decoders are restarted; the start of a part counts as one that has
  * passed.
  */
 function restartBehind(position: number, rateHz: number): number {

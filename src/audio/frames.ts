@@ -31,7 +31,7 @@ export async function* framePackets(
   }
 }
 
-/** Coded blocks of one size behind one another; the last may be shorter. */
+/** Coded blocks of one size after one another; the last may be shorter. */
 export interface BlockLayout {
   readonly dataOffset: number;
   readonly dataBytes: number;

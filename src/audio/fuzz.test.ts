@@ -69,7 +69,7 @@ const recordings: Record<string, Uint8Array> = {
   aiff: start('aiff-s24-44100-stereo.aiff'),
   'aiff, IMA ADPCM': start('aifc-ima4-22050-stereo.aifc'),
   caf: start('caf-s24be-8000-stereo.caf'),
-  // ffmpeg puts the packet table behind the data.
+  // ffmpeg puts the packet table after the data.
   'caf, ALAC': format('caf-alac-8000-6ch.caf'),
   adts: start('adts-aac-16000-mono.aac'),
   'adts, HE-AAC': start('adts-heaacv2-44100-stereo.aac'),
@@ -152,7 +152,7 @@ describe('mutated files', () => {
     const started = performance.now();
     for (let round = 0; round < rounds; round++) {
       const mutated = mutate(seed, next);
-      // A checksum would keep most of it from the code behind.
+      // A checksum would keep most of it from the code after.
       const file = name.startsWith('ogg') && round % 2 === 0 ? withChecksums(mutated) : mutated;
       const decoded = await answerOf(file);
       if (!decoded.ok) {
@@ -215,7 +215,7 @@ describe('mutated files', () => {
     }
   });
 
-  it('of random bytes behind a magic end soon, with few reads', async () => {
+  it('of random bytes after a magic end soon, with few reads', async () => {
     const next = random(99);
     const noise = Uint8Array.from({ length: 4 << 20 }, () => Math.floor(next() * 256));
     for (const head of [
@@ -260,7 +260,7 @@ describe('mutated files', () => {
     }
   });
 
-  it('with chunks of no length do not walk for ever', async () => {
+  it('with chunks of no length do not walk forever', async () => {
     const file = new Uint8Array(8 << 20);
     file.set(wavFile({ sampleRateHz: 16000, channels: 1, tag: 1, bits: 16 }, new Uint8Array(0)).subarray(0, 36));
     const source = memorySource(file);

@@ -157,7 +157,7 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
     const ours = await readSourceRate(file, index, ports);
     expect(expected.length - ours.length).toBeGreaterThanOrEqual(container === 'mp4' ? -1 : 0);
     expect(expected.length - ours.length).toBeLessThan(isPadded ? 1024 : 1);
-    // Up to where decoders are opened anew. Behind 5 s there is sound of Opus that ffmpeg 5.1 decodes in another way.
+    // Up to where decoders are restarted. After 5 s there is sound of Opus that ffmpeg 5.1 decodes in another way.
     const compared = (index.codec === 'opus' ? 4.8 : 89) * index.sampleRateHz;
     expect(worstDifference(ours.subarray(0, compared), expected.subarray(0, compared))).toBeLessThan(2e-6);
     const whole = await readAll(
@@ -175,7 +175,7 @@ describe.skipIf(!isHere)('beside ffmpeg', () => {
 
   it('MP4 of several edits, longer than a decoder is kept: the pieces of what ffmpeg decodes, and the same samples from anywhere', async () => {
     const file = ffmpeg(source(8000, 1, 215), ['-c:a', 'aac', '-b:a', '24k', '-f', 'mp4']);
-    // In seconds of the media: where ffmpeg still has the decoder that it began with, and behind.
+    // In seconds of the media: where ffmpeg still has the decoder that it began with, and after.
     const starts = [3, undefined, 20, 35, 80, 110, 205];
     const entries = starts.map((at): EditEntry => [5000, at === undefined ? EMPTY : at * 8000]);
     const edited = withEdits(file, ...entries);

@@ -7,7 +7,7 @@ import { skipHeadTags } from './tags.ts';
 import type { DecoderPort } from './types.ts';
 import { skipZeros } from './zeros.ts';
 
-/** Bytes behind the tags that detection looks at. */
+/** Bytes after the tags that detection looks at. */
 const HEAD_BYTES = 1 << 16;
 /** Zeros in front of sound, as recorders and broken tags leave them. */
 const MAX_ZERO_BYTES = 4 << 20;
@@ -15,12 +15,12 @@ const MAX_ZERO_BYTES = 4 << 20;
 const MAX_JUNK_BYTES = 1 << 20;
 /** What a chain of the longest frames takes is looked at twice, so that none is cut in two. */
 const JUNK_STEP_BYTES = HEAD_BYTES / 2;
-/** Behind junk, frames must fill most of so many bytes: a few come by chance in a program or an archive. */
+/** After junk, frames must fill most of so many bytes: a few come by chance in a program or an archive. */
 const PROOF_BYTES = 1 << 18;
 const PROOF_SHARE = 0.5;
 
 /**
- * Tells the format from the content (never from a name) and reads its head. Failures of the source are thrown as they
+ * Detects the format from the content (never from a name) and reads its head. Failures of the source are thrown as they
  * come.
  */
 export async function openPart(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<Part>> {
@@ -57,7 +57,7 @@ async function detect(reader: BlockReader, decoders: DecoderPort): Promise<Audio
   return (await openBehindJunk(reader, startByte, decoders)) ?? UNKNOWN;
 }
 
-/** Frames that begin behind bytes of any kind; undefined where there are none that are decoded. */
+/** Frames that begin after bytes of any kind; undefined where there are none that are decoded. */
 async function openBehindJunk(
   reader: BlockReader,
   startByte: number,
@@ -72,7 +72,7 @@ async function openBehindJunk(
   return undefined;
 }
 
-/** Whether the packets of a part fill most of the bytes behind the first one. */
+/** Whether the packets of a part fill most of the bytes after the first one. */
 async function isMostlyFrames(part: Part, sizeBytes: number): Promise<boolean> {
   let bytes = 0;
   let from: number | undefined;

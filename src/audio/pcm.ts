@@ -67,7 +67,7 @@ function loader({ encoding, bytesPerSample, isBigEndian }: PcmLayout): Load {
   }
 }
 
-/** NaN and infinities of damaged float files would spoil everything behind them. */
+/** NaN and infinities of damaged float files would spoil everything after them. */
 const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
 
 /** Converts interleaved samples to mono, the mean of the channels without low-frequency effects. */

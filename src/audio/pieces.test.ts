@@ -87,10 +87,10 @@ it('what is wanted from in front of the samples that are there is silence', () =
   expect(play(onePiece(2), 50, { from: 10, start: 6 })).toEqual([...silence(2), ...range(10, 50)]);
 });
 
-it('a last piece that ends a little in front of the end goes on to it', () => {
+it('a last piece that ends a little in front of the end continues to it', () => {
   const played = (samples: number) => play([{ position: 5, samples, slackSamples: 3 }], 50, { blocks: [20] }).length;
   expect([40, 41, 42, 45, 46].map(played)).toEqual([40, 41, 45, 45, 45]);
-  // Also with silence behind it, in which reading may begin.
+  // Also with silence after it, in which reading may begin.
   const pieces = [{ position: 10, samples: 39, slackSamples: 1 }, { samples: 9 }];
   const expected = [...range(10, 50), ...silence(9)];
   for (let start = 0; start < 50; start++) {
@@ -120,7 +120,7 @@ describe('joined', () => {
     ).toEqual([{ samples: 7 }, { position: 5, samples: 7, slackSamples: 1 }, { position: 20 }]);
   });
 
-  it('goes on to the end with the last', () => {
+  it('continues to the end with the last', () => {
     expect(joined([{ position: 5, samples: 5 }, { position: 10 }])).toEqual([{ position: 5 }]);
   });
 });

@@ -35,7 +35,7 @@ const BLOCK_SAMPLES = 1 << 16;
  */
 export class PiecePlayer {
   #index = 0;
-  /** Samples of the present piece that were played, or skipped since the recording is read from behind them. */
+  /** Samples of the present piece that were played, or skipped since the recording is read from after them. */
   #done: number;
   /** Where the decoded samples end. */
   #end = 0;
@@ -69,7 +69,7 @@ export class PiecePlayer {
   }
 
   /**
-   * Decoded samples from `position` on; each call goes on where the one before ended. Views of them and silence come
+   * Decoded samples from `position` on; each call continues where the one before ended. Views of them and silence come
    * out.
    */
   *play(samples: Float32Array, position: number): Generator<Float32Array> {
@@ -112,7 +112,7 @@ export class PiecePlayer {
     const last = this.#lastSound;
     for (; this.#index < this.pieces.length; this.#index++) {
       const length = this.#lengthOf(this.#index);
-      // Reading may have begun behind the end of the sound.
+      // Reading may have begun after the end of the sound.
       const skipped = Math.max(0, this.#done - length);
       if (this.#index !== last) yield* this.#silence(length - this.#done);
       this.#done = skipped;

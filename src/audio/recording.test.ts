@@ -41,9 +41,9 @@ function signal(rateHz: number, channels: number, seconds: number): Float32Array
   return Float32Array.from({ length: rateHz * seconds * channels }, (_, i) => once[i % once.length]);
 }
 
-/** Long enough for decoders to be opened anew twice. */
+/** Long enough for decoders to be restarted twice. */
 const SECONDS = 215;
-/** In seconds: in front of the first place to begin at, behind it, and behind the second. */
+/** In seconds: in front of the first place to begin at, after it, and after the second. */
 const PLACES = [60, 100, 193.5, 210];
 
 const files: Readonly<Record<string, () => Uint8Array | Promise<Uint8Array>>> = {
@@ -145,7 +145,7 @@ async function expectSame(file: Uint8Array, { samples, end, checkpoints }: Readi
 
 const placesIn = (rateSeconds: readonly number[]) => rateSeconds.map((seconds) => Math.round(seconds * RATE));
 
-describe('another process goes on with the very same samples', () => {
+describe('another process continues with the very same samples', () => {
   it.each(Object.keys(files))('%s', { timeout: 60_000 }, async (name) => {
     const file = await files[name]();
     const whole = await readAll(file, ports, placesIn(PLACES));
@@ -155,7 +155,7 @@ describe('another process goes on with the very same samples', () => {
     // None of them begins at the start of the file, but for those in front of the first place.
     expect(whole.checkpoints.slice(1).every(({ restart }) => restart !== undefined)).toBe(true);
     await expectSame(file, whole);
-    // And another one behind that.
+    // And another one after that.
     const [, first, second] = whole.checkpoints;
     const resumed = await readAll(file, ports, placesIn([150, 193.5]), first);
     expect(resumed.checkpoints.every(({ restart }) => restart !== undefined)).toBe(true);
@@ -177,7 +177,7 @@ describe('another process gives the same warnings', () => {
     await expectSame(file, whole);
   });
 
-  it('about pauses in front and behind, in one sum', { timeout: 60_000 }, async () => {
+  it('about pauses in front and after, in one sum', { timeout: 60_000 }, async () => {
     const packets = times(36, await opusPackets()).flat();
     const file = matroskaOf('A_OPUS', opusHead(), packets, (i) => 20 * i + (i < 1000 ? 0 : i < 9000 ? 2000 : 5000));
     const whole = await readAll(file, ports, placesIn([100, 195]));
@@ -236,7 +236,7 @@ describe('a source that cannot seek', () => {
     expect(recording.value.end).toEqual({ ok: true, value: { totalSamples: 6_000_000, durationSeconds: 375 } });
   });
 
-  it('with its index behind needs one that can, which shows at once', async () => {
+  it('with its index at the end needs one that can, which shows at once', async () => {
     const file = await movie(true, 3000);
     const source = memorySource(file, false);
     const opened = Recording.open(source, ports);
@@ -246,7 +246,7 @@ describe('a source that cannot seek', () => {
     expect(seekable.samples).toHaveLength(6_000_000);
   });
 
-  it('with the table of a Core Audio file behind its packets needs one that can, which shows at once', async () => {
+  it('with the table of a Core Audio file after its packets needs one that can, which shows at once', async () => {
     const head = cafFile({ formatId: 'alac', bytesPerPacket: 0, declaredBytes: 20 << 20 }, []);
     const source = memorySource(concat(head, new Uint8Array(30 << 20)), false);
     await expect(Recording.open(source, ports)).rejects.toThrow(SeekNeeded);
@@ -266,13 +266,13 @@ describe('a source that cannot seek', () => {
     expect(bytes).toBeLessThan(2 << 20);
   });
 
-  it('is read where the index behind lies in the blocks that are held', async () => {
+  it('is read where the index at the end lies in the blocks that are held', async () => {
     const recording = await open(await movie(true, 1000));
     if (!recording.ok) throw new Error(recording.error.message);
     expect(await collect(recording.value.samples())).toHaveLength(2_000_000);
   });
 
-  it('goes on from a checkpoint by reading up to there', async () => {
+  it('continues from a checkpoint by reading up to there', async () => {
     const file = concat(...times(75, formatFixture('mp3-8000-mono.mp3')));
     const whole = await readAll(file, ports, placesIn([193.5]));
     const recording = await open(file, whole.checkpoints[0]);

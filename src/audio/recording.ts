@@ -18,7 +18,7 @@ export interface RecordingFacts {
   readonly channels: number;
 }
 
-/** Where another process goes on with the same recording. Plain JSON. */
+/** Where another process continues with the same recording. Plain JSON. */
 export interface Checkpoint {
   /** The next sample at 16 kHz. */
   readonly sample: number;
@@ -51,7 +51,7 @@ export class Recording {
   ) {}
 
   /**
-   * Tells the format from the content (never from a name). Failures of the source are thrown as they come.
+   * Detects the format from the content (never from a name). Failures of the source are thrown as they come.
    *
    * @param from where another process left off, from `checkpointAt`
    */

@@ -124,7 +124,7 @@ it('what is refused for its coding inside another format is told what to send, w
   });
 });
 
-it('sound behind two bytes that begin AC-3 is read', async () => {
+it('sound after two bytes that begin AC-3 is read', async () => {
   const mp3 = readFileSync('test/fixtures/conversation.mp3');
   expect(await probe(concat(Uint8Array.of(0x0b, 0x77), mp3.subarray(100_000)))).toMatchObject({ ok: true });
 });

@@ -22,7 +22,7 @@ function headTagBytes(head: Uint8Array): number {
 }
 
 /**
- * Offset of the first byte behind the ID3v2 and APE tags at the start of the file. A tag longer than the file is no
+ * Offset of the first byte after the ID3v2 and APE tags at the start of the file. A tag longer than the file is no
  * tag.
  */
 export async function skipHeadTags(reader: BlockReader): Promise<number> {
@@ -36,7 +36,7 @@ export async function skipHeadTags(reader: BlockReader): Promise<number> {
 }
 
 /**
- * Offset of the first byte behind the tags at `from`, of whatever kind: between files that were put behind one another
+ * Offset of the first byte after the tags at `from`, of whatever kind: between files that were concatenated
  * stand those of both.
  */
 export async function skipTags(reader: BlockReader, from: number, endByte: number): Promise<number> {

@@ -3,7 +3,7 @@ export interface ByteSource {
   /** Total size in bytes. */
   readonly sizeBytes: number;
   /**
-   * Whether reading can begin anywhere. Elsewhere a place behind the last one is reached by reading what lies between.
+   * Whether reading can begin anywhere. Elsewhere a place after the last one is reached by reading what lies between.
    */
   readonly canSeek: boolean;
   /** The bytes from `offset` to the end, as they come. Ends the stream that was opened before. */

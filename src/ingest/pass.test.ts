@@ -89,7 +89,7 @@ describe('a pass over a recording', () => {
     expect(shares.every((share) => share > 0 && share <= 1)).toBe(true);
   });
 
-  it('has no empty chunk behind a recording that fills its last one', async () => {
+  it('has no empty chunk after a recording that fills its last one', async () => {
     const { end, chunks } = await pass(memorySource(wav16(SIGNAL.subarray(0, 2 * CHUNK_SAMPLES), RATE)));
     expect(end).toMatchObject({ kind: 'whole', chunks: 2, end: { totalSamples: 2 * CHUNK_SAMPLES } });
     expect([...chunks.keys()]).toEqual([0, 1]);
@@ -144,7 +144,7 @@ describe('a pass over a recording', () => {
 });
 
 describe('an invocation whose time is spent', () => {
-  it('hands over behind what is stored, and each one gets further', async () => {
+  it('hands over after what is stored, and each one gets further', async () => {
     const whole = await pass(memorySource(FILE));
     const chunks = new Map<number, Uint8Array>();
     let from: Checkpoint | undefined;
@@ -300,7 +300,7 @@ describe('a source that is slow', () => {
     expect(now).toBeLessThanOrEqual(6000);
   });
 
-  it('ends it also where the first seconds of audio take minutes: it kept the consumer until they were there', async () => {
+  it('ends it also if the first seconds of audio take minutes: the consumer was blocked until then', async () => {
     const { kind, now, read } = await slow(FILE, 10_000);
     expect(kind).toBe('slow');
     expect(now).toBeLessThanOrEqual(20_000);
@@ -317,7 +317,7 @@ describe('a source that is slow', () => {
   });
 });
 
-it('a recording that is too long is read no further, and nothing is stored behind its limit', async () => {
+it('a recording that is too long is read no further, and nothing is stored after its limit', async () => {
   let last = 0;
   const source = watched(FILE, (offset) => {
     last = offset;

@@ -21,8 +21,8 @@ const PAUSE_SAMPLES = 8 * OUTPUT_RATE_HZ;
  */
 const MAX_CHANNEL_SAMPLES = 6 * 3600 * 2 * 44_100;
 /**
- * So long one invocation reads, and the next one goes on: a queue gives out other messages, and gets more consumers,
- * only when an invocation has ended. What it has cost to go on is some tens of seconds of audio decoded again.
+ * So long one invocation reads, and the next one continues: a queue gives out other messages, and gets more consumers,
+ * only when an invocation has ended. What it has cost to continue is some tens of seconds of audio decoded again.
  */
 const SLICE_MS = 8000;
 /** The same for a source that would have to be passed over from its start. An invocation may last 15 minutes. */
@@ -51,14 +51,14 @@ export interface PassPorts {
   readonly pause: () => Promise<void>;
   /** Stores the chunk of that number. */
   readonly store: (chunk: number, bytes: Uint8Array) => Promise<void>;
-  /** So many chunks are stored. Another invocation can go on behind them from the checkpoint. */
+  /** So many chunks are stored. Another invocation can continue after them from the checkpoint. */
   readonly stored: (chunks: number, checkpoint: Checkpoint, facts: RecordingFacts) => Promise<void>;
   /** Share of the file that was read, 0…1. */
   readonly progress: (share: number) => Promise<void>;
 }
 
 export interface PassOptions {
-  /** Where to go on; from the start without it. */
+  /** Where to continue; from the start without it. */
   readonly from?: Checkpoint;
   readonly maxSeconds: number;
   /** Whether the pass ends as `slow` where the source is. */
@@ -68,7 +68,7 @@ export interface PassOptions {
 /** How a pass ended. */
 export type PassEnd =
   | { readonly kind: 'whole'; readonly facts: RecordingFacts; readonly end: RecordingEnd; readonly chunks: number }
-  /** The invocation's time is spent: the next one goes on from the last checkpoint. */
+  /** The invocation's time is spent: the next one continues from the last checkpoint. */
   | { readonly kind: 'spent' }
   | { readonly kind: 'slow' }
   | { readonly kind: 'too_long' }
@@ -238,7 +238,7 @@ async function storeAll(
         return { kind: 'spent' };
       }
       const restMs = pace.restMs(sizeBytes - recording.readBytes, tookMs);
-      // A copy can be gone on with in the middle.
+      // A copy can be resumed in the middle.
       if (endsWhenSlow && !canSeek && tookMs > SLICE_MS && restMs > SLOW_REST_MS) return { kind: 'slow' };
     }
     const { end } = recording;

@@ -79,7 +79,7 @@ export interface Spoken {
   readonly speaker: string;
 }
 
-/** The transcript of a job that succeeded. Each call reads the stored output anew: memory never holds a whole list. */
+/** The transcript of a job that succeeded. Each call reads the stored output again: memory never holds a whole list. */
 export interface Transcript {
   readonly durationSeconds: number;
   words(): AsyncIterable<Spoken>;

@@ -38,7 +38,7 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
       return;
     }
     if (result === 'lost') {
-      // Whoever read the recording anew died before all its parts were begun again.
+      // Whoever read the recording again died before all its parts were begun again.
       ports.log('warn', 'parts_lost', { jobId: job.id });
       await beginShards(ports, job.id, recording);
       return;

@@ -4,7 +4,7 @@ import type { JobPorts, Queued } from './ports.ts';
 
 /** How long a step in work may stay silent before it counts as lost. It renews its lease well before that. */
 export const LEASE_MS = 60_000;
-/** How long a message may wait in its queue before it counts as lost: behind a backlog, waiting is no fault. */
+/** How long a message may wait in its queue before it counts as lost: after a backlog, waiting is no fault. */
 export const QUEUE_LEASE_MS = 15 * 60_000;
 /** A step begun this often without an end takes its isolate down with it every time: the job fails instead. */
 export const MAX_STARTS = 20;

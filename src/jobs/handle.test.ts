@@ -123,7 +123,7 @@ describe('a source that fails while it is read', () => {
     },
   );
 
-  it('is read anew where it changed, twice', async () => {
+  it('is read again where it changed, twice', async () => {
     for (const attempt of [1, 2]) {
       const { verdict, status } = await failing('changed', attempt);
       expect([verdict, status]).toEqual([{ kind: 'retry', delaySeconds: attempt }, 'running']);
@@ -159,13 +159,13 @@ it('the queues deliver as often as the last try expects', () => {
   expect(Number(retries) + 1).toBe(MAX_DELIVERIES);
 });
 
-it('batches of webhooks leave one of the six connections of an invocation free: hanging receivers kept others from being asked', () => {
+it('batches of webhooks leave one of six connections free: hanging receivers blocked the others', () => {
   const config = readFileSync(new URL('../../wrangler.toml', import.meta.url), 'utf8');
   const [, size] = /queue = "rollcall-webhooks"\nmax_batch_size = (\d+)/.exec(config) ?? [];
   expect(Number(size)).toBeLessThan(6);
 });
 
-it('steps that find nothing of this version have one message read their recording anew: each of hundreds asked its server, and began all parts', async () => {
+it('steps without data of this version request one new ingest: each of hundreds requested its own', async () => {
   const shardCount = 40;
   await world.create({ url: `${server.origin}/a.wav` });
   await startShards(world.ports.store, world.id, { shardCount, durationSeconds: 12_000 }, NOW);

@@ -146,7 +146,7 @@ function sourceFault(error: unknown): { kind: SourceErrorKind; message: string; 
 }
 
 /**
- * A message that the queue gave up on: its job fails with a reason instead of waiting for ever. Deliveries that met a
+ * A message that the queue gave up on: its job fails with a reason instead of waiting forever. Deliveries that met a
  * database that was away never began their step and count for nothing: such a message is sent again. A webhook is sent
  * again until it was begun too often (`resend.ts`).
  */

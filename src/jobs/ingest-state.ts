@@ -41,7 +41,7 @@ export async function readRecording(
 /**
  * Replaces a state that was read.
  *
- * @throws IngestOvertaken where another run of the step has done so meanwhile: it goes on
+ * @throws IngestOvertaken where another run of the step has done so meanwhile: it continues
  */
 export async function saveIngest(
   ports: Pick<JobPorts, 'objects' | 'work'>,

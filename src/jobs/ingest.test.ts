@@ -61,7 +61,7 @@ async function storedAudio(tag = TAG): Promise<Uint8Array> {
     chunks.push(bytes);
   }
 }
-/** Whether what is stored are the samples of that file, which are behind its header of 44 bytes. */
+/** Whether what is stored are the samples of that file, which follow its header of 44 bytes. */
 const audioIs = async (file: Uint8Array, tag?: string) =>
   Buffer.compare(await storedAudio(tag), file.subarray(44)) === 0;
 /** The same ports, with a source of another kind for every address. */
@@ -146,7 +146,7 @@ describe('a recording that is read', () => {
     expect(await audioIs(LONG.bytes)).toBe(true);
   });
 
-  it('has its parts counted from before the first can be there, and how many there are before the last is sent', async () => {
+  it('starts the counter before the first part, and knows the number of parts before the last is sent', async () => {
     const calls: unknown[] = [];
     const note =
       (name: string) =>
@@ -171,7 +171,7 @@ describe('a running job', () => {
     await world.ports.store.settle(`${world.id}/shard/0`);
   });
 
-  it('goes on from what was read, whatever became of the source, where it has such a message', async () => {
+  it('continues from what was read, whatever became of the source, where it has such a message', async () => {
     await world.ports.store.requestIngest(world.id, NOW);
     await ingest();
     expect(world.messages()).toEqual(shardMessages(2));
@@ -179,7 +179,7 @@ describe('a running job', () => {
     expect(server.requests).toEqual([]);
   });
 
-  it('is read anew where what was read is of another version', async () => {
+  it('is read again where what was read is of another version', async () => {
     await world.ports.store.requestIngest(world.id, NOW);
     await ingest({ ...world.ports, work: 'w' });
     expect(world.messages()).toEqual(shardMessages(1));
@@ -251,7 +251,7 @@ describe('a process that dies', () => {
     const message = { step: 'ingest', jobId: world.id } as const;
     await handleMessage(first.ports, new Mutex(() => 0), message, 1).catch(() => undefined);
     for (let attempt = 2; attempt <= 3; attempt++) await handleMessage(ports, new Mutex(() => 0), message, attempt);
-    // The sweep sends what was lost behind its row.
+    // The sweep sends what was lost after its row.
     await resendLost(ports, Number.POSITIVE_INFINITY, world.id);
     const chunks = [...kept].filter(([key]) => key.includes('/pcm-'));
     const { length } = world.id;
@@ -301,7 +301,7 @@ describe('a recording that changes', () => {
   const OTHER_SIGNAL = testSignal(16_000, 1, 20).map((sample) => -sample);
   const OTHER = { bytes: wav16(OTHER_SIGNAL, 16_000), etag: '"other"' };
 
-  it('between two runs is read anew, and nothing of the first file counts', async () => {
+  it('between two runs is read again, and nothing of the first file counts', async () => {
     handler = (request, response) => serveRanges(request, response, LONG);
     await world.create({ url });
     const begun: string[] = [];
@@ -388,7 +388,7 @@ describe('two runs at once, in two isolates', () => {
     ...ports,
     log: (_level, event) => void (event === 'ingest_overtaken' && overtaken.push(event)),
   });
-  /** Storing that stops at the second chunk until it may go on. */
+  /** Storing that stops at the second chunk until it may continue. */
   function heldPut() {
     const [isStored, reach] = gate();
     const [mayGoOn, goOn] = gate();
@@ -557,7 +557,7 @@ describe('an isolate that reads already', () => {
   });
 });
 
-it('an invocation whose time is spent hands over, however little is stored, and its beginnings count anew', async () => {
+it('an invocation hands over when its time is spent, and the starts of the step are reset', async () => {
   await world.create({ url: 'media://a' });
   const media: JobPorts['media'] = { resolve: async () => ({ key: 'media/a', sizeBytes: LONG.bytes.length }) };
   const ports: JobPorts = {
@@ -678,7 +678,7 @@ describe('limits', () => {
     return key;
   }
 
-  it('refuses a recording whose size was unknown when it was uploaded, once it is found to be above 1 GiB', async () => {
+  it('refuses an upload of unknown size that turns out to be larger than 1 GiB', async () => {
     await uploaded('b', NOW, 1024 ** 3 + 1);
     await world.create({ url: 'media://b' });
     await ingest();
@@ -699,7 +699,7 @@ describe('limits', () => {
     expect(request).toHaveBeenCalledWith(world.id, url, 100 * MIB);
   });
 
-  it('looks for an upload as of when its job was accepted: one that waited past the end of its 48 hours still reads it', async () => {
+  it('resolves an upload at the time its job was accepted: it is read even after its 48 hours', async () => {
     const read = async (acceptedAt: number) => {
       world.another();
       world.now = acceptedAt;
@@ -779,7 +779,7 @@ function silence(seconds: number): ByteSource {
   };
 }
 
-/** Where reading such a file goes on behind so many chunks: one packet of it is like another. */
+/** Where reading such a file continues after so many chunks: one packet of it is like another. */
 async function checkpointBehind(chunks: number): Promise<Checkpoint> {
   const { ingest: pass } = await import('../ingest/pass.ts');
   let known: Checkpoint | undefined;
@@ -907,7 +907,7 @@ describe('beside another run', () => {
   });
 });
 
-it('a connection that breaks is gone on with at the next byte', async () => {
+it('a connection that breaks is resumed at the next byte', async () => {
   const answers: ServerResponse[] = [];
   handler = (request, response) => {
     answers.push(response);

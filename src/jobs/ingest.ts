@@ -52,7 +52,7 @@ export class RetryStep extends Error {
 
 /**
  * First step of a job: reads its recording once and stores it as chunks of 16 kHz samples. A shard is sent as soon as
- * its chunks are there. What another invocation has stored stays; a recording that has changed since is read anew.
+ * its chunks are there. What another invocation has stored stays; a recording that has changed since is read again.
  *
  * @param attempt 1 for the first delivery of this message
  * @param signal aborted when the job has ended
@@ -97,9 +97,9 @@ class NoPlace extends Error {
 }
 
 /**
- * Has the recording of a running job read anew whose work is of another version of the service, or of other models. One
- * message does so for all steps that find none: after a deployment there are hundreds at once, and each would ask the
- * server of the recording.
+ * Has the recording of a running job read again whose work is of another version of the service, or of other models.
+ * One message does so for all steps that find none: after a deployment there are hundreds at once, and each would ask
+ * the server of the recording.
  */
 export async function requestIngest(ports: JobPorts, jobId: string): Promise<void> {
   if (!(await ports.store.requestIngest(jobId, ports.now()))) return;
@@ -113,7 +113,7 @@ class Ingest {
   #etag: string | undefined;
   /** Shards whose messages are written. */
   #dispatched = 0;
-  /** What is stored behind the last saved state: not every chunk makes a shard ready. */
+  /** What is stored after the last saved state: not every chunk makes a shard ready. */
   #unsaved: Pick<IngestState, 'chunks' | 'checkpoint'> | undefined;
   #reportedAt: number;
 
@@ -160,7 +160,7 @@ class Ingest {
     return !url.startsWith('media://') && url !== INLINE_URL;
   }
 
-  /** Where the reading begins: behind what is stored of the same bytes, else at the start. */
+  /** Where the reading begins: after what is stored of the same bytes, else at the start. */
   async #begin(stored: StoredIngest | undefined, identity: string): Promise<IngestState> {
     const { ports, job } = this;
     const start = { identity, chunks: 0, checkpoint: { sample: 0 }, dispatchedShards: 0 };

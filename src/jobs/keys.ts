@@ -9,7 +9,7 @@ export const WORK_VERSION = 8;
 /**
  * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings
  * of two models cannot be compared. What another version or other models left is not looked at: the recording is read
- * anew.
+ * again.
  *
  * @param models the short name of those in use, letters and digits
  */
@@ -32,11 +32,11 @@ export const partKey = (jobId: string, shard: number, tag: string) =>
  */
 export const tracksKey = (jobId: string, run: string, block: number) =>
   `${workPrefix(jobId)}tracks-${run}-${String(block).padStart(5, '0')}`;
-/** The output of a job that is still to be transcribed, as far as it is known. */
+/** The diarization output of a job whose transcription is pending. */
 export const documentKey = (jobId: string, tag: string) => `${workPrefix(jobId)}document-${tag}.json`;
-/** What is transcribed, and how far it has come. */
+/** State of the transcription. */
 export const transcriptionKey = (jobId: string, tag: string) => `${workPrefix(jobId)}transcription-${tag}.json`;
-/** What the engine made of a piece of the recording. */
+/** Words of a piece of the recording. */
 export const wordsKey = (jobId: string, tag: string, piece: number) =>
   `${workPrefix(jobId)}words-${tag}-${numbered(piece)}.json`;
 const OUTPUT_KEY = /^outputs\/([^/]+)\.json$/;

@@ -37,8 +37,8 @@ export function outboxId(message: Message): string {
 }
 
 /**
- * `jobs` computes, the others wait for servers: of recordings, of transcription engines, of webhooks. None ever holds
- * up another.
+ * `jobs` computes; the other queues wait for external servers: of recordings, transcription engines and webhooks. They
+ * do not block each other.
  */
 export type QueueName = 'ingest' | 'jobs' | 'transcripts' | 'webhooks';
 

@@ -79,7 +79,7 @@ it('a webhook that can never be sent is given up in the end', async () => {
   expect([receiver.received, await world.row('webhook')]).toEqual([[], undefined]);
 });
 
-it('a step that was never begun goes on, and one that fails by itself fails its job', async () => {
+it('a step that was never begun continues, and one that fails by itself fails its job', async () => {
   await world.create();
   const message = { step: 'ingest', jobId: world.id } as const;
   const getTagged = async () => {

@@ -41,11 +41,11 @@ describe('a part that is there', () => {
     expect(await handled(TAG)).toEqual({ verdict: { kind: 'done' }, isCounted: true, steps: others });
   });
 
-  it('is counted again where another version took the counter meanwhile: the job ran for ever', async () => {
+  it('is counted again where another version took the counter meanwhile: the job ran forever', async () => {
     expect(await handled(`w${TAG}`)).toEqual({ verdict: { kind: 'done' }, isCounted: true, steps: others });
   });
 
-  it('is not settled where it is of a file that is no longer read: the job ran for ever', async () => {
+  it('is not settled where it is of a file that is no longer read: the job ran forever', async () => {
     const another = { ...ingestedState({ shardCount: SHARDS }), generation: 1 };
     expect(await handled(TAG.replace('.0', '.1'), () => world.putState(another))).toEqual({
       verdict: { kind: 'done' },

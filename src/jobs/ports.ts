@@ -43,7 +43,7 @@ export interface ListedJob {
   readonly createdAt: number;
 }
 
-/** A place in the list of an account's jobs: behind this one. */
+/** A place in the list of an account's jobs: after this one. */
 export interface ListPosition {
   readonly createdAt: number;
   readonly id: string;
@@ -65,7 +65,7 @@ export interface JobOutcome {
   readonly billedSeconds: number;
   /** What an account without subscription pays, in seconds of credit. */
   readonly creditSeconds: number;
-  /** Audio that was transcribed, for a usage record of its own; undefined where none was. */
+  /** Transcribed audio, for a separate usage record; undefined without a transcription. */
   readonly transcribedSeconds?: number;
 }
 
@@ -78,7 +78,7 @@ export interface OutboxRow {
   readonly starts: number;
 }
 
-/** A place in the order of the leases: behind this row. */
+/** A place in the order of the leases: after this row. */
 export interface OutboxPosition {
   readonly leaseUntil: number;
   readonly id: string;
@@ -121,7 +121,7 @@ export interface JobStore {
    * no more.
    */
   requestIngest(jobId: string, now: number): Promise<boolean>;
-  /** The step goes on in another invocation: how often it was begun counts from here. */
+  /** The step continues in another invocation: how often it was begun counts from here. */
   handOver(outboxId: string, leaseUntil: number): Promise<void>;
   /** Writes the `assemble` message while the job runs and is not transcribed yet; harmless when it is there already. */
   requestAssemble(jobId: string, now: number): Promise<boolean>;
@@ -140,7 +140,7 @@ export interface JobStore {
   remove(accountId: string, jobId: string, now: number): Promise<boolean>;
   /** Deleted jobs whose objects may still be there, oldest deletion first. */
   deleted(limit: number, after?: DeletedJob): Promise<DeletedJob[]>;
-  /** An account's jobs behind a position, newest first, deleted ones left out. */
+  /** An account's jobs after a position, newest first, deleted ones left out. */
   list(
     accountId: string,
     query: { readonly status?: JobStatus; readonly after?: ListPosition; readonly limit: number },
@@ -157,14 +157,14 @@ export interface JobStore {
    * the last part and stays.
    */
   settleEarly(jobId: string): Promise<void>;
-  /** Whether a job runs, and no message is left that would go on with it. */
+  /** Whether a job runs, and no message is left that would continue with it. */
   isStranded(jobId: string): Promise<boolean>;
   renewLease(outboxId: string, leaseUntil: number): Promise<void>;
   /** All in one statement: the platform counts those of an invocation. */
   renewLeases(leases: readonly { readonly id: string; readonly leaseUntil: number }[]): Promise<void>;
   outboxRow(outboxId: string): Promise<OutboxRow | undefined>;
   /**
-   * Messages whose lease ran out before `before`, oldest first; of one job when it is given, behind a place when one
+   * Messages whose lease ran out before `before`, oldest first; of one job when it is given, after a place when one
    * is.
    */
   overdue(
@@ -231,7 +231,7 @@ export interface ObjectStore {
   abortUploads(isInVain: (key: string, begunAt: number) => Promise<boolean>): Promise<number>;
   /** Keys below the prefix, at most `limit`. */
   list(prefix: string, limit: number): Promise<string[]>;
-  /** Names of the folders directly below the prefix, in their order, at most `limit` of those behind `after`. */
+  /** Names of the folders directly below the prefix, in their order, at most `limit` of those after `after`. */
   folders(prefix: string, limit: number, after?: string): Promise<string[]>;
 }
 
@@ -263,7 +263,7 @@ export interface SourcesPort {
   findCopy(key: string): Promise<StoredRecording | undefined>;
 }
 
-/** Copies recordings that cannot be read where they are. Takes as long as the server does, and holds up nobody. */
+/** Copies recordings that cannot be read where they are. Takes as long as the server does, and blocks nobody else. */
 export interface CopiesPort {
   /**
    * Begins a copy under `copyKey`; the job's `ingest` message is sent when it is there, or the job fails. Harmless
@@ -308,26 +308,26 @@ export interface WebhookPort {
   ): Promise<Result<{ status: number }, { reason: RetryReason; detail: string }>>;
 }
 
-/** Why an engine has not transcribed a piece. */
+/** Why an engine did not transcribe a piece. */
 export type EngineFault =
-  /** It has too much to do. */
+  /** The engine is overloaded or rate limited. */
   | { readonly kind: 'busy'; readonly message: string; readonly retryAfterSeconds?: number }
-  /** It cannot be reached, takes too long, or has failed. */
+  /** The engine cannot be reached, timed out or failed. */
   | { readonly kind: 'unavailable'; readonly message: string }
-  /** It says no: another try gets the same answer. */
+  /** The engine rejected the request; a retry is unlikely to help. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** Its answer makes no sense. */
+  /** The answer cannot be parsed. */
   | { readonly kind: 'nonsense'; readonly message: string };
 
-/** Makes text of speech. */
+/** A speech recogniser. */
 export interface TranscriptionEngine {
-  /** Of a piece of audio. */
+  /** Maximum length of a piece of audio. */
   readonly maxPieceSeconds: number;
-  /** Pieces that it takes at once. */
+  /** Number of pieces that are sent in parallel. */
   readonly concurrency: number;
   /**
    * @param samples 16-bit, little-endian, mono, 16 kHz
-   * @param language ISO 639 code; told from the audio without it
+   * @param language ISO 639 code; detected from the audio if not given
    */
   transcribe(
     samples: Uint8Array,
@@ -354,12 +354,12 @@ export interface IngestedRecording extends IngestedLength {
 /** How far the reading of a recording has come; stored as JSON beside the chunks. */
 export interface IngestState {
   /**
-   * Counts the files that were read: one that changes under way is read anew, and nothing of the one before is used.
+   * Counts the files that were read: one that changes under way is read again, and nothing of the one before is used.
    */
   readonly generation: number;
   /** Of the source (`OpenSource`). */
   readonly identity: string;
-  /** Chunks that are stored, and where another invocation goes on behind them. */
+  /** Chunks that are stored, and where another invocation continues after them. */
   readonly chunks: number;
   readonly checkpoint: Checkpoint;
   /** Shards whose messages were written before this was stored. */
@@ -388,7 +388,7 @@ export interface JobPorts {
   };
   readonly progress: ProgressPort;
   readonly webhook: WebhookPort;
-  /** Undefined where none is configured for the model. */
+  /** Undefined if no engine is configured for the model. */
   readonly transcription: (model: TranscriptionModel) => TranscriptionEngine | undefined;
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
   readonly codecs: () => AudioPorts;

@@ -122,7 +122,7 @@ describe('an assembly that comes too early', () => {
   });
 });
 
-describe('a recording that was read anew by a run that died before the parts were begun', () => {
+describe('a recording that was read again by a run that died before the parts were begun', () => {
   it('has them begun by the assembly: the job failed after five tries', async () => {
     await running();
     for (const shard of shardIds) await ports.store.settle(id + shard);
@@ -132,7 +132,7 @@ describe('a recording that was read anew by a run that died before the parts wer
     expect(sent.filter(({ step }) => step === 'shard')).toHaveLength(SHARDS);
   });
 
-  it('has them begun by the alarm where no message is left: the job ran for ever', async () => {
+  it('has them begun by the alarm where no message is left: the job ran forever', async () => {
     await running();
     const record = async () => (await ports.store.find(id))!;
     expect(await reviveStranded(ports, await record())).toBe(false);
@@ -145,7 +145,7 @@ describe('a recording that was read anew by a run that died before the parts wer
   });
 });
 
-it('a copy of a step that meets the end of its job fetches nothing: the recording was read and copied once more', async () => {
+it('a duplicate step after the end of its job fetches nothing: the recording was read and copied once more', async () => {
   await running();
   await ports.objects.deleteMany([ingestKey(id, WORK)]);
   let isFirst = true;
@@ -165,7 +165,7 @@ it.each([
   ['canceled', cancelJob],
   ['deleted', deleteJob],
 ])(
-  'an assembly whose job is %s in the middle of it fetches nothing: it found its parts gone, and read and copied the recording once more',
+  'an assembly whose job is %s meanwhile fetches nothing: it missed its parts and read the recording once more',
   async (_how, end) => {
     await running();
     for (const shard of [0, 1, 2]) {
@@ -217,7 +217,7 @@ it('a sweep leaves a job alone that is made while it is busy with others', async
   expect(await ports.objects.list('work/0-left', 10)).toEqual([]);
 });
 
-it('a sweep looks for the leftovers of all deleted jobs, however many: those behind the first thousand had to wait', async () => {
+it('a sweep finds the leftovers of all deleted jobs: those after the first thousand had to wait', async () => {
   const jobs = Array.from({ length: 2500 }, (_, n) => ({
     id: `gone-${String(n).padStart(4, '0')}`,
     deletedAt: now - n,
@@ -237,7 +237,7 @@ it('a sweep looks for the leftovers of all deleted jobs, however many: those beh
   expect(looked.size).toBeGreaterThanOrEqual(jobs.length);
 });
 
-it('a slow copy of an attempt at a webhook does not begin the retries anew', async () => {
+it('a slow copy of an attempt at a webhook does not begin the retries again', async () => {
   await create({ webhook: 'https://example.com/hook' });
   await ports.store.cancel(id, { code: 'canceled', message: 'x' }, now);
   const tries: number[] = [];

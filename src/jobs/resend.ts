@@ -9,8 +9,8 @@ import { finishWithoutTranscript } from './transcribe.ts';
 const RESEND_BATCHES = 20;
 
 /**
- * Goes on with a job that runs without any message, as after a crash at the worst moment: begins all its parts anew, or
- * the reading of its recording.
+ * Continues with a job that runs without any message, as after a crash at the worst moment: begins all its parts again,
+ * or the reading of its recording.
  *
  * @returns whether it was so
  */

@@ -54,7 +54,7 @@ it('hears the windows that begin in a shard to their end: what is told at its bo
 
 it('gives the same part while the rest of the recording is still being read', async () => {
   await beingRead();
-  // Nothing behind the ten seconds that a shard reads on.
+  // Nothing after the ten seconds that a shard reads on.
   await world.ports.objects.deleteMany([chunkKey(world.id, 3, TAG)]);
   await run();
   expect(Buffer.compare((await part())!, whole)).toBe(0);
@@ -80,7 +80,7 @@ it('fails where a chunk is gone or shorter than it should be: the part would be 
 });
 
 describe('a message that is left over', () => {
-  it('of a longer file names a shard that there is not, and is settled: the step was begun until its job failed', async () => {
+  it('of a longer file for a shard that does not exist is settled: the step was retried until its job failed', async () => {
     await world.running(RECORDING);
     await world.ports.store.addShards(world.id, 2, 3, world.now);
     await expect(run(world.ports, 2)).rejects.toMatchObject({ name: 'JobGone' });

@@ -57,7 +57,7 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
   ports.log('warn', 'part_not_counted', { jobId: job.id, shard });
   // The counter is of another version of the service, or of another file. Where this one is still what is read, it
   // counts again: of two versions that
-  // took turns after a deployment only one goes on.
+  // took turns after a deployment only one continues.
   const now = await readIngest(ports, job.id);
   if (tagOf(ports, now) !== tag) return;
   await ports.progress.begin(job.id, tag);

@@ -11,7 +11,7 @@ export type SourceErrorKind =
   | 'too_large'
   | 'empty'
   | 'web_page'
-  /** A live stream of a radio station, which goes on for ever. */
+  /** A live stream of a radio station, which continues forever. */
   | 'endless'
   | 'changed'
   | 'incomplete'

@@ -41,7 +41,8 @@ const tick = (step: 'assemble' | 'transcribe', ports: JobPorts = world.ports) =>
 
 /** A job whose recording has been analysed. */
 async function analysed(request: object = { transcription: true }): Promise<void> {
-  await world.running({ totalSamples: TALK.length }, request);
+  const settings = { transcriptionConfig: { model: 'asr-tdt-0.6b-v3' } };
+  await world.running({ totalSamples: TALK.length }, { ...settings, ...request });
   const shard = { startSample: 0, endSample: TALK.length, totalSamples: TALK.length };
   const analysis = analyseShard(blocksOf(TALK), shard, fakePorts(), settingsOf('precision-2'), async () => undefined);
   await world.ports.objects.put(partKey(world.id, 0, TAG), encodePart(await analysis));
@@ -144,7 +145,7 @@ it('may die at any line, and ends with the same output', async () => {
   }
 });
 
-it('is not assembled a second time while it is transcribed, and goes on where an assembly ran twice', async () => {
+it('is not assembled a second time while it is transcribed, and continues where an assembly ran twice', async () => {
   await assembled();
   expect(await world.ports.store.requestAssemble(world.id, world.now)).toBe(false);
   await assembleJob(world.ports, mutex, await world.record());

@@ -1,4 +1,3 @@
-import type { TranscriptionModel } from '../contract/languages.ts';
 import { joined, speakerLabel } from '../diarization/index.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import {
@@ -20,30 +19,35 @@ import { chunkKey, documentKey, outputKey, wordsKey } from './keys.ts';
 import { JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { EngineFault, JobPorts, JobRecord, TranscriptionEngine } from './ports.ts';
-import { isTranscribed, read, readJson, save, type TranscribedJob, type Transcription } from './transcription.ts';
+import {
+  isTranscribed,
+  read,
+  readJson,
+  save,
+  type TranscribedJob,
+  type Transcription,
+  transcriptionSettings,
+} from './transcription.ts';
 
 const SAMPLE_RATE_HZ = 16_000;
-/** Pieces are begun for so long, then the next invocation goes on: jobs take turns. */
+/** An invocation starts pieces for this long and then hands over, so that jobs take turns. */
 const SLICE_MS = 15_000;
-/**
- * Pauses after the first, second … time that an engine fails without a piece in between; then the job ends without its
- * text.
- */
+/** Pauses before the retries if no piece succeeds in between; then the job ends without a transcript. */
 const PAUSES_SECONDS = [2, 5, 15, 30, 60, 120, 300];
-/** What an engine refuses it refuses again. */
+/** Retries of a refused request: the answer is unlikely to change. */
 const MAX_REFUSALS = 2;
 const WITHOUT = 'The recording could not be transcribed';
 
-/** What the engine made of a piece. */
+/** The stored words of a piece. */
 interface PieceWords {
   readonly words: readonly Word[];
   readonly isSpread: boolean;
 }
 
 /**
- * Last step of a job that asks for a transcription: sends the pieces of its recording to the engine, gives each word a
- * speaker and ends the job. Pieces that are done stay. However the engine fails, the job succeeds: in the end without
- * its text, and with a warning.
+ * Last step of a job with a transcription: sends the pieces of the recording to the engine, assigns the words to
+ * speakers and ends the job. Stored pieces are not sent again. If the engine fails for good, the job succeeds without a
+ * transcript and with a warning.
  *
  * @param signal aborted when the job has ended
  * @throws JobGone when the job ended meanwhile
@@ -53,11 +57,11 @@ export async function transcribeJob(ports: JobPorts, job: JobRecord, signal?: Ab
   if (job.status !== 'running' || !isTranscribed(job)) return ports.store.settle(id);
   const { tag } = await readRecording(ports, job.id);
   const state = await read(ports, job.id, tag);
-  const settings = job.request.transcriptionConfig ?? { model: 'asr-tdt-0.6b-v3' };
-  const engine = ports.transcription(settings.model as TranscriptionModel);
+  const { model, language } = transcriptionSettings(job);
+  const engine = ports.transcription(model);
   if (!engine) return finish(ports, job, tag, { kind: 'failed', reason: 'no engine is configured for the model' });
   const pieces = piecesOf(state.turns, engine.maxPieceSeconds);
-  const run = new Run(ports, job.id, tag, engine, settings.language, signal);
+  const run = new Run(ports, job.id, tag, engine, language, signal);
   const fault = await run.transcribe(pieces, state);
   if (fault) return retry(ports, job, tag, { ...state, failures: run.isAhead ? 1 : state.failures + 1 }, fault);
   if (!run.isWhole) {
@@ -69,12 +73,12 @@ export async function transcribeJob(ports: JobPorts, job: JobRecord, signal?: Ab
   await finish(ports, job, tag, { kind: 'whole', pieces, words });
 }
 
-/** Sends pieces for a while. */
+/** Sends the pieces of one invocation. */
 class Run {
-  /** Whether a piece was done. */
+  /** Whether a piece has succeeded in this invocation. */
   isAhead = false;
   isWhole = false;
-  /** The next piece to be sent. */
+  /** Number of the next piece. */
   next = 0;
 
   constructor(
@@ -86,7 +90,7 @@ class Run {
     private readonly signal: AbortSignal | undefined,
   ) {}
 
-  /** @returns the first fault of the engine; undefined when all pieces are done, or time is up */
+  /** @returns the first fault of the engine; undefined if all pieces are done or the time is up */
   async transcribe(pieces: readonly Piece[], { turns, pieces: done }: Transcription): Promise<EngineFault | undefined> {
     const { ports, jobId, tag } = this;
     const startedAt = ports.now();
@@ -172,7 +176,7 @@ async function retry(
   await dispatch(ports, { step: 'transcribe', jobId: job.id }, pauseSeconds);
 }
 
-/** For the caller: what the engine said itself may name its address or the key. */
+/** The reason for the caller. The engine's own message is only logged: it may contain its address or key. */
 function reasonOf({ kind }: EngineFault): string {
   switch (kind) {
     case 'busy':
@@ -187,9 +191,9 @@ function reasonOf({ kind }: EngineFault): string {
 }
 
 /**
- * Ends a job whose message was given up on: what was found of its speakers is not lost.
+ * Ends a job without a transcript after its message was given up: the diarization is kept.
  *
- * @returns false where there is nothing to end it with
+ * @returns false if the job does not run or has no transcription
  */
 export async function finishWithoutTranscript(ports: JobPorts, job: JobRecord): Promise<boolean> {
   if (job.status !== 'running' || !isTranscribed(job)) return false;
@@ -251,7 +255,7 @@ async function transcriptOf(
   };
 }
 
-/** The output: that of the diarization, the transcript behind it, and the warnings at the end. */
+/** The output document: the stored diarization, then the transcript and the warnings. */
 async function* document(
   ports: JobPorts,
   jobId: string,

@@ -5,24 +5,30 @@ import { documentKey, transcriptionKey } from './keys.ts';
 import { JobGone } from './lease.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 
-/** A job that asks for a transcription with its settings. */
+/** A diarize job. Use `isTranscribed` to check whether it asks for a transcription. */
 export type TranscribedJob = Extract<JobRecord, { kind: 'diarize' }>;
 
-/** How far a transcription has come; stored as JSON. */
+/** State of a transcription, stored as JSON. */
 export interface Transcription {
   readonly turns: SpeakerTurns;
-  /** Of the diarization. */
+  /** Warning of the diarization. */
   readonly warning?: string;
-  /** So many pieces are done, from the first one on; of those behind some may be. */
+  /** Number of leading pieces that are done; later pieces may be done as well. */
   readonly pieces: number;
-  /** Times in a row that the engine failed. */
+  /** Consecutive failures of the engine. */
   readonly failures: number;
 }
 
 export const isTranscribed = (job: JobRecord): job is TranscribedJob =>
   job.kind === 'diarize' && job.request.transcription === true;
 
-/** Puts down what an assembly has found, and has it transcribed. Harmless when it is done again. */
+/** A request has its settings whenever it asks for a transcription. */
+export function transcriptionSettings({ request }: TranscribedJob) {
+  if (!request.transcriptionConfig) throw new Error('a request for a transcription without its settings');
+  return request.transcriptionConfig;
+}
+
+/** Stores the diarization and queues the transcription. Idempotent. */
 export async function beginTranscription(
   ports: JobPorts,
   job: TranscribedJob,
@@ -43,7 +49,7 @@ export async function beginTranscription(
 export const save = (ports: JobPorts, jobId: string, tag: string, state: Transcription): Promise<void> =>
   ports.objects.put(transcriptionKey(jobId, tag), new TextEncoder().encode(JSON.stringify(state)));
 
-/** @throws JobGone when it is not there: the job has ended, and its work was removed */
+/** @throws JobGone if the object is missing: the job has ended and its working data was removed */
 export async function readJson<T>(ports: JobPorts, jobId: string, key: string): Promise<T> {
   const bytes = await ports.objects.get(key);
   if (!bytes) throw new JobGone(jobId);

@@ -11,7 +11,9 @@ import { WORK_VERSION } from './keys.ts';
 const FIXTURES = new URL('../../test/fixtures/formats', import.meta.url);
 const NO_RECORDING = /\.(sh|py|ts|json)$/;
 const ports = audioPorts();
-/** Decoding can go on every hundred seconds, and the fixtures are shorter: formats whose files may be repeated are. */
+/**
+ * Decoding can continue every hundred seconds, and the fixtures are shorter: formats whose files may be repeated are.
+ */
 const REPEATED = /^(adts-aac-16000|mp2-16000|mp3-8000|ogg-opus-stereo|ogg-vorbis-8000|mpegts-mp3)/;
 const LEAST_SECONDS = 210;
 
@@ -23,7 +25,7 @@ const membersOf = (value: unknown, path = ''): string[] =>
         membersOf(inner, Array.isArray(value) ? `${path}[]` : `${path}.${name}`),
       );
 
-/** Where another process would go on near the end of a recording. */
+/** Where another process would continue near the end of a recording. */
 async function checkpointOf(file: Uint8Array): Promise<{ format: string; checkpoint: Checkpoint }> {
   const recording = await openRecording(file, ports);
   let samples = 0;
@@ -40,7 +42,7 @@ async function* filesOf(name: string): AsyncGenerator<Uint8Array> {
   yield concat(...Array.from({ length: Math.ceil(LEAST_SECONDS / durationSeconds) }, () => file));
 }
 
-it('is raised with the shape of a state: one of another version cannot be gone on with', async () => {
+it('is raised with the shape of a state: one of another version cannot be resumed', async () => {
   const members = new Set(membersOf(ingestedState({ warning: 'x' })));
   const add = async (file: Uint8Array) => {
     const { format, checkpoint } = await checkpointOf(file);

@@ -6,7 +6,7 @@ import type { Place } from '../jobs/bodies/places.ts';
 export interface AppVariables {
   requestId: string;
   services: AppServices;
-  /** Set behind `authenticate` only. */
+  /** Set after `authenticate` only. */
   principal: Principal;
   /** The place of a request whose body is not small; given back when it has been answered. */
   bodyPlace?: Place;

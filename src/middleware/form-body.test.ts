@@ -65,7 +65,7 @@ describe('a form', () => {
     }
   });
 
-  it('needs no line break at its end, and may have more behind it', async () => {
+  it('needs no line break at its end, and may have more after it', async () => {
     const { length } = FORM;
     expect(await read([FORM.subarray(0, length - 2)])).toEqual(WHOLE);
     expect(await read([FORM, bytesOf('epilogue')])).toEqual(WHOLE);

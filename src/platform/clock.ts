@@ -9,7 +9,7 @@ export const pause = (): Promise<void> => scheduler.wait(0);
 
 const PAUSE_BYTES = 1024 * 1024;
 
-/** The same chunks, with a pause every mebibyte: streams that are never empty give nobody else a turn. */
+/** The same chunks, yielding to other requests after every mebibyte: a fast stream would block them. */
 export async function* paused<T extends Uint8Array>(
   chunks: AsyncIterable<T>,
   takePause: () => Promise<void> = pause,

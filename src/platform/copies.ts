@@ -7,7 +7,7 @@ export interface CopyRpc {
 
 /** `CopiesPort` over one Durable Object a job. */
 export function createCopies(namespace: DurableObjectNamespace): CopiesPort {
-  // The binding's type does not say which class stands behind it; `durable-objects/` may not be imported here.
+  // The binding's type does not say which class stands after it; `durable-objects/` may not be imported here.
   const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as CopyRpc;
   return { request: (jobId, url, maxBytes) => of(jobId).request(jobId, url, maxBytes) };
 }

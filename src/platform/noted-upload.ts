@@ -15,7 +15,7 @@ export type NotedUpload = Pick<R2MultipartUpload, 'uploadPart' | 'complete' | 'a
 
 /**
  * Begins a multipart upload. Its parts are in no list of objects: without a note of it the bytes of one that was cut
- * off would stay for a week in R2, and for ever in the local service.
+ * off would stay for a week in R2, and forever in the local service.
  */
 export async function createNotedUpload(
   bucket: R2Bucket,

@@ -12,7 +12,7 @@ export interface ProgressRpc {
 
 /** `ProgressPort` over one Durable Object a job. */
 export function createProgress(namespace: DurableObjectNamespace): ProgressPort {
-  // The binding's type does not say which class stands behind it; `durable-objects/` may not be imported here.
+  // The binding's type does not say which class stands after it; `durable-objects/` may not be imported here.
   const of = (jobId: string) => namespace.get(namespace.idFromName(jobId)) as unknown as ProgressRpc;
   return {
     begin: (jobId, tag) => of(jobId).begin(jobId, tag),

@@ -72,7 +72,7 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
     },
 
     async folders(prefix, limit, after) {
-      // Zero is the character behind the slash: behind everything in that folder.
+      // Zero is the character after the slash: after everything in that folder.
       const startAfter = after === undefined ? undefined : `${prefix}${after}0`;
       const found: string[] = [];
       // A page may hold fewer than asked for without being the last.

@@ -102,7 +102,7 @@ it('an upload that died with its process leaves no bytes', async () => {
   expect(await notes()).toEqual([]);
 });
 
-it('a sweep reads no note of an upload that may go on: thousands that were cut off were more calls than it may make, and it never came to the last', async () => {
+it('a sweep reads no note of an upload that may continue: thousands of them exceeded its calls', async () => {
   let reads = 0;
   const counting = new Proxy(storage.bucket, {
     get(bucket, name: keyof R2Bucket) {

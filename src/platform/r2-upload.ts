@@ -75,8 +75,8 @@ export async function storeBody(
 }
 
 /**
- * Like `pipeTo`, with pauses. One that the runtime does on its own gives no other request a turn where the client is as
- * fast as the bucket: locally, a gibibyte silenced the service for 17 s.
+ * Like `pipeTo`, but yields to other requests. The runtime's own `pipeTo` blocked the local service for 17 s while it
+ * stored a gibibyte.
  */
 async function pipe(body: ReadableStream<Uint8Array>, writable: WritableStream<Uint8Array>): Promise<void> {
   const writer = writable.getWriter();

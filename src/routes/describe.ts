@@ -88,7 +88,7 @@ function headersOf(status: string, isPublic: boolean, isCounted: boolean): Docum
   return isCounted ? [...names, ...RATE_HEADERS] : names;
 }
 
-/** The words of the address behind the version, without its parameters. */
+/** The words of the address after the version, without its parameters. */
 function words(path: string): string[] {
   return path.split('/').filter((segment) => segment !== '' && segment !== 'v1');
 }

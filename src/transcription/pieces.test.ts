@@ -33,7 +33,7 @@ it('sends nothing of long silences, and no pieces where nobody speaks', () => {
   expect(pieces([])).toEqual([]);
 });
 
-it('cuts speech without a pause where the speaker changes, else at the longest length; one piece has the words there', () => {
+it('cuts speech without pauses at a change of speakers, else at the maximum length, without gaps', () => {
   const changing = pieces([span(0, 20), span(20, 50, 1)]);
   expect(changing.map(({ owned }) => owned)).toEqual([
     { startSeconds: 0, endSeconds: 20 },

@@ -1,29 +1,32 @@
 import { joined } from './spans.ts';
 import type { Span, SpeakerTurns } from './types.ts';
 
-/** A piece of a recording that an engine hears at once. */
+/** A piece of a recording that is sent to an engine in one request. */
 export interface Piece {
-  /** What the engine hears. */
+  /** The audio that is sent. */
   readonly audio: Span;
-  /** Words whose middle lies here belong to this piece: where pieces overlap, one of them has a word. */
+  /**
+   * Words whose middle lies in this span are taken from this piece. The audio of pieces may overlap, these spans do
+   * not.
+   */
   readonly owned: Span;
 }
 
-/** A pause of so much always ends a piece: nothing is sent of long silences, into which engines imagine words. */
+/** A pause of this length always ends a piece. Long silence is not sent, because engines hallucinate words in it. */
 const LONG_PAUSE_SECONDS = 5;
-/** Heard on both sides of a piece where nobody speaks: the edges of turns may cut a sound off. */
+/** Audio sent before and after a piece at a pause: the edges of turns may cut off a sound. */
 const PAUSE_MARGIN_SECONDS = 0.5;
-/** The same where a piece is cut in the middle of speech. */
+/** The same at a cut inside speech. */
 const SPEECH_MARGIN_SECONDS = 1.5;
-/** Pauses are looked for from this share of the longest piece on. */
+/** A piece is cut after this share of its maximum length at the earliest. */
 const EARLIEST_CUT_SHARE = 0.5;
 
 /**
- * Cuts a recording into pieces for an engine: at the longest pause of the second half of each, where there is none at a
- * change of speakers, else at the longest length. Without speech there are no pieces.
+ * Cuts a recording into pieces for an engine: at the longest pause in the second half of a piece, else at a change of
+ * speakers, else at the maximum length. Without speech there are no pieces.
  *
- * @param maxSeconds of what the engine hears at once
- * @returns in order; the parts that they own do not overlap
+ * @param maxSeconds maximum length of the audio of a piece
+ * @returns pieces in order of time
  */
 export function piecesOf({ durationSeconds, turns, exclusiveTurns }: SpeakerTurns, maxSeconds: number): Piece[] {
   const longest = maxSeconds - 2 * SPEECH_MARGIN_SECONDS;
@@ -65,7 +68,7 @@ const pauseMargin = (pauseSeconds: number): number => Math.min(PAUSE_MARGIN_SECO
 
 const endOf = (spans: readonly Span[]): number => spans[spans.length - 1].endSeconds;
 
-/** Speech between two long pauses. */
+/** Groups of speech spans, separated by long pauses. */
 function stretchesOf(speech: readonly Span[]): Span[][] {
   const stretches: Span[][] = [];
   for (const span of speech) {
@@ -82,7 +85,7 @@ interface Cut {
   readonly isInSpeech: boolean;
 }
 
-/** @returns undefined where the stretch is short enough as it is */
+/** @returns undefined if the stretch is short enough */
 function cutOf(stretch: Span[], longest: number, changes: readonly number[]): Cut | undefined {
   const from = stretch[0].startSeconds;
   if (endOf(stretch) - from <= longest) return undefined;

@@ -1,6 +1,6 @@
 import type { Span } from './types.ts';
 
-/** Spans in order of their start, those that touch or overlap joined. */
+/** Spans sorted by start; spans that touch or overlap are joined. */
 export function joined(spans: readonly Span[]): Span[] {
   const joinedSpans: { startSeconds: number; endSeconds: number }[] = [];
   for (const { startSeconds, endSeconds } of [...spans].sort((a, b) => a.startSeconds - b.startSeconds)) {
@@ -11,21 +11,21 @@ export function joined(spans: readonly Span[]): Span[] {
   return joinedSpans;
 }
 
-/** Seconds that two spans share. */
+/** Duration of the overlap of two spans, in seconds. */
 export function overlapSeconds(a: Span, b: Span): number {
   return Math.max(0, Math.min(a.endSeconds, b.endSeconds) - Math.max(a.startSeconds, b.startSeconds));
 }
 
-/** Seconds between two spans, 0 where they touch. */
+/** Gap between two spans in seconds, 0 if they touch or overlap. */
 export function distanceSeconds(a: Span, b: Span): number {
   return Math.max(0, a.startSeconds - b.endSeconds, b.startSeconds - a.endSeconds);
 }
 
 /**
- * Finds spans that lie around a time, where the times that are asked for never fall much: one walk over all of them
- * instead of a search for each.
+ * Finds the spans near a query span. Queries must come roughly in order of time: the position of the last query is
+ * kept, so that all queries together take one pass over the spans.
  *
- * @param T in order of their start
+ * @param T spans sorted by start
  */
 export class SpanWalk<T extends Span> {
   #first = 0;
@@ -38,7 +38,7 @@ export class SpanWalk<T extends Span> {
     );
   }
 
-  /** Spans that come within `marginSeconds` of the one given, in their order. */
+  /** Spans within `marginSeconds` of the given one, sorted by start. */
   near(span: Span, marginSeconds = 0): T[] {
     const { spans } = this;
     const from = span.startSeconds - marginSeconds;

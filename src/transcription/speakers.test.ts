@@ -62,7 +62,7 @@ describe('speakersOfWords', () => {
     expect(await speakersOfWords(wordsFrom(0, 'nobody'), talk([]))).toEqual([]);
   });
 
-  it('leaves a sentence whole that goes on in overlap, and never gives two words at once to one person', async () => {
+  it('leaves a sentence whole that continues in overlap, and never gives two words at once to one person', async () => {
     const first = wordsFrom(0.9, 'this goes on to the end.');
     expect(await speakersOfWords(first, talk(turns))).toEqual([0, 0, 0, 0, 0, 0]);
     const second = wordsFrom(2, 'wait a minute please');

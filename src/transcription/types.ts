@@ -4,41 +4,41 @@ export interface Span {
   readonly endSeconds: number;
 }
 
-/** A word of a transcript, punctuation and case as the engine wrote them. */
+/** A word of a transcript, with the engine's punctuation and case. */
 export interface Word extends Span {
   /** Without white space around it. */
   readonly text: string;
-  /** Whether white space comes before it: Chinese, Japanese and Thai have none between words. */
+  /** Whether white space precedes the word; Chinese, Japanese and Thai have none between words. */
   readonly isSpaced: boolean;
 }
 
-/** A word, or the words of a turn, and who said them. */
+/** A word, or the text of a turn, and its speaker. */
 export interface SpokenText extends Span {
   readonly text: string;
   /** Index of the speaker. */
   readonly speaker: number;
 }
 
-/** A text with its times in the audio that an engine was given. */
+/** A text with its times, relative to the audio that the engine was given. */
 export interface TimedText extends Span {
   readonly text: string;
 }
 
-/** What an engine made of a piece of audio. */
+/** An engine's transcript of a piece of audio. */
 export interface EngineAnswer {
   readonly text: string;
-  /** Empty where the engine tells none. */
+  /** Empty if the engine returns none. */
   readonly segments: readonly TimedText[];
-  /** Empty where the engine tells none. Some leave the punctuation out, which `text` has. */
+  /** Empty if the engine returns none. Some engines omit punctuation here and have it in `text` only. */
   readonly words: readonly TimedText[];
 }
 
-/** Who speaks when, as far as a transcript needs it. */
+/** The turns of a diarization, as needed for a transcript. */
 export interface SpeakerTurns {
   readonly durationSeconds: number;
-  /** By start. They overlap where people speak at once. */
+  /** Sorted by start. They overlap where several people speak. */
   readonly turns: readonly SpeakerSpan[];
-  /** The same with one speaker at a time. */
+  /** The exclusive turns: one speaker at a time. */
   readonly exclusiveTurns: readonly SpeakerSpan[];
 }
 

@@ -1,9 +1,9 @@
 import { joined, overlapSeconds, SpanWalk } from './spans.ts';
 import type { EngineAnswer, Span, TimedText, Word } from './types.ts';
 
-/** Times may be off by so much at the ends of the audio: some engines count in windows of whole seconds. */
+/** Tolerance for times outside the audio: some engines round to windows of whole seconds. */
 const TIME_SLACK_SECONDS = 1;
-/** A word may be looked for this far on in the text. */
+/** Maximum distance at which the next word is searched in the text. */
 const MAX_LOOKAHEAD_CHARS = 60;
 
 /** Scripts without white space between words. */
@@ -12,16 +12,16 @@ const UNSPACED =
 
 export interface TimedWords {
   readonly words: Word[];
-  /** Whether the engine told no usable times of words, so that they are spread over the speech. */
+  /** Whether the engine returned no usable word times, so that the words are spread over the speech. */
   readonly isSpread: boolean;
 }
 
 /**
- * The words of an engine's answer with their times. Where the engine tells none, or such as cannot be, its words are
- * spread over the speech of their segments by their length.
+ * The words of an engine's answer with their times. If the engine returns no times, or impossible ones, the words of a
+ * segment are spread over its speech in proportion to their length.
  *
- * @param lengthSeconds of the audio that the engine heard
- * @param speech in that audio, from its start
+ * @param lengthSeconds duration of the audio that was sent
+ * @param speech speech spans, relative to the start of that audio
  */
 export function timedWords(answer: EngineAnswer, lengthSeconds: number, speech: readonly Span[]): TimedWords {
   const words = answer.words.filter(({ text }) => text.trim() !== '');
@@ -46,8 +46,8 @@ function areTimesUsable(texts: readonly TimedText[], lengthSeconds: number): boo
 }
 
 /**
- * Words as they stand in the text: OpenAI's whisper-1 gives words without their punctuation. What is between two words
- * of the text goes to the one before up to the white space, and to the one after from there on.
+ * Adds the punctuation of the text to the words; OpenAI's whisper-1, for example, returns words without it. Between two
+ * words, characters before the white space are added to the first word, characters after it to the second.
  */
 function withPunctuation(words: readonly TimedText[], text: string): Word[] {
   const lower = foldedCase(text);
@@ -68,7 +68,7 @@ function withPunctuation(words: readonly TimedText[], text: string): Word[] {
     if (start < 0) return { startSeconds, endSeconds, text: plain.trim(), isSpaced: !UNSPACED.test(plain) };
     const previous = found[index - 1]?.end;
     const next = found[index + 1]?.start;
-    // Next to a word that is not in the text its own characters must do.
+    // Next to a word that was not found in the text, no punctuation is added.
     const before = previous === undefined ? text.slice(0, start) : previous < 0 ? ' ' : text.slice(previous, start);
     const after = next === undefined ? text.slice(end) : next < 0 ? '' : text.slice(end, next);
     const prefix = /\s/.test(before) || index === 0 ? before.replace(/^.*\s/su, '') : '';
@@ -78,13 +78,13 @@ function withPunctuation(words: readonly TimedText[], text: string): Word[] {
   });
 }
 
-/** Lower case where that keeps the positions of the characters. */
+/** Lower case, if that keeps the positions of the characters. */
 function foldedCase(text: string): string {
   const lower = text.toLowerCase();
   return lower.length === text.length ? lower : text;
 }
 
-/** The words of a text without times. */
+/** Splits a text without times into words. */
 function wordsOf(text: string): { text: string; isSpaced: boolean }[] {
   const words: { text: string; isSpaced: boolean }[] = [];
   for (const token of text.trim().split(/\s+/)) {
@@ -105,8 +105,8 @@ function wordsOf(text: string): { text: string; isSpaced: boolean }[] {
 }
 
 /**
- * Each word gets a share of the segment's speech, in proportion to its length; of the whole segment where there is
- * none.
+ * Spreads the words of a segment over its speech in proportion to their length, or over the whole segment if it
+ * contains no speech.
  */
 function spreadOver(segment: TimedText, speech: readonly Span[]): Word[] {
   const words = wordsOf(segment.text);
@@ -125,7 +125,7 @@ function spreadOver(segment: TimedText, speech: readonly Span[]): Word[] {
     const from = (before / totalLength) * totalSeconds;
     before += lengths[index];
     const to = (before / totalLength) * totalSeconds;
-    // A word does not go on behind a pause.
+    // A word does not extend over a pause.
     const start = placeIn(spans, from, 'start');
     const end = placeIn(spans, to, 'end');
     const middle = placeIn(spans, (from + to) / 2, 'end');
@@ -141,7 +141,8 @@ function spreadOver(segment: TimedText, speech: readonly Span[]): Word[] {
 }
 
 /**
- * Where so many seconds of the spans are over; at the border of two the end of the first or the start of the second.
+ * The time at which `seconds` of the spans have passed. At the border of two spans: the end of the first or the start
+ * of the second, depending on `side`.
  */
 function placeIn(spans: readonly Span[], seconds: number, side: 'start' | 'end'): number {
   let rest = seconds;
@@ -153,23 +154,23 @@ function placeIn(spans: readonly Span[], seconds: number, side: 'start' | 'end')
   return spans[spans.length - 1].endSeconds;
 }
 
-/** Speech may begin so much before its turn does, and end after it. */
+/** Tolerance at the edges of turns. */
 const TURN_SLACK_SECONDS = 0.25;
-/** Nobody takes longer for a word; engines stretch the last one over the pause that follows. */
+/** Maximum duration of a word; engines often stretch the last word over the following pause. */
 const MAX_WORD_SECONDS = 2;
-/** Words have a length, however the engine counts. */
+/** Minimum duration of a word. */
 const MIN_WORD_SECONDS = 0.01;
-/** Words in a loop, at most… */
+/** Maximum number of words in a repeated phrase… */
 const MAX_LOOP_WORDS = 8;
-/** …and how often they may come one after the other: people say a word five times, engines a hundred. */
+/** …and how often it may be repeated: people repeat a word a few times, a looping engine many times. */
 const MAX_REPETITIONS = 6;
 
 /**
- * Words that can have been said: those where nobody speaks, and the loops that engines fall into over silence and
- * noise, are dropped; those that are too long are cut to their speech.
+ * Removes hallucinated words: those outside of speech, and the repetition loops that engines produce on silence and
+ * noise. Words that are too long are shortened.
  *
- * @param words in the recording's time, by start
- * @param speech when anybody speaks
+ * @param words with times from the start of the recording, sorted by start
+ * @param speech spans with speech of any speaker
  */
 export function plausibleWords(words: readonly Word[], speech: readonly Span[], durationSeconds: number): Word[] {
   const walk = new SpanWalk(joined(speech));
@@ -189,7 +190,7 @@ export function plausibleWords(words: readonly Word[], speech: readonly Span[], 
   return withoutLoops(heard);
 }
 
-/** Of the same few words again and again one time is kept. */
+/** Keeps one repetition of each loop. */
 function withoutLoops(words: readonly Word[]): Word[] {
   const keys = words.map(({ text }) => foldedCase(text).replace(/[^\p{L}\p{N}]/gu, ''));
   const kept: Word[] = [];

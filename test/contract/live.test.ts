@@ -85,7 +85,7 @@ describe('frames', () => {
 });
 
 describe('texts', () => {
-  it('that are no message of the contract are told, and the stream goes on', async () => {
+  it('that are no message of the contract are told, and the stream continues', async () => {
     const stream = await open();
     const texts = [
       '',
@@ -126,7 +126,7 @@ describe('texts', () => {
     },
   );
 
-  it('end_of_stream ends it, whatever else comes behind', async () => {
+  it('end_of_stream ends it, whatever else comes after', async () => {
     const stream = await open();
     await stream.stream([frameOf(0.5), frameOf(0.5)]);
     stream.send(END_OF_STREAM);

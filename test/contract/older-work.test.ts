@@ -116,7 +116,7 @@ it('a job that an older version made and had not planned yet is read after the m
   expect(await outputOf(id)).toEqual(undisturbed.output);
 }, 120_000);
 
-it('a job that an older version left with its own copy of the recording goes on with that: the address may have expired', async () => {
+it('a job of an older version continues with its copy of the recording: the address may have expired', async () => {
   const id = 'older-copy';
   const recording = new Uint8Array(readFileSync(conversation));
   const key = `work/${id}/source-0`;

@@ -104,7 +104,7 @@ describe('GET /v1/models', () => {
 });
 
 describe('POST /v1/audio/transcriptions', () => {
-  it('gives the text as JSON, and the job behind it', async () => {
+  it('gives the text as JSON, and the job after it', async () => {
     const answer = await transcribe();
     expect(answer.status).toBe(200);
     expect(answer.headers.get('Content-Type')).toBe('application/json');

@@ -56,7 +56,7 @@ const hasEnded = (jobId: string) =>
   waitFor(async () => (await service.call('GET', `/v1/jobs/${jobId}`)).body.status === 'failed');
 
 describe('other people’s servers', () => {
-  it('that drip or never answer a job hold up nobody else’s', async () => {
+  it('that drip or never answer a job do not block other people’s', async () => {
     const slow: string[] = [];
     for (const path of ['/drip/1', '/hang/1', '/drip/2', '/hang/2', '/drip/3', '/hang/3', '/drip/4', '/hang/4']) {
       slow.push(await post({ url: server.origin + path }));
@@ -66,7 +66,7 @@ describe('other people’s servers', () => {
     for (const jobId of slow) await service.call('POST', `/v1/jobs/${jobId}/cancel`);
   });
 
-  it('that stall in the middle of a recording hold up nobody else’s analysis', async () => {
+  it('that stall in the middle of a recording do not block other people’s analysis', async () => {
     const slow: string[] = [];
     for (const path of ['/stall/1', '/stall/2', '/stall/3']) slow.push(await post({ url: server.origin + path }));
     const stalls = () => server.requests.filter(({ path }) => path.startsWith('/stall')).length >= slow.length;
@@ -77,7 +77,7 @@ describe('other people’s servers', () => {
     for (const jobId of slow) await service.call('POST', `/v1/jobs/${jobId}/cancel`);
   });
 
-  it('that never answer a webhook hold up nobody else’s', async () => {
+  it('that never answer a webhook do not block other people’s', async () => {
     for (let index = 0; index < 3; index++) await post({ url: NOT_AUDIO, webhook: `${server.origin}/hang/${index}` });
     await new Promise((done) => setTimeout(done, 500));
     await post({ url: NOT_AUDIO, webhook: `${server.origin}/ok/1` });

@@ -227,7 +227,7 @@ describe.skipIf(tools === undefined)('the engine of npm run asr', () => {
     expect(await timeOf(() => send({ model: 'whisper-1' }))).toBeLessThan(4 * alone);
   });
 
-  it('downloads pinned weights, goes on where a download broke off, and refuses other bytes', async () => {
+  it('downloads pinned weights, continues where a download broke off, and refuses other bytes', async () => {
     const bytes = Buffer.from(Array.from({ length: 3_000_000 }, (_, i) => (i * 7919) % 251));
     let sent = bytes;
     const server = await startServer((request, response) => serveRanges(request, response, { bytes: sent }));

@@ -131,7 +131,7 @@ export async function probeAudio(source: ByteSource, decoder: DecoderPort): Prom
 export const outputSampleCount = ({ totalSamples, sampleRateHz }: Decoded): number =>
   Math.ceil((totalSamples * 16000) / sampleRateHz);
 
-/** 16 kHz samples of a range, by another process that goes on from a checkpoint. */
+/** 16 kHz samples of a range, by another process that continues from a checkpoint. */
 export async function readRange(
   bytes: Uint8Array,
   _index: Decoded,
@@ -166,7 +166,8 @@ export interface Reading {
 }
 
 /**
- * Reads a recording to its end, and notes where other processes could go on. @param places in order, samples at 16 kHz
+ * Reads a recording to its end, and notes where other processes could continue. @param places in order, samples at 16
+ * kHz
  */
 export async function readAll(
   bytes: Uint8Array,
@@ -193,7 +194,7 @@ export async function readAll(
 }
 
 /**
- * Mono at the source's own rate, from `startSample` to the end: where that is not 0, by another process that goes on
+ * Mono at the source's own rate, from `startSample` to the end: where that is not 0, by another process that continues
  * there.
  */
 export async function readSourceRate(

@@ -11,7 +11,7 @@ const MANY_OBJECTS = `export default {
 };`;
 
 /**
- * A real D1 database and R2 bucket in workerd's memory, migrated, and queues with nobody behind them; the caller stops
+ * A real D1 database and R2 bucket in workerd's memory, migrated, and queues with nobody after them; the caller stops
  * it.
  * @param before a migration: the database is left as it was before it
  */

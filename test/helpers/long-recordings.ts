@@ -73,7 +73,7 @@ export function matroskaOf(
   return concat(matroskaHeader({ codecId, extra }), ...clusters);
 }
 
-/** The fixture again and again, its times going on. */
+/** The fixture again and again, its times continuing. */
 export function transportStreamOf(
   name: string,
   pid: number,

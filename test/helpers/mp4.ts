@@ -24,7 +24,7 @@ export const editList = (...entries: readonly EditEntry[]): Uint8Array =>
   concat(u32(0, entries.length), ...entries.map(([ms, time, rate = NORMAL_RATE]) => u32(ms, time, rate)));
 
 /**
- * The file, of one track, with another edit list. It is in fragments, or its index lies behind the data: so no offset
+ * The file, of one track, with another edit list. It is in fragments, or its index lies after the data: so no offset
  * moves.
  */
 export function withEdits(file: Uint8Array, ...entries: readonly EditEntry[]): Uint8Array {
@@ -54,7 +54,7 @@ export interface SoundEntryFields {
   readonly boxes?: Uint8Array;
 }
 
-/** A track of sound, number `id`. @param tables what is in `stbl` behind the descriptions */
+/** A track of sound, number `id`. @param tables what is in `stbl` after the descriptions */
 export function soundTrack(
   id: number,
   entry: SoundEntryFields,

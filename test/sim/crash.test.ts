@@ -60,7 +60,7 @@ const FIXED: readonly Case[] = [
   // Both versions take messages: the parts of the one that stays must be counted, whichever has begun to count or
   // finished first.
   ...[13, 50, 55].map((seed) => ({ seed, isDeployed: true })),
-  // Nobody but the alarm of the job's object goes on with what is left here.
+  // Nobody but the alarm of the job's object continues with what is left here.
   { seed: 24, kill: 'store.requestIngest', isDeployed: true },
   { seed: 3, kill: 'store.start' },
   { seed: 3, kill: 'objects.replace' },

@@ -19,7 +19,7 @@ const placeOf = (value: number) => {
   return { version: Math.floor(code / VERSION_STEP), second: code % VERSION_STEP };
 };
 
-/** Decoders begin so many seconds in front of where another process goes on. */
+/** Decoders begin so many seconds in front of where another process continues. */
 const PRE_ROLL_SECONDS = 10;
 
 class Recording {
@@ -36,7 +36,7 @@ class Recording {
     this.facts = { format: 'simulated', codec: 'pcm', sampleRateHz: file.recording.sampleRateHz, channels: 1 };
   }
 
-  /** Reads the head, which tells the file, and goes on behind it or where another process left off. */
+  /** Reads the head, which tells the file, and continues after it or where another process left off. */
   static async open(source: ByteSource, _ports: AudioPorts, from?: Checkpoint) {
     let stream = await source.open(0);
     let head = (await stream.read())?.slice();

@@ -36,7 +36,7 @@ const TURNS: ReadonlySet<string> = new Set([
 const ENDINGS: ReadonlySet<string> = new Set(['succeed', 'fail', 'cancel']);
 
 /**
- * All that the steps of a job call, for one invocation in an isolate: real storage behind calls that may fail, the rest
+ * All that the steps of a job call, for one invocation in an isolate: real storage after calls that may fail, the rest
  * simulated.
  */
 export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate, 'work'>): JobPorts {

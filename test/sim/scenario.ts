@@ -56,7 +56,7 @@ const HUGE_HZ = 8e6;
 /** @param at when it is asked for at first */
 function recordingOf(time: Timeline, at: number): SimulatedRecording {
   const fate = FATES[time.below(FATES.length)];
-  // Some end at the border of a chunk, of a shard, or just behind it.
+  // Some end at the border of a chunk, of a shard, or just after it.
   const length = () => SHARD_SECONDS * (1 + time.below(4)) - [17, 0, 150, 293, -5][time.below(5)];
   const changesAt = [time.between(0, MINUTE), time.between(0, 5 * MINUTE)].map((after) => at + after);
   return {

@@ -115,7 +115,7 @@ export function sourcesOf(world: World, caller: Invocation): SourcesPort {
       await caller.sleep(fate === 'slow' ? time.between(500, 8000) : time.between(5, 800));
       if (time.chance(0.005)) await caller.sleep(time.between(30_000, 200_000));
       if (faults.chance(0.006)) throw new SourceReadError(failure('timeout'));
-      // A connection that breaks goes on with the same file, or not at all.
+      // A connection that breaks continues with the same file, or not at all.
       if (time.chance(0.1) && currentVersion(world, recording) !== version)
         throw new SourceReadError(failure('changed'));
     };

@@ -143,7 +143,7 @@ it('refuses what it should, and leaves nothing behind', async () => {
   expect(await objects()).toEqual([]);
 });
 
-it('does not wait for ever', async () => {
+it('does not wait forever', async () => {
   handler = () => {};
   expect(await ask(`${server.origin}/a`, { timeoutMs: 50 })).toMatchObject({ error: { kind: 'timeout' } });
   handler = (_request, response) => response.write(recording.subarray(0, 100_000));

@@ -7,7 +7,7 @@ const MIN_FRAME_SAMPLES = 64;
 const ATOM_HEAD = [0, 0, 0, 12 + ALAC_CONFIG_BYTES, 0x61, 0x6c, 0x61, 0x63, 0, 0, 0, 0];
 
 /**
- * An ALAC track by its configuration (ALACSpecificConfig, behind which other bytes may stand); undefined for bytes that
+ * An ALAC track by its configuration (ALACSpecificConfig, after which other bytes may stand); undefined for bytes that
  * are none.
  */
 export function alacTrack(bytes: Uint8Array): TrackCodec | undefined {

@@ -1,4 +1,4 @@
-/** Times of packets that differ from the count of samples by less are rounding and jitter: the count goes on. */
+/** Times of packets that differ from the count of samples by less are rounding and jitter: the count continues. */
 const TOLERANCE_SECONDS = 0.05;
 /** A jump forward up to this is a pause and kept as silence; a longer one is another clock. */
 export const MAX_GAP_SECONDS = 600;
@@ -78,8 +78,8 @@ export class Clock {
   }
 
   /**
-   * The times count `samples` too few for the packet behind which the clock stands, by nothing but rounding: they are
-   * believed to go on from there as they did. Below 0 where they count too many.
+   * The times count `samples` too few for the packet after which the clock stands, by nothing but rounding: they are
+   * believed to continue from there as they did. Below 0 where they count too many.
    */
   slip(samples: number): void {
     this.state.shift += samples;
@@ -100,7 +100,7 @@ export class Clock {
     return Math.abs(jump) <= this.toleranceSamples ? 0 : jump;
   }
 
-  /** Follows a jump, or goes on counting where it is not believed. */
+  /** Follows a jump, or continues counting where it is not believed. */
   jump(samples: number): void {
     if (samples === 0) return;
     const { state } = this;

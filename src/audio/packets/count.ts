@@ -98,7 +98,7 @@ function vorbisCounter(headers: Uint8Array, isStart: boolean): PacketCounter {
 
 /** The number of samples that an ALAC frame states when it is shorter than the others. */
 function alacFrameSamples(head: Uint8Array): number | undefined {
-  // 3 bits element, 4 bits instance, 12 bits unused, then 1 bit: a length of 32 bits follows behind 3 more bits.
+  // 3 bits element, 4 bits instance, 12 bits unused, then 1 bit: a length of 32 bits follows after 3 more bits.
   if (head.length < 7 || (head[2] & 0x10) === 0) return undefined;
   return ((head[2] & 1) * 2 ** 31 + (u32be(head, 3) >>> 1)) >>> 0;
 }

@@ -38,7 +38,7 @@ export class CountedRuns {
     return pulled !== undefined;
   }
 
-  /** The packets from number `from` of a run that was taken on, and those of the runs behind it. */
+  /** The packets from number `from` of a run that was taken on, and those of the runs after it. */
   async *ahead(taken: CountedRun, from: number): AsyncGenerator<PacketAhead> {
     let samples = 0;
     let first = from;

@@ -28,9 +28,9 @@ export interface RawPacket {
   readonly evenly?: EvenTimes;
   /** Number of its track, where the packets of all tracks are walked. */
   readonly trackNumber?: number;
-  /** What the container's walker takes to begin anew with this packet; undefined where it cannot. */
+  /** What the container's walker takes to starts again with this packet; undefined where it cannot. */
   readonly entry?: number;
-  /** What the walk had met in front of an `entry`, where that says how it goes on. */
+  /** What the walk had met in front of an `entry`, where that says how it continues. */
   readonly met?: Faults;
 }
 

@@ -21,7 +21,7 @@ export class SteadyTimes {
   ) {}
 
   /**
-   * How much of a jump lasts: all of it, where the packets behind agree within the tolerance of the clock.
+   * How much of a jump lasts: all of it, where the packets after agree within the tolerance of the clock.
    *
    * @param packet the number of the packet at which the times jump, number `i` of `run`
    */

@@ -48,7 +48,7 @@ it('where nothing decodes little is tried', async () => {
   expect(decodes).toBeLessThan(600);
 });
 
-it('refuses Opus of so many channels that a second decoder beside the first has no memory: it threw in the middle', async () => {
+it('refuses Opus with too many channels for the memory of two decoders: it threw in the middle', async () => {
   const opus: TrackCodec = { codec: 'opus', sampleRateHz: 48_000, channels: 33, extraData: new Uint8Array(0) };
   async function* walk(): PacketWalk {}
   const reader = new BlockReader(memorySource(new Uint8Array(1)));

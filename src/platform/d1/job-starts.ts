@@ -53,7 +53,8 @@ export async function requestIngest(db: D1Database, jobId: string, now: number):
     insertOutboxWhileRunning(db, message, now, now + LEASE_MS),
     db
       .prepare(
-        `DELETE FROM outbox WHERE job_id = ?1 AND queue IN ('jobs', 'transcripts') AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)`,
+        `DELETE FROM outbox WHERE job_id = ?1 AND queue IN ('jobs', 'transcripts')
+         AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)`,
       )
       .bind(jobId, outboxId(message)),
   ]);

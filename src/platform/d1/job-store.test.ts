@@ -61,7 +61,7 @@ describe('job store', () => {
     expect(await store.findOwned('somebody-else', id)).toBeUndefined();
   });
 
-  it('writes the shards of a running job while its recording is read, and the rest of them in the place of that', async () => {
+  it('writes shards while the recording is read, and the rest in place of the ingest message', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW });
     expect(await store.addShards(id, 0, 1, NOW)).toBe(false);
@@ -88,7 +88,7 @@ describe('job store', () => {
     expect((await store.find(id))?.durationSeconds).toBe(901);
   });
 
-  it('puts one reading of the recording in the place of all messages of a running job, and its shards in the place of that', async () => {
+  it('replaces all messages of a running job by one ingest message, and that by its shards', async () => {
     const id = await runningJob(3);
     const answers = await Promise.all(Array.from({ length: 5 }, () => store.requestIngest(id, NOW + 2)));
     expect(answers.filter((isFirst) => isFirst)).toHaveLength(1);
@@ -331,7 +331,7 @@ describe('job store', () => {
   });
 });
 
-it('goes on with a job that waited to be planned by a version before', async () => {
+it('continues with a job that waited to be planned by a version before', async () => {
   const migration = '0009_ingest.sql';
   const before = await startStorage(migration);
   try {

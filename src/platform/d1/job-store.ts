@@ -239,7 +239,7 @@ function recordTranscription(db: D1Database, jobId: string, seconds: number, now
 
 /**
  * Takes what a job costs from the credit of an account without subscription, where the statement before has written the
- * usage. The account's row is changed in any case, since what comes behind hangs on that.
+ * usage. The account's row is changed in any case, since what comes after hangs on that.
  */
 function chargeCredit(db: D1Database, jobId: string, creditSeconds: number): D1PreparedStatement {
   return db

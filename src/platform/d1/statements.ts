@@ -1,6 +1,6 @@
 import { type Message, outboxId, queueOf, shardMessages } from '../../jobs/messages.ts';
 
-/** Whether the first statement of a batch changed its row: those behind it hang on that. */
+/** Whether the first statement of a batch changed its row: those after it hang on that. */
 export function hasChanged([first]: readonly D1Result[]): boolean {
   return first.meta.changes === 1;
 }

@@ -67,7 +67,7 @@ describe('a copy', () => {
     expect(world.requests).toEqual([]);
   });
 
-  it('goes on at the next byte where the connection breaks, or nobody answers in time', async () => {
+  it('continues at the next byte where the connection breaks, or nobody answers in time', async () => {
     world.handler = (request, response) => {
       const start = startOf(request);
       if (world.requests.length === 2) return;
@@ -186,7 +186,7 @@ describe('a copy in several calls', () => {
       response.end();
     };
 
-  it('goes on behind the parts that are there', async () => {
+  it('continues after the parts that are there', async () => {
     world.handler = slowBehind(6 * MIB);
     const first = await world.copy('/a.wav', {}, { timeoutMs: 1000 });
     expect(first.end).toEqual({ kind: 'unfinished' });
@@ -203,7 +203,7 @@ describe('a copy in several calls', () => {
     await expectCopied(large);
   });
 
-  it('goes on where the server failed meanwhile', async () => {
+  it('continues where the server failed meanwhile', async () => {
     world.handler = (request, response) => {
       if (startOf(request) > 0) response.writeHead(503).end();
       else breakAfter(request, response, large.subarray(0, 6 * MIB), partOf(large, 0));

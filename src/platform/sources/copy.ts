@@ -25,18 +25,18 @@ export interface CopyTarget {
   readonly timeoutMs: number;
   /** Aborted when nobody needs the copy any more. */
   readonly signal: AbortSignal;
-  /** Keeps what another call needs to go on. Only files that a server gives in ranges are gone on with. */
+  /** Keeps what another call needs to continue. Only files that a server gives in ranges are resumed. */
   readonly save: (state: CopyState | undefined) => Promise<void>;
 }
 
 export type CopyEnd =
   | { readonly kind: 'whole' }
-  /** Time is up; another call goes on. */
+  /** Time is up; another call continues. */
   | { readonly kind: 'unfinished' }
   | { readonly kind: 'unwanted' }
   | { readonly kind: 'failed'; readonly error: SourceError };
 
-/** A copy holds up nobody. */
+/** A copy blocks nobody else. */
 const PATIENT = { isPatient: true };
 
 /**
@@ -141,7 +141,7 @@ async function store(
     }
   } catch (error) {
     const isSame = error instanceof SourceReadError && error.error.kind !== CHANGED.kind;
-    // What is there already is gone on with, unless it is of another file or nobody needs it.
+    // What is there already is resumed, unless it is of another file or nobody needs it.
     if (!isSame || !known.canGoOn || signal.aborted) await drop({ kind: 'unwanted' });
     throw error;
   }
@@ -159,7 +159,7 @@ async function store(
   return finish(target);
 }
 
-/** What a pass that has begun in place knows the file by: it goes on with the copy. */
+/** What a pass that has begun in place knows the file by: it continues with the copy. */
 function identityOf(validator: string | undefined, sizeBytes: number | undefined): R2PutOptions {
   if (validator === undefined || sizeBytes === undefined) return {};
   return { customMetadata: { identity: `${validator} ${sizeBytes}` } };

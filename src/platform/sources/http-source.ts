@@ -28,7 +28,7 @@ export interface HttpSourceOptions {
 
 /**
  * One file, pinned, read forward: a file that changes under the reader is an error, never a mixture. A connection that
- * breaks goes on at the next byte, where the server gives ranges; elsewhere the file is asked for again and what has
+ * breaks continues at the next byte, where the server gives ranges; elsewhere the file is asked for again and what has
  * come is passed over.
  */
 export class HttpSource implements ByteSource {
@@ -230,7 +230,7 @@ class HttpStream implements ByteStream {
   }
 }
 
-/** What comes behind so many bytes. */
+/** What comes after so many bytes. */
 async function* behind(
   chunks: AsyncGenerator<Uint8Array>,
   skippedBytes: number,

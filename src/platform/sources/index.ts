@@ -15,7 +15,9 @@ export interface SourcesOptions extends Partial<HttpClient> {
 }
 
 const HEADERS_TIMEOUT_MS = 15_000;
-/** For who waits in a queue's consumer: a server that is slower is asked again by the copy, which holds up nobody. */
+/**
+ * For who waits in a queue's consumer: a server that is slower is asked again by the copy, which blocks nobody else.
+ */
 const OPEN_TIMEOUT_MS = 4000;
 const OPEN_BACKOFF_MS = [200, 1000];
 const STALL_TIMEOUT_MS = 30_000;
@@ -49,7 +51,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
     }),
 
     async findCopy(key) {
-      // Versions before put something behind the key.
+      // Versions before put something after the key.
       const [object] = (await bucket.list({ prefix: key, limit: 1, include: ['customMetadata'] })).objects;
       if (!object) return undefined;
       const { size: sizeBytes, etag, customMetadata } = object;

@@ -4,8 +4,8 @@ import { SourceReadError } from './errors.ts';
 import { sleep } from './http-client.ts';
 
 /**
- * Asked for at once. Nothing is read as one long stream: the local bucket reads such a stream ahead into memory and
- * answers nobody else meanwhile, and on the platform one that is open for minutes may break.
+ * Bytes of one read. Objects are not read as one long stream: the local runtime buffers such a stream in memory and
+ * blocks all other requests, and on the platform a stream that is open for minutes may break.
  */
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -66,9 +66,7 @@ export function objectSource(bucket: R2Bucket, file: ObjectFile, backoffMs: read
   };
 }
 
-/**
- * A part of an object as the body of an answer, read as it is sent. Errors as `objectSource` has them, from the stream.
- */
+/** A range of an object as a response body, read on demand. Fails like the reads of `objectSource`. */
 export function objectBody(
   bucket: R2Bucket,
   file: ObjectFile,

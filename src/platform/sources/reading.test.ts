@@ -31,7 +31,7 @@ const breaking =
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 describe('reading forward', () => {
-  it('goes on at the next byte where connections break, and before the headers', async () => {
+  it('continues at the next byte where connections break, and before the headers', async () => {
     let count = 0;
     world.handler = (request, response) => {
       if (++count === 2) request.socket.destroy();
@@ -44,7 +44,7 @@ describe('reading forward', () => {
     );
   });
 
-  it('goes on as often as needed where something comes in between', async () => {
+  it('continues as often as needed where something comes in between', async () => {
     world.handler = breaking(recording, 100_000);
     const { source } = await world.inPlace('/a.wav', { backoffMs: [1, 1, 1] });
     expectSame(await readForward(source), recording);
@@ -205,7 +205,7 @@ describe('reading forward', () => {
     expect(world.requests).toHaveLength(4);
   });
 
-  it('does not wait for ever for the rest of a body', async () => {
+  it('does not wait forever for the rest of a body', async () => {
     world.handler = (_request, response) => {
       response.writeHead(206, partOf(recording, 0));
       response.write(recording.subarray(0, 100));
@@ -354,7 +354,7 @@ describe('ranges beside the stream', () => {
     close?.();
   });
 
-  it('go on where they break, and take no more than they were asked for', async () => {
+  it('continue where they break, and take no more than they were asked for', async () => {
     world.handler = (request, response) => {
       if (world.requests.length === 2)
         breakAfter(request, response, recording.subarray(500, 600), partOf(recording, 500));

@@ -80,7 +80,7 @@ describe('servers with ranges', () => {
     expect(world.requests.map(({ range }) => range)).toEqual(['bytes=0-', undefined]);
   });
 
-  it('may redirect twice; the address is asked anew where the connection breaks', async () => {
+  it('may redirect twice; the address is requested again where the connection breaks', async () => {
     let generation = 1;
     world.handler = (request, response) => {
       const path = request.url ?? '';
@@ -215,7 +215,7 @@ describe('what has no recording', () => {
     expect(await world.fetch('/a.wav')).toMatchObject(failure('empty', /empty/));
   });
 
-  it('a web page, with ranges and without, however it is cut; a recording that is only called one is taken', async () => {
+  it('a web page, however it is cut; a recording with the content type of a web page is accepted', async () => {
     const type = 'text/html; charset=utf-8';
     world.handler = (request, response) => serveRanges(request, response, { bytes: page, etag, type });
     expect(await world.fetch('/a.wav')).toMatchObject(failure('web_page', /web page/));

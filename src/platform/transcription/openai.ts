@@ -7,23 +7,21 @@ import { wavOf } from './wav.ts';
 export interface OpenAiEngine {
   /** Base address as OpenAI's SDKs take it, with `/v1`. */
   readonly url: string;
-  /** What the engine calls its model. */
+  /** The engine's name for its model. */
   readonly model: string;
   readonly key?: string;
 }
 
-/**
- * 2 MB of 16-bit audio, of the 25 MB that OpenAI takes: with its request four of them have some 25 MB of an isolate.
- */
+/** 2 MB of 16-bit audio; OpenAI's limit is 25 MB. Four pieces with their requests take some 25 MB of an isolate. */
 const MAX_PIECE_SECONDS = 60;
 const CONCURRENCY = 4;
-/** Four minutes of audio at once, which a slow machine takes twice as long for. */
+/** A slow machine may need twice the duration of the four minutes of audio that are sent in parallel. */
 const TIMEOUT_MS = 600_000;
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 const MAX_RETRY_AFTER_SECONDS = 600;
 
 const timed = z.object({ start: z.number(), end: z.number() });
-/** Of `verbose_json`; engines that know no better answer as for `json`, with the text alone. */
+/** Fields of `verbose_json`; engines without support for it answer with the text only. */
 const answerSchema = z.object({
   text: z.string(),
   segments: z
@@ -75,13 +73,13 @@ function formOf(model: string, samples: Uint8Array, language: string | undefined
   form.set('response_format', 'verbose_json');
   form.append('timestamp_granularities[]', 'word');
   form.append('timestamp_granularities[]', 'segment');
-  // Nothing is invented where somebody stops talking.
+  // Reduces hallucinations and makes the answer reproducible.
   form.set('temperature', '0');
   if (language !== undefined) form.set('language', language);
   return form;
 }
 
-/** @throws when there is more than an answer can have */
+/** @throws Error if the answer is too large */
 async function readText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

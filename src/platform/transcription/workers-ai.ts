@@ -8,11 +8,11 @@ export interface AiBinding {
 }
 
 export const WORKERS_AI_MODEL = '@cf/openai/whisper-large-v3-turbo';
-/** Whisper hears half a minute at a time. */
+/** The window of Whisper. */
 const MAX_PIECE_SECONDS = 30;
 const CONCURRENCY = 4;
 const TIMEOUT_MS = 120_000;
-/** A multiple of three: each piece of it is base64 by itself. */
+/** A multiple of three, so that the encoded blocks can be concatenated. */
 const BASE64_BYTES = 3 * 8192;
 
 const timed = { start: z.number(), end: z.number() };
@@ -55,10 +55,7 @@ export function createWorkersAiEngine(ai: AiBinding, { timeoutMs = TIMEOUT_MS } 
   };
 }
 
-/**
- * The binding throws errors that have their number in the text: 3040 is out of capacity, 3036 the limit of the
- * account's day.
- */
+/** Errors of the binding contain a code: 3040 is out of capacity, 3036 the daily limit of the account. */
 function faultOf(message: string): EngineFault {
   if (/\b(3040|3036|429)\b|capacity|rate limit/i.test(message)) return { kind: 'busy', message };
   if (/\b(3003|3006|3010|5004|5006)\b|invalid|bad input/i.test(message)) return { kind: 'refused', message };

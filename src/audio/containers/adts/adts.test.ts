@@ -52,7 +52,7 @@ describe('bandwidth extension that comes and goes, with the same headers', () =>
   const he = framesOf(formatFixture('adts-heaac-32000-stereo.aac'));
   const energy = (samples: Float32Array) => samples.reduce((sum, x) => sum + x * x, 0);
 
-  it('is found behind a first frame without it, which made half of every frame the whole', async () => {
+  it('is found after a first frame without it, which made half of every frame the whole', async () => {
     const file = concat(lc[0], ...he);
     expect(await indexOf(file)).toMatchObject({ sampleRateHz: 32000, totalSamples: (1 + he.length) * 2048 });
   });
@@ -106,7 +106,7 @@ describe('damage', () => {
   });
 });
 
-it('frames of another sample rate behind the others are left out, with a warning', async () => {
+it('frames of another sample rate after the others are left out, with a warning', async () => {
   const other = formatFixture('adts-aac-44100-stereo.aac');
   const { totalSamples, durationSeconds } = await indexOf(mono);
   expect(await indexOf(concat(mono, other))).toMatchObject({

@@ -36,7 +36,7 @@ describe('samples', () => {
     expect(await samplesOf(options, data)).toEqual(expected);
   });
 
-  it('stand behind the offset of the sound chunk, and in either order of the chunks', async () => {
+  it('stand after the offset of the sound chunk, and in either order of the chunks', async () => {
     const options = { isSoundFirst: true, skippedBytes: 5, extra: [...Buffer.from('NAME'), 0, 0, 0, 3, 1, 2, 3, 0] };
     expect(await samplesOf(options, [0x40, 0, 0x20, 0])).toEqual([0.5, 0.25]);
     expect(await indexOf({ rateHz: 192_000 }, [0, 0])).toMatchObject({ sampleRateHz: 192_000, format: 'aiff' });

@@ -77,7 +77,7 @@ describe('damage', () => {
     }
   });
 
-  it('zeros in front of a border between the blocks that a file is read in are those behind it', async () => {
+  it('zeros in front of a border between the blocks that a file is read in are those after it', async () => {
     const before = concat(...Array.from({ length: 7 }, () => nb.slice(6)));
     for (const zeros of [5, 12, 13, 20]) {
       const lead = new Uint8Array((1 << 20) - 6 - before.length - zeros);
@@ -86,7 +86,7 @@ describe('damage', () => {
     }
   });
 
-  it('tags behind the sound are none', async () => {
+  it('tags after the sound are none', async () => {
     const index = await indexOf(concat(nb, id3v1()));
     expect(index.durationSeconds).toBe(5);
     expect(index.warning).toBeUndefined();

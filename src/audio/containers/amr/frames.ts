@@ -40,7 +40,7 @@ export const AMR_FAMILIES: readonly AmrFamily[] = [
 export const familyOf = (codec: AmrCodec): AmrFamily =>
   AMR_FAMILIES[0].codec === codec ? AMR_FAMILIES[0] : AMR_FAMILIES[1];
 
-/** Tags behind the sound that begin like a frame. */
+/** Tags after the sound that begin like a frame. */
 const TAGS = ['TAG', 'LYRICSBEGIN'];
 
 /**

@@ -6,7 +6,7 @@ import { AMR_FAMILIES, amrSyntax } from './frames.ts';
 
 /**
  * AMR and AMR-WB files of one channel. Frames without speech (comfort noise, lost, nothing sent) are silence of the
- * same length: the decoder makes no noise, and the clock goes on.
+ * same length: the decoder makes no noise, and the clock continues.
  */
 export const amr: Container = {
   format: 'amr',

@@ -50,7 +50,7 @@ function fromAdts(adts: Uint8Array, repeats: number) {
   return { cookie, lengths: all.map(({ length }) => length), data: concat(...all), packets: packets.length };
 }
 
-it('bytes behind the sound that are no chunk refuse nothing', async () => {
+it('bytes after the sound that are no chunk refuse nothing', async () => {
   const file = cafFile({}, [0x40, 0, 0xc0, 0]);
   const tails = [0xff, 0x80, 0, 0x41].map((byte) => new Uint8Array(100).fill(byte));
   for (const tail of [...tails, new TextEncoder().encode(`data${'\xff'.repeat(30)}`)]) {
@@ -99,7 +99,7 @@ it('IMA ADPCM: the table says how many samples of the last packet count, and no 
 });
 
 describe('packets with a table', () => {
-  // 30 s, so that a decoder starts anew in between.
+  // 30 s, so that a decoder starts again in between.
   const { cookie, lengths, data, packets } = fromAdts(formatFixture('adts-aac-16000-mono.aac'), 8);
   const base: CafOptions = { formatId: 'aac ', bytesPerPacket: 0, framesPerPacket: 1024, cookie };
 

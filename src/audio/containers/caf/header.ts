@@ -82,14 +82,14 @@ export async function readCafHeader(reader: BlockReader, startByte: number): Pro
       if (bytes.length < TABLE_HEADER_BYTES || size < TABLE_HEADER_BYTES) return DAMAGED;
       packetTable = parsePacketTable(bytes, body, Math.min(reader.sizeBytes, body + size));
     } else if (type === 'data' && !data) {
-      // A table behind the packets would be found by reading all of them for nothing.
+      // A table after the packets would be found by reading all of them for nothing.
       const needsTable = !packetTable && description?.bytesPerPacket === 0;
       if (size > 0 && needsTable && reader.isOneWay(offset, body + size))
         throw new SeekNeeded('the table is behind the packets');
-      // Behind a count of edits.
+      // After a count of edits.
       data = { dataOffset: body + 4, ...extent(reader.sizeBytes - body - 4, size < 0 ? undefined : size - 4) };
     }
-    // What stands behind the sound is needed only where packets differ in length.
+    // What stands after the sound is needed only where packets differ in length.
     if (size < 0 || (data && description && description.bytesPerPacket > 0)) break;
     offset = body + size;
   }

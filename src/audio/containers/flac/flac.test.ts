@@ -57,7 +57,7 @@ describe('whole files', () => {
     for (let i = 0; i < 3000; i++) expect(samples[i]).toBeCloseTo(pcm[i] / 32768 / 3, 6);
   });
 
-  it('with tags in front and behind', async () => {
+  it('with tags in front and after', async () => {
     const pcm = signal(5000);
     const { index, samples } = await decode(concat(id3v2(3000), flacFile(pcm), id3v1()));
     expect(index.warning).toBeUndefined();
@@ -181,7 +181,7 @@ describe('damaged files', () => {
     }
   });
 
-  it('give the same samples where reading begins at a frame with damage behind it: all that followed came too early', async () => {
+  it('give the same samples if reading begins at a frame before damage: all that followed came too early', async () => {
     const long = signal(340_000);
     const all = flacFrames(long, { blockSamples: 1600 });
     const options = { blockSamples: 1600 };
@@ -198,7 +198,7 @@ describe('damaged files', () => {
     }
   });
 
-  it('with rubbish behind the audio are read to the last frame', async () => {
+  it('with rubbish after the audio are read to the last frame', async () => {
     for (const length of [1, 100, 1000, 50_000]) {
       const { index, samples } = await decode(concat(header, ...frames, new Uint8Array(length)));
       expect(index.warning).toBeUndefined();
@@ -218,7 +218,7 @@ describe('damaged files', () => {
   });
 });
 
-describe('files put behind one another', () => {
+describe('concatenated files', () => {
   const first = signal(5000);
   const second = signal(9000, 2);
 

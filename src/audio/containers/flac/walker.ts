@@ -11,12 +11,12 @@ interface Candidate {
 }
 
 /**
- * Longer gaps are taken for files put behind one another, unless the length in the header or damaged bytes speak for
+ * Longer gaps are taken for concatenated files, unless the length in the header or damaged bytes speak for
  * damage.
  */
 const MAX_GAP_SECONDS = 10;
 
-/** The shortest frame: a header with its checksum, a constant, and the checksum behind it. */
+/** The shortest frame: a header with its checksum, a constant, and the checksum after it. */
 const MIN_FRAME_BYTES = 10;
 
 /**
@@ -30,10 +30,10 @@ const expectedNumber = ({ header }: Candidate): number => header.number + (heade
 /**
  * The frames as packets. FLAC frames do not say how long they are: a frame ends where the next
  * header stands, and a header is believed when its number is the next one, or else when the checksum of the frame in
- * front of it comes out right. Numbers that start again (files put behind one another) are accepted; numbers left out
+ * front of it comes out right. Numbers that start again (concatenated files) are accepted; numbers left out
  * are a gap. A walk from any frame on finds the same frames as the walk from the start.
  *
- * @param firstByte behind the metadata
+ * @param firstByte after the metadata
  * @param entry a frame that a walk before has found
  */
 export async function* flacPackets(
@@ -85,7 +85,7 @@ interface Limits {
   falseHeadersLeft: number;
 }
 
-/** The frame behind `current`, proven by its number or by the checksum of `current`. */
+/** The frame after `current`, proven by its number or by the checksum of `current`. */
 async function nextFrame(limits: Limits, current: Candidate): Promise<Candidate | undefined> {
   const { offset, header } = current;
   const until = Math.min(limits.endByte, offset + maxFrameBytes(limits.info, header.blockSamples) + 1);
@@ -139,7 +139,7 @@ async function nextHeader(limits: Limits, from: number, until: number): Promise<
   return undefined;
 }
 
-/** CRC-16 of `[from, to)`, going on from `crc`; 0 for one whole frame. */
+/** CRC-16 of `[from, to)`, continuing from `crc`; 0 for one whole frame. */
 async function crc16Of(reader: BlockReader, from: number, to: number, crc = 0): Promise<number> {
   for (let position = from; position < to; ) {
     let view = await reader.peek(position, 1);
@@ -151,7 +151,7 @@ async function crc16Of(reader: BlockReader, from: number, to: number, crc = 0): 
 }
 
 /**
- * Whether the last frame is all there: its checksum comes out right somewhere. Behind it may stand a piece of the next
+ * Whether the last frame is all there: its checksum comes out right somewhere. After it may stand a piece of the next
  * header, or any rubbish when the length in the file's header says that this is the last frame.
  */
 async function isWholeFrame(reader: BlockReader, from: number, to: number, isLast: boolean): Promise<boolean> {

@@ -15,9 +15,9 @@ export interface BlockWalk {
 
 /** How a walk ended. */
 export type BlocksEnd = {
-  /** At the header of another file that was put behind. */
+  /** At the header of another file that was appended. */
   hasAnother?: boolean;
-  /** In the middle of a block, behind which no cluster follows. */
+  /** In the middle of a block, after which no cluster follows. */
   isCut?: boolean;
   /** Among elements that gave no packet, too many of them. */
   isEndless?: boolean;
@@ -29,7 +29,7 @@ export type BlocksEnd = {
 
 /** Packets of one run. */
 const MAX_RUN = 512;
-/** How far behind a damaged place the next cluster is looked for. */
+/** How far after a damaged place the next cluster is looked for. */
 const MAX_SEARCH_BYTES = 64 << 20;
 /** Track number, time, flags, and then the sizes of laced packets. */
 const BLOCK_HEADER_BYTES = 12;
@@ -38,11 +38,11 @@ const MAX_GROUP_ELEMENTS = 32;
 /** Bytes that make up for an element without a packet. */
 const BYTES_PER_ELEMENT = 32;
 /**
- * How far behind the start of an unknown element must stand what confirms it: no more than a reader holds beside it.
+ * How far after the start of an unknown element must stand what confirms it: no more than a reader holds beside it.
  */
 const MAX_UNKNOWN_BYTES = 1 << 20;
 /**
- * Elements looked at behind an unknown one, and how many of them must be known: one in thirty bytes of damage looks
+ * Elements looked at after an unknown one, and how many of them must be known: one in thirty bytes of damage looks
  * like one.
  */
 const MAX_CONFIRMING = 4;
@@ -59,7 +59,7 @@ const NOTHING: Found = { packets: [], paddingNs: 0, elements: 1 };
 
 /**
  * The packets of a track from the cluster at `from` on. Clusters are stepped into whatever size they state, so that
- * those of live recordings, which state none, need nothing more. Behind damage it goes on at the next cluster.
+ * those of live recordings, which state none, need nothing more. After damage it continues at the next cluster.
  */
 export async function* walkBlocks(reader: BlockReader, walk: BlockWalk, from: number, end: BlocksEnd = {}): PacketWalk {
   const budget = new StepBudget(BYTES_PER_ELEMENT, from);
@@ -144,7 +144,7 @@ const isKnown = (elementId: number): boolean =>
 
 /**
  * Where an element that is not known ends (RFC 8794 §6.2: it is passed over by its size); undefined where it is damage.
- * It is one if what stands behind it fits, up to the end of its cluster or of the file.
+ * It is one if what stands after it fits, up to the end of its cluster or of the file.
  */
 async function behindUnknown(
   reader: BlockReader,

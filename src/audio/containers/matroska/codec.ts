@@ -90,7 +90,7 @@ function pcmLayout({ codecId, bitDepth, channels }: MatroskaTrack): PcmLayout | 
   return { encoding: bitDepth === 8 ? 'unsigned' : 'signed', bytesPerSample, isBigEndian, channels };
 }
 
-/** WAVE_FORMAT_EXTENSIBLE: a mask of the channels, and the coding behind it. */
+/** WAVE_FORMAT_EXTENSIBLE: a mask of the channels, and the coding after it. */
 const EXTENSIBLE = 0xfffe;
 const EXTENSIBLE_BYTES = 40;
 

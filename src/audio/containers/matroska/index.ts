@@ -144,7 +144,7 @@ async function readHeader(reader: BlockReader, startByte: number): Promise<Audio
       if (tracks && firstCluster !== undefined) break;
     }
     if (!tracks) return damaged;
-    // Where none follows there may be a hole, behind which the walk finds the next one.
+    // Where none follows there may be a hole, after which the walk finds the next one.
     firstCluster ??= tracksEnd;
     if (firstCluster === undefined) return fail('no_samples', `${WHERE} has no samples in it.`);
     return ok({ ...tracks, nsPerTick, firstCluster, endByte });

@@ -103,7 +103,7 @@ describe('times', () => {
     expect((await indexOf(concat(matroskaHeader({ secondType: 17 }), first))).totalSamples).toBe(200);
   });
 
-  it('blocks of another clock, soon behind the first, do not say when it begins', async () => {
+  it('blocks of another clock, soon after the first, do not say when it begins', async () => {
     const blocks = Array.from({ length: 10 }, (_, i) => block(100 * i - (i < 5 ? 0 : 30_000), ramp(100 * i)));
     expect((await indexOf(concat(matroskaHeader(), cluster(30_000, ...blocks)))).totalSamples).toBe(1000);
   });
@@ -178,7 +178,7 @@ describe('elements that are not known', () => {
     expect(places(await readSourceRate(file, index, ports))).toBe(true);
   });
 
-  it('with a size that leads to none are damage: it goes on at the next cluster', async () => {
+  it('with a size that leads to none are damage: it continues at the next cluster', async () => {
     const wrong = element(0x4fff, ramp(0, 40));
     wrong[9] = 55;
     const one = cluster(0, block(0, ramp(0)), wrong, block(100, ramp(100)), block(200, ramp(200)));
@@ -232,7 +232,7 @@ describe('damage', () => {
     expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'corrupt' } });
   });
 
-  it('behind bytes that are no elements it goes on at the next cluster', async () => {
+  it('after bytes that are no elements it continues at the next cluster', async () => {
     const rubbish = Uint8Array.from({ length: 3000 }, (_, i) => (i * 7) & 0x7f & ~0x10);
     const [one, two] = [cluster(0, block(0, ramp(0))), cluster(300, block(0, ramp(300)))];
     const index = await indexOf(concat(matroskaHeader(), one, rubbish, two));

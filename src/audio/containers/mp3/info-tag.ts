@@ -3,9 +3,9 @@ import { type MpegHeader, sideInfoBytes } from './header.ts';
 
 /** What the silent first frame of most MP3 files says about the rest. */
 export interface InfoTag {
-  /** Frames behind the tag frame, where the tag says so. */
+  /** Frames after the tag frame, where the tag says so. */
   readonly frames?: number;
-  /** Samples that the encoder put in front and behind; both 0 where the tag does not say. */
+  /** Samples that the encoder put in front and after; both 0 where the tag does not say. */
   readonly delaySamples: number;
   readonly paddingSamples: number;
   readonly hasDelay: boolean;
@@ -52,7 +52,7 @@ export const DECODER_DELAY_SAMPLES = 529;
 export function paddingOf(tag: InfoTag | undefined, decodedSamples: number, frameSamples: number): number {
   if (!tag?.hasDelay) return 0;
   const tagged = (tag.frames ?? 0) * frameSamples;
-  // More frames than the tag says: files put behind one another, whose end is not where this tag thinks.
+  // More frames than the tag says: concatenated files, whose end is not where this tag thinks.
   if (tagged < decodedSamples) return 0;
   return Math.max(0, decodedSamples - (tagged - tag.paddingSamples + DECODER_DELAY_SAMPLES));
 }

@@ -105,7 +105,7 @@ describe('length', () => {
     expect(await indexOf(vbri, mp3Frames(50))).toMatchObject({ totalSamples: 50 * 1152 });
   });
 
-  it('does not cut padding inside files put behind one another', async () => {
+  it('does not cut padding inside concatenated files', async () => {
     const tag = infoFrame({ frames: 50, encoder: 'LAME3.100', delaySamples: 576, paddingSamples: 1000 });
     const index = await indexOf(tag, mp3Frames(50), mp3Frames(50));
     expect(index.totalSamples).toBe(100 * 1152 - 1105);
@@ -144,7 +144,7 @@ function loop(bytes: Uint8Array, offset: number, length: number): Uint8Array {
 }
 
 describe('tags', () => {
-  it('in front and behind are left out', async () => {
+  it('in front and after are left out', async () => {
     const heads = [id3v2(0), id3v2(300_000, 0xff), concat(id3v2(10), id3v2(2000)), apeTag(500)];
     const tails = [
       id3v1(),
@@ -161,7 +161,7 @@ describe('tags', () => {
     }
   });
 
-  it('between files put behind one another are no damage', async () => {
+  it('between concatenated files are no damage', async () => {
     for (const tags of [id3v2(70_000, 0xff), concat(apeTag(300), id3v1(), id3v2(500))]) {
       const index = await indexOf(mp3Frames(20), tags, mp3Frames(30));
       expect(index.totalSamples).toBe(50 * 1152);
@@ -180,7 +180,7 @@ describe('tags', () => {
   });
 });
 
-it.each([5000, 65_400, 100_000, 4_000_000])('%i zeros in front, behind a tag, are left out', async (zeros) => {
+it.each([5000, 65_400, 100_000, 4_000_000])('%i zeros in front, after a tag, are left out', async (zeros) => {
   const index = await indexOf(id3v2(1000, 1), new Uint8Array(zeros), mp3Frames(20));
   expect(index).toMatchObject({ format: 'mp3', totalSamples: 20 * 1152 });
 });
@@ -237,7 +237,7 @@ it('the rest of a tag that states too small a size is passed over, up to 1 MiB',
   const tag = Uint8Array.from([...Buffer.from('ID3'), 3, 0, 0, 0, 3, 0x0d, 0x40]);
   for (const frames of [3, 40]) {
     const file = concat(tag, noise(200_000), mp3Frames(frames));
-    // A few frames are no proof behind anything but a tag.
+    // A few frames are no proof after anything but a tag.
     if (frames < 4) expect(await probe(file)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
     else expect(await indexOf(file)).toMatchObject({ codec: 'mp3', totalSamples: frames * 1152 });
   }
@@ -269,7 +269,7 @@ describe('what is refused', () => {
     });
   });
 
-  it('yellow pixels are no MP3 in free format, and hide none that comes behind them', async () => {
+  it('yellow pixels are no MP3 in free format, and hide none that comes after them', async () => {
     const pixels = Uint8Array.from({ length: 30_000 }, (_, i) => (i % 3 === 0 ? 0 : 0xff));
     expect(await probe(pixels)).toMatchObject({ ok: false, error: { kind: 'not_audio' } });
     expect(await indexOf(pixels, mp3Frames(40))).toMatchObject({ codec: 'mp3', totalSamples: 40 * 1152 });

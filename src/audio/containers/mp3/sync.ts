@@ -54,7 +54,7 @@ export function findMpegSync(head: Uint8Array, isWhole: boolean): MpegSync | und
 }
 
 /**
- * What to say where sound goes on behind the last frame of a stream: all of its frames have one rate, others are not
+ * What to say where sound continues after the last frame of a stream: all of its frames have one rate, others are not
  * read.
  */
 export async function goesOnWarning(

@@ -14,7 +14,7 @@ export interface Descriptions {
 
 /**
  * A track may have several descriptions (ISO/IEC 14496-12 §8.5.2), each for some of its packets, as sound has that was
- * joined without coding it anew. That of the first packets counts.
+ * joined without coding it again. That of the first packets counts.
  *
  * @param inFragments the description of packets in fragments that name none
  */
@@ -41,7 +41,7 @@ export async function readDescriptions(
   return ok({ codec: codec.value, others });
 }
 
-/** Bytes of object type, rate and channels of AAC: what is behind them the packets say again. */
+/** Bytes of object type, rate and channels of AAC: what follows them the packets say again. */
 const AAC_BYTES = 2;
 
 const codingOf = (track: TrackCodec): string =>

@@ -187,7 +187,7 @@ describe('a list that cannot be followed is said to be so, and everything is rea
 /** Whole packets, whose times are exact. */
 const exact: PartStart = { startPadding: 0, firstSeconds: 0, packetSamples: 1024, evenly: undefined, isOneRun: false };
 
-it('a last piece that ends within a tick of the movie in front of the end goes on to it', () => {
+it('a last piece that ends within a tick of the movie in front of the end continues to it', () => {
   const played = (duration: number) => {
     const list = { kind: 'edits', edits: [{ mediaTime: 0, duration }], movieTimescale: 1000 } as const;
     const pieces = playEdits(list, RATE, RATE, exact);

@@ -51,8 +51,8 @@ export function parseEdits(body: Uint8Array, movieTimescale: number): EditList |
 }
 
 /**
- * The list of a recording that goes on in fragments. One that is written before they are knows nothing of them: its
- * last piece, where it ends with the samples of the index, is meant to go on.
+ * The list of a recording that continues in fragments. One that is written before they are knows nothing of them: its
+ * last piece, where it ends with the samples of the index, is meant to continue.
  *
  * @param media length of the sound in front of the fragments
  */

@@ -12,7 +12,7 @@ export type FragmentFaults = {
   isCut?: boolean;
   /** Something was passed over in front of later fragments, or in place of them. */
   isDamaged?: boolean;
-  /** Another file was put behind, whose fragments cannot be told from those of the first. */
+  /** Another file was appended, whose fragments cannot be told from those of the first. */
   hasAnother?: boolean;
   /** Packets of another description were left out. */
   hasOthers?: boolean;
@@ -25,18 +25,18 @@ export interface Fragment {
   readonly isOfAnother: boolean;
 }
 
-/** How far behind a damaged place the next fragment is looked for. */
+/** How far after a damaged place the next fragment is looked for. */
 const MAX_SEARCH_BYTES = 64 << 20;
 /** Damaged places in one walk. */
 const MAX_DAMAGES = 1000;
-/** Bytes behind the last box that may be a tag or padding. */
+/** Bytes after the last box that may be a tag or padding. */
 const MAX_TAIL_BYTES = 4096;
 /** What boxes are called. Zeros in the place of one would be a box up to the end of the file, by their size. */
 const IS_TYPE = /^[\x20-\x7e]{4}$/;
 /** A fragment's head: its first box in it is its number, of 16 bytes. */
 const SIGNATURE_BYTES = 16;
 
-/** The whole `moof` boxes from `from` on. Where no box is, or one that cannot be, it goes on at the next fragment. */
+/** The whole `moof` boxes from `from` on. Where no box is, or one that cannot be, it continues at the next fragment. */
 export async function* fragmentsOf(
   reader: BlockReader,
   from: number,

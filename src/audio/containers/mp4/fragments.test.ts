@@ -32,7 +32,7 @@ function withSize(file: Uint8Array, at: number, size: number): Uint8Array {
   return out;
 }
 
-describe('an index with samples, and fragments behind it', () => {
+describe('an index with samples, and fragments after it', () => {
   it('are one recording: the fragments are no silence', async () => {
     const index = await indexAs('mp4', mixed);
     expect(index.warning).toBeUndefined();
@@ -62,7 +62,7 @@ describe('an index with samples, and fragments behind it', () => {
     }
   });
 
-  it('an edit list that ends with the samples of the index goes on', () => {
+  it('an edit list that ends with the samples of the index continues', () => {
     const list = (...entries: readonly EditEntry[]) => parseEdits(editList(...entries), 1000);
     const lastOf = (edits: ReturnType<typeof list>, duration: number) => {
       const open = edits && openEnded(edits, { timescale: 32_000, duration });
@@ -135,13 +135,13 @@ describe('fragments that are not whole', () => {
     expect(index.totalSamples).toBe((await indexOf(fragments)).totalSamples);
   });
 
-  it('tags and padding behind them are nothing', async () => {
+  it('tags and padding after them are nothing', async () => {
     expect(await warningOf(concat(fragments, new TextEncoder().encode(`TAG${' '.repeat(125)}`)))).toBeUndefined();
     expect(await warningOf(concat(fragments, new Uint8Array(10_000)))).toBeUndefined();
   });
 });
 
-describe('files behind one another', () => {
+describe('files after one another', () => {
   it('end with the first, and it is said', async () => {
     const plain = formatFixture('mp4-aac-16000-mono.m4a');
     for (const [first, second] of [

@@ -17,7 +17,7 @@ export interface FragmentWalk {
   readonly trackId: number;
   readonly timescale: number;
   readonly defaults: FragmentDefaults;
-  /** Where fragments may begin: behind the index. */
+  /** Where fragments may begin: after the index. */
   readonly firstByte: number;
   /** Bytes of one sample frame of uncompressed sound; else 0. */
   readonly pcmFrameBytes: number;
@@ -173,7 +173,7 @@ interface RunPlace {
   readonly pcmFrameBytes: number;
 }
 
-/** One `trun`: packets that lie behind one another. */
+/** One `trun`: packets that lie one after another. */
 class TrackRun {
   /** Where the next packet lies. */
   offset: number;

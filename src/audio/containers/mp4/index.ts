@@ -41,7 +41,7 @@ type Mp4Faults = FragmentFaults &
 const FIRST_BOXES = new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'sidx']);
 const FIRST_WORDS = new Set(['free', 'skip', 'wide', 'pnot']);
 
-/** Padding behind the recording that the times of the packets may state. */
+/** Padding after the recording that the times of the packets may state. */
 const MAX_PADDING_SECONDS = 1;
 
 /** Photos come in boxes of the same kind; a moving one has an index like any recording. */
@@ -51,7 +51,7 @@ const WHERE = 'The MP4 file';
 const OTHERS = 'Parts of the sound of the MP4 file are coded in another way than its beginning; they were left out.';
 const DAMAGED = 'Parts of the MP4 file are damaged and were left out.';
 const ENDLESS = 'The MP4 file plays the same bytes again and again; what is behind was left out.';
-/** Boxes looked at behind the index; some writers put down a box for each chunk. */
+/** Boxes looked at after the index; some writers put down a box for each chunk. */
 const MAX_BOXES_BEHIND = 1000;
 
 /** MP4, M4A, QuickTime and 3GP, also in fragments; of a video its sound. */
@@ -80,7 +80,7 @@ export const mp4: Container = {
   },
 };
 
-/** @param entry a packet's number in the tables; behind the last of them a fragment (`FragmentWalk.tabled`) */
+/** @param entry a packet's number in the tables; after the last of them a fragment (`FragmentWalk.tabled`) */
 function walkTrack(
   reader: BlockReader,
   walk: TrackWalk,
@@ -107,7 +107,7 @@ async function findMovie(reader: BlockReader, startByte: number): Promise<AudioR
   let isImage = false;
   for await (const box of boxesOf(reader, startByte, reader.sizeBytes)) {
     last = box;
-    // The index behind the packets would be found by reading all of them for nothing.
+    // The index after the packets would be found by reading all of them for nothing.
     if (box.type === 'mdat' && reader.isOneWay(box.start, box.end))
       throw new SeekNeeded('the index is behind the packets');
     if (box.type === 'ftyp') isImage = IMAGE_BRANDS.has(ascii(await readBody(reader, box, 4), 0, 4));
@@ -184,8 +184,8 @@ async function openMovie(
 }
 
 /**
- * Where the boxes end that begin close behind `from`, mostly the packets: so that nobody has to come back for them. Not
- * behind an index.
+ * Where the boxes end that begin close after `from`, mostly the packets: so that nobody has to come back for them. Not
+ * after an index.
  */
 async function closeEnd(reader: BlockReader, from: number): Promise<number> {
   let end = from;
@@ -197,7 +197,7 @@ async function closeEnd(reader: BlockReader, from: number): Promise<number> {
   return end;
 }
 
-/** Whether a second index stands at or behind `from`: files were put behind one another. */
+/** Whether a second index stands at or behind `from`: files were concatenated. */
 async function hasIndexBehind(reader: BlockReader, from: number): Promise<boolean> {
   let count = 0;
   for await (const box of boxesOf(reader, from, reader.sizeBytes)) {

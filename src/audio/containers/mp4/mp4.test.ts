@@ -19,7 +19,7 @@ const behind = formatFixture('mp4-aac-44100-stereo.m4a');
 const fragments = formatFixture('mp4-fragments-aac-48000-stereo.mp4');
 const probe = (file: Uint8Array) => probeAudio(memorySource(file), ports.decoder);
 
-/** A file of so many bytes: these, and zeros behind them. */
+/** A file of so many bytes: these, and zeros after them. */
 const beginningOf = (bytes: Uint8Array, sizeBytes: number) =>
   madeSource(sizeBytes, (offset, length) => {
     const out = new Uint8Array(length);

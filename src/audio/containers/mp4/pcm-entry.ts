@@ -3,7 +3,7 @@ import { effectsOfLayout, effectsOfPositions } from '../../channel-layout.ts';
 import type { PcmLayout } from '../../pcm.ts';
 import { findBox } from './boxes.ts';
 
-/** The fields that all sound descriptions share, and where the boxes behind them begin. */
+/** The fields that all sound descriptions share, and where the boxes after them begin. */
 export interface SoundEntry {
   readonly type: string;
   readonly version: number;

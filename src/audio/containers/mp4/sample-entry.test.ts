@@ -76,7 +76,7 @@ describe('a sample rate that the entry has no room for', () => {
 
   it('stands in the header of FLAC, with the number of channels', async () => {
     const flac = formatFixture('mp4-flac-16000-mono.mp4');
-    // Nine channels and no rate: bytes 20 and 28 behind the name.
+    // Nine channels and no rate: bytes 20 and 28 after the name.
     const file = patched(patched(flac, 'fLaC', [0, 9], 20), 'fLaC', [0, 0], 28);
     const [good, index] = [await indexOf(flac), await indexOf(file)];
     expect(index).toEqual(good);

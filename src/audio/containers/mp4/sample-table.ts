@@ -39,7 +39,7 @@ export interface SampleWalk {
 
 /** What a walk met. */
 export type TableFaults = {
-  /** Number behind the last packet that is in the file. */
+  /** Number after the last packet that is in the file. */
   tableEnd?: number;
   /** Packets of another description were left out. */
   hasOthers?: boolean;
@@ -159,7 +159,7 @@ function packetSizes(reader: BlockReader, { offset, count, constant, fieldBits }
 
 /** Times of the packets in turn. */
 class PacketTimes {
-  /** Where the last packet ends; undefined behind the end of the table. */
+  /** Where the last packet ends; undefined after the end of the table. */
   endSeconds: number | undefined;
   /** The entry of the last packet, where it is one for many. */
   evenly: EvenTimes | undefined;

@@ -15,7 +15,7 @@ import { type LatmConfig, loasFrameBytes, parseLoasFrame } from './latm.ts';
 
 type Field = readonly [bits: number, value: number];
 
-/** Fields behind one another, first bit first. */
+/** Fields after one another, first bit first. */
 function packed(...fields: readonly Field[]): Uint8Array {
   const text = fields.map(([bits, value]) => value.toString(2).padStart(bits, '0')).join('');
   return Uint8Array.from({ length: Math.ceil(text.length / 8) }, (_, i) =>
@@ -74,7 +74,7 @@ describe('a LOAS frame', () => {
     expect(payloadOf(frame)).toEqual([0x21, 0x42, 0xa5]);
   });
 
-  it('may go on with the configuration before, if there is one', () => {
+  it('may continue with the configuration before, if there is one', () => {
     const next = loas(SAME_CONFIG, ...PAYLOAD);
     expect(payloadOf(parseLoasFrame(next, LC_CONFIG))).toEqual([0x21, 0x42, 0xa5]);
     expect(parseLoasFrame(next, LC_CONFIG)).toMatchObject({ hasConfig: false });
@@ -171,7 +171,7 @@ describe('streams', () => {
       [extended, stereo],
     ];
     for (const pair of pairs) {
-      // Long enough for decoders to be opened anew on the way.
+      // Long enough for decoders to be restarted on the way.
       const parts = Array.from({ length: 8 }, () => pair).flat();
       const alone = await Promise.all(pair.map((part) => indexAs('mpeg-ts', part)));
       const file = concat(...parts);

@@ -44,13 +44,13 @@ describe('times', () => {
     expect((await indexOf(file)).warning).toBeUndefined();
   });
 
-  it('that begin anew near the end of their bits are no next round of them', async () => {
+  it('that starts again near the end of their bits are no next round of them', async () => {
     const plain = await indexOf(aac);
     const file = concat(moved(aac, SOUND, 2 ** 33 / 90_000 - 100), aac);
     expect(await indexOf(file)).toMatchObject({ totalSamples: 2 * plain.totalSamples });
   });
 
-  it('a stream whose times begin anew early has no silence in front', async () => {
+  it('a stream whose times starts again early has no silence in front', async () => {
     const plain = await indexOf(aac);
     const file = concat(moved(aac, SOUND, 300), aac);
     expect((await indexOf(file)).totalSamples).toBe(2 * plain.totalSamples);
@@ -105,7 +105,7 @@ describe('a packet with the counter of the one before', () => {
     return out;
   };
 
-  it('begins another file that was put behind', async () => {
+  it('begins another file that was appended', async () => {
     const plain = await indexOf(aac);
     const packets = packetsOf(aac, SOUND).length;
     const totals: number[] = [];

@@ -69,7 +69,7 @@ describe('streams', () => {
 
   it('with channels in another order are refused by name', async () => {
     const file = stereo.slice();
-    // Extension descriptor, two bytes long, of Opus: the code behind it.
+    // Extension descriptor, two bytes long, of Opus: the code after it.
     for (let at = 0; at + 4 < file.length; at++) {
       if (file[at] === 0x7f && file[at + 1] === 2 && file[at + 2] === 0x80) file[at + 3] = 0x81;
     }

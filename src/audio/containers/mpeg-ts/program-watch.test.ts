@@ -11,7 +11,7 @@ const indexOf = (file: Uint8Array) => indexAs('mpeg-ts', file);
 const [SOUND, OTHER] = [0x100, 0x12c];
 const [AAC, AC3, PICTURES] = [15, 129, 27];
 
-it('sound that a later table names is found behind pictures alone', async () => {
+it('sound that a later table names is found after pictures alone', async () => {
   const plain = await indexOf(aac);
   const tables = aac.subarray(0, packetsOf(aac, SOUND)[0]);
   const slate = concat(...Array.from({ length: 20 }, () => withStreams(tables, [[PICTURES, OTHER]])));

@@ -9,7 +9,7 @@ export type TsFaults = PacketsEnd & {
   pid?: number;
   /** Parts of the program have sound in another coding alone. */
   hasOther?: boolean;
-  /** How often the clock of 33 bits has begun anew, and its last time. */
+  /** How often the clock of 33 bits has started again, and its last time. */
   wraps?: number;
   lastSeconds?: number;
 };
@@ -21,7 +21,7 @@ interface Wanted {
 }
 
 /**
- * Reads the tables of a program again wherever they change. Streams are put behind one another, or switched, and from
+ * Reads the tables of a program again wherever they change. Streams are concatenated, or switched, and from
  * there on the sound may have another PID, and the old one may be the pictures'.
  */
 export class ProgramWatch {

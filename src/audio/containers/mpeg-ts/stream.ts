@@ -24,7 +24,7 @@ interface TsRun extends PacketRun {
 const PTS_HZ = 90_000;
 /** PTS count 33 bits. */
 const PTS_WRAP_SECONDS = 2 ** 33 / PTS_HZ;
-/** A time that falls is the next round of them where it goes on so near; else they begin anew. */
+/** A time that falls is the next round of them where it continues so near; else they starts again. */
 const MAX_WRAP_STEP_SECONDS = 10;
 /** Frames are looked for when so much is at hand, at the latest. */
 const ENOUGH_BYTES = 1 << 15;
@@ -77,8 +77,8 @@ export async function* walkStream(
         pid = now;
       }
       if (packet.pid !== pid || packet.isScrambled) continue;
-      // A packet may come twice. Another one with the same counter comes behind lost ones, or from another file put
-      // behind.
+      // A packet may come twice. Another one with the same counter comes after lost ones, or from another file put
+      // after.
       if (packet.counter === counter && isSame(packet.payload, before.subarray(0, beforeBytes))) continue;
       before.set(packet.payload);
       beforeBytes = packet.payload.length;

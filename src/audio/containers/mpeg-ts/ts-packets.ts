@@ -48,7 +48,7 @@ export type PacketsEnd = {
   isCut?: boolean;
 };
 
-/** The packets with a payload from `from` on. Where sync bytes are missing it goes on at the next three in a row. */
+/** The packets with a payload from `from` on. Where sync bytes are missing it continues at the next three in a row. */
 export async function* tsPackets(
   reader: BlockReader,
   stride: number,

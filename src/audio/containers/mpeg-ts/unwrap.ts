@@ -52,7 +52,7 @@ class LatmUnwrapper implements Unwrapper {
     const parsed = parseLoasFrame(frame, this.#config);
     if (parsed.kind === 'foreign') {
       this.foreign ??= parsed.what;
-      // What goes on with that configuration is not understood either.
+      // What continues with that configuration is not understood either.
       this.#config = undefined;
       return undefined;
     }

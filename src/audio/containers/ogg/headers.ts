@@ -13,7 +13,7 @@ export interface OggStream {
   readonly codec: TrackCodec;
   /** First page of its recording, which may have other streams. */
   readonly startByte: number;
-  /** First page behind the headers. */
+  /** First page after the headers. */
   readonly firstByte: number;
 }
 
@@ -57,7 +57,7 @@ export async function readStream(
   let isStart = false;
   for await (const page of pagesOf(reader, from, end)) {
     if (++pages > MAX_HEADER_PAGES) break;
-    // All streams of a recording begin before any of them goes on, each once.
+    // All streams of a recording begin before any of them continues, each once.
     const isNext = page.isFirst && (!isStart || page.serial === first?.serial);
     if (isNext) startByte = page.start;
     isStart = page.isFirst;
@@ -92,7 +92,7 @@ function kindOf(packet: Uint8Array): Kind | undefined {
   return undefined;
 }
 
-/** Header packets behind the first one. */
+/** Header packets after the first one. */
 function headerPackets({ kind, bytes }: FirstPacket): number {
   if (kind === 'opus') return 1;
   if (kind === 'vorbis') return 2;

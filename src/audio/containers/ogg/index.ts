@@ -31,7 +31,7 @@ interface OggFile {
   falsePages: number;
 }
 
-/** OGG with Vorbis, Opus or FLAC, also several recordings behind one another; of a video its sound. */
+/** OGG with Vorbis, Opus or FLAC, also several recordings one after another; of a video its sound. */
 export const ogg: Container = {
   format: 'ogg',
   hasMagic: true,
@@ -40,7 +40,7 @@ export const ogg: Container = {
 };
 
 /**
- * Opens the recording at `from`, or the first behind it that has samples: a station that changes its title twice in a
+ * Opens the recording at `from`, or the first after it that has samples: a station that changes its title twice in a
  * moment writes headers alone.
  *
  * @param met what was met on the way: `isLost` says that samples were
@@ -96,7 +96,7 @@ async function linkOf(file: OggFile, stream: OggStream, startByte: number, part:
   };
 }
 
-/** The recording behind one that was read. */
+/** The recording after one that was read. */
 async function nextLink(file: OggFile, faults: OggFaults): Promise<{ part?: Part; warning?: string }> {
   const from = faults.nextRecording;
   file.links = faults.links ?? file.links;

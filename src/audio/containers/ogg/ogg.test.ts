@@ -80,7 +80,7 @@ describe('length', () => {
   });
 });
 
-describe('recordings behind one another', () => {
+describe('recordings one after another', () => {
   it('are one, each at its own length', async () => {
     const [first, second] = [await indexOf(opus), await indexOf(speech)];
     const joined = concat(opus, speech, opus);
@@ -177,7 +177,7 @@ describe('recordings behind one another', () => {
     expect(probed).toMatchObject({ ok: true, value: { totalSamples: 1024 * one.totalSamples } });
     expect(probed.ok && probed.value.warning).toMatch(/more than 1024 recordings behind one another; the rest/);
     expect(source.reads.length).toBeLessThan(2 * Math.ceil(file.length / 2 ** 20));
-    // Whoever goes on in the middle ends at the same one.
+    // Whoever continues in the middle ends at the same one.
     const whole = await readAll(file, ports, [900 * 16_000]);
     expect(whole.checkpoints).toHaveLength(1);
     const rest = await readAll(file, ports, [], whole.checkpoints[0]);
@@ -213,7 +213,7 @@ describe('recordings behind one another', () => {
 describe('headers with pictures longer than any packet', () => {
   const comments = (magic: string) => concat(Buffer.from(magic, 'latin1'), new Uint8Array(5 << 20));
 
-  it('Opus begins behind them', async () => {
+  it('Opus begins after them', async () => {
     const [head, tags, next] = await pages(opus);
     const long = oggPages([comments('OpusTags')], { serial: tags.serial, sequence: 1 });
     const file = concat(opus.subarray(0, head.end), long, opus.subarray(next.start));
@@ -223,7 +223,7 @@ describe('headers with pictures longer than any packet', () => {
     expect(worstDifference(await readSourceRate(file, index, ports), await readSourceRate(opus, plain, ports))).toBe(0);
   });
 
-  it('Vorbis has its setup behind them', async () => {
+  it('Vorbis has its setup after them', async () => {
     const [head, , ...rest] = await pages(vorbis);
     const setupAt = Buffer.from(vorbis).indexOf('\x05vorbis', 0, 'latin1');
     const next = rest.find(({ start, isContinued }) => start > setupAt && !isContinued)?.start ?? 0;
@@ -240,7 +240,7 @@ describe('headers with pictures longer than any packet', () => {
 describe('sound that begins at a position above 0', () => {
   const LATE_SAMPLES = 120_000;
 
-  /** The recording with all positions moved, behind a first page for each stream. */
+  /** The recording with all positions moved, after a first page for each stream. */
   async function late(
     picture: { readonly first: Uint8Array; readonly next: Uint8Array },
     samples = LATE_SAMPLES,
@@ -284,7 +284,7 @@ describe('sound that begins at a position above 0', () => {
 
   const nothing = new Uint8Array(0);
 
-  it('is not late by the pictures of the recording behind', async () => {
+  it('is not late by the pictures of the recording after', async () => {
     const file = concat(await late({ ...theora(1), next: nothing }), await late(theora(1)));
     expect((await indexOf(file)).totalSamples).toBe(144_000 + LATE_SAMPLES + 144_000);
   });

@@ -11,7 +11,7 @@ export class PacketAssembler {
   #parts: Uint8Array[] = [];
   #bytes = 0;
   #entry: number | undefined;
-  /** Whether the packet that goes on is known from its start. */
+  /** Whether the packet that continues is known from its start. */
   #isOpen = false;
   /** Whether it is too long to be kept. */
   #isTooLong = false;
@@ -98,7 +98,7 @@ export class PacketAssembler {
 
 /** What a walk met. */
 export type OggFaults = PagesEnd & {
-  /** First page of another recording, behind this one. */
+  /** First page of another recording, after this one. */
   nextRecording?: number;
   /** Too many pages gave no packet. */
   isEndless?: boolean;

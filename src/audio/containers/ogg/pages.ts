@@ -19,7 +19,7 @@ export interface Page {
 
 const HEADER_BYTES = 27;
 const MAX_HEADER_BYTES = HEADER_BYTES + 255;
-/** Bytes that may lie between two pages; behind more the file is taken to be over. */
+/** Bytes that may lie between two pages; after more the file is taken to be over. */
 const MAX_SEARCH_BYTES = 16 << 20;
 /** Pages with a wrong checksum in one walk; a file made of false headers would otherwise be summed over and over. */
 export const MAX_FALSE_PAGES = 10_000;
@@ -45,7 +45,7 @@ export async function* pagesOf(reader: BlockReader, from: number, end: PagesEnd 
     const page = parsePage(await reader.peek(position, MAX_HEADER_BYTES), position);
     const isWhole = page !== undefined && page.end <= reader.sizeBytes;
     if (page && isWhole && (await hasRightChecksum(reader, page))) {
-      // What seemed to be a page that the file cuts off was none, if another comes behind its start.
+      // What seemed to be a page that the file cuts off was none, if another comes after its start.
       end.isDamaged ||= end.isCut;
       end.isCut = false;
       yield page;

@@ -3,14 +3,14 @@ import { ascii, hasAscii, u32le } from '../../bytes.ts';
 import { anotherBehind } from '../../joined.ts';
 import { skipZeros } from '../../zeros.ts';
 
-/** Chunks walked behind the samples. */
+/** Chunks walked after the samples. */
 const MAX_CHUNKS = 100;
 /** A header and the shortest format. */
 const MIN_FILE_BYTES = 44;
-/** Bytes behind the last chunk that nobody misses: padding, tags of players. */
+/** Bytes after the last chunk that nobody misses: padding, tags of players. */
 const MAX_TAIL_BYTES = 4096;
 /**
- * Zeros behind the samples, in front of more sound that was silent for a while; where more follow they are all there
+ * Zeros after the samples, in front of more sound that was silent for a while; where more follow they are all there
  * is, or a hole.
  */
 const MAX_ZERO_BYTES = 16 << 20;
@@ -22,10 +22,10 @@ export const isWave = (head: Uint8Array): boolean =>
   (hasAscii(head, 0, 'RIFF') || hasAscii(head, 0, 'RF64') || hasAscii(head, 0, 'BW64')) && hasAscii(head, 8, 'WAVE');
 
 /**
- * What stands behind the samples, where it seems to be sound that is not read: another file, or bytes that are no
+ * What stands after the samples, where it seems to be sound that is not read: another file, or bytes that are no
  * chunk, no tag and no zeros.
  *
- * @param from first byte behind the samples
+ * @param from first byte after the samples
  * @returns a sentence about it, where there is something of that kind
  */
 export async function behindWarning(reader: BlockReader, from: number): Promise<string[]> {

@@ -58,7 +58,7 @@ describe('blocks', () => {
   });
 });
 
-it('GSM goes on where a decoder starts anew: what it decoded before is in what it predicts from', async () => {
+it('GSM continues where a decoder starts again: what it decoded before is in what it predicts from', async () => {
   const piece = formatFixture('wav-gsm-8000-mono.wav');
   const dataOffset = find(piece, 'data') + 8;
   const dataBytes = new DataView(piece.buffer, piece.byteOffset).getUint32(dataOffset - 4, true);

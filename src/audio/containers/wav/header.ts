@@ -174,7 +174,7 @@ const STREAMED_WARNING =
 const TRUNCATED_WARNING = 'The WAV file ends before its header says; the part that is there was used.';
 
 /**
- * Tells a data chunk that is truly empty from one of unknown size: behind the first, whole chunks follow to the end.
+ * Tells a data chunk that is truly empty from one of unknown size: after the first, whole chunks follow to the end.
  */
 async function chunksReachEnd(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
   let offset = from;

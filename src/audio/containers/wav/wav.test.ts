@@ -122,14 +122,14 @@ describe('sizes in the header', () => {
     expect(samples[748]).toBe(Math.round(Math.sin(748 / 5) * 32768) / 32768);
   });
 
-  it('may promise less: chunks behind the data are no samples', async () => {
+  it('may promise less: chunks after the data are no samples', async () => {
     const tail = Uint8Array.of(0x4c, 0x49, 0x53, 0x54, 4, 0, 0, 0, 1, 2, 3, 4);
     const index = await indexOf(wavFile({ ...base, tail }, data));
     expect(index.totalSamples).toBe(1000);
     expect(index.warning).toBeUndefined();
   });
 
-  it('may promise less: sound behind it is told, also behind silence; zeros alone are not', async () => {
+  it('may promise less: sound after it is told, also after silence; zeros alone are not', async () => {
     const sound = Uint8Array.from({ length: 20_000 }, (_, i) => 128 + (i % 90));
     for (const zeros of [0, 18, 5000, 300_000]) {
       const tail = new Uint8Array(zeros + sound.length);
