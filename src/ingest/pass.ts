@@ -21,25 +21,25 @@ const PAUSE_SAMPLES = 8 * OUTPUT_RATE_HZ;
  */
 const MAX_CHANNEL_SAMPLES = 6 * 3600 * 2 * 44_100;
 /**
- * So long one invocation reads, and the next one continues: a queue gives out other messages, and gets more consumers,
- * only when an invocation has ended. What it has cost to continue is some tens of seconds of audio decoded again.
+ * Reading time of one invocation; then it hands over to the next one. A queue delivers other messages and adds consumers
+ * only when an invocation has ended. A hand-over costs some tens of seconds of audio that are decoded again.
  */
 const SLICE_MS = 8000;
 /** The same for a source that would have to be passed over from its start. An invocation may last 15 minutes. */
 const MAX_INVOCATION_MS = 10 * 60_000;
 /**
- * A source is slow that gives less than so many seconds of audio a second, when it has had this time, and is waited for
- * as this share of it: the rest is our own work, of which a recording of 192 kHz takes much.
+ * A source is slow if it delivers less than SLOW_AUDIO_RATE seconds of audio a second, measured after SLOW_AFTER_MS, and
+ * at least SLOW_WAIT_SHARE of the time is spent waiting for it. The rest is decoding, which takes long at 192 kHz.
  */
 const SLOW_AUDIO_RATE = 50;
 const SLOW_AFTER_MS = 2000;
 const SLOW_WAIT_SHARE = 0.5;
-/** Only where it will take longer than this: it would keep others waiting for the same consumer. */
+/** A slow source is copied only if the rest takes longer than this: until then it occupies the consumer. */
 const SLOW_REST_MS = 20_000;
-/** One that gives nothing for so long is slow too. */
+/** A source that sends nothing for this long is slow as well. */
 const SILENCE_MS = 2000;
 const LOOK_EVERY_MS = 1000;
-/** Bytes that a source may send before its pass is admitted: those that drip take nobody's place. */
+/** Bytes that are read before a pass takes a place: a source that sends very slowly does not occupy one. */
 const FREE_BYTES = 1 << 18;
 
 export interface PassPorts {
@@ -51,7 +51,7 @@ export interface PassPorts {
   readonly pause: () => Promise<void>;
   /** Stores the chunk of that number. */
   readonly store: (chunk: number, bytes: Uint8Array) => Promise<void>;
-  /** So many chunks are stored. Another invocation can continue after them from the checkpoint. */
+  /** Called when `chunks` chunks are stored. Another invocation can continue after them from the checkpoint. */
   readonly stored: (chunks: number, checkpoint: Checkpoint, facts: RecordingFacts) => Promise<void>;
   /** Share of the file that was read, 0…1. */
   readonly progress: (share: number) => Promise<void>;
@@ -213,7 +213,7 @@ async function storeAll(
     const [chunk, bytes] = [chunks++, buffer.take()];
     const checkpoint = recording.checkpointAt(chunks * CHUNK_SAMPLES);
     storing = ports.store(chunk, bytes).then(() => ports.stored(chunk + 1, checkpoint, facts));
-    // Whoever waits for it hears of a failure.
+    // The failure is handled where the promise is awaited.
     storing.catch(() => undefined);
   };
   const channelSamples = () => ((sample - startSample) / OUTPUT_RATE_HZ) * facts.sampleRateHz * facts.channels;

@@ -38,7 +38,7 @@ export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord)
       return;
     }
     if (result === 'lost') {
-      // Whoever read the recording again died before all its parts were begun again.
+      // A new ingest of the recording was interrupted before it had queued all shards.
       ports.log('warn', 'parts_lost', { jobId: job.id });
       await beginShards(ports, job.id, recording);
       return;
@@ -100,8 +100,8 @@ export async function succeed(ports: JobPorts, jobId: string, outcome: JobOutcom
 }
 
 /**
- * What becomes of a part that is not there: it is still being made where a counter or a message of another version of
- * the service asks too early, and nobody makes it where its message has been settled. undefined where all are there.
+ * State of a missing part: 'coming' if its shard message exists, for example when a message of another version of the
+ * service asks too early; 'lost' if that message has been settled. undefined if no part is missing.
  */
 async function missingPart(
   ports: JobPorts,
@@ -144,7 +144,7 @@ export async function* withPulse(chunks: OutputText, now: () => number, pulse: (
   }
 }
 
-/** An output that was written while its job was canceled or deleted belongs to nobody. */
+/** Deletes an output that was written while its job was canceled or deleted. */
 async function dropOrphan(ports: JobPorts, jobId: string): Promise<void> {
   const job = await ports.store.find(jobId);
   if (job?.status !== 'succeeded') await ports.objects.deleteMany([outputKey(jobId)]);

@@ -91,7 +91,7 @@ export async function ingestJob(ports: JobPorts, job: JobRecord, attempt: number
   }
 }
 
-/** So many recordings are read in this isolate that another would not fit beside them. */
+/** All places of the isolate are taken: another recording would exceed its memory. */
 class NoPlace extends Error {
   override readonly name = 'NoPlace';
 }
@@ -121,9 +121,9 @@ class Ingest {
     private readonly ports: JobPorts,
     private readonly job: JobRecord,
     private readonly attempt: number,
-    /** Harmless when it is asked again. @throws NoPlace */
+    /** Idempotent. @throws NoPlace */
     private readonly admit: () => Promise<void>,
-    /** Called every few seconds of audio. @throws JobGone when nobody waits for the rest */
+    /** Called every few seconds of audio. @throws JobGone when the job has ended */
     private readonly keepOn: () => void,
   ) {
     this.#limits = LIMITS[job.kind === 'voiceprint' ? 'voice' : 'recording'];
@@ -299,13 +299,13 @@ class Ingest {
   }
 
   async #refuse(error: SourceError): Promise<void> {
-    // Whoever copies has more patience.
+    // The copy waits longer for a slow server.
     if (error.kind === 'timeout' && this.#isRemote) return this.#copy();
     if (isPassing(error.kind) && this.attempt < MAX_FETCH_TRIES) throw new RetryStep(error.message, this.attempt);
     await failJob(this.ports, this.job.id, { code: `source_${error.kind}`, message: error.message });
   }
 
-  /** Whoever makes the copy sends the message of this step again. */
+  /** `SourceCopy` sends the message of this step again when the copy is complete. */
   async #copy(): Promise<void> {
     const { ports, job } = this;
     ports.log('info', 'source_copied', { jobId: job.id });

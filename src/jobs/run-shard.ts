@@ -14,8 +14,8 @@ import { StageClock } from './stage-clock.ts';
 const SAMPLE_RATE_HZ = 16000;
 
 /**
- * Analyses one shard from the chunks of its recording and stores its part. Idempotent by (job, shard): the part is the
- * same whoever makes it.
+ * Analyses one shard from the chunks of its recording and stores its part. Idempotent by (job, shard): the part does
+ * not depend on the invocation that makes it.
  *
  * @throws JobGone when the job ended meanwhile, or has no such shard
  */
@@ -30,10 +30,10 @@ export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, sh
   // Left over from a longer file, or from another version: the recording is shorter.
   if (recording && shard >= recording.shardCount) throw new JobGone(job.id);
   if (!recording && shard >= readyShards(chunks * CHUNK_SAMPLES)) {
-    // Left over from another version, or from another file: whoever stores the chunks sends the message.
+    // Left over from another version or another file: the ingest that stores the chunks sends the message.
     ports.log('info', 'shard_early', { jobId: job.id, shard });
-    // A run of another version may have finished, and settled the message of the one that has not: nobody stores them
-    // any more.
+    // An ingest of another version may have settled the message of this version's ingest: then the chunks would never
+    // be stored.
     const isRead = (await ports.store.outboxRow(outboxId({ step: 'ingest', jobId: job.id }))) !== undefined;
     if (!isRead) await requestIngest(ports, job.id);
     return;

@@ -38,7 +38,7 @@ export const answerWell: Behaviour = (response, { seconds }) => {
 };
 
 /**
- * A transcription engine with OpenAI's API on loopback, that behaves as it is told: `behaviours` are used up one
+ * A transcription engine with OpenAI's API on loopback, with scripted behaviour: `behaviours` are used up one
  * request each, then it answers well.
  */
 export async function startEngine() {

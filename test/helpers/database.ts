@@ -11,8 +11,8 @@ const MANY_OBJECTS = `export default {
 };`;
 
 /**
- * A real D1 database and R2 bucket in workerd's memory, migrated, and queues with nobody after them; the caller stops
- * it.
+ * A real D1 database and R2 bucket in workerd's memory, migrated, and queues without consumers. The caller must
+ * stop it.
  * @param before a migration: the database is left as it was before it
  */
 export async function startStorage(before?: string) {

@@ -23,9 +23,9 @@ export interface CopyTarget {
   readonly maxBytes: number;
   /** How long one call may take. */
   readonly timeoutMs: number;
-  /** Aborted when nobody needs the copy any more. */
+  /** Aborted when the copy is no longer needed. */
   readonly signal: AbortSignal;
-  /** Keeps what another call needs to continue. Only files that a server gives in ranges are resumed. */
+  /** Stores the state from which another call resumes. Copies are resumed only with range requests. */
   readonly save: (state: CopyState | undefined) => Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export type CopyEnd =
   | { readonly kind: 'unwanted' }
   | { readonly kind: 'failed'; readonly error: SourceError };
 
-/** A copy blocks nobody else. */
+/** A copy may wait longer: it does not occupy a queue consumer. */
 const PATIENT = { isPatient: true };
 
 /**
@@ -52,7 +52,7 @@ export async function copyRecording(
   state?: CopyState,
 ): Promise<CopyEnd> {
   try {
-    // Complete, though nobody has heard of it.
+    // The copy was completed by a call that was interrupted right afterwards.
     if (await target.bucket.head(target.key)) return await finish(target);
     return await (state ? goOn(client, url, target, state) : begin(client, url, target));
   } catch (error) {
@@ -141,7 +141,7 @@ async function store(
     }
   } catch (error) {
     const isSame = error instanceof SourceReadError && error.error.kind !== CHANGED.kind;
-    // What is there already is resumed, unless it is of another file or nobody needs it.
+    // The copy can be resumed, unless the file has changed or the copy is no longer needed.
     if (!isSame || !known.canGoOn || signal.aborted) await drop({ kind: 'unwanted' });
     throw error;
   }

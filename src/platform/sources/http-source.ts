@@ -22,7 +22,7 @@ export interface HttpFile {
 }
 
 export interface HttpSourceOptions {
-  /** Whether a server that did not answer in time is asked again at once: for readers that hold up nobody. */
+  /** Whether a server that did not answer in time is asked again at once: for readers that do not occupy a queue consumer. */
   readonly isPatient: boolean;
 }
 
@@ -74,7 +74,7 @@ export class HttpSource implements ByteSource {
     return bytes;
   }
 
-  /** Drops an answer that nobody has read, and the stream. */
+  /** Cancels the stream, and the first answer if it was not read. */
   close(): void {
     void this.#first?.cancel();
     this.#first = undefined;
@@ -176,7 +176,7 @@ class HttpStream implements ByteStream {
       if (!next.done) return next.value;
       const { host } = new URL(this.file.url);
       const cameBytes = this.#at - this.#connectedAt;
-      // Some servers give no more than so many megabytes at once.
+      // Some servers limit the size of one answer.
       if (!this.file.hasRanges || cameBytes < PROGRESS_BYTES) {
         throw new SourceReadError(cameBytes === 0 ? incomplete(host, this.file.sizeBytes) : brokeOff(host));
       }
@@ -194,7 +194,7 @@ class HttpStream implements ByteStream {
     const answer = await get(this.client, url, headers);
     if (!answer.ok) throw new SourceReadError(answer.error);
     const opened = answer.value;
-    // Closed meanwhile, there is nobody else to let go of it.
+    // If the source was closed meanwhile, the answer must be cancelled here.
     const fault = this.#isClosed ? brokeOff(opened.url.host) : this.#faultOf(opened);
     if (fault) {
       await opened.cancel();
@@ -230,7 +230,7 @@ class HttpStream implements ByteStream {
   }
 }
 
-/** What comes after so many bytes. */
+/** Skips the given number of bytes. */
 async function* behind(
   chunks: AsyncGenerator<Uint8Array>,
   skippedBytes: number,

@@ -24,7 +24,7 @@ export class TranscriptionFault extends Error {
 export interface Waiting {
   readonly jobs: Pick<JobService, 'watch' | 'find'>;
   readonly accountId: string;
-  /** Milliseconds since the Unix epoch at which nobody waits any more. */
+  /** End of the wait, in milliseconds since the Unix epoch. */
   readonly until: number;
   /** Whether somebody waits still, who may. */
   readonly isOpen: () => boolean | Promise<boolean>;
