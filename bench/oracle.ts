@@ -1,5 +1,5 @@
 import type { DiarizeOutput } from '../client/sdk/types.ts';
-import type { Assignment } from '../src/diarization/clustering/strategy.ts';
+import type { Assignment } from '../src/diarization/clustering/types.ts';
 import type { DiarizationSettings, PartReader } from '../src/diarization/index.ts';
 import { quietPlacesOf } from '../src/diarization/levels.ts';
 import { withTuning } from '../src/diarization/parameters.ts';

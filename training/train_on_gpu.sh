@@ -5,13 +5,11 @@
 #
 # TEACHERS holds campplus_cn_en_common.pt (or may be written to: it is then fetched) and segmentation-3.0.int8.onnx (segmentation/README.md says
 # where it is from). Checkpoints are copied to OUT every minute, so that a machine that stops early loses a minute; OUT must hold none of an earlier run.
-# WIDTHS are the channels of the embedders ("192 256"). With 16 cores and an H100: preparing five minutes, then 17,000 crops a second over two or three embedders and 2,200 windows a second.
-# (Those of windows whose speech is mixed as waveforms, as this does now, were not yet seen on a GPU.)
-# embedder-v4 and segmentation-v3 were made so, in 26 minutes, from segmentation-v2.pt and with the simulator and labels as they were; segmentation-v6 with its own step of it alone.
+# With 16 cores and an H100: preparing five minutes, then 2,200 windows a second. (Those of windows whose speech is mixed as waveforms, as this
+# does now, and the embedder's fine-tuning were not yet seen on a GPU.) segmentation-v3 was made so, and segmentation-v6 with its own step of it alone.
 set -euo pipefail
 
 voices=$1 noise=$2 teachers=$3 work=$4 out=$5 minutes=$6
-widths=${WIDTHS:-192}
 cores=$(nproc)
 workers=$((cores > 5 ? cores - 4 : 0))
 end=$(($(date +%s) + minutes * 60))
@@ -26,7 +24,7 @@ touch "$work/begun"
 
 # What WORK has from an earlier run is not of this one.
 copy_out() {
-  find "$work/segmentation/" "$work/embedder/" -maxdepth 1 \( -name segmentation.pt -o -name 'embedder-*-weights.pt' \) -newer "$work/begun" -exec cp -t "$out" {} +
+  find "$work/segmentation/" "$work/embedder/" -maxdepth 1 \( -name segmentation.pt -o -name embedder.pt \) -newer "$work/begun" -exec cp -t "$out" {} +
 }
 minutes_left() { python3 -c "import time; print(round(($end - time.time()) / 60, 2))"; }
 
@@ -44,22 +42,16 @@ segmentation() {
     --workers "$workers" --batch 256 --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 --average-decay 0.999 --short-share 0.2
 }
 
-embedders() {
-  local own=$work/embedder trainings=() failed=0
-  python3 -m embedder.samples --voices "$voices" --noise "$noise" --work "$own" --processes "$cores"
-  python3 -m embedder.sample_targets --work "$own" --teacher "$teachers"
-  for width in $widths; do
-    python3 -m embedder.train --work "$own" --samples --channels "$width" --name "embedder-$width" --batch-frames 51200 --learning-rate 3e-3 \
-      --average 0.9995 --seed 21 --fit-minutes "$(minutes_left)" --save-seconds 60 > "$out/embedder-$width.log" 2>&1 &
-    trainings+=($!)
-  done
-  for training in "${trainings[@]}"; do wait "$training" || failed=1; done
-  return "$failed"
+embedder() {
+  local own=$work/embedder
+  python3 -m embedder.prepare --voices "$voices" --noise "$noise" --work "$own" --processes "$cores"
+  python3 -m embedder.targets --work "$own" --teacher "$teachers" --threads "$cores"
+  python3 -m embedder.train --work "$own" --teacher "$teachers" --batch 32 --device "${DEVICE:-cuda}" --minutes "$(minutes_left)"
 }
 
 segmentation > "$out/segmentation.log" 2>&1 &
 first=$!
-embedders > "$out/embedders.log" 2>&1 &
+embedder > "$out/embedder.log" 2>&1 &
 second=$!
 while sleep 60; do
   copy_out 2> /dev/null || true # nothing is there in the first minutes

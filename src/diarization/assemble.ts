@@ -1,19 +1,17 @@
 import { release } from '../audio/memory.ts';
 import type { Result } from '../audio/types.ts';
-import { joinFragments } from './clustering/fragments.ts';
+import { findSpeakers } from './clustering/cluster.ts';
 import type { Plda } from './clustering/plda.ts';
-import { Representatives } from './clustering/representatives.ts';
-import { type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/strategy.ts';
+import type { Representing, SpeakerBounds, ThinnedSubsegments } from './clustering/types.ts';
 import type { Diarization } from './diarization.ts';
 import { LEVEL_HOP_SAMPLES, loudestDb, type QuietPlaces, quietPlacesOf } from './levels.ts';
-import type { LocalSpeakers } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, ModelFacts } from './part.ts';
 import { type Parts, readAhead, totalCounts } from './parts.ts';
-import type { Reconstruction } from './reconstruct.ts';
-import { RunBudget, reconstructWanted } from './reconstruct-wanted.ts';
+import { reconstructWanted } from './reconstruct-wanted.ts';
+import { Representatives } from './representatives.ts';
 import { joinSubsegments, type Subsegments, thinned } from './subsegments.ts';
-import { releaseTracks, type TrackSpill } from './tracks.ts';
+import type { TrackSpill } from './tracks.ts';
 import { speakerVoices } from './voices.ts';
 import { windowCount } from './windows.ts';
 
@@ -54,7 +52,7 @@ const MAX_SPEAKERS = 100;
 
 /**
  * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the embeddings of all
- * parts first, then part by part once more with the frames, and again where the turns tell that two of the speakers are one. What it
+ * parts first, then part by part once more with the frames. What it
  * holds of a day of audio is the representatives, the turns and the frame-wise tracks, of the speakers' tracks only the last hours.
  *
  * @param audio length of the recording at 16 kHz, and at its own rate where that is another
@@ -71,12 +69,12 @@ export async function assemble(
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
   if (gathered === undefined || gathered.speakers.count === 0) return noSpeech(gathered?.loudest);
   const { facts, tuned, speakers, subsegments, quiet, loudest } = gathered;
-  const found = await findSpeakers(
+  const model = await findSpeakers(
     speakers,
     tuned.clustering,
     bounds,
     { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
-    { pause, plda: await pldaOf(facts.embeddingId), subsegments, keepFragments: true },
+    { pause, plda: await pldaOf(facts.embeddingId), subsegments },
   );
   const context = {
     facts,
@@ -87,10 +85,7 @@ export async function assemble(
     quiet,
     trackSpill: options.trackSpill,
   };
-  const budget = new RunBudget();
-  const { model, reconstruction } = await withoutFragments(parts, bounds, found, pause, context, budget);
-  const { diarization, clusterOf } =
-    reconstruction ?? (await reconstructWanted(parts, bounds.min, model, pause, context, budget));
+  const { diarization, clusterOf } = await reconstructWanted(parts, bounds.min, model, pause, context);
   if (diarization.turns.length === 0) return noSpeech(loudest);
   const warning = warningFor(diarization.speakers, request);
   const voices = options.voices
@@ -107,26 +102,6 @@ export async function assemble(
   };
 }
 
-/**
- * The model without the fragments of people, which the turns of a first reconstruction tell.
- *
- * @returns the first reconstruction, where it stands; where it does not, nothing is left of it, before there is another
- */
-async function withoutFragments(
-  parts: Parts,
-  bounds: SpeakerBounds,
-  found: ClusterModel,
-  pause: () => Promise<void>,
-  context: Parameters<typeof reconstructWanted>[4],
-  budget: RunBudget,
-): Promise<{ model: ClusterModel; reconstruction?: Reconstruction }> {
-  const reconstruction = await reconstructWanted(parts, bounds.min, found, pause, context, budget, 1);
-  const model = joinFragments(found, reconstruction.pieces, context.settings.clustering.fragments, bounds);
-  if (model === found) return { model, reconstruction };
-  releaseTracks(reconstruction.diarization.tracks);
-  return { model };
-}
-
 function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): SpeakerBounds {
   const bounded = (count: number) => Math.min(count, MAX_SPEAKERS);
   if (numSpeakers != null) return { min: bounded(numSpeakers), max: bounded(numSpeakers) };
@@ -137,8 +112,8 @@ function boundsOf({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerRequest): Sp
 interface Gathered {
   readonly facts: ModelFacts;
   readonly tuned: DiarizationSettings;
-  readonly speakers: LocalSpeakers;
-  readonly subsegments: Subsegments & { readonly every: number };
+  readonly speakers: Representing;
+  readonly subsegments: ThinnedSubsegments;
   readonly quiet: QuietPlaces;
   readonly loudest: number;
 }
@@ -156,7 +131,7 @@ async function gather(
   // By how much is said, not by the recording's length: hours of silence must not thin the speech beside them.
   const { speakers: speakerCount, subsegments: subsegmentCount } = totalCounts(parts);
   const representatives = new Representatives(facts.dimension, speakerCount, tuned.clustering, pause);
-  const every = Math.max(1, Math.ceil(subsegmentCount / tuned.clustering.bayesian.maxSubsegments));
+  const every = Math.max(1, Math.ceil(subsegmentCount / tuned.clustering.maxSubsegments));
   const subsegments: Subsegments[] = [];
   let nextSubsegment = 0;
   const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));

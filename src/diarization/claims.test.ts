@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Claims, claimsOf, hearingOf } from './claims.ts';
-import type { ClusterModel } from './clustering/strategy.ts';
+import type { ClusterModel } from './clustering/types.ts';
 import type { Parts } from './parts.ts';
 
 const noPause = async () => undefined;

@@ -1,6 +1,6 @@
 import { release } from '../audio/memory.ts';
-import { likenessTo } from './clustering/likeness.ts';
-import type { ClusterModel } from './clustering/strategy.ts';
+import { likenessTo } from './clustering/cluster.ts';
+import type { ClusterModel } from './clustering/types.ts';
 import type { FrameTracks } from './diarization.ts';
 import type { DiarizationSettings } from './parameters.ts';
 import { type Parts, readAhead } from './parts.ts';

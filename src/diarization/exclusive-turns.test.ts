@@ -5,7 +5,7 @@ import { TurnBuilder } from './turns.ts';
 /** A digit a frame for the cluster that has the exclusive turn, `.` for nobody; turns go on over pauses of up to `maxPause`. */
 function build(frames: string, maxPause: number, minFrames: number): string[] {
   const exclusive = new ExclusiveTurns(maxPause, minFrames);
-  const turns = new TurnBuilder({ maxFrames: maxPause }, minFrames, () => undefined);
+  const turns = new TurnBuilder(maxPause, minFrames, () => undefined);
   [...frames].forEach((letter, frame) => {
     const active = letter === '.' ? [] : [Number(letter)];
     turns.push(frame, active, () => 0);

@@ -13,7 +13,6 @@ import { CROSSTALK, SPEECH, SpeakerViews } from './window-frames.ts';
 export class FrameCollector {
   readonly #turns: TurnBuilder<Float64Array, number>;
   readonly #exclusive: ExclusiveTurns;
-  readonly #pieces: TurnBuilder<number, undefined>;
   readonly #speaker: ExclusiveSpeaker;
   readonly #confidences: TurnConfidences;
   readonly #tracks: FrameTrackWriter;
@@ -28,30 +27,16 @@ export class FrameCollector {
   ) {
     const { facts, settings, clusters, totalSamples } = context;
     const secondsPerFrame = facts.frameShiftSamples / 16000;
-    const { reconstruction, clustering } = settings;
+    const { reconstruction } = settings;
     const framesOf = (seconds: number) => Math.floor(seconds / secondsPerFrame);
     const minFrames = Math.ceil(reconstruction.minDurationOnSeconds / secondsPerFrame);
-    const pauses = {
-      maxFrames: framesOf(reconstruction.minDurationOffSeconds),
-      maxHeardFrames: framesOf(reconstruction.maxHeardPauseSeconds),
-    };
+    const maxPauseFrames = framesOf(reconstruction.minDurationOffSeconds);
     this.#speaker = new ExclusiveSpeaker(minFrames);
     this.#confidences = new TurnConfidences(clusters);
-    this.#turns = new TurnBuilder(
-      {
-        ...pauses,
-        isHeard: (before, after, frames, cluster) =>
-          after[cluster] - before[cluster] >= reconstruction.heardActivation * frames,
-      },
-      minFrames,
-      (before, after, frames) => this.#confidences.add(before, after, frames),
+    this.#turns = new TurnBuilder(maxPauseFrames, minFrames, (before, after, frames) =>
+      this.#confidences.add(before, after, frames),
     );
-    this.#exclusive = new ExclusiveTurns(Math.max(pauses.maxFrames, pauses.maxHeardFrames), minFrames);
-    this.#pieces = new TurnBuilder(
-      { maxFrames: framesOf(clustering.fragments.maxPauseSeconds) },
-      minFrames,
-      () => undefined,
-    );
+    this.#exclusive = new ExclusiveTurns(maxPauseFrames, minFrames);
     this.#sums = new Float64Array(clusters);
     this.#isActive = new Uint8Array(clusters);
     this.#times = {
@@ -71,11 +56,9 @@ export class FrameCollector {
   // Kept as fields: made anew, they would cost more than all else that is done for a frame.
   readonly #snapshot = () => this.#sums.slice();
   readonly #turnStart = (cluster: number) => this.#turns.startOf(cluster);
-  readonly #noSum = () => 0;
 
   take({ frame, active, tracks }: FinishedFrame): void {
     this.#turns.push(frame, active, this.#snapshot);
-    this.#pieces.push(frame, active, this.#noSum);
     this.#exclusive.push(frame, this.#speaker.choose(active), this.#turnStart);
     const speakers = this.#views.of(tracks);
     for (let cluster = 0; cluster < speakers.length; cluster++) this.#sums[cluster] += Math.min(1, speakers[cluster]);
@@ -120,11 +103,7 @@ export class FrameCollector {
       exclusiveTurns: exclusiveTurns.sort(byStart),
       tracks: await this.#tracks.finish(clusterOrder),
     };
-    const pieces = this.#pieces.finish(this.#noSum).flatMap((turn) => {
-      const times = this.#seconds(turn);
-      return times ? [{ cluster: turn.cluster, ...times }] : [];
-    });
-    return { diarization, clusterOf: clusterOrder, pieces };
+    return { diarization, clusterOf: clusterOrder };
   }
 
   /** undefined where nothing is left of the turn inside the recording. */

@@ -4,13 +4,13 @@ import { settingsOf, withTuning } from './parameters.ts';
 describe('withTuning', () => {
   it('lays the values for all settings and then those for its own over the defaults', () => {
     const tuned = {
-      all: { clustering: { threshold: 0.41, coarseDistance: 0.9 } },
-      'community-1': { clustering: { threshold: 0.52 } },
+      all: { clustering: { linkageThreshold: 0.41, sameWindowDistance: 0.9 } },
+      'community-1': { clustering: { linkageThreshold: 0.52 } },
     };
     const precise = withTuning(settingsOf('precision-2'), tuned).clustering;
-    expect([precise.threshold, precise.coarseDistance]).toEqual([0.41, 0.9]);
+    expect([precise.linkageThreshold, precise.sameWindowDistance]).toEqual([0.41, 0.9]);
     const fast = withTuning(settingsOf('community-1'), tuned).clustering;
-    expect([fast.threshold, fast.coarseDistance]).toEqual([0.52, 0.9]);
+    expect([fast.linkageThreshold, fast.sameWindowDistance]).toEqual([0.52, 0.9]);
     expect(fast.minCleanSeconds).toBe(settingsOf('community-1').clustering.minCleanSeconds);
   });
 

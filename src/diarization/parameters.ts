@@ -1,4 +1,4 @@
-import type { ClusteringParameters } from './clustering/strategy.ts';
+import type { ClusteringParameters } from './clustering/types.ts';
 import type { ConfidenceParameters } from './confidence.ts';
 import type { FaintVoiceParameters } from './faint-voices.ts';
 import type { QuietParameters } from './levels.ts';
@@ -26,8 +26,6 @@ export interface DiarizationSettings {
     readonly weight: number;
     /** Sharpness of their say: softmax of cosine similarity over this. */
     readonly temperature: number;
-    /** How much each of the two beside a subsegment counts in what it sounds like. */
-    readonly neighbourWeight: number;
   };
   readonly clustering: ClusteringParameters;
   readonly faintVoices: FaintVoiceParameters;
@@ -39,10 +37,6 @@ export interface DiarizationSettings {
     readonly countBias: number;
     /** Pauses of one speaker up to this long become part of the turn. */
     readonly minDurationOffSeconds: number;
-    /** Pauses of up to so much in which the speaker is half heard are no ends of turns either… */
-    readonly maxHeardPauseSeconds: number;
-    /** …which is so much of the speaker's activation, on average. */
-    readonly heardActivation: number;
     /** Turns shorter than this are dropped. */
     readonly minDurationOnSeconds: number;
   };
@@ -53,59 +47,27 @@ const PRECISION_2: DiarizationSettings = {
   name: 'precision-2',
   windows: { stepSamples: 16000 },
   localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
-  subsegments: { minCleanSeconds: 0.4, weight: 0.95, temperature: 0.1, neighbourWeight: 0.5 },
+  subsegments: { minCleanSeconds: 0.4, weight: 0.95, temperature: 0.1 },
   clustering: {
-    meanShare: 0.25,
-    threshold: 0.6,
-    representativeThreshold: 0.55,
+    maxItems: 2400,
+    maxSubsegments: 800,
     minCleanSeconds: 1,
     minCleanSecondsWanted: 0.3,
+    subsegmentShare: 0.7,
+    meanShare: 0.25,
     sameWindowDistance: 1.2,
-    coarseDistance: 0.5,
-    minClusterSeconds: 1,
+    linkageThreshold: 0.6,
     minClusterShare: 0.06,
-    maxItems: 2400,
+    initialThreshold: 0.5,
+    maxClusters: 100,
+    featureMeanShare: 0.5,
+    statisticsScale: 0.8,
+    speakerRegularisation: 2.5,
+    maxEvidenceSeconds: 400,
+    minPriorShare: 0.02,
+    minSpeakerSeconds: 1,
+    wantedMinSpeakerSeconds: 0.3,
     temperature: 0.1,
-    bayesian: {
-      briefSubsegmentShare: 0.8,
-      briefSpeechSeconds: 25,
-      longSubsegmentShare: 0.6,
-      longSpeechSeconds: 240,
-      maxSubsegments: 800,
-      initialThreshold: 0.65,
-      representativeInitialThreshold: 0.5,
-      wantedInitialThreshold: 0.5,
-      maxClusters: 100,
-      statisticsScale: 0.5,
-      speakerRegularisation: 1.6,
-      plainSecondsPerSpeaker: 30,
-      maxRegularisation: 12,
-      maxEvidenceSeconds: 1800,
-      minPriorShare: 0.02,
-      minSpeakerSeconds: 1,
-      wantedMinSpeakerSeconds: 0.3,
-      briefSecondsPerSpeaker: 10,
-      splitSimilarity: 0.4,
-      splitSlope: 10,
-      mergeSimilarity: 0.55,
-      mergeItemSimilarity: 0.3,
-      sameItemSimilarity: 0.12,
-      sameItemSimilarityGrowth: 0.088,
-    },
-    fragments: {
-      maxPauseSeconds: 0.1,
-      sameSimilarity: 0.105,
-      sameSimilarityGrowth: 0.11,
-      changeSimilarity: 0.03,
-      changeWeight: 0.14,
-      priorChanges: 2,
-      priorSeconds: 6,
-      leastSimilarity: 0.2,
-      fragmentSeconds: 15,
-      longSpeechGrowth: 0.03,
-      evidenceSeconds: 1800,
-      joiningCost: 0.2,
-    },
   },
   faintVoices: {
     minPeriodicity: 0.7,
@@ -120,8 +82,6 @@ const PRECISION_2: DiarizationSettings = {
     edgeTaper: 0,
     countBias: -0.15,
     minDurationOffSeconds: 0.1,
-    maxHeardPauseSeconds: 1,
-    heardActivation: 0.35,
     minDurationOnSeconds: 0.1,
   },
   confidence: { slope: 0.545, offset: 0.372 },

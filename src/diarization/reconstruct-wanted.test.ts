@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
+import { assignSpeakers } from './clustering/cluster.ts';
+import type { ClusterModel } from './clustering/types.ts';
 import type { QuietPlaces } from './levels.ts';
 import { settingsOf } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { type Reconstruction, reconstruct } from './reconstruct.ts';
-import { RunBudget, reconstructWanted } from './reconstruct-wanted.ts';
+import { reconstructWanted } from './reconstruct-wanted.ts';
 
 const WINDOW_SAMPLES = 16_000;
 const FRAMES = 10;
@@ -93,7 +94,7 @@ const contextOf = ({ facts, windowCount }: ShardPart) => {
 function found(
   part: () => ShardPart,
   directionsOfSpeakers: readonly number[],
-  options: { readonly budget?: RunBudget; readonly pause?: () => Promise<void>; readonly quiet?: QuietPlaces } = {},
+  options: { readonly maxCost?: number; readonly pause?: () => Promise<void>; readonly quiet?: QuietPlaces } = {},
 ): Promise<Reconstruction> {
   const model = modelOf(directionsOfSpeakers);
   const { facts, speakers: rows, subsegments } = part();
@@ -104,18 +105,18 @@ function found(
     readEmbeddings: async () => part(),
     readPart: async () => part(),
   };
-  const { budget, quiet, pause = async () => undefined } = options;
-  return reconstructWanted(parts, model.clusters, model, pause, { ...contextOf(part()), quiet }, budget);
+  const { maxCost, quiet, pause = async () => undefined } = options;
+  return reconstructWanted(parts, model.clusters, model, pause, { ...contextOf(part()), quiet }, maxCost);
 }
 
 /** Who has each turn. */
 async function heard(
   part: () => ShardPart,
   speakers: readonly number[],
-  budget?: RunBudget,
+  maxCost?: number,
   quiet?: QuietPlaces,
 ): Promise<readonly number[]> {
-  const { diarization, clusterOf } = await found(part, speakers, { budget, quiet });
+  const { diarization, clusterOf } = await found(part, speakers, { maxCost, quiet });
   return diarization.turns.map(({ speaker }) => clusterOf[speaker]!);
 }
 
@@ -137,7 +138,7 @@ describe('reconstructWanted', () => {
     const subsegments = new Map([0, 15, 0].map((degrees, window) => [2 * window + 1, degrees]));
     const part = () => partOf(windows, subsegments, WINDOW_SAMPLES);
     const oneRun = windows.length * (66 + 2);
-    const withRuns = (runs: number) => heard(part, [0, 40], new RunBudget(runs * oneRun));
+    const withRuns = (runs: number) => heard(part, [0, 40], runs * oneRun);
     expect(await withRuns(1)).toEqual([0, 0, 0]);
     expect(await withRuns(3)).toEqual([0, 1, 0]);
   });
@@ -179,7 +180,7 @@ describe('reconstructWanted', () => {
     const part = () => partOf(windows, subsegments, 11_200);
     let pauses = 0;
     const inStretches = await found(part, speakers, {
-      budget: new RunBudget(1),
+      maxCost: 1,
       pause: async () => {
         pauses++;
       },

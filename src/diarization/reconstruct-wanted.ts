@@ -1,7 +1,8 @@
 import { release } from '../audio/memory.ts';
 import { bestRound } from './best-round.ts';
 import { claimsOf, hearingOf } from './claims.ts';
-import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
+import { assignSpeakers } from './clustering/cluster.ts';
+import type { ClusterModel } from './clustering/types.ts';
 import { rowsBetween } from './local-speakers.ts';
 import type { ShardPart } from './part.ts';
 import { type Parts, readAhead } from './parts.ts';
@@ -21,21 +22,10 @@ const WORK_BETWEEN_PAUSES = 2000;
 const COST_OF_WINDOW = 66;
 
 /**
- * What all runs over a recording may cost, those of its second reconstruction too. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time, and
- * a message has 300 s.
+ * What all runs over a recording may cost. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time, and a
+ * message has 300 s.
  */
-export class RunBudget {
-  constructor(private left = 16_000_000) {}
-
-  /** @returns for how many runs there is as much, at least 1 */
-  runs(cost: number): number {
-    return Math.max(1, Math.floor(this.left / cost));
-  }
-
-  spend(cost: number): void {
-    this.left -= cost;
-  }
-}
+const MAX_COST = 16_000_000;
 
 /**
  * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
@@ -43,8 +33,6 @@ export class RunBudget {
  * which most were.
  *
  * @param fewest speakers to be heard, at least, as far as the model has as many
- * @param budget what this and the other reconstructions of the recording may cost
- * @param reserved runs that others will still need
  */
 export async function reconstructWanted(
   parts: Parts,
@@ -52,13 +40,12 @@ export async function reconstructWanted(
   model: ClusterModel,
   pause: () => Promise<void>,
   context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
-  budget = new RunBudget(),
-  reserved = 0,
+  maxCost = MAX_COST,
 ): Promise<Reconstruction> {
   const { clusters } = model;
   const cost = (context.totalSamples / context.facts.stepSamples) * (COST_OF_WINDOW + clusters);
   // The best of several rounds may have to be run once more.
-  const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + CLAIM_ROUNDS, budget.runs(cost) - reserved - 1));
+  const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + CLAIM_ROUNDS, Math.floor(maxCost / cost) - 1));
   // Who is outvoted by far only a claim helps: where there are few rounds, one is left for it.
   const boostRounds = Math.min(BOOST_ROUNDS, maxRounds - 2);
   const feed = async (take: (part: AssignedPart) => Promise<void>) => {
@@ -74,10 +61,7 @@ export async function reconstructWanted(
   return bestRound(first, {
     wanted: Math.min(fewest, clusters),
     maxRounds,
-    run: (emphasis) => {
-      budget.spend(cost);
-      return reconstruct(feed, { ...context, ...emphasis, clusters, model });
-    },
+    run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
     drop: ({ diarization }) => releaseTracks(diarization.tracks),
     scoreOf: ({ diarization }) => diarization.speakers,
     async next({ boost, claims }, { diarization, clusterOf }, round) {

@@ -1,6 +1,5 @@
 import type { Claims } from './claims.ts';
-import type { ClusterTurn } from './clustering/fragments.ts';
-import type { Assignment, ClusterModel } from './clustering/strategy.ts';
+import type { Assignment, ClusterModel } from './clustering/types.ts';
 import type { Diarization } from './diarization.ts';
 import { FrameCollector } from './frame-collector.ts';
 import type { QuietPlaces } from './levels.ts';
@@ -46,8 +45,6 @@ export interface ReconstructionContext {
 export interface Reconstruction {
   readonly diarization: Diarization;
   readonly clusterOf: readonly number[];
-  /** What the turns are made of: of each cluster, with fewer pauses bridged; as `fragments.ts` counts the changes. */
-  readonly pieces: readonly ClusterTurn[];
 }
 
 /**

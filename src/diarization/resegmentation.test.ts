@@ -17,9 +17,8 @@ function resegmenter(
   weight: number,
   pieces: readonly (readonly [index: number, direction: number[]])[],
   claims?: Claims,
-  neighbourWeight = 0,
 ) {
-  const parameters = { weight, temperature: 0.1, neighbourWeight };
+  const parameters = { weight, temperature: 0.1 };
   const made = new Resegmenter(MODEL, parameters, (frame) => frame * 1600, claims);
   made.add({
     count: pieces.length,
@@ -53,24 +52,6 @@ describe('Resegmenter', () => {
     expect(blended(both, 9, 0.5, 1, 0)).toEqual([0.2, 0.8]);
     expect(blended(both, 12, 0.5, 1, 0)).toEqual([0, 1]);
     expect(blended(both, 40, 0.5, 1, 0)).toEqual([1, 0]);
-  });
-
-  it('hears a subsegment together with the two beside it, as far as they are there', () => {
-    const odd = [FIRST, SECOND, FIRST].map((direction, index) => [index + 1, direction] as const);
-    const alone = resegmenter(1, odd);
-    const together = resegmenter(1, odd, undefined, 1);
-    // Frame 10 is the centre of the second: alone it is the other speaker, between the two it is not.
-    expect(blended(alone, 10, 0.5, 1, 0)).toEqual([0, 1]);
-    expect(blended(together, 10, 0.5, 1, 0)[0]).toBeGreaterThan(0.9);
-    // Half of what the first is heard with is the second: as likely either. Nothing comes from where there is no subsegment.
-    expect(blended(together, 5, 0.5, 1, 0)).toEqual([0.5, 0.5]);
-    expect(blended(resegmenter(1, [[1, SECOND]], undefined, 1), 5, 0.5, 0.8, 0)).toEqual([0, 0.8]);
-  });
-
-  it('hears what lies beside a subsegment in the next part, too', () => {
-    const made = resegmenter(1, [[1, FIRST]], undefined, 1);
-    made.add({ count: 1, dimension: 2, indices: Int32Array.of(2), embeddings: Float32Array.from(SECOND) });
-    expect(blended(made, 5, 0.5, 1, 0)).toEqual([0.5, 0.5]);
   });
 
   it('has less to say the likelier it is that more than one person speaks', () => {

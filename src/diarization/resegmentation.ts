@@ -1,6 +1,6 @@
 import type { Claims } from './claims.ts';
-import { likenessTo } from './clustering/likeness.ts';
-import type { ClusterModel } from './clustering/strategy.ts';
+import { likenessTo } from './clustering/cluster.ts';
+import type { ClusterModel } from './clustering/types.ts';
 import { argmax } from './powerset.ts';
 import { SUBSEGMENT_SHIFT_SAMPLES, type Subsegments } from './subsegments.ts';
 
@@ -8,7 +8,6 @@ export interface ResegmentationParameters {
   /** 0…1, see `DiarizationSettings.subsegments`. */
   readonly weight: number;
   readonly temperature: number;
-  readonly neighbourWeight: number;
 }
 
 /** Subsegments that may still be needed: frames are finished a window after they were first seen. */
@@ -16,7 +15,7 @@ const KEPT = 256;
 
 /**
  * Lets the subsegments have their say about who speaks: a local speaker who is two people cannot be parted by assigning it,
- * but its subsegments can, each heard together with those beside it. Where one person speaks, the activations of the speakers are blended with the subsegments'
+ * but its subsegments can. Where one person speaks, the activations of the speakers are blended with the subsegments'
  * posteriors, interpolated between the two around the frame; the surer it is that several do, the more they stay. Around a claimed
  * subsegment the claimant changes places with whoever is most active.
  */
@@ -39,7 +38,7 @@ export class Resegmenter {
     this.#none = new Float32Array(model.clusters);
   }
 
-  /** Subsegments of the next part; those of the frames that are finished next, and the ones beside them, must be among them or those before. */
+  /** Subsegments of the next part; those of the frames that are finished next, must be among them or those before. */
   add({ count, dimension, indices, embeddings }: Subsegments): void {
     const scratch = new Float32Array(dimension);
     for (let row = 0; row < count; row++) {
@@ -89,25 +88,14 @@ export class Resegmenter {
     }
   }
 
-  /**
-   * Of a subsegment heard together with the two beside it: they overlap, but half of what either of them hears is new, and a second and a half alone is easily mistaken.
-   * @returns undefined where nobody speaks alone
-   */
+  /** Of a subsegment; undefined where nobody speaks alone. */
   #posteriorOf(index: number): Float32Array | undefined {
     const known = this.#posteriors.get(index);
     const own = this.#likenesses.get(index);
     if (known !== undefined || own === undefined) return known;
-    const { temperature, neighbourWeight } = this.parameters;
     const posterior = this.#take();
     posterior.set(own);
-    let weight = 1;
-    for (const beside of [this.#likenesses.get(index - 1), this.#likenesses.get(index + 1)]) {
-      if (beside === undefined) continue;
-      weight += neighbourWeight;
-      for (let cluster = 0; cluster < posterior.length; cluster++)
-        posterior[cluster] += neighbourWeight * beside[cluster];
-    }
-    softmax(posterior, 1 / (weight * temperature));
+    softmax(posterior, 1 / this.parameters.temperature);
     this.#posteriors.set(index, posterior);
     return posterior;
   }

@@ -15,19 +15,9 @@ interface Open<T> {
   after: T | undefined;
 }
 
-/** Which pauses of a cluster are no end of its turn. */
-export interface BridgedPauses<S> {
-  /** All of up to so many frames… */
-  readonly maxFrames: number;
-  /** …and of up to so many those of which it is said. */
-  readonly maxHeardFrames?: number;
-  /** Whether the cluster is half heard in a pause, from the running sums before and after it. */
-  readonly isHeard?: (before: S, after: S, frames: number, cluster: number) => boolean;
-}
-
 /**
- * Builds turns from the active clusters of consecutive frames. Pauses of a cluster are bridged as `pauses` says, turns
- * shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of those that ended.
+ * Builds turns from the active clusters of consecutive frames. Pauses of a cluster of up to `maxPauseFrames` are bridged,
+ * turns shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of those that ended.
  */
 export class TurnBuilder<S extends object | number, T> {
   readonly #turns: FrameTurn<T>[] = [];
@@ -35,7 +25,7 @@ export class TurnBuilder<S extends object | number, T> {
   readonly #open: (Open<S> | undefined)[] = [];
 
   constructor(
-    private readonly pauses: BridgedPauses<S>,
+    private readonly maxPauseFrames: number,
     private readonly minFrames: number,
     /** Makes a turn's summary of the running sums before it and after it. */
     private readonly summarise: (before: S, after: S, frames: number) => T,
@@ -53,7 +43,7 @@ export class TurnBuilder<S extends object | number, T> {
     for (const cluster of active) {
       while (this.#open.length <= cluster) this.#open.push(undefined);
       const open = this.#open[cluster];
-      if (open !== undefined && this.#goesOn(open, frame, cluster, sums)) {
+      if (open !== undefined && frame - open.endFrame <= this.maxPauseFrames) {
         open.endFrame = frame + 1;
         open.after = undefined;
       } else {
@@ -77,15 +67,6 @@ export class TurnBuilder<S extends object | number, T> {
     });
     this.#open.length = 0;
     return this.#turns.sort((a, b) => a.startFrame - b.startFrame || a.cluster - b.cluster);
-  }
-
-  #goesOn(open: Open<S>, frame: number, cluster: number, sums: () => S): boolean {
-    const { endFrame, after } = open;
-    if (endFrame === frame || after === undefined) return endFrame === frame;
-    const frames = frame - endFrame;
-    const { maxFrames, maxHeardFrames = 0, isHeard } = this.pauses;
-    if (frames <= maxFrames) return true;
-    return frames <= maxHeardFrames && isHeard !== undefined && isHeard(after, sums(), frames, cluster);
   }
 
   #close(cluster: number, open: Open<S>, sums: () => S): void {

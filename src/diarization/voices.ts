@@ -1,5 +1,6 @@
 import { release } from '../audio/memory.ts';
-import { assignSpeakers, type ClusterModel } from './clustering/strategy.ts';
+import { assignSpeakers } from './clustering/cluster.ts';
+import type { ClusterModel } from './clustering/types.ts';
 import type { Diarization, SpeakerTurn, SpeakerVoice } from './diarization.ts';
 import { type Parts, readAhead } from './parts.ts';
 import { SUBSEGMENT_SHIFT_SECONDS } from './subsegments.ts';

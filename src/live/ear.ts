@@ -7,7 +7,7 @@ import type { LiveEngine } from './types.ts';
 /** Filterbank frames at 16 kHz: one every 10 ms, each of 25 ms. */
 const FBANK_SHIFT_SAMPLES = 160;
 const FBANK_SIZE_SAMPLES = 400;
-/** Trunk frames whose statistics are kept together: 0.1 s of a trunk that halves the frame rate. */
+/** Trunk frames whose statistics are kept together: 0.2 s of a trunk with 25 frames a second. */
 const FRAMES_PER_BLOCK = 5;
 /** Attention logits beyond this are cut, so that their exponentials can be added up. */
 const MAX_LOGIT = 30;

@@ -1,4 +1,4 @@
-import type { LocalSpeakers } from '../diarization/local-speakers.ts';
+import { KIND, type Representing } from '../diarization/clustering/types.ts';
 import { normalise } from '../diarization/vectors.ts';
 import type { Voice } from './mapping.ts';
 
@@ -70,7 +70,7 @@ function joined(a: Item, b: Item): Item {
 }
 
 /** Items as the clustering of a recording takes them. */
-export function asLocalSpeakers(items: readonly Item[], dimension: number): LocalSpeakers {
+export function asLocalSpeakers(items: readonly Item[], dimension: number): Representing {
   const embeddings = new Float32Array(items.length * dimension);
   items.forEach(({ embedding }, row) => {
     embeddings.set(embedding, row * dimension);
@@ -81,6 +81,7 @@ export function asLocalSpeakers(items: readonly Item[], dimension: number): Loca
     dimension,
     embeddings,
     windows: Int32Array.from(items, ({ look }) => look),
+    kinds: Uint8Array.from(items, ({ look }) => (look < 0 ? KIND.representative : KIND.local)),
     locals: new Uint8Array(items.length),
     cleanSeconds: seconds,
     activeSeconds: seconds,

@@ -86,9 +86,9 @@ export const LIVE = {
   minVoiceSeconds: 0.2,
   /** Of the frames of a block, so many have to be the speaker's. */
   minBlockShare: 0.8,
-  /** Context of the embedder before and after the stretch whose frames are kept; embedder-v4 looks 22 frames to either side. */
-  trunkLeadFrames: 24,
-  trunkLagFrames: 10,
+  /** Context of the embedder before and after the stretch whose frames are kept; embedder-v5 looks two seconds to either side, most of it near. */
+  trunkLeadFrames: 200,
+  trunkLagFrames: 40,
   /** The features' mean and floor are taken over so much of the past. */
   normalisationFrames: 1000,
 
@@ -102,10 +102,6 @@ export const LIVE = {
   /** Distance up to which the looks' voices are joined for the clusters to start from, and what a further speaker costs: fewer than for recordings, since whoever is found too many is told at once. */
   initialThreshold: 0.7,
   speakerRegularisation: 2,
-  /** Speakers found whose centroids are more alike than this are one. More than for recordings, where short pieces take part: those of looks are more alike. */
-  mergeSimilarity: 0.6,
-  /** That alone tells: no likeness of the looks' voices on average joins speakers whose centroids lie apart. */
-  sameItemSimilarity: 2,
 
   /** Speech around a moment by which the look's speakers are revised, how much it has to say (0 nothing, 1 everything), and how sharply. */
   revisionSeconds: 1.5,

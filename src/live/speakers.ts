@@ -1,5 +1,6 @@
 import { assignOptimally } from '../diarization/assignment.ts';
-import { assignSpeakers, type ClusteringParameters, findSpeakers } from '../diarization/clustering/strategy.ts';
+import { assignSpeakers, findSpeakers } from '../diarization/clustering/cluster.ts';
+import type { ClusteringParameters } from '../diarization/clustering/types.ts';
 import type { SpeakerVoice } from '../diarization/index.ts';
 import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { dot, normalise } from '../diarization/vectors.ts';
@@ -49,9 +50,8 @@ export class Speakers {
   ) {
     this.#shift = new Float32Array(engine.embedding.info.dimension);
     const { clustering } = withTuning(settingsOf('precision-2'), engine.embedding.info.tuned);
-    const { initialThreshold, speakerRegularisation, mergeSimilarity, sameItemSimilarity } = LIVE;
-    const own = { initialThreshold, speakerRegularisation, mergeSimilarity, sameItemSimilarity };
-    this.#parameters = { ...clustering, bayesian: { ...clustering.bayesian, ...own } };
+    const { initialThreshold, speakerRegularisation } = LIVE;
+    this.#parameters = { ...clustering, initialThreshold, speakerRegularisation };
   }
 
   get labels(): number {

@@ -226,7 +226,7 @@ describe('a stream of speech', () => {
 
   it('tells a match on starts where voiceprints were given', { timeout: 60_000 }, async () => {
     const nobody = encodeVoiceprint({
-      embeddingId: 'embedder-v4',
+      embeddingId: 'embedder-v5',
       embedding: new Float32Array(192).map((_, i) => (i % 3) - 1),
       secondsAlone: 10,
     });

@@ -88,10 +88,8 @@ def clustering() -> dict:
     result = {}
     for method, metric, thresholds in (
         ("average", "cosine", (0.3, 0.5, 0.7)),
-        ("complete", "cosine", (0.5, 0.8, 1.0)),
-        ("centroid", "euclidean", (0.5, 0.7, 0.85)),
     ):
-        tree = linkage(pdist(points.astype(np.float64), metric) if metric == "cosine" else points.astype(np.float64), method)
+        tree = linkage(pdist(points.astype(np.float64), metric), method)
         result[method] = {
             "heights": tree[:, 2].round(9).tolist(),
             "sizes": tree[:, 3].astype(int).tolist(),

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { assignOptimally } from '../../src/diarization/assignment.ts';
-import { cosineDistances } from '../../src/diarization/clustering/distances.ts';
-import { condensedIndex, cutAtHeight, linkage } from '../../src/diarization/clustering/linkage.ts';
+import { condensedIndex, cosineDistances } from '../../src/diarization/clustering/linkage.ts';
 import { VBX_DEFAULTS, vbx } from '../../src/diarization/clustering/vbx.ts';
 import { buildPowerset, decodeHard } from '../../src/diarization/powerset.ts';
 import { rint } from '../../src/diarization/rounding.ts';
@@ -43,11 +42,9 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
     const [count, dimension] = shape;
     const embeddings = Float32Array.from(data);
     for (let row = 0; row < count; row++) normalise(embeddings, row * dimension, dimension);
-    const seconds = new Float32Array(count);
     const windows = Int32Array.from({ length: count }, (_, row) => row);
-    const locals = new Uint8Array(count);
-    const rows = { count, dimension, embeddings, windows, locals, cleanSeconds: seconds, activeSeconds: seconds };
-    const distances = await cosineDistances(rows, async () => undefined);
+    const rows = { count, dimension, windows, kinds: new Uint8Array(count) };
+    const distances = await cosineDistances(rows, embeddings, 0, async () => undefined);
     const similarities = golden('cosine_sim_expected').data;
     const expected = Float64Array.from(distances);
     for (let i = 0; i < count; i++) {
@@ -56,26 +53,6 @@ describe.skipIf(!hasGolden)('arrays of the reference pipeline (community-1 recip
       }
     }
     expect(largestDifference(distances, expected)).toBeLessThan(1e-6);
-  });
-
-  it('agglomerative clustering: the same clusters', async () => {
-    const { data, shape } = golden('pipeline_train_embeddings');
-    const [count, dimension] = shape;
-    const unit = Float32Array.from(data);
-    for (let row = 0; row < count; row++) normalise(unit, row * dimension, dimension);
-    const distances = new Float32Array((count * (count - 1)) / 2);
-    for (let i = 0; i < count; i++) {
-      for (let j = i + 1; j < count; j++) {
-        let squares = 0;
-        for (let d = 0; d < dimension; d++) squares += (unit[i * dimension + d] - unit[j * dimension + d]) ** 2;
-        distances[condensedIndex(i, j, count)] = Math.sqrt(squares);
-      }
-    }
-    const threshold = Number(
-      /'threshold': ([\d.]+)/.exec(readFileSync(goldenPath('pipeline_params.json'), 'utf8'))![1],
-    );
-    const clusters = cutAtHeight(await linkage(distances, count, 'centroid'), count, threshold);
-    expect(canonical(clusters)).toEqual(canonical(golden('pipeline_ahc_clusters').data));
   });
 
   it('VBx responsibilities and priors: within 1e-9', async () => {

@@ -67,7 +67,7 @@ export function turnsOf(
   const totalFrames = discrete.length / clusters;
   const secondsPerFrame = frames.shiftSamples / 16000;
   const builder = new TurnBuilder<number, undefined>(
-    { maxFrames: Math.floor(pauses.off / secondsPerFrame) },
+    Math.floor(pauses.off / secondsPerFrame),
     Math.ceil(pauses.on / secondsPerFrame),
     () => undefined,
   );

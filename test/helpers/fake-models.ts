@@ -111,7 +111,7 @@ export const plainPooling: PoolingPort = {
       for (const { trunk, mask } of pieces) {
         mask.forEach((keep, frame) => {
           const at = frame * channels + channel;
-          if (keep !== 0) values.push({ value: trunk.frames[at], logit: trunk.logits[at] });
+          if (keep !== 0) values.push({ value: trunk.frames[at], logit: trunk.logits[at] ?? 0 });
         });
       }
       kept = values.length;

@@ -205,11 +205,12 @@ def make(corpora, plan, out):
     write(out, plan.name, mix, active, voices)
 
 
-def render(corpora, kind, seconds, voices, babble, rng, once=False):
-    """One conversation of the voices: samples, and in which frames each of them speaks."""
+def render(corpora, kind, seconds, voices, babble, rng, once=False, is_far=None):
+    """One conversation of the voices, far from the microphone or not (None: as it is drawn): samples, and in which frames each of them speaks."""
     target = np.mean([voice.spectrum for voice in voices], 0) + np.cumsum(rng.normal(0, 0.15, 257))
     pull = rng.uniform(0.6, 1.0) if kind != "phone" and rng.random() < 0.75 else rng.uniform(0, 0.4)
-    is_far = kind == "meeting" and rng.random() < 0.5
+    drawn = kind == "meeting" and rng.random() < 0.5
+    is_far = drawn if is_far is None else is_far
     responses = [row for row in rows(corpora.noise / "index.csv") if row["kind"] == "rir"]
     base = float(responses[int(rng.integers(len(responses)))]["seconds"])
     alike = sorted(responses, key=lambda row: abs(float(row["seconds"]) - base))[: max(12, 2 * len(voices))]

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-SHRINKAGE = 0.05
+SHRINKAGE = 0.3
 MIN_SECONDS = 1.0
 COHORT_SIZE = 1500
 COHORT_MIN_SECONDS = 3.0
@@ -50,12 +50,32 @@ def shrunk(covariance):
     return (1 - SHRINKAGE) * covariance + SHRINKAGE * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
 
 
-def fit(embeddings, voice, dimensions):
-    """mean [d], offset [d], transform [dimensions, d], phi [dimensions], largest first."""
+def fit(embeddings, voice, dimensions, session=None):
+    """mean [d], offset [d], transform [dimensions, d], phi [dimensions], largest first.
+
+    With sessions, the mean of each is taken from its vectors before the covariances are: what people who share a room and a
+    channel have in common tells nothing of who they are there. Between voices the spread is then of n - 1 in n.
+    """
     mean = embeddings.mean(0)
     vectors = length_normalised(embeddings, mean)
     offset = vectors.mean(0)
-    within, between = covariances(vectors, voice)
+    if session is None:
+        within, between = covariances(vectors, voice)
+    else:
+        _, index = np.unique(session, return_inverse=True)
+        counts = np.bincount(index)
+        people = np.array([len(np.unique(voice[index == s])) for s in range(len(counts))])
+        # The mean of a session is that of its voices, each once, or whoever says most would be at the centre.
+        pairs = np.stack([index, voice], 1)
+        keys, member = np.unique(pairs, axis=0, return_inverse=True)
+        member = member.ravel()
+        size = np.bincount(member)
+        means = np.stack([np.bincount(member, column) for column in vectors.T], 1) / size[:, None]
+        centres = np.stack([np.bincount(keys[:, 0], column) for column in means.T], 1) / people[:, None]
+        deviations = vectors - means[member]
+        within = shrunk(deviations.T @ deviations / (len(vectors) - len(keys)))
+        offsets = (means - centres[keys[:, 0]]) * np.sqrt(people / np.maximum(people - 1, 1))[keys[:, 0]][:, None]
+        between = shrunk(offsets.T @ offsets / len(offsets) - (deviations.T @ deviations / (len(vectors) - len(keys))) * (1 / size).mean())
     phi, basis = eigh(between, within)
     order = np.argsort(-phi)[:dimensions]
     return mean, offset, basis[:, order].T, np.maximum(phi[order], 1e-3)
@@ -103,12 +123,13 @@ def read(path, least_seconds):
     data = np.load(path)
     keep = data["seconds"] >= least_seconds
     embeddings = data["embeddings"].astype(float)[keep]
-    return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True), data["voice"][keep], data["seconds"][keep]
+    session = data["session"][keep] if "session" in data else None
+    return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True), data["voice"][keep], data["seconds"][keep], session
 
 
 def cohort(model, path):
     """{scale, values}: COHORT_SIZE pieces of as many voices, [n, dimensions] signed bytes in base64 that times scale are in the PLDA space."""
-    embeddings, voice, _ = read(path, COHORT_MIN_SECONDS)
+    embeddings, voice, _, _ = read(path, COHORT_MIN_SECONDS)
     order = np.random.default_rng(COHORT_SEED).permutation(len(voice))
     _, first = np.unique(voice[order], return_index=True)
     projected = project(model, embeddings[order[np.sort(first)[:COHORT_SIZE]]])
@@ -125,12 +146,12 @@ def main():
     parser.add_argument("--dimensions", type=int, default=128)
     parser.add_argument("--cohort", type=Path)
     options = parser.parse_args()
-    embeddings, voice, seconds = read(options.observed, MIN_SECONDS)
+    embeddings, voice, seconds, session = read(options.observed, MIN_SECONDS)
     rng = np.random.default_rng(3)
     half = rng.permutation(np.unique(voice))
     is_fit = np.isin(voice, half[: len(half) // 2])
-    model = fit(embeddings[is_fit], voice[is_fit], options.dimensions)
-    for low, high in ((1, 1.4), (1.4, 2.4), (2.4, 4.4), (4.4, 9)):
+    model = fit(embeddings[is_fit], voice[is_fit], options.dimensions, session[is_fit] if session is not None else None)
+    for low, high in ((1, 1.4), (1.4, 2.4), (2.4, 9)):
         rows = np.flatnonzero(~is_fit & (seconds >= low) & (seconds < high))
         same, other = pairs(voice[rows], rng)
         unit = embeddings[rows]
@@ -141,7 +162,7 @@ def main():
         ):
             slope, shift, cost = logistic(score(same), score(other))
             print(f"{low}-{high} s {name}: EER {100 * equal_error(score(same), score(other)):.1f} %, slope {slope:.3f} offset {shift:.3f} Cllr {cost:.3f}")
-    model = fit(embeddings, voice, options.dimensions)
+    model = fit(embeddings, voice, options.dimensions, session)
     arrays = {key: np.round(value, 6).tolist() for key, value in zip(("mean", "offset", "transform", "phi"), model)}
     document = {"embedding": options.identity, **arrays}
     if options.cohort:

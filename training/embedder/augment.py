@@ -102,19 +102,13 @@ class Augmenter:
         return energies * cut[:, None].astype(np.float32) + floor[:, None, None] * hiss
 
     def _as_the_service(self, x: np.ndarray) -> np.ndarray:
-        """The feature floor, and a mean that was partly taken over somebody else and over silence."""
+        """The feature floor, now and then a lower one, and the mean of the stretch."""
         rng = self.rng
         size = len(x)
         floor = np.percentile(x.max(2), features.FEATURE_FLOOR_PERCENTILE, axis=1) - features.FEATURE_FLOOR_NATS
         lowered = floor - rng.uniform(0, 10.0, size) * (rng.random(size) < 0.15)
-        lowered = lowered.astype(np.float32)
-        x = np.maximum(x, lowered[:, None, None])
-        mean = x.mean(1)
-        other = rng.uniform(0, 0.8, (size, 1)) * (rng.random((size, 1)) < 0.5)
-        silence = rng.uniform(0, 0.5, (size, 1)) * (rng.random((size, 1)) < 0.5)
-        reference = mean + other * (mean[rng.permutation(size)] - mean) * 0.7
-        reference += silence * (lowered[:, None] - reference)
-        return x - reference.astype(np.float32)[:, None]
+        x = np.maximum(x, lowered.astype(np.float32)[:, None, None])
+        return x - x.mean(1, keepdims=True)
 
     def _mask(self, x: np.ndarray) -> np.ndarray:
         """SpecAugment: up to 10 bands of half of the crops, up to 20 frames of four in ten."""

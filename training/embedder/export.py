@@ -1,17 +1,15 @@
-"""Step 4: export the trained embedder as ONNX, whole and in two halves, and compare each with PyTorch.
+"""Step 4: write the fine-tuned embedder as the service loads it, and say what 8 bits change.
 
-    python -m embedder.export --checkpoint WORK/embedder-192-weights.pt --out FOLDER [--version 1]
+    python -m embedder.export --checkpoint WORK/embedder.pt --recordings FOLDER --out MODELS --version 5
 
-Writes ``embedder-v<version>.onnx`` (``feats`` [B, T, 80] -> ``embs`` [B, 192], the signature and metadata that WeSpeaker's
-and sherpa-onnx's runtimes read), ``…-trunk.onnx`` (``feats`` -> ``frames``, ``logits`` [B, ceil(T/2), 512]) and ``…-head.onnx``
-(``pooled`` [B, 1024] -> ``embs``). Batch normalisation is folded into the convolutions; only the whole model carries the metadata. Also writes the weights as ``.npz``
-in float16, from which training can go on (``--initial``), and which may stand in the place of the checkpoint.
+FOLDER holds FLAC at 16 kHz, whose ranges the trunk is rounded by (`calibration/sessions.py` makes such). Writes
+``embedder-v5-trunk.int8.onnx`` (``feats`` [B, T, 80] -> ``frames`` [B, ceil(T / 4), 512]) and ``embedder-v5-head.onnx``
+(``pooled`` [B, 1024], means and then standard deviations -> ``embs`` [B, 192]).
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import hashlib
 from pathlib import Path
 
@@ -19,98 +17,87 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from torch import nn
-from torch.nn.utils import fuse_conv_bn_eval
+from onnx import TensorProto, helper, numpy_helper
 
-from .model import Block, Embedder, FrontEnd, Trunk
+from quantisation import trunk
+from quantisation.quantise import RATE, divided, windows
 
+from .features import log_mels, raise_floor
+from .model import EMBEDDING_SIZE, FRAME_CHANNELS, Embedder, folded
+
+CALIBRATION_WINDOWS, TEST_WINDOWS = 64, 48
+POOLED_FRAMES = 37  # 1.5 s, what a subsegment is pooled from
+PERCENTILE = 99.99
 OPSET = 17
-PAIRS = {
-    FrontEnd: (("conv1", "norm1"), ("conv2", "norm2"), ("conv3", "norm3"), ("conv4", "norm4")),
-    Block: (("conv1", "norm1"), ("conv2", "norm2"), ("conv3", "norm3")),
-    Trunk: (("stem", "stem_norm"), ("expand", "expand_norm")),
-}
-
-
-def fold(model: Embedder) -> Embedder:
-    """A copy in evaluation mode with every batch normalisation folded into its neighbour."""
-    model = copy.deepcopy(model).eval()
-    for module in model.modules():
-        for convolution, norm in PAIRS.get(type(module), ()):
-            setattr(module, convolution, fuse_conv_bn_eval(getattr(module, convolution), getattr(module, norm)))
-            setattr(module, norm, nn.Identity())
-    head = model.head
-    before, after = head.norm, head.out_norm
-    scale_in = before.weight / torch.sqrt(before.running_var + before.eps)
-    shift_in = before.bias - before.running_mean * scale_in
-    scale_out = after.weight / torch.sqrt(after.running_var + after.eps)
-    shift_out = after.bias - after.running_mean * scale_out
-    linear = nn.Linear(head.linear.in_features, head.linear.out_features)
-    linear.weight = nn.Parameter(scale_out[:, None] * head.linear.weight * scale_in[None])
-    linear.bias = nn.Parameter(scale_out * (head.linear.weight @ shift_in) + shift_out)
-    head.norm, head.linear, head.out_norm = nn.Identity(), linear, nn.Identity()
-    return model
 
 
 def metadata(version: str) -> dict[str, str]:
-    """What sherpa-onnx and the service read from the file."""
+    """What the service checks in a file."""
     return {
-        "framework": "wespeaker", "model_type": "speaker-embedding", "url": "", "feature_type": "kaldi-fbank-80",
-        "language": "multilingual", "output_dim": "192", "sample_rate": "16000",
-        "normalize_samples": "0", "feature_normalize_type": "global-mean", "version": version,
-        "comment": "trained from scratch for rollcall", "feature_floor_nats": "10",
+        "framework": "3d-speaker", "model_type": "speaker-embedding", "feature_type": "kaldi-fbank-80", "output_dim": str(EMBEDDING_SIZE),
+        "sample_rate": str(RATE), "normalize_samples": "0", "feature_normalize_type": "global-mean", "version": version,
+        "comment": "fine-tuned for rollcall from 3D-Speaker's CAM++ zh-en (Apache-2.0)", "feature_floor_nats": "10",
     }  # fmt: skip
 
 
-def write(module: nn.Module, example: torch.Tensor, path: Path, inputs: list[str], outputs: list[str], axes: dict, facts: dict[str, str]) -> None:
-    """Export, attach the facts as metadata, check the file and compare its outputs with PyTorch on two more shapes."""
-    torch.onnx.export(module, (example,), str(path), input_names=inputs, output_names=outputs, dynamic_axes=axes, opset_version=OPSET, dynamo=False)
-    graph = onnx.load(path)
-    for key, value in facts.items():
-        graph.metadata_props.add(key=key, value=value)
-    onnx.checker.check_model(graph)
-    onnx.save(graph, path)
+def feats(samples: np.ndarray) -> np.ndarray:
+    """10 s of samples -> filterbank [1, 998, 80] with floor and mean as the service has them."""
+    raised = raise_floor(log_mels(samples))
+    return (raised - raised.mean(0))[None].astype(np.float32)
+
+
+def write_head(model: Embedder, path: Path) -> None:
+    weights = [
+        numpy_helper.from_array(model.head.weight.detach().numpy().T.copy(), "weight"),
+        numpy_helper.from_array(model.head.bias.detach().numpy(), "bias"),
+    ]
+    nodes = [helper.make_node("Gemm", ["pooled", "weight", "bias"], ["embs"])]
+    graph = helper.make_graph(
+        nodes, "head",
+        [helper.make_tensor_value_info("pooled", TensorProto.FLOAT, ["B", 2 * FRAME_CHANNELS])],
+        [helper.make_tensor_value_info("embs", TensorProto.FLOAT, ["B", EMBEDDING_SIZE])],
+        weights,
+    )  # fmt: skip
+    written = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    onnx.checker.check_model(written)
+    onnx.save(written, path)
+
+
+def compare(model: Embedder, path: Path, inputs: list[np.ndarray]) -> str:
+    """Cosines of the embeddings of 1.5 s by both forms, and by how much scores between two differ."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    worst = 0.0
-    for shape in ([1, *example.shape[1:]], [3, *example.shape[1:-1], example.shape[-1]]):
-        if len(shape) == 3:
-            shape[1] = 137 * shape[0]
-        trial = torch.randn(shape, generator=torch.Generator().manual_seed(shape[0])) * 2
-        with torch.no_grad():
-            expected = module(trial)
-        expected = expected if isinstance(expected, tuple) else (expected,)
-        for want, got in zip(expected, session.run(None, {inputs[0]: trial.numpy()})):
-            worst = max(worst, float(np.abs(want.numpy() - got).max()))
-    print(f"{path.name}: {path.stat().st_size} bytes, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}, largest difference {worst:.1e}")
-
-
-def stored_state(path: Path) -> dict[str, torch.Tensor]:
-    """Weights of a checkpoint of ``train.py``, or of the ``.npz`` that this writes."""
-    if path.suffix == ".npz":
-        return {name: torch.from_numpy(value) for name, value in np.load(path).items()}
-    return torch.load(path, map_location="cpu", weights_only=False)["model"]
+    pairs: tuple[list, list] = ([], [])
+    with torch.inference_mode():
+        for one in inputs:
+            for kept, frames in zip(pairs, (model.trunk(torch.from_numpy(one)), torch.from_numpy(session.run(None, {"feats": one})[0]))):
+                masks = torch.eye(frames.shape[1] // POOLED_FRAMES).repeat_interleave(POOLED_FRAMES, 1)
+                kept.append(torch.nn.functional.normalize(model.pooled(frames[:, : masks.shape[1]], masks[None])[0], dim=1))
+    before, after = (torch.cat(kept) for kept in pairs)
+    cosines = (before * after).sum(1).numpy()
+    moved = (after @ after.T - before @ before.T).numpy()
+    return f"embeddings of 1.5 s before and after: mean cosine {cosines.mean():.4f}, first percentile {np.percentile(cosines, 1):.4f}; scores between two: {moved.mean():.4f} on average, standard deviation {moved.std():.4f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--recordings", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--version", default="1")
+    parser.add_argument("--version", default="5")
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
-    state = stored_state(args.checkpoint)
-    model = Embedder(len(state["trunk.stem.weight"]))
-    model.load_state_dict({name: state[name].to(value.dtype) for name, value in model.state_dict().items()})
-    np.savez_compressed(args.out / f"embedder-v{args.version}.npz", **{k: v.numpy().astype(np.float16 if v.is_floating_point() else v.numpy().dtype) for k, v in state.items()})
-    model = fold(model)
-    feats, pooled = torch.randn(2, 300, 80), torch.randn(2, 1024)
+    trained = Embedder()
+    trained.load_state_dict(torch.load(args.checkpoint, weights_only=False)["model"])
+    model = folded(trained)
+    seen, unseen = divided(args.recordings)
     stem = args.out / f"embedder-v{args.version}"
-    time_axes = {0: "B", 1: "T"}
-    write(model, feats, Path(f"{stem}.onnx"), ["feats"], ["embs"], {"feats": time_axes, "embs": {0: "B"}}, metadata(args.version))
-    write(model.trunk, feats, Path(f"{stem}-trunk.onnx"), ["feats"], ["frames", "logits"],
-          {"feats": time_axes, "frames": time_axes, "logits": time_axes}, {})  # fmt: skip
-    write(model.head, pooled, Path(f"{stem}-head.onnx"), ["pooled"], ["embs"], {"pooled": {0: "B"}, "embs": {0: "B"}}, {})
+    ranges = trunk.measure(model, map(feats, windows(seen, CALIBRATION_WINDOWS)), PERCENTILE)
+    trunk.build(model, Path(f"{stem}-trunk.int8.onnx"), ranges, metadata(args.version))
+    write_head(model, Path(f"{stem}-head.onnx"))
+    for path in (Path(f"{stem}-trunk.int8.onnx"), Path(f"{stem}-head.onnx")):
+        print(f"{path.name}: {path.stat().st_size} bytes, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
+    print(compare(model, Path(f"{stem}-trunk.int8.onnx"), [feats(one) for one in windows(unseen, TEST_WINDOWS)]))
 
 
 if __name__ == "__main__":

@@ -1,143 +1,250 @@
-"""The embedder: a small two-dimensional front end, dilated residual blocks, attentive statistics.
+"""The embedder's network: CAM++ with its time axis taken in larger steps, so that it fits into a Worker's time.
 
-Sources: time-delay networks and statistics pooling (Snyder et al., "X-vectors", ICASSP 2018), grouped residual blocks
-(Desplanques et al., "ECAPA-TDNN", Interspeech 2020), a convolutional front end (Thienpondt et al.,
-"Integrating Frequency Translational Invariance in TDNNs", Interspeech 2021). There is no squeeze-excitation: nothing before
-the pooling looks further than the receptive field, so that the frames of one speaker do not depend on who else speaks in
-the stretch, and the trunk can be run once per stretch and pooled once per speaker.
+Source: Wang et al., "CAM++: A Fast and Efficient Network for Speaker Verification Using Context-Aware Masking",
+arXiv:2303.00332. Two changes: the two-dimensional front end halves the frame rate once more (25 frames a second in place of
+50), and with it the dilations of the dense layers, which so look as far as they did. Frames are rows, [B, T, C], and every
+convolution over time is one product over frames laid side by side, which is also the form in 8 bits
+(`quantisation/trunk.py`).
+
+The trunk is what runs once over a stretch of audio; statistics of any of its frames go through the head.
 """
 
 from __future__ import annotations
+
+import copy
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 BANDS = 80
-CHANNELS = 256
 EMBEDDING_SIZE = 192
 FRAME_CHANNELS = 512
+FRAME_STRIDE = 4
+FRONT_CHANNELS = 32
+GROWTH = 32
+BOTTLENECK = 128
+BLOCK_LAYERS = (12, 24, 16)
+BLOCK_DILATIONS = (1, 1, 1)
+SEGMENT_FRAMES = 50  # two seconds
 VARIANCE_FLOOR = 1e-5
 
 
-class FrontEnd(nn.Module):
-    """[B, 80, T] -> [B, 10 * channels, ceil(T / 2)]."""
-
-    def __init__(self, channels: int):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, channels, 3, stride=2, padding=1, bias=False)
-        self.norm1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, stride=(2, 1), padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(channels)
-        self.conv3 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.norm3 = nn.BatchNorm2d(channels)
-        self.conv4 = nn.Conv2d(channels, channels, 3, stride=(2, 1), padding=1, bias=False)
-        self.norm4 = nn.BatchNorm2d(channels)
+class Norm(nn.BatchNorm1d):
+    """Batch normalisation of rows, [..., C]."""
 
     def forward(self, x):
-        x = F.relu(self.norm1(self.conv1(x.unsqueeze(1))))
-        x = F.relu(self.norm2(self.conv2(x)))
-        x = F.relu(x + self.norm3(self.conv3(x)))
-        return F.relu(self.norm4(self.conv4(x))).flatten(1, 2)
+        return super().forward(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
 
-def _convolution(channels_in: int, channels: int, width: int = 1, **options) -> nn.Conv2d:
-    """A convolution over time of [B, channels, 1, T]: two-dimensional, because only those know the channels-last layout, in
-    which training is half as fast again on a CPU."""
-    return nn.Conv2d(channels_in, channels, (1, width), **options)
+class Residual(nn.Module):
+    """[B, C, F, T] -> [B, C, F / stride, T], two convolutions over bands and frames."""
 
-
-class Block(nn.Module):
-    """Residual 1x1 - grouped dilated k3 - 1x1."""
-
-    def __init__(self, channels: int, dilation: int, groups: int = 8):
+    def __init__(self, channels: int, stride: int):
         super().__init__()
-        self.conv1 = _convolution(channels, channels, bias=False)
+        self.conv1 = nn.Conv2d(channels, channels, 3, stride=(stride, 1), padding=1, bias=False)
         self.norm1 = nn.BatchNorm2d(channels)
-        self.conv2 = _convolution(
-            channels, channels, 3, padding=(0, dilation), dilation=(1, dilation), groups=groups, bias=False
-        )
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(channels)
-        self.conv3 = _convolution(channels, channels, bias=False)
-        self.norm3 = nn.BatchNorm2d(channels)
+        self.shortcut = nn.Conv2d(channels, channels, 1, stride=(stride, 1), bias=False) if stride != 1 else nn.Identity()
+        self.shortcut_norm = nn.BatchNorm2d(channels) if stride != 1 else nn.Identity()
 
     def forward(self, x):
         y = F.relu(self.norm1(self.conv1(x)))
-        y = F.relu(self.norm2(self.conv2(y)))
-        return F.relu(x + self.norm3(self.conv3(y)))
+        return F.relu(self.norm2(self.conv2(y)) + self.shortcut_norm(self.shortcut(x)))
+
+
+class FrontEnd(nn.Module):
+    """[B, T, 80] -> [B, ceil(T / 2), 320]: ten bands of 32 channels, counted channel by channel."""
+
+    def __init__(self, channels: int = FRONT_CHANNELS):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, channels, 3, stride=(1, 2), padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(channels)
+        self.blocks = nn.ModuleList([Residual(channels, 2), Residual(channels, 1), Residual(channels, 2), Residual(channels, 1)])
+        self.conv2 = nn.Conv2d(channels, channels, 3, stride=(2, 1), padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels)
+
+    def forward(self, feats):
+        x = F.relu(self.norm1(self.conv1(feats.transpose(1, 2).unsqueeze(1))))
+        for block in self.blocks:
+            x = block(x)
+        return F.relu(self.norm2(self.conv2(x))).flatten(1, 2).transpose(1, 2)
+
+
+def beside(x: torch.Tensor, width: int, dilation: int = 1, stride: int = 1) -> torch.Tensor:
+    """[B, T, C] -> [B, ceil(T / stride), width * C]: every frame with those around it, the earliest first."""
+    reach = (width // 2) * dilation
+    padded = F.pad(x, (0, 0, reach, reach))
+    frames = x.shape[1]
+    return torch.cat([padded[:, tap * dilation : tap * dilation + frames : stride] for tap in range(width)], 2)
+
+
+class DenseLayer(nn.Module):
+    """What one dense layer adds: [B, T, C] -> [B, T, GROWTH], a local convolution gated by the mean of the stretch and of two seconds."""
+
+    def __init__(self, channels: int, dilation: int):
+        super().__init__()
+        self.norm = Norm(channels)
+        self.linear1 = nn.Linear(channels, BOTTLENECK, bias=False)
+        self.norm1 = Norm(BOTTLENECK)
+        self.local = nn.Linear(3 * BOTTLENECK, GROWTH, bias=False)
+        self.context1 = nn.Linear(BOTTLENECK, BOTTLENECK // 2)
+        self.context2 = nn.Linear(BOTTLENECK // 2, GROWTH)
+        self.dilation = dilation
+
+    def forward(self, x, averages, segment_of):
+        x = F.relu(self.norm1(self.linear1(F.relu(self.norm(x)))))
+        gate = torch.sigmoid(self.context2(F.relu(self.context1(averages.to(x.dtype) @ x))))
+        return self.local(beside(x, 3, self.dilation)) * gate[:, segment_of]
+
+
+def averaging(frames: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """[segments, T] that takes the mean of the whole plus the mean of each segment, and [T] which segment a frame is in."""
+    segment_of = torch.arange(frames, device=device) // SEGMENT_FRAMES
+    one = (torch.arange((frames - 1) // SEGMENT_FRAMES + 1, device=device)[:, None] == segment_of).float()
+    return one / one.sum(1, keepdim=True) + 1.0 / frames, segment_of
 
 
 class Trunk(nn.Module):
-    """feats [B, T, 80] -> frames, logits, both [B, ceil(T / 2), 512]: what is computed once per stretch of audio."""
-
-    def __init__(self, channels: int = CHANNELS, front_channels: int = 16, dilations: tuple[int, ...] = (1, 2, 3, 4, 1, 2)):
-        super().__init__()
-        self.front = FrontEnd(front_channels)
-        self.stem = _convolution(10 * front_channels, channels, 3, padding=(0, 1), bias=False)
-        self.stem_norm = nn.BatchNorm2d(channels)
-        self.blocks = nn.ModuleList([Block(channels, d) for d in dilations])
-        self.expand = _convolution(channels, FRAME_CHANNELS, bias=False)
-        self.expand_norm = nn.BatchNorm2d(FRAME_CHANNELS)
-        self.attention1 = _convolution(FRAME_CHANNELS, 96)
-        self.attention2 = _convolution(96, FRAME_CHANNELS)
-
-    def forward(self, feats):
-        x = self.front(feats.transpose(1, 2)).unsqueeze(2)
-        if self.training:
-            x = x.contiguous(memory_format=torch.channels_last)
-        x = F.relu(self.stem_norm(self.stem(x)))
-        for block in self.blocks:
-            x = block(x)
-        frames = F.relu(self.expand_norm(self.expand(x)))
-        logits = self.attention2(torch.tanh(self.attention1(frames)))
-        return frames.squeeze(2).transpose(1, 2), logits.squeeze(2).transpose(1, 2)
-
-
-class Head(nn.Module):
-    """pooled [B, 1024] (weighted means, then standard deviations) -> embs [B, 192]."""
+    """feats [B, T, 80] -> frames [B, ceil(ceil(T / 2) / 2), 512]."""
 
     def __init__(self):
         super().__init__()
-        self.norm = nn.BatchNorm1d(2 * FRAME_CHANNELS)
-        self.linear = nn.Linear(2 * FRAME_CHANNELS, EMBEDDING_SIZE, bias=False)
-        self.out_norm = nn.BatchNorm1d(EMBEDDING_SIZE)
+        self.front = FrontEnd()
+        self.stem = nn.Linear(5 * 10 * FRONT_CHANNELS, 128, bias=False)
+        self.stem_norm = Norm(128)
+        self.blocks = nn.ModuleList()
+        self.transit_norms = nn.ModuleList()
+        self.transits = nn.ModuleList()
+        channels = 128
+        for layers, dilation in zip(BLOCK_LAYERS, BLOCK_DILATIONS):
+            self.blocks.append(nn.ModuleList([DenseLayer(channels + i * GROWTH, dilation) for i in range(layers)]))
+            channels += layers * GROWTH
+            self.transit_norms.append(Norm(channels))
+            self.transits.append(nn.Linear(channels, channels // 2, bias=False))
+            channels //= 2
+        self.out_norm = Norm(channels)
 
-    def forward(self, pooled):
-        return self.out_norm(self.linear(self.norm(pooled)))
+    def forward(self, feats):
+        x = F.relu(self.stem_norm(self.stem(beside(self.front(feats), 5, stride=2))))
+        averages, segment_of = averaging(x.shape[1], x.device)
+        for block, norm, transit in zip(self.blocks, self.transit_norms, self.transits):
+            for layer in block:
+                x = torch.cat([x, layer(x, averages, segment_of)], 2)
+            x = transit(F.relu(norm(x)))
+        return F.relu(self.out_norm(x))
 
 
 class Embedder(nn.Module):
-    """feats [B, T, 80] -> embs [B, 192], the whole model with attentive statistics between trunk and head."""
+    """feats [B, T, 80] -> embs [B, 192]; `pooled` takes the frames of each row's mask alone."""
 
-    def __init__(self, channels: int = CHANNELS):
+    def __init__(self):
         super().__init__()
-        self.trunk = Trunk(channels)
-        self.head = Head()
+        self.trunk = Trunk()
+        self.head = nn.Linear(2 * FRAME_CHANNELS, EMBEDDING_SIZE)
 
     def forward(self, feats):
-        frames, logits = self.trunk(feats)
-        weights = torch.softmax(logits.float(), 1).to(frames.dtype)
-        weighted = weights * frames
-        mean = weighted.sum(1, dtype=torch.float32)
-        variance = (weighted * frames).sum(1, dtype=torch.float32) - mean * mean
-        return self.head(torch.cat([mean, torch.sqrt(variance.clamp(min=VARIANCE_FLOOR))], 1))
+        frames = self.trunk(feats)
+        return self.pooled(frames, torch.ones(frames.shape[:2], device=frames.device))
+
+    def pooled(self, frames, weights):
+        """frames [B, T, 512], weights [B, T] or [B, K, T] -> embeddings [B, 192] or [B, K, 192]."""
+        frames = frames.float()
+        many = weights if weights.ndim == 3 else weights[:, None]
+        share = many / many.sum(2, keepdim=True)
+        mean = share @ frames
+        variance = share @ (frames * frames) - mean * mean
+        statistics = torch.cat([mean, torch.sqrt(variance.clamp(min=VARIANCE_FLOOR))], 2)
+        embeddings = self.head(statistics)
+        return embeddings if weights.ndim == 3 else embeddings[:, 0]
 
 
-def flops_per_second(model: nn.Module, frames: int = 1000) -> float:
-    """Multiply-adds count as two; per second of audio at 100 frames a second."""
-    total = 0
+def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gain and offset of a batch normalisation in evaluation mode."""
+    gain = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+    return gain, norm.bias - norm.running_mean * gain
 
-    def count(module, _inputs, output):
-        nonlocal total
-        positions = output.shape[2:].numel() if output.ndim > 2 else 1
-        total += 2 * module.weight.numel() * positions
 
-    hooks = [m.register_forward_hook(count) for m in model.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
-    training = model.training
-    model.eval()
-    with torch.no_grad():
-        model(torch.randn(1, frames, BANDS))
-    for hook in hooks:
-        hook.remove()
-    model.train(training)
-    return total / (frames / 100)
+class Affine(nn.Module):
+    """A gain and an offset a channel, [..., C]."""
+
+    def __init__(self, norm: Norm):
+        super().__init__()
+        self.gain, self.offset = (nn.Parameter(value.detach().clone()) for value in _affine(norm))
+
+    def forward(self, x):
+        return x * self.gain + self.offset
+
+
+def folded(model: Embedder) -> Embedder:
+    """A copy in evaluation mode whose batch normalisations are in the weights before them, or a gain and an offset where a ReLU is between."""
+    model = copy.deepcopy(model).eval()
+
+    def fold(owner: nn.Module, layer: str, norm: str) -> None:
+        old, (gain, offset) = getattr(owner, layer), _affine(getattr(owner, norm))
+        old.weight = nn.Parameter((old.weight * gain.reshape(-1, *[1] * (old.weight.ndim - 1))).detach())
+        old.bias = nn.Parameter(offset.detach())
+        setattr(owner, norm, nn.Identity())
+
+    trunk = model.trunk
+    for owner in (trunk.front, *trunk.front.blocks):
+        fold(owner, "conv1", "norm1")
+        fold(owner, "conv2", "norm2")
+        if isinstance(getattr(owner, "shortcut", None), nn.Conv2d):
+            fold(owner, "shortcut", "shortcut_norm")
+    fold(trunk, "stem", "stem_norm")
+    for layer in (layer for block in trunk.blocks for layer in block):
+        layer.norm = Affine(layer.norm)
+        fold(layer, "linear1", "norm1")
+    trunk.transit_norms = nn.ModuleList([Affine(norm) for norm in trunk.transit_norms])
+    gain, offset = _affine(trunk.out_norm)
+    last = trunk.transits[-1]
+    last.weight, last.bias = nn.Parameter((last.weight * gain[:, None]).detach()), nn.Parameter(offset.detach())
+    trunk.out_norm = nn.Identity()
+    return model
+
+
+def from_campplus(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The checkpoint of CAM++ (`teacher.py`) as the state of an `Embedder`."""
+    out: dict[str, torch.Tensor] = {}
+
+    def norm(target: str, source: str) -> None:
+        for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+            out[f"{target}.{name}"] = state[f"{source}.{name}"]
+
+    def over_frames(source: str) -> torch.Tensor:
+        """[out, in, taps] -> [out, taps * in]"""
+        return state[f"{source}.weight"].transpose(1, 2).flatten(1)
+
+    out["trunk.front.conv1.weight"], out["trunk.front.conv2.weight"] = state["head.conv1.weight"], state["head.conv2.weight"]
+    norm("trunk.front.norm1", "head.bn1")
+    norm("trunk.front.norm2", "head.bn2")
+    for number, source in enumerate(("head.layer1.0", "head.layer1.1", "head.layer2.0", "head.layer2.1")):
+        target = f"trunk.front.blocks.{number}"
+        for index in (1, 2):
+            out[f"{target}.conv{index}.weight"] = state[f"{source}.conv{index}.weight"]
+            norm(f"{target}.norm{index}", f"{source}.bn{index}")
+        if f"{source}.shortcut.0.weight" in state:
+            out[f"{target}.shortcut.weight"] = state[f"{source}.shortcut.0.weight"]
+            norm(f"{target}.shortcut_norm", f"{source}.shortcut.1")
+    out["trunk.stem.weight"] = over_frames("xvector.tdnn.linear")
+    norm("trunk.stem_norm", "xvector.tdnn.nonlinear.batchnorm")
+    for block, layers in enumerate(BLOCK_LAYERS):
+        for layer in range(layers):
+            source, target = f"xvector.block{block + 1}.tdnnd{layer + 1}", f"trunk.blocks.{block}.{layer}"
+            norm(f"{target}.norm", f"{source}.nonlinear1.batchnorm")
+            norm(f"{target}.norm1", f"{source}.nonlinear2.batchnorm")
+            out[f"{target}.linear1.weight"] = state[f"{source}.linear1.weight"][:, :, 0]
+            out[f"{target}.local.weight"] = over_frames(f"{source}.cam_layer.linear_local")
+            for name in ("1", "2"):
+                out[f"{target}.context{name}.weight"] = state[f"{source}.cam_layer.linear{name}.weight"][:, :, 0]
+                out[f"{target}.context{name}.bias"] = state[f"{source}.cam_layer.linear{name}.bias"]
+        out[f"trunk.transits.{block}.weight"] = state[f"xvector.transit{block + 1}.linear.weight"][:, :, 0]
+        norm(f"trunk.transit_norms.{block}", f"xvector.transit{block + 1}.nonlinear.batchnorm")
+    norm("trunk.out_norm", "xvector.out_nonlinear.batchnorm")
+    # The last normalisation has no gain of its own, and takes few rows at a time: it is folded from the beginning.
+    gain = 1 / torch.sqrt(state["xvector.dense.nonlinear.batchnorm.running_var"] + 1e-5)
+    out["head.weight"] = state["xvector.dense.linear.weight"][:, :, 0] * gain[:, None]
+    out["head.bias"] = -state["xvector.dense.nonlinear.batchnorm.running_mean"] * gain
+    return out

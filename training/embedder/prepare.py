@@ -13,6 +13,7 @@ import argparse
 import csv
 import io
 import json
+import subprocess
 import time
 import zlib
 from collections import defaultdict
@@ -111,10 +112,33 @@ def _round_trip(samples: np.ndarray, rate: int, container: str, subtype: str, le
     return np.pad(wide, (0, max(0, len(samples) - len(wide))))[: len(samples)].astype(np.float32)
 
 
+LINEAR_PREDICTION_CODECS = (
+    ("g723_1", "g723_1", ["-b:a", "6300"]),
+    ("libspeex", "ogg", ["-b:a", "8000"]),
+    ("libopus", "ogg", ["-b:a", "8000", "-application", "voip"]),
+    ("libopus", "ogg", ["-b:a", "12000", "-application", "voip"]),
+)
+"""What a mobile phone's call sounds like: ffmpeg's encoder, its container, its options. AMR is of the same family as
+G.723.1; ffmpeg has no encoder for it that comes with Debian."""
+
+
+def _through_ffmpeg(samples: np.ndarray, rate: int, encoder: str, container: str, options: list[str]) -> np.ndarray:
+    narrow = soxr.resample(samples, RATE, rate, quality="MQ") if rate != RATE else samples
+    run = lambda arguments, data: subprocess.run(
+        ["ffmpeg", "-hide_banner", "-loglevel", "error", *arguments], input=data, capture_output=True, check=True
+    ).stdout  # noqa: E731
+    coded = run(
+        ["-f", "f32le", "-ar", str(rate), "-ac", "1", "-i", "-", "-c:a", encoder, *options, "-f", container, "-"],
+        np.clip(narrow, -1, 1).astype("<f4").tobytes(),
+    )
+    wide = np.frombuffer(run(["-f", container, "-i", "-", "-ar", str(RATE), "-ac", "1", "-f", "f32le", "-"], coded), "<f4")
+    return np.pad(wide, (0, max(0, len(samples) - len(wide))))[: len(samples)].astype(np.float32)
+
+
 def through_codec(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A real encoder and decoder: telephone (mu-law, GSM, ADPCM at 8 kHz), Opus, Vorbis or MP3 at their worst quality."""
+    """A real encoder and decoder: telephone (mu-law, GSM, ADPCM, and linear prediction at 8 kHz), Opus, Vorbis or MP3 at their worst quality."""
     scaled = samples * (0.3 / (np.abs(samples).max() + 1e-6))
-    kind = rng.integers(6)
+    kind = rng.integers(9)
     if kind == 0:
         return _round_trip(scaled, 8000, "WAV", "ULAW")
     if kind == 1:
@@ -125,7 +149,10 @@ def through_codec(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return _round_trip(scaled, int(rng.choice([8000, 16000])), "OGG", "OPUS", 1.0)
     if kind == 4:
         return _round_trip(scaled, 16000, "OGG", "VORBIS", 1.0)
-    return _round_trip(scaled, 16000, "MP3", "MPEG_LAYER_III", 0.9)
+    if kind == 5:
+        return _round_trip(scaled, 16000, "MP3", "MPEG_LAYER_III", 0.9)
+    encoder, container, options = LINEAR_PREDICTION_CODECS[rng.integers(len(LINEAR_PREDICTION_CODECS))]
+    return _through_ffmpeg(scaled, 8000, encoder, container, options)
 
 
 def read_mono(file: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from calibration.observe import pool
+from calibration.sessions import pooled
 from embedder.features import log_mels, raise_floor
 
 RATE = 16000
@@ -69,8 +69,8 @@ def halves(trunk_path: Path, head_path: Path, has_floor: bool) -> Embedder:
     trunk, head = session(trunk_path), session(head_path)
 
     def run(feats: np.ndarray) -> np.ndarray:
-        pooled = [pool(frames, logits) for frames, logits in zip(*trunk.run(["frames", "logits"], {"feats": feats}))]
-        return head.run(["embs"], {"pooled": np.array(pooled, np.float32)})[0]
+        statistics = [pooled(frames) for frames in trunk.run(["frames"], {"feats": feats})[0]]
+        return head.run(["embs"], {"pooled": np.array(statistics, np.float32)})[0]
 
     return batched(lambda samples: filterbank(samples, has_floor), run)
 

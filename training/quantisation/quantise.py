@@ -1,7 +1,6 @@
-"""Writes a network of the service in 8 bits and says what that changes.
+"""Writes the segmentation network in 8 bits and says what that changes; `embedder/export.py` does the same for the embedder.
 
-    python -m quantisation.quantise segmentation NETWORK.onnx RECORDINGS OUT.onnx
-    python -m quantisation.quantise trunk TRUNK.onnx RECORDINGS OUT.onnx --head HEAD.onnx
+    python -m quantisation.quantise NETWORK.onnx RECORDINGS OUT.onnx
 
 Post-training quantisation (Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
 Inference", CVPR 2018): weights symmetric per output channel, activations asymmetric per tensor, ranges from a high percentile of what
@@ -12,25 +11,22 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import soundfile
 
-from calibration.observe import pool
-from embedder.features import log_mels, raise_floor
 from segmentation.frontend import mel_power
 
-from . import network, trunk
+from . import network
 from .ranges import measure
 
 RATE = 16_000
 WINDOW = 10 * RATE
 CALIBRATION_WINDOWS, TEST_WINDOWS = 64, 80
-POOLED_FRAMES = 75  # 1.5 s, what a subsegment is pooled from
-PERCENTILES = {"segmentation": 99.997, "trunk": 99.999}
+PERCENTILE = 99.997
 """Chosen among 99.9 to 100 by what changes on recordings that were not calibrated on."""
 SEED = 0
 
@@ -40,10 +36,12 @@ def powers(samples: np.ndarray) -> np.ndarray:
     return mel_power(samples)[None].astype(np.float32)
 
 
-def feats(samples: np.ndarray) -> np.ndarray:
-    """10 s of samples -> filterbank [1, 998, 80] with floor and mean as the service has them."""
-    raised = raise_floor(log_mels(samples))
-    return (raised - raised.mean(0))[None].astype(np.float32)
+def divided(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Three of four recordings of a folder, which ranges are measured on, and the fourth ones."""
+    paths = sorted(folder.glob("*.flac"))
+    if not paths:
+        raise SystemExit(f"no FLAC file in {folder}: name a folder of FLAC at 16 kHz")
+    return [path for index, path in enumerate(paths) if index % 4], paths[::4]
 
 
 def begun(windows: list[np.ndarray]) -> list[np.ndarray]:
@@ -77,59 +75,25 @@ def outputs(path: Path, inputs: list[np.ndarray]) -> list[list[np.ndarray]]:
     return [model.run(None, {name: one}) for one in inputs]
 
 
-def compare_segmentation(source: Path, target: Path, inputs: list[np.ndarray]) -> str:
+def compare(source: Path, target: Path, inputs: list[np.ndarray]) -> str:
     before, after = (np.concatenate([out[0][0] for out in outputs(path, inputs)]) for path in (source, target))
     moved = np.abs(np.exp(before) - np.exp(after)).sum(1).mean() / 2
     return f"{100 * moved:.2f} % of the probability moved, {100 * (before.argmax(1) != after.argmax(1)).mean():.2f} % of the frames decided otherwise"
 
 
-def compare_trunk(head: Path) -> Callable[[Path, Path, list[np.ndarray]], str]:
-    last = session(head)
-
-    def embeddings(path: Path, inputs: list[np.ndarray]) -> np.ndarray:
-        pieces = [
-            pool(frames[0][at : at + POOLED_FRAMES], logits[0][at : at + POOLED_FRAMES])
-            for frames, logits in outputs(path, inputs)
-            for at in range(0, frames.shape[1] - POOLED_FRAMES + 1, POOLED_FRAMES)
-        ]
-        vectors = last.run(None, {"pooled": np.array(pieces, np.float32)})[0]
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    def compare(source: Path, target: Path, inputs: list[np.ndarray]) -> str:
-        before, after = embeddings(source, inputs), embeddings(target, inputs)
-        cosines, pairs = (before * after).sum(1), np.triu_indices(len(before), 1)
-        change = (after @ after.T - before @ before.T)[pairs]
-        return (
-            f"embeddings of 1.5 s before and after: mean cosine {cosines.mean():.4f}, first percentile {np.quantile(cosines, 0.01):.4f}; "
-            f"scores between two: {change.mean():+.4f} on average, standard deviation {change.std():.4f}"
-        )
-
-    return compare
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("segmentation", "trunk"))
     parser.add_argument("source", type=Path)
     parser.add_argument("recordings", type=Path, help="folder of FLAC at 16 kHz")
     parser.add_argument("target", type=Path)
-    parser.add_argument("--head", type=Path, help="with a trunk: the head, to compare embeddings")
     args = parser.parse_args()
-    if args.what == "trunk" and args.head is None:
-        parser.error("a trunk needs --head")
-    paths = sorted(args.recordings.glob("*.flac"))
-    if not paths:
-        parser.error(f"no FLAC file in {args.recordings}: name a folder of FLAC at 16 kHz")
-    seen, unseen = [path for index, path in enumerate(paths) if index % 4], paths[::4]
-    of, form, compare = (powers, network, compare_segmentation) if args.what == "segmentation" else (feats, trunk, compare_trunk(args.head))
-    material = list(windows(seen, CALIBRATION_WINDOWS))
-    inputs = [of(window) for window in (begun(material) if args.what == "segmentation" else material)]
-    form.build(args.source, args.target, measure(args.source, inputs, PERCENTILES[args.what]))
+    seen, unseen = divided(args.recordings)
+    inputs = [powers(window) for window in begun(list(windows(seen, CALIBRATION_WINDOWS)))]
+    network.build(args.source, args.target, measure(args.source, inputs, PERCENTILE))
     print(f"{args.target}: {args.target.stat().st_size} bytes, sha256 {hashlib.sha256(args.target.read_bytes()).hexdigest()}")
     material = list(windows(unseen, TEST_WINDOWS))
-    print(compare(args.source, args.target, [of(window) for window in material]))
-    if args.what == "segmentation":
-        print("a third of them with silence before:", compare(args.source, args.target, [of(window) for window in begun(material)]))
+    print(compare(args.source, args.target, [powers(window) for window in material]))
+    print("a third of them with silence before:", compare(args.source, args.target, [powers(window) for window in begun(material)]))
 
 
 if __name__ == "__main__":

@@ -1,105 +1,149 @@
-"""The embedder's trunk in 8 bits, frames as rows: feats [B, T, 80] -> frames, logits [B, ceil(T / 2), 512]."""
+"""The embedder's trunk in 8 bits, frames as rows: feats [B, T, 80] -> frames [B, ceil(ceil(T / 2) / 2), 512]."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import torch
+from onnx import TensorProto, helper
 
-from embedder.model import BANDS, FRAME_CHANNELS
+from embedder.model import BANDS, FRAME_CHANNELS, FRONT_CHANNELS, SEGMENT_FRAMES, DenseLayer, Embedder, Residual
 
 from .graph import Eight, Graph, Range, taps
 
-FRONT_CHANNELS = 16
-CONSTANTS = "trunk."
+VALUES_A_WINDOW = 20_000
+
+
+def measure(model: Embedder, windows: Iterable[np.ndarray], percentile: float) -> dict[str, Range]:
+    """Ranges of what goes into every convolution and product of a folded trunk, by the module's name; all come from a ReLU."""
+    kept: dict[str, list[np.ndarray]] = {}
+    draw = np.random.default_rng(0)
+
+    def keep(name: str):
+        def hook(_module, inputs) -> None:
+            values = inputs[0].detach().numpy().ravel()
+            kept.setdefault(name, []).append(values[draw.integers(0, len(values), VALUES_A_WINDOW)])
+            kept[name].append(values.max(keepdims=True))
+
+        return hook
+
+    kinds = (torch.nn.Conv2d, torch.nn.Linear)
+    hooks = [module.register_forward_pre_hook(keep(name)) for name, module in model.trunk.named_modules() if isinstance(module, kinds)]
+    with torch.inference_mode():
+        for window in windows:
+            model.trunk(torch.from_numpy(window))
+    for hook in hooks:
+        hook.remove()
+    return {name: Range(0.0, float(np.percentile(np.concatenate(values), percentile))) for name, values in kept.items()}
 
 
 class Trunk:
-    """Reads the floating-point graph and writes the other."""
+    """Writes the graph of a trunk that is `folded`, and whose ranges are known."""
 
-    def __init__(self, source: Path, seen: dict[str, Range]) -> None:
-        self.model = onnx.load(source)
-        self.stored = {one.name.removeprefix(CONSTANTS): numpy_helper.to_array(one) for one in self.model.graph.initializer}
-        self.convolutions = {node.name: node for node in self.model.graph.node if node.op_type == "Conv"}
-        self.seen, self.graph = seen, Graph()
-
-    def weights(self, place: str) -> tuple[np.ndarray, np.ndarray]:
-        """[out, in of the group, bands, frames] and [out]"""
-        return self.stored[f"{place}.weight"], self.stored[f"{place}.bias"]
+    def __init__(self, model: Embedder, seen: dict[str, Range]) -> None:
+        self.model, self.seen, self.graph = model.trunk, seen, Graph()
 
     def into(self, place: str, tensor: str) -> Eight:
-        """A tensor rounded to the range that goes into a convolution. All come from a ReLU, which rounding to a range that begins at zero is."""
-        return self.graph.quantise(tensor, self.seen[node_of(place)].positive())
+        """A tensor rounded to the range that goes into a module, which a ReLU's rounding does along the way."""
+        return self.graph.quantise(tensor, self.seen[place])
 
-    def pointwise(self, place: str, tensor: Eight, output: str = "") -> str:
-        kernel, bias = self.weights(place)
-        return self.graph.product(tensor, kernel[:, :, 0, 0].T, bias, output)
+    def floats(self, parameter: torch.Tensor) -> str:
+        return self.graph.constant(parameter.detach().numpy())
 
-    def picture(self, place: str, tensor: Eight) -> str:
+    def linear(self, tensor: Eight, module: torch.nn.Linear, output: str = "") -> str:
+        bias = np.zeros(module.out_features, np.float32) if module.bias is None else module.bias.detach().numpy()
+        return self.graph.product(tensor, module.weight.detach().numpy().T, bias, output)
+
+    def picture(self, tensor: Eight, module: torch.nn.Conv2d) -> str:
         """A convolution over bands and frames, of bands that lie side by side: [B, T, F, 3 C] -> [B, T, F, C]."""
-        kernel, bias = self.weights(place)
+        kernel, bias = module.weight.detach().numpy(), module.bias.detach().numpy()
         matrix = kernel.transpose(3, 2, 1, 0).reshape(-1, kernel.shape[0])
         return self.graph.product(taps(self.graph, tensor, 4, 3), matrix, bias)
 
-    def plus(self, tensor: Eight, change: str) -> str:
-        return self.graph.op("Add", [change, self.graph.dequantise(tensor)])
+    def residual(self, place: str, block: Residual, tensor: str, bands: int) -> str:
+        """[B, T, F, C] before its ReLU -> [B, T, F / stride, C] before its ReLU."""
+        graph, x = self.graph, self.into(f"{place}.conv1", tensor)
+        if block.conv1.stride[0] == 1:
+            y, rest = self.picture(every_band(graph, x), block.conv1), graph.dequantise(x)
+        else:
+            y = self.picture(every_second_band(graph, x, bands), block.conv1)
+            weight = block.shortcut.weight.detach().numpy()[:, :, 0, 0].T
+            rest = graph.product(graph.cut(x, 2, 0, 0, step=2), weight, block.shortcut.bias.detach().numpy())
+        y = self.picture(every_band(graph, self.into(f"{place}.conv2", y)), block.conv2)
+        return graph.op("Add", [y, rest])
 
     def front_end(self) -> Eight:
-        """feats [B, T, 80] -> [B, ceil(T / 2), 160]: in every frame ten bands of 16 channels."""
-        graph = self.graph
-        kernel, bias = self.weights("front.conv1")
+        """feats [B, T, 80] -> [B, ceil(T / 2), 320]: in every frame ten bands of 32 channels."""
+        graph, front = self.graph, self.model.front
         # A product of nine numbers is no work for 8 bits: this one stays in floating point.
         picture = graph.op("Unsqueeze", ["feats", graph.constant(np.array([1], np.int64))])
-        weights = [graph.constant(one) for one in (kernel.transpose(0, 1, 3, 2).copy(), bias)]
-        x = graph.transpose(self.into("front.conv2", graph.op("Conv", [picture, *weights], strides=[2, 2], pads=[1, 1, 1, 1])), [0, 2, 3, 1])
-        x = self.into("front.conv3", self.picture("front.conv2", every_second_band(graph, x, BANDS // 2)))
-        x = self.into("front.conv4", self.plus(x, self.picture("front.conv3", every_band(graph, x))))
-        x = self.into("stem", self.picture("front.conv4", every_second_band(graph, x, BANDS // 4)))
-        return graph.reshape(x, [0, 0, FRONT_CHANNELS * BANDS // 8])
+        kernel = graph.constant(front.conv1.weight.detach().numpy().transpose(0, 1, 3, 2).copy())
+        x = graph.op("Conv", [picture, kernel, self.floats(front.conv1.bias)], strides=[2, 1], pads=[1, 1, 1, 1])
+        first = graph.transpose(self.into("front.blocks.0.conv1", x), [0, 2, 3, 1])
+        x, bands = graph.dequantise(first), BANDS
+        for number, block in enumerate(front.blocks):
+            x = self.residual(f"front.blocks.{number}", block, x, bands)
+            bands //= block.conv1.stride[0]
+        x = self.picture(every_second_band(graph, self.into("front.conv2", x), bands), front.conv2)
+        return graph.reshape(self.into("stem", x), [0, 0, FRONT_CHANNELS * BANDS // 8])
 
     def stem(self, x: Eight) -> str:
-        kernel, bias = self.weights("stem")
-        # The exporter counts channel by channel what is here band by band.
-        by_band = kernel[:, :, 0].reshape(len(bias), FRONT_CHANNELS, -1, 3).transpose(3, 2, 1, 0)
-        return self.graph.product(taps(self.graph, x, 3, 3), by_band.reshape(-1, len(bias)), bias)
+        weight = self.model.stem.weight.detach().numpy()
+        # The network counts channel by channel what is here band by band.
+        by_band = weight.reshape(len(weight), 5, FRONT_CHANNELS, -1).transpose(1, 3, 2, 0).reshape(-1, len(weight))
+        padded = self.graph.pad(x, [0, 2, 0], [0, 2, 0])
+        shifted = [self.graph.cut(padded, 1, tap, 4 - tap, step=2) for tap in range(5)]
+        return self.graph.product(self.graph.beside(shifted), by_band, self.model.stem.bias.detach().numpy())
 
-    def grouped(self, place: str, x: Eight) -> str:
-        """A grouped, dilated convolution over time as one product a group: [B, T, C] -> [B, groups, T, C of the group]."""
-        kernel, bias = self.weights(place)
-        node = self.convolutions[node_of(place)]
-        options = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-        groups, width, dilation = options["group"], kernel.shape[1], options["dilations"][1]
-        reach = [0, dilation, 0]
-        padded = self.graph.pad(x, reach, reach)
-        shifted = [self.graph.cut(padded, 1, tap * dilation, (2 - tap) * dilation) for tap in range(3)]
-        beside = self.graph.beside([self.graph.reshape(one, [0, 0, groups, width]) for one in shifted])
-        # [out, in, tap] -> [group, tap and in, out of the group]
-        matrices = kernel[:, :, 0].reshape(groups, -1, width, 3).transpose(0, 3, 2, 1).reshape(groups, 3 * width, -1)
-        return self.graph.product(self.graph.transpose(beside, [0, 2, 1, 3]), matrices, bias.reshape(groups, 1, -1))
+    def averaging(self, frames: str) -> None:
+        """What takes the mean of the whole and of every segment, and which segment each frame is in: `embedder.model.averaging`."""
+        graph = self.graph
+        whole = lambda value: graph.constant(np.array(value, np.int64))  # noqa: E731
+        count = graph.op("Gather", [graph.op("Shape", [frames]), whole(1)])
+        self.segment_of = graph.op("Div", [graph.op("Range", [whole(0), count, whole(1)]), whole(SEGMENT_FRAMES)])
+        last = graph.op("Div", [graph.op("Sub", [count, whole(1)]), whole(SEGMENT_FRAMES)])
+        segments = graph.op("Range", [whole(0), graph.op("Add", [last, whole(1)]), whole(1)])
+        column = graph.op("Unsqueeze", [segments, whole([1])])
+        one = graph.op("Cast", [graph.op("Equal", [column, self.segment_of])], to=TensorProto.FLOAT)
+        share = graph.op("Div", [one, graph.op("ReduceSum", [one, whole([1])], keepdims=1)])
+        total = graph.op("Cast", [count], to=TensorProto.FLOAT)
+        self.averages = graph.op("Add", [share, graph.op("Reciprocal", [total])])
 
-    def block(self, place: str, x: Eight) -> str:
-        y = self.into(f"{place}.conv2", self.pointwise(f"{place}.conv1", x))
-        y = self.graph.transpose(self.into(f"{place}.conv3", self.grouped(f"{place}.conv2", y)), [0, 2, 1, 3])
-        channels = len(self.weights(f"{place}.conv2")[1])
-        return self.plus(x, self.pointwise(f"{place}.conv3", self.graph.reshape(y, [0, 0, channels])))
+    def context(self, layer: DenseLayer, relu: str) -> str:
+        """[B, T, GROWTH] gates."""
+        graph, x = self.graph, graph_matmul(self.graph, self.averages, relu)
+        for module in (layer.context1, layer.context2):
+            x = graph.op("Add", [graph_matmul(graph, x, self.floats(module.weight.T.contiguous())), self.floats(module.bias)])
+            x = graph.op("Relu" if module is layer.context1 else "Sigmoid", [x])
+        return graph.op("Gather", [x, self.segment_of], axis=1)
+
+    def affine(self, norm: torch.nn.Module, x: str) -> str:
+        return self.graph.op("Add", [self.graph.op("Mul", [x, self.floats(norm.gain)]), self.floats(norm.offset)])
+
+    def dense(self, place: str, layer: DenseLayer, x: str) -> str:
+        graph = self.graph
+        narrow = self.linear(self.into(f"{place}.linear1", self.affine(layer.norm, x)), layer.linear1)
+        local = taps(graph, self.into(f"{place}.local", narrow), 3, 3)
+        gate = self.context(layer, graph.op("Relu", [narrow]))
+        grown = graph.op("Mul", [self.linear(local, layer.local), gate])
+        return graph.op("Concat", [x, grown], axis=-1)
 
     def build(self) -> Graph:
-        x = self.stem(self.front_end())
-        blocks = sum(name.endswith("conv2/Conv") and "blocks" in name for name in self.convolutions)
-        for number in range(blocks):
-            x = self.block(f"blocks.{number}", self.into(f"blocks.{number}.conv1", x))
-        frames = self.pointwise("expand", self.into("expand", x))
-        self.graph.op("Relu", [frames], output="frames")
-        hidden = self.graph.op("Tanh", [self.pointwise("attention1", self.into("attention1", frames))])
-        self.pointwise("attention2", self.graph.quantise(hidden, Range(-1.0, 1.0)), output="logits")
+        x = self.graph.op("Relu", [self.stem(self.front_end())])
+        self.averaging(x)
+        trunk = self.model
+        for number, block in enumerate(trunk.blocks):
+            for index, layer in enumerate(block):
+                x = self.dense(f"blocks.{number}.{index}", layer, x)
+            x = self.linear(self.into(f"transits.{number}", self.affine(trunk.transit_norms[number], x)), trunk.transits[number])
+        self.graph.op("Relu", [x], output="frames")
         return self.graph
 
 
-def node_of(place: str) -> str:
-    """Name of a convolution's node: `blocks.0.conv1` is `/trunk/blocks.0/conv1/Conv`."""
-    return "/".join(["/trunk", *place.replace("blocks.", "blocks#").split("."), "Conv"]).replace("#", ".")
+def graph_matmul(graph: Graph, a: str, b: str) -> str:
+    return graph.op("MatMul", [a, b])
 
 
 def every_band(graph: Graph, x: Eight) -> Eight:
@@ -115,12 +159,11 @@ def every_second_band(graph: Graph, x: Eight, bands: int) -> Eight:
     return graph.beside([graph.cut(pairs, 2, 0, 1), above])
 
 
-def build(source: Path, target: Path, seen: dict[str, Range]) -> None:
-    """@param seen: from `ranges.measure`"""
-    trunk = Trunk(source, seen)
-    trunk.build().save(
+def build(model: Embedder, target: Path, seen: dict[str, Range], properties: dict[str, str]) -> None:
+    """@param seen: from `measure`"""
+    Trunk(model, seen).build().save(
         target,
         [helper.make_tensor_value_info("feats", TensorProto.FLOAT, ["B", "T", BANDS])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", "F", FRAME_CHANNELS]) for name in ("frames", "logits")],
-        {one.key: one.value for one in trunk.model.metadata_props},
+        [helper.make_tensor_value_info("frames", TensorProto.FLOAT, ["B", "F", FRAME_CHANNELS])],
+        properties,
     )

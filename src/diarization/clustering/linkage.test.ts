@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { linkage } from './linkage.ts';
+import { averageLinkage, cosineDistances, largeClusters } from './linkage.ts';
+import { KIND } from './types.ts';
 
 /** As many as a long recording is reduced to. */
 const ITEMS = 2400;
@@ -15,13 +16,44 @@ function someDistances(): Float32Array {
 
 it('pauses every some ten milliseconds in a long recording, and clusters it the same: it held an isolate for 150 and more', async () => {
   let pauses = 0;
-  const merges = await linkage(someDistances(), ITEMS, 'average', {
-    pause: async () => {
-      pauses++;
-    },
+  const weights = new Float64Array(ITEMS).fill(1);
+  const merges = await averageLinkage(someDistances(), weights, async () => {
+    pauses++;
   });
   // Some 130 ms of work.
   expect(pauses).toBeGreaterThanOrEqual(6);
   expect(pauses).toBeLessThan(30);
-  expect(await linkage(someDistances(), ITEMS, 'average')).toEqual(merges);
+  expect(await averageLinkage(someDistances(), weights, async () => undefined)).toEqual(merges);
+});
+
+const DIMENSION = 5;
+
+it.each([1, 2, 3, 4, 5, 6, 7, 11, 130])(
+  'the distances of %i rows are those of each pair, in the order of scipy',
+  async (count) => {
+    const embeddings = Float32Array.from({ length: count * DIMENSION }, (_, index) => Math.sin(index * index) / 2);
+    const windows = Int32Array.from({ length: count }, (_, row) => Math.floor(row / 3));
+    // Every fifth stands for several windows: it is never in one with another.
+    const kinds = Uint8Array.from({ length: count }, (_, row) => (row % 5 === 4 ? KIND.representative : KIND.local));
+    const expected: number[] = [];
+    for (let i = 0; i < count; i++) {
+      for (let j = i + 1; j < count; j++) {
+        let product = 0;
+        for (let d = 0; d < DIMENSION; d++) product += embeddings[i * DIMENSION + d] * embeddings[j * DIMENSION + d];
+        const distance = Math.max(0, Math.fround(1 - Math.fround(product)));
+        const isOneWindow = windows[i] === windows[j] && i % 5 !== 4 && j % 5 !== 4;
+        expected.push(isOneWindow ? Math.max(distance, Math.fround(0.9)) : distance);
+      }
+    }
+    let pauses = 0;
+    const pause = async () => void pauses++;
+    const rows = { count, dimension: DIMENSION, kinds, windows };
+    expect(Array.from(await cosineDistances(rows, embeddings, 0.9, pause))).toEqual(expected);
+    expect(pauses).toBe(Math.floor(count / 64));
+  },
+);
+
+it('orders clusters by speech and always keeps the largest', () => {
+  expect(largeClusters(Int32Array.of(0, 1, 1, 2), Float64Array.of(3, 2, 2, 0.1), 1, 0.06)).toEqual([1, 0]);
+  expect(largeClusters(Int32Array.of(0, 1), Float64Array.of(0.2, 0.3), 1, 0.06)).toEqual([1]);
 });

@@ -1,3 +1,6 @@
+import { dot, normalise } from '../vectors.ts';
+import { type Items, KIND } from './types.ts';
+
 /** One merge of an agglomerative clustering. Items are clusters 0…n−1; merge m makes cluster n + m. */
 export interface Merge {
   readonly left: number;
@@ -6,8 +9,6 @@ export interface Merge {
   /** Items below. */
   readonly size: number;
 }
-
-export type LinkageMethod = 'average' | 'centroid' | 'complete';
 
 /** Some 30 ms of work: every distance that is looked at while clusters are merged is somewhere else in memory. */
 const VISITS_BETWEEN_PAUSES = 2e6;
@@ -18,24 +19,22 @@ export function condensedIndex(i: number, j: number, n: number): number {
 }
 
 /**
- * Agglomerative hierarchical clustering with an array of nearest neighbours (Anderberg, 1973; Müllner, 2011): O(n²) memory for
+ * Agglomerative hierarchical clustering by average linkage with an array of nearest neighbours (Anderberg, 1973; Müllner, 2011): O(n²) memory for
  * the condensed distances and nothing else of that size, about O(n²) time.
  *
- * @param distances condensed [n (n−1) / 2]; overwritten. Euclidean distances for `centroid`.
- * @param options.sizes weight of each item in `average` and `centroid` (default 1 each), for items that stand for several
- * @param options.pause called now and then, so that a long clustering does not block an isolate
+ * @param distances condensed [n (n−1) / 2]; overwritten
+ * @param weights [n] of each item in the averages
+ * @param pause called now and then, so that a long clustering does not block an isolate
  * @returns n − 1 merges in the order in which they were made; equal distances are merged by lowest index first
  */
-export async function linkage(
+export async function averageLinkage(
   distances: Float32Array,
-  n: number,
-  method: LinkageMethod,
-  options: { readonly sizes?: ArrayLike<number>; readonly pause?: () => Promise<void> } = {},
+  weights: ArrayLike<number>,
+  pause: () => Promise<void>,
 ): Promise<Merge[]> {
-  const { sizes, pause } = options;
+  const n = weights.length;
   let visits = 0;
-  if (method === 'centroid') for (let pair = 0; pair < distances.length; pair++) distances[pair] **= 2;
-  const weight = sizes === undefined ? new Float64Array(n).fill(1) : Float64Array.from(sizes);
+  const weight = Float64Array.from(weights);
   const items = new Float64Array(n).fill(1);
   const id = Int32Array.from({ length: n }, (_, item) => item);
   const alive = new Uint8Array(n).fill(1);
@@ -59,7 +58,7 @@ export async function linkage(
   }
 
   for (let i = 0; i < n - 1; i++) findNeighbour(i);
-  await pause?.();
+  await pause();
   visits = 0;
   const merges: Merge[] = [];
   for (let step = 0; step < n - 1; step++) {
@@ -72,7 +71,7 @@ export async function linkage(
     merges.push({
       left: Math.min(id[first], id[second]),
       right: Math.max(id[first], id[second]),
-      height: method === 'centroid' ? Math.sqrt(Math.max(0, height)) : height,
+      height,
       size: items[first] + items[second],
     });
     alive[first] = 0;
@@ -85,9 +84,7 @@ export async function linkage(
       // Lance–Williams, in place: a function would make a number on the heap for every pair.
       const x = distances[toFirst];
       const y = distances[pair];
-      if (method === 'average') distances[pair] = (a * x + b * y) / (a + b);
-      else if (method === 'centroid') distances[pair] = (a * x + b * y - (a * b * height) / (a + b)) / (a + b);
-      else distances[pair] = Math.max(x, y);
+      distances[pair] = (a * x + b * y) / (a + b);
     }
     weight[second] = a + b;
     items[second] += items[first];
@@ -105,7 +102,7 @@ export async function linkage(
     }
     if (second < n - 1) findNeighbour(second);
     visits += 2 * n;
-    if (visits > VISITS_BETWEEN_PAUSES && pause !== undefined) {
+    if (visits > VISITS_BETWEEN_PAUSES) {
       visits = 0;
       await pause();
     }
@@ -114,16 +111,11 @@ export async function linkage(
 }
 
 /**
- * Clusters whose merges all lie at or below `height`, as scipy's `fcluster(…, 'distance')` cuts (a cluster is kept together only
- * when no merge inside it is higher: centroid heights are not monotone).
+ * Clusters whose merges all lie at or below `height`, as scipy's `fcluster(…, 'distance')` cuts .
  * @returns [n] cluster of each item, numbered by first appearance
  */
 export function cutAtHeight(merges: readonly Merge[], n: number, height: number): Int32Array {
-  const highest = new Float64Array(n + merges.length);
-  return cut(merges, n, (merge, index) => {
-    highest[n + index] = Math.max(merge.height, highest[merge.left], highest[merge.right]);
-    return highest[n + index] <= height;
-  });
+  return cut(merges, n, (merge) => merge.height <= height);
 }
 
 /** The clusters that are left after all but the last `clusters − 1` merges. [n], numbered by first appearance. */
@@ -146,5 +138,163 @@ function cut(merges: readonly Merge[], n: number, apply: (merge: Merge, index: n
     const root = parent[item];
     if (numbers[root] === -1) numbers[root] = next++;
     return numbers[root];
+  });
+}
+
+/** Rows between two pauses: some ten milliseconds of work in the largest clusterings. */
+const ROWS_BETWEEN_PAUSES = 64;
+
+/**
+ * Cosine distances between all pairs of embeddings of unit length.
+ *
+ * @param embeddings [count, dimension] of the items
+ * @param leastWithinWindow distance, at least, between two local speakers of one window: the segmentation says that they are different people
+ * @returns condensed [count (count − 1) / 2], as scipy lays it out; 0…2
+ */
+export async function cosineDistances(
+  { count, dimension, kinds, windows }: Pick<Items, 'count' | 'dimension' | 'kinds' | 'windows'>,
+  embeddings: Float32Array,
+  leastWithinWindow: number,
+  pause: () => Promise<void>,
+): Promise<Float32Array> {
+  const out = new Float32Array((count * (count - 1)) / 2);
+  let sinceLastPause = 0;
+  for (let row = 0; row < count; row += 2) {
+    products(embeddings, dimension, row, count, out);
+    for (let i = row; i < Math.min(row + 2, count); i++) {
+      const own = condensedIndex(i, i + 1, count) - (i + 1);
+      for (let j = i + 1; j < count; j++) {
+        const distance = Math.max(0, 1 - out[own + j]);
+        const isOneWindow = windows[i] === windows[j] && kinds[i] === KIND.local && kinds[j] === KIND.local;
+        out[own + j] = isOneWindow ? Math.max(distance, leastWithinWindow) : distance;
+      }
+    }
+    sinceLastPause += 2;
+    if (sinceLastPause < ROWS_BETWEEN_PAUSES) continue;
+    sinceLastPause = 0;
+    await pause();
+  }
+  return out;
+}
+
+/**
+ * Products of rows i and i + 1 with each other and with all rows behind them: two times four at once, so that a value read serves several of them. Each
+ * sum is taken in the order of the dimensions.
+ */
+function products(rows: Float32Array, dimension: number, i: number, count: number, out: Float32Array): void {
+  if (i + 1 === count) return;
+  const a = i * dimension;
+  const b = a + dimension;
+  const fromA = condensedIndex(i, i + 1, count) - (i + 1);
+  // The last two rows have nothing behind them.
+  const fromB = condensedIndex(i + 1, i + 2, count) - (i + 2);
+  out[fromA + i + 1] = product(rows, a, b, dimension);
+  let j = i + 2;
+  for (; j + 3 < count; j += 4) {
+    const r0 = j * dimension;
+    const r1 = r0 + dimension;
+    const r2 = r1 + dimension;
+    const r3 = r2 + dimension;
+    let a0 = 0;
+    let a1 = 0;
+    let a2 = 0;
+    let a3 = 0;
+    let b0 = 0;
+    let b1 = 0;
+    let b2 = 0;
+    let b3 = 0;
+    for (let d = 0; d < dimension; d++) {
+      const inA = rows[a + d];
+      const inB = rows[b + d];
+      const in0 = rows[r0 + d];
+      const in1 = rows[r1 + d];
+      const in2 = rows[r2 + d];
+      const in3 = rows[r3 + d];
+      a0 += inA * in0;
+      a1 += inA * in1;
+      a2 += inA * in2;
+      a3 += inA * in3;
+      b0 += inB * in0;
+      b1 += inB * in1;
+      b2 += inB * in2;
+      b3 += inB * in3;
+    }
+    out[fromA + j] = a0;
+    out[fromA + j + 1] = a1;
+    out[fromA + j + 2] = a2;
+    out[fromA + j + 3] = a3;
+    out[fromB + j] = b0;
+    out[fromB + j + 1] = b1;
+    out[fromB + j + 2] = b2;
+    out[fromB + j + 3] = b3;
+  }
+  for (; j < count; j++) {
+    out[fromA + j] = product(rows, a, j * dimension, dimension);
+    out[fromB + j] = product(rows, b, j * dimension, dimension);
+  }
+}
+
+function product(rows: Float32Array, a: number, b: number, dimension: number): number {
+  let sum = 0;
+  for (let d = 0; d < dimension; d++) sum += rows[a + d] * rows[b + d];
+  return sum;
+}
+
+/**
+ * Clusters that hold enough speech.
+ *
+ * @param clusterOf [count], clusters numbered by first appearance
+ * @param seconds [count] speech that each item adds
+ * @returns their numbers, most speech first; the largest always stays
+ */
+export function largeClusters(
+  clusterOf: Int32Array,
+  seconds: Float64Array,
+  minSeconds: number,
+  minShare: number,
+): number[] {
+  const sums: number[] = [];
+  clusterOf.forEach((cluster, row) => {
+    while (sums.length <= cluster) sums.push(0);
+    sums[cluster] += seconds[row];
+  });
+  const order = sums.map((_, cluster) => cluster).sort((a, b) => sums[b] - sums[a] || a - b);
+  const needed = Math.max(minSeconds, minShare * sums[order[0]]);
+  return order.filter((cluster, place) => place === 0 || sums[cluster] >= needed);
+}
+
+/** Mean direction of the items of some clusters, by their seconds. @returns [chosen, dimension], unit length */
+export function centroidsOfClusters(
+  { count, dimension, seconds }: Items,
+  embeddings: Float32Array,
+  clusterOf: Int32Array,
+  chosen: readonly number[],
+): Float32Array {
+  const position = new Map(chosen.map((cluster, index) => [cluster, index]));
+  const sums = new Float64Array(chosen.length * dimension);
+  for (let row = 0; row < count; row++) {
+    const at = position.get(clusterOf[row]);
+    if (at === undefined) continue;
+    for (let d = 0; d < dimension; d++) sums[at * dimension + d] += seconds[row] * embeddings[row * dimension + d];
+  }
+  const centroids = Float32Array.from(sums);
+  for (let at = 0; at < chosen.length; at++) normalise(centroids, at * dimension, dimension);
+  return centroids;
+}
+
+/** [count] the nearest centroid of each item. */
+export function nearestCentroids(
+  { count, dimension }: Items,
+  embeddings: Float32Array,
+  centroids: Float32Array,
+): Int32Array {
+  return Int32Array.from({ length: count }, (_, row) => {
+    let best = 0;
+    let highest = Number.NEGATIVE_INFINITY;
+    for (let cluster = 0; cluster * dimension < centroids.length; cluster++) {
+      const score = dot(embeddings, row * dimension, centroids, cluster * dimension, dimension);
+      if (score > highest) [best, highest] = [cluster, score];
+    }
+    return best;
   });
 }

@@ -39,6 +39,8 @@ export interface VbxResult {
   /** [speakers] priors; those of superfluous speakers fall to zero */
   readonly pi: Float64Array;
   readonly speakers: number;
+  /** Evidence lower bound, (25): how well these speakers explain the items, less what they cost. */
+  readonly bound: number;
 }
 
 /**
@@ -98,14 +100,15 @@ export async function vbx(
     const bound = boundOfSpeakers + updateResponsibilities(model, alive, pi, nextPi);
     const total = nextPi.reduce((sum, value) => sum + value, 0);
     pi = nextPi.map((value) => value / total);
-    if (iteration > 0 && bound - lastBound < parameters.epsilon) break;
+    const isSettled = iteration > 0 && bound - lastBound < parameters.epsilon;
     lastBound = bound;
+    if (isSettled) break;
   }
   await pause();
   release(model.rho, model.alpha);
   const gamma = model.gamma.slice(0, items * speakers);
   release(model.gamma);
-  return { gamma, pi, speakers };
+  return { gamma, pi, speakers, bound: lastBound };
 }
 
 /** What the iterations work on; arrays by item are filled up with zeros to a multiple of four. */

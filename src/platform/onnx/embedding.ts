@@ -10,7 +10,8 @@ export type EmbeddingModel =
 
 /**
  * Opens a speaker embedder.
- * - split: trunk `feats` [1, T, 80] → `frames`, `logits` [1, F, C]; head `pooled` [B, 2C] → `embs` [B, D]
+ * - split: trunk `feats` [1, T, 80] → `frames` [1, F, C] and, where it pools by attention, `logits` of that shape; head
+ *   `pooled` [B, 2C] → `embs` [B, D]
  * - whole (WeSpeaker, 3D-Speaker): `feats` [1, T, 80] → `embs` [1, D]
  *
  * @throws when the bytes are of the other form, damaged, or their metadata contradicts the manifest
@@ -52,7 +53,8 @@ export async function createEmbedding(
     async trunk(feats, frames) {
       const outputs = await trunk.run({ feats: floatTensor(feats, [1, frames, melBands]) });
       const { data, dims } = floatOutput(outputs, 'frames');
-      return { frames: data, logits: floatOutput(outputs, 'logits').data, frameCount: dims[1], channels: dims[2] };
+      const logits = outputs.logits === undefined ? new Float32Array(0) : floatOutput(outputs, 'logits').data;
+      return { frames: data, logits, frameCount: dims[1], channels: dims[2] };
     },
     async head(pooled, batch) {
       const outputs = await head.run({ pooled: floatTensor(pooled, [batch, pooled.length / batch]) });

@@ -5,7 +5,7 @@ import { withExternalWeights } from './external-weights.ts';
 import { readOnnxMetadata } from './metadata.ts';
 import { createOnnxRuntime, floatTensor } from './runtime.ts';
 
-const model = (name: string) => readFileSync(new URL(`../../../models/${name}`, import.meta.url));
+const wholeEmbedder = () => readFileSync(new URL('../../../test/fixtures/models/whole-embedder.onnx', import.meta.url));
 const FRAMES = 300;
 const BANDS = 80;
 
@@ -20,7 +20,7 @@ async function embeddingOf(bytes: Uint8Array, maxWholeBytes: number): Promise<nu
 
 describe('withExternalWeights', () => {
   it('leaves a graph without weights, all else of the file in it', () => {
-    const bytes = model('embedder-v4.onnx');
+    const bytes = wholeEmbedder();
     const { graph, weights } = withExternalWeights(bytes);
     expect(graph.length).toBeLessThan(0.1 * bytes.length);
     expect(weights).toBe(bytes);
@@ -28,7 +28,7 @@ describe('withExternalWeights', () => {
   });
 
   it('changes nothing of what a model gives', async () => {
-    const bytes = model('embedder-v4.onnx');
+    const bytes = wholeEmbedder();
     const inside = await embeddingOf(bytes, bytes.length);
     const outside = await embeddingOf(bytes, 0);
     expect(outside.length).toBe(192);
@@ -39,14 +39,14 @@ describe('withExternalWeights', () => {
   });
 
   it('finds the places in a file that is a view of a larger array', async () => {
-    const bytes = model('embedder-v4.onnx');
+    const bytes = wholeEmbedder();
     const larger = new Uint8Array(bytes.length + 33);
     larger.set(bytes, 33);
     expect(await embeddingOf(larger.subarray(33), 0)).toEqual(await embeddingOf(bytes, 0));
   });
 
   it('refuses a file that is cut off', () => {
-    const bytes = model('embedder-v4.onnx');
+    const bytes = wholeEmbedder();
     expect(() => withExternalWeights(bytes.subarray(0, bytes.length - 100))).toThrow(/not an ONNX model/);
   });
 });

@@ -45,11 +45,11 @@ describe('parseManifest', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
       'segmentation-v8-network.int8.onnx',
-      'embedder-v4-trunk.int8.onnx',
-      'embedder-v4-head.onnx',
-      'embedder-v4-plda.json',
+      'embedder-v5-trunk.int8.onnx',
+      'embedder-v5-head.onnx',
+      'embedder-v5-plda.json',
     ]);
-    expect(allFiles(pack).length).toBe(7);
+    expect(allFiles(pack).length).toBe(6);
   });
 
   const broken: [string, (manifest: ReturnType<typeof json>) => void][] = [
@@ -70,7 +70,13 @@ describe('parseManifest', () => {
     ['packs.default.segmentation.tuned.all.x', (m) => (m.packs.default.segmentation.tuned = { all: { x: 'y' } })],
     ['packs.studio.embedding.files.model.origin.url', (m) => (m.packs.studio.embedding.files.model.origin.url = '')],
     ['packs.default.embedding.identification.slope', (m) => (m.packs.default.embedding.identification.slope = '1')],
-    ['packs.default.embedding.identification.score', (m) => delete m.packs.default.embedding.files.plda],
+    [
+      'packs.default.embedding.identification.score',
+      (m) => {
+        m.packs.default.embedding.identification.score = 'plda';
+        delete m.packs.default.embedding.files.plda;
+      },
+    ],
   ];
   it.each(broken)('says where a manifest is broken: %s', (path, damage) => {
     const manifest = json();

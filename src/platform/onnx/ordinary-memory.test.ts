@@ -23,7 +23,7 @@ describe('the ONNX runtime', () => {
     const Refusing = WebAssembly.Memory;
     const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
     const session = await runtime.createSession(
-      readFileSync(new URL('../../../models/embedder-v4.onnx', import.meta.url)),
+      readFileSync(new URL('../../../test/fixtures/models/whole-embedder.onnx', import.meta.url)),
     );
     expect([WebAssembly.Memory === Refusing, shared]).toEqual([true, 0]);
     const before = runtime.memoryBytes();

@@ -1,0 +1,352 @@
+import { release } from '../../audio/memory.ts';
+import { assignOptimally } from '../assignment.ts';
+import { type LocalSpeakers, select } from '../local-speakers.ts';
+import { argmax } from '../powerset.ts';
+import { SUBSEGMENT_SHIFT_SECONDS } from '../subsegments.ts';
+import { dot, normalise } from '../vectors.ts';
+import {
+  averageLinkage,
+  centroidsOfClusters,
+  cosineDistances,
+  cutAtHeight,
+  cutIntoClusters,
+  largeClusters,
+  type Merge,
+  nearestCentroids,
+} from './linkage.ts';
+import { type Plda, project } from './plda.ts';
+import { centroidsOfSums, joinDown, remaining, type SpeakerSum, sumsOf } from './speaker-count.ts';
+import {
+  type Assignment,
+  type ClusteringParameters,
+  type ClusterModel,
+  type Items,
+  KIND,
+  type Pause,
+  type Representing,
+  type SpeakerBounds,
+  type ThinnedSubsegments,
+  type WindowSeconds,
+} from './types.ts';
+import { type VbxResult, vbx } from './vbx.ts';
+
+export interface FindOptions {
+  readonly pause?: Pause;
+  /** Of the embedder that made the embeddings. */
+  readonly plda?: Plda;
+  /** Short pieces of speech: further evidence where there is a PLDA. */
+  readonly subsegments?: ThinnedSubsegments;
+}
+
+/** Keeps an item without any speech alone from weighing nothing. */
+const LEAST_SECONDS = 0.01;
+const MAX_ITERATIONS = 40;
+/** The bound grows with the evidence; what a second gains by less than this moves no speaker. */
+const EPSILON_PER_SECOND = 1e-5;
+const INIT_SMOOTHING = 7;
+/** Where more speakers are wanted, the regularisation falls by so much a round… */
+const WANTED_FALL = 1.5;
+/** …down to this, below which VBx explains moods and microphones. */
+const MIN_REGULARISATION = 0.05;
+
+/**
+ * Finds the speakers of a recording, in these stages:
+ *
+ * 1. items: the local speakers with enough speech alone, and with a PLDA the subsegments, by the seconds that they stand for;
+ * 2. average linkage of the items on cosine distance, less a share of the recording's mean;
+ * 3. without a PLDA: a cut of the tree at a distance, small clusters left out;
+ * 4. with one: VBx in its space, from a low cut of the tree; speakers with hardly any speech are dropped;
+ * 5. the number that is wanted: too many are joined down; for more, VBx is asked for more with less regularisation, and in the
+ *    end the tree is cut into as many clusters.
+ *
+ * @param given local speakers of the whole recording, or its representatives, at least one
+ */
+export async function findSpeakers(
+  given: Representing,
+  parameters: ClusteringParameters,
+  bounds: SpeakerBounds,
+  windowSeconds: WindowSeconds,
+  { pause = async () => undefined, plda, subsegments }: FindOptions = {},
+): Promise<ClusterModel> {
+  // Where nobody ever talks alone for long, what is said at once is all there is.
+  const isAllAtOnce = given.cleanSeconds.every((clean) => clean < parameters.minCleanSeconds);
+  const speakers = isAllAtOnce ? { ...given, cleanSeconds: given.activeSeconds } : given;
+  const weights = Float64Array.from(speakers.cleanSeconds, (seconds) => seconds + LEAST_SECONDS);
+  const shift = Float32Array.from(meanOf(speakers.embeddings, weights), (value) => parameters.meanShare * value);
+  const stage = { parameters, bounds, shift, plda, pause };
+  const pieces = plda && subsegments;
+  let items = itemsOf(speakers, pieces, parameters, windowSeconds, 1);
+  let centroids = await centroidsOf(items, stage, false);
+  release(items.embeddings);
+  if (centroids.length / given.dimension < bounds.min) {
+    const shorter = { ...parameters, minCleanSeconds: parameters.minCleanSecondsWanted };
+    items = itemsOf(speakers, pieces, shorter, windowSeconds, bounds.min);
+    centroids = await centroidsOf(items, stage, true);
+    release(items.embeddings);
+  }
+  const { dimension } = given;
+  return { clusters: centroids.length / dimension, dimension, shift, centroids, temperature: parameters.temperature };
+}
+
+/** What the stages after the items need. */
+interface Stage {
+  readonly parameters: ClusteringParameters;
+  readonly bounds: SpeakerBounds;
+  readonly shift: Float32Array;
+  readonly plda: Plda | undefined;
+  readonly pause: Pause;
+}
+
+/** Stages 2 to 5. @param isMoreWanted whether fewer than are wanted were found before. @returns [clusters, dimension] */
+async function centroidsOf(items: Items, stage: Stage, isMoreWanted: boolean): Promise<Float32Array> {
+  const { parameters, bounds, plda, pause } = stage;
+  const shifted = less(items.embeddings, stage.shift);
+  const distances = await cosineDistances(items, shifted, parameters.sameWindowDistance, pause);
+  const tree = await averageLinkage(distances, items.seconds, pause);
+  release(distances);
+  const exactly = (clusters: number) => {
+    const clusterOf = cutIntoClusters(tree, items.count, Math.min(items.count, clusters));
+    return centroidsOfClusters(items, shifted, clusterOf, largeClusters(clusterOf, items.seconds, 0, 0));
+  };
+  if (plda === undefined) {
+    const clusterOf = cutAtHeight(tree, items.count, parameters.linkageThreshold);
+    const large = largeClusters(clusterOf, items.seconds, parameters.minSpeakerSeconds, parameters.minClusterShare);
+    if (large.length > bounds.max) return exactly(bounds.max);
+    if (isMoreWanted && large.length < bounds.min) return exactly(bounds.min);
+    return centroidsOfClusters(items, shifted, clusterOf, large);
+  }
+  const run = await bayesian(items, shifted, tree, plda, parameters, pause);
+  if (!isMoreWanted) {
+    const sums = run.speakers(await run.vbx(parameters.speakerRegularisation), parameters);
+    return centroidsOfSums(joinDown(sums, bounds.max), items.dimension);
+  }
+  const kept = { minPriorShare: 0, minSpeakerSeconds: parameters.wantedMinSpeakerSeconds };
+  for (let fb = parameters.speakerRegularisation; fb > MIN_REGULARISATION; fb /= WANTED_FALL) {
+    const sums = run.speakers(await run.vbx(fb), kept);
+    if (sums.length >= bounds.min) return centroidsOfSums(joinDown(sums, bounds.max), items.dimension);
+  }
+  return exactly(bounds.min);
+}
+
+/** Stage 1. The embeddings are copies. @param wanted speakers, at least */
+function itemsOf(
+  speakers: Representing,
+  subsegments: ThinnedSubsegments | undefined,
+  { minCleanSeconds, subsegmentShare }: Pick<ClusteringParameters, 'minCleanSeconds' | 'subsegmentShare'>,
+  windowSeconds: WindowSeconds,
+  wanted: number,
+): Items {
+  const rows = rowsWithSpeech(speakers, minCleanSeconds, wanted);
+  const { dimension, embeddings, windows } = select(speakers, rows);
+  const kinds = Uint8Array.from(rows, (row) => speakers.kinds?.[row] ?? KIND.local);
+  const distinct = distinctSeconds(speakers, windowSeconds);
+  const seconds = Float64Array.from(rows, (row) => Math.max(LEAST_SECONDS, distinct[row]));
+  const locals = { count: rows.length, dimension, embeddings, kinds, windows, seconds };
+  if (subsegments === undefined || subsegments.count === 0) return locals;
+  const count = rows.length + subsegments.count;
+  const joined = new Float32Array(count * dimension);
+  joined.set(embeddings);
+  joined.set(subsegments.embeddings, embeddings.length);
+  release(embeddings);
+  const secondsOfPiece = subsegmentShare * subsegments.every * SUBSEGMENT_SHIFT_SECONDS;
+  return {
+    count,
+    dimension,
+    embeddings: joined,
+    kinds: Uint8Array.from({ length: count }, (_, row) => kinds[row] ?? KIND.subsegment),
+    windows: Int32Array.from({ length: count }, (_, row) => windows[row] ?? 0),
+    seconds: Float64Array.from({ length: count }, (_, row) =>
+      row < rows.length ? (1 - subsegmentShare) * seconds[row] : secondsOfPiece,
+    ),
+  };
+}
+
+/**
+ * [count] seconds of speech alone that each local speaker adds to the recording, speech that several windows hear shared out
+ * among them. At the edges of a recording, and so in all of a short one, fewer windows hear the same.
+ */
+export function distinctSeconds(speakers: Representing, { step, window }: WindowSeconds): Float64Array {
+  const cells = Math.max(1, Math.round(window / step));
+  const { kinds, windows } = speakers;
+  const last = windows.reduce((largest, index) => Math.max(largest, index), 0);
+  return Float64Array.from(speakers.cleanSeconds, (seconds, row) => {
+    if (kinds?.[row] === KIND.representative) return seconds / cells;
+    const first = windows[row];
+    let share = 0;
+    for (let cell = first; cell < first + cells; cell++) {
+      const coverage = Math.min(cell, last) - Math.max(0, cell - cells + 1) + 1;
+      share += 1 / Math.max(1, coverage);
+    }
+    return (seconds * share) / cells;
+  });
+}
+
+/** Rows with enough speech alone, in their order; where they are fewer than the speakers wanted, the cleanest, and at least one. */
+function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds: number, wanted: number): number[] {
+  const byQuality = Array.from({ length: count }, (_, row) => row).sort(
+    (a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b,
+  );
+  const good = byQuality.filter((row) => cleanSeconds[row] >= minCleanSeconds);
+  return (good.length >= Math.max(1, wanted) ? good : byQuality.slice(0, Math.max(1, wanted))).sort((a, b) => a - b);
+}
+
+/** VBx on the items, from a low cut of their tree; a long recording's seconds count for less. */
+async function bayesian(
+  items: Items,
+  shifted: Float32Array,
+  tree: readonly Merge[],
+  plda: Plda,
+  parameters: ClusteringParameters,
+  pause: Pause,
+) {
+  const { count, seconds } = items;
+  const features = project(plda, items.embeddings, count);
+  await pause();
+  subtract(features, meanOf(features, seconds), parameters.featureMeanShare);
+  const starts = startsOf(items, shifted, tree, parameters);
+  const total = seconds.reduce((sum, value) => sum + value, 0);
+  const share = Math.min(1, parameters.maxEvidenceSeconds / total);
+  const weights = share < 1 ? seconds.map((value) => share * value) : seconds;
+  await pause();
+  return {
+    async vbx(speakerRegularisation: number): Promise<VbxResult> {
+      const settings = {
+        statisticsScale: parameters.statisticsScale,
+        speakerRegularisation,
+        initSmoothing: INIT_SMOOTHING,
+        maxIterations: MAX_ITERATIONS,
+        epsilon: EPSILON_PER_SECOND * share * total,
+      };
+      let best: VbxResult | undefined;
+      for (const start of starts) {
+        const result = await vbx(features, plda.phi, start, settings, { weights, pause });
+        if (best === undefined || result.bound > best.bound) {
+          if (best) release(best.gamma);
+          best = result;
+        } else {
+          release(result.gamma);
+        }
+      }
+      return best!;
+    },
+    speakers(result: VbxResult, least: Pick<ClusteringParameters, 'minPriorShare' | 'minSpeakerSeconds'>) {
+      const sums: SpeakerSum[] = sumsOf(items, shifted, result, remaining(result, seconds, least));
+      release(result.gamma);
+      return sums;
+    },
+  };
+}
+
+/** [items] clusters to start from: cuts of the tree at several distances, each different from the one before. */
+function startsOf(
+  items: Items,
+  shifted: Float32Array,
+  tree: readonly Merge[],
+  { initialThreshold, maxClusters }: ClusteringParameters,
+): Int32Array[] {
+  const starts: Int32Array[] = [];
+  let last = 0;
+  for (let height = initialThreshold; height < 1.3; height += 0.1) {
+    const cut = cutAtHeight(tree, items.count, height);
+    const largest = largeClusters(cut, items.seconds, 0, 0).slice(0, maxClusters);
+    if (largest.length === last) continue;
+    last = largest.length;
+    starts.push(nearestCentroids(items, shifted, centroidsOfClusters(items, shifted, cut, largest)));
+  }
+  return starts;
+}
+
+/** Weighted mean of rows. @returns [dimension] */
+function meanOf(rows: Float32Array | Float64Array, weights: ArrayLike<number>): Float64Array {
+  const count = weights.length;
+  const mean = new Float64Array(rows.length / count);
+  let total = 0;
+  for (let row = 0; row < count; row++) total += weights[row];
+  for (let row = 0; row < count; row++) {
+    const weight = weights[row] / total;
+    for (let d = 0; d < mean.length; d++) mean[d] += weight * rows[row * mean.length + d];
+  }
+  return mean;
+}
+
+/** Takes a share of a vector from every row, in place. */
+function subtract(rows: Float64Array, vector: Float64Array, share: number): void {
+  for (let at = 0; at < rows.length; ) for (let d = 0; d < vector.length; d++) rows[at++] -= share * vector[d];
+}
+
+/** The rows with `shift` taken off, again of unit length. */
+function less(rows: Float32Array, shift: Float32Array): Float32Array {
+  const out = rows.slice();
+  const dimension = shift.length;
+  for (let at = 0; at < out.length; at += dimension) {
+    for (let d = 0; d < dimension; d++) out[at + d] -= shift[d];
+    normalise(out, at, dimension);
+  }
+  return out;
+}
+
+/**
+ * Assigns local speakers, window by window, to the speakers found by cosine similarity, such that two of one window never share
+ * a speaker: optimal assignment within each window. Only where a window has more local speakers than there are speakers do
+ * those left over go to the closest one: their speech is somebody's.
+ */
+export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): Assignment {
+  const { clusters, centroids, temperature } = model;
+  const { count, dimension, windows } = speakers;
+  const shifted = less(speakers.embeddings, model.shift);
+  const scores = new Float32Array(count * clusters);
+  for (let row = 0; row < count; row++) {
+    for (let cluster = 0; cluster < clusters; cluster++) {
+      scores[row * clusters + cluster] = dot(shifted, row * dimension, centroids, cluster * dimension, dimension);
+    }
+  }
+  release(shifted);
+  const clusterOf = new Int32Array(count);
+  for (let start = 0; start < count; ) {
+    let end = start + 1;
+    while (end < count && windows[end] === windows[start]) end++;
+    const chosen = assignOptimally(scores.subarray(start * clusters, end * clusters), end - start, clusters);
+    chosen.forEach((cluster, index) => {
+      const row = start + index;
+      clusterOf[row] = cluster >= 0 ? cluster : argmax(scores, row * clusters, clusters);
+    });
+    start = end;
+  }
+  return { clusterOf, posterior: softmaxRows(scores, clusters, temperature) };
+}
+
+/**
+ * Cosine similarity of one embedding to every speaker found, the model's shift taken from it first.
+ *
+ * @param embeddings [rows, dimension], unit length
+ * @param likeness [clusters], written
+ * @param scratch [dimension], overwritten
+ */
+export function likenessTo(
+  { clusters, dimension, shift, centroids }: ClusterModel,
+  embeddings: Float32Array,
+  row: number,
+  likeness: Float32Array,
+  scratch: Float32Array,
+): void {
+  for (let d = 0; d < dimension; d++) scratch[d] = embeddings[row * dimension + d] - shift[d];
+  normalise(scratch, 0, dimension);
+  for (let cluster = 0; cluster < clusters; cluster++) {
+    likeness[cluster] = dot(scratch, 0, centroids, cluster * dimension, dimension);
+  }
+}
+
+function softmaxRows(scores: Float32Array, columns: number, temperature: number): Float32Array {
+  const out = new Float32Array(scores.length);
+  for (let start = 0; start < scores.length; start += columns) {
+    const largest = scores[start + argmax(scores, start, columns)];
+    let sum = 0;
+    for (let column = 0; column < columns; column++) {
+      const value = Math.exp((scores[start + column] - largest) / temperature);
+      out[start + column] = value;
+      sum += value;
+    }
+    for (let column = 0; column < columns; column++) out[start + column] /= sum;
+  }
+  return out;
+}

@@ -1,0 +1,123 @@
+"""Recordings of the kinds that go wrong, with exact labels, to choose the clustering by.
+
+    python -m calibration.dev_sets VOICES NOISE OUT
+
+Writes, from voices of the dev split, OUT/monologues (24 single voices whose clips come from several days and microphones, 20 to 45 s;
+the reference has no pauses, so that only the count and confusion matter), OUT/brief (28 conversations of two or three people of 12 to
+28 s), OUT/alike (16 calls of two minutes between two voices of nearly the same pitch, through a telephone's codecs), OUT/many (8
+conversations of six to nine people) and OUT/far (8 of three to five people far from the microphone). In all but the monologues a
+person's clips are from one sitting, and each is heard once. The same corpora and package versions give the same recordings.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from embedder.prepare import through_codec
+
+from . import conversations
+from .conversations import POOLS, background, write
+from .material import RATE, Corpora, Voice, frames_of, longest_sitting, read, rows, seconds_of
+
+SEED = 4100
+COUNTS = {"monologues": 24, "brief": 28, "alike": 16, "many": 8, "far": 8}
+PITCH_RANGE_HERTZ = (70, 350)
+ALIKE_SEMITONES = 1.0
+
+
+def pitch_of(samples: np.ndarray) -> float:
+    """Median of the fundamental frequency over clearly voiced frames, by autocorrelation; 0 where there are none."""
+    frames = np.lib.stride_tricks.sliding_window_view(samples, 640)[::320] * np.hanning(640)
+    frames = frames[np.argsort(-(frames**2).sum(1))[: len(frames) // 2]]
+    spectrum = np.abs(np.fft.rfft(frames, 2048, axis=1)) ** 2
+    correlation = np.fft.irfft(spectrum, axis=1)
+    low, high = RATE // PITCH_RANGE_HERTZ[1], RATE // PITCH_RANGE_HERTZ[0]
+    peaks = correlation[:, low:high].argmax(1) + low
+    strength = correlation[np.arange(len(peaks)), peaks] / (correlation[:, 0] + 1e-9)
+    return float(np.median(RATE / peaks[strength > 0.5])) if (strength > 0.5).any() else 0.0
+
+
+def pool_of(corpora: Corpora, side: str) -> tuple[list[dict], dict[str, list[dict]]]:
+    """Rows of a side's voices, and the segments of each."""
+    split, sets, least = POOLS[side]
+    segments: dict[str, list[dict]] = {}
+    for row in rows(corpora.voices / "segments.csv"):
+        segments.setdefault(row["file"], []).append(row)
+    pool = [r for r in rows(corpora.voices / "index.csv") if r["split"] == split and r["set"] in sets and float(r["seconds"]) >= least]
+    if side == "sitting":
+        segments = {row["file"]: longest_sitting(row, segments[row["file"]]) for row in pool}
+        pool = [row for row in pool if seconds_of(segments[row["file"]]) >= least]
+    return pool, segments
+
+
+def monologue(corpora: Corpora, number: int, out: Path) -> None:
+    """Clips of one voice in random order, with pauses and one steady noise."""
+    rng = np.random.default_rng(SEED + number)
+    pool, segments = pool_of(corpora, "check")
+    pool = [row for row in pool if len(segments[row["file"]]) >= 3 and seconds_of(segments[row["file"]]) >= 18]
+    row = pool[np.random.default_rng(SEED).permutation(len(pool))[number % len(pool)]]
+    samples, wanted = read(corpora.voices / row["file"]), rng.uniform(20, 45)
+    parts: list[np.ndarray] = []
+    for index in rng.permutation(len(segments[row["file"]])):
+        start, end = frames_of(segments[row["file"]][index])
+        parts += [samples[start * 160 : end * 160], np.zeros(int(rng.uniform(0.2, 0.8) * RATE))]
+        if sum(map(len, parts)) > wanted * RATE:
+            break
+    mix = np.concatenate(parts[:-1])
+    mix = mix + background(corpora, "dialogue", len(mix), [], rng) * mix.std() * 10 ** (-rng.uniform(25, 45) / 20)
+    mix *= 0.5 / np.abs(mix).max()
+    name = f"mono-{number:02d}"
+    soundfile.write(out / f"{name}.flac", mix.astype(np.float32), RATE)
+    (out / f"{name}.rttm").write_text(f"SPEAKER {name} 1 0.000 {len(mix) / RATE:.3f} <NA> <NA> {row['speaker']} <NA> <NA>\n")
+
+
+def conversation(corpora: Corpora, folder: str, number: int, out: Path) -> None:
+    """One conversation of `sitting` voices."""
+    rng = np.random.default_rng([SEED, sorted(COUNTS).index(folder), number])
+    pool, segments = pool_of(corpora, "sitting")
+    sets = [name for name in sorted({row["set"] for row in pool}) if sum(row["set"] == name for row in pool) >= 12]
+    if folder != "alike" or rng.random() < 0.7:
+        chosen_set = sets[int(rng.integers(len(sets)))]
+        pool = [row for row in pool if row["set"] == chosen_set]
+    count, seconds, kind = {
+        "brief": (int(rng.integers(2, 4)), int(rng.integers(12, 29)), str(rng.choice(["dialogue", "phone", "meeting"]))),
+        "alike": (2, 120, "phone"),
+        "many": (int(rng.integers(6, 10)), 420, "dialogue"),
+        "far": (int(rng.integers(3, 6)), 240, "meeting"),
+    }[folder]
+    order = [pool[index] for index in rng.permutation(len(pool))]
+    if folder == "alike":
+        pitch = [12 * np.log2(max(1.0, pitch_of(read(corpora.voices / row["file"])))) for row in order]
+        pairs = ((a, b) for b in range(len(order)) for a in range(b) if min(pitch[a], pitch[b]) > 12 and abs(pitch[a] - pitch[b]) < ALIKE_SEMITONES)
+        order = [order[index] for index in next(pairs)]
+    voices = [Voice(corpora, row, segments[row["file"]], whole=False) for row in order[:count]]
+    voices = [voice for voice in voices if voice.runs]
+    babble = [r for r in rows(corpora.voices / "index.csv") if r["split"] == "train" and float(r["seconds"]) >= 10]
+    mix, active = conversations.render(corpora, kind, seconds, voices, babble, rng, once=True, is_far=folder == "far" or None)
+    last = np.flatnonzero(active.any(0))[-1] + 50
+    mix, active = mix[: last * 160], active[:, :last]
+    if folder == "alike":
+        mix = through_codec(mix, rng)
+    write(out, f"{folder}-{number:02d}-{len(voices)}spk", mix, active, voices)
+
+
+def main(voices: str, noise: str, target: str) -> None:
+    corpora = Corpora(Path(voices), Path(noise))
+    with ProcessPoolExecutor(2) as pool:
+        jobs = []
+        for folder, count in COUNTS.items():
+            out = Path(target) / folder
+            out.mkdir(parents=True, exist_ok=True)
+            for number in range(count):
+                jobs.append(pool.submit(monologue, corpora, number, out) if folder == "monologues" else pool.submit(conversation, corpora, folder, number, out))
+        for job in jobs:
+            job.result()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
