@@ -87,8 +87,8 @@ export const LIVE = {
   /** Of the frames of a block, so many have to be the speaker's. */
   minBlockShare: 0.8,
   /** Context of the embedder before and after the stretch whose frames are kept; embedder-v5 looks two seconds to either side, most of it near. */
-  trunkLeadFrames: 200,
-  trunkLagFrames: 40,
+  trunkLeadFrames: 100,
+  trunkLagFrames: 20,
   /** The features' mean and floor are taken over so much of the past. */
   normalisationFrames: 1000,
 
