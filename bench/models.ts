@@ -113,14 +113,12 @@ function equalErrorRates(): string {
       : []),
     ...(first ? ['--model', `v0=${first}`, '--unfloored', `v0=${first}`] : []),
     ...(bilstm ? ['--bilstm', bilstm] : []),
-    ...(process.env.ROLLCALL_COHORT ? ['--cohort', process.env.ROLLCALL_COHORT] : []),
     ...['--mfcc', '--resemblyzer', '--without', 'speechocean762', '--cache', join(cacheDir(), 'embeddings')],
   );
   const tables = printed.slice(printed.indexOf('| trials'));
   return `\`training/evaluation\`, trials of seed 5, the same for all: voices held out from training with two clips or more, clean and degraded
 (room, noise, telephone band or codec, level), against voices of the same set (hard) and of any; single-speaker stretches of the meeting openings. In
-per cent, in brackets 95 % of 300 resamples of the voices. Every embedder but resemblyzer, wq2012 and MFCC has the feature floor; v0 also comes without, as it was trained. "Less strangers": less what a voice scores against voices of the training
-(docs/decisions/0021-less-what-strangers-score.md). Where it says so, voices of speechocean762 are left out: v0 was trained on voices of that corpus, held-out ones perhaps among them.
+per cent, in brackets 95 % of 300 resamples of the voices. Every embedder but resemblyzer, wq2012 and MFCC has the feature floor; v0 also comes without, as it was trained. Where it says so, voices of speechocean762 are left out: v0 was trained on voices of that corpus, held-out ones perhaps among them.
 
 ${tables.trim()}`;
 }

@@ -13,9 +13,9 @@ import { labelsOf } from './score/sweep.ts';
 const SAMPLE_RATE_HZ = 16000;
 
 /**
- * What the pipeline would give if its clustering made no error: each local speaker of a window becomes the reference speaker
- * with whom it shares most time in that window. One who shares none becomes an extra speaker, so that false alarms stay.
- * Everything but the assignment is the pipeline's own.
+ * What the pipeline would give if its clustering made no error: each local speaker of a window becomes the reference
+ * speaker with whom it shares most time in that window. One who shares none becomes an extra speaker, so that false
+ * alarms stay. Everything but the assignment is the pipeline's own.
  */
 export async function finishWithOracle(
   part: PartReader,

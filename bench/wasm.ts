@@ -77,7 +77,7 @@ function measureDsp(): void {
   });
   const [frameCount, channels] = [500, 512];
   const values = () => Float32Array.from({ length: frameCount * channels }, (_, i) => 2 + 2 * Math.sin(i * i));
-  const trunk = { frames: values(), logits: values(), frameCount, channels };
+  const trunk = { frames: values(), frameCount, channels };
   const mask = new Uint8Array(frameCount).fill(1);
   const time = fastest(() => {
     for (let i = 0; i < 50; i++) dsp.pooling.pool([{ trunk, mask }]);

@@ -69,9 +69,9 @@ async function diarize(samples: Float32Array, { engine, plda }: Identifier): Pro
   return result.ok ? result.value : undefined;
 }
 
-function enrolment(diarization: Diarization | undefined, { plda, parameters }: Identifier): Enrolment {
+function enrolment(diarization: Diarization | undefined, { parameters }: Identifier): Enrolment {
   if (diarization === undefined) return { ok: false, error: { kind: 'too_little_speech', message: 'no speech' } };
-  return enrol(diarization, (a, b) => logOddsOf([a], [b], parameters, plda).at(0)!);
+  return enrol(diarization, (a, b) => logOddsOf([a], [b], parameters).at(0)!);
 }
 
 function speakersOf({ voices = [], turns }: Diarization, reference: readonly LabelledSegment[]): ObservedSpeaker[] {

@@ -32,7 +32,7 @@ export function scoreMatches(
     const references = labels.map((name) => observed.prints.get(name)!);
     if (labels.length === 0 || speakers.length === 0) continue;
     const voices = speakers.map(({ voice }) => voice);
-    const logOdds = logOddsOf(voices, references, identifier.parameters, identifier.plda);
+    const logOdds = logOddsOf(voices, references, identifier.parameters);
     const matches = matchSpeakers(logOdds, speakers.length, labels.length, options);
     matches.forEach(({ match, confidence }, index) => {
       const speaker = speakers[index];
@@ -76,8 +76,9 @@ export function reliability(pairs: readonly Pair[], bins = 10) {
 }
 
 /**
- * Equal error rate over all pairs, in percent: where as many different people pass as same ones are held back. Scores are whole percents, and many are equal:
- * those are held back together. Between two scores both rates go straight, as in `training/evaluation/scoring.py`.
+ * Equal error rate over all pairs, in percent: where as many different people pass as same ones are held back. Scores
+ * are whole percents, and many are equal: those are held back together. Between two scores both rates go straight, as
+ * in `training/evaluation/scoring.py`.
  *
  * @returns NaN where all pairs are of one kind
  */

@@ -29,7 +29,7 @@ type Recording = Exclude<Source, { kind: 'microphone' }>;
 /**
  * Sends a recording, starts a job and waits for its end.
  *
- * @param onCreated told the job's id: it continues without the page from then on
+ * @param onCreated called with the job's id; from then on the job continues even if the page is closed
  * @param signal gives up: the job is canceled
  * @returns no problem where it was given up
  */

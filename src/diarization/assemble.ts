@@ -51,9 +51,9 @@ export interface Assembled extends Diarization {
 const MAX_SPEAKERS = 100;
 
 /**
- * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the embeddings of all
- * parts first, then part by part once more with the frames. What it
- * holds of a day of audio is the representatives, the turns and the frame-wise tracks, of the speakers' tracks only the last hours.
+ * Last step of the pipeline: clusters the local speakers of all parts, and puts the turns together. Reads the
+ * embeddings of all parts first, then part by part once more with the frames. What it holds of a day of audio is the
+ * representatives, the turns and the frame-wise tracks, of the speakers' tracks only the last hours.
  *
  * @param audio length of the recording at 16 kHz, and at its own rate where that is another
  */

@@ -17,8 +17,8 @@ interface Candidate {
 }
 
 /**
- * Finds a subsegment for each speaker who is wanted and yet outvoted in every frame: the one that sounds most like that speaker
- * beside all others. Reads the embeddings of all parts once.
+ * Finds a subsegment for each speaker who is wanted and yet outvoted in every frame: the one that sounds most like that
+ * speaker beside all others. Reads the embeddings of all parts once.
  *
  * @param unheard clusters without a turn
  * @param before claims that stay
@@ -51,10 +51,12 @@ export async function claimsOf(
 }
 
 /**
- * Where a claim is heard: not in quiet places, nor in the silence beside speech or in crosstalk, where it changes nothing.
+ * Where a claim is heard: not in quiet places, nor in the silence beside speech or in crosstalk, where it changes
+ * nothing.
  *
  * @param tracks of any round: who is boosted or claims changes nothing about how many talk at once
- * @returns of a subsegment, whether one person talks for as long as a turn must be in the half second that a claim to it gives away
+ * @returns of a subsegment, whether one person talks for as long as a turn must be in the half second that a claim to
+ *   it gives away
  */
 export function hearingOf(
   { speech, crosstalk, resolutionSeconds }: Pick<FrameTracks, 'speech' | 'crosstalk' | 'resolutionSeconds'>,

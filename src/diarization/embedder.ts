@@ -25,8 +25,8 @@ export interface EmbeddingRequest {
 }
 
 /**
- * Embeddings of a window's local speakers. Features and trunk run once per stretch of the recording and serve all windows that
- * touch it; a stretch in which nobody is active is never run.
+ * Embeddings of a window's local speakers. Features and trunk run once per stretch of the recording and serve all
+ * windows that touch it; a stretch in which nobody is active is never run.
  */
 export class Embedder {
   readonly #stretches = new Map<number, Analysed>();
@@ -63,7 +63,7 @@ export class Embedder {
     for (const index of this.#stretches.keys()) {
       if ((index + 1) * stretchSamples > sample) continue;
       const analysed = this.#stretches.get(index);
-      if (analysed?.form === 'split' && analysed.trunk) release(analysed.trunk.frames, analysed.trunk.logits);
+      if (analysed?.form === 'split' && analysed.trunk) release(analysed.trunk.frames);
       this.#stretches.delete(index);
     }
   }
@@ -183,7 +183,10 @@ export class Embedder {
   }
 }
 
-/** The vector at unit length, in place; undefined for one that is not finite: some models take the variance of a single frame, and one such voice would make all of a recording's so. */
+/**
+ * The vector at unit length, in place; undefined for one that is not finite: some models take the variance of a single
+ * frame, and one such voice would make all of a recording's so.
+ */
 function unit(vector: Float32Array): Float32Array | undefined {
   normalise(vector, 0, vector.length);
   // `every(Number.isFinite)` would make an object of each of millions of numbers.

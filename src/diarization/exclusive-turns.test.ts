@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { ExclusiveTurns } from './exclusive-turns.ts';
 import { TurnBuilder } from './turns.ts';
 
-/** A digit a frame for the cluster that has the exclusive turn, `.` for nobody; turns go on over pauses of up to `maxPause`. */
+/**
+ * A digit a frame for the cluster that has the exclusive turn, `.` for nobody; turns go on over pauses of up to
+ * `maxPause`.
+ */
 function build(frames: string, maxPause: number, minFrames: number): string[] {
   const exclusive = new ExclusiveTurns(maxPause, minFrames);
   const turns = new TurnBuilder(maxPause, minFrames, () => undefined);

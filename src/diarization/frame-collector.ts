@@ -120,7 +120,10 @@ function byStart(a: SpeakerTurn, b: SpeakerTurn): number {
   return a.startSeconds - b.startSeconds || a.speaker - b.speaker;
 }
 
-/** Mean probability, 0…100, that each cluster is active over a turn: a byte each, since a day has tens of thousands of turns. */
+/**
+ * Mean probability, 0…100, that each cluster is active over a turn: a byte each, since a day has tens of thousands of
+ * turns.
+ */
 class TurnConfidences {
   #bytes = new Uint8Array(0);
   #rows = 0;

@@ -6,7 +6,10 @@ import type { Tuning, TuningBySetting } from './types.ts';
 
 export type SettingName = 'precision-2' | 'community-1';
 
-/** All parameters of the pipeline, by stage. Numbers and booleans only, so that a model's manifest can override each by name. */
+/**
+ * All parameters of the pipeline, by stage. Numbers and booleans only, so that a model's manifest can override each by
+ * name.
+ */
 export interface DiarizationSettings {
   readonly name: SettingName;
   readonly windows: {
@@ -33,7 +36,9 @@ export interface DiarizationSettings {
   readonly reconstruction: {
     /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
     readonly edgeTaper: number;
-    /** Added to the expected number of speakers at once before it is rounded: below zero, crosstalk needs more evidence. */
+    /**
+     * Added to the expected number of speakers at once before it is rounded: below zero, crosstalk needs more evidence.
+     */
     readonly countBias: number;
     /** Pauses of one speaker up to this long become part of the turn. */
     readonly minDurationOffSeconds: number;

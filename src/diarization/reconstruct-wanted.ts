@@ -15,22 +15,25 @@ const BOOST_ROUNDS = 3;
 const CLAIM_ROUNDS = 4;
 const BOOST = 4;
 
-/** Windows, times the speakers, that some 25 ms of work are: with few of them a whole part, a sixth of one with a hundred. */
+/**
+ * Windows, times the speakers, that some 25 ms of work are: with few of them a whole part, a sixth of one with a
+ * hundred.
+ */
 const WORK_BETWEEN_PAUSES = 2000;
 
 /** What a run over a recording costs: its windows, each so much by itself and 1 for every speaker. */
 const COST_OF_WINDOW = 66;
 
 /**
- * What all runs over a recording may cost. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time, and a
- * message has 300 s.
+ * What all runs over a recording may cost. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time,
+ * and a message has 300 s.
  */
 const MAX_COST = 16_000_000;
 
 /**
- * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and where that
- * does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are heard in the end, the round counts in
- * which most were.
+ * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and
+ * where that does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are
+ * heard in the end, the round counts in which most were.
  *
  * @param fewest speakers to be heard, at least, as far as the model has as many
  */
@@ -78,7 +81,10 @@ export async function reconstructWanted(
   });
 }
 
-/** So many windows of a part at a time: between two of them others get a turn. All of its subsegments come with the first. */
+/**
+ * So many windows of a part at a time: between two of them others get a turn. All of its subsegments come with the
+ * first.
+ */
 function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<AssignedPart, 'assignment'>> {
   const { speakers, probabilities } = part;
   const bytesPerWindow = probabilities.length / part.windowCount;

@@ -8,9 +8,10 @@ import { normalise } from './vectors.ts';
 const BLOCK_WINDOWS = 300;
 
 /**
- * Gathers the local speakers of a recording in bounded memory. Up to `maxItems` they are kept as they are. Beyond, every block
- * of 300 windows is reduced to as many representatives as its share of all local speakers allows: clusters of its cleanest local speakers, each with the mean
- * embedding and the sum of the seconds. Blocks lie on the recording's grid, so that the result does not depend on the sharding.
+ * Gathers the local speakers of a recording in bounded memory. Up to `maxItems` they are kept as they are. Beyond,
+ * every block of 300 windows is reduced to as many representatives as its share of all local speakers allows: clusters
+ * of its cleanest local speakers, each with the mean embedding and the sum of the seconds. Blocks lie on the
+ * recording's grid, so that the result does not depend on the sharding.
  */
 export class Representatives {
   #blocks: (LocalSpeakers & { readonly kind: number })[] = [];

@@ -14,10 +14,10 @@ export interface ResegmentationParameters {
 const KEPT = 256;
 
 /**
- * Lets the subsegments have their say about who speaks: a local speaker who is two people cannot be parted by assigning it,
- * but its subsegments can. Where one person speaks, the activations of the speakers are blended with the subsegments'
- * posteriors, interpolated between the two around the frame; the surer it is that several do, the more they stay. Around a claimed
- * subsegment the claimant changes places with whoever is most active.
+ * Lets the subsegments have their say about who speaks: a local speaker who is two people cannot be parted by assigning
+ * it, but its subsegments can. Where one person speaks, the activations of the speakers are blended with the
+ * subsegments' posteriors, interpolated between the two around the frame; the surer it is that several do, the more
+ * they stay. Around a claimed subsegment the claimant changes places with whoever is most active.
  */
 export class Resegmenter {
   readonly #none: Float32Array;
@@ -76,7 +76,8 @@ export class Resegmenter {
   discardBefore(frame: number): void {
     if (this.#likenesses.size <= KEPT) return;
     const first = Math.floor(this.centreOfFrame(frame) / SUBSEGMENT_SHIFT_SAMPLES) - 1;
-    // Frames are many, subsegments few: asking the map anew for every frame of a day is garbage of hundreds of megabytes.
+    // Frames are many, subsegments few: asking the map anew for every frame of a day is garbage of hundreds of
+    // megabytes.
     if (first <= this.#first) return;
     this.#first = first;
     for (const values of [this.#likenesses, this.#posteriors]) {
@@ -88,7 +89,7 @@ export class Resegmenter {
     }
   }
 
-  /** Of a subsegment; undefined where nobody speaks alone. */
+  /** Posterior [clusters] of a subsegment; undefined where there is none because no single person speaks. */
   #posteriorOf(index: number): Float32Array | undefined {
     const known = this.#posteriors.get(index);
     const own = this.#likenesses.get(index);

@@ -16,8 +16,9 @@ interface Open<T> {
 }
 
 /**
- * Builds turns from the active clusters of consecutive frames. Pauses of a cluster of up to `maxPauseFrames` are bridged,
- * turns shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of those that ended.
+ * Builds turns from the active clusters of consecutive frames. Pauses of a cluster of up to `maxPauseFrames` are
+ * bridged, turns shorter than `minFrames` dropped. Streaming: holds one open turn per cluster, and the summaries of
+ * those that ended.
  */
 export class TurnBuilder<S extends object | number, T> {
   readonly #turns: FrameTurn<T>[] = [];

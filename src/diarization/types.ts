@@ -20,8 +20,9 @@ export interface SegmentationInfo {
 }
 
 /**
- * Sliding-window speaker segmentation (one window a call), with its front end inside the model (whole) or outside (split): then what
- * windows have in common is computed once, see `Segmenter`. The result, log-probabilities [framesPerWindow * classes], row-major, is the caller's.
+ * Sliding-window speaker segmentation (one window a call), with its front end inside the model (whole) or outside
+ * (split): then what windows have in common is computed once, see `Segmenter`. The result, log-probabilities
+ * [framesPerWindow * classes], row-major, is the caller's.
  */
 export type SegmentationPort =
   | {
@@ -39,8 +40,9 @@ export type SegmentationPort =
 
 export interface MelPowerPort {
   /**
-   * Power in 64 mel bands, 25 ms / 10 ms, periodic Hann, snip edges (`training/segmentation/frontend.py`).
-   * samples at 16 kHz in −1…1 → [frames, 64]; a frame depends on its own 400 samples alone, to the bit. The view is valid until the next call.
+   * Power in 64 mel bands, 25 ms / 10 ms, periodic Hann, snip edges (`training/segmentation/frontend.py`). samples at
+   * 16 kHz in −1…1 → [frames, 64]; a frame depends on its own 400 samples alone, to the bit. The view is valid until
+   * the next call.
    */
   compute(samples: Float32Array): Float32Array;
 }
@@ -48,7 +50,8 @@ export interface MelPowerPort {
 export interface VoicingPort {
   /**
    * How periodic each whole tenth of a second is (`wasm/dsp/voicing.c`): near 1 in a vowel, seldom above 0.7 in noise.
-   * samples at 16 kHz → [tenths], 0…1; a tenth depends on its own samples alone, to the bit. The view is valid until the next call.
+   * samples at 16 kHz → [tenths], 0…1; a tenth depends on its own samples alone, to the bit. The view is valid until
+   * the next call.
    */
   compute(samples: Float32Array): Float32Array;
 }
@@ -60,7 +63,10 @@ export interface EmbeddingInfo {
   readonly frameStride: number;
   /** Stretch of audio that the trunk sees at a time. */
   readonly stretchSamples: number;
-  /** Depth below a stretch's loud end to which its features are cut off; undefined for a model that takes them as they are. */
+  /**
+   * Depth below a stretch's loud end to which its features are cut off; undefined for a model that takes them as they
+   * are.
+   */
   readonly featureFloorNats?: number;
   readonly tuned: TuningBySetting;
 }
@@ -69,8 +75,6 @@ export interface EmbeddingInfo {
 export interface TrunkOutput {
   /** [frameCount, channels] */
   readonly frames: Float32Array;
-  /** attention logits [frameCount, channels]; none, length 0, of a model that pools by plain statistics */
-  readonly logits: Float32Array;
   readonly frameCount: number;
   readonly channels: number;
 }
@@ -109,9 +113,9 @@ export interface PoolingPiece {
 
 export interface PoolingPort {
   /**
-   * Attentive statistics pooling over the kept frames of all pieces together (Okabe et al., 2018): per channel the softmax of
-   * the logits over the kept frames, weighted mean and standard deviation (variance floor 1e-5).
-   * pieces → [2 * channels], means before deviations; undefined when no frame is kept. The result is the caller's.
+   * Statistics pooling over the kept frames of all pieces together (Snyder et al., 2018): mean and standard deviation
+   * of each channel (variance floor 1e-5). pieces → [2 * channels], means before deviations; undefined when no frame is
+   * kept. The result is the caller's.
    */
   pool(pieces: readonly PoolingPiece[]): Float32Array | undefined;
 }

@@ -10,8 +10,8 @@ import { normalise } from './vectors.ts';
 const SUBSEGMENT_SHARE = 0.5;
 
 /**
- * How each speaker of a recording sounds: the mean of the embeddings of local speakers that were assigned to it, by their speech
- * alone, and of the subsegments whose centre lies where it talks alone. Reads the parts once more.
+ * How each speaker of a recording sounds: the mean of the embeddings of local speakers that were assigned to it, by
+ * their speech alone, and of the subsegments whose centre lies where it talks alone. Reads the parts once more.
  *
  * @param clusterOf [speakers] the cluster of each speaker
  */

@@ -9,8 +9,6 @@ const FBANK_SHIFT_SAMPLES = 160;
 const FBANK_SIZE_SAMPLES = 400;
 /** Trunk frames whose statistics are kept together: 0.2 s of a trunk with 25 frames a second. */
 const FRAMES_PER_BLOCK = 5;
-/** Attention logits beyond this are cut, so that their exponentials can be added up. */
-const MAX_LOGIT = 30;
 const VARIANCE_FLOOR = 1e-5;
 
 /** What an `Ear` holds between two calls. */
@@ -23,15 +21,14 @@ export interface EarState {
 }
 
 /**
- * The last seconds of a stream in the forms that the models need: samples, filterbank, and statistics of the embedding trunk's frames in
- * blocks of a tenth of a second, each computed once as the audio comes. The statistics are those of attentive pooling (Okabe et al.,
- * 2018): its softmax over any set of blocks is a quotient of sums. Features are normalised over the last ten seconds, as far as
- * they go.
+ * The last seconds of a stream in the forms that the models need: samples, filterbank, and sums of the embedding
+ * trunk's frames in blocks of a fifth of a second, each computed once as the audio comes. Mean and deviation of any set
+ * of blocks follow from their sums. Features are normalised over the last ten seconds, as far as they go.
  */
 export class Ear {
   readonly #samples: Ring;
   readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
-  /** A row a block: sums of the weights, of the weighted values, and of their squares, [3, channels]. */
+  /** A row a block: sums of the values and of their squares, [2, channels]. */
   #blocks: Ring | undefined;
   /** Rows of the blocks behind those, whose context is not complete yet. */
   #early: Float32Array[] = [];
@@ -84,7 +81,10 @@ export class Ear {
     return out;
   }
 
-  /** Runs the trunk over what has come since the last call; the last frames again at the next one, when all of their context is there. */
+  /**
+   * Runs the trunk over what has come since the last call; the last frames again at the next one, when all of their
+   * context is there.
+   */
   async understand(): Promise<void> {
     const { embedding } = this.engine;
     if (embedding.form !== 'split') return;
@@ -99,7 +99,7 @@ export class Ear {
     const { channels } = output;
     this.#blocks ??= this.#emptyBlocks(channels);
     this.#early = [];
-    const row = (frame: number) => statistics(output.frames, output.logits, frame * channels, channels);
+    const row = (frame: number) => sumsOf(output.frames, frame * channels, channels);
     let frame = (done - first) / stride;
     for (; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) this.#blocks.push(row(frame));
     for (; frame + FRAMES_PER_BLOCK <= output.frameCount; frame += FRAMES_PER_BLOCK) this.#early.push(row(frame));
@@ -107,7 +107,7 @@ export class Ear {
 
   #emptyBlocks(channels: number): Ring {
     const { windowSamples, memorySamples } = this.timing;
-    return new Ring(3 * channels, Math.ceil(Math.max(windowSamples, memorySamples) / this.blockSamples) + 1);
+    return new Ring(2 * channels, Math.ceil(Math.max(windowSamples, memorySamples) / this.blockSamples) + 1);
   }
 
   /** Features [from, end) with the floor and the mean of the last ten seconds. */
@@ -135,17 +135,18 @@ export class Ear {
 
   /** Means, then deviations, [2 · channels]. */
   #pooled(blocks: readonly number[]): Float32Array {
-    const channels = this.#blocks!.width / 3;
-    const sums = new Float64Array(3 * channels);
+    const channels = this.#blocks!.width / 2;
+    const sums = new Float64Array(2 * channels);
     for (const block of blocks) {
       const row = this.#early[block - this.#blocks!.end] ?? this.#blocks!.view(block, block + 1);
       for (let i = 0; i < sums.length; i++) sums[i] += row[i];
     }
     const pooled = new Float32Array(2 * channels);
+    const frames = blocks.length * FRAMES_PER_BLOCK;
     for (let c = 0; c < channels; c++) {
-      const mean = sums[channels + c] / sums[c];
+      const mean = sums[c] / frames;
       pooled[c] = mean;
-      pooled[channels + c] = Math.sqrt(Math.max(VARIANCE_FLOOR, sums[2 * channels + c] / sums[c] - mean * mean));
+      pooled[channels + c] = Math.sqrt(Math.max(VARIANCE_FLOOR, sums[channels + c] / frames - mean * mean));
     }
     return pooled;
   }
@@ -166,7 +167,7 @@ export class Ear {
       feats: this.#feats.save(),
       blocks: this.#blocks?.save(),
       early: this.#early,
-      channels: (this.#blocks?.width ?? 0) / 3,
+      channels: (this.#blocks?.width ?? 0) / 2,
     };
   }
 
@@ -180,17 +181,14 @@ export class Ear {
   }
 }
 
-/** A block's row; values and logits [frames, channels] from `offset` on. Without logits all frames weigh the same: plain statistics. */
-function statistics(values: Float32Array, logits: Float32Array, offset: number, channels: number): Float32Array {
-  const row = new Float32Array(3 * channels);
+/** A block's row, of values [frames, channels] from `offset` on. */
+function sumsOf(values: Float32Array, offset: number, channels: number): Float32Array {
+  const row = new Float32Array(2 * channels);
   for (let frame = 0; frame < FRAMES_PER_BLOCK; frame++) {
     for (let c = 0; c < channels; c++) {
-      const at = offset + frame * channels + c;
-      const value = values[at];
-      const weight = logits.length === 0 ? 1 : Math.exp(Math.min(MAX_LOGIT, logits[at]));
-      row[c] += weight;
-      row[channels + c] += weight * value;
-      row[2 * channels + c] += weight * value * value;
+      const value = values[offset + frame * channels + c];
+      row[c] += value;
+      row[channels + c] += value * value;
     }
   }
   return row;

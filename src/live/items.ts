@@ -10,12 +10,15 @@ export interface Item extends Voice {
   label: number;
 }
 
-/** Of a speaker who has no more items than this, none are joined while there are others to join: who was heard long ago would soon be one item, and forgotten. */
+/**
+ * Of a speaker who has no more items than this, none are joined while there are others to join: who was heard long ago
+ * would soon be one item, and forgotten.
+ */
 const FEW_ITEMS = 10;
 
 /**
- * Joins neighbours of one speaker, the oldest first, until the items are few enough. Speakers who alternate piece by piece leave no neighbours: then the
- * two oldest of who has most are joined. Nobody loses the last item.
+ * Joins neighbours of one speaker, the oldest first, until the items are few enough. Speakers who alternate piece by
+ * piece leave no neighbours: then the two oldest of who has most are joined. Nobody loses the last item.
  */
 export function thinned(all: readonly Item[], most: number): Item[] {
   let items = [...all];
@@ -45,7 +48,10 @@ function withNeighboursJoined(items: readonly Item[], surplus: number): Item[] {
   return kept;
 }
 
-/** Joins the two oldest items of the label with most of them, the lowest of such; drops the oldest of all where nobody has two. */
+/**
+ * Joins the two oldest items of the label with most of them, the lowest of such; drops the oldest of all where nobody
+ * has two.
+ */
 function withOldestJoined(items: readonly Item[]): Item[] {
   const [label, count] = [...countsOf(items)].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0];
   if (count < 2) return items.slice(1);

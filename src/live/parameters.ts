@@ -37,8 +37,9 @@ const FRAME_SAMPLES = 1600;
 const LEAST_PAST_SAMPLES = 2.5 * SAMPLE_RATE_HZ;
 
 /**
- * The latency is the longest time from a moment to what is said about it, computing excepted, for somebody who is known: look-ahead
- * plus hop, and what a look has to wait for the end of a frame of audio. On average it is half a hop less.
+ * The latency is the longest time from a moment to what is said about it, computing excepted, for somebody who is
+ * known: look-ahead plus hop, and what a look has to wait for the end of a frame of audio. On average it is half a hop
+ * less.
  */
 export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
   const { hopSamples, pastLooks, minNewSpeakerSeconds } = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
@@ -75,7 +76,10 @@ export const LIVE = {
   /** Quiet places are left out once so much speech was heard. */
   minLevelSeconds: 2,
 
-  /** Voices are raised from further down than in recordings: a look that hears one more now and then tells of somebody new. */
+  /**
+   * Voices are raised from further down than in recordings: a look that hears one more now and then tells of somebody
+   * new.
+   */
   faintPlainDb: 12,
   faintRaiseShare: 0.7,
 
@@ -86,7 +90,8 @@ export const LIVE = {
   minVoiceSeconds: 0.2,
   /** Of the frames of a block, so many have to be the speaker's. */
   minBlockShare: 0.8,
-  /** Context of the embedder before and after the stretch whose frames are kept; embedder-v5 looks two seconds to either side, most of it near. */
+  /** Context of the embedder before and after the stretch whose frames are kept: embedder-v5 has a receptive field of some
+   * two seconds to either side, of which the nearest frames count most. */
   trunkLeadFrames: 100,
   trunkLagFrames: 20,
   /** The features' mean and floor are taken over so much of the past. */
@@ -99,11 +104,17 @@ export const LIVE = {
   /** Speakers are found anew after each of these times, then as often as the last of them. */
   reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],
   reclusterEverySeconds: 10,
-  /** Distance up to which the looks' voices are joined for the clusters to start from, and what a further speaker costs: fewer than for recordings, since whoever is found too many is told at once. */
+  /**
+   * Distance up to which the looks' voices are joined for the clusters to start from, and what a further speaker costs:
+   * fewer than for recordings, since whoever is found too many is told at once.
+   */
   initialThreshold: 0.7,
   speakerRegularisation: 2,
 
-  /** Speech around a moment by which the look's speakers are revised, how much it has to say (0 nothing, 1 everything), and how sharply. */
+  /**
+   * Speech around a moment by which the look's speakers are revised, how much it has to say (0 nothing, 1 everything),
+   * and how sharply.
+   */
   revisionSeconds: 1.5,
   revisionWeight: 0.75,
   revisionTemperature: 0.1,
@@ -116,9 +127,15 @@ export const LIVE = {
   shortVoiceDoubt: 0.12,
   /** …by so much less than who a look further back takes for the same person, all of whose speech in it was theirs… */
   linkWeight: 0.15,
-  /** …or was here before: a label out of use is given again to who is at least so much like its last speaker, and what was told as its goes only to who is. */
+  /**
+   * …or was here before: a label out of use is given again to who is at least so much like its last speaker, and what
+   * was told as its goes only to who is.
+   */
   againSimilarity: 0.2,
-  /** Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a second. */
+  /**
+   * Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a
+   * second.
+   */
   maxPendingSeconds: 1.2,
 
   /** What was told is kept for corrections in pieces of at most so long, the last ones of them… */

@@ -178,22 +178,6 @@ it.each([500, 2000, 5000])('tells of half a second of speech before the end, lat
   expect(turns[0].end - turns[0].start).toBeGreaterThan(0.2);
 });
 
-it('hears with an embedder that pools by plain statistics what it hears with one whose weights are all the same', async () => {
-  const { embedding } = engine;
-  if (embedding.form !== 'split') throw new Error('unexpected form');
-  const heard = async (logitsOf: (values: Float32Array) => Float32Array) => {
-    const trunk = async (feats: Float32Array, frames: number) => {
-      const output = await embedding.trunk(feats, frames);
-      return { ...output, logits: logitsOf(output.frames) };
-    };
-    const session = createLiveSession({ ...engine, embedding: { ...embedding, trunk } }, SETTINGS);
-    return stream(session, () => FRAME, undefined, samples.subarray(0, 12 * 16_000));
-  };
-  const events = await heard(() => new Float32Array(0));
-  expect(events.length).toBeGreaterThan(0);
-  expect(events).toEqual(await heard((values) => new Float32Array(values.length)));
-});
-
 describe('with models that know who speaks', () => {
   const told = async (latencyMs: number, script: Parameters<typeof recording>[0]) => {
     const fakes = { ...fakePorts(), plda: undefined, identification: DEFAULT_IDENTIFICATION };
@@ -280,7 +264,7 @@ describe('whatever the models say', () => {
   });
 });
 
-// In these a clustering finds people whom no start has told yet.
+// In these recordings the clustering finds speakers without an earlier start event.
 it.each([22, 27, 35, 41, 77])('tells the same turns with and without corrections, seed %d', async (seed) => {
   const ports = fakePorts();
   const { segmentation, embedding } = ports;

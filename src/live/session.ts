@@ -2,7 +2,7 @@ import { FaintVoices } from '../diarization/faint-voices.ts';
 import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { toMilliseconds } from '../diarization/rounding.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
-import { matchSpeakers, VoiceScorer } from '../voiceprint/index.ts';
+import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
 import { blend } from './blend.ts';
 import { Corrections, type CorrectionsState } from './corrections.ts';
 import { Ear, type EarState } from './ear.ts';
@@ -38,7 +38,10 @@ export interface SessionState {
   readonly corrections: CorrectionsState | undefined;
 }
 
-/** Rolling windows: several times a second the segmentation looks at the last seconds, and the look's local speakers are found again. */
+/**
+ * Rolling windows: several times a second the segmentation looks at the last seconds, and the look's local speakers are
+ * found again.
+ */
 export class RollingSession implements LiveSession {
   readonly #timing: LiveTiming;
   readonly #segmenter: Segmenter;
@@ -52,7 +55,6 @@ export class RollingSession implements LiveSession {
   readonly #corrections: Corrections | undefined;
   readonly #shift: number;
   /** Of the known voices, from the first time on that they are asked for. */
-  #scorer: VoiceScorer | undefined;
   #looks = 0;
   /** Frames before this one have been told about. */
   #decidedUntil = 0;
@@ -250,12 +252,11 @@ export class RollingSession implements LiveSession {
     const labels = this.#speakers.inUse();
     const row = labels.indexOf(label);
     if (row < 0) return null;
-    this.#scorer ??= new VoiceScorer(
+    const logOdds = logOddsOf(
+      labels.map((each) => this.#speakers.voiceOf(each)),
       this.settings.voices.map(({ voice }) => voice),
       this.engine.identification,
-      this.engine.plda,
     );
-    const logOdds = this.#scorer.logOdds(labels.map((each) => this.#speakers.voiceOf(each)));
     const options = { threshold: LIVE.matchConfidence, exclusive: true };
     const { match } = matchSpeakers(logOdds, labels.length, this.settings.voices.length, options)[row];
     return match === undefined ? null : this.settings.voices[match].label;

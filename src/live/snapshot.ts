@@ -2,10 +2,11 @@ import type { SessionState } from './session.ts';
 import type { LiveEngine } from './types.ts';
 
 /**
- * A snapshot is a JSON text in UTF-8, preceded by its length (uint32, little-endian), and the numbers of all typed arrays behind it, in the
- * order and with the types and lengths that the text names in their places: `{"$": "f32", "n": 192}`.
+ * A snapshot is a JSON text in UTF-8, preceded by its length (uint32, little-endian), and the numbers of all typed
+ * arrays behind it, in the order and with the types and lengths that the text names in their places: `{"$": "f32", "n":
+ * 192}`.
  */
-const VERSION = 6;
+const VERSION = 7;
 const TYPES = { f32: Float32Array, i32: Int32Array, u8: Uint8Array, i8: Int8Array } as const;
 type TypeName = keyof typeof TYPES;
 type Numbers = Float32Array | Int32Array | Uint8Array | Int8Array;

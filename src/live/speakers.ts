@@ -21,10 +21,11 @@ export interface SpeakersState {
 }
 
 /**
- * The speakers of a stream so far. Somebody new is known by the mean of its voice in the looks so far; now and then all voices are
- * clustered anew as a recording's would be, and the clusters found take over the labels that most of their speech had. So a label that
- * was given twice to one person falls out of use, and one that two people shared stays with one of them; what was told is never changed.
- * Who comes when all labels have been given gets one that is out of use: better than somebody else's.
+ * The speakers of a stream so far. Somebody new is known by the mean of its voice in the looks so far; now and then all
+ * voices are clustered anew as a recording's would be, and the clusters found take over the labels that most of their
+ * speech had. So a label that was given twice to one person falls out of use, and one that two people shared stays with
+ * one of them; what was told is never changed. Who comes when all labels have been given gets one that is out of use:
+ * better than somebody else's.
  */
 export class Speakers {
   #items: Item[] = [];
@@ -35,7 +36,10 @@ export class Speakers {
   #young: (Float32Array | undefined)[] = [];
   /** By label: sum of all voices that were told as its. */
   #heard: Float32Array[] = [];
-  /** By label: speech alone in the longest of these voices. Those of two looks share most of their speech: their sum would count it over and over. */
+  /**
+   * By label: speech alone in the longest of these voices. Those of two looks share most of their speech: their sum
+   * would count it over and over.
+   */
   #heardSeconds: number[] = [];
   #shift: Float32Array;
   #reclusteredAt = 0;
@@ -75,8 +79,8 @@ export class Speakers {
   }
 
   /**
-   * Notes somebody who is like nobody in use; not to be called when full. Who is like the last speaker of a label out of use gets that one again:
-   * a clustering has taken them for somebody else for lack of speech.
+   * Notes somebody who is like nobody in use; not to be called when full. Who is like the last speaker of a label out
+   * of use gets that one again: a clustering has taken them for somebody else for lack of speech.
    *
    * @param continuity [labels] share of the speech that was told as each label's
    */
@@ -162,7 +166,10 @@ export class Speakers {
     return true;
   }
 
-  /** How a speaker in use sounds, for comparing with known voices. Of who has just been found nothing may be kept yet: then what was heard tells. */
+  /**
+   * How a speaker in use sounds, for comparing with known voices. Of who has just been found nothing may be kept yet:
+   * then what was heard tells.
+   */
   voiceOf(label: number): SpeakerVoice {
     const embeddingId = this.engine.embedding.info.id;
     const own = this.#items.filter((item) => item.label === label);
@@ -215,8 +222,8 @@ export class Speakers {
   }
 
   /**
-   * The label of each cluster: that which most of its speech had, each label once. The others get labels that were not given yet, then
-   * those that fall out of use; −1 where there are none.
+   * The label of each cluster: that which most of its speech had, each label once. The others get labels that were not
+   * given yet, then those that fall out of use; −1 where there are none.
    */
   #keepLabels(clusterOf: Int32Array, clusters: number): number[] {
     const shared = new Float64Array(clusters * this.#labels);

@@ -398,7 +398,8 @@ it('a sweep that has a stream looked after leaves one that goes on as it is', as
 it('a stream that goes on with a frame now and then ends after a day, billed with what it received', {
   timeout: 60_000,
 }, async () => {
-  const connectedSeconds = 4;
+  // Long enough for the models to be loaded on a busy machine, before which no frame is received.
+  const connectedSeconds = 8;
   const shortDays = await startContractService({ LIVE_CONNECTED_SECONDS: String(connectedSeconds) });
   try {
     const { body } = await shortDays.call('POST', '/v1/live', { body: {} });

@@ -193,7 +193,8 @@ describe('POST /v1/audio/transcriptions', () => {
     expect(await answer.text()).toMatch(/^w\d/);
   });
 
-  it('asks the model that a name stands for', async () => {
+  // Five jobs, one after the other.
+  it('asks the model that a name stands for', { timeout: 60_000 }, async () => {
     const asked = async (...fields: Fields) => {
       const answer = await post([['file', recording], ...fields]);
       expect(answer.status).toBe(200);

@@ -1,6 +1,8 @@
-"""The embedder in floating point, by PyTorch, on the first six seconds of the fixture: what the two halves in 8 bits are held to.
+"""Writes the embedding of the first six seconds of the fixture by PyTorch in floating point.
 
     PYTHONPATH=training python test/golden/make_embedder.py CHECKPOINT test/golden/data/embedder_v5.json
+
+The two halves of the embedder in 8 bits are compared with it.
 """
 
 import json
@@ -14,10 +16,10 @@ from embedder.export import feats
 from embedder.model import Embedder, folded
 
 checkpoint, target = sys.argv[1:]
-decoded = subprocess.run(
-    ["ffmpeg", "-loglevel", "error", "-i", "test/fixtures/conversation.mp3", "-ar", "16000", "-ac", "1", "-f", "f32le", "-"],
-    capture_output=True, check=True,
-).stdout  # fmt: skip
+source = ["-i", "test/fixtures/conversation.mp3"]
+samples_format = ["-ar", "16000", "-ac", "1", "-f", "f32le"]
+command = ["ffmpeg", "-loglevel", "error", *source, *samples_format, "-"]
+decoded = subprocess.run(command, capture_output=True, check=True).stdout
 samples = np.frombuffer(decoded, "<f4")[: 599 * 160 + 400]
 model = Embedder()
 model.load_state_dict(torch.load(checkpoint, weights_only=False)["model"])

@@ -81,7 +81,7 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
         for (let frame = 0; frame < frameCount; frame++) {
           out.set(feats.subarray(2 * frame * BANDS, 2 * frame * BANDS + CHANNELS), frame * CHANNELS);
         }
-        return { frames: out, logits: new Float32Array(out.length), frameCount, channels: CHANNELS };
+        return { frames: out, frameCount, channels: CHANNELS };
       },
       async head(pooled, batch) {
         const out = new Float32Array(batch * CHANNELS);
@@ -100,34 +100,24 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
   };
 }
 
-/** Attentive statistics as the formula has them, in double precision. */
+/** Mean and standard deviation as their formulas have them, in double precision. */
 export const plainPooling: PoolingPort = {
   pool(pieces) {
     const channels = pieces[0]?.trunk.channels ?? 0;
     const out = new Float32Array(2 * channels);
     let kept = 0;
     for (let channel = 0; channel < channels; channel++) {
-      const values: { value: number; logit: number }[] = [];
+      const values: number[] = [];
       for (const { trunk, mask } of pieces) {
         mask.forEach((keep, frame) => {
-          const at = frame * channels + channel;
-          if (keep !== 0) values.push({ value: trunk.frames[at], logit: trunk.logits[at] ?? 0 });
+          if (keep !== 0) values.push(trunk.frames[frame * channels + channel]);
         });
       }
       kept = values.length;
-      const largest = values.reduce((max, { logit }) => Math.max(max, logit), Number.NEGATIVE_INFINITY);
-      let sum = 0;
-      let mean = 0;
-      let square = 0;
-      for (const { value, logit } of values) {
-        const weight = Math.exp(logit - largest);
-        sum += weight;
-        mean += weight * value;
-        square += weight * value * value;
-      }
-      mean /= sum;
+      const mean = values.reduce((sum, value) => sum + value, 0) / kept;
+      const square = values.reduce((sum, value) => sum + value * value, 0) / kept;
       out[channel] = mean;
-      out[channels + channel] = Math.sqrt(Math.max(1e-5, square / sum - mean * mean));
+      out[channels + channel] = Math.sqrt(Math.max(1e-5, square - mean * mean));
     }
     return kept === 0 ? undefined : out;
   },

@@ -49,13 +49,8 @@ async function answer(request: Request): Promise<Float32Array> {
   }
   if (url.pathname === '/filterbank') return dsp.filterbank.compute(samples);
   const channels = Number(url.searchParams.get('channels'));
-  const frameCount = samples.length / 2 / channels;
-  const trunk = {
-    frames: samples.subarray(0, frameCount * channels),
-    logits: samples.subarray(frameCount * channels),
-    frameCount,
-    channels,
-  };
+  const frameCount = samples.length / channels;
+  const trunk = { frames: samples, frameCount, channels };
   return dsp.pooling.pool([{ trunk, mask: new Uint8Array(frameCount).fill(1) }]) ?? new Float32Array(0);
 }
 

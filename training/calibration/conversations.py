@@ -2,16 +2,19 @@
 
     python -m calibration.conversations VOICES NOISE OUT
 
-VOICES holds index.csv (file, speaker, set, seconds, split) and segments.csv (file, start, end) beside one Ogg Opus file a voice;
-NOISE holds index.csv (file, kind noise|rir, seconds) beside its recordings. Writes OUT/fit, OUT/check and OUT/sitting: FLAC and RTTM pairs.
-`fit` is drawn from voices of the train split in the sets that embedder-v0 never saw, `check` and `sitting` from voices of the dev split.
-In `check` and `fit` one person's clips come from several days and microphones, and are repeated until the conversation is as long as planned;
-in `sitting` they come from one sitting, each is heard once, and the conversation ends with them: what is said again sounds just the same,
-and a clustering that fits such conversations takes the sentences apart, not the people. Seeds are fixed: the same corpora give the same conversations.
+VOICES holds index.csv (file, speaker, set, seconds, split), segments.csv (file, start, end) and one Ogg Opus file a
+voice; NOISE holds index.csv (file, kind noise|rir, seconds) beside its recordings. Writes OUT/fit, OUT/check and
+OUT/sitting: pairs of FLAC and RTTM files. `fit` has voices of the train split, from sets that embedder-v0 never saw;
+`check` and `sitting` have voices of the dev split. In `check` and `fit` the clips of one person come from several days
+and microphones, and are repeated until the conversation has its planned length. In `sitting` they come from one
+sitting, each is heard once, and the conversation ends with the last of them: a repeated clip sounds exactly the same,
+so that a clustering tuned on repeated clips separates sentences instead of people. Seeds are fixed: the same corpora
+give the same conversations.
 
-Built to look like recordings that services get: meetings near and far, telephone calls, dialogues, of half a minute to eight
-minutes; turns after one another, backchannels, interruptions, shares of talk from even to lopsided. Voices of one conversation are
-mostly from one set and share a channel: their long-term spectra are drawn together, or the microphone would give the speaker away.
+The conversations resemble recordings that services get: meetings near to and far from the microphone, telephone calls
+and dialogues, of half a minute to eight minutes, with backchannels, interruptions, and shares of talk from even to
+lopsided. Voices of one conversation are mostly from one set and share a channel: their long-term spectra are made
+similar, or the microphone would identify the speaker.
 """
 
 import sys
@@ -91,7 +94,8 @@ class Recording:
         position = int(frame)
         for start, end in parts:
             lead = min(480, start * FRAME)
-            sound = self.channels[speaker].apply(self.voices[speaker].samples[start * FRAME - lead : end * FRAME + 800], gain)
+            samples = self.voices[speaker].samples[start * FRAME - lead : end * FRAME + 800]
+            sound = self.channels[speaker].apply(samples, gain)
             at = position * FRAME - lead
             first, last = max(0, at), min(len(self.mix), at + len(sound))
             if last > first:
@@ -102,7 +106,10 @@ class Recording:
 
 
 def talk(recording, kind, rng, once=False):
-    """Fills the recording with turns, interruptions, backchannels and pauses; with `once` until everything was said once."""
+    """Fills the recording with turns, interruptions, backchannels and pauses.
+
+    With `once` every run of speech is heard once, and the recording ends with the last.
+    """
     count, frames = recording.active.shape
     share = rng.dirichlet(np.ones(count) * 1.5) + 0.03
     share /= share.sum()
@@ -163,7 +170,8 @@ def background(corpora, kind, length, babble_voices, rng):
     if kind == "meeting" and rng.random() < 0.3:
         chosen = rng.permutation(len(babble_voices))[:5]
         babble = sum(
-            looped(read(corpora.voices / babble_voices[i]["file"]), length) * 10 ** (rng.normal(0, 3) / 20) for i in chosen
+            looped(read(corpora.voices / babble_voices[i]["file"]), length) * 10 ** (rng.normal(0, 3) / 20)
+            for i in chosen
         )
         noise += 0.4 * babble / babble.std()
     return noise / noise.std()
@@ -178,20 +186,32 @@ def telephone(samples):
     return resample_poly(np.sign(code) * np.expm1(np.abs(code) * np.log1p(255)) / 255, 2, 1)
 
 
-def make(corpora, plan, out):
-    rng = np.random.default_rng(plan.seed)
-    index = rows(corpora.voices / "index.csv")
+def pool_of(corpora, side):
+    """Voices that conversations of a side choose from: their rows of index.csv, and by file their rows of segments.csv.
+
+    In `sitting` a voice has the segments of its longest sitting alone.
+    """
     segments = {}
     for row in rows(corpora.voices / "segments.csv"):
         segments.setdefault(row["file"], []).append(row)
-    split, sets, least = POOLS[plan.side]
+    split, sets, least = POOLS[side]
+    index = rows(corpora.voices / "index.csv")
     pool = [r for r in index if r["split"] == split and r["set"] in sets and float(r["seconds"]) >= least]
-    if plan.side == "sitting":
+    if side == "sitting":
         segments = {row["file"]: longest_sitting(row, segments[row["file"]]) for row in pool}
         pool = [row for row in pool if seconds_of(segments[row["file"]]) >= least]
+    return pool, segments
+
+
+def make(corpora, plan, out):
+    """Writes the conversation of a plan."""
+    rng = np.random.default_rng(plan.seed)
+    pool, segments = pool_of(corpora, plan.side)
+    index = rows(corpora.voices / "index.csv")
     babble = [r for r in index if r["split"] == "train" and r["set"] in UNSEEN_SETS and float(r["seconds"]) >= 10]
     if rng.random() < 0.6:
-        large = [name for name in sorted(sets) if sum(r["set"] == name for r in pool) >= 10]
+        sets = sorted({r["set"] for r in pool})
+        large = [name for name in sets if sum(r["set"] == name for r in pool) >= 10]
         sizes = np.array([sum(r["set"] == name for r in pool) for name in large], float)
         chosen = large[int(rng.choice(len(large), p=sizes / sizes.sum()))]
         pool = [r for r in pool if r["set"] == chosen]
@@ -206,7 +226,10 @@ def make(corpora, plan, out):
 
 
 def render(corpora, kind, seconds, voices, babble, rng, once=False, is_far=None):
-    """One conversation of the voices, far from the microphone or not (None: as it is drawn): samples, and in which frames each of them speaks."""
+    """One conversation: its samples, and in which frames each of the voices speaks, [voices, frames].
+
+    `is_far`: whether the people are far from the microphone; None: at random, in half of the meetings.
+    """
     target = np.mean([voice.spectrum for voice in voices], 0) + np.cumsum(rng.normal(0, 0.15, 257))
     pull = rng.uniform(0.6, 1.0) if kind != "phone" and rng.random() < 0.75 else rng.uniform(0, 0.4)
     drawn = kind == "meeting" and rng.random() < 0.5
@@ -250,7 +273,8 @@ def plans(side):
     if side == "sitting":
         for index in range(SITTING_COUNT):
             kind, speakers = str(rng.choice(["meeting", "dialogue"])), int(rng.choice(SITTING_SPEAKERS))
-            found.append(Plan(f"{index:03d}_{kind}_{speakers}spk", side, SITTING_MOST_SECONDS, speakers, kind, SEEDS[side] * 1000 + index))
+            name = f"{index:03d}_{kind}_{speakers}spk"
+            found.append(Plan(name, side, SITTING_MOST_SECONDS, speakers, kind, SEEDS[side] * 1000 + index))
         return found
     for seconds, count in LENGTHS:
         for _ in range(count):

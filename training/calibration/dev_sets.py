@@ -1,12 +1,18 @@
-"""Recordings of the kinds that go wrong, with exact labels, to choose the clustering by.
+"""Generated recordings of kinds that a clustering gets wrong, with exact labels, to choose its parameters by.
 
     python -m calibration.dev_sets VOICES NOISE OUT
 
-Writes, from voices of the dev split, OUT/monologues (24 single voices whose clips come from several days and microphones, 20 to 45 s;
-the reference has no pauses, so that only the count and confusion matter), OUT/brief (28 conversations of two or three people of 12 to
-28 s), OUT/alike (16 calls of two minutes between two voices of nearly the same pitch, through a telephone's codecs), OUT/many (8
-conversations of six to nine people) and OUT/far (8 of three to five people far from the microphone). In all but the monologues a
-person's clips are from one sitting, and each is heard once. The same corpora and package versions give the same recordings.
+All voices are of the dev split. Writes FLAC and RTTM pairs into
+
+- OUT/monologues: 24 single voices of 20 to 45 s, whose clips come from several days and microphones. The reference has
+  no pauses, so that only the number of speakers and confusion matter.
+- OUT/brief: 28 conversations of two or three people, of 12 to 28 s.
+- OUT/alike: 16 telephone calls of two minutes between two voices of nearly the same pitch, through a codec.
+- OUT/many: 8 conversations of six to nine people.
+- OUT/far: 8 conversations of three to five people who are far from the microphone.
+
+In all but the monologues the clips of one person are from one sitting, and each is heard once. The same corpora and
+package versions give the same recordings.
 """
 
 from __future__ import annotations
@@ -20,9 +26,8 @@ import soundfile
 
 from embedder.prepare import through_codec
 
-from . import conversations
-from .conversations import POOLS, background, write
-from .material import RATE, Corpora, Voice, frames_of, longest_sitting, read, rows, seconds_of
+from .conversations import background, pool_of, render, write
+from .material import FRAME, RATE, Corpora, Voice, frames_of, read, rows, seconds_of
 
 SEED = 4100
 COUNTS = {"monologues": 24, "brief": 28, "alike": 16, "many": 8, "far": 8}
@@ -31,7 +36,7 @@ ALIKE_SEMITONES = 1.0
 
 
 def pitch_of(samples: np.ndarray) -> float:
-    """Median of the fundamental frequency over clearly voiced frames, by autocorrelation; 0 where there are none."""
+    """Median of the fundamental frequency in Hz over voiced frames, by autocorrelation; 0 where there are none."""
     frames = np.lib.stride_tricks.sliding_window_view(samples, 640)[::320] * np.hanning(640)
     frames = frames[np.argsort(-(frames**2).sum(1))[: len(frames) // 2]]
     spectrum = np.abs(np.fft.rfft(frames, 2048, axis=1)) ** 2
@@ -42,21 +47,19 @@ def pitch_of(samples: np.ndarray) -> float:
     return float(np.median(RATE / peaks[strength > 0.5])) if (strength > 0.5).any() else 0.0
 
 
-def pool_of(corpora: Corpora, side: str) -> tuple[list[dict], dict[str, list[dict]]]:
-    """Rows of a side's voices, and the segments of each."""
-    split, sets, least = POOLS[side]
-    segments: dict[str, list[dict]] = {}
-    for row in rows(corpora.voices / "segments.csv"):
-        segments.setdefault(row["file"], []).append(row)
-    pool = [r for r in rows(corpora.voices / "index.csv") if r["split"] == split and r["set"] in sets and float(r["seconds"]) >= least]
-    if side == "sitting":
-        segments = {row["file"]: longest_sitting(row, segments[row["file"]]) for row in pool}
-        pool = [row for row in pool if seconds_of(segments[row["file"]]) >= least]
-    return pool, segments
+def alike(corpora: Corpora, voices: list[dict]) -> list[dict]:
+    """The first two of the voices (rows of index.csv) with nearly the same pitch."""
+    semitones = [12 * np.log2(max(1.0, pitch_of(read(corpora.voices / row["file"])))) for row in voices]
+    return next(
+        [voices[a], voices[b]]
+        for b in range(len(voices))
+        for a in range(b)
+        if min(semitones[a], semitones[b]) > 12 and abs(semitones[a] - semitones[b]) < ALIKE_SEMITONES
+    )
 
 
 def monologue(corpora: Corpora, number: int, out: Path) -> None:
-    """Clips of one voice in random order, with pauses and one steady noise."""
+    """Writes clips of one voice in random order, with pauses and one steady noise."""
     rng = np.random.default_rng(SEED + number)
     pool, segments = pool_of(corpora, "check")
     pool = [row for row in pool if len(segments[row["file"]]) >= 3 and seconds_of(segments[row["file"]]) >= 18]
@@ -65,7 +68,7 @@ def monologue(corpora: Corpora, number: int, out: Path) -> None:
     parts: list[np.ndarray] = []
     for index in rng.permutation(len(segments[row["file"]])):
         start, end = frames_of(segments[row["file"]][index])
-        parts += [samples[start * 160 : end * 160], np.zeros(int(rng.uniform(0.2, 0.8) * RATE))]
+        parts += [samples[start * FRAME : end * FRAME], np.zeros(int(rng.uniform(0.2, 0.8) * RATE))]
         if sum(map(len, parts)) > wanted * RATE:
             break
     mix = np.concatenate(parts[:-1])
@@ -73,34 +76,38 @@ def monologue(corpora: Corpora, number: int, out: Path) -> None:
     mix *= 0.5 / np.abs(mix).max()
     name = f"mono-{number:02d}"
     soundfile.write(out / f"{name}.flac", mix.astype(np.float32), RATE)
-    (out / f"{name}.rttm").write_text(f"SPEAKER {name} 1 0.000 {len(mix) / RATE:.3f} <NA> <NA> {row['speaker']} <NA> <NA>\n")
+    turn = f"SPEAKER {name} 1 0.000 {len(mix) / RATE:.3f} <NA> <NA> {row['speaker']} <NA> <NA>\n"
+    (out / f"{name}.rttm").write_text(turn)
 
 
 def conversation(corpora: Corpora, folder: str, number: int, out: Path) -> None:
-    """One conversation of `sitting` voices."""
+    """Writes one conversation of `sitting` voices."""
     rng = np.random.default_rng([SEED, sorted(COUNTS).index(folder), number])
     pool, segments = pool_of(corpora, "sitting")
-    sets = [name for name in sorted({row["set"] for row in pool}) if sum(row["set"] == name for row in pool) >= 12]
+    large = [name for name in sorted({r["set"] for r in pool}) if sum(r["set"] == name for r in pool) >= 12]
     if folder != "alike" or rng.random() < 0.7:
-        chosen_set = sets[int(rng.integers(len(sets)))]
+        chosen_set = large[int(rng.integers(len(large)))]
         pool = [row for row in pool if row["set"] == chosen_set]
     count, seconds, kind = {
-        "brief": (int(rng.integers(2, 4)), int(rng.integers(12, 29)), str(rng.choice(["dialogue", "phone", "meeting"]))),
+        "brief": (
+            int(rng.integers(2, 4)),
+            int(rng.integers(12, 29)),
+            str(rng.choice(["dialogue", "phone", "meeting"])),
+        ),
         "alike": (2, 120, "phone"),
         "many": (int(rng.integers(6, 10)), 420, "dialogue"),
         "far": (int(rng.integers(3, 6)), 240, "meeting"),
     }[folder]
-    order = [pool[index] for index in rng.permutation(len(pool))]
-    if folder == "alike":
-        pitch = [12 * np.log2(max(1.0, pitch_of(read(corpora.voices / row["file"])))) for row in order]
-        pairs = ((a, b) for b in range(len(order)) for a in range(b) if min(pitch[a], pitch[b]) > 12 and abs(pitch[a] - pitch[b]) < ALIKE_SEMITONES)
-        order = [order[index] for index in next(pairs)]
-    voices = [Voice(corpora, row, segments[row["file"]], whole=False) for row in order[:count]]
+    chosen = [pool[index] for index in rng.permutation(len(pool))]
+    chosen = alike(corpora, chosen) if folder == "alike" else chosen[:count]
+    voices = [Voice(corpora, row, segments[row["file"]], whole=False) for row in chosen]
     voices = [voice for voice in voices if voice.runs]
-    babble = [r for r in rows(corpora.voices / "index.csv") if r["split"] == "train" and float(r["seconds"]) >= 10]
-    mix, active = conversations.render(corpora, kind, seconds, voices, babble, rng, once=True, is_far=folder == "far" or None)
+    index = rows(corpora.voices / "index.csv")
+    babble = [r for r in index if r["split"] == "train" and float(r["seconds"]) >= 10]
+    is_far = folder == "far" or None
+    mix, active = render(corpora, kind, seconds, voices, babble, rng, once=True, is_far=is_far)
     last = np.flatnonzero(active.any(0))[-1] + 50
-    mix, active = mix[: last * 160], active[:, :last]
+    mix, active = mix[: last * FRAME], active[:, :last]
     if folder == "alike":
         mix = through_codec(mix, rng)
     write(out, f"{folder}-{number:02d}-{len(voices)}spk", mix, active, voices)
@@ -114,7 +121,10 @@ def main(voices: str, noise: str, target: str) -> None:
             out = Path(target) / folder
             out.mkdir(parents=True, exist_ok=True)
             for number in range(count):
-                jobs.append(pool.submit(monologue, corpora, number, out) if folder == "monologues" else pool.submit(conversation, corpora, folder, number, out))
+                if folder == "monologues":
+                    jobs.append(pool.submit(monologue, corpora, number, out))
+                else:
+                    jobs.append(pool.submit(conversation, corpora, folder, number, out))
         for job in jobs:
             job.result()
 

@@ -30,7 +30,7 @@ class Augmenter:
         self._gaussian = self.rng.standard_normal((JITTER_FRAMES, BANDS), np.float32)
 
     def _jitter(self, frames: int) -> np.ndarray:
-        """[frames, 80] normal values out of a fixed pool: drawing new ones would cost as much as everything else here."""
+        """[frames, 80] normal values out of a fixed pool: new ones would cost as much as everything else here."""
         start = int(self.rng.integers(0, JITTER_FRAMES - frames))
         return self._gaussian[start : start + frames]
 
@@ -45,7 +45,10 @@ class Augmenter:
         return ((scale * waves).sum(1) + tilt).astype(np.float32)
 
     def _noises(self, energies: np.ndarray) -> np.ndarray:
-        """[B, L, 80] energies of one interfering sound per crop: recorded noise, babble of four, one talker, coloured noise."""
+        """[B, L, 80] energies of one interfering sound a stretch.
+
+        Recorded noise, babble of four, one talker, or coloured noise.
+        """
         rng = self.rng
         size, frames, _ = energies.shape
         out = np.empty_like(energies)
@@ -67,7 +70,7 @@ class Augmenter:
         return out
 
     def _add_room_tails(self, energies: np.ndarray) -> None:
-        """An exponential tail on the energies of a third of the crops, reverberation time 0.15-1.0 s."""
+        """An exponential tail on the energies of a third of the stretches, reverberation time 0.15-1.0 s."""
         rng = self.rng
         for row in np.where(rng.random(len(energies)) < 0.33)[0]:
             decay = 10 ** (-6.0 * 0.01 / rng.uniform(0.15, 1.0))
@@ -111,13 +114,15 @@ class Augmenter:
         return x - x.mean(1, keepdims=True)
 
     def _mask(self, x: np.ndarray) -> np.ndarray:
-        """SpecAugment: up to 10 bands of half of the crops, up to 20 frames of four in ten."""
+        """SpecAugment: under 10 bands of half of the stretches, under 20 frames of four in ten."""
         rng = self.rng
         size, frames, _ = x.shape
         band, time = np.arange(BANDS)[None], np.arange(frames)[None]
-        start, width = rng.integers(0, BANDS, (size, 1)), rng.integers(0, 10, (size, 1)) * (rng.random((size, 1)) < 0.5)
+        start = rng.integers(0, BANDS, (size, 1))
+        width = rng.integers(0, 10, (size, 1)) * (rng.random((size, 1)) < 0.5)
         masked_bands = (band >= start) & (band < start + width)
-        start, width = rng.integers(0, frames, (size, 1)), rng.integers(0, 20, (size, 1)) * (rng.random((size, 1)) < 0.4)
+        start = rng.integers(0, frames, (size, 1))
+        width = rng.integers(0, 20, (size, 1)) * (rng.random((size, 1)) < 0.4)
         masked_frames = (time >= start) & (time < start + width)
         x[np.broadcast_to(masked_bands[:, None], x.shape)] = 0
         x[np.broadcast_to(masked_frames[:, :, None], x.shape)] = 0

@@ -1,10 +1,10 @@
-"""Step 4: write the fine-tuned embedder as the service loads it, and say what 8 bits change.
+"""Step 4: write the fine-tuned embedder as the service loads it, and measure what 8 bits change.
 
     python -m embedder.export --checkpoint WORK/embedder.pt --recordings FOLDER --out MODELS --version 5
 
-FOLDER holds FLAC at 16 kHz, whose ranges the trunk is rounded by (`calibration/sessions.py` makes such). Writes
-``embedder-v5-trunk.int8.onnx`` (``feats`` [B, T, 80] -> ``frames`` [B, ceil(T / 4), 512]) and ``embedder-v5-head.onnx``
-(``pooled`` [B, 1024], means and then standard deviations -> ``embs`` [B, 192]).
+FOLDER holds FLAC at 16 kHz, to measure the ranges of the trunk's activations on (`calibration/sessions.py` generates
+such). Writes ``embedder-v5-trunk.int8.onnx`` (``feats`` [B, T, 80] -> ``frames`` [B, ceil(T / 4), 512]) and
+``embedder-v5-head.onnx`` (``pooled`` [B, 1024], means and then standard deviations -> ``embs`` [B, 192]).
 """
 
 from __future__ import annotations
@@ -34,10 +34,17 @@ OPSET = 17
 def metadata(version: str) -> dict[str, str]:
     """What the service checks in a file."""
     return {
-        "framework": "3d-speaker", "model_type": "speaker-embedding", "feature_type": "kaldi-fbank-80", "output_dim": str(EMBEDDING_SIZE),
-        "sample_rate": str(RATE), "normalize_samples": "0", "feature_normalize_type": "global-mean", "version": version,
-        "comment": "fine-tuned for rollcall from 3D-Speaker's CAM++ zh-en (Apache-2.0)", "feature_floor_nats": "10",
-    }  # fmt: skip
+        "framework": "3d-speaker",
+        "model_type": "speaker-embedding",
+        "feature_type": "kaldi-fbank-80",
+        "output_dim": str(EMBEDDING_SIZE),
+        "sample_rate": str(RATE),
+        "normalize_samples": "0",
+        "feature_normalize_type": "global-mean",
+        "version": version,
+        "comment": "fine-tuned for rollcall from 3D-Speaker's CAM++ zh-en (Apache-2.0)",
+        "feature_floor_nats": "10",
+    }
 
 
 def feats(samples: np.ndarray) -> np.ndarray:
@@ -52,30 +59,33 @@ def write_head(model: Embedder, path: Path) -> None:
         numpy_helper.from_array(model.head.bias.detach().numpy(), "bias"),
     ]
     nodes = [helper.make_node("Gemm", ["pooled", "weight", "bias"], ["embs"])]
-    graph = helper.make_graph(
-        nodes, "head",
-        [helper.make_tensor_value_info("pooled", TensorProto.FLOAT, ["B", 2 * FRAME_CHANNELS])],
-        [helper.make_tensor_value_info("embs", TensorProto.FLOAT, ["B", EMBEDDING_SIZE])],
-        weights,
-    )  # fmt: skip
+    inputs = [helper.make_tensor_value_info("pooled", TensorProto.FLOAT, ["B", 2 * FRAME_CHANNELS])]
+    outputs = [helper.make_tensor_value_info("embs", TensorProto.FLOAT, ["B", EMBEDDING_SIZE])]
+    graph = helper.make_graph(nodes, "head", inputs, outputs, weights)
     written = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
     onnx.checker.check_model(written)
     onnx.save(written, path)
 
 
 def compare(model: Embedder, path: Path, inputs: list[np.ndarray]) -> str:
-    """Cosines of the embeddings of 1.5 s by both forms, and by how much scores between two differ."""
+    """Cosines of the embeddings of 1.5 s before and after rounding, and by how much scores between two change."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    pairs: tuple[list, list] = ([], [])
+
+    def embeddings(frames: torch.Tensor) -> torch.Tensor:
+        """Unit embeddings [n, 192] of every 1.5 s of frames [1, T, 512]."""
+        masks = torch.eye(frames.shape[1] // POOLED_FRAMES).repeat_interleave(POOLED_FRAMES, 1)
+        return torch.nn.functional.normalize(model.pooled(frames[:, : masks.shape[1]], masks[None])[0], dim=1)
+
     with torch.inference_mode():
-        for one in inputs:
-            for kept, frames in zip(pairs, (model.trunk(torch.from_numpy(one)), torch.from_numpy(session.run(None, {"feats": one})[0]))):
-                masks = torch.eye(frames.shape[1] // POOLED_FRAMES).repeat_interleave(POOLED_FRAMES, 1)
-                kept.append(torch.nn.functional.normalize(model.pooled(frames[:, : masks.shape[1]], masks[None])[0], dim=1))
-    before, after = (torch.cat(kept) for kept in pairs)
+        before = torch.cat([embeddings(model.trunk(torch.from_numpy(one))) for one in inputs])
+        after = torch.cat([embeddings(torch.from_numpy(session.run(None, {"feats": one})[0])) for one in inputs])
     cosines = (before * after).sum(1).numpy()
     moved = (after @ after.T - before @ before.T).numpy()
-    return f"embeddings of 1.5 s before and after: mean cosine {cosines.mean():.4f}, first percentile {np.percentile(cosines, 1):.4f}; scores between two: {moved.mean():.4f} on average, standard deviation {moved.std():.4f}"
+    return (
+        f"embeddings of 1.5 s before and after: mean cosine {cosines.mean():.4f}, "
+        f"first percentile {np.percentile(cosines, 1):.4f}; "
+        f"scores between two: {moved.mean():.4f} on average, standard deviation {moved.std():.4f}"
+    )
 
 
 def main() -> None:
@@ -91,13 +101,13 @@ def main() -> None:
     trained.load_state_dict(torch.load(args.checkpoint, weights_only=False)["model"])
     model = folded(trained)
     seen, unseen = divided(args.recordings)
-    stem = args.out / f"embedder-v{args.version}"
+    trunk_path, head_path = (args.out / f"embedder-v{args.version}-{half}.onnx" for half in ("trunk.int8", "head"))
     ranges = trunk.measure(model, map(feats, windows(seen, CALIBRATION_WINDOWS)), PERCENTILE)
-    trunk.build(model, Path(f"{stem}-trunk.int8.onnx"), ranges, metadata(args.version))
-    write_head(model, Path(f"{stem}-head.onnx"))
-    for path in (Path(f"{stem}-trunk.int8.onnx"), Path(f"{stem}-head.onnx")):
+    trunk.build(model, trunk_path, ranges, metadata(args.version))
+    write_head(model, head_path)
+    for path in (trunk_path, head_path):
         print(f"{path.name}: {path.stat().st_size} bytes, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
-    print(compare(model, Path(f"{stem}-trunk.int8.onnx"), [feats(one) for one in windows(unseen, TEST_WINDOWS)]))
+    print(compare(model, trunk_path, [feats(one) for one in windows(unseen, TEST_WINDOWS)]))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The embedder's network: CAM++ with its time axis taken in larger steps, so that it fits into a Worker's time.
+"""The embedder's network: CAM++ at half of its frame rate, so that it fits into a Worker's time.
 
 Source: Wang et al., "CAM++: A Fast and Efficient Network for Speaker Verification Using Context-Aware Masking",
-arXiv:2303.00332. Two changes: the two-dimensional front end halves the frame rate once more (25 frames a second in place of
-50), and with it the dilations of the dense layers, which so look as far as they did. Frames are rows, [B, T, C], and every
-convolution over time is one product over frames laid side by side, which is also the form in 8 bits
+arXiv:2303.00332. Two changes: the two-dimensional front end halves the frame rate (25 frames a second in place of 50),
+and the dense layers have no dilation, where CAM++ has one of 2 in most: they reach as far in time as those. Frames are
+rows, [B, T, C]. Every convolution over time is one product over frames laid side by side, as in 8 bits
 (`quantisation/trunk.py`).
 
-The trunk is what runs once over a stretch of audio; statistics of any of its frames go through the head.
+The trunk runs once over a stretch of audio. The head makes an embedding of the statistics of any of its frames.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ FRONT_CHANNELS = 32
 GROWTH = 32
 BOTTLENECK = 128
 BLOCK_LAYERS = (12, 24, 16)
-BLOCK_DILATIONS = (1, 1, 1)
 SEGMENT_FRAMES = 50  # two seconds
 VARIANCE_FLOOR = 1e-5
 
@@ -46,8 +45,10 @@ class Residual(nn.Module):
         self.norm1 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(channels)
-        self.shortcut = nn.Conv2d(channels, channels, 1, stride=(stride, 1), bias=False) if stride != 1 else nn.Identity()
-        self.shortcut_norm = nn.BatchNorm2d(channels) if stride != 1 else nn.Identity()
+        self.shortcut, self.shortcut_norm = nn.Identity(), nn.Identity()
+        if stride != 1:
+            self.shortcut = nn.Conv2d(channels, channels, 1, stride=(stride, 1), bias=False)
+            self.shortcut_norm = nn.BatchNorm2d(channels)
 
     def forward(self, x):
         y = F.relu(self.norm1(self.conv1(x)))
@@ -57,11 +58,12 @@ class Residual(nn.Module):
 class FrontEnd(nn.Module):
     """[B, T, 80] -> [B, ceil(T / 2), 320]: ten bands of 32 channels, counted channel by channel."""
 
-    def __init__(self, channels: int = FRONT_CHANNELS):
+    def __init__(self):
         super().__init__()
+        channels = FRONT_CHANNELS
         self.conv1 = nn.Conv2d(1, channels, 3, stride=(1, 2), padding=1, bias=False)
         self.norm1 = nn.BatchNorm2d(channels)
-        self.blocks = nn.ModuleList([Residual(channels, 2), Residual(channels, 1), Residual(channels, 2), Residual(channels, 1)])
+        self.blocks = nn.ModuleList([Residual(channels, stride) for stride in (2, 1, 2, 1)])
         self.conv2 = nn.Conv2d(channels, channels, 3, stride=(2, 1), padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(channels)
 
@@ -72,18 +74,20 @@ class FrontEnd(nn.Module):
         return F.relu(self.norm2(self.conv2(x))).flatten(1, 2).transpose(1, 2)
 
 
-def beside(x: torch.Tensor, width: int, dilation: int = 1, stride: int = 1) -> torch.Tensor:
+def beside(x: torch.Tensor, width: int, stride: int = 1) -> torch.Tensor:
     """[B, T, C] -> [B, ceil(T / stride), width * C]: every frame with those around it, the earliest first."""
-    reach = (width // 2) * dilation
-    padded = F.pad(x, (0, 0, reach, reach))
+    padded = F.pad(x, (0, 0, width // 2, width // 2))
     frames = x.shape[1]
-    return torch.cat([padded[:, tap * dilation : tap * dilation + frames : stride] for tap in range(width)], 2)
+    return torch.cat([padded[:, tap : tap + frames : stride] for tap in range(width)], 2)
 
 
 class DenseLayer(nn.Module):
-    """What one dense layer adds: [B, T, C] -> [B, T, GROWTH], a local convolution gated by the mean of the stretch and of two seconds."""
+    """The channels that one dense layer adds: [B, T, C] -> [B, T, GROWTH].
 
-    def __init__(self, channels: int, dilation: int):
+    A local convolution, gated by the mean of the whole stretch plus that of two seconds.
+    """
+
+    def __init__(self, channels: int):
         super().__init__()
         self.norm = Norm(channels)
         self.linear1 = nn.Linear(channels, BOTTLENECK, bias=False)
@@ -91,16 +95,15 @@ class DenseLayer(nn.Module):
         self.local = nn.Linear(3 * BOTTLENECK, GROWTH, bias=False)
         self.context1 = nn.Linear(BOTTLENECK, BOTTLENECK // 2)
         self.context2 = nn.Linear(BOTTLENECK // 2, GROWTH)
-        self.dilation = dilation
 
     def forward(self, x, averages, segment_of):
         x = F.relu(self.norm1(self.linear1(F.relu(self.norm(x)))))
         gate = torch.sigmoid(self.context2(F.relu(self.context1(averages.to(x.dtype) @ x))))
-        return self.local(beside(x, 3, self.dilation)) * gate[:, segment_of]
+        return self.local(beside(x, 3)) * gate[:, segment_of]
 
 
 def averaging(frames: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """[segments, T] that takes the mean of the whole plus the mean of each segment, and [T] which segment a frame is in."""
+    """Weights [segments, T] of the mean of the whole plus that of each segment, and the segment of each frame [T]."""
     segment_of = torch.arange(frames, device=device) // SEGMENT_FRAMES
     one = (torch.arange((frames - 1) // SEGMENT_FRAMES + 1, device=device)[:, None] == segment_of).float()
     return one / one.sum(1, keepdim=True) + 1.0 / frames, segment_of
@@ -118,8 +121,8 @@ class Trunk(nn.Module):
         self.transit_norms = nn.ModuleList()
         self.transits = nn.ModuleList()
         channels = 128
-        for layers, dilation in zip(BLOCK_LAYERS, BLOCK_DILATIONS):
-            self.blocks.append(nn.ModuleList([DenseLayer(channels + i * GROWTH, dilation) for i in range(layers)]))
+        for layers in BLOCK_LAYERS:
+            self.blocks.append(nn.ModuleList([DenseLayer(channels + i * GROWTH) for i in range(layers)]))
             channels += layers * GROWTH
             self.transit_norms.append(Norm(channels))
             self.transits.append(nn.Linear(channels, channels // 2, bias=False))
@@ -178,7 +181,10 @@ class Affine(nn.Module):
 
 
 def folded(model: Embedder) -> Embedder:
-    """A copy in evaluation mode whose batch normalisations are in the weights before them, or a gain and an offset where a ReLU is between."""
+    """A copy in evaluation mode without batch normalisation.
+
+    It is part of the weights before it, or a gain and an offset where a ReLU is between.
+    """
     model = copy.deepcopy(model).eval()
 
     def fold(owner: nn.Module, layer: str, norm: str) -> None:
@@ -217,9 +223,9 @@ def from_campplus(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """[out, in, taps] -> [out, taps * in]"""
         return state[f"{source}.weight"].transpose(1, 2).flatten(1)
 
-    out["trunk.front.conv1.weight"], out["trunk.front.conv2.weight"] = state["head.conv1.weight"], state["head.conv2.weight"]
-    norm("trunk.front.norm1", "head.bn1")
-    norm("trunk.front.norm2", "head.bn2")
+    for index in (1, 2):
+        out[f"trunk.front.conv{index}.weight"] = state[f"head.conv{index}.weight"]
+        norm(f"trunk.front.norm{index}", f"head.bn{index}")
     for number, source in enumerate(("head.layer1.0", "head.layer1.1", "head.layer2.0", "head.layer2.1")):
         target = f"trunk.front.blocks.{number}"
         for index in (1, 2):
@@ -243,7 +249,7 @@ def from_campplus(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         out[f"trunk.transits.{block}.weight"] = state[f"xvector.transit{block + 1}.linear.weight"][:, :, 0]
         norm(f"trunk.transit_norms.{block}", f"xvector.transit{block + 1}.nonlinear.batchnorm")
     norm("trunk.out_norm", "xvector.out_nonlinear.batchnorm")
-    # The last normalisation has no gain of its own, and takes few rows at a time: it is folded from the beginning.
+    # The last normalisation has no parameters to train, and batches have few rows for its statistics: it is folded.
     gain = 1 / torch.sqrt(state["xvector.dense.nonlinear.batchnorm.running_var"] + 1e-5)
     out["head.weight"] = state["xvector.dense.linear.weight"][:, :, 0] * gain[:, None]
     out["head.bias"] = -state["xvector.dense.nonlinear.batchnorm.running_mean"] * gain

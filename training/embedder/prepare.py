@@ -3,8 +3,8 @@
     python -m embedder.prepare --voices VOICES --noise NOISE --work WORK [--speeds 1.0 0.88 1.12] [--split train]
 
 Writes, for every speed, ``mels-<speed>-<variant>.f16`` (frames x 80, natural log) and ``units-<speed>.npy``
-[(voice, offset, frames)], and once ``voices.json`` and ``noise.f16``/``noise.npy``. A unit is up to 6 s of one voice, its clips
-joined without the silence between them; a voice at another speed counts as another speaker.
+[(voice, offset, frames)], and once ``voices.json`` and ``noise.f16``/``noise.npy``. A unit is up to 6 s of one voice,
+its clips joined without the silence between them; a voice at another speed counts as another speaker.
 """
 
 from __future__ import annotations
@@ -46,16 +46,22 @@ def read_voices(voices: Path, split: str) -> list[dict]:
     with open(voices / "index.csv", newline="") as text:
         rows = [row for row in csv.DictReader(text) if row["split"] == split and float(row["seconds"]) >= 1.2]
     return [
-        {"speaker": r["speaker"], "set": r["set"], "file": r["file"], "clips": sorted(clips[r["file"]]) or [[0.0, float(r["seconds"])]]}
-        for r in rows
+        {
+            "speaker": row["speaker"],
+            "set": row["set"],
+            "file": row["file"],
+            "clips": sorted(clips[row["file"]]) or [[0.0, float(row["seconds"])]],
+        }
+        for row in rows
     ]
 
 
 def keep_voices(voices: list[dict], work: Path) -> None:
-    """Write ``voices.json``; features that are left alone would be of others where it lists others already."""
+    """Write ``voices.json``, or stop where the folder has features of other voices: they would be kept."""
     path = work / "voices.json"
     if path.exists() and json.loads(path.read_text()) != voices:
-        raise SystemExit(f"{path} lists other voices (another --split or other corpora): give another --work, or remove that folder")
+        cause = "another --split or other corpora"
+        raise SystemExit(f"{path} lists other voices ({cause}): give another --work, or remove that folder")
     path.write_text(json.dumps(voices))
 
 
@@ -124,19 +130,25 @@ G.723.1; ffmpeg has no encoder for it that comes with Debian."""
 
 def _through_ffmpeg(samples: np.ndarray, rate: int, encoder: str, container: str, options: list[str]) -> np.ndarray:
     narrow = soxr.resample(samples, RATE, rate, quality="MQ") if rate != RATE else samples
-    run = lambda arguments, data: subprocess.run(
-        ["ffmpeg", "-hide_banner", "-loglevel", "error", *arguments], input=data, capture_output=True, check=True
-    ).stdout  # noqa: E731
+
+    def run(arguments: list[str], data: bytes) -> bytes:
+        command = ["ffmpeg", "-hide_banner", "-loglevel", "error", *arguments]
+        return subprocess.run(command, input=data, capture_output=True, check=True).stdout
+
     coded = run(
         ["-f", "f32le", "-ar", str(rate), "-ac", "1", "-i", "-", "-c:a", encoder, *options, "-f", container, "-"],
         np.clip(narrow, -1, 1).astype("<f4").tobytes(),
     )
-    wide = np.frombuffer(run(["-f", container, "-i", "-", "-ar", str(RATE), "-ac", "1", "-f", "f32le", "-"], coded), "<f4")
+    decoded = run(["-f", container, "-i", "-", "-ar", str(RATE), "-ac", "1", "-f", "f32le", "-"], coded)
+    wide = np.frombuffer(decoded, "<f4")
     return np.pad(wide, (0, max(0, len(samples) - len(wide))))[: len(samples)].astype(np.float32)
 
 
 def through_codec(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A real encoder and decoder: telephone (mu-law, GSM, ADPCM, and linear prediction at 8 kHz), Opus, Vorbis or MP3 at their worst quality."""
+    """The samples after a real encoder and decoder, a random one.
+
+    Telephone (mu-law, GSM, ADPCM, and linear prediction at 8 kHz), Opus, Vorbis or MP3 at their worst quality.
+    """
     scaled = samples * (0.3 / (np.abs(samples).max() + 1e-6))
     kind = rng.integers(9)
     if kind == 0:
@@ -195,7 +207,8 @@ def prepare_speed(voices: list[dict], root: Path, noise: Path, work: Path, speed
                 index.append((voice, offset, frames))
                 offset += frames
             if voice % 500 == 0:
-                print(f"speed {speed}: voice {voice} of {len(jobs)}, {offset / 360_000:.2f} h, {time.time() - started:.0f} s", flush=True)
+                done = f"{offset / 360_000:.2f} h, {time.time() - started:.0f} s"
+                print(f"speed {speed}: voice {voice} of {len(jobs)}, {done}", flush=True)
     for output in outputs:
         output.close()
     np.save(index_file, np.array(index, np.int64))

@@ -1,4 +1,4 @@
-"""Stretches of speech as the trunk hears them: one to four voices in turn, pauses, a little overlap, one channel and noise."""
+"""Training stretches as the trunk gets them: one to four voices in turn, pauses, some overlap, a channel, noise."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from .prepare import SPEEDS, VARIANTS
 BANDS = features.BANDS
 MAX_WEIGHTED_FRAMES = 6000
 VOICE_SHARES = (0.35, 0.35, 0.2, 0.1)
-"""Of one, two, three and four voices a stretch."""
+"""Of stretches with one, two, three and four voices."""
 PIECE_FRAMES = (60, 400)
 PAUSE_NATS = -30.0
 OVERLAP_PROBABILITY = 0.15
 UNIT_SHARE = 0.5
 MIN_MASK_FRAMES = 10
+MOST_FRAMES = 998  # of the features of ten seconds
 
 
 @dataclass
@@ -49,37 +50,36 @@ class Stretches:
     def __init__(self, work: Path, seed: int):
         self.rng = np.random.default_rng(seed)
         self.augment = Augmenter(work, seed + 1)
-        voices = len(json.loads((work / "voices.json").read_text()))
-        self.speeds = [s for s in SPEEDS if (work / f"targets-{s}.npy").exists()]
-        self.voice_count = voices * len(self.speeds)
-        self.mels, self.units, self.targets, starts, self.class_targets = [], [], [], [], []
-        weights = np.zeros((len(self.speeds), voices))
-        for index, speed in enumerate(self.speeds):
+        self.voices = voices = len(json.loads((work / "voices.json").read_text()))
+        speeds = [speed for speed in SPEEDS if (work / f"targets-{speed}.npy").exists()]
+        self.voice_count = voices * len(speeds)
+        self.mels, self.units, self.targets, self.starts, class_targets = [], [], [], [], []
+        weights = np.zeros((len(speeds), voices))
+        for index, speed in enumerate(speeds):
             units, targets = np.load(work / f"units-{speed}.npy"), np.load(work / f"targets-{speed}.npy")
             means = np.zeros((voices, targets.shape[1]), np.float32)
             np.add.at(means, units[:, 0], targets * np.sqrt(units[:, 2:3]))
             means /= np.linalg.norm(means, axis=1, keepdims=True) + 1e-9
             mixed = UNIT_SHARE * targets + (1 - UNIT_SHARE) * means[units[:, 0]]
             self.targets.append(mixed / np.linalg.norm(mixed, axis=1, keepdims=True))
-            self.class_targets.append(means)
+            class_targets.append(means)
             self.units.append(units)
-            starts.append(np.searchsorted(units[:, 0], np.arange(voices + 1)))
-            self.mels.append([np.memmap(work / f"mels-{speed}-{v}.f16", np.float16, "r").reshape(-1, BANDS) for v in VARIANTS])
+            self.starts.append(np.searchsorted(units[:, 0], np.arange(voices + 1)))
+            files = [work / f"mels-{speed}-{variant}.f16" for variant in VARIANTS]
+            self.mels.append([np.memmap(file, np.float16, "r").reshape(-1, BANDS) for file in files])
             np.add.at(weights[index], units[:, 0], units[:, 2].astype(float))
             weights[index] = np.sqrt(np.minimum(weights[index], MAX_WEIGHTED_FRAMES)) * (1.0 if speed == 1.0 else 0.5)
-        self.starts = starts
-        self.class_targets = np.concatenate(self.class_targets).astype(np.float32)
-        self.voices = voices
+        self.class_targets = np.concatenate(class_targets)
         self.cumulative = np.cumsum(weights.ravel() / weights.sum())
 
     def _length(self) -> int:
-        """Frames of the features of a stretch: the whole ten seconds for half, less for the others, down to a second and a half."""
+        """Feature frames of a stretch: ten seconds for half of them, from 1.5 s to ten for the others."""
         if self.rng.random() < 0.5:
-            return 998
-        return int(FRAME_STRIDE * self.rng.integers(150 // FRAME_STRIDE, 998 // FRAME_STRIDE))
+            return MOST_FRAMES
+        return int(FRAME_STRIDE * self.rng.integers(150 // FRAME_STRIDE, MOST_FRAMES // FRAME_STRIDE))
 
     def _stretch(self, frames: int):
-        """Energies' logarithms [frames, 80], and its pieces: (voice, from, to, target)."""
+        """Log-mels [frames, 80], voices that speak in each frame [frames], and pieces: (voice, start, end, target)."""
         rng = self.rng
         out = np.full((frames, BANDS), PAUSE_NATS, np.float32)
         spoken = np.zeros(frames, np.int32)
@@ -111,9 +111,9 @@ class Stretches:
         return out, spoken, pieces
 
     def draw(self, size: int) -> Batch:
-        """``size`` stretches of ten seconds, or as much in shorter ones."""
+        """``size`` stretches of ten seconds, or more of shorter ones: as much in all, and at most 4 ``size``."""
         length = self._length()
-        size = min(4 * size, round(size * 998 / length))
+        size = min(4 * size, round(size * MOST_FRAMES / length))
         drawn = [self._stretch(length) for _ in range(size)]
         feats = self.augment(np.stack([one[0] for one in drawn]))
         slots = -(-(-(-length // 2)) // 2)
@@ -135,11 +135,14 @@ class Stretches:
                 mask = sum(mask for mask, _ in parts)
                 for values, value in zip(voices, (row, mask, voice, target / np.linalg.norm(target))):
                     values.append(value)
-        pooled = [Pooled(np.array(r), np.stack(m), np.array(v), np.stack(t).astype(np.float32)) for r, m, v, t in (pieces, voices)]
+        pooled = [
+            Pooled(np.array(rows), np.stack(masks), np.array(labels), np.stack(targets).astype(np.float32))
+            for rows, masks, labels, targets in (pieces, voices)
+        ]
         return Batch(feats, *pooled)
 
     def _part(self, mask: np.ndarray) -> np.ndarray:
-        """A stretch of half a second to three seconds of a mask: what a subsegment hears of a turn."""
+        """Consecutive frames of a mask, 0.4 to 3 s, as a subsegment has them of a turn."""
         at = np.flatnonzero(mask)
         n = int(self.rng.integers(MIN_MASK_FRAMES, 75))
         if len(at) <= n:

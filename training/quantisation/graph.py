@@ -74,7 +74,7 @@ class Graph:
     def dequantise(self, tensor: Eight) -> str:
         return self.op("DequantizeLinear", [tensor.name, tensor.scale, tensor.zero_point])
 
-    def product(self, tensor: Eight, weight: np.ndarray, bias: np.ndarray, output: str = "") -> str:
+    def product(self, tensor: Eight, weight: np.ndarray, bias: np.ndarray) -> str:
         """[..., K] times `weight` [K, N] or [G, K, N], plus `bias` [N] or [G, 1, N] -> floating point."""
         largest = np.maximum(np.abs(weight).max(-2, keepdims=True), 1e-12).astype(np.float32) / LARGEST_WEIGHT
         rounded = np.clip(np.rint(weight / largest), -LARGEST_WEIGHT, LARGEST_WEIGHT).astype(np.int8)
@@ -82,9 +82,9 @@ class Graph:
         inputs = [tensor.name, self.constant(rounded), tensor.scale, self.constant(scales), tensor.zero_point, self.constant(np.zeros(scales.shape, np.int8))]
         offset = self.constant(bias.astype(np.float32))
         if weight.ndim == 2:
-            return self.op("MatMulIntegerToFloat", [*inputs, offset], CONTRIB, output)
+            return self.op("MatMulIntegerToFloat", [*inputs, offset], CONTRIB)
         # The operator takes no bias a group.
-        return self.op("Add", [self.op("MatMulIntegerToFloat", inputs, CONTRIB), offset], output=output)
+        return self.op("Add", [self.op("MatMulIntegerToFloat", inputs, CONTRIB), offset])
 
     def reshape(self, tensor: Eight, shape: list[int]) -> Eight:
         return Eight(self.op("Reshape", [tensor.name, self.constant(np.array(shape, np.int64))]), tensor.scale, tensor.zero_point)

@@ -17,7 +17,10 @@ VALUES_A_WINDOW = 20_000
 
 
 def measure(model: Embedder, windows: Iterable[np.ndarray], percentile: float) -> dict[str, Range]:
-    """Ranges of what goes into every convolution and product of a folded trunk, by the module's name; all come from a ReLU."""
+    """Ranges of the inputs of every convolution and product of a folded trunk, by the module's name.
+
+    Inputs that are rounded are outputs of a ReLU: the ranges begin at 0.
+    """
     kept: dict[str, list[np.ndarray]] = {}
     draw = np.random.default_rng(0)
 
@@ -30,7 +33,8 @@ def measure(model: Embedder, windows: Iterable[np.ndarray], percentile: float) -
         return hook
 
     kinds = (torch.nn.Conv2d, torch.nn.Linear)
-    hooks = [module.register_forward_pre_hook(keep(name)) for name, module in model.trunk.named_modules() if isinstance(module, kinds)]
+    places = [(name, module) for name, module in model.trunk.named_modules() if isinstance(module, kinds)]
+    hooks = [module.register_forward_pre_hook(keep(name)) for name, module in places]
     with torch.inference_mode():
         for window in windows:
             model.trunk(torch.from_numpy(window))
@@ -52,9 +56,9 @@ class Trunk:
     def floats(self, parameter: torch.Tensor) -> str:
         return self.graph.constant(parameter.detach().numpy())
 
-    def linear(self, tensor: Eight, module: torch.nn.Linear, output: str = "") -> str:
+    def linear(self, tensor: Eight, module: torch.nn.Linear) -> str:
         bias = np.zeros(module.out_features, np.float32) if module.bias is None else module.bias.detach().numpy()
-        return self.graph.product(tensor, module.weight.detach().numpy().T, bias, output)
+        return self.graph.product(tensor, module.weight.detach().numpy().T, bias)
 
     def picture(self, tensor: Eight, module: torch.nn.Conv2d) -> str:
         """A convolution over bands and frames, of bands that lie side by side: [B, T, F, 3 C] -> [B, T, F, C]."""
@@ -98,7 +102,7 @@ class Trunk:
         return self.graph.product(self.graph.beside(shifted), by_band, self.model.stem.bias.detach().numpy())
 
     def averaging(self, frames: str) -> None:
-        """What takes the mean of the whole and of every segment, and which segment each frame is in: `embedder.model.averaging`."""
+        """Sets `averages` and `segment_of`, the two results of `embedder.model.averaging`."""
         graph = self.graph
         whole = lambda value: graph.constant(np.array(value, np.int64))  # noqa: E731
         count = graph.op("Gather", [graph.op("Shape", [frames]), whole(1)])
@@ -113,10 +117,12 @@ class Trunk:
 
     def context(self, layer: DenseLayer, relu: str) -> str:
         """[B, T, GROWTH] gates."""
-        graph, x = self.graph, graph_matmul(self.graph, self.averages, relu)
-        for module in (layer.context1, layer.context2):
-            x = graph.op("Add", [graph_matmul(graph, x, self.floats(module.weight.T.contiguous())), self.floats(module.bias)])
-            x = graph.op("Relu" if module is layer.context1 else "Sigmoid", [x])
+        graph = self.graph
+        x = graph.op("MatMul", [self.averages, relu])
+        for module, activation in ((layer.context1, "Relu"), (layer.context2, "Sigmoid")):
+            x = graph.op("MatMul", [x, self.floats(module.weight.T.contiguous())])
+            x = graph.op("Add", [x, self.floats(module.bias)])
+            x = graph.op(activation, [x])
         return graph.op("Gather", [x, self.segment_of], axis=1)
 
     def affine(self, norm: torch.nn.Module, x: str) -> str:
@@ -137,13 +143,10 @@ class Trunk:
         for number, block in enumerate(trunk.blocks):
             for index, layer in enumerate(block):
                 x = self.dense(f"blocks.{number}.{index}", layer, x)
-            x = self.linear(self.into(f"transits.{number}", self.affine(trunk.transit_norms[number], x)), trunk.transits[number])
+            normalised = self.affine(trunk.transit_norms[number], x)
+            x = self.linear(self.into(f"transits.{number}", normalised), trunk.transits[number])
         self.graph.op("Relu", [x], output="frames")
         return self.graph
-
-
-def graph_matmul(graph: Graph, a: str, b: str) -> str:
-    return graph.op("MatMul", [a, b])
 
 
 def every_band(graph: Graph, x: Eight) -> Eight:
@@ -153,7 +156,10 @@ def every_band(graph: Graph, x: Eight) -> Eight:
 
 
 def every_second_band(graph: Graph, x: Eight, bands: int) -> Eight:
-    """[B, T, F, C] -> [B, T, F / 2, 3 C]: bands 2 f - 1, 2 f and 2 f + 1, taken as pairs because longer pieces are copied faster."""
+    """[B, T, F, C] -> [B, T, F / 2, 3 C]: bands 2 f - 1, 2 f and 2 f + 1.
+
+    Bands are copied in pairs: long runs of memory are copied faster.
+    """
     pairs = graph.reshape(graph.pad(x, [0, 0, 1, 0], [0, 0, 1, 0]), [0, 0, bands // 2 + 1, -1])
     above = graph.cut(graph.cut(pairs, 2, 1, 0), 3, 0, FRONT_CHANNELS)
     return graph.beside([graph.cut(pairs, 2, 0, 1), above])

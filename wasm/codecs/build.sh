@@ -38,14 +38,17 @@ tarball="${FFMPEG_TARBALL:-}"
 if [ -z "$tarball" ]; then
   tarball="$work/ffmpeg_$version.orig.tar.xz"
   if [ ! -f "$tarball" ]; then
-    # A private sources list and state, so that neither root nor a change of the system's apt is needed.
-    mkdir -p apt/lists/partial apt/archives/partial
-    cat >apt/sources.list <<'LIST'
-deb-src http://deb.debian.org/debian bookworm main
-deb-src http://deb.debian.org/debian-security bookworm-security main
-LIST
-    apt=(apt-get -qq -o Dir::Etc::SourceList="$work/apt/sources.list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$work/apt/lists"
-      -o Dir::Cache="$work/apt" -o Debug::NoLocking=1)
+    # The package sources of this system, as sources of source packages, in a private state: neither root nor a change of
+    # the system's apt is needed.
+    mkdir -p apt/lists/partial apt/archives/partial apt/sources
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+      [ ! -f "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >>apt/sources/all.list
+    done
+    for file in /etc/apt/sources.list.d/*.sources; do
+      [ ! -f "$file" ] || sed 's/^Types:.*/Types: deb-src/' "$file" >"apt/sources/$(basename "$file")"
+    done
+    apt=(apt-get -qq -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$work/apt/sources"
+      -o Dir::State::Lists="$work/apt/lists" -o Dir::Cache="$work/apt" -o Debug::NoLocking=1)
     "${apt[@]}" update
     "${apt[@]}" source --download-only --only-source "ffmpeg=$debian_version"
   fi

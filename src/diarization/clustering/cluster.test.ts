@@ -154,7 +154,7 @@ describe('findSpeakers with a PLDA', () => {
     }
   });
 
-  it('joins those who are too many, the likest first', async () => {
+  it('joins the most similar speakers where more were found than wanted', async () => {
     expect((await findSpeakers(THREE, clustering, { min: 1, max: 2 }, SECONDS, { plda })).clusters).toBe(2);
   });
 

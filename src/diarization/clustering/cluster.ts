@@ -38,26 +38,29 @@ export interface FindOptions {
   readonly subsegments?: ThinnedSubsegments;
 }
 
-/** Keeps an item without any speech alone from weighing nothing. */
+/** An item without clean speech gets this weight: with none at all it could have no centroid. */
 const LEAST_SECONDS = 0.01;
 const MAX_ITERATIONS = 40;
-/** The bound grows with the evidence; what a second gains by less than this moves no speaker. */
+/** VBx stops when the bound grows by less than this for each second of evidence. */
 const EPSILON_PER_SECOND = 1e-5;
 const INIT_SMOOTHING = 7;
-/** Where more speakers are wanted, the regularisation falls by so much a round… */
+/** Distance between two cuts of the tree that VBx starts from. */
+const START_STEP = 0.1;
+/** Where more speakers are wanted, the regularisation is divided by this in every round… */
 const WANTED_FALL = 1.5;
-/** …down to this, below which VBx explains moods and microphones. */
+/** …down to this, below which one person's changes of voice and microphone become speakers. */
 const MIN_REGULARISATION = 0.05;
 
 /**
  * Finds the speakers of a recording, in these stages:
  *
- * 1. items: the local speakers with enough speech alone, and with a PLDA the subsegments, by the seconds that they stand for;
- * 2. average linkage of the items on cosine distance, less a share of the recording's mean;
- * 3. without a PLDA: a cut of the tree at a distance, small clusters left out;
- * 4. with one: VBx in its space, from a low cut of the tree; speakers with hardly any speech are dropped;
- * 5. the number that is wanted: too many are joined down; for more, VBx is asked for more with less regularisation, and in the
- *    end the tree is cut into as many clusters.
+ * 1. items: the local speakers with enough clean speech and, with a PLDA, the subsegments, weighted by their seconds;
+ * 2. average linkage of the items on cosine distance, with a share of the recording's mean taken off;
+ * 3. without a PLDA: a cut of the tree at a distance; small clusters are dropped;
+ * 4. with a PLDA: VBx in its space from several cuts of the tree; the result with the highest evidence lower bound
+ *    counts, and speakers with hardly any speech are dropped;
+ * 5. bounds on the number of speakers: too many are joined; too few are searched for again with less and less
+ *    regularisation, and in the end the tree is cut into as many clusters.
  *
  * @param given local speakers of the whole recording, or its representatives, at least one
  */
@@ -68,9 +71,9 @@ export async function findSpeakers(
   windowSeconds: WindowSeconds,
   { pause = async () => undefined, plda, subsegments }: FindOptions = {},
 ): Promise<ClusterModel> {
-  // Where nobody ever talks alone for long, what is said at once is all there is.
-  const isAllAtOnce = given.cleanSeconds.every((clean) => clean < parameters.minCleanSeconds);
-  const speakers = isAllAtOnce ? { ...given, cleanSeconds: given.activeSeconds } : given;
+  // Where no local speaker has enough clean speech, overlapped speech has to do.
+  const isOverlapped = given.cleanSeconds.every((clean) => clean < parameters.minCleanSeconds);
+  const speakers = isOverlapped ? { ...given, cleanSeconds: given.activeSeconds } : given;
   const weights = Float64Array.from(speakers.cleanSeconds, (seconds) => seconds + LEAST_SECONDS);
   const shift = Float32Array.from(meanOf(speakers.embeddings, weights), (value) => parameters.meanShare * value);
   const stage = { parameters, bounds, shift, plda, pause };
@@ -97,7 +100,11 @@ interface Stage {
   readonly pause: Pause;
 }
 
-/** Stages 2 to 5. @param isMoreWanted whether fewer than are wanted were found before. @returns [clusters, dimension] */
+/**
+ * Stages 2 to 5.
+ * @param isMoreWanted whether fewer speakers than wanted were found before
+ * @returns [clusters, dimension], unit length
+ */
 async function centroidsOf(items: Items, stage: Stage, isMoreWanted: boolean): Promise<Float32Array> {
   const { parameters, bounds, plda, pause } = stage;
   const shifted = less(items.embeddings, stage.shift);
@@ -162,8 +169,8 @@ function itemsOf(
 }
 
 /**
- * [count] seconds of speech alone that each local speaker adds to the recording, speech that several windows hear shared out
- * among them. At the edges of a recording, and so in all of a short one, fewer windows hear the same.
+ * [count] seconds of clean speech that each local speaker adds to the recording: speech that several windows cover is
+ * divided among them. Fewer windows cover the edges of a recording, and all of a short one.
  */
 export function distinctSeconds(speakers: Representing, { step, window }: WindowSeconds): Float64Array {
   const cells = Math.max(1, Math.round(window / step));
@@ -181,7 +188,9 @@ export function distinctSeconds(speakers: Representing, { step, window }: Window
   });
 }
 
-/** Rows with enough speech alone, in their order; where they are fewer than the speakers wanted, the cleanest, and at least one. */
+/**
+ * Rows with enough clean speech, in their order; the cleanest ones where fewer than `wanted` have it, and at least one.
+ */
 function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds: number, wanted: number): number[] {
   const byQuality = Array.from({ length: count }, (_, row) => row).sort(
     (a, b) => cleanSeconds[b] - cleanSeconds[a] || a - b,
@@ -190,7 +199,7 @@ function rowsWithSpeech({ count, cleanSeconds }: LocalSpeakers, minCleanSeconds:
   return (good.length >= Math.max(1, wanted) ? good : byQuality.slice(0, Math.max(1, wanted))).sort((a, b) => a - b);
 }
 
-/** VBx on the items, from a low cut of their tree; a long recording's seconds count for less. */
+/** VBx on the items, from several cuts of their tree; every second of a long recording has less weight. */
 async function bayesian(
   items: Items,
   shifted: Float32Array,
@@ -203,7 +212,7 @@ async function bayesian(
   const features = project(plda, items.embeddings, count);
   await pause();
   subtract(features, meanOf(features, seconds), parameters.featureMeanShare);
-  const starts = startsOf(items, shifted, tree, parameters);
+  const starts = await startsOf(items, shifted, tree, parameters, pause);
   const total = seconds.reduce((sum, value) => sum + value, 0);
   const share = Math.min(1, parameters.maxEvidenceSeconds / total);
   const weights = share < 1 ? seconds.map((value) => share * value) : seconds;
@@ -237,21 +246,27 @@ async function bayesian(
   };
 }
 
-/** [items] clusters to start from: cuts of the tree at several distances, each different from the one before. */
-function startsOf(
+/**
+ * Clusters that VBx starts from, [items] each: cuts of the tree at rising distances until one cluster is left. A cut
+ * with as many clusters as the one before is the same cut.
+ */
+async function startsOf(
   items: Items,
   shifted: Float32Array,
   tree: readonly Merge[],
   { initialThreshold, maxClusters }: ClusteringParameters,
-): Int32Array[] {
+  pause: Pause,
+): Promise<Int32Array[]> {
   const starts: Int32Array[] = [];
-  let last = 0;
-  for (let height = initialThreshold; height < 1.3; height += 0.1) {
-    const cut = cutAtHeight(tree, items.count, height);
-    const largest = largeClusters(cut, items.seconds, 0, 0).slice(0, maxClusters);
-    if (largest.length === last) continue;
-    last = largest.length;
-    starts.push(nearestCentroids(items, shifted, centroidsOfClusters(items, shifted, cut, largest)));
+  let last = Number.POSITIVE_INFINITY;
+  for (let step = 0; last > 1; step++) {
+    const cut = cutAtHeight(tree, items.count, initialThreshold + step * START_STEP);
+    const clusters = largeClusters(cut, items.seconds, 0, 0);
+    if (clusters.length === last) continue;
+    last = clusters.length;
+    const centroids = centroidsOfClusters(items, shifted, cut, clusters.slice(0, maxClusters));
+    starts.push(nearestCentroids(items, shifted, centroids));
+    await pause();
   }
   return starts;
 }
@@ -286,9 +301,9 @@ function less(rows: Float32Array, shift: Float32Array): Float32Array {
 }
 
 /**
- * Assigns local speakers, window by window, to the speakers found by cosine similarity, such that two of one window never share
- * a speaker: optimal assignment within each window. Only where a window has more local speakers than there are speakers do
- * those left over go to the closest one: their speech is somebody's.
+ * Assigns local speakers to the speakers found: optimal assignment by cosine similarity within each window, so that two
+ * local speakers of a window never get the same speaker. Only where a window has more local speakers than there are
+ * speakers, the remaining ones get the closest speaker.
  */
 export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): Assignment {
   const { clusters, centroids, temperature } = model;
@@ -316,7 +331,7 @@ export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): As
 }
 
 /**
- * Cosine similarity of one embedding to every speaker found, the model's shift taken from it first.
+ * Cosine similarity of one embedding, less the model's shift, to every speaker found.
  *
  * @param embeddings [rows, dimension], unit length
  * @param likeness [clusters], written

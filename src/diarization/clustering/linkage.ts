@@ -19,8 +19,8 @@ export function condensedIndex(i: number, j: number, n: number): number {
 }
 
 /**
- * Agglomerative hierarchical clustering by average linkage with an array of nearest neighbours (Anderberg, 1973; Müllner, 2011): O(n²) memory for
- * the condensed distances and nothing else of that size, about O(n²) time.
+ * Agglomerative hierarchical clustering by average linkage with an array of nearest neighbours (Anderberg, 1973;
+ * Müllner, 2011): O(n²) memory for the condensed distances and nothing else of that size, about O(n²) time.
  *
  * @param distances condensed [n (n−1) / 2]; overwritten
  * @param weights [n] of each item in the averages
@@ -130,7 +130,8 @@ function cut(merges: readonly Merge[], n: number, apply: (merge: Merge, index: n
     parent[merge.left] = n + index;
     parent[merge.right] = n + index;
   });
-  // A merge comes after what it merges, so that its own root is known first when they are visited from the last one down.
+  // A merge comes after what it merges, so that its own root is known first when they are visited from the last one
+  // down.
   for (let node = parent.length - 1; node >= 0; node--) parent[node] = parent[parent[node]];
   const numbers = new Int32Array(parent.length).fill(-1);
   let next = 0;
@@ -148,7 +149,8 @@ const ROWS_BETWEEN_PAUSES = 64;
  * Cosine distances between all pairs of embeddings of unit length.
  *
  * @param embeddings [count, dimension] of the items
- * @param leastWithinWindow distance, at least, between two local speakers of one window: the segmentation says that they are different people
+ * @param leastWithinWindow least distance of two local speakers of one window, who are different people by the
+ *   segmentation
  * @returns condensed [count (count − 1) / 2], as scipy lays it out; 0…2
  */
 export async function cosineDistances(
@@ -178,8 +180,8 @@ export async function cosineDistances(
 }
 
 /**
- * Products of rows i and i + 1 with each other and with all rows behind them: two times four at once, so that a value read serves several of them. Each
- * sum is taken in the order of the dimensions.
+ * Products of rows i and i + 1 with each other and with all later rows, two times four at once, so that each value is
+ * read once for several products. Each sum is taken in the order of the dimensions.
  */
 function products(rows: Float32Array, dimension: number, i: number, count: number, out: Float32Array): void {
   if (i + 1 === count) return;

@@ -8,11 +8,6 @@ describe('parsePlda', () => {
     expect(parsePlda(PLDA)).toMatchObject({ embedding: 'e', inputs: 2, outputs: 1 });
   });
 
-  it('reads a cohort of signed bytes', () => {
-    const cohort = { values: btoa('\x01\xff\x7f'), scale: 0.5 };
-    expect(parsePlda({ ...PLDA, cohort }).cohort).toEqual({ values: Int8Array.of(1, -1, 127), scale: 0.5 });
-  });
-
   it.each([
     ['no document', 7],
     ['no embedder', { ...PLDA, embedding: 1 }],
@@ -29,21 +24,6 @@ describe('parsePlda', () => {
       },
     ],
     ['what is no number', { ...PLDA, phi: [Number.NaN] }],
-    ['a cohort that is none', { ...PLDA, cohort: 7 }],
-    ['a cohort without a scale', { ...PLDA, cohort: { values: 'AQ==' } }],
-    ['an empty cohort', { ...PLDA, cohort: { values: '', scale: 1 } }],
-    [
-      'a cohort of broken rows',
-      {
-        ...PLDA,
-        transform: [
-          [1, 2],
-          [3, 4],
-        ],
-        phi: [3, 2],
-        cohort: { values: 'AQ==', scale: 1 },
-      },
-    ],
   ])('refuses %s', (_, json) => {
     expect(() => parsePlda(json)).toThrow(/PLDA/);
   });

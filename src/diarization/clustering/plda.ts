@@ -1,8 +1,6 @@
-import { fromBase64 } from '../../audio/base64.ts';
-
 /**
- * Two-covariance PLDA of an embedder (Brümmer and de Villiers, 2010), fitted by `training/calibration/plda.py`: in its space the
- * covariance within a speaker is the identity and that between speakers is diagonal.
+ * Two-covariance PLDA of an embedder (Brümmer and de Villiers, 2010), fitted by `training/calibration/plda.py`: in its
+ * space the covariance within a speaker is the identity and that between speakers is diagonal.
  */
 export interface Plda {
   /** Id of the embedder whose embeddings it takes. */
@@ -19,15 +17,6 @@ export interface Plda {
   readonly transform: Float64Array;
   /** [outputs] between-speaker variances, largest first */
   readonly phi: Float64Array;
-  /** Voices of strangers, to tell what a score is worth; absent where none were kept. */
-  readonly cohort?: PldaCohort;
-}
-
-/** Pieces of the speech of many people, one of each, in the space of a PLDA. */
-export interface PldaCohort {
-  /** [count, outputs], to be multiplied by `scale` */
-  readonly values: Int8Array;
-  readonly scale: number;
 }
 
 /**
@@ -36,7 +25,7 @@ export interface PldaCohort {
  */
 export function parsePlda(json: unknown): Plda {
   if (typeof json !== 'object' || json === null) throw new Error('the PLDA is no object');
-  const { embedding, mean, offset, transform, phi, cohort } = json as Record<string, unknown>;
+  const { embedding, mean, offset, transform, phi } = json as Record<string, unknown>;
   if (typeof embedding !== 'string') throw new Error('the PLDA names no embedder');
   const outputs = Array.isArray(phi) ? phi.length : 0;
   const inputs = Array.isArray(mean) ? mean.length : 0;
@@ -49,18 +38,7 @@ export function parsePlda(json: unknown): Plda {
     offset: numbers(offset, inputs, 'offset'),
     transform: numbers(transform.flat(), inputs * outputs, 'transform'),
     phi: numbers(phi, outputs, 'phi'),
-    ...(cohort !== undefined && { cohort: cohortOf(cohort, outputs) }),
   };
-}
-
-function cohortOf(json: unknown, outputs: number): PldaCohort {
-  const { values, scale } = (typeof json === 'object' && json !== null ? json : {}) as Record<string, unknown>;
-  const bytes = typeof values === 'string' ? fromBase64(values) : undefined;
-  if (bytes === undefined || bytes.length === 0 || bytes.length % outputs !== 0) {
-    throw new Error(`the PLDA's cohort is not rows of ${outputs} bytes in base64`);
-  }
-  if (typeof scale !== 'number' || !(scale > 0)) throw new Error("the PLDA's cohort has no scale");
-  return { values: new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length), scale };
 }
 
 function numbers(value: unknown, length: number, name: string): Float64Array {

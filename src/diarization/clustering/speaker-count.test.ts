@@ -36,8 +36,8 @@ function normal(seed: number): () => number {
 }
 
 /**
- * People who talk one after the other: local speakers, and subsegments, which are noisier. Every minute their voices are others by
- * `drift`, in standard deviations within a speaker, as `noise` is.
+ * People who talk one after the other: local speakers, and subsegments, which are noisier. Every minute their voices
+ * are others by `drift`, in standard deviations within a speaker, as `noise` is.
  */
 function recording(secondsOf: readonly number[], { noise, drift }: { noise: number; drift: number }) {
   const random = normal(7);
@@ -104,7 +104,10 @@ it('drops whose share is too small beside the largest', async () => {
   expect(await countSpeakers(three, { minPriorShare: 0.6 })).toBe(1);
 });
 
-/** Share of the local speakers who get the label that most of their person's get, and the number of people who have one of their own. */
+/**
+ * Share of the local speakers who get the label that most of their person's get, and the number of people who have one
+ * of their own.
+ */
 async function found(
   { speakers, subsegments, people }: ReturnType<typeof recording>,
   bounds: SpeakerBounds,

@@ -42,10 +42,10 @@ export function sumsOf(
 }
 
 /**
- * Joins speakers until so many are left, those first whose joining costs the least: their distance, times the logarithm of the
- * speech that tells them apart. By distance alone two people who talk long would be joined before a fragment of one of them,
- * which lies further from everybody; with all of the speech (Ward's criterion) a person who says little before two fragments of
- * one who talks long.
+ * Joins speakers until `most` are left, the pair with the lowest cost first. The cost is the distance of the two
+ * centroids times the logarithm of their speech (its harmonic combination). The distance alone would join two people
+ * with much speech before a short fragment of one of them, which is further from all centroids; Ward's criterion, with
+ * the speech itself, would join a person with little speech before two fragments of one person.
  *
  * @param most speakers to leave, at most; at least one is left
  */
@@ -56,7 +56,7 @@ export function joinDown(speakers: readonly SpeakerSum[], most: number): Speaker
     let pair: readonly [number, number] = [0, 1];
     for (let b = 1; b < left.length; b++) {
       for (let a = 0; a < b; a++) {
-        const cost = (1 - similarityOf(left[a], left[b])) * speechApart(left[a], left[b]);
+        const cost = (1 - similarityOf(left[a], left[b])) * speechWeight(left[a], left[b]);
         if (cost < least) [least, pair] = [cost, [a, b]];
       }
     }
@@ -82,8 +82,8 @@ export function centroidsOfSums(speakers: readonly SpeakerSum[], dimension: numb
   return centroids;
 }
 
-/** How much speech tells two speakers apart: the logarithm of the harmonic combination of their seconds. */
-function speechApart(a: SpeakerSum, b: SpeakerSum): number {
+/** Logarithm of the harmonic combination of the seconds of two speakers. */
+function speechWeight(a: SpeakerSum, b: SpeakerSum): number {
   return Math.log1p((a.seconds * b.seconds) / (a.seconds + b.seconds));
 }
 

@@ -7,13 +7,18 @@ export interface ClusteringParameters {
   readonly maxItems: number;
   /** Subsegments that take part, at most; those of longer recordings are thinned. */
   readonly maxSubsegments: number;
-  /** Local speakers with less speech alone take no part in finding the clusters; they are assigned afterwards. */
+  /**
+   * Local speakers with less clean speech are left out of the clustering; they are assigned to its speakers afterwards.
+   */
   readonly minCleanSeconds: number;
-  /** The same once more speakers are wanted than were found: who says little must be found too. */
+  /** The same where more speakers are wanted than were found. */
   readonly minCleanSecondsWanted: number;
   /** Share of the evidence that lies in the subsegments; the rest lies in the local speakers. */
   readonly subsegmentShare: number;
-  /** Share of the recording's mean embedding that is taken from every embedding: the room and the channel that all have in common. */
+  /**
+   * Share of the recording's mean embedding that is taken off every embedding: the room and the channel, which all
+   * share.
+   */
   readonly meanShare: number;
   /** Distance, at least, between two local speakers of one window. */
   readonly sameWindowDistance: number;
@@ -21,19 +26,21 @@ export interface ClusteringParameters {
   readonly linkageThreshold: number;
   /** …and clusters with less than this share of the largest one's speech are dropped. */
   readonly minClusterShare: number;
-  /** With a PLDA: distance at which the tree is cut for the clusters to start from: low, because VBx merges and never splits. */
+  /**
+   * With a PLDA: distance of the first cut of the tree that VBx starts from; low, because VBx merges and never splits.
+   */
   readonly initialThreshold: number;
   /** Clusters to start from, at most. */
   readonly maxClusters: number;
-  /** Share of the recording's mean that is taken from what VBx sees. */
+  /** Share of the recording's mean that is taken off the features of VBx. */
   readonly featureMeanShare: number;
   /** Fa of VBx: how much a second of speech counts. */
   readonly statisticsScale: number;
   /** Fb of VBx: the larger, the fewer speakers remain. */
   readonly speakerRegularisation: number;
   /**
-   * Speech that counts as evidence, at most: of longer recordings every second counts for less. With all of a day's seconds the
-   * model would explain each person's moods and microphones by speakers of their own.
+   * Evidence of a recording in seconds of speech, at most: in longer recordings every second has less weight. With all
+   * seconds of a day, one person's changes of voice and microphone would become speakers of their own.
    */
   readonly maxEvidenceSeconds: number;
   /** Speakers whose prior falls below this share of the largest are dropped. */
@@ -46,20 +53,20 @@ export interface ClusteringParameters {
   readonly temperature: number;
 }
 
-/** What an item of the clustering stands for. Only two local speakers can be of one window. */
+/** Kinds of items. Only local speakers belong to a window. */
 export const KIND = { local: 0, representative: 1, subsegment: 2 } as const;
 
-/** What speakers are found of: local speakers, or representatives of a long recording, and subsegments. */
+/** What is clustered: local speakers, or representatives of a long recording, and subsegments. */
 export interface Items {
   readonly count: number;
   readonly dimension: number;
-  /** [count, dimension], unit length, the recording's mean not taken off */
+  /** [count, dimension], unit length, before the recording's mean is taken off */
   readonly embeddings: Float32Array;
   /** [count] of `KIND` */
   readonly kinds: Uint8Array;
-  /** [count] window of a local speaker; of no meaning for others */
+  /** [count] window of a local speaker; 0 for other kinds */
   readonly windows: Int32Array;
-  /** [count] distinct seconds of speech that each stands for: how much evidence it is */
+  /** [count] distinct seconds of speech that each stands for: its weight as evidence */
   readonly seconds: Float64Array;
 }
 

@@ -25,7 +25,7 @@ export async function identification(
     const message = `The voiceprints were made with other models than ${embeddingId}, which is in use; make them again.`;
     return { ok: false, error: { code: 'voiceprint_outdated', message } };
   }
-  const logOdds = logOddsOf(voices, references, ports.identification(embeddingId), await ports.plda(embeddingId));
+  const logOdds = logOddsOf(voices, references, ports.identification(embeddingId));
   const matches = matchSpeakers(logOdds, voices.length, references.length, request.matching);
   const labels = submitted.map(({ label }) => label);
   return { ok: true, value: writeIdentification(diarized.value, matches, labels, request) };

@@ -8,12 +8,7 @@ export async function voiceprint(assembly: Assembly): Promise<Result<OutputText,
   const { ports } = assembly;
   const diarized = await diarizeParts(assembly, { voices: true });
   if (!diarized.ok) return diarized;
-  const [first] = diarized.value.voices ?? [];
-  const plda = first && (await ports.plda(first.embeddingId));
-  const enrolled = enrol(
-    diarized.value,
-    (a, b) => logOddsOf([a], [b], ports.identification(a.embeddingId), plda).at(0)!,
-  );
+  const enrolled = enrol(diarized.value, (a, b) => logOddsOf([a], [b], ports.identification(a.embeddingId)).at(0)!);
   if (!enrolled.ok) return { ok: false, error: { code: enrolled.error.kind, message: enrolled.error.message } };
   const { voice, warning } = enrolled.value;
   const warnings = [diarized.value.warning, warning].filter((text) => text !== undefined);

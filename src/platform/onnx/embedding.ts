@@ -10,9 +10,6 @@ export type EmbeddingModel =
 
 /**
  * Opens a speaker embedder.
- * - split: trunk `feats` [1, T, 80] → `frames` [1, F, C] and, where it pools by attention, `logits` of that shape; head
- *   `pooled` [B, 2C] → `embs` [B, D]
- * - whole (WeSpeaker, 3D-Speaker): `feats` [1, T, 80] → `embs` [1, D]
  *
  * @throws when the bytes are of the other form, damaged, or their metadata contradicts the manifest
  */
@@ -53,8 +50,7 @@ export async function createEmbedding(
     async trunk(feats, frames) {
       const outputs = await trunk.run({ feats: floatTensor(feats, [1, frames, melBands]) });
       const { data, dims } = floatOutput(outputs, 'frames');
-      const logits = outputs.logits === undefined ? new Float32Array(0) : floatOutput(outputs, 'logits').data;
-      return { frames: data, logits, frameCount: dims[1], channels: dims[2] };
+      return { frames: data, frameCount: dims[1], channels: dims[2] };
     },
     async head(pooled, batch) {
       const outputs = await head.run({ pooled: floatTensor(pooled, [batch, pooled.length / batch]) });
@@ -75,7 +71,8 @@ function checkMetadata(model: Uint8Array, entry: EmbeddingEntry): void {
   const expected: Readonly<Record<string, string>> = {
     sample_rate: String(entry.facts.sampleRateHz),
     output_dim: String(entry.facts.dimension),
-    // The mean over time is subtracted (the scale of the samples goes with it); a model that wants another normalisation
+    // The mean over time is subtracted (the scale of the samples goes with it); a model that wants another
+    // normalisation
     // would run, and give useless vectors.
     feature_normalize_type: 'global-mean',
   };

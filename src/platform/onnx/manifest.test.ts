@@ -70,13 +70,6 @@ describe('parseManifest', () => {
     ['packs.default.segmentation.tuned.all.x', (m) => (m.packs.default.segmentation.tuned = { all: { x: 'y' } })],
     ['packs.studio.embedding.files.model.origin.url', (m) => (m.packs.studio.embedding.files.model.origin.url = '')],
     ['packs.default.embedding.identification.slope', (m) => (m.packs.default.embedding.identification.slope = '1')],
-    [
-      'packs.default.embedding.identification.score',
-      (m) => {
-        m.packs.default.embedding.identification.score = 'plda';
-        delete m.packs.default.embedding.files.plda;
-      },
-    ],
   ];
   it.each(broken)('says where a manifest is broken: %s', (path, damage) => {
     const manifest = json();

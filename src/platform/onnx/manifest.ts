@@ -30,7 +30,10 @@ export type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { reado
 
 export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts } & (
     | {
-        /** Mel powers in: what windows have in common is computed once. `whole` and `wholeInt8` are the model with its front end, for other engines. */
+        /**
+         * Mel powers in: what windows have in common is computed once. `whole` and `wholeInt8` are the model with its
+         * front end, for other engines.
+         */
         readonly form: 'split';
         readonly files: { readonly network: ModelFile; readonly whole?: ModelFile; readonly wholeInt8?: ModelFile };
       }
@@ -44,7 +47,9 @@ export interface EmbeddingFacts {
   /** Filterbank frames per trunk frame. */
   readonly frameStride: number;
   readonly stretchSamples: number;
-  /** Depth below a stretch's loud end to which its features are cut off; absent for a model that takes them as they are. */
+  /**
+   * Depth below a stretch's loud end to which its features are cut off; absent for a model that takes them as they are.
+   */
   readonly featureFloorNats?: number;
 }
 
@@ -107,7 +112,10 @@ export function packInUse(manifest: ModelManifest): ModelPack {
   return manifest.packs.get(manifest.use)!;
 }
 
-/** Whether a pack has the time for live streams: an embedder in one piece hears the same seconds again at every look, 10 to 18 of them a second. */
+/**
+ * Whether a pack has the time for live streams: an embedder in one piece hears the same seconds again at every look, 10
+ * to 18 of them a second.
+ */
 export const canFollowStreams = ({ embedding }: ModelPack): boolean => embedding.form === 'split';
 
 /** The file of a segmentation model that a service loads. */
@@ -182,9 +190,6 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
       ? {}
       : { identification: identification(entry.identification, `${at}.identification`) };
   const plda = files.plda === undefined ? {} : { plda: file(files.plda, `${at}.files.plda`) };
-  if (fitted.identification?.score === 'plda' && files.plda === undefined) {
-    throw fault(`${at}.identification.score`, 'needs a PLDA');
-  }
   if (entry.form === 'whole') {
     return { ...shared, ...fitted, form: 'whole', files: { model: file(files.model, `${at}.files.model`), ...plda } };
   }
@@ -210,15 +215,7 @@ function identification(value: unknown, at: string): IdentificationParameters {
     if (typeof found !== 'number' || !Number.isFinite(found)) throw fault(`${at}.${name}`, 'must be a number');
     return found;
   };
-  if (entry.score !== 'plda' && entry.score !== 'cosine') throw fault(`${at}.score`, 'must be "plda" or "cosine"');
-  return {
-    score: entry.score,
-    slope: number('slope'),
-    offset: number('offset'),
-    secondsPerObservation: number('secondsPerObservation'),
-    maxObservations: number('maxObservations'),
-    ...(entry.cohortTop !== undefined && { cohortTop: count(entry.cohortTop, `${at}.cohortTop`) }),
-  };
+  return { slope: number('slope'), offset: number('offset') };
 }
 
 /** What parameters are tuned for: a setting, or all of them. */

@@ -22,7 +22,10 @@ export interface HttpFile {
 }
 
 export interface HttpSourceOptions {
-  /** Whether a server that did not answer in time is asked again at once: for readers that do not occupy a queue consumer. */
+  /**
+   * Whether a server that did not answer in time is asked again at once: for readers that do not occupy a queue
+   * consumer.
+   */
   readonly isPatient: boolean;
 }
 

@@ -30,8 +30,7 @@ interface DspExports {
   pool_rows(): number;
   pool_stride(): number;
   pool_frames(): number;
-  pool_logits(): number;
-  pool_add(rows: number, uniform: number): void;
+  pool_add(rows: number): void;
   pool_finish(): number;
 }
 
@@ -117,7 +116,10 @@ function createResampler(dsp: DspExports): ResamplerPort {
   };
 }
 
-/** A function of frames of 400 samples every 160 that takes a block of them at a time; positions in bytes, the capacity in samples. */
+/**
+ * A function of frames of 400 samples every 160 that takes a block of them at a time; positions in bytes, the capacity
+ * in samples.
+ */
 interface FrameFunction {
   readonly input: number;
   readonly capacity: number;
@@ -189,19 +191,17 @@ function createPooling(dsp: DspExports): PoolingPort {
 }
 
 /**
- * Copies the kept frames block by block and adds them to the pool that is open. Blocks are filled across the bounds of pieces:
- * the result depends on the kept frames alone, to the last bit.
+ * Copies the kept frames block by block and adds them to the pool that is open. Blocks are filled across the bounds of
+ * pieces: the result depends on the kept frames alone, to the last bit.
  */
 function addPieces(dsp: DspExports, pieces: readonly PoolingPiece[], channels: number): void {
   const rows = dsp.pool_rows();
   const stride = dsp.pool_stride();
   const frames = new Float32Array(dsp.memory.buffer, dsp.pool_frames(), rows * stride);
-  const logits = new Float32Array(dsp.memory.buffer, dsp.pool_logits(), rows * stride);
-  const uniform = pieces[0].trunk.logits.length === 0;
   let filled = 0;
   for (const { trunk, mask } of pieces) {
-    if (trunk.channels !== channels || mask.length !== trunk.frameCount || (trunk.logits.length === 0) !== uniform)
-      throw new RangeError('pieces of one pool must agree in channels and logits, and a mask with its frames');
+    if (trunk.channels !== channels || mask.length !== trunk.frameCount)
+      throw new RangeError('pieces of one pool must agree in channels, and a mask with its frames');
     for (let frame = 0; frame < trunk.frameCount; ) {
       if (mask[frame] === 0) {
         frame++;
@@ -214,21 +214,20 @@ function addPieces(dsp: DspExports, pieces: readonly PoolingPiece[], channels: n
       const from = frame * channels;
       const to = from + run * channels;
       frames.set(trunk.frames.subarray(from, to), filled * stride);
-      if (!uniform) logits.set(trunk.logits.subarray(from, to), filled * stride);
       frame += run;
       filled += run;
       if (filled === rows) {
-        dsp.pool_add(filled, uniform ? 1 : 0);
+        dsp.pool_add(filled);
         filled = 0;
       }
     }
   }
-  if (filled > 0) dsp.pool_add(filled, uniform ? 1 : 0);
+  if (filled > 0) dsp.pool_add(filled);
 }
 
 /**
- * Signal processing in WebAssembly: resampler, filterbank, mel powers, voicing and pooling over one instance of `wasm/dsp/dsp.wasm`.
- * Instantiates at once; everything it returns lies outside the wasm memory.
+ * Signal processing in WebAssembly: resampler, filterbank, mel powers, voicing and pooling over one instance of
+ * `wasm/dsp/dsp.wasm`. Instantiates at once; everything it returns lies outside the wasm memory.
  */
 export function createDsp(module: WebAssembly.Module): Dsp {
   const dsp = instantiate<DspExports>(module);

@@ -92,16 +92,15 @@ describe('mel powers', () => {
   });
 });
 
-/** Pseudo-random trunk output; `spread` scales the logits. */
-function trunkOutput(frameCount: number, channels: number, seed: number, spread = 4): TrunkOutput {
+/** Pseudo-random trunk output. */
+function trunkOutput(frameCount: number, channels: number, seed: number): TrunkOutput {
   let state = seed;
   const next = () => {
     state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff;
     return state / 0x7fffffff;
   };
   const frames = Float32Array.from({ length: frameCount * channels }, () => Math.max(0, 3 * next() - 1));
-  const logits = Float32Array.from({ length: frameCount * channels }, () => spread * (2 * next() - 1));
-  return { frames, logits, frameCount, channels };
+  return { frames, frameCount, channels };
 }
 
 /** The definition, in double precision, two passes. */
@@ -110,18 +109,13 @@ function reference(pieces: readonly PoolingPiece[]): number[] {
   const means: number[] = [];
   const deviations: number[] = [];
   for (let c = 0; c < channels; c++) {
-    const kept: { x: number; logit: number }[] = [];
-    for (const { trunk, mask } of pieces)
-      for (let t = 0; t < trunk.frameCount; t++)
-        if (mask[t]) {
-          const at = t * channels + c;
-          kept.push({ x: trunk.frames[at], logit: trunk.logits.length ? trunk.logits[at] : 0 });
-        }
-    const highest = Math.max(...kept.map(({ logit }) => logit));
-    const weights = kept.map(({ logit }) => Math.exp(logit - highest));
-    const sum = weights.reduce((a, b) => a + b, 0);
-    const mean = kept.reduce((total, { x }, i) => total + (weights[i] / sum) * x, 0);
-    const variance = kept.reduce((total, { x }, i) => total + (weights[i] / sum) * (x - mean) ** 2, 0);
+    const kept = pieces.flatMap(({ trunk, mask }) =>
+      Array.from(mask.keys())
+        .filter((t) => mask[t] !== 0)
+        .map((t) => trunk.frames[t * channels + c]),
+    );
+    const mean = kept.reduce((sum, x) => sum + x, 0) / kept.length;
+    const variance = kept.reduce((sum, x) => sum + (x - mean) ** 2, 0) / kept.length;
     means.push(mean);
     deviations.push(Math.sqrt(Math.max(variance, 1e-5)));
   }
@@ -137,7 +131,7 @@ function worstDifference(pieces: readonly PoolingPiece[]): number {
 
 const every = (count: number, step: number) => Uint8Array.from({ length: count }, (_, i) => (i % step === 0 ? 1 : 0));
 
-describe('attentive statistics pooling', () => {
+describe('statistics pooling', () => {
   it('agrees with the definition over the kept frames of one stretch', () => {
     for (const step of [1, 2, 7, 499])
       expect(worstDifference([{ trunk: trunkOutput(500, 512, step), mask: every(500, step) }])).toBeLessThan(1e-5);
@@ -149,21 +143,6 @@ describe('attentive statistics pooling', () => {
       mask: every(frames, 2),
     }));
     expect(worstDifference(pieces)).toBeLessThan(1e-5);
-  });
-
-  it('is right for logits of any size, rising or falling', () => {
-    for (const spread of [0, 50, 1000])
-      expect(worstDifference([{ trunk: trunkOutput(300, 16, 5, spread), mask: every(300, 1) }])).toBeLessThan(1e-5);
-    const rising = trunkOutput(300, 8, 3);
-    rising.logits.forEach((_, i) => {
-      rising.logits[i] = Math.floor(i / 8) - 150;
-    });
-    expect(worstDifference([{ trunk: rising, mask: every(300, 1) }])).toBeLessThan(1e-5);
-  });
-
-  it('takes empty logits for equal weights', () => {
-    const trunk = { ...trunkOutput(200, 24, 11), logits: new Float32Array(0) };
-    expect(worstDifference([{ trunk, mask: every(200, 3) }])).toBeLessThan(1e-5);
   });
 
   it('keeps the variance floor, and gives nothing for no frame', () => {
@@ -180,7 +159,6 @@ describe('attentive statistics pooling', () => {
     const cut = (from: number, to: number) => ({
       trunk: {
         frames: trunk.frames.subarray(from * 64, to * 64),
-        logits: trunk.logits.subarray(from * 64, to * 64),
         frameCount: to - from,
         channels: 64,
       },

@@ -12,7 +12,7 @@ export type FragmentFaults = {
   isCut?: boolean;
   /** Something was passed over in front of later fragments, or in place of them. */
   isDamaged?: boolean;
-  /** Another file was appended, whose fragments cannot be told from those of the first. */
+  /** Another file was appended, whose fragments look the same as those of the first. */
   hasAnother?: boolean;
   /** Packets of another description were left out. */
   hasOthers?: boolean;

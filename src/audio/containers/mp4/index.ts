@@ -184,8 +184,8 @@ async function openMovie(
 }
 
 /**
- * Where the boxes end that begin close after `from`, mostly the packets: so that nobody has to come back for them. Not
- * after an index.
+ * End of the boxes that follow closely after `from`, mostly packets, so that they are read in the same pass. Boxes
+ * after an index are not included.
  */
 async function closeEnd(reader: BlockReader, from: number): Promise<number> {
   let end = from;

@@ -96,7 +96,7 @@ async function linkOf(file: OggFile, stream: OggStream, startByte: number, part:
   };
 }
 
-/** The recording after one that was read. */
+/** The next recording of a chained file, after one that was read. */
 async function nextLink(file: OggFile, faults: OggFaults): Promise<{ part?: Part; warning?: string }> {
   const from = faults.nextRecording;
   file.links = faults.links ?? file.links;

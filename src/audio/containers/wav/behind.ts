@@ -7,7 +7,7 @@ import { skipZeros } from '../../zeros.ts';
 const MAX_CHUNKS = 100;
 /** A header and the shortest format. */
 const MIN_FILE_BYTES = 44;
-/** Bytes after the last chunk that nobody misses: padding, tags of players. */
+/** Bytes after the last chunk that may be ignored without a warning: padding, tags of players. */
 const MAX_TAIL_BYTES = 4096;
 /**
  * Zeros after the samples, in front of more sound that was silent for a while; where more follow they are all there

@@ -129,7 +129,7 @@ describe('sizes in the header', () => {
     expect(index.warning).toBeUndefined();
   });
 
-  it('may promise less: sound after it is told, also after silence; zeros alone are not', async () => {
+  it('may state less data than there is: a warning names sound behind it, also after silence, but not zeros alone', async () => {
     const sound = Uint8Array.from({ length: 20_000 }, (_, i) => 128 + (i % 90));
     for (const zeros of [0, 18, 5000, 300_000]) {
       const tail = new Uint8Array(zeros + sound.length);
