@@ -9,20 +9,14 @@ import { checkoutWithPack } from './checkout.ts';
 import { judgeOutput } from './judged-output.ts';
 import { nodeEngine } from './node-engine.ts';
 import { finishWithOracle } from './oracle.ts';
-import {
-  type MeasuredPack,
-  packOfService,
-  packWithFirstSegmentation,
-  packWithReferenceSegmentation,
-  pldaOf,
-} from './packs.ts';
+import { type MeasuredPack, packOfService, packWithReferenceSegmentation, pldaOf } from './packs.ts';
 import { ALL_FIELDS, analyse, finish } from './pipeline.ts';
-import { type LabelledRecording, loadGeneratedMeetings } from './recordings.ts';
+import { type LabelledRecording, loadDevSets, loadGeneratedMeetings, setsOf } from './recordings.ts';
 import type { Judged } from './score/agreement.ts';
 import { type DiarizationError, diarizationError } from './score/der.ts';
 import { segmentsFromTurns } from './score/rttm.ts';
 import { say } from './shared.ts';
-import { FEW_THRESHOLDS, type SweepRow, sweepSherpa, THRESHOLDS } from './sherpa-sweep.ts';
+import { sweepSherpa } from './sherpa-sweep.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 /** One setting with one pack over all recordings, in their order. */
@@ -40,23 +34,20 @@ export interface SettingResult {
 export interface PackResult {
   readonly label: string;
   readonly settings: readonly SettingResult[];
-  readonly sherpa: readonly SweepRow[] | undefined;
   /** Names of the recordings whose output through the real service was compared with the one measured here. */
   readonly provenThroughService: readonly string[];
 }
 
-/** DER, speaker counts and confidences on the labelled recordings, beside sherpa-onnx with the same weights. */
-export async function measureAccuracy(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
-  if (!recordings) return '**Not measured:** the labelled recordings of `../shared/audio` are not here.';
+/** DER, speaker counts and confidences on the labelled recordings, beside sherpa-onnx. */
+export async function measureAccuracy(labelled: readonly LabelledRecording[] | undefined): Promise<string> {
+  if (!labelled) return '**Not measured:** the labelled recordings of `../shared/audio` are not here.';
+  const recordings = [...labelled, ...(await loadDevSets(nodeAudio()))];
   const reference = packWithReferenceSegmentation();
   const results: PackResult[] = [];
   for (const pack of reference ? [packOfService(), reference] : [packOfService()]) {
-    results.push(await measurePack(pack, recordings, THRESHOLDS));
+    results.push(await measurePack(pack, recordings));
   }
-  // Only for comparison: what the segmentation has gained.
-  const first = packWithFirstSegmentation();
-  if (first) results.push(await measurePack(first, recordings, []));
-  return renderAccuracy(recordings, results, reference !== undefined, '`../shared/audio`');
+  return renderAccuracy(recordings, results, sweepSherpa(recordings), '`../shared/audio`');
 }
 
 /** The same on the generated meetings. */
@@ -64,26 +55,17 @@ export async function measureMeetings(): Promise<string> {
   const recordings = await loadGeneratedMeetings(nodeAudio());
   if (!recordings) return '**Not measured:** `ROLLCALL_MEETINGS` names no folder of generated meetings.';
   // Two hours of audio: the pack in use alone.
-  const result = await measurePack(packOfService(), recordings, FEW_THRESHOLDS);
-  return renderAccuracy(recordings, [result], true, 'made by `training/meetings`');
+  const result = await measurePack(packOfService(), recordings);
+  return renderAccuracy(recordings, [result], undefined, 'made by `training/meetings`');
 }
 
-async function measurePack(
-  pack: MeasuredPack,
-  recordings: readonly LabelledRecording[],
-  thresholds: readonly number[],
-): Promise<PackResult> {
+async function measurePack(pack: MeasuredPack, recordings: readonly LabelledRecording[]): Promise<PackResult> {
   const engine = await nodeEngine(pack);
-  // First what can fail. A pack that is there only for comparison need not be proven.
-  const provenThroughService = thresholds.length > 0 ? await compareWithService(engine, pack, recordings) : [];
+  // First what can fail.
+  const provenThroughService = await compareWithService(engine, pack, recordings);
   const settings: SettingResult[] = [];
   for (const setting of SETTINGS) settings.push(await measureSetting(engine, pack, setting, recordings));
-  return {
-    label: pack.label,
-    settings,
-    provenThroughService,
-    sherpa: thresholds.length > 0 ? sweepSherpa(pack, recordings, thresholds) : undefined,
-  };
+  return { label: pack.label, settings, provenThroughService };
 }
 
 async function measureSetting(
@@ -119,8 +101,8 @@ async function measureSetting(
 }
 
 /**
- * The tables are made in this process, because it is quicker. That the service gives the same is shown on one recording of
- * each folder: its whole answer must be equal.
+ * The tables are made in this process, because it is quicker. That the service gives the same is shown on the shortest
+ * recording of each set: its whole answer must be equal.
  *
  * @throws Error when one differs
  */
@@ -129,12 +111,16 @@ async function compareWithService(
   pack: MeasuredPack,
   recordings: readonly LabelledRecording[],
 ): Promise<string[]> {
-  const samples = recordings.filter(({ set }, index) => recordings.findIndex((one) => one.set === set) === index);
+  const shortest = setsOf(recordings).map((set) =>
+    recordings
+      .filter((one) => one.set === set)
+      .reduce((least, one) => (one.samples.length < least.samples.length ? one : least)),
+  );
   const checkout = pack.label === packOfService().label ? undefined : checkoutWithPack(pack);
   const plda = pldaOf(pack);
   const service = await BenchService.start({ root: checkout?.folder });
   try {
-    for (const { name, path, samples: audio } of samples) {
+    for (const { name, path, samples: audio } of shortest) {
       for (const model of SETTINGS) {
         say(`${model} with ${pack.label} through the service: ${name}`);
         const part = await analyse(audio, engine, settingsOf(model));
@@ -149,5 +135,5 @@ async function compareWithService(
     await service.stop();
     checkout?.remove();
   }
-  return samples.map(({ name }) => name);
+  return shortest.map(({ name }) => name);
 }

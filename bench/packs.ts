@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath, readManifest } from '../client/models/store.ts';
 import { type Plda, parsePlda } from '../src/diarization/index.ts';
 import { type ModelFile, type ModelPack, packInUse } from '../src/platform/onnx/manifest.ts';
-import { readOnnxMetadata } from '../src/platform/onnx/metadata.ts';
-import { withOnnxMetadata } from './onnx-metadata.ts';
-import { cacheDir, sharedPath } from './shared.ts';
+import { sharedPath } from './shared.ts';
 
 /** A pack that is measured, and what the tables call it. */
 export interface MeasuredPack {
@@ -43,19 +41,6 @@ export function packWithReferenceSegmentation(): MeasuredPack | undefined {
   };
 }
 
-/** The same with the first segmentation model, segmentation-v0, where its file is at hand and it is not the one in use. */
-export function packWithFirstSegmentation(): MeasuredPack | undefined {
-  const { pack } = packOfService();
-  const path = sharedPath('weights', 'segmentation-v0.onnx');
-  if (!path || pack.segmentation.id === 'segmentation-v0') return undefined;
-  const { licence, source, facts, tuned } = pack.segmentation;
-  const files = { model: described(path) };
-  return {
-    label: 'segmentation-v0',
-    pack: { ...pack, segmentation: { id: 'segmentation-v0', licence, source, facts, tuned, form: 'whole', files } },
-  };
-}
-
 function described(path: string): ModelFile {
   const bytes = readFileSync(path);
   return { path: basename(path), bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') };
@@ -85,19 +70,14 @@ export function pldaOf({ pack }: MeasuredPack): Plda | undefined {
   return plda && parsePlda(JSON.parse(new TextDecoder().decode(readModel(plda))));
 }
 
-/** Paths of the pack's weights in the form that sherpa-onnx loads; undefined when it has no whole embedder. */
-export function sherpaModels({ pack }: MeasuredPack): { segmentation: string; embedder: string } | undefined {
-  const { embedding, segmentation } = pack;
-  const whole = embedding.form === 'whole' ? embedding.files.model : embedding.files.whole;
-  const embedder = whole && findModel(whole);
-  if (!embedder) return undefined;
-  const file = segmentation.form === 'whole' ? segmentation.files.model : segmentation.files.whole;
-  const path = file && findModel(file);
-  if (!path) return undefined;
-  const bytes = readModel(file);
-  if (readOnnxMetadata(bytes).has('window_size')) return { segmentation: path, embedder };
-  // sherpa-onnx knows the window by another name than our first exports.
-  const copy = join(cacheDir(), `${file.sha256.slice(0, 16)}-window-size.onnx`);
-  writeFileSync(copy, withOnnxMetadata(bytes, { window_size: String(segmentation.facts.windowSamples) }));
-  return { segmentation: copy, embedder };
+/**
+ * What a user of sherpa-onnx would load for the same accuracy: segmentation-3.0 in 8 bits, from beside the checkout, and
+ * CAM++ in floating point, the file that `ROLLCALL_CAMPPLUS` names (`training/embedder/teacher_onnx.py` writes it).
+ *
+ * @returns paths, undefined where one of the two is not at hand
+ */
+export function sherpaModels(): { segmentation: string; embedder: string } | undefined {
+  const segmentation = sharedPath('models', REFERENCE_FILE);
+  const embedder = process.env.ROLLCALL_CAMPPLUS;
+  return segmentation && embedder ? { segmentation, embedder } : undefined;
 }

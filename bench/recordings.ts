@@ -6,11 +6,20 @@ import type { AudioPorts } from '../src/audio/index.ts';
 import { type LabelledSegment, parseSingleFileRttm } from './score/rttm.ts';
 import { sharedPath } from './shared.ts';
 
-/** Folders of short labelled recordings. */
-const LABELLED_SETS = ['meetings', 'simulated', 'dialogues'] as const;
+/** Labelled recordings: the sets and their folders below `../shared/audio`. */
+const FOLDERS = {
+  short: 'real/short',
+  real: 'real',
+  acted: 'real/acted',
+  meetings: 'meetings',
+  dialogues: 'dialogues',
+  simulated: 'simulated',
+} as const;
+/** Recordings that `training/calibration/dev_sets.py` generates, to choose parameters by. */
+const DEV_SETS = ['monologues', 'brief', 'alike', 'many', 'far'] as const;
 /** The meetings of 5 to 20 minutes that `training/meetings` generates. */
 const GENERATED_SET = 'generated';
-export type RecordingSet = (typeof LABELLED_SETS)[number] | typeof GENERATED_SET;
+export type RecordingSet = keyof typeof FOLDERS | (typeof DEV_SETS)[number] | typeof GENERATED_SET;
 
 export interface LabelledRecording {
   readonly set: RecordingSet;
@@ -24,11 +33,20 @@ export interface LabelledRecording {
 /** All labelled recordings, in the order of sets and names; undefined where `../shared/audio` is missing. */
 export async function loadRecordings(ports: AudioPorts): Promise<LabelledRecording[] | undefined> {
   const recordings: LabelledRecording[] = [];
-  for (const set of LABELLED_SETS) {
-    const folder = sharedPath('audio', set);
+  for (const [set, name] of Object.entries(FOLDERS)) {
+    const folder = sharedPath('audio', name);
     if (!folder) return undefined;
-    recordings.push(...(await loadFolder(folder, set, ports)));
+    recordings.push(...(await loadFolder(folder, set as keyof typeof FOLDERS, ports)));
   }
+  return recordings;
+}
+
+/** The generated sets to choose parameters by, from the folder that `ROLLCALL_DEV_SETS` names; none without it. */
+export async function loadDevSets(ports: AudioPorts): Promise<LabelledRecording[]> {
+  const folder = process.env.ROLLCALL_DEV_SETS;
+  if (!folder) return [];
+  const recordings: LabelledRecording[] = [];
+  for (const set of DEV_SETS) recordings.push(...(await loadFolder(join(folder, set), set, ports)));
   return recordings;
 }
 

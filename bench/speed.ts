@@ -4,7 +4,7 @@ import { settingsOf } from '../src/diarization/index.ts';
 import { withTuning } from '../src/diarization/parameters.ts';
 import { BenchService } from './bench-service.ts';
 import { longMp3 } from './long-recording.ts';
-import { packOfService, packWithReferenceSegmentation, sherpaModels } from './packs.ts';
+import { packOfService, sherpaModels } from './packs.ts';
 import type { LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
@@ -20,7 +20,8 @@ export type Setting = (typeof SETTINGS)[number];
 const SHERPA_THRESHOLD = 0.95;
 
 /**
- * Speed of the real service on a long MP3, by stage, beside sherpa-onnx on the same audio and weights in the same run.
+ * Speed of the real service on a long MP3, by stage, beside sherpa-onnx on the same audio in the same run, with what a user
+ * would load for the same accuracy.
  */
 export async function measureSpeed(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const path = recordings && longMp3(recordings, LONG_SECONDS);
@@ -43,24 +44,17 @@ export async function measureSpeed(recordings: readonly LabelledRecording[] | un
 
 /** What the other engine's WebAssembly build gets: its speed does not depend on the length. */
 const WASM_SECONDS = 120;
-/** How many times as fast as that build the service would like to be. */
-const TIMES_WASM = 10;
 
 interface SherpaSpeed {
-  /** Of the WebAssembly build on the same weights. */
+  /** × real time of the WebAssembly build. */
   readonly wasmRealTime: number;
-  /**
-   * Of the WebAssembly build with segmentation-3.0 int8, which its documentation uses; undefined where that file is not
-   * at hand.
-   */
-  readonly wasmReferenceRealTime: number | undefined;
   readonly audioSeconds: number;
   readonly seconds: number;
   readonly decodeSeconds: number;
 }
 
 async function measureSherpa(path: string): Promise<SherpaSpeed | undefined> {
-  const models = sherpaModels(packOfService());
+  const models = sherpaModels();
   if (!models) return undefined;
   const decodeFrom = performance.now();
   const samples = await decodeFile(path, nodeAudio());
@@ -74,10 +68,7 @@ async function measureSherpa(path: string): Promise<SherpaSpeed | undefined> {
   say('its WebAssembly build on the beginning');
   const beginning = samples.subarray(0, WASM_SECONDS * 16000);
   const wasmRealTime = wasmSpeed(models, beginning);
-  const reference = packWithReferenceSegmentation();
-  const referenceModels = reference && sherpaModels(reference);
-  const wasmReferenceRealTime = referenceModels && wasmSpeed(referenceModels, beginning);
-  return { wasmRealTime, wasmReferenceRealTime, audioSeconds: samples.length / 16000, seconds, decodeSeconds };
+  return { wasmRealTime, audioSeconds: samples.length / 16000, seconds, decodeSeconds };
 }
 
 /** × real time of the WebAssembly build. @param samples 16 kHz mono */
@@ -114,23 +105,14 @@ function render(times: ReadonlyMap<Setting, JobTimes>, sherpa: SherpaSpeed | und
     row('shards', (one) => String(one.shards)),
   ];
   if (sherpa) {
-    const wasmRatio = (one: JobTimes, realTime: number): string =>
-      ((1000 * one.audioSeconds) / one.wallMs / realTime).toFixed(1);
     const ratio = (ms: number): string => ((1000 * sherpa.seconds) / ms).toFixed(2);
     rows.push(
       row('speed as a ratio to sherpa-onnx, without fetch, decode and queues', (one) => `**${ratio(computeMs(one))}**`),
       row('speed as a ratio to sherpa-onnx, whole job', (one) => ratio(one.wallMs)),
-      row("speed as a ratio to sherpa-onnx's WebAssembly build, same weights, whole job", (one) =>
-        wasmRatio(one, sherpa.wasmRealTime),
+      row("speed as a ratio to sherpa-onnx's WebAssembly build, whole job", (one) =>
+        ((1000 * one.audioSeconds) / one.wallMs / sherpa.wasmRealTime).toFixed(1),
       ),
     );
-    const { wasmReferenceRealTime } = sherpa;
-    if (wasmReferenceRealTime)
-      rows.push(
-        row('the same to that build with segmentation-3.0 int8 in place of ours', (one) =>
-          wasmRatio(one, wasmReferenceRealTime),
-        ),
-      );
   }
   const { label } = packOfService();
   return `${LONG_SECONDS / 60} minutes of MP3 (44.1 kHz stereo, 128 kbit/s), fetched by the real service (workerd, one isolate, one thread) over
@@ -138,7 +120,7 @@ HTTP from this machine; weights ${label} and ${packOfService().pack.embedding.id
 
 ${table(['', ...times.keys()], rows)}
 
-${renderSherpa(sherpa, times)}`;
+${renderSherpa(sherpa)}`;
 }
 
 /** Distance of two windows with the pack in use, its tuning included. */
@@ -148,27 +130,11 @@ function stepSeconds(setting: Setting): number {
   return tuned.windows.stepSamples / 16000;
 }
 
-function renderSherpa(sherpa: SherpaSpeed | undefined, times: ReadonlyMap<Setting, JobTimes>): string {
-  if (!sherpa) return '**sherpa-onnx was not measured:** the pack has no weights in the form that it loads.';
+function renderSherpa(sherpa: SherpaSpeed | undefined): string {
+  if (!sherpa) return '**sherpa-onnx was not measured:** segmentation-3.0 in 8 bits or CAM++ is not at hand.';
   const speed = (sherpa.audioSeconds / sherpa.seconds).toFixed(1);
-  return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, same weights in floating point where the service runs 8 bits, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
+  return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, segmentation-3.0 in 8 bits, CAM++ in floating point, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
 It gets the samples decoded already (16 kHz mono, in memory); decoding them with this product's WebAssembly decoder took ${sherpa.decodeSeconds.toFixed(1)} s
 in Node and is not in its time. Its windows step by 1 s, ours as the table says. It runs native AVX code where workerd runs 128-bit WebAssembly SIMD; a ratio below 1 means that the service is slower.
-Its WebAssembly build (npm package sherpa-onnx ${sherpaWasmVersion()}, Node, one thread, the same weights and settings) ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS / 60} minutes${renderReference(sherpa)}.
-
-${renderFloor(sherpa, times)}`;
-}
-
-/** What ten times the other engine's WebAssembly build would ask for, beside what the networks alone take. */
-function renderFloor({ audioSeconds, wasmRealTime }: SherpaSpeed, times: ReadonlyMap<Setting, JobTimes>): string {
-  const tenth = (audioSeconds / wasmRealTime / TIMES_WASM).toFixed(1);
-  const networks = [...times].map(([setting, { segmentationMs, embedderMs }]) => {
-    return `${((segmentationMs + embedderMs) / 1000).toFixed(1)} s with ${setting}`;
-  });
-  return `${TIMES_WASM} times that build on the same weights would be ${tenth} s for the whole recording. The two networks alone, the stages that bound it, take ${networks.join(' and ')}.`;
-}
-
-function renderReference({ wasmReferenceRealTime }: SherpaSpeed): string {
-  if (!wasmReferenceRealTime) return '; with segmentation-3.0 int8 it was not measured, that file is not at hand';
-  return `, with segmentation-3.0 int8, the segmentation of its documentation, and the same embedder at ${wasmReferenceRealTime.toFixed(1)} ×`;
+Its WebAssembly build (npm package sherpa-onnx ${sherpaWasmVersion()}, Node, one thread, the same models) ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS / 60} minutes.`;
 }
