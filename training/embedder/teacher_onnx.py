@@ -33,7 +33,8 @@ def main() -> None:
         dynamo=False,
     )
     written = onnx.load(args.out)
-    onnx.helper.set_model_props(written, {**metadata("1"), "comment": "3D-Speaker's CAM++ zh-en (Apache-2.0)"})
+    own = {"language": "Chinese-English", "comment": "3D-Speaker's CAM++ zh-en (Apache-2.0)"}
+    onnx.helper.set_model_props(written, {**metadata("1"), **own})
     onnx.save(written, args.out)
 
 
