@@ -84,7 +84,11 @@ function equalErrorRates(): string {
   if (!python) return '**Not measured:** `ROLLCALL_PYTHON` names no Python with the packages of `training/evaluation`.';
   if (!voices || !noise || !meetings) return '**Not measured:** `../shared` is not here.';
   const { embedding } = packOfService().pack;
-  const whole = embedding.form === 'split' ? embedding.files.whole : embedding.files.model;
+  const { form, files } = embedding;
+  const inUse = (form === 'split' ? [files.trunk, files.head] : [files.model]).map((file) =>
+    modelPath(projectDir, file),
+  );
+  const start = process.env.ROLLCALL_CAMPPLUS;
   const trials = join(cacheDir(), 'trials.json');
   const corpora = ['--voices', voices, '--noise', noise, '--meetings', meetings];
   const run = (module: string, ...args: string[]): string => {
@@ -96,29 +100,19 @@ function equalErrorRates(): string {
     });
   };
   run('trials', ...corpora, '--out', trials, '--seed', '5');
-  const first = sharedPath('weights', 'embedder-v0.onnx');
-  const bilstm = sharedPath('models', 'wq2012-bilstm.onnx');
   const printed = run(
     'eer',
     '--trials',
     trials,
     ...corpora,
-    ...(whole ? ['--model', `${embedding.id}=${modelPath(projectDir, whole)}`] : []),
-    ...['--floor', 'with'],
-    ...(embedding.form === 'split'
-      ? [
-          '--model',
-          `${embedding.id}, 8 bits=${[embedding.files.trunk, embedding.files.head].map((file) => modelPath(projectDir, file)).join('+')}`,
-        ]
-      : []),
-    ...(first ? ['--model', `v0=${first}`, '--unfloored', `v0=${first}`] : []),
-    ...(bilstm ? ['--bilstm', bilstm] : []),
-    ...['--mfcc', '--resemblyzer', '--without', 'speechocean762', '--cache', join(cacheDir(), 'embeddings')],
+    ...['--model', `${embedding.id}=${inUse.join('+')}`],
+    ...(start ? ['--model', `CAM++=${start}`] : []),
+    ...['--floor', 'with', '--cache', join(cacheDir(), 'embeddings')],
   );
   const tables = printed.slice(printed.indexOf('| trials'));
   return `\`training/evaluation\`, trials of seed 5, the same for all: voices held out from training with two clips or more, clean and degraded
 (room, noise, telephone band or codec, level), against voices of the same set (hard) and of any; single-speaker stretches of the meeting openings. In
-per cent, in brackets 95 % of 300 resamples of the voices. Every embedder but resemblyzer, wq2012 and MFCC has the feature floor; v0 also comes without, as it was trained. Where it says so, voices of speechocean762 are left out: v0 was trained on voices of that corpus, held-out ones perhaps among them.
+per cent, in brackets 95 % of 300 resamples of the voices. Both have the feature floor; the embedder in use is in 8 bits, CAM++ whole and in floating point.
 
 ${tables.trim()}`;
 }

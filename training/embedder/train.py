@@ -1,12 +1,12 @@
 """Step 3: fine-tune the embedder, from CAM++'s weights, on stretches as the service has them.
 
-    python -m embedder.train --work WORK --teacher FOLDER --minutes 70 [--threads 2] [--resume]
+    python -m embedder.train --work WORK --teacher FOLDER --steps 3600 [--threads 2] [--resume]
 
 A training example is a stretch of up to ten seconds in which one to four voices take turns, degraded as a whole
 (`stretches.py`). The trunk runs over it once; its frames are pooled under the mask of every piece and of every voice,
 as in the service. The loss of each embedding is 10 (1 - cosine to the teacher's embedding of the same speech, clean and
 by itself) plus 0.3 times a cross-entropy over voices, against fixed class vectors: the teacher's mean of every voice.
-The learning rate follows a cosine over the minutes given. The weights that are exported are a running mean.
+The learning rate follows a cosine over the steps given. The weights that are exported are a running mean.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--teacher", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, required=True, help="length of the schedule")
+    parser.add_argument("--steps", type=int, required=True, help="length of the schedule; with --resume from the first")
     parser.add_argument("--batch", type=int, default=8, help="stretches of ten seconds a step, or more of shorter ones")
     parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--average", type=float, default=0.999)
@@ -91,9 +91,9 @@ def main() -> None:
         states = {"model": mean, "trained": model.state_dict(), "optimiser": optimiser.state_dict()}
         save(checkpoint, **states, step=step, seconds=seconds)
 
-    while (done := (earlier + time.time() - started) / (60 * args.minutes)) < 1:
+    while step < args.steps:
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate(args.learning_rate, done)
+            group["lr"] = learning_rate(args.learning_rate, step / args.steps)
         batch = feed.draw(args.batch)
         with torch.autocast(device.type, torch.bfloat16):
             frames = model.trunk(on_device(batch.feats))

@@ -60,13 +60,7 @@ export type EmbeddingEntry = SlotEntry & {
 } & (
     | {
         readonly form: 'split';
-        /** `whole` is the same model in one piece, for other engines; the service does not load it. */
-        readonly files: {
-          readonly trunk: ModelFile;
-          readonly head: ModelFile;
-          readonly whole?: ModelFile;
-          readonly plda?: ModelFile;
-        };
+        readonly files: { readonly trunk: ModelFile; readonly head: ModelFile; readonly plda?: ModelFile };
       }
     | { readonly form: 'whole'; readonly files: { readonly model: ModelFile; readonly plda?: ModelFile } }
   );
@@ -133,12 +127,9 @@ export function filesToLoad(pack: ModelPack): readonly ModelFile[] {
 
 /** All files of the pack. */
 export function allFiles(pack: ModelPack): readonly ModelFile[] {
-  const wholes = [pack.segmentation, pack.embedding].flatMap((entry) =>
-    entry.form === 'split' && entry.files.whole ? [entry.files.whole] : [],
-  );
-  const { segmentation } = pack;
-  const rounded = segmentation.form === 'split' && segmentation.files.wholeInt8 ? [segmentation.files.wholeInt8] : [];
-  return [...filesToLoad(pack), ...wholes, ...rounded];
+  const { form, files } = pack.segmentation;
+  const wholes = form === 'split' ? [files.whole, files.wholeInt8].filter((file) => file !== undefined) : [];
+  return [...filesToLoad(pack), ...wholes];
 }
 
 function segmentationEntry(value: unknown, at: string): SegmentationEntry {
@@ -194,18 +185,8 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
     return { ...shared, ...fitted, form: 'whole', files: { model: file(files.model, `${at}.files.model`), ...plda } };
   }
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
-  const whole = files.whole === undefined ? undefined : file(files.whole, `${at}.files.whole`);
-  return {
-    ...shared,
-    ...fitted,
-    form: 'split',
-    files: {
-      trunk: file(files.trunk, `${at}.files.trunk`),
-      head: file(files.head, `${at}.files.head`),
-      ...(whole === undefined ? {} : { whole }),
-      ...plda,
-    },
-  };
+  const [trunk, head] = (['trunk', 'head'] as const).map((name) => file(files[name], `${at}.files.${name}`));
+  return { ...shared, ...fitted, form: 'split', files: { trunk, head, ...plda } };
 }
 
 function identification(value: unknown, at: string): IdentificationParameters {
