@@ -46,7 +46,7 @@ export async function missingSecrets(
 }
 
 /** False for a Worker that is not deployed yet. */
-async function hasSigningKey(root: string, config: string): Promise<boolean> {
+export async function hasSigningKey(root: string, config: string): Promise<boolean> {
   const args = ['secret', 'list', '--format', 'json', '--config', config];
   const { code, stdout, stderr } = await wrangler(root, args);
   if (code !== 0 && /Worker "[^"]+" not found/.test(stderr + stdout)) return false;
