@@ -10,7 +10,7 @@ import type { ProgressRpc } from '../src/platform/progress.ts';
 import { createObjectStore } from '../src/platform/r2-objects.ts';
 import { startShards } from '../test/helpers/database.ts';
 import { ingestedState } from '../test/helpers/job-world.ts';
-import { startWorker } from '../test/helpers/workerd.ts';
+import { startWorkers } from '../test/helpers/workerd.ts';
 
 /** The object of a job in workerd, on its own storage and a real database; nobody works off what it sends. */
 const FRONT = `
@@ -56,11 +56,11 @@ const ANALYSED = 0.85;
 /** A busy machine takes its time. */
 const SOON = { timeout: 10_000 };
 
-let worker: Awaited<ReturnType<typeof startWorker>>;
+let worker: Awaited<ReturnType<typeof startWorkers>>;
 let store: JobStore;
 let objects: DurableObjectNamespace;
 beforeAll(async () => {
-  worker = await startWorker({ front: FRONT });
+  worker = await startWorkers({ jobs: FRONT });
   store = createJobStore(worker.db);
   objects = await worker.objects('JOB_PROGRESS');
   await worker.db

@@ -1,9 +1,9 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../src/env.ts';
+import type { JobsEnv } from '../src/env.ts';
 import { dispatch } from '../src/jobs/dispatch.ts';
 import { resendLost, reviveStranded } from '../src/jobs/resend.ts';
 import { isTerminal } from '../src/jobs/state.ts';
-import { jobPorts } from '../src/services.ts';
+import { jobPorts } from '../src/services-jobs.ts';
 import { erase } from './erase.ts';
 
 const ALARM_EVERY_MS = 30_000;
@@ -25,7 +25,7 @@ interface Counted {
  * Counts the parts of one job, starts its assembly exactly once, and looks after it: while the job runs, an alarm sends
  * again what was lost. Its own memory may vanish at any time; what counts is in its SQLite.
  */
-export class JobProgress extends DurableObject<Env> {
+export class JobProgress extends DurableObject<JobsEnv> {
   /** Shards in work, and how much of the recording was read, 0…1; hints for progress bars only, so they may be lost. */
   readonly #fractions = new Map<number, number>();
   #ingested = 0;
@@ -33,7 +33,7 @@ export class JobProgress extends DurableObject<Env> {
   /** The storage, tables included, has been deleted: the job has ended. */
   #closed = false;
 
-  constructor(state: DurableObjectState, env: Env) {
+  constructor(state: DurableObjectState, env: JobsEnv) {
     super(state, env);
     const { sql } = state.storage;
     sql.exec('CREATE TABLE IF NOT EXISTS counted (id TEXT NOT NULL, tag TEXT NOT NULL, shard_count INTEGER)');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createKey, ensureAccount } from '../client/accounts.ts';
 import { type RunSql, runSqlOn } from '../client/local/database.ts';
-import { startWorker } from '../test/helpers/workerd.ts';
+import { startWorkers } from '../test/helpers/workerd.ts';
 
 /** The object of a live stream in workerd, behind the real Worker: what becomes of it when the platform has given up its alarm. */
 const FRONT = `
@@ -23,12 +23,12 @@ interface Opened {
 
 const HALF_HOUR = 30 * 60_000;
 
-let worker: Awaited<ReturnType<typeof startWorker>>;
+let worker: Awaited<ReturnType<typeof startWorkers>>;
 let run: RunSql;
 let key: string;
 let objects: DurableObjectNamespace;
 beforeAll(async () => {
-  worker = await startWorker({ front: FRONT, hasModels: true });
+  worker = await startWorkers({ live: FRONT, hasModels: true });
   run = runSqlOn(worker.db);
   objects = await worker.objects('LIVE_STREAM');
   const accountId = await ensureAccount(run, { name: 'main', subscribe: true }, 0);

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../src/env.ts';
+import type { LiveEnv } from '../src/env.ts';
 import { type ChannelEnd, CLOSE, LiveChannel } from '../src/jobs/live/channel.ts';
 import { LiveInput } from '../src/jobs/live/input.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live/ports.ts';
@@ -21,7 +21,7 @@ const SILENT_LINGER_MS = 2000;
  * One live stream: its token, its connection and, through hibernation, the state of its diarization. The protocol itself is
  * `LiveChannel`. Memory may vanish whenever nothing happens; the alarm then finds in the storage what became of the stream.
  */
-export class LiveStream extends DurableObject<Env> {
+export class LiveStream extends DurableObject<LiveEnv> {
   readonly #storage: StreamStorage;
   readonly #runtime: LiveRuntime;
   #channel: LiveChannel | undefined;
@@ -30,7 +30,7 @@ export class LiveStream extends DurableObject<Env> {
   #hasHeard = false;
   #suspendTimer: number | null = null;
 
-  constructor(state: DurableObjectState, env: Env) {
+  constructor(state: DurableObjectState, env: LiveEnv) {
     super(state, env);
     this.#storage = new StreamStorage(state.storage);
     this.#runtime = liveRuntime(env);

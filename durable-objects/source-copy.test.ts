@@ -9,7 +9,7 @@ import { createJobStore } from '../src/platform/d1/job-store.ts';
 import { random } from '../test/helpers/audio.ts';
 import { serveRanges, startServer, type TestServer } from '../test/helpers/http-server.ts';
 import type { Handler } from '../test/helpers/sources.ts';
-import { startWorker } from '../test/helpers/workerd.ts';
+import { startWorkers } from '../test/helpers/workerd.ts';
 
 /**
  * The object that copies a recording, in workerd, on its own storage, a real database and bucket, from a real server;
@@ -50,14 +50,14 @@ const next = random(5);
 /** More than two parts. */
 const BYTES = new Uint8Array(12 * MIB + 345).map(() => Math.floor(next() * 256));
 
-let worker: Awaited<ReturnType<typeof startWorker>>;
+let worker: Awaited<ReturnType<typeof startWorkers>>;
 let store: JobStore;
 let objects: DurableObjectNamespace;
 let server: TestServer;
 let handler: Handler;
 beforeAll(async () => {
   server = await startServer((request, response) => handler(request, response));
-  worker = await startWorker({ front: FRONT });
+  worker = await startWorkers({ jobs: FRONT });
   store = createJobStore(worker.db);
   objects = await worker.objects('SOURCE_COPY');
   await worker.db

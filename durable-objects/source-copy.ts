@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../src/env.ts';
+import type { JobsEnv } from '../src/env.ts';
 import { dispatch, LEASE_MS } from '../src/jobs/dispatch.ts';
 import { failJob, removeWork } from '../src/jobs/fail.ts';
 import { copyKey } from '../src/jobs/keys.ts';
@@ -9,7 +9,7 @@ import type { JobPorts } from '../src/jobs/ports.ts';
 import { isPassing } from '../src/jobs/source-error.ts';
 import { isTerminal } from '../src/jobs/state.ts';
 import { type CopyEnd, type CopyState, copyRecording } from '../src/platform/sources/copy.ts';
-import { copyClient, jobPorts } from '../src/services.ts';
+import { copyClient, jobPorts } from '../src/services-jobs.ts';
 import { erase } from './erase.ts';
 
 /** The platform ends an alarm after 15 minutes. */
@@ -28,7 +28,7 @@ interface Request {
  * container needs them, nothing pins it, or it is slow. Other people's servers take their time here, so that no
  * consumer of a queue waits for them. When the copy is there, the job's `ingest` message is sent again.
  */
-export class SourceCopy extends DurableObject<Env> {
+export class SourceCopy extends DurableObject<JobsEnv> {
   #isCopying = false;
 
   async request(jobId: string, url: string, maxBytes: number): Promise<void> {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { type Env, readConfig } from './env.ts';
 
@@ -51,22 +50,6 @@ it('has the times of the contract where none are set, opens no loopback, and tak
     expect(() => read({ [name]: String(seconds + 1) })).toThrow(new RegExp(name));
     expect(() => read({ [name]: '0' })).toThrow(new RegExp(name));
   }
-});
-
-it('is deployed with public hosts only, a sweep every five minutes, time for a long assembly and no line that holds addresses', () => {
-  const config = readFileSync(new URL('../wrangler.toml', import.meta.url), 'utf8');
-  for (const line of [
-    'compatibility_flags = ["global_fetch_strictly_public"]',
-    'crons = ["*/5 * * * *"]',
-    'cpu_ms = 300000',
-    'invocation_logs = false',
-    'OUTPUT_TTL_SECONDS = "86400"',
-  ]) {
-    expect(config.split('\n')).toContain(line);
-  }
-  expect(config).not.toContain('ALLOW_LOOPBACK');
-  // All queues but that of the dead have one; what is in none of them is lost to the job's owner.
-  expect(config.match(/^dead_letter_queue = "rollcall-dead"$/gm)).toHaveLength(4);
 });
 
 it('has a transcription engine for both models, or for each its own, which gets no key of the other', () => {

@@ -5,24 +5,25 @@ import type { S3Credentials } from './platform/s3-presign.ts';
 import type { OpenAiEngine } from './platform/transcription/openai.ts';
 import type { AiBinding } from './platform/transcription/workers-ai.ts';
 
-/** Bindings and variables of the Worker, as `wrangler.toml` names them. */
-export interface Env {
+/** Bindings and variables of the Worker of live streams (`wrangler.live.toml`). The other Workers have them too. */
+export interface LiveEnv {
   readonly DB: D1Database;
   readonly BUCKET: R2Bucket;
+  readonly LIVE_TOKEN_SECONDS?: string;
+  readonly LIVE_IDLE_SECONDS?: string;
+  readonly LIVE_MAX_SECONDS?: string;
+  readonly LIVE_CONNECTED_SECONDS?: string;
+}
+
+/** What the Workers that answer HTTP (`wrangler.toml`) and do batch jobs (`wrangler.jobs.toml`) have in common. */
+export interface Env extends LiveEnv {
   readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
   readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
-  readonly ACCOUNT_QUOTA: DurableObjectNamespace;
-  readonly LIVE_STREAM: DurableObjectNamespace;
-  readonly SOURCE_COPY: DurableObjectNamespace;
   readonly SIGNING_KEY: string;
   readonly OUTPUT_TTL_SECONDS?: string;
-  readonly LIVE_TOKEN_SECONDS?: string;
-  readonly LIVE_IDLE_SECONDS?: string;
-  readonly LIVE_MAX_SECONDS?: string;
-  readonly LIVE_CONNECTED_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
@@ -34,6 +35,15 @@ export interface Env {
   readonly ROLLCALL_ASR_KEY?: string;
   /** Binding of Workers AI, only in deployments. */
   readonly AI?: AiBinding;
+}
+
+export interface ApiEnv extends Env {
+  readonly ACCOUNT_QUOTA: DurableObjectNamespace;
+  readonly LIVE_STREAM: DurableObjectNamespace;
+}
+
+export interface JobsEnv extends Env {
+  readonly SOURCE_COPY: DurableObjectNamespace;
 }
 
 /** A time that a deployment can shorten and not lengthen. */
@@ -49,13 +59,16 @@ const optionalVariable = (pattern: RegExp, rule: string) =>
 
 const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY', 'R2_BUCKET_NAME'] as const;
 
-const variablesSchema = z.object({
-  SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
-  OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
+const liveSchema = z.object({
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   LIVE_CONNECTED_SECONDS: secondsUpTo(24 * 3600),
+});
+
+const variablesSchema = liveSchema.extend({
+  SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
+  OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
@@ -84,27 +97,35 @@ export interface Config {
 
 /** @throws when a variable is missing or malformed: the deployment is broken and says which one it is. */
 export function readConfig(env: Env): Config {
-  const parsed = configSchema.safeParse(env);
-  if (!parsed.success) {
-    const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
-    throw new Error(`misconfigured Worker: ${faults}`);
-  }
+  const variables = parse(configSchema, env);
   return {
-    signingKey: parsed.data.SIGNING_KEY,
-    outputTtlMs: parsed.data.OUTPUT_TTL_SECONDS * 1000,
-    live: {
-      tokenMs: parsed.data.LIVE_TOKEN_SECONDS * 1000,
-      idleMs: parsed.data.LIVE_IDLE_SECONDS * 1000,
-      maxMs: parsed.data.LIVE_MAX_SECONDS * 1000,
-      connectedMs: parsed.data.LIVE_CONNECTED_SECONDS * 1000,
-    },
-    allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
+    signingKey: variables.SIGNING_KEY,
+    outputTtlMs: variables.OUTPUT_TTL_SECONDS * 1000,
+    live: timesOf(variables),
+    allowLoopback: variables.ALLOW_LOOPBACK === '1',
     transcription: Object.fromEntries(
       TRANSCRIPTION_MODELS.map((model) => [model, engineOf(env as unknown as Variables, model)]),
     ),
-    s3: s3Credentials(parsed.data),
+    s3: s3Credentials(variables),
   };
 }
+
+/** @throws when a variable is malformed */
+export const readLiveTimes = (env: LiveEnv): LiveTimes => timesOf(parse(liveSchema, env));
+
+function parse<Schema extends z.ZodType>(schema: Schema, env: LiveEnv): z.infer<Schema> {
+  const parsed = schema.safeParse(env);
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
+  throw new Error(`misconfigured Worker: ${faults}`);
+}
+
+const timesOf = (variables: z.infer<typeof liveSchema>): LiveTimes => ({
+  tokenMs: variables.LIVE_TOKEN_SECONDS * 1000,
+  idleMs: variables.LIVE_IDLE_SECONDS * 1000,
+  maxMs: variables.LIVE_MAX_SECONDS * 1000,
+  connectedMs: variables.LIVE_CONNECTED_SECONDS * 1000,
+});
 
 /** Value of an engine's address that selects Workers AI. */
 export const WORKERS_AI = 'workers-ai';

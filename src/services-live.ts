@@ -1,34 +1,41 @@
-import type { Env } from './env.ts';
+import type { ResamplerPort } from './audio/types.ts';
+import { type LiveEnv, readLiveTimes } from './env.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import type { LiveSessions, LiveStore } from './jobs/live/ports.ts';
-import type { JobPorts, Log } from './jobs/ports.ts';
+import type { Log } from './jobs/ports.ts';
 import { createLiveSession, restoreLiveSession } from './live/index.ts';
 import type { LiveEngine } from './live/types.ts';
+import { pause } from './platform/clock.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
-import { jobPorts, liveTimes } from './services.ts';
+import { log } from './platform/log.ts';
+import { inference, resampler } from './services-inference.ts';
 
 /** What a stream's object works with. */
 export interface LiveRuntime {
   readonly store: LiveStore;
   readonly sessions: LiveSessions;
-  readonly resampler: ReturnType<JobPorts['codecs']>['resampler'];
+  readonly resampler: ResamplerPort;
   readonly times: LiveTimes;
   readonly log: Log;
 }
 
 /** The parts of a live stream over this Worker's bindings. */
-export function liveRuntime(env: Env): LiveRuntime {
-  const ports = jobPorts(env);
+export function liveRuntime(env: LiveEnv): LiveRuntime {
+  times ??= readLiveTimes(env);
   return {
     store: createLiveStore(env.DB),
-    sessions: liveSessions(ports),
-    resampler: ports.codecs().resampler,
-    times: liveTimes(env),
-    log: ports.log,
+    sessions: liveSessions(inference(env.BUCKET)),
+    resampler: resampler(),
+    times,
+    log,
   };
 }
 
-function liveSessions(ports: JobPorts): LiveSessions {
+let times: LiveTimes | undefined;
+
+type Inference = ReturnType<typeof inference>;
+
+function liveSessions(ports: Inference): LiveSessions {
   return {
     async create(settings) {
       const engine = await liveEngine(ports);
@@ -36,13 +43,13 @@ function liveSessions(ports: JobPorts): LiveSessions {
       // They were checked when the stream was made; the models may have been changed since.
       if (settings.voices.some(({ voice }) => voice.embeddingId !== id))
         throw new Error(`a voiceprint is not of ${id}`);
-      return createLiveSession(engine, settings, ports.pause);
+      return createLiveSession(engine, settings, pause);
     },
-    restore: async (snapshot) => restoreLiveSession(await liveEngine(ports), snapshot, ports.pause),
+    restore: async (snapshot) => restoreLiveSession(await liveEngine(ports), snapshot, pause),
   };
 }
 
-async function liveEngine(ports: JobPorts): Promise<LiveEngine> {
+async function liveEngine(ports: Inference): Promise<LiveEngine> {
   const engine = await ports.engine();
   const { id } = engine.embedding.info;
   return { ...engine, plda: await ports.plda(id), identification: ports.identification(id) };

@@ -1,74 +1,23 @@
 import { createApp } from './app.ts';
 import { docsAssets, playgroundAssets } from './docs-assets.ts';
-import type { Env } from './env.ts';
+import type { ApiEnv } from './env.ts';
 import { expire } from './jobs/expire.ts';
-import { handleDeadLetter, handleMessage, type Verdict } from './jobs/handle.ts';
-import { messageSchema } from './jobs/messages.ts';
-import { Mutex } from './jobs/mutex.ts';
-import type { JobPorts } from './jobs/ports.ts';
-import { resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
-import { appServices, jobPorts, sweepLive } from './services.ts';
+import { appServices, sweepLive } from './services-api.ts';
+import { controlPorts } from './services-common.ts';
 
 export { AccountQuota } from '../durable-objects/account-quota.ts';
-export { JobProgress } from '../durable-objects/job-progress.ts';
-export { LiveStream } from '../durable-objects/live-stream.ts';
-export { SourceCopy } from '../durable-objects/source-copy.ts';
-
-const DEAD_LETTER_QUEUE = 'rollcall-dead';
-/** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
-const BOOT_CRON = '@boot';
-
-/** Before a message is delivered again that could not even be given back in order. */
-const FAILED_PAUSE_SECONDS = 10;
 
 const app = createApp(appServices, { docs: docsAssets, playground: playgroundAssets });
-const mutex = new Mutex();
 
 export default {
   fetch: app.fetch,
 
-  async queue(batch, env) {
-    const ports = jobPorts(env);
-    // A message that fails even at its own failure must not end its neighbours'.
-    const handled = batch.messages.map(async (delivery) => {
-      try {
-        await handleDelivery(ports, batch.queue, delivery);
-      } catch (error) {
-        log('error', 'delivery_failed', { queue: batch.queue, error: String(error) });
-        delivery.retry({ delaySeconds: FAILED_PAUSE_SECONDS });
-      }
-    });
-    await Promise.all(handled);
-  },
-
-  async scheduled(controller, env) {
-    const ports = jobPorts(env);
-    const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
-    // Apart from each other: what cannot be sent must not keep outputs beyond their day.
-    const swept = await Promise.allSettled([resendLost(ports, before), expire(ports), sweepLive(env)]);
+  async scheduled(_controller, env) {
+    // Apart from each other: streams that cannot be ended must not keep outputs beyond their day.
+    const swept = await Promise.allSettled([expire(controlPorts(env)), sweepLive(env)]);
     const faults = swept.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
     for (const fault of faults) log('error', 'sweep_failed', { error: String(fault) });
     if (faults.length > 0) throw faults[0];
   },
-} satisfies ExportedHandler<Env>;
-
-async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<unknown>): Promise<void> {
-  const parsed = messageSchema.safeParse(delivery.body);
-  if (!parsed.success) {
-    log('error', 'unreadable_message', { queue });
-    delivery.ack();
-    return;
-  }
-  if (queue === DEAD_LETTER_QUEUE) {
-    await handleDeadLetter(ports, parsed.data);
-    delivery.ack();
-    return;
-  }
-  apply(delivery, await handleMessage(ports, mutex, parsed.data, delivery.attempts));
-}
-
-function apply(delivery: Message<unknown>, verdict: Verdict): void {
-  if (verdict.kind === 'done') delivery.ack();
-  else delivery.retry({ delaySeconds: verdict.delaySeconds });
-}
+} satisfies ExportedHandler<ApiEnv>;

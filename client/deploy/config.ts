@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { makePrivateDir } from '../local/paths.ts';
+import { API, type ServiceWorker } from '../workers.ts';
 import { mustWrangler } from './wrangler.ts';
 
-/** Names of wrangler.toml that the deployment creates. */
+/** Names of the wrangler files that the deployment creates. */
 export const DATABASE = 'rollcall';
 export const BUCKET = 'rollcall';
 export const QUEUES = [
@@ -15,32 +16,39 @@ export const QUEUES = [
 ] as const;
 
 /**
- * Writes a copy of wrangler.toml for the account that is deployed to: with the id of its database, which only the
- * account knows, Workers AI, and the transcription engines of the environment. The file in the repository keeps its
+ * Writes a copy of a Worker's wrangler file for the account that is deployed to: with the id of its database, which only
+ * the account knows, Workers AI, and the transcription engines of the environment. The file in the repository keeps its
  * placeholder, so that local state stays where it is.
  *
  * @param folder where it is written, `.wrangler/rollcall/deploy` if nothing else is said
  * @returns path of the copy
  */
-export function writeDeployConfig(root: string, databaseId: string, folder = deployDir(root)): string {
-  let text = readFileSync(join(root, 'wrangler.toml'), 'utf8');
+export function writeDeployConfig(
+  root: string,
+  worker: ServiceWorker,
+  databaseId: string,
+  folder = deployDir(root),
+): string {
+  let text = readFileSync(join(root, worker.config), 'utf8');
   const put = (name: string, value: (old: string) => string): void => {
     const pattern = new RegExp(`^${name} = "([^"]*)"$`, 'gm');
-    if (text.match(pattern)?.length !== 1) throw new Error(`wrangler.toml must have one line ${name} = "…"`);
+    if (text.match(pattern)?.length !== 1) throw new Error(`${worker.config} must have one line ${name} = "…"`);
     text = text.replace(pattern, (_, old: string) => `${name} = ${JSON.stringify(value(old))}`);
   };
   put('main', (path) => resolve(root, path));
-  put('migrations_dir', (path) => resolve(root, path));
+  if (worker === API) put('migrations_dir', (path) => resolve(root, path));
   put('database_id', () => databaseId);
-  const variables = engineVariables().filter(([name]) => !isKey(name));
-  put('OUTPUT_TTL_SECONDS', (seconds) => seconds);
-  text = text.replace(/^OUTPUT_TTL_SECONDS = .*$/m, (line) =>
-    [line, ...variables.map(([name, value]) => `${name} = ${JSON.stringify(value)}`)].join('\n'),
-  );
-  // Only here: the local runtime has no Workers AI.
-  text += '\n[ai]\nbinding = "AI"\n';
+  if (worker.transcribes) {
+    const variables = engineVariables().filter(([name]) => !isKey(name));
+    put('OUTPUT_TTL_SECONDS', (seconds) => seconds);
+    text = text.replace(/^OUTPUT_TTL_SECONDS = .*$/m, (line) =>
+      [line, ...variables.map(([name, value]) => `${name} = ${JSON.stringify(value)}`)].join('\n'),
+    );
+    // Only here: the local runtime has no Workers AI.
+    text += '\n[ai]\nbinding = "AI"\n';
+  }
   makePrivateDir(folder);
-  const path = join(folder, 'wrangler.toml');
+  const path = join(folder, worker.config);
   writeFileSync(path, text);
   return path;
 }

@@ -6,16 +6,20 @@ import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { root, runCli } from '../../test/helpers/local-process.ts';
 import { LocalStateError } from '../local/state-error.ts';
 import { modelKey, readManifest } from '../models/store.ts';
+import { API, JOBS, LIVE, WORKERS } from '../workers.ts';
 import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';
 import { rehearse } from './deploy.ts';
 import { mustWrangler } from './wrangler.ts';
 
 describe('npm run deploy -- --dry-run', () => {
-  it('bundles the Worker as it would be uploaded, and lists what a deployment needs', async () => {
+  it('bundles the Workers as they would be uploaded, and lists what a deployment needs', async () => {
     const run = await runCli('deploy', ['--dry-run'], { CLOUDFLARE_API_TOKEN: '' });
     expect(run).toMatchObject({ code: 0, stderr: '' });
     const lines = run.stdout.split('\n');
-    expect(lines[0]).toMatch(/^worker: Total Upload: \d.* KiB \/ gzip: \d.* KiB$/);
+    for (const [index, { name }] of WORKERS.entries()) {
+      const [, upload] = lines[index]!.split(`worker: ${name}, `);
+      expect(upload).toMatch(/^Total Upload: \d.* KiB \/ gzip: \d.* KiB$/);
+    }
     expect(lines).toContain(`database: D1 ${DATABASE}, created if missing, then migrated`);
     expect(lines).toContain(`storage: R2 bucket ${BUCKET}, created if missing`);
     expect(lines).toContain('lifecycle: work/ deleted after 7 days, added if missing');
@@ -23,8 +27,9 @@ describe('npm run deploy -- --dry-run', () => {
     for (const file of filesToLoad(packInUse(readManifest(root)))) {
       expect(lines).toContain(`model: ${file.path} → ${modelKey(file)}`);
     }
-    expect(lines).toContain('secret: SIGNING_KEY, made if missing');
-  });
+    expect(lines).toContain('secret: SIGNING_KEY of rollcall, made if missing');
+    expect(lines).toContain('secret: SIGNING_KEY of rollcall-jobs, made if missing');
+  }, 90_000);
 
   it('says what to do about models of the repository that are missing, and which file a faulty manifest is', async () => {
     const checkout = mkdtempSync(join(tmpdir(), 'rollcall-deploy-'));
@@ -47,12 +52,12 @@ describe('writeDeployConfig', () => {
   let checkout: string;
   beforeEach(() => {
     checkout = mkdtempSync(join(tmpdir(), 'rollcall-deploy-'));
-    cpSync(join(root, 'wrangler.toml'), join(checkout, 'wrangler.toml'));
+    for (const { config } of WORKERS) cpSync(join(root, config), join(checkout, config));
   });
   afterEach(() => rmSync(checkout, { recursive: true }));
 
   it("puts the account's database into a copy whose paths hold from its folder, and nothing into the original", () => {
-    const copy = readFileSync(writeDeployConfig(checkout, 'id-of-the-account'), 'utf8').split('\n');
+    const copy = readFileSync(writeDeployConfig(checkout, API, 'id-of-the-account'), 'utf8').split('\n');
     const original = readFileSync(join(checkout, 'wrangler.toml'), 'utf8').split('\n');
     expect(original.join('\n')).toBe(readFileSync(join(root, 'wrangler.toml'), 'utf8'));
     expect(copy.slice(original.length - 1)).toEqual(['', '[ai]', 'binding = "AI"', '']);
@@ -73,10 +78,12 @@ describe('writeDeployConfig', () => {
     vi.stubEnv('ROLLCALL_ASR_KEY', 'secret');
     vi.stubEnv('ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO', 'workers-ai');
     try {
-      const copy = readFileSync(writeDeployConfig(checkout, 'id'), 'utf8');
+      const copy = readFileSync(writeDeployConfig(checkout, JOBS, 'id'), 'utf8');
       expect(copy).toContain('"86400"\nROLLCALL_ASR_URL = "https://api.example/v1"\n');
       expect(copy).toContain('\nROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO = "workers-ai"\n');
       expect(copy).not.toContain('secret');
+      expect(readFileSync(writeDeployConfig(checkout, API, 'id'), 'utf8')).toContain('\nROLLCALL_ASR_URL = ');
+      expect(readFileSync(writeDeployConfig(checkout, LIVE, 'id'), 'utf8')).not.toMatch(/ROLLCALL_ASR|\[ai\]/);
     } finally {
       vi.unstubAllEnvs();
     }
@@ -84,7 +91,7 @@ describe('writeDeployConfig', () => {
 
   it('refuses a file in which it cannot tell what to replace', () => {
     writeFileSync(join(checkout, 'wrangler.toml'), 'main = "a.ts"\nmain = "b.ts"\n');
-    expect(() => writeDeployConfig(checkout, 'id')).toThrow('wrangler.toml must have one line main = "…"');
+    expect(() => writeDeployConfig(checkout, API, 'id')).toThrow('wrangler.toml must have one line main = "…"');
   });
 });
 

@@ -1,4 +1,5 @@
 import type { RunSql, SqlValue } from '../local/database.ts';
+import { API } from '../workers.ts';
 import { findDatabaseId, writeDeployConfig } from './config.ts';
 import { mustWrangler } from './wrangler.ts';
 
@@ -18,7 +19,7 @@ export function openRemote(root: string): { run: RunSql; close(): Promise<void> 
 async function remoteConfig(root: string): Promise<string> {
   const id = await findDatabaseId(root);
   if (!id) throw new Error('There is no deployed database. Deploy first: npm run deploy');
-  return writeDeployConfig(root, id);
+  return writeDeployConfig(root, API, id);
 }
 
 /** wrangler takes no parameters: they are written into the statement as literals. */

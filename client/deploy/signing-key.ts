@@ -1,4 +1,4 @@
-import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makePrivateDir } from '../local/paths.ts';
 
@@ -26,6 +26,14 @@ export function keepSigningKey(root: string, secret: string): string {
   }
   writeFileSync(path, `${secret}\n`, { mode: 0o600 });
   return path;
+}
+
+/** The signing key of the deployed service, where the environment or this checkout has it. */
+export function knownSigningKey(root: string): string | undefined {
+  const named = process.env.ROLLCALL_SIGNING_KEY?.trim();
+  if (named) return named;
+  const path = signingKeyPath(root);
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined;
 }
 
 /** Brings a copy that an earlier deployment left in `.wrangler/` to where it is kept now. */

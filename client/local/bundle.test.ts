@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { root, runCli } from '../../test/helpers/local-process.ts';
+import { API } from '../workers.ts';
 import { readBindings } from './bundle.ts';
 
 describe('readBindings', () => {
@@ -19,7 +20,7 @@ describe('readBindings', () => {
   it('takes variables from .dev.vars, without a word on the standard output: it stood in front of the key that a command prints', async () => {
     const log = vi.spyOn(console, 'log');
     writeFileSync(join(checkout, '.dev.vars'), 'LIVE_IDLE_SECONDS=7\n');
-    expect((await readBindings(checkout)).bindings).toMatchObject({ LIVE_IDLE_SECONDS: '7' });
+    expect((await readBindings(checkout, API)).bindings).toMatchObject({ LIVE_IDLE_SECONDS: '7' });
     expect(log).not.toHaveBeenCalled();
   });
 
@@ -32,8 +33,8 @@ describe('readBindings', () => {
   });
 
   it("takes nothing from .env: wrangler's token became a variable of the local Worker, and the bucket's credentials broke it", async () => {
-    const before = (await readBindings(checkout)).bindings;
+    const before = (await readBindings(checkout, API)).bindings;
     writeFileSync(join(checkout, '.env'), 'CLOUDFLARE_API_TOKEN=secret\nR2_ACCOUNT_ID=0\n');
-    expect((await readBindings(checkout)).bindings).toEqual(before);
+    expect((await readBindings(checkout, API)).bindings).toEqual(before);
   });
 });

@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
+import { API, type ServiceWorker, WORKERS } from '../workers.ts';
 import type { WorkerOptions } from './miniflare.ts';
 import { localDir, makePrivateDir } from './paths.ts';
 import { loadWrangler } from './signals.ts';
@@ -39,7 +40,7 @@ const inputs = [
   'durable-objects',
   'wasm',
   'models/manifest.json',
-  'wrangler.toml',
+  ...WORKERS.map(({ config }) => config),
   'package-lock.json',
   '.dev.vars',
 ];
@@ -48,26 +49,52 @@ const BUNDLING = ['deploy', '--dry-run', '--minify'];
 const inputPattern = /\.(ts|js|mjs|json|wasm|onnx|toml|sql|html|css|txt|md|bin|vars)$/;
 
 /**
- * Bundles the Worker with wrangler's own bundler and reads its bindings out of wrangler.toml, both cached by the content
- * of the sources: a warm call costs a few file reads.
+ * Bundles the Workers with wrangler's own bundler and reads their bindings out of their wrangler files, both cached by
+ * the content of the sources: a warm call costs a few file reads.
  *
+ * @param root of a checkout; an earlier one may have one Worker for all
  * @param cacheDir folder that holds the bundles
- * @returns options for Miniflare: modules, bindings, queues, Durable Objects
+ * @returns first the Worker that answers HTTP
  */
-export async function bundleWorker(root: string, cacheDir: string): Promise<WorkerOptions> {
+export async function bundleWorkers(root: string, cacheDir: string): Promise<BundledWorker[]> {
   const bundleDir = join(cacheDir, hashInputs(root).slice(0, 24));
-  const optionsFile = join(bundleDir, 'options.json');
-  if (!existsSync(optionsFile)) await build(root, cacheDir, bundleDir);
-  const options = JSON.parse(readFileSync(optionsFile, 'utf8')) as WorkerOptions;
-  return { ...options, rootPath: bundleDir, modulesRoot: bundleDir, modules: listModules(bundleDir) } as WorkerOptions;
+  if (!existsSync(bundleDir)) await build(root, cacheDir, bundleDir);
+  return workersOf(root).map((worker) => {
+    const folder = join(bundleDir, worker.config);
+    const { entry, options } = JSON.parse(readFileSync(join(folder, 'options.json'), 'utf8')) as StoredOptions;
+    const code = { rootPath: folder, modulesRoot: folder, modules: listModules(folder, entry) };
+    return { ...worker, options: { ...options, ...code } as WorkerOptions };
+  });
 }
 
-/** What wrangler.toml says, as Miniflare's options; without the Worker's code. `.dev.vars` adds to it; what `.env` holds is for wrangler itself, such as its token. */
-export async function readBindings(root: string): Promise<Partial<WorkerOptions>> {
+export interface BundledWorker extends ServiceWorker {
+  /** For Miniflare: modules, bindings, queues, Durable Objects. */
+  readonly options: WorkerOptions;
+}
+
+const workersOf = (root: string): ServiceWorker[] =>
+  [API, ...WORKERS.filter((worker) => worker !== API)].filter(({ config }) => existsSync(join(root, config)));
+
+/** What a bundle's folder has beside the modules. */
+interface StoredOptions {
+  /** Name of the entry's module. */
+  readonly entry: string;
+  readonly options: Partial<WorkerOptions>;
+}
+
+/**
+ * What a Worker's wrangler file says, as Miniflare's options; without the Worker's code. `.dev.vars` adds to it; what
+ * `.env` holds is for wrangler itself, such as its token.
+ */
+export const readBindings = async (root: string, worker: ServiceWorker): Promise<Partial<WorkerOptions>> =>
+  (await readOptions(root, worker)).options;
+
+async function readOptions(root: string, { config: name }: ServiceWorker): Promise<StoredOptions> {
   const { unstable_getMiniflareWorkerOptions, unstable_readConfig } = await loadWrangler();
   return withVariables(READING, () => {
-    const config = unstable_readConfig({ config: join(root, 'wrangler.toml') });
-    return { ...unstable_getMiniflareWorkerOptions(config).workerOptions, name: config.name };
+    const config = unstable_readConfig({ config: join(root, name) });
+    const options = { ...unstable_getMiniflareWorkerOptions(config).workerOptions, name: config.name };
+    return { entry: `${basename(config.main ?? '', '.ts')}.js`, options };
   });
 }
 
@@ -95,18 +122,21 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
   makePrivateDir(cacheDir);
   const scratch = `${bundleDir}.${process.pid}.tmp`;
   rmSync(scratch, { recursive: true, force: true });
-  const args = [wranglerScript(), ...BUNDLING, '--outdir', scratch];
   const env = { ...process.env, ...quietWranglerEnv() };
-  try {
-    await promisify(execFile)(process.execPath, args, { cwd: root, env, maxBuffer: 16 * 1024 * 1024 });
-  } catch (error) {
+  const bundled = await Promise.allSettled(
+    workersOf(root).map((worker) => bundle(root, worker, join(scratch, worker.config), env)),
+  );
+  const failed = bundled.find((result) => result.status === 'rejected');
+  if (failed) {
     rmSync(scratch, { recursive: true, force: true });
-    const { stderr, stdout } = error as { stderr?: string; stdout?: string };
-    throw new Error(`The Worker could not be bundled:\n${stripVTControlCharacters(stderr || stdout || String(error))}`);
+    throw failed.reason;
   }
-  // Rules choose a module's type from its name while bundling; the bundle's modules are listed with their types instead.
-  const options = { ...(await readBindings(root)), modulesRules: undefined };
-  writeFileSync(join(scratch, 'options.json'), JSON.stringify(options));
+  for (const worker of workersOf(root)) {
+    const { entry, options } = await readOptions(root, worker);
+    // Rules choose a module's type from its name while bundling; the bundle's modules are listed with their types instead.
+    const stored: StoredOptions = { entry, options: { ...options, modulesRules: undefined } };
+    writeFileSync(join(scratch, worker.config, 'options.json'), JSON.stringify(stored));
+  }
   for (const name of readdirSync(cacheDir)) {
     if (name !== scratch.slice(cacheDir.length + 1)) dropIfStale(join(cacheDir, name));
   }
@@ -115,6 +145,16 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
   } catch (error) {
     rmSync(scratch, { recursive: true, force: true });
     if (!existsSync(bundleDir)) throw error; // else another process made the same bundle meanwhile
+  }
+}
+
+async function bundle(root: string, worker: ServiceWorker, folder: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const args = [wranglerScript(), ...BUNDLING, '--config', join(root, worker.config), '--outdir', folder];
+  try {
+    await promisify(execFile)(process.execPath, args, { cwd: root, env, maxBuffer: 16 * 1024 * 1024 });
+  } catch (error) {
+    const { stderr, stdout } = error as { stderr?: string; stdout?: string };
+    throw new Error(`The Worker could not be bundled:\n${stripVTControlCharacters(stderr || stdout || String(error))}`);
   }
 }
 
@@ -127,7 +167,7 @@ function dropIfStale(path: string): void {
 type Module = { type: 'ESModule' | 'CompiledWasm' | 'Data' | 'Text'; path: string };
 
 /** The entry comes first: Miniflare takes the first module as the Worker. */
-function listModules(bundleDir: string): Module[] {
+function listModules(folder: string, entry: string): Module[] {
   const typeOf = (name: string): Module['type'] | undefined => {
     if (name.endsWith('.wasm')) return 'CompiledWasm';
     // Files that the Worker serves as they are.
@@ -137,9 +177,9 @@ function listModules(bundleDir: string): Module[] {
     if (/\.(txt|html|sql|css)$/.test(name)) return 'Text';
     return undefined;
   };
-  const others = readdirSync(bundleDir).flatMap((name) => {
+  const others = readdirSync(folder).flatMap((name) => {
     const type = typeOf(name);
-    return type ? [{ type, path: join(bundleDir, name) }] : [];
+    return type ? [{ type, path: join(folder, name) }] : [];
   });
-  return [{ type: 'ESModule', path: join(bundleDir, 'worker.js') }, ...others];
+  return [{ type: 'ESModule', path: join(folder, entry) }, ...others];
 }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import type { D1Database } from '@cloudflare/workers-types';
+import { API } from '../workers.ts';
 import { readBindings } from './bundle.ts';
 import { claimState } from './claim.ts';
 import { applyMigrations } from './migrations.ts';
@@ -51,7 +52,7 @@ export async function openDatabase(
   await checkRuntime();
   const { Log, LogLevel, Miniflare } = await import('./miniflare.ts'); // takes a second, and a running service needs none
   const port = await claimState(stateDir, 0, { brief: true });
-  const { d1Databases } = await readBindings(root);
+  const { d1Databases } = await readBindings(root, API);
   const database = {
     modules: true,
     script: 'export default {}',

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
-import { bundleWorker } from './bundle.ts';
+import { type BundledWorker, bundleWorkers } from './bundle.ts';
 import { claimPort, claimState } from './claim.ts';
 import { type RunSql, runSqlOn, serveDatabase } from './database.ts';
 import { type LocalRuntime, type LocalRuntimeOptions, startRuntime } from './local-runtime.ts';
@@ -16,17 +16,17 @@ import { startAgain } from './start-again.ts';
 import { Supervisor } from './supervisor.ts';
 import { WATCHDOG_TIMES, type WatchdogTimes } from './watchdog.ts';
 
-/** Cron expression of wrangler.toml; local cron never fires by itself. */
+/** Cron expression of the wrangler files; local cron never fires by itself. */
 const SWEEP_CRON = '*/5 * * * *';
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
-/** Tells the Worker that every message of the process before is lost. */
+/** Tells the Workers that every message of the process before is lost. */
 const BOOT_CRON = '@boot';
 /** A killed process may be gone from the list a moment before the kernel has closed its sockets. */
 const PORT_WAIT_MS = 5000;
 
 const LOCAL_VARS = { ALLOW_LOOPBACK: '1' };
 
-/** Transcription engines of this environment, for the Worker. */
+/** Transcription engines of this environment. */
 function engineVariables(): Record<string, string> {
   const named = Object.entries(process.env).filter(([name]) => name.startsWith('ROLLCALL_ASR_'));
   return Object.fromEntries(named.filter(([, value]) => value)) as Record<string, string>;
@@ -37,7 +37,7 @@ export interface LocalServiceOptions {
   readonly stateDir: string;
   /** 0 (the default) takes a free one. */
   readonly port?: number;
-  /** Variables in place of those of wrangler.toml. */
+  /** Variables of all Workers in place of those of their wrangler files. */
   readonly vars?: Record<string, string>;
   /** Repository with wrangler.toml, migrations/ and models/; this one by default. */
   readonly root?: string;
@@ -48,7 +48,7 @@ export interface LocalServiceOptions {
    * answers.
    */
   readonly beside?: { readonly script: string; readonly route: string };
-  /** Gets what the Worker writes to its log, line by line as workerd prints it. */
+  /** Gets what the Workers write to their log, line by line as workerd prints it. */
   readonly onLog?: (text: string) => void;
   /** Something that a person should know, and in spite of which the service continues; standard error by default. */
   readonly onWarning?: (message: string) => void;
@@ -69,13 +69,13 @@ export interface LocalService {
   /** That of the runtime that runs now: read it again for each use, since a restart replaces it. */
   readonly db: D1Database;
   readonly bucket: R2Bucket;
-  /** Fires the Worker's scheduled handler and waits for it. */
+  /** Fires the scheduled handlers and waits for them. */
   runScheduled(cron: string): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts the whole service on this machine: the Worker in workerd with local D1, R2, Queues and Durable Objects. A
+ * Starts the whole service on this machine: its Workers in workerd with local D1, R2, Queues and Durable Objects. A
  * service that was killed before on the same state folder is cleaned up first, and its jobs continue. A runtime that
  * hangs or ends is replaced, and its jobs continue.
  *
@@ -99,14 +99,14 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
     const { signingKey } = loadSecrets(stateDir);
     await checkRuntime();
     const times = { ...WATCHDOG_TIMES, ...options.watchdogTimes };
+    const bundled = await bundleWorkers(root, bundleCacheDir(root));
+    const vars = { ...LOCAL_VARS, ...engineVariables(), ...options.vars };
     const runtimeOptions: LocalRuntimeOptions = {
       stateDir,
       port,
       inspectorPort: options.inspectorPort,
-      workers: [
-        await mainWorker(root, { SIGNING_KEY: signingKey, ...engineVariables(), ...options.vars }),
-        ...besides(options),
-      ],
+      workers: [...bundled.map((worker) => withVars(worker, signingKey, vars)), ...besides(options)],
+      scheduled: bundled.filter(({ sweeps }) => sweeps).map((worker) => worker.options.name),
       writeLog: log.write,
       blockingLimitMs: times.silence,
     };
@@ -170,10 +170,9 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
   }
 }
 
-async function mainWorker(root: string, vars: Record<string, string>): Promise<WorkerOptions> {
-  const worker = await bundleWorker(root, bundleCacheDir(root));
-  const bindings = { ...worker.bindings, ...LOCAL_VARS, ...vars };
-  return { ...worker, bindings } as WorkerOptions;
+function withVars({ signs, options }: BundledWorker, signingKey: string, vars: Record<string, string>): WorkerOptions {
+  const bindings = { ...options.bindings, ...(signs && { SIGNING_KEY: signingKey }), ...vars };
+  return { ...options, bindings } as WorkerOptions;
 }
 
 function besides({ beside }: LocalServiceOptions): WorkerOptions[] {

@@ -1,6 +1,6 @@
 import { notify, removeWork } from './fail.ts';
 import { outputKey } from './keys.ts';
-import type { JobPorts, JobRecord } from './ports.ts';
+import type { ControlPorts, JobRecord } from './ports.ts';
 
 const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const;
 
@@ -10,7 +10,7 @@ const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const
  *
  * @returns the job as it is now; undefined when the account has no such job
  */
-export async function cancelJob(ports: JobPorts, accountId: string, jobId: string): Promise<JobRecord | undefined> {
+export async function cancelJob(ports: ControlPorts, accountId: string, jobId: string): Promise<JobRecord | undefined> {
   if (!(await ports.store.findOwned(accountId, jobId))) return undefined;
   if (await ports.store.cancel(jobId, CANCELED, ports.now())) {
     ports.log('info', 'job_canceled', { jobId });
@@ -27,7 +27,7 @@ export async function cancelJob(ports: JobPorts, accountId: string, jobId: strin
  *
  * @returns false when the account has no such job
  */
-export async function deleteJob(ports: JobPorts, accountId: string, jobId: string): Promise<boolean> {
+export async function deleteJob(ports: ControlPorts, accountId: string, jobId: string): Promise<boolean> {
   if (!(await ports.store.remove(accountId, jobId, ports.now()))) return false;
   ports.log('info', 'job_deleted', { jobId });
   // The row went first: from here on nobody reads these, and the sweep finds what a crash leaves.

@@ -1,6 +1,6 @@
 import { removeWork } from './fail.ts';
 import { inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
-import { type DeletedJob, IDEMPOTENCY_TTL_MS, type JobPorts } from './ports.ts';
+import { type ControlPorts, type DeletedJob, IDEMPOTENCY_TTL_MS } from './ports.ts';
 
 /** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
 const BATCH_OBJECTS = 1000;
@@ -20,7 +20,7 @@ const FOLDERS_BATCH = 1000;
  *
  * @throws the first fault, when all the rest is done
  */
-export async function expire(ports: JobPorts): Promise<void> {
+export async function expire(ports: ControlPorts): Promise<void> {
   const now = ports.now();
   const faults: unknown[] = [];
   // Each on its own: what cannot be deleted must not keep everything else beyond its time.
@@ -47,7 +47,7 @@ export async function expire(ports: JobPorts): Promise<void> {
   if (faults.length > 0) throw faults[0];
 }
 
-async function expireOutputs(ports: JobPorts, now: number): Promise<number> {
+async function expireOutputs(ports: ControlPorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH_OBJECTS);
@@ -69,7 +69,7 @@ async function expireOutputs(ports: JobPorts, now: number): Promise<number> {
  *
  * @returns how many will not be looked at again
  */
-async function sweepDeleted(ports: JobPorts, now: number): Promise<number> {
+async function sweepDeleted(ports: ControlPorts, now: number): Promise<number> {
   let total = 0;
   let after: DeletedJob | undefined;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
@@ -85,7 +85,7 @@ async function sweepDeleted(ports: JobPorts, now: number): Promise<number> {
   return total;
 }
 
-async function expireMedia(ports: JobPorts, now: number): Promise<number> {
+async function expireMedia(ports: ControlPorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const keys = await ports.store.expiredMedia(now - MEDIA_SLACK_MS, BATCH_OBJECTS);
@@ -97,7 +97,7 @@ async function expireMedia(ports: JobPorts, now: number): Promise<number> {
   return total;
 }
 
-async function sweepWork(ports: JobPorts): Promise<number> {
+async function sweepWork(ports: ControlPorts): Promise<number> {
   let removed = 0;
   let after: string | undefined;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
@@ -118,7 +118,7 @@ async function sweepWork(ports: JobPorts): Promise<number> {
 }
 
 /** Of ended jobs nothing is written any more after a while, though a copy or an output may have been cut off in its middle. */
-function abortUploads(ports: JobPorts, now: number): Promise<number> {
+function abortUploads(ports: ControlPorts, now: number): Promise<number> {
   return ports.objects.abortUploads(async (key, begunAt) => {
     if (begunAt < now - UPLOAD_MS) return true;
     const jobId = jobOfKey(key);
@@ -128,7 +128,7 @@ function abortUploads(ports: JobPorts, now: number): Promise<number> {
 }
 
 /** What a request carries along is stored a moment before its job's row is written, and some moments where the database is slow. */
-async function isNew(ports: JobPorts, jobId: string, asOf: number): Promise<boolean> {
+async function isNew(ports: ControlPorts, jobId: string, asOf: number): Promise<boolean> {
   const uploads = await Promise.all(
     [inlineUrlKey(jobId), voiceprintsKey(jobId)].map((key) => ports.objects.uploadedAt(key)),
   );

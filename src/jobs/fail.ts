@@ -1,6 +1,6 @@
 import { dispatch } from './dispatch.ts';
 import { workPrefix } from './keys.ts';
-import type { JobPorts } from './ports.ts';
+import type { ControlPorts, JobPorts } from './ports.ts';
 
 /**
  * Ends a job as `failed`, tells its webhook and removes what it had in work. Harmless when the job has ended already.
@@ -14,7 +14,7 @@ export async function failJob(ports: JobPorts, jobId: string, error: { code: str
 }
 
 /** Sends the webhook message of a job that has just ended, where it asked for one. */
-export async function notify(ports: JobPorts, jobId: string): Promise<void> {
+export async function notify(ports: ControlPorts, jobId: string): Promise<void> {
   const job = await ports.store.find(jobId);
   if (job?.webhookUrl) await dispatch(ports, { step: 'webhook', jobId, attempt: 0 });
 }
@@ -23,7 +23,7 @@ export async function notify(ports: JobPorts, jobId: string): Promise<void> {
  * Deletes what an ended job had in work: copy, chunks and parts of its recording. What a crash leaves behind is found
  * by the sweep.
  */
-export async function removeWork(ports: Pick<JobPorts, 'objects'>, jobId: string): Promise<void> {
+export async function removeWork(ports: Pick<ControlPorts, 'objects'>, jobId: string): Promise<void> {
   for (;;) {
     const keys = await ports.objects.list(workPrefix(jobId), 1000);
     if (keys.length === 0) return;

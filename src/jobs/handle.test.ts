@@ -154,13 +154,13 @@ it('storage that is away is asked again soon, and then for nearly three minutes:
 });
 
 it('the queues deliver as often as the last try expects', () => {
-  const config = readFileSync(new URL('../../wrangler.toml', import.meta.url), 'utf8');
+  const config = readFileSync(new URL('../../wrangler.jobs.toml', import.meta.url), 'utf8');
   const [, retries] = /queue = "rollcall-jobs"\nmax_batch_size = 1\n(?:.*\n)?max_retries = (\d+)/.exec(config) ?? [];
   expect(Number(retries) + 1).toBe(MAX_DELIVERIES);
 });
 
 it('batches of webhooks leave one of six connections free: hanging receivers blocked the others', () => {
-  const config = readFileSync(new URL('../../wrangler.toml', import.meta.url), 'utf8');
+  const config = readFileSync(new URL('../../wrangler.jobs.toml', import.meta.url), 'utf8');
   const [, size] = /queue = "rollcall-webhooks"\nmax_batch_size = (\d+)/.exec(config) ?? [];
   expect(Number(size)).toBeLessThan(6);
 });

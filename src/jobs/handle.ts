@@ -16,7 +16,7 @@ import { finishWithoutTranscript, transcribeJob } from './transcribe.ts';
 /** What the queue does with a handled message. */
 export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; readonly delaySeconds: number };
 
-/** So often the queue delivers a message before it gives up on it: once, and `max_retries` in wrangler.toml. */
+/** So often the queue delivers a message before it gives up on it: once, and `max_retries` in wrangler.jobs.toml. */
 export const MAX_DELIVERIES = 5;
 /** Pause before a step is tried again whose source fails, doubled each time: four minutes of pauses in all. */
 const SOURCE_PAUSE_SECONDS = 15;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ingestedState, TAG, useJobs } from '../../test/helpers/job-world.ts';
-import { startWorker } from '../../test/helpers/workerd.ts';
+import { startWorkers } from '../../test/helpers/workerd.ts';
 import { createProgress } from '../platform/progress.ts';
 import { handleMessage } from './handle.ts';
 import { partKey } from './keys.ts';
@@ -8,9 +8,9 @@ import { Mutex } from './mutex.ts';
 
 /** With the object of the job in workerd, which counts its parts. */
 const SHARDS = 4;
-let worker: Awaited<ReturnType<typeof startWorker>>;
+let worker: Awaited<ReturnType<typeof startWorkers>>;
 const world = useJobs(async () => {
-  worker = await startWorker();
+  worker = await startWorkers();
   return worker;
 });
 beforeEach(async () => {

@@ -368,6 +368,12 @@ export interface IngestState {
   readonly recording?: IngestedRecording;
 }
 
+/** What it takes to create, watch, cancel and clean up jobs: no models. */
+export type ControlPorts = Pick<
+  JobPorts,
+  'store' | 'queue' | 'objects' | 'progress' | 'log' | 'now' | 'sleep' | 'outputTtlMs'
+>;
+
 /** All that the steps of a job call. */
 export interface JobPorts {
   readonly store: JobStore;

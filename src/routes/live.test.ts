@@ -1,15 +1,15 @@
 import { afterEach, expect, it } from 'vitest';
 import { createKey, ensureAccount } from '../../client/accounts.ts';
 import { runSqlOn } from '../../client/local/database.ts';
-import { startWorker } from '../../test/helpers/workerd.ts';
+import { startWorkers } from '../../test/helpers/workerd.ts';
 import { MAX_OPEN_STREAMS } from '../jobs/live/limits.ts';
 
-let worker: Awaited<ReturnType<typeof startWorker>> | undefined;
+let worker: Awaited<ReturnType<typeof startWorkers>> | undefined;
 afterEach(() => worker?.stop());
 
 /** POST /v1/live of such a Worker, by one account, and how many streams there are. */
-async function opening(changes: Parameters<typeof startWorker>[0]) {
-  worker = await startWorker(changes);
+async function opening(changes: Parameters<typeof startWorkers>[0]) {
+  worker = await startWorkers(changes);
   const { db, signingKey, call } = worker;
   const run = runSqlOn(db);
   const accountId = await ensureAccount(run, { name: 'main', subscribe: true }, 0);
@@ -29,12 +29,12 @@ it('opens no stream where the models cannot follow it', async () => {
 });
 
 it('answers a refusal also where the object of the refused stream cannot be asked to forget itself', async () => {
-  const front = `
+  const live = `
     import { LiveStream as Real } from './worker.js';
     export class LiveStream extends Real {
       async discard() { throw new Error('the object is overloaded'); }
     }`;
-  const { open, streams } = await opening({ front });
+  const { open, streams } = await opening({ live });
   for (let stream = 0; stream < MAX_OPEN_STREAMS; stream++) expect((await open()).status).toBe(200);
   const refused = await open();
   expect(refused.status).toBe(429);

@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { build } from 'esbuild';
-import { bundleWorker } from '../../client/local/bundle.ts';
+import { type BundledWorker, bundleWorkers } from '../../client/local/bundle.ts';
 import { Miniflare, type MiniflareOptions } from '../../client/local/miniflare.ts';
 import { bundleCacheDir, projectDir } from '../../client/local/paths.ts';
 import { seedModels } from '../../client/local/seed.ts';
+import { JOBS, LIVE } from '../../client/workers.ts';
 import { migrate } from './database.ts';
 
 interface WasmModule {
@@ -59,32 +60,36 @@ function compatibilityDate(): string {
 const HANDSHAKE = { Upgrade: 'websocket' };
 
 interface WorkerChanges {
-  /** Part of an ES module; what it exports takes the place of what the Worker, `./worker.js`, exports by the same name: to look into its objects. */
-  readonly front?: string;
-  /** The model pack that the Worker is built with. */
+  /**
+   * Part of an ES module in front of the Worker of jobs, `./worker.js`: what it exports takes the place of what that one
+   * exports by the same name, so that a test can look into its objects.
+   */
+  readonly jobs?: string;
+  /** The same in front of the Worker of live streams. */
+  readonly live?: string;
+  /** The model pack that the Workers are built with. */
   readonly pack?: string;
   /** The models of the default pack are in the bucket. */
   readonly hasModels?: boolean;
 }
 
-/** The service's own Worker in workerd, with empty storage in memory and nobody behind its queues; the caller stops it. */
-export async function startWorker({ front = '', pack = 'default', hasModels = false }: WorkerChanges = {}) {
-  const worker = await bundleWorker(projectDir, bundleCacheDir(projectDir));
-  const folder = String(worker.rootPath);
-  const [main, ...others] = worker.modules as { readonly type: string; readonly path: string }[];
-  const contents = `export * from './worker.js'; export { default } from './worker.js'; ${front}`;
+/** The service's own Workers in workerd, with empty storage in memory and nobody behind its queues; the caller stops them. */
+export async function startWorkers({ jobs, live, pack = 'default', hasModels = false }: WorkerChanges = {}) {
   const signingKey = Buffer.alloc(32).toString('base64');
+  const bundled = await bundleWorkers(projectDir, bundleCacheDir(projectDir));
+  const fronts = new Map([
+    [JOBS.config, jobs],
+    [LIVE.config, live],
+  ]);
   const options = {
-    ...worker,
     cf: false,
-    modules: [
-      { type: 'ESModule', path: join(folder, 'front.mjs'), contents },
-      { ...main!, contents: builtWith(pack, readFileSync(main!.path, 'utf8')) },
-      ...others,
-    ],
-    bindings: { ...worker.bindings, SIGNING_KEY: signingKey },
-    queueConsumers: {},
-    // What the Worker logs is not what a test run is read for.
+    workers: bundled.map((worker) => ({
+      ...worker.options,
+      modules: modulesOf(worker, pack, fronts.get(worker.config)),
+      bindings: { ...worker.options.bindings, ...(worker.signs && { SIGNING_KEY: signingKey }) },
+      queueConsumers: {},
+    })),
+    // What the Workers log is not what a test run is read for.
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => void [stdout.resume(), stderr.resume()],
   };
   const workerd = new Miniflare(options as unknown as MiniflareOptions);
@@ -111,6 +116,17 @@ export async function startWorker({ front = '', pack = 'default', hasModels = fa
       (await workerd.getDurableObjectNamespace(binding)) as unknown as DurableObjectNamespace,
     stop: () => workerd.dispose(),
   };
+}
+
+function modulesOf({ options }: BundledWorker, pack: string, front = '') {
+  const folder = String(options.rootPath);
+  const [main, ...others] = options.modules as { readonly type: string; readonly path: string }[];
+  const contents = `export * from './worker.js'; export { default } from './worker.js'; ${front}`;
+  return [
+    { type: 'ESModule', path: join(folder, 'front.mjs'), contents },
+    { ...main!, path: join(folder, 'worker.js'), contents: builtWith(pack, readFileSync(main!.path, 'utf8')) },
+    ...others,
+  ];
 }
 
 /** The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build of its own takes ten seconds. */

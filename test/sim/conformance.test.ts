@@ -11,7 +11,7 @@ const clock = vi.hoisted(() => {
   Date.now = () => simulated.now?.() ?? machine();
   return simulated;
 });
-vi.mock('../../src/services.ts', async () => (await import('./doubles.ts')).services);
+vi.mock('../../src/services-jobs.ts', async () => (await import('./doubles.ts')).services);
 vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers);
 
 import type { DiarizeRequest } from '../../src/contract/diarize.ts';
@@ -19,7 +19,7 @@ import type { JobStore } from '../../src/jobs/ports.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
 import type { ProgressRpc } from '../../src/platform/progress.ts';
 import { startShards } from '../helpers/database.ts';
-import { startWorker } from '../helpers/workerd.ts';
+import { startWorkers } from '../helpers/workerd.ts';
 import { type Storage, startFastStorage } from './storage.ts';
 import { MINUTE } from './timeline.ts';
 import { World } from './world.ts';
@@ -63,10 +63,10 @@ const TAG = 'v.0';
 const ALARM_MS = 30_000;
 /** A busy machine takes its time. */
 const SOON = { timeout: 10_000 };
-let worker: Awaited<ReturnType<typeof startWorker>>;
+let worker: Awaited<ReturnType<typeof startWorkers>>;
 let storage: Storage;
 beforeAll(async () => {
-  [worker, storage] = await Promise.all([startWorker({ front: FRONT }), startFastStorage()]);
+  [worker, storage] = await Promise.all([startWorkers({ jobs: FRONT }), startFastStorage()]);
 });
 afterAll(async () => {
   await storage?.stop();

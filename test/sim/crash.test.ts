@@ -38,7 +38,7 @@ vi.mock('../../src/jobs/webhook-signature.ts', async (original) => ({
 }));
 vi.mock('../../src/jobs/results/index.ts', async () => (await import('./doubles.ts')).results);
 vi.mock('../../src/platform/sources/copy.ts', async () => (await import('./doubles.ts')).copy);
-vi.mock('../../src/services.ts', async () => (await import('./doubles.ts')).services);
+vi.mock('../../src/services-jobs.ts', async () => (await import('./doubles.ts')).services);
 vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers);
 
 import { CREDIT_SECONDS, findings } from './invariants.ts';

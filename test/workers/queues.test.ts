@@ -2,16 +2,17 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readBindings } from '../../client/local/bundle.ts';
 import type { Miniflare } from '../../client/local/miniflare.ts';
 import { projectDir } from '../../client/local/paths.ts';
+import { JOBS } from '../../client/workers.ts';
 import { MAX_DELIVERIES } from '../../src/jobs/handle.ts';
 import { startTestWorker } from '../helpers/workerd.ts';
 
 /**
- * Real queues with the consumers of wrangler.toml: what the steps of jobs, and the simulation of crashes, take for
+ * Real queues with the consumers of wrangler.jobs.toml: what the steps of jobs, and the simulation of crashes, take for
  * granted of them.
  */
 let workerd: Miniflare;
 beforeAll(async () => {
-  const { queueProducers, queueConsumers } = await readBindings(projectDir);
+  const { queueProducers, queueConsumers } = await readBindings(projectDir, JOBS);
   workerd = await startTestWorker('queues', { queueProducers, queueConsumers } as object);
 });
 afterAll(() => workerd?.dispose());

@@ -1,0 +1,40 @@
+import { type Config, type Env, readConfig } from './env.ts';
+import type { ControlPorts } from './jobs/ports.ts';
+import { now, sleep } from './platform/clock.ts';
+import { createJobStore } from './platform/d1/job-store.ts';
+import { log } from './platform/log.ts';
+import { createMediaService, type MediaStore } from './platform/media.ts';
+import { createProgress } from './platform/progress.ts';
+import { createQueues } from './platform/queues.ts';
+import { createObjectStore } from './platform/r2-objects.ts';
+
+let config: Config | undefined;
+
+/** The settings of this isolate's Worker. */
+export function configOf(env: Env): Config {
+  config ??= readConfig(env);
+  return config;
+}
+
+/** Uploaded recordings over the Worker's bindings. */
+export function mediaOf(env: Env): MediaStore {
+  const { signingKey, s3 } = configOf(env);
+  return createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
+}
+
+/** The ports without models over the Worker's bindings. */
+export const controlPorts = (env: Env): ControlPorts => ({
+  store: createJobStore(env.DB),
+  queue: createQueues({
+    ingest: env.INGEST,
+    jobs: env.JOBS,
+    transcripts: env.TRANSCRIPTS,
+    webhooks: env.WEBHOOKS,
+  }),
+  objects: createObjectStore(env.BUCKET),
+  progress: createProgress(env.JOB_PROGRESS),
+  log,
+  now,
+  sleep,
+  outputTtlMs: configOf(env).outputTtlMs,
+});

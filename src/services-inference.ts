@@ -1,0 +1,22 @@
+import dspModule from '../wasm/dsp/dsp.wasm';
+import type { ResamplerPort } from './audio/types.ts';
+import type { JobPorts } from './jobs/ports.ts';
+import { loadEngine, loadPlda } from './platform/engine.ts';
+import { identificationOf } from './platform/voiceprints.ts';
+import { createDsp, type Dsp } from './platform/wasm/dsp.ts';
+
+let shared: Dsp | undefined;
+function sharedDsp(): Dsp {
+  shared ??= createDsp(dspModule);
+  return shared;
+}
+
+/** Made once per isolate, on first use. */
+export const resampler = (): ResamplerPort => sharedDsp().resampler;
+
+/** The models over the bucket that holds them. Cheap: they are loaded once per isolate, on first use. */
+export const inference = (bucket: R2Bucket): Pick<JobPorts, 'engine' | 'plda' | 'identification'> => ({
+  engine: () => loadEngine(bucket, sharedDsp()),
+  plda: (embeddingId) => loadPlda(bucket, embeddingId),
+  identification: identificationOf,
+});

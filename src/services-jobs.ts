@@ -1,0 +1,49 @@
+import codecsModule from '../wasm/codecs/codecs.wasm';
+import { type JobsEnv, WORKERS_AI } from './env.ts';
+import { workOf } from './jobs/keys.ts';
+import type { JobPorts } from './jobs/ports.ts';
+import { pause } from './platform/clock.ts';
+import { createCopies } from './platform/copies.ts';
+import { nameOfModels, packOfBuild } from './platform/models-in-use.ts';
+import type { HttpClient } from './platform/sources/http-client.ts';
+import { createSources, httpClient } from './platform/sources/index.ts';
+import { createOpenAiEngine } from './platform/transcription/openai.ts';
+import { createWorkersAiEngine } from './platform/transcription/workers-ai.ts';
+import { createDecoders } from './platform/wasm/codecs.ts';
+import { createWebhookClient } from './platform/webhook-client.ts';
+import { deriveWebhookSecret } from './platform/webhook-secret.ts';
+import { configOf, controlPorts, mediaOf } from './services-common.ts';
+import { inference, resampler } from './services-inference.ts';
+
+let codecs: ReturnType<JobPorts['codecs']> | undefined;
+
+/** How the servers of recordings are asked that are copied. */
+export const copyClient = (env: JobsEnv): HttpClient => httpClient({ allowLoopback: configOf(env).allowLoopback });
+
+/**
+ * The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first
+ * use.
+ */
+export function jobPorts(env: JobsEnv): JobPorts {
+  const { allowLoopback, signingKey, transcription } = configOf(env);
+  return {
+    ...controlPorts(env),
+    ...inference(env.BUCKET),
+    sources: createSources({ bucket: env.BUCKET, allowLoopback }),
+    copies: createCopies(env.SOURCE_COPY),
+    media: mediaOf(env),
+    webhook: createWebhookClient({ allowLoopback }),
+    transcription: (model) => {
+      const engine = transcription[model];
+      if (engine === WORKERS_AI) return env.AI && createWorkersAiEngine(env.AI);
+      return engine && createOpenAiEngine(engine);
+    },
+    webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
+    codecs: () => {
+      codecs ??= { decoder: createDecoders(codecsModule), resampler: resampler() };
+      return codecs;
+    },
+    work: workOf(nameOfModels(packOfBuild())),
+    pause,
+  };
+}
