@@ -46,7 +46,7 @@ embedder() {
   local own=$work/embedder
   python3 -m embedder.prepare --voices "$voices" --noise "$noise" --work "$own" --processes "$cores"
   python3 -m embedder.targets --work "$own" --teacher "$teachers" --threads "$cores"
-  python3 -m embedder.train --work "$own" --teacher "$teachers" --batch 32 --device "${DEVICE:-cuda}" --minutes "$(minutes_left)"
+  python3 -m embedder.train --work "$own" --teacher "$teachers" --batch 32 --device "${DEVICE:-cuda}" --steps 4000
 }
 
 segmentation > "$out/segmentation.log" 2>&1 &
