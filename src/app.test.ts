@@ -61,7 +61,7 @@ describe('the API document', () => {
       const isPublic = security?.length === 0;
       // An upload has no key, but its address names the account that it counts for.
       const isCounted = !isPublic || name === 'put /v1/media/upload/{ticket}';
-      expect('429' in responses, name).toBe(isCounted);
+      expect('429' in responses, name).toBe(true);
       for (const [status, response] of Object.entries(responses as Record<string, Record<string, object>>)) {
         const where = `${name} ${status}`;
         const headers = Object.keys(response.headers);

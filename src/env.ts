@@ -17,6 +17,8 @@ export interface Env {
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
   readonly LIVE_STREAM: DurableObjectNamespace;
   readonly SOURCE_COPY: DurableObjectNamespace;
+  readonly CLIENT_FLOOD?: RateLimit;
+  readonly KEY_FLOOD?: RateLimit;
   readonly SIGNING_KEY: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly LIVE_TOKEN_SECONDS?: string;

@@ -22,6 +22,7 @@ import { createJobStore } from './platform/d1/job-store.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { createUsage } from './platform/d1/usage.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
+import { createFloodLimits } from './platform/flood-limits.ts';
 import { createKeyService } from './platform/keys.ts';
 import { createLiveObjects } from './platform/live-objects.ts';
 import { log } from './platform/log.ts';
@@ -126,6 +127,8 @@ export function appServices(env: Env): AppServices {
   const ports = jobPorts(env);
   return {
     keys: createKeyService({ db: env.DB, signingKey }),
+    // The local service has its own user alone as a client.
+    floodLimits: createFloodLimits(allowLoopback ? {} : { client: env.CLIENT_FLOOD, key: env.KEY_FLOOD }, log),
     jobs: jobService(ports, {
       sign: (scope, position) => signCursor(signingKey, scope, position),
       read: (scope, cursor) => readCursor(signingKey, scope, cursor),

@@ -33,7 +33,7 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
  */
 export function described<R extends RouteConfig>(route: R, isPublic: boolean, isCounted = !isPublic): RouteConfig {
   const responses: RouteConfig['responses'] = {
-    ...(isCounted && { 429: apiError('Too many requests') }),
+    429: apiError('Too many requests'),
     500: apiError('The service failed; nothing was done by halves'),
     ...route.responses,
   };

@@ -65,10 +65,17 @@ interface WorkerChanges {
   readonly pack?: string;
   /** The models of the default pack are in the bucket. */
   readonly hasModels?: boolean;
+  /** Requests a minute that the platform's rate limiters allow, by binding. */
+  readonly floodLimits?: Readonly<Record<string, number>>;
 }
 
 /** The service's own Worker in workerd, with empty storage in memory and nobody behind its queues; the caller stops it. */
-export async function startWorker({ front = '', pack = 'default', hasModels = false }: WorkerChanges = {}) {
+export async function startWorker({
+  front = '',
+  pack = 'default',
+  hasModels = false,
+  floodLimits,
+}: WorkerChanges = {}) {
   const worker = await bundleWorker(projectDir, bundleCacheDir(projectDir));
   const folder = String(worker.rootPath);
   const [main, ...others] = worker.modules as { readonly type: string; readonly path: string }[];
@@ -83,6 +90,7 @@ export async function startWorker({ front = '', pack = 'default', hasModels = fa
       ...others,
     ],
     bindings: { ...worker.bindings, SIGNING_KEY: signingKey },
+    ...(floodLimits && { ratelimits: rateLimiters(floodLimits) }),
     queueConsumers: {},
     // What the Worker logs is not what a test run is read for.
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => void [stdout.resume(), stderr.resume()],
@@ -98,6 +106,8 @@ export async function startWorker({ front = '', pack = 'default', hasModels = fa
     db,
     bucket,
     signingKey,
+    fetch: (path: string, init: Parameters<Miniflare['dispatchFetch']>[1]) =>
+      workerd.dispatchFetch(`http://service${path}`, init),
     call: (method: string, path: string, key: string) =>
       workerd.dispatchFetch(`http://service${path}`, { method, headers: { Authorization: `Bearer ${key}` } }),
     async connect(url: string) {
@@ -112,6 +122,9 @@ export async function startWorker({ front = '', pack = 'default', hasModels = fa
     stop: () => workerd.dispose(),
   };
 }
+
+const rateLimiters = (limits: Readonly<Record<string, number>>) =>
+  Object.fromEntries(Object.entries(limits).map(([name, limit]) => [name, { namespace_id: name, simple: { limit, period: 60 } }]));
 
 /** The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build of its own takes ten seconds. */
 function builtWith(pack: string, code: string): string {
