@@ -124,7 +124,9 @@ export async function startWorker({
 }
 
 const rateLimiters = (limits: Readonly<Record<string, number>>) =>
-  Object.fromEntries(Object.entries(limits).map(([name, limit]) => [name, { namespace_id: name, simple: { limit, period: 60 } }]));
+  Object.fromEntries(
+    Object.entries(limits).map(([name, limit]) => [name, { namespace_id: name, simple: { limit, period: 60 } }]),
+  );
 
 /** The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build of its own takes ten seconds. */
 function builtWith(pack: string, code: string): string {
