@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
+import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
 import type { OpenAiEngine } from './platform/transcription/openai.ts';
 import type { AiBinding } from './platform/transcription/workers-ai.ts';
@@ -20,6 +21,8 @@ export interface Env {
   readonly CLIENT_FLOOD?: RateLimit;
   readonly KEY_FLOOD?: RateLimit;
   readonly SIGNING_KEY: string;
+  /** Where Durable Objects and the bucket keep their data; chosen at the first deployment, for good. */
+  readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly LIVE_TOKEN_SECONDS?: string;
   readonly LIVE_IDLE_SECONDS?: string;
@@ -53,6 +56,7 @@ const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY
 
 const variablesSchema = z.object({
   SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
+  JURISDICTION: z.enum([...JURISDICTIONS, '']).default(''),
   OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
   LIVE_IDLE_SECONDS: secondsUpTo(60),
@@ -75,6 +79,8 @@ const configSchema = variablesSchema.superRefine((variables, context) => {
 /** The Worker's settings, checked once per isolate. */
 export interface Config {
   readonly signingKey: string;
+  /** Undefined where data may be anywhere. */
+  readonly jurisdiction?: Jurisdiction;
   readonly outputTtlMs: number;
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
@@ -93,6 +99,7 @@ export function readConfig(env: Env): Config {
   }
   return {
     signingKey: parsed.data.SIGNING_KEY,
+    jurisdiction: parsed.data.JURISDICTION || undefined,
     outputTtlMs: parsed.data.OUTPUT_TTL_SECONDS * 1000,
     live: {
       tokenMs: parsed.data.LIVE_TOKEN_SECONDS * 1000,
@@ -146,10 +153,12 @@ function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine
 }
 
 function s3Credentials(variables: z.infer<typeof configSchema>): S3Credentials | undefined {
-  const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME } = variables;
+  const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME, JURISDICTION } = variables;
   if (!R2_ACCOUNT_ID || !R2_ACCESS_KEY_ID || !R2_SECRET_ACCESS_KEY || !R2_BUCKET_NAME) return undefined;
+  // Buckets of a jurisdiction are found at its own host alone.
+  const host = [R2_ACCOUNT_ID, ...(JURISDICTION === '' ? [] : [JURISDICTION]), 'r2.cloudflarestorage.com'].join('.');
   return {
-    bucketUrl: `https://${R2_ACCOUNT_ID}.r2.cloudflarestorage.com/${R2_BUCKET_NAME}`,
+    bucketUrl: `https://${host}/${R2_BUCKET_NAME}`,
     accessKeyId: R2_ACCESS_KEY_ID,
     secretAccessKey: R2_SECRET_ACCESS_KEY,
     region: 'auto',

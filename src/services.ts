@@ -23,6 +23,7 @@ import { createLiveStore } from './platform/d1/live-store.ts';
 import { createUsage } from './platform/d1/usage.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
 import { createFloodLimits } from './platform/flood-limits.ts';
+import { objectsIn } from './platform/jurisdiction.ts';
 import { createKeyService } from './platform/keys.ts';
 import { createLiveObjects } from './platform/live-objects.ts';
 import { log } from './platform/log.ts';
@@ -51,6 +52,8 @@ function configOf(env: Env): Config {
   config ??= readConfig(env);
   return config;
 }
+
+const objectsOf = (env: Env, namespace: DurableObjectNamespace) => objectsIn(configOf(env).jurisdiction, namespace);
 
 /** How long live streams may wait, rest and last. */
 export const liveTimes = (env: Env): LiveTimes => configOf(env).live;
@@ -81,9 +84,9 @@ export function jobPorts(env: Env): JobPorts {
     }),
     objects: createObjectStore(env.BUCKET),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
-    copies: createCopies(env.SOURCE_COPY),
+    copies: createCopies(objectsOf(env, env.SOURCE_COPY)),
     media,
-    progress: createProgress(env.JOB_PROGRESS),
+    progress: createProgress(objectsOf(env, env.JOB_PROGRESS)),
     webhook: createWebhookClient({ allowLoopback }),
     transcription: (model) => {
       const engine = transcription[model];
@@ -114,7 +117,7 @@ export function jobPorts(env: Env): JobPorts {
 /** Rows and objects of live streams over this Worker's bindings. */
 const livePorts = (env: Env) => ({
   store: createLiveStore(env.DB),
-  objects: createLiveObjects(env.LIVE_STREAM),
+  objects: createLiveObjects(objectsOf(env, env.LIVE_STREAM)),
   now,
 });
 
@@ -136,7 +139,7 @@ export function appServices(env: Env): AppServices {
     media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now }),
     live: createLiveService({ ...livePorts(env), tokenMs: live.tokenMs }),
     voiceprintFault,
-    quota: createQuota(env.ACCOUNT_QUOTA),
+    quota: createQuota(objectsOf(env, env.ACCOUNT_QUOTA)),
     usage: createUsage(env.DB),
     credit: { suffices: (accountId) => canPay(env.DB, accountId, now()) },
     // What opens loopback is the local service, whose runtime has nothing in front of it.
