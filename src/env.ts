@@ -21,6 +21,8 @@ export interface Env {
   readonly CLIENT_FLOOD?: RateLimit;
   readonly KEY_FLOOD?: RateLimit;
   readonly SIGNING_KEY: string;
+  /** Signed before: what it signed is still accepted. */
+  readonly SIGNING_KEY_PREVIOUS?: string;
   /** Where Durable Objects and the bucket keep their data; chosen at the first deployment, for good. */
   readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
@@ -54,8 +56,11 @@ const optionalVariable = (pattern: RegExp, rule: string) =>
 
 const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY', 'R2_BUCKET_NAME'] as const;
 
+const signingKeySchema = z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64');
+
 const variablesSchema = z.object({
-  SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
+  SIGNING_KEY: signingKeySchema,
+  SIGNING_KEY_PREVIOUS: z.literal('').or(signingKeySchema).optional(),
   JURISDICTION: z.enum([...JURISDICTIONS, '']).default(''),
   OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
@@ -79,6 +84,7 @@ const configSchema = variablesSchema.superRefine((variables, context) => {
 /** The Worker's settings, checked once per isolate. */
 export interface Config {
   readonly signingKey: string;
+  readonly previousSigningKey?: string;
   /** Undefined where data may be anywhere. */
   readonly jurisdiction?: Jurisdiction;
   readonly outputTtlMs: number;
@@ -99,6 +105,7 @@ export function readConfig(env: Env): Config {
   }
   return {
     signingKey: parsed.data.SIGNING_KEY,
+    previousSigningKey: parsed.data.SIGNING_KEY_PREVIOUS || undefined,
     jurisdiction: parsed.data.JURISDICTION || undefined,
     outputTtlMs: parsed.data.OUTPUT_TTL_SECONDS * 1000,
     live: {

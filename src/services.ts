@@ -23,6 +23,7 @@ import { createLiveStore } from './platform/d1/live-store.ts';
 import { createUsage } from './platform/d1/usage.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
 import { createFloodLimits } from './platform/flood-limits.ts';
+import { canTakeJobs } from './platform/health.ts';
 import { objectsIn } from './platform/jurisdiction.ts';
 import { createKeyService } from './platform/keys.ts';
 import { createLiveObjects } from './platform/live-objects.ts';
@@ -61,6 +62,11 @@ export const liveTimes = (env: Env): LiveTimes => configOf(env).live;
 /** How the servers of recordings are asked that are copied. */
 export const copyClient = (env: Env): HttpClient => httpClient({ allowLoopback: configOf(env).allowLoopback });
 
+function mediaService(env: Env) {
+  const { signingKey, previousSigningKey, s3 } = configOf(env);
+  return createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, previousSigningKey, s3, now });
+}
+
 function sharedDsp() {
   return createDsp(dspModule);
 }
@@ -71,8 +77,7 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
  * use.
  */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, outputTtlMs, signingKey, s3, transcription } = configOf(env);
-  const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
+  const { allowLoopback, outputTtlMs, signingKey, previousSigningKey, transcription } = configOf(env);
   const work = workOf(nameOfModels(packOfBuild()));
   return {
     store: createJobStore(env.DB),
@@ -85,7 +90,7 @@ export function jobPorts(env: Env): JobPorts {
     objects: createObjectStore(env.BUCKET),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
     copies: createCopies(objectsOf(env, env.SOURCE_COPY)),
-    media,
+    media: mediaService(env),
     progress: createProgress(objectsOf(env, env.JOB_PROGRESS)),
     webhook: createWebhookClient({ allowLoopback }),
     transcription: (model) => {
@@ -94,6 +99,8 @@ export function jobPorts(env: Env): JobPorts {
       return engine && createOpenAiEngine(engine);
     },
     webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
+    previousWebhookSecret: async (accountId, version) =>
+      previousSigningKey && deriveWebhookSecret(previousSigningKey, accountId, version),
     codecs: () => {
       dsp ??= sharedDsp();
       codecs ??= { decoder: createDecoders(codecsModule), resampler: dsp.resampler };
@@ -126,22 +133,23 @@ export const sweepLive = (env: Env): Promise<void> => sweepStreams({ ...livePort
 
 /** What the HTTP layer calls. */
 export function appServices(env: Env): AppServices {
-  const { allowLoopback, signingKey, s3, live, transcription } = configOf(env);
+  const { allowLoopback, signingKey, previousSigningKey, live, transcription } = configOf(env);
   const ports = jobPorts(env);
   return {
-    keys: createKeyService({ db: env.DB, signingKey }),
+    keys: createKeyService({ db: env.DB, signingKey, previousSigningKey }),
     // The local service has its own user alone as a client.
     floodLimits: createFloodLimits(allowLoopback ? {} : { client: env.CLIENT_FLOOD, key: env.KEY_FLOOD }, log),
     jobs: jobService(ports, {
       sign: (scope, position) => signCursor(signingKey, scope, position),
-      read: (scope, cursor) => readCursor(signingKey, scope, cursor),
+      read: (scope, cursor) => readCursor({ signingKey, previousSigningKey }, scope, cursor),
     }),
-    media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now }),
+    media: mediaService(env),
     live: createLiveService({ ...livePorts(env), tokenMs: live.tokenMs }),
     voiceprintFault,
     quota: createQuota(objectsOf(env, env.ACCOUNT_QUOTA)),
     usage: createUsage(env.DB),
     credit: { suffices: (accountId) => canPay(env.DB, accountId, now()) },
+    canTakeJobs: () => canTakeJobs(env.DB, now()),
     // What opens loopback is the local service, whose runtime has nothing in front of it.
     policy: {
       allowLoopback,

@@ -255,6 +255,8 @@ export interface AppServices {
   readonly quota: QuotaService;
   readonly usage: UsageService;
   readonly credit: CreditService;
+  /** Whether a job could be stored now. */
+  canTakeJobs(): Promise<boolean>;
   readonly policy: {
     /** Whether clients connect to the runtime itself, so that their handshakes come here whole. */
     readonly directConnections: boolean;

@@ -2,7 +2,7 @@ import { errors, jwtVerify, SignJWT } from 'jose';
 import type { KeyClaims, KeyService } from '../jobs/app-services.ts';
 import { findKeyAccount } from './accounts.ts';
 import { formatScopes, parseScopes } from './scopes.ts';
-import { importSigningKey } from './signing-key.ts';
+import { importSigningKey, importSigningKeys, type SigningKeys } from './signing-key.ts';
 
 /** The only algorithm that is ever signed with or accepted; `none` and every other one fail verification. */
 const ALGORITHM = 'HS256';
@@ -40,10 +40,16 @@ export async function signApiKey(input: ApiKeyClaims & { readonly signingKey: st
  * Verifies API keys: the signature, the claims and the expiry by jose, then the key's row and its account in D1.
  * @throws Error from `find` when D1 fails: that is not the caller's bad key
  */
-export function createKeyService({ db, signingKey }: { db: D1Database; signingKey: string }): KeyService {
-  const secret = lazily(() => importSigningKey(signingKey));
+export function createKeyService({ db, ...signingKeys }: { db: D1Database } & SigningKeys): KeyService {
+  const secrets = lazily(() => importSigningKeys(signingKeys));
   return {
-    read: async (token) => readClaims(token, await secret()),
+    async read(token) {
+      for (const secret of await secrets()) {
+        const claims = await readClaims(token, secret);
+        if (claims) return claims;
+      }
+      return undefined;
+    },
     async find(claims) {
       const found = await findKeyAccount(db, claims.keyId, claims.accountId, Date.now());
       if (!found) return undefined;
