@@ -15,7 +15,8 @@ export { JobProgress } from '../durable-objects/job-progress.ts';
 export { LiveStream } from '../durable-objects/live-stream.ts';
 export { SourceCopy } from '../durable-objects/source-copy.ts';
 
-const DEAD_LETTER_QUEUE = 'rollcall-dead';
+/** Of each instance, whose name is in front. */
+const DEAD_LETTER_QUEUE = /-dead$/;
 /** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
 const BOOT_CRON = '@boot';
 
@@ -60,7 +61,7 @@ async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<
     delivery.ack();
     return;
   }
-  if (queue === DEAD_LETTER_QUEUE) {
+  if (DEAD_LETTER_QUEUE.test(queue)) {
     await handleDeadLetter(ports, parsed.data);
     delivery.ack();
     return;

@@ -1,28 +1,48 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Jurisdiction } from '../../src/platform/jurisdiction.ts';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
 import { BUCKET, DATABASE, engineVariables, findDatabaseId, isKey, QUEUES, writeDeployConfig } from './config.ts';
+import { takeFirstSteps } from './first-steps.ts';
+import { chooseJurisdiction, inJurisdiction } from './home.ts';
 import { ensureLifecycle, LIFECYCLE_RULES } from './lifecycle.ts';
+import { DEFAULT_NAME, nameIn } from './naming.ts';
+import { type Ask, mustAgree } from './questions.ts';
+import { openRemote } from './remote.ts';
+import { knownSigningKey, newSigningKey, withSecretsFile } from './secrets.ts';
 import { keepSigningKey, moveSigningKey } from './signing-key.ts';
-import { mustWrangler, wrangler } from './wrangler.ts';
+import { isDeployed, type Survey, strangers, survey } from './survey.ts';
+import { mustWrangler } from './wrangler.ts';
 
 const PLACEHOLDER_ID = '00000000-0000-0000-0000-000000000000';
 
 export interface Deployment {
   readonly root: string;
   readonly say: (line: string) => void;
+  /** Undefined for the one that wrangler.toml describes. */
+  readonly instance?: string;
+  /** Where the data of a new instance stays; anywhere if undefined. */
+  readonly jurisdiction?: Jurisdiction;
+  readonly traces?: boolean;
 }
 
 /** Bundles and checks everything that can be checked offline, and says what a deployment would do. */
-export async function rehearse({ root, say }: Deployment): Promise<void> {
+export async function rehearse({
+  root,
+  say,
+  instance = DEFAULT_NAME,
+  jurisdiction,
+  traces,
+}: Deployment): Promise<void> {
   checkModels(root);
+  const named = (resource: string): string => nameIn(instance, resource);
   const outdir = mkdtempSync(join(tmpdir(), 'rollcall-bundle-'));
   try {
     // Not where a deployment leaves its own: other commands read the database's id there.
-    const config = writeDeployConfig(root, PLACEHOLDER_ID, join(outdir, 'config'));
+    const folder = join(outdir, 'config');
+    const config = writeDeployConfig(root, PLACEHOLDER_ID, { instance, jurisdiction, traces, folder });
     const printed = await mustWrangler(root, [
       'deploy',
       '--dry-run',
@@ -41,66 +61,91 @@ export async function rehearse({ root, say }: Deployment): Promise<void> {
     rmSync(outdir, { recursive: true, force: true });
   }
   say('plan: Workers Paid, for minutes of CPU time and a Worker of this size; R2 switched on');
-  say(`database: D1 ${DATABASE}, created if missing, then migrated`);
-  say(`storage: R2 bucket ${BUCKET}, created if missing`);
+  say(`database: D1 ${named(DATABASE)}, created if missing, then migrated`);
+  say(`storage: R2 bucket ${named(BUCKET)}, created if missing`);
+  if (jurisdiction) say(`jurisdiction: ${jurisdiction}, of database, bucket and Durable Objects`);
   for (const { prefix, days } of LIFECYCLE_RULES)
     say(`lifecycle: ${prefix} deleted after ${days} days, added if missing`);
-  for (const queue of QUEUES) say(`queue: ${queue}, created if missing`);
+  for (const queue of QUEUES) say(`queue: ${named(queue)}, created if missing`);
   for (const file of filesToLoad(packInUse(readManifest(root)))) say(`model: ${file.path} → ${modelKey(file)}`);
   say('secret: SIGNING_KEY, made if missing');
   for (const [name, value] of engineVariables())
     say(`transcription: ${name}${isKey(name) ? ', a secret' : ` = ${value}`}`);
 }
 
-/** Brings the account up to what this checkout needs and deploys the Worker. Each step may run again. */
-export async function deploy({ root, say }: Deployment): Promise<void> {
+/**
+ * Brings the account up to what this checkout needs and deploys the Worker. Each step may run again.
+ *
+ * @param ask is asked before a first deployment takes over what the account has by these names
+ */
+export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
+  const { root, say, instance = DEFAULT_NAME, traces } = deployment;
   moveSigningKey(root);
   checkModels(root);
-  let databaseId = await findDatabaseId(root);
-  if (!databaseId) {
-    say(`creating the database ${DATABASE}`);
-    await mustWrangler(root, ['d1', 'create', DATABASE]);
-    databaseId = await findDatabaseId(root);
-    if (!databaseId) throw new Error(`The database ${DATABASE} was created but is not listed.`);
+  const found = await survey(root, instance);
+  const jurisdiction = chooseJurisdiction(found.bucket, deployment.jurisdiction);
+  const taken = strangers(found, instance);
+  if (taken.length > 0) await mustAgree(ask, `The account has already ${taken.join(', ')}. Use them?`);
+
+  const bucket = nameIn(instance, BUCKET);
+  const databaseId = found.databaseId ?? (await createDatabase(deployment, nameIn(instance, DATABASE), jurisdiction));
+  const config = writeDeployConfig(root, databaseId, { instance, jurisdiction, traces });
+  if (!found.bucket) {
+    say(`creating r2 bucket ${bucket}`);
+    await mustWrangler(root, ['r2', 'bucket', 'create', bucket, ...inJurisdiction(jurisdiction)]);
   }
-  const config = writeDeployConfig(root, databaseId);
-  await ensure(root, say, ['r2', 'bucket'], BUCKET);
-  await ensureLifecycle(root, say);
-  for (const queue of QUEUES) await ensure(root, say, ['queues'], queue);
+  await ensureLifecycle(root, bucket, jurisdiction, say);
+  for (const queue of QUEUES.map((name) => nameIn(instance, name))) {
+    if (found.queues.includes(queue)) continue;
+    say(`creating queues ${queue}`);
+    await mustWrangler(root, ['queues', 'create', queue]);
+  }
 
   say('applying migrations');
   await mustWrangler(root, ['d1', 'migrations', 'apply', 'DB', '--remote', '--config', config]);
   for (const file of filesToLoad(packInUse(readManifest(root)))) {
     say(`uploading models/${file.path}`);
-    const target = `${BUCKET}/${modelKey(file)}`;
-    await mustWrangler(root, ['r2', 'object', 'put', target, '--file', modelPath(root, file), '--remote']);
+    const target = [`${bucket}/${modelKey(file)}`, '--file', modelPath(root, file), '--remote'];
+    await mustWrangler(root, ['r2', 'object', 'put', ...target, ...inJurisdiction(jurisdiction)]);
   }
-  say('deploying the Worker');
-  // Engines of an earlier deployment stay.
-  say((await mustWrangler(root, ['deploy', '--minify', '--keep-vars', '--config', config])).trim());
-  await ensureSigningKey(root, config, say);
-  for (const [name, value] of engineVariables().filter(([name]) => isKey(name))) {
-    say(`storing the secret ${name}`);
-    await mustWrangler(root, ['secret', 'put', name, '--config', config], value);
-  }
+  const secrets = secretsOf(found, deployment);
+  say(`deploying the Worker${['', ...Object.keys(secrets)].join(', with ')}`);
+  const printed = await withSecretsFile(secrets, (secretsFile) =>
+    // Engines of an earlier deployment stay.
+    mustWrangler(root, ['deploy', '--minify', '--keep-vars', '--config', config, ...secretsFile]),
+  );
+  say(printed.trim());
+  const signingKey = knownSigningKey(root, instance);
+  const { run, close } = openRemote(root, instance);
+  await takeFirstSteps({ root, instance, address: addressIn(printed), signingKey, run, say }).finally(close);
 }
 
-async function ensure(root: string, say: Deployment['say'], kind: readonly string[], name: string): Promise<void> {
-  const { code } = await wrangler(root, [...kind, 'info', name]);
-  if (code === 0) return;
-  say(`creating ${kind.join(' ')} ${name}`);
-  await mustWrangler(root, [...kind, 'create', name]);
+async function createDatabase(
+  { root, say }: Deployment,
+  database: string,
+  jurisdiction: Jurisdiction | undefined,
+): Promise<string> {
+  say(`creating the database ${database}`);
+  await mustWrangler(root, ['d1', 'create', database, ...inJurisdiction(jurisdiction)]);
+  const id = await findDatabaseId(root, database);
+  if (!id) throw new Error(`The database ${database} was created but is not listed.`);
+  return id;
 }
 
-/** A secret cannot be read back: a copy is kept for `npm run key -- --remote`. */
-async function ensureSigningKey(root: string, config: string, say: Deployment['say']): Promise<void> {
-  const listed = await mustWrangler(root, ['secret', 'list', '--format', 'json', '--config', config]);
-  const secrets = JSON.parse(listed.slice(listed.indexOf('['))) as { name: string }[];
-  if (secrets.some(({ name }) => name === 'SIGNING_KEY')) return;
-  const secret = randomBytes(32).toString('base64');
-  const path = keepSigningKey(root, secret);
-  await mustWrangler(root, ['secret', 'put', 'SIGNING_KEY', '--config', config], secret);
+/** Those that the deployment sets: keys of engines, and a signing key where there is none. A copy of it is kept. */
+function secretsOf(found: Survey, { root, say, instance }: Deployment): Record<string, string> {
+  const engines = Object.fromEntries(engineVariables().filter(([name]) => isKey(name)));
+  if (isDeployed(found)) return engines;
+  const secret = newSigningKey();
+  const path = keepSigningKey(root, secret, instance);
   say(`SIGNING_KEY made; a copy is in ${path}. Keep it safe: every API key is signed with it.`);
+  return { SIGNING_KEY: secret, ...engines };
+}
+
+/** Of the Worker, in what `wrangler deploy` prints. */
+export function addressIn(printed: string): string | undefined {
+  const domain = /^\s*(\S+) \(custom domain\b/m.exec(printed)?.[1];
+  return domain ? `https://${domain}` : /https:\/\/\S+\.workers\.dev\b/.exec(printed)?.[0];
 }
 
 function checkModels(root: string): void {

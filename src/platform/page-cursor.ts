@@ -39,7 +39,7 @@ export async function readCursor(
   return { createdAt: Number(text.slice(0, dot)), id: text.slice(dot + 1) };
 }
 
-function message({ accountId, status = '' }: { accountId: string; status?: string }, place: string): Uint8Array {
+function message({ accountId, status = '' }: { accountId: string; status?: string }, place: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`rollcall list cursor\n${accountId}\n${status}\n${place}`);
 }
 
