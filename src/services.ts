@@ -17,6 +17,7 @@ import { openTranscript } from './jobs/spoken-output.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
 import { now, pause, sleep } from './platform/clock.ts';
 import { createCopies } from './platform/copies.ts';
+import { readBacklog } from './platform/d1/backlog.ts';
 import { canPay } from './platform/d1/credit.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
@@ -130,6 +131,11 @@ const livePorts = (env: Env) => ({
 
 /** Ends live streams that nothing else has ended. */
 export const sweepLive = (env: Env): Promise<void> => sweepStreams({ ...livePorts(env), times: liveTimes(env), log });
+
+/** Tells the log what waits in the queues, for alerts. */
+export async function logBacklog(env: Env): Promise<void> {
+  for (const backlog of await readBacklog(env.DB, now())) log('info', 'backlog', { ...backlog });
+}
 
 /** What the HTTP layer calls. */
 export function appServices(env: Env): AppServices {

@@ -8,7 +8,7 @@ import { Mutex } from './jobs/mutex.ts';
 import type { JobPorts } from './jobs/ports.ts';
 import { resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
-import { appServices, jobPorts, sweepLive } from './services.ts';
+import { appServices, jobPorts, logBacklog, sweepLive } from './services.ts';
 
 export { AccountQuota } from '../durable-objects/account-quota.ts';
 export { JobProgress } from '../durable-objects/job-progress.ts';
@@ -47,7 +47,7 @@ export default {
     const ports = jobPorts(env);
     const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
     // Apart from each other: what cannot be sent must not keep outputs beyond their day.
-    const swept = await Promise.allSettled([resendLost(ports, before), expire(ports), sweepLive(env)]);
+    const swept = await Promise.allSettled([resendLost(ports, before), expire(ports), sweepLive(env), logBacklog(env)]);
     const faults = swept.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
     for (const fault of faults) log('error', 'sweep_failed', { error: String(fault) });
     if (faults.length > 0) throw faults[0];

@@ -39,8 +39,12 @@ export async function readCursor(
   return { createdAt: Number(text.slice(0, dot)), id: text.slice(dot + 1) };
 }
 
-function message({ accountId, status = '' }: { accountId: string; status?: string }, place: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`rollcall list cursor\n${accountId}\n${status}\n${place}`);
+function message(
+  { accountId, status = '' }: { accountId: string; status?: string },
+  place: string,
+): Uint8Array<ArrayBuffer> {
+  const text = `rollcall list cursor\n${accountId}\n${status}\n${place}`;
+  return new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
 }
 
 function decoded(part: string): Uint8Array<ArrayBuffer> | undefined {
