@@ -15,7 +15,8 @@ import { SCOPES } from '../src/jobs/app-services.ts';
  */
 const PING_MS = 20;
 const IDLE_MS = 5000;
-const [repeats = '10', model = 'precision-2'] = process.argv.slice(2);
+const [repeats = '10', named] = process.argv.slice(2);
+const model = named === 'community-1' ? named : 'precision-2';
 
 const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-holds-'));
 const events: { readonly at: number; readonly event: string }[] = [];
