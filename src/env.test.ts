@@ -21,6 +21,11 @@ it('takes all of the bucket credentials or none', () => {
     secretAccessKey: 'secret',
     region: 'auto',
   });
+  expect(read({ ...R2, JURISDICTION: 'eu' })).toMatchObject({
+    jurisdiction: 'eu',
+    s3: { bucketUrl: 'https://0123456789abcdef0123456789abcdef.eu.r2.cloudflarestorage.com/rollcall' },
+  });
+  expect(() => read({ JURISDICTION: 'mars' })).toThrow(/JURISDICTION/);
   for (const name of Object.keys(R2)) {
     expect(() => read({ ...R2, [name]: undefined })).toThrow(new RegExp(`${name}: missing`));
   }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
+import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
 import type { OpenAiEngine } from './platform/transcription/openai.ts';
 import type { AiBinding } from './platform/transcription/workers-ai.ts';
@@ -23,6 +24,10 @@ export interface Env extends LiveEnv {
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
   readonly SIGNING_KEY: string;
+  /** Signed before: what it signed is still accepted. */
+  readonly SIGNING_KEY_PREVIOUS?: string;
+  /** Where Durable Objects and the bucket keep their data; chosen at the first deployment, for good. */
+  readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly R2_ACCOUNT_ID?: string;
@@ -40,6 +45,8 @@ export interface Env extends LiveEnv {
 export interface ApiEnv extends Env {
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
   readonly LIVE_STREAM: DurableObjectNamespace;
+  readonly CLIENT_FLOOD?: RateLimit;
+  readonly KEY_FLOOD?: RateLimit;
 }
 
 export interface JobsEnv extends Env {
@@ -59,6 +66,8 @@ const optionalVariable = (pattern: RegExp, rule: string) =>
 
 const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY', 'R2_BUCKET_NAME'] as const;
 
+const signingKeySchema = z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64');
+
 const liveSchema = z.object({
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
   LIVE_IDLE_SECONDS: secondsUpTo(60),
@@ -67,7 +76,9 @@ const liveSchema = z.object({
 });
 
 const variablesSchema = liveSchema.extend({
-  SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
+  SIGNING_KEY: signingKeySchema,
+  SIGNING_KEY_PREVIOUS: z.literal('').or(signingKeySchema).optional(),
+  JURISDICTION: z.enum([...JURISDICTIONS, '']).default(''),
   OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
@@ -86,6 +97,9 @@ const configSchema = variablesSchema.superRefine((variables, context) => {
 /** The Worker's settings, checked once per isolate. */
 export interface Config {
   readonly signingKey: string;
+  readonly previousSigningKey?: string;
+  /** Undefined where data may be anywhere. */
+  readonly jurisdiction?: Jurisdiction;
   readonly outputTtlMs: number;
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
@@ -100,6 +114,8 @@ export function readConfig(env: Env): Config {
   const variables = parse(configSchema, env);
   return {
     signingKey: variables.SIGNING_KEY,
+    previousSigningKey: variables.SIGNING_KEY_PREVIOUS || undefined,
+    jurisdiction: variables.JURISDICTION || undefined,
     outputTtlMs: variables.OUTPUT_TTL_SECONDS * 1000,
     live: timesOf(variables),
     allowLoopback: variables.ALLOW_LOOPBACK === '1',
@@ -165,10 +181,12 @@ function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine
 }
 
 function s3Credentials(variables: z.infer<typeof configSchema>): S3Credentials | undefined {
-  const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME } = variables;
+  const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME, JURISDICTION } = variables;
   if (!R2_ACCOUNT_ID || !R2_ACCESS_KEY_ID || !R2_SECRET_ACCESS_KEY || !R2_BUCKET_NAME) return undefined;
+  // Buckets of a jurisdiction are found at its own host alone.
+  const host = [R2_ACCOUNT_ID, ...(JURISDICTION === '' ? [] : [JURISDICTION]), 'r2.cloudflarestorage.com'].join('.');
   return {
-    bucketUrl: `https://${R2_ACCOUNT_ID}.r2.cloudflarestorage.com/${R2_BUCKET_NAME}`,
+    bucketUrl: `https://${host}/${R2_BUCKET_NAME}`,
     accessKeyId: R2_ACCESS_KEY_ID,
     secretAccessKey: R2_SECRET_ACCESS_KEY,
     region: 'auto',

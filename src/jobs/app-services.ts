@@ -201,9 +201,28 @@ export interface LiveService {
   connect(streamId: string, token: string): Promise<WebSocket | undefined>;
 }
 
+/** What a key says of itself. */
+export interface KeyClaims {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly scopes: readonly Scope[];
+}
+
 export interface KeyService {
-  /** undefined for a bad, expired, revoked or unknown key */
-  verify(token: string): Promise<Principal | undefined>;
+  /** By signature, claims and expiry alone, without the database; undefined for a bad or expired key. */
+  read(token: string): Promise<KeyClaims | undefined>;
+  /** By the database; undefined for a revoked, expired or unknown key. */
+  find(claims: KeyClaims): Promise<Principal | undefined>;
+}
+
+/**
+ * Coarse limits in front of the contract's own: they keep floods from the database and from the memory of the isolates.
+ * No client that stays within the contract's limits meets them.
+ */
+export interface FloodLimits {
+  /** Whether a client's address may send one more request. */
+  allowsClient(address: string): Promise<boolean>;
+  allowsKey(keyId: string): Promise<boolean>;
 }
 
 export interface QuotaService {
@@ -227,6 +246,7 @@ export interface UsageService {
 /** All that the HTTP layer may call. Built in `src/services.ts`, injected by `src/app.ts`. */
 export interface AppServices {
   readonly keys: KeyService;
+  readonly floodLimits: FloodLimits;
   readonly jobs: JobService;
   readonly media: MediaService;
   readonly live: LiveService;
@@ -235,6 +255,8 @@ export interface AppServices {
   readonly quota: QuotaService;
   readonly usage: UsageService;
   readonly credit: CreditService;
+  /** Whether a job could be stored now. */
+  canTakeJobs(): Promise<boolean>;
   readonly policy: {
     /** Whether clients connect to the runtime itself, so that their handshakes come here whole. */
     readonly directConnections: boolean;

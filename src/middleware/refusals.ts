@@ -7,6 +7,8 @@ import { answerOpenAiError, openAiErrorBody } from './openai-errors.ts';
 /** When a stream will end nobody knows; asking again sooner is no use. */
 const STREAMS_RETRY_SECONDS = 10;
 
+const UNAVAILABLE_RETRY_SECONDS = 10;
+
 /** Every way in which a request is turned down. */
 export type Refusal =
   | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
@@ -24,7 +26,7 @@ export type Refusal =
   | { readonly kind: 'too_many_streams'; readonly maxStreams: number }
   | { readonly kind: 'range_not_satisfiable'; readonly sizeBytes: number }
   | { readonly kind: 'upgrade_required' | 'websocket_version' }
-  | { readonly kind: 'internal' };
+  | { readonly kind: 'unavailable' | 'internal' };
 
 /** The answer to a refused request, in the error format of the contract or, at addresses of OpenAI's, in theirs. */
 export function refuse(c: AppContext, refusal: Refusal): Response {
@@ -111,6 +113,9 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'range_not_satisfiable':
       c.header('Content-Range', `bytes */${refusal.sizeBytes}`);
       return apiError(c, 416, `The file has ${refusal.sizeBytes} bytes.`);
+    case 'unavailable':
+      c.header('Retry-After', String(UNAVAILABLE_RETRY_SECONDS));
+      return apiError(c, 503, 'The service cannot take jobs now.');
     case 'internal':
       return apiError(c, 500, 'Something went wrong on our side; it has been logged under this request id.');
   }
@@ -122,7 +127,7 @@ function sizeText(bytes: number): string {
   return mebibytes < 1024 ? `${mebibytes} MiB` : `${mebibytes / 1024} GiB`;
 }
 
-type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500;
+type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500 | 503;
 
 function apiError(c: AppContext, status: ApiErrorStatus, message: string): Response {
   if (c.get('errorForm') === 'openai') return answerOpenAiError(c, status, openAiErrorBody(status, message));

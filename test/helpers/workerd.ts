@@ -6,7 +6,7 @@ import { type BundledWorker, bundleWorkers } from '../../client/local/bundle.ts'
 import { Miniflare, type MiniflareOptions } from '../../client/local/miniflare.ts';
 import { bundleCacheDir, projectDir } from '../../client/local/paths.ts';
 import { seedModels } from '../../client/local/seed.ts';
-import { JOBS, LIVE } from '../../client/workers.ts';
+import { API, JOBS, LIVE } from '../../client/workers.ts';
 import { migrate } from './database.ts';
 
 interface WasmModule {
@@ -71,10 +71,18 @@ interface WorkerChanges {
   readonly pack?: string;
   /** The models of the default pack are in the bucket. */
   readonly hasModels?: boolean;
+  /** Requests a minute that the platform's rate limiters allow, by binding. */
+  readonly floodLimits?: Readonly<Record<string, number>>;
 }
 
 /** The service's own Workers in workerd, with empty storage in memory and nobody behind its queues; the caller stops them. */
-export async function startWorkers({ jobs, live, pack = 'default', hasModels = false }: WorkerChanges = {}) {
+export async function startWorkers({
+  jobs,
+  live,
+  pack = 'default',
+  hasModels = false,
+  floodLimits,
+}: WorkerChanges = {}) {
   const signingKey = Buffer.alloc(32).toString('base64');
   const bundled = await bundleWorkers(projectDir, bundleCacheDir(projectDir));
   const fronts = new Map([
@@ -87,6 +95,7 @@ export async function startWorkers({ jobs, live, pack = 'default', hasModels = f
       ...worker.options,
       modules: modulesOf(worker, pack, fronts.get(worker.config)),
       bindings: { ...worker.options.bindings, ...(worker.signs && { SIGNING_KEY: signingKey }) },
+      ...(worker.config === API.config && floodLimits && { ratelimits: rateLimiters(floodLimits) }),
       queueConsumers: {},
     })),
     // What the Workers log is not what a test run is read for.
@@ -103,6 +112,8 @@ export async function startWorkers({ jobs, live, pack = 'default', hasModels = f
     db,
     bucket,
     signingKey,
+    fetch: (path: string, init: Parameters<Miniflare['dispatchFetch']>[1]) =>
+      workerd.dispatchFetch(`http://service${path}`, init),
     call: (method: string, path: string, key: string) =>
       workerd.dispatchFetch(`http://service${path}`, { method, headers: { Authorization: `Bearer ${key}` } }),
     async connect(url: string) {
@@ -128,6 +139,11 @@ function modulesOf({ options }: BundledWorker, pack: string, front = '') {
     ...others,
   ];
 }
+
+const rateLimiters = (limits: Readonly<Record<string, number>>) =>
+  Object.fromEntries(
+    Object.entries(limits).map(([name, limit]) => [name, { namespace_id: name, simple: { limit, period: 60 } }]),
+  );
 
 /** The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build of its own takes ten seconds. */
 function builtWith(pack: string, code: string): string {
