@@ -5,6 +5,7 @@ import { changeAccount } from '../client/account-settings.ts';
 import { createKey, ensureAccount } from '../client/accounts.ts';
 import { runSqlOn } from '../client/local/database.ts';
 import { projectDir } from '../client/local/paths.ts';
+import { listProcesses } from '../client/local/processes.ts';
 import { startLocalService } from '../client/local/service.ts';
 import { RollcallClient } from '../client/sdk/client.ts';
 import { SCOPES } from '../src/jobs/app-services.ts';
@@ -12,7 +13,8 @@ import { SCOPES } from '../src/jobs/app-services.ts';
 /**
  * How long a request waits beside a job: as long as the thread is held, once for each of its own steps. `node --import
  * tsx bench/holds.ts [repeats of the one-minute conversation] [model] [path]`; prints percentiles for the idle service
- * and for each stage of the job, and the longest waits.
+ * and for each stage of the job, by the clock and in CPU time of the service's
+ * thread, and the longest waits. Linux only.
  */
 const IDLE_MS = 5000;
 const [repeats = '10', named, path = '/healthz'] = process.argv.slice(2);
@@ -39,12 +41,19 @@ const accountId = await ensureAccount(run, { name: 'holds', subscribe: true }, D
 const { token } = await createKey(run, { accountId, scopes: SCOPES, signingKey: service.signingKey }, Date.now());
 await changeAccount(run, 'holds', { getLimit: 1_000_000 });
 let cut = 0;
-const pings: { readonly at: number; readonly ms: number }[] = [];
+const pings: { readonly at: number; readonly ms: number; readonly cpuMs: number }[] = [];
+const runtime = listProcesses().find(
+  ({ parentPid, command }) => parentPid === process.pid && command.includes('workerd'),
+);
+/** CPU time of the service's thread so far: unlike the clock it does not count what other programs take. */
+const threadMs = (): number =>
+  Number(readFileSync(`/proc/${runtime?.pid}/task/${runtime?.pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 const ping = async (): Promise<void> => {
   const at = performance.now();
+  const from = threadMs();
   try {
     await (await fetch(service.url + path, { headers: { Authorization: `Bearer ${token}` } })).arrayBuffer();
-    pings.push({ at, ms: performance.now() - at });
+    pings.push({ at, ms: performance.now() - at, cpuMs: threadMs() - from });
   } catch {
     cut++; // a connection that ended while it was taken for the next request
   }
@@ -95,12 +104,16 @@ try {
 }
 
 function table(name: string, from: number, to: number): void {
-  const times = pings.filter(({ at }) => at >= from && at < to).map(({ ms }) => ms);
-  times.sort((a, b) => a - b);
-  const at = (share: number) =>
-    `${Math.round(times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0)}`;
-  const cells = [name.padEnd(9), `${times.length} pings`, `p50 ${at(0.5)} ms`, `p99 ${at(0.99)} ms`, `max ${at(1)} ms`];
-  process.stdout.write(`${cells.join('  ')}\n`);
+  const seen = pings.filter(({ at }) => at >= from && at < to);
+  const percentiles = (values: number[]): string => {
+    const sorted = values.sort((a, b) => a - b);
+    const at = (share: number) =>
+      Math.round(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0);
+    return `${at(0.5)} / ${at(0.99)} / ${at(1)} ms`;
+  };
+  const clock = percentiles(seen.map(({ ms }) => ms));
+  const thread = percentiles(seen.map(({ cpuMs }) => cpuMs));
+  process.stdout.write(`${name.padEnd(9)} ${seen.length} pings, p50 / p99 / max: ${clock}, of the thread: ${thread}\n`);
 }
 
 /** The longest holds that do not overlap. */

@@ -1,5 +1,5 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createApp, ENDPOINTS } from './app.ts';
 import { apiDocument } from './routes/documentation.ts';
 
@@ -21,6 +21,9 @@ const operations = Object.entries(document.paths ?? {}).flatMap(([path, item]) =
 );
 
 it('is unavailable where its settings are broken, and answers that as such to monitors alone', async () => {
+  vi.spyOn(console, 'error')
+    .mockImplementationOnce(() => {})
+    .mockImplementationOnce(() => {});
   const context = { waitUntil: () => {}, passThroughOnException: () => {}, props: {} };
   const call = (path: string) => app.request(path, {}, {}, context);
   const answer = await call('/healthz');
