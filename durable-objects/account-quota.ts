@@ -7,7 +7,8 @@ import type { QuotaRpc } from '../src/platform/quota.ts';
  * so no two requests get the same number, however many arrive at once.
  *
  * Every own property is state: it is loaded once, when the object wakes, and written after each call, and the answer
- * leaves only when the write is safe. Requests of clients must never be forwarded here: the library would let them call every method.
+ * leaves only when the write is safe. Requests of clients must never be forwarded here: the library would let them call
+ * every method.
  */
 export class AccountQuota extends createDurable({ autoPersist: true }) implements QuotaRpc {
   windows: Record<string, RateWindow> = {};
