@@ -1,6 +1,6 @@
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { modelKey, readManifest } from '../models/store.ts';
-import { BUCKET, DATABASE, QUEUES } from './config.ts';
+import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';
 import { inJurisdiction } from './home.ts';
 import { nameIn } from './naming.ts';
 import type { Ask } from './questions.ts';
@@ -31,7 +31,9 @@ export async function destroy(root: string, instance: string, say: (line: string
   }
   if (found.databaseId !== undefined) {
     say(`deleting the database ${database}`);
-    await mustWrangler(root, ['d1', 'delete', database, '--skip-confirmation']);
+    // Of a name that is in wrangler.toml, wrangler takes the id from there.
+    const config = writeDeployConfig(root, found.databaseId, { instance });
+    await mustWrangler(root, ['d1', 'delete', database, '--skip-confirmation', '--config', config]);
   }
   if (found.bucket) await deleteBucket(root, bucket, inJurisdiction(found.bucket.jurisdiction), say);
 }
