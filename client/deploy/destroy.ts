@@ -1,7 +1,7 @@
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { modelKey, readManifest } from '../models/store.ts';
-import { WORKERS } from '../workers.ts';
-import { BUCKET, DATABASE, QUEUES } from './config.ts';
+import { API, WORKERS } from '../workers.ts';
+import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';
 import { inJurisdiction } from './home.ts';
 import { nameIn } from './naming.ts';
 import type { Ask } from './questions.ts';
@@ -35,7 +35,9 @@ export async function destroy(root: string, instance: string, say: (line: string
   }
   if (found.databaseId !== undefined) {
     say(`deleting the database ${database}`);
-    await mustWrangler(root, ['d1', 'delete', database, '--skip-confirmation']);
+    // Of a name that is in the wrangler file, wrangler takes the id from there.
+    const config = writeDeployConfig(root, API, found.databaseId, { instance });
+    await mustWrangler(root, ['d1', 'delete', database, '--skip-confirmation', '--config', config]);
   }
   if (found.bucket) await deleteBucket(root, bucket, inJurisdiction(found.bucket.jurisdiction), say);
 }

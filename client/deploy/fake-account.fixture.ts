@@ -37,7 +37,7 @@ export class FakeAccount {
     if (verb === 'd1 list --json')
       return JSON.stringify([...this.databases].map((name) => ({ name, uuid: `id of ${name}` })));
     if (verb.startsWith('d1 create')) return done(this.databases.add(String(args[2])));
-    if (verb.startsWith('d1 delete')) return had(this.databases.delete(String(args[2])));
+    if (verb.startsWith('d1 delete')) return this.#deleteDatabase(String(args[2]), String(option('--config')));
     if (verb === 'd1 migrations apply') return '';
     if (verb.startsWith('d1 execute')) return JSON.stringify([{ results: this.#rows(String(option('--command'))) }]);
     if (verb === 'r2 bucket info') return had(this.buckets.has(bucket));
@@ -56,6 +56,12 @@ export class FakeAccount {
     if (verb === 'whoami --json') return JSON.stringify({ accounts: [{ id: 'account' }] });
     if (args[0] === 'deploy') return this.#deploy(String(option('--config')), option('--secrets-file'));
     throw new Error(`unknown to the fake: wrangler ${args.join(' ')}`);
+  }
+
+  /** As wrangler does, which takes the id from the configuration. */
+  #deleteDatabase(name: string, config: string): string | undefined {
+    const isListed = readFileSync(config, 'utf8').includes(`database_id = "id of ${name}"`);
+    return isListed ? had(this.databases.delete(name)) : undefined;
   }
 
   #addRule(args: readonly string[]): string {
