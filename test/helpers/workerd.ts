@@ -123,8 +123,10 @@ export async function startWorkers({
       return webSocket;
     },
     sweep: async () => (await workerd.getWorker()).scheduled({ cron: '*/5 * * * *', scheduledTime: new Date() }),
-    objects: async (binding: string) =>
-      (await workerd.getDurableObjectNamespace(binding)) as unknown as DurableObjectNamespace,
+    async objects(binding: string) {
+      const bound = bundled.find(({ options: { durableObjects = {} } }) => binding in durableObjects);
+      return (await workerd.getDurableObjectNamespace(binding, bound?.name)) as unknown as DurableObjectNamespace;
+    },
     stop: () => workerd.dispose(),
   };
 }
