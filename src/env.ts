@@ -23,6 +23,7 @@ export interface Env {
   readonly LIVE_IDLE_SECONDS?: string;
   readonly LIVE_MAX_SECONDS?: string;
   readonly LIVE_CONNECTED_SECONDS?: string;
+  readonly LIVE_RESUME_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
@@ -56,6 +57,7 @@ const variablesSchema = z.object({
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   LIVE_CONNECTED_SECONDS: secondsUpTo(24 * 3600),
+  LIVE_RESUME_SECONDS: secondsUpTo(60),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
@@ -97,6 +99,7 @@ export function readConfig(env: Env): Config {
       idleMs: parsed.data.LIVE_IDLE_SECONDS * 1000,
       maxMs: parsed.data.LIVE_MAX_SECONDS * 1000,
       connectedMs: parsed.data.LIVE_CONNECTED_SECONDS * 1000,
+      resumeMs: parsed.data.LIVE_RESUME_SECONDS * 1000,
     },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
     transcription: Object.fromEntries(

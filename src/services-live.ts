@@ -1,11 +1,12 @@
 import type { Env } from './env.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
-import type { LiveSessions, LiveStore } from './jobs/live/ports.ts';
+import { LiveLoad } from './jobs/live/load.ts';
+import type { LiveSessions, LiveStore, StreamTokens } from './jobs/live/ports.ts';
 import type { JobPorts, Log } from './jobs/ports.ts';
 import { createLiveSession, restoreLiveSession } from './live/index.ts';
 import type { LiveEngine } from './live/types.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
-import { jobPorts, liveTimes } from './services.ts';
+import { jobPorts, liveTimes, streamTokens } from './services.ts';
 
 /** What a stream's object works with. */
 export interface LiveRuntime {
@@ -13,8 +14,13 @@ export interface LiveRuntime {
   readonly sessions: LiveSessions;
   readonly resampler: ReturnType<JobPorts['codecs']>['resampler'];
   readonly times: LiveTimes;
+  readonly tokens: StreamTokens;
+  readonly load: LiveLoad;
   readonly log: Log;
 }
+
+/** Of all streams of this isolate. */
+const load = new LiveLoad();
 
 /** The parts of a live stream over this Worker's bindings. */
 export function liveRuntime(env: Env): LiveRuntime {
@@ -24,6 +30,8 @@ export function liveRuntime(env: Env): LiveRuntime {
     sessions: liveSessions(ports),
     resampler: ports.codecs().resampler,
     times: liveTimes(env),
+    tokens: streamTokens(env),
+    load,
     log: ports.log,
   };
 }

@@ -9,6 +9,7 @@ import { findMatches, openOutput, openTurns } from './jobs/job-output.ts';
 import { workOf } from './jobs/keys.ts';
 import { type CursorPort, listJobs } from './jobs/list.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
+import type { StreamTokens } from './jobs/live/ports.ts';
 import { createLiveService } from './jobs/live/service.ts';
 import { sweepStreams } from './jobs/live/sweep.ts';
 import type { JobPorts, JobRecord } from './jobs/ports.ts';
@@ -35,6 +36,7 @@ import { createQuota } from './platform/quota.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 import type { HttpClient } from './platform/sources/http-client.ts';
 import { createSources, httpClient } from './platform/sources/index.ts';
+import { createStreamTokens } from './platform/stream-token.ts';
 import { createOpenAiEngine } from './platform/transcription/openai.ts';
 import { createWorkersAiEngine } from './platform/transcription/workers-ai.ts';
 import { identificationOf, voiceprintFault } from './platform/voiceprints.ts';
@@ -53,6 +55,9 @@ function configOf(env: Env): Config {
 
 /** How long live streams may wait, rest and last. */
 export const liveTimes = (env: Env): LiveTimes => configOf(env).live;
+
+/** The tokens of live streams. */
+export const streamTokens = (env: Env): StreamTokens => createStreamTokens(configOf(env).signingKey);
 
 /** How the servers of recordings are asked that are copied. */
 export const copyClient = (env: Env): HttpClient => httpClient({ allowLoopback: configOf(env).allowLoopback });
@@ -131,7 +136,7 @@ export function appServices(env: Env): AppServices {
       read: (scope, cursor) => readCursor(signingKey, scope, cursor),
     }),
     media: createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now }),
-    live: createLiveService({ ...livePorts(env), tokenMs: live.tokenMs }),
+    live: createLiveService({ ...livePorts(env), tokens: streamTokens(env), tokenMs: live.tokenMs }),
     voiceprintFault,
     quota: createQuota(env.ACCOUNT_QUOTA),
     usage: createUsage(env.DB),

@@ -17,6 +17,8 @@ export interface ApiKeyClaims {
   readonly scopes: readonly Scope[];
   readonly issuedAt: number;
   readonly expiresAt?: number;
+  /** Where the browsers of its live streams may connect from; undefined for anywhere. */
+  readonly origins?: readonly string[];
 }
 
 /**
@@ -26,7 +28,7 @@ export interface ApiKeyClaims {
  * @param input.signingKey base64 of at least 32 bytes
  */
 export async function signApiKey(input: ApiKeyClaims & { readonly signingKey: string }): Promise<string> {
-  const token = new SignJWT({ scope: formatScopes(input.scopes) })
+  const token = new SignJWT({ scope: formatScopes(input.scopes), ...(input.origins && { origins: input.origins }) })
     .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
     .setIssuer(ISSUER)
     .setAudience(AUDIENCE)
@@ -51,7 +53,7 @@ export function createKeyService({ db, signingKey }: { db: D1Database; signingKe
       if (!found) return undefined;
       // A row whose scopes were narrowed binds keys that were handed out before.
       const scopes = new Set(claims.scopes.filter((scope) => found.scopes.includes(scope)));
-      return { account: found.account, keyId: claims.keyId, scopes };
+      return { account: found.account, keyId: claims.keyId, scopes, origins: claims.origins };
     },
   };
 }
@@ -59,7 +61,7 @@ export function createKeyService({ db, signingKey }: { db: D1Database; signingKe
 async function readClaims(
   token: string,
   secret: CryptoKey,
-): Promise<Pick<ApiKeyClaims, 'accountId' | 'keyId' | 'scopes'> | undefined> {
+): Promise<Pick<ApiKeyClaims, 'accountId' | 'keyId' | 'scopes' | 'origins'> | undefined> {
   try {
     const { payload } = await jwtVerify(token, secret, {
       algorithms: [ALGORITHM],
@@ -68,9 +70,10 @@ async function readClaims(
       typ: 'JWT',
       requiredClaims: ['sub', 'jti', 'iat'],
     });
-    const { sub, jti, scope } = payload;
+    const { sub, jti, scope, origins } = payload;
     if (typeof sub !== 'string' || typeof jti !== 'string' || typeof scope !== 'string') return undefined;
-    return { accountId: sub, keyId: jti, scopes: parseScopes(scope) };
+    // What we signed is of the type that we signed.
+    return { accountId: sub, keyId: jti, scopes: parseScopes(scope), origins: origins as string[] | undefined };
   } catch (error) {
     if (error instanceof errors.JOSEError) return undefined;
     throw error;

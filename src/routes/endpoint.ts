@@ -49,6 +49,7 @@ const ERROR_DESCRIPTIONS = {
   415: 'The body is not JSON',
   416: 'The file has no such part',
   426: 'The request is no WebSocket upgrade, or of another version',
+  503: 'The live streams that run already are behind; call again after `Retry-After` seconds',
 } as const;
 /** Where they differ, and those that no other address has. */
 const OPENAI_DESCRIPTIONS = {

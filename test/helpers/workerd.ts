@@ -98,11 +98,17 @@ export async function startWorker({ front = '', pack = 'default', hasModels = fa
     db,
     bucket,
     signingKey,
-    call: (method: string, path: string, key: string) =>
-      workerd.dispatchFetch(`http://service${path}`, { method, headers: { Authorization: `Bearer ${key}` } }),
-    async connect(url: string) {
+    call: (method: string, path: string, key: string, body?: object) =>
+      workerd.dispatchFetch(`http://service${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${key}` },
+        body: body && JSON.stringify(body),
+      }),
+    /** @param onMessage also gets what comes before the caller could listen */
+    async connect(url: string, onMessage: (text: string) => void = () => {}) {
       const { webSocket, status } = await workerd.dispatchFetch(url.replace(/^ws/, 'http'), { headers: HANDSHAKE });
       if (!webSocket) throw new Error(`no connection: ${status}`);
+      webSocket.addEventListener('message', ({ data }) => onMessage(String(data)));
       webSocket.accept();
       return webSocket;
     },

@@ -1,7 +1,15 @@
 /** Streams of an account that may be open at once; a stream counts from its creation until it ends (contract §7). */
 export const MAX_OPEN_STREAMS = 10;
-/** Audio that may be received and not yet processed. */
+/** Audio that may be received and not yet processed, where most of it is ahead of real time. */
 export const MAX_BACKLOG_MS = 5000;
+/** The same where the service is slow, or a stream was resumed and its client sends what was missed: a minute, and what was sent again. */
+export const MAX_LATE_BACKLOG_MS = 75_000;
+/** What may wait in all streams of an isolate: it has 128 MB for everything. */
+export const MAX_WAITING_BYTES = 32 * 1024 * 1024;
+/** Audio between two places from which a stream can be resumed. */
+export const RESUME_EVERY_MS = 10_000;
+/** Audio between two looks at the account's credit. */
+export const CREDIT_EVERY_MS = 60_000;
 /** A larger frame ends the stream. */
 export const MAX_FRAME_BYTES = 1024 * 1024;
 /**
@@ -26,6 +34,8 @@ export interface LiveTimes {
   readonly idleMs: number;
   /** Audio in a stream. */
   readonly maxMs: number;
+  /** From the loss of a connection until a stream that can be resumed ends. */
+  readonly resumeMs: number;
   /** From the connection of a stream to its end: a frame now and then would keep one of the account's places for months. */
   readonly connectedMs: number;
 }

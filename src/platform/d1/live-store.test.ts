@@ -103,7 +103,7 @@ describe('LiveStore', () => {
 describe('sweepStreams', () => {
   const MINUTE = 60_000;
   const DAY = 24 * 60 * MINUTE;
-  const times = { tokenMs: 10 * MINUTE, idleMs: MINUTE, maxMs: DAY, connectedMs: DAY };
+  const times = { tokenMs: 10 * MINUTE, idleMs: MINUTE, maxMs: DAY, resumeMs: 1, connectedMs: DAY };
   const statusOf = async (id: string) => (await store().find(id))?.status;
 
   /** Sweeps at a time, with objects that know of these streams. @returns whom it woke */
