@@ -3,7 +3,6 @@ import type { Env } from '../src/env.ts';
 import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live/channel.ts';
 import { FRAME_MS } from '../src/jobs/live/frames.ts';
 import { LiveInput } from '../src/jobs/live/input.ts';
-import { CREDIT_EVERY_MS } from '../src/jobs/live/limits.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live/ports.ts';
 import { tokenDigest } from '../src/jobs/live/token.ts';
 import { TOKEN_HEADERS } from '../src/platform/live-objects.ts';
@@ -287,14 +286,15 @@ export class LiveStream extends DurableObject<Env> {
   }
 
   #noteFrame(channel: LiveChannel): void {
-    if ((channel.receivedFrames * FRAME_MS) % CREDIT_EVERY_MS === 0) this.ctx.waitUntil(this.#checkCredit(channel));
+    if ((channel.receivedFrames * FRAME_MS) % this.#runtime.times.creditMs === 0)
+      this.ctx.waitUntil(this.#checkCredit(channel));
     this.#lastFrameAt = Date.now();
     if (!this.#isBehind) this.#storage.markBehind();
     this.#isBehind = true;
     this.#suspendIn(SUSPEND_AFTER_MS);
   }
 
-  /** Once a minute of audio: what the stream has used is noted, and it ends when the account has nothing left. */
+  /** After each minute of audio: what the stream has used is noted, and it ends when the account has nothing left. */
   async #checkCredit(channel: LiveChannel): Promise<void> {
     const { stream } = this.#storage;
     if (!stream) return;

@@ -24,6 +24,7 @@ export interface Env {
   readonly LIVE_MAX_SECONDS?: string;
   readonly LIVE_CONNECTED_SECONDS?: string;
   readonly LIVE_RESUME_SECONDS?: string;
+  readonly LIVE_CREDIT_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
@@ -58,6 +59,7 @@ const variablesSchema = z.object({
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   LIVE_CONNECTED_SECONDS: secondsUpTo(24 * 3600),
   LIVE_RESUME_SECONDS: secondsUpTo(60),
+  LIVE_CREDIT_SECONDS: secondsUpTo(60),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
@@ -100,6 +102,7 @@ export function readConfig(env: Env): Config {
       maxMs: parsed.data.LIVE_MAX_SECONDS * 1000,
       connectedMs: parsed.data.LIVE_CONNECTED_SECONDS * 1000,
       resumeMs: parsed.data.LIVE_RESUME_SECONDS * 1000,
+      creditMs: parsed.data.LIVE_CREDIT_SECONDS * 1000,
     },
     allowLoopback: parsed.data.ALLOW_LOOPBACK === '1',
     transcription: Object.fromEntries(

@@ -99,7 +99,7 @@ export type ClientError =
       readonly status: number;
       readonly message: string;
       readonly requestId?: string;
-      /** With 429: when to call again. */
+      /** With 429, and with 503 under load: when to call again. */
       readonly retryAfterSeconds?: number;
       readonly fields?: readonly { readonly field: string; readonly message: string }[];
     }

@@ -123,7 +123,7 @@ describe('a connection at rest', () => {
     const object = await waiting();
     const chunks = async () => (await object.left()).keys.filter((key) => key.startsWith('session/'));
     await object.suspend(7, 2.5 * MIB);
-    expect(await chunks()).toHaveLength(3);
+    expect(await chunks()).toHaveLength(2);
     await object.suspend(8, 10);
     expect(await chunks()).toHaveLength(1);
   });

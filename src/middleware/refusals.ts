@@ -7,7 +7,7 @@ import { answerOpenAiError, openAiErrorBody } from './openai-errors.ts';
 /** When a stream will end nobody knows; asking again sooner is no use. */
 const STREAMS_RETRY_SECONDS = 10;
 /** In which a load that was too high may have gone down. */
-const OVERLOAD_RETRY_SECONDS = 10;
+const OVERLOAD_RETRY_SECONDS = 5;
 
 /** Every way in which a request is turned down. */
 export type Refusal =

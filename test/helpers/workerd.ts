@@ -65,10 +65,12 @@ interface WorkerChanges {
   readonly pack?: string;
   /** The models of the default pack are in the bucket. */
   readonly hasModels?: boolean;
+  /** Variables of the Worker. */
+  readonly vars?: Readonly<Record<string, string>>;
 }
 
 /** The service's own Worker in workerd, with empty storage in memory and nobody behind its queues; the caller stops it. */
-export async function startWorker({ front = '', pack = 'default', hasModels = false }: WorkerChanges = {}) {
+export async function startWorker({ front = '', pack = 'default', hasModels = false, vars = {} }: WorkerChanges = {}) {
   const worker = await bundleWorker(projectDir, bundleCacheDir(projectDir));
   const folder = String(worker.rootPath);
   const [main, ...others] = worker.modules as { readonly type: string; readonly path: string }[];
@@ -82,7 +84,7 @@ export async function startWorker({ front = '', pack = 'default', hasModels = fa
       { ...main!, contents: builtWith(pack, readFileSync(main!.path, 'utf8')) },
       ...others,
     ],
-    bindings: { ...worker.bindings, SIGNING_KEY: signingKey },
+    bindings: { ...worker.bindings, SIGNING_KEY: signingKey, ...vars },
     queueConsumers: {},
     // What the Worker logs is not what a test run is read for.
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => void [stdout.resume(), stderr.resume()],

@@ -8,8 +8,6 @@ export const MAX_LATE_BACKLOG_MS = 75_000;
 export const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 /** Audio between two places from which a stream can be resumed. */
 export const RESUME_EVERY_MS = 10_000;
-/** Audio between two looks at the account's credit. */
-export const CREDIT_EVERY_MS = 60_000;
 /** A larger frame ends the stream. */
 export const MAX_FRAME_BYTES = 1024 * 1024;
 /**
@@ -36,6 +34,8 @@ export interface LiveTimes {
   readonly maxMs: number;
   /** From the loss of a connection until a stream that can be resumed ends. */
   readonly resumeMs: number;
+  /** Audio between two looks at the account's credit. */
+  readonly creditMs: number;
   /** From the connection of a stream to its end: a frame now and then would keep one of the account's places for months. */
   readonly connectedMs: number;
 }

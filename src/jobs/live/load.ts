@@ -1,9 +1,9 @@
 /** The mean lag forgets a frame within a few of these. */
 const MEMORY_MS = 3000;
-/** Beyond this the isolate does not follow its streams: in real time a frame waits some tens of milliseconds. */
-const MAX_LAG_MS = 1000;
+/** Beyond this the isolate does not follow its streams: where it does a frame waits some tens of milliseconds. */
+const MAX_LAG_MS = 2500;
 /** Without frames there is no load. */
-const STALE_MS = 10_000;
+const STALE_MS = 5000;
 /** A queue that did not change for so long is of nobody any more. */
 const FORGOTTEN_MS = 120_000;
 

@@ -46,7 +46,7 @@ export function createLiveStore(db: D1Database): LiveStore {
         db
           .prepare(
             `SELECT subscribed = 1 OR ROUND(credit_seconds - (${setAsideForJobs('accounts.id')}) - (
-               SELECT SUM(MAX(${LEAST_CREDIT_SECONDS}, used_seconds)) FROM live_streams
+               SELECT SUM(CASE id WHEN ?1 THEN used_seconds ELSE MAX(${LEAST_CREDIT_SECONDS}, used_seconds) END) FROM live_streams
                WHERE account_id = accounts.id AND completed_at IS NULL
              ), 3) > 0 AS can_go_on
              FROM accounts WHERE id = (SELECT account_id FROM live_streams WHERE id = ?1 AND completed_at IS NULL)`,
