@@ -184,6 +184,15 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
     expect(stream.sentSeconds).toBe(3);
   });
 
+  it('tells the service when it is given up, which would wait for another connection', async () => {
+    const { stream } = await openBreaking([]);
+    await stream.write(new Float32Array(1600));
+    for await (const _event of stream) break;
+    stream.abort();
+    await expect.poll(() => server!.heard.texts).toEqual([END]);
+    expect(await stream.closed).toEqual({ kind: 'aborted' });
+  });
+
   it('is lost once the service refuses its token, or nothing answers for a minute', async () => {
     const { stream } = await openBreaking([2], true);
     await stream.write(new Float32Array(3200));

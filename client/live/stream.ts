@@ -173,7 +173,11 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   }
 
   private sendEnd(): void {
-    if (!this.outage && !this.close) this.socket.send(JSON.stringify({ type: 'end_of_stream' }));
+    if (!this.close) this.sendEndOfStream();
+  }
+
+  private sendEndOfStream(): void {
+    if (!this.outage) this.socket.send(JSON.stringify({ type: 'end_of_stream' }));
   }
 
   private attach(socket: WebSocketLike): void {
@@ -279,6 +283,8 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     this.close = close;
     clearTimeout(this.endTimer);
     clearTimeout(this.retryTimer);
+    // Else the service would wait for another connection.
+    if (this.canResume) this.sendEndOfStream();
     // Nobody waits for an answer any more: one that never comes would keep a process alive.
     const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
     if (isGivenUp && this.socket.terminate) this.socket.terminate();

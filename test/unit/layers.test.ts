@@ -40,7 +40,7 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   'src/services.ts': ['src/contract', 'src/env.ts', 'src/jobs', 'src/platform', 'wasm'],
   'src/services-live.ts': ['src/env.ts', 'src/jobs', 'src/live', 'src/platform', 'src/services.ts'],
   'src/docs-assets.ts': ['.wrangler', 'package.json', 'public', 'src/routes'],
-  'durable-objects': ['src/env.ts', 'src/jobs', 'src/live', 'src/platform', 'src/services.ts', 'src/services-live.ts'],
+  'durable-objects': ['src/env.ts', 'src/jobs', 'src/platform', 'src/services.ts', 'src/services-live.ts'],
   'src/worker.ts': [
     'durable-objects',
     'src/app.ts',
