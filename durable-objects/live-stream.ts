@@ -112,8 +112,11 @@ export class LiveStream extends DurableObject<Env> {
     if (!channel || stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server, [tagOf(stream.phase)]);
-    // Before the client may send: else its first seconds would wait for the models.
-    await channel.open();
+    const opening = channel.open();
+    // Before the client may send: else its first seconds would wait for the models. What a resumed stream has missed may
+    // wait, and the sooner its connection stands the better: the token is burnt.
+    if (isResumed) this.ctx.waitUntil(opening);
+    else await opening;
     if (isResumed) channel.announce({ type: 'resumed', frame: channel.receivedFrames });
     if (stream.isResumable && !channel.isEnding) {
       const { token, digest } = await this.#resumeToken(stream.id, stream.phase.startedAt);

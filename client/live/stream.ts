@@ -18,7 +18,7 @@ const RESUME_WITHIN_MS = 60_000;
 const FIRST_RETRY_MS = 250;
 const LONGEST_RETRY_MS = 4000;
 /** Longest wait for one such connection. */
-const RESUME_TIMEOUT_MS = 10_000;
+const RESUME_TIMEOUT_MS = 30_000;
 /** Events that may wait to be read; a stream makes a few in a second. */
 const MAX_UNREAD_EVENTS = 100_000;
 
