@@ -55,7 +55,12 @@ beforeAll(async () => {
 afterAll(() => worker?.stop());
 
 async function opened(body: object = { resume: true }, token = key) {
-  const answer = await worker.call('POST', '/v1/live', token, body);
+  let answer = await worker.call('POST', '/v1/live', token, body);
+  // A busy machine lets the streams of the test before fall behind.
+  for (let tries = 0; answer.status === 503 && tries < 30; tries++) {
+    await sleep(1000);
+    answer = await worker.call('POST', '/v1/live', token, body);
+  }
   if (answer.status !== 200) throw new Error(await answer.text());
   const { id, url } = (await answer.json()) as { id: string; url: string };
   // The binding's type does not say which class stands behind it.
@@ -85,7 +90,7 @@ async function connection(url: string) {
     },
     /** Until the stream is kept after so many frames. */
     async kept(frame: number) {
-      await expect.poll(() => last()?.frame, { timeout: 60_000 }).toBe(frame);
+      await expect.poll(() => last()?.frame, { timeout: 120_000 }).toBe(frame);
       return last()!.token!;
     },
     async end() {
@@ -153,8 +158,8 @@ it('a stream over three drops, one with its memory, has the labels of one withou
   expect(await plain.billed()).toEqual([{ billed_seconds: frames.length / 10 }]);
 });
 
-it.concurrent('takes the last token alone, also while the connection before seems to stand, which is closed then', {
-  timeout: 60_000,
+it('takes the last token alone, also while the connection before seems to stand, which is closed then', {
+  timeout: 120_000,
 }, async () => {
   const { url, resumeUrl, billed } = await opened();
   const first = await connection(url);
@@ -164,12 +169,12 @@ it.concurrent('takes the last token alone, also while the connection before seem
   await expect(connection(resumeUrl(oldest))).rejects.toThrow('401');
   const second = await connection(resumeUrl(last));
   expect(await first.closed).toBe(1008);
-  await second.send(100, 210);
+  await second.send(100, 120);
   await second.end();
-  expect(await billed()).toEqual([{ billed_seconds: 21 }]);
+  expect(await billed()).toEqual([{ billed_seconds: 20 }]);
 });
 
-it.concurrent('ends with 1008 where the credit is used up, and is billed what it received', {
+it('ends with 1008 where the credit is used up, and is billed what it received', {
   timeout: 120_000,
 }, async () => {
   const accountId = await ensureAccount(run, { name: 'poor', creditSeconds: 20 }, 0);
@@ -186,8 +191,8 @@ it.concurrent('ends with 1008 where the credit is used up, and is billed what it
   expect(bill!.billed_seconds).toBeLessThan(22);
 });
 
-it.concurrent('ends when nobody has come back: billed as received after a drop, an error after our own fault', {
-  timeout: 90_000,
+it('ends when nobody has come back: billed as received after a drop, an error after our own fault', {
+  timeout: 120_000,
 }, async () => {
   const run = async (isOurs: boolean) => {
     const { url, object, status, billed, resumeUrl } = await opened();

@@ -80,7 +80,8 @@ export class LiveStream extends DurableObject<Env> {
   async #connect(digest: Uint8Array): Promise<Response> {
     const now = Date.now();
     // The token stays good for another try.
-    if (this.#runtime.load.isOverloaded(now)) return refused(OVERLOADED);
+    const isWaiting = this.#storage.stream?.phase.name === 'waiting';
+    if (isWaiting && this.#runtime.load.isOverloaded(now)) return refused(OVERLOADED);
     const stream = this.#storage.burn(digest, now);
     if (!stream) return refused(UNAUTHORIZED);
     const { idleMs, connectedMs } = this.#runtime.times;
