@@ -93,7 +93,7 @@ export class LiveStream extends DurableObject<Env> {
   /** Goes on from where the stream was last kept; what the last connection has sent since is sent again. */
   async #reconnect(digest: Uint8Array): Promise<Response> {
     const now = Date.now();
-    const { idleMs, resumeMs } = this.#runtime.times;
+    const { idleMs, connectedMs, resumeMs } = this.#runtime.times;
     // What is being said of the end already cannot be said once more.
     const stream = this.#channel?.isEnding ? undefined : this.#storage.burnResume(digest, now - resumeMs);
     if (stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
@@ -103,7 +103,7 @@ export class LiveStream extends DurableObject<Env> {
     const resumedFrom = this.#storage.suspended?.lastFrameAt ?? stream.phase.startedAt;
     const channel = this.#resume(resumedFrom);
     this.#lastFrameAt = now;
-    await this.ctx.storage.setAlarm(now + idleMs);
+    await this.ctx.storage.setAlarm(Math.min(now + idleMs, stream.phase.startedAt + connectedMs));
     return this.#accept(channel, true);
   }
 
