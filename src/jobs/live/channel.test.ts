@@ -167,6 +167,21 @@ describe('LiveChannel', () => {
     }
   });
 
+  it('takes at once what a network, or the thread, held up: the client is not ahead of real time', async () => {
+    const { openSession, goOn } = slowSession();
+    const { channel, received, ends, clock } = channelOf({ openSession });
+    void channel.receive(audio(0.1));
+    clock.now = 20_000;
+    for (let frame = 0; frame < 199; frame++) void channel.receive(audio(0.1));
+    expect(received).toEqual([]);
+    // What goes beyond is.
+    for (let frame = 0; frame < 250; frame++) void channel.receive(audio(0.1));
+    goOn();
+    await channel.receive(audio(0));
+    expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008 })]);
+    expect(channel.receivedFrames).toBeGreaterThanOrEqual(400);
+  });
+
   it('takes at once what a client missed while its stream was without a connection', async () => {
     const { openSession, goOn } = slowSession();
     const { ports, ends, clock } = channelOf();

@@ -20,7 +20,7 @@ import {
 } from './limits.ts';
 import type { LiveLoad } from './load.ts';
 import { correctionMessage, speakerMessage } from './messages.ts';
-import { type Due, Pace } from './pace.ts';
+import { type FrameTimes, Pace } from './pace.ts';
 import type { LiveOutcome } from './ports.ts';
 
 /** WebSocket close codes (RFC 6455 §7.4.1). */
@@ -64,7 +64,7 @@ export interface ChannelPorts {
   readonly load: LiveLoad;
 }
 
-interface Waiting extends Due {
+interface Waiting extends FrameTimes {
   readonly samples: Float32Array;
 }
 
@@ -240,12 +240,12 @@ export class LiveChannel {
   }
 
   /**
-   * Ends the stream where too much waits. A client that is ahead of real time is refused once most of what waits is not
-   * due yet. Else it is the service that is slow: it holds on for as long as there is memory, and its end is no bill.
+   * Ends the stream where too much waits. A client that is ahead of real time is refused: most of what waits would have
+   * come later. Else it is the service that is slow: it holds on for as long as there is memory, and its end is no bill.
    */
   #isOverfull(): boolean {
     const now = this.ports.now();
-    const early = this.#queue.filter(({ dueAt }) => dueAt > now).length;
+    const early = this.#queue.filter(({ expectedAt }) => expectedAt > now).length;
     if (2 * early > this.#queue.length) {
       this.#refuse(CLOSE.policy, `Audio comes faster than it is processed: more than ${MAX_BACKLOG_MS / 1000} s wait`);
       return true;
@@ -313,11 +313,11 @@ export class LiveChannel {
     }
   }
 
-  #done({ dueAt, isCatchingUp }: Waiting): void {
+  #done({ dueAt }: Waiting): void {
     this.#queue.shift();
     this.#noteWaiting();
     const { load, now } = this.ports;
-    if (!isCatchingUp) load.note(now() - dueAt, now());
+    load.note(now() - dueAt, now());
   }
 
   #fail(error: unknown): void {

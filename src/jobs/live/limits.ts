@@ -2,7 +2,7 @@
 export const MAX_OPEN_STREAMS = 10;
 /** Audio that may be received and not yet processed, where most of it is ahead of real time. */
 export const MAX_BACKLOG_MS = 5000;
-/** The same where the service is slow, or a stream was resumed and its client sends what was missed: a minute, and what was sent again. */
+/** The same where the service is slow, or a client sends what could not be sent: a minute without a connection, and what is sent again. */
 export const MAX_LATE_BACKLOG_MS = 75_000;
 /** What may wait in all streams of an isolate: it has 128 MB for everything. */
 export const MAX_WAITING_BYTES = 32 * 1024 * 1024;
