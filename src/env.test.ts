@@ -50,6 +50,8 @@ it('has the times of the contract where none are set, opens no loopback, and tak
     LIVE_IDLE_SECONDS: 60,
     LIVE_MAX_SECONDS: 18_000,
     LIVE_CONNECTED_SECONDS: 86_400,
+    LIVE_RESUME_SECONDS: 60,
+    LIVE_CREDIT_SECONDS: 60,
   };
   for (const [name, seconds] of Object.entries(longest)) {
     expect(() => read({ [name]: String(seconds + 1) })).toThrow(new RegExp(name));

@@ -10,10 +10,15 @@ import type { AiBinding } from './platform/transcription/workers-ai.ts';
 export interface LiveEnv {
   readonly DB: D1Database;
   readonly BUCKET: R2Bucket;
+  readonly SIGNING_KEY: string;
+  /** Signed before: what it signed is still accepted. */
+  readonly SIGNING_KEY_PREVIOUS?: string;
   readonly LIVE_TOKEN_SECONDS?: string;
   readonly LIVE_IDLE_SECONDS?: string;
   readonly LIVE_MAX_SECONDS?: string;
   readonly LIVE_CONNECTED_SECONDS?: string;
+  readonly LIVE_RESUME_SECONDS?: string;
+  readonly LIVE_CREDIT_SECONDS?: string;
 }
 
 /** What the Workers that answer HTTP (`wrangler.toml`) and do batch jobs (`wrangler.jobs.toml`) have in common. */
@@ -23,9 +28,6 @@ export interface Env extends LiveEnv {
   readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
-  readonly SIGNING_KEY: string;
-  /** Signed before: what it signed is still accepted. */
-  readonly SIGNING_KEY_PREVIOUS?: string;
   /** Where Durable Objects and the bucket keep their data; chosen at the first deployment, for good. */
   readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
@@ -69,15 +71,17 @@ const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY
 const signingKeySchema = z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64');
 
 const liveSchema = z.object({
+  SIGNING_KEY: signingKeySchema,
+  SIGNING_KEY_PREVIOUS: z.literal('').or(signingKeySchema).optional(),
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   LIVE_CONNECTED_SECONDS: secondsUpTo(24 * 3600),
+  LIVE_RESUME_SECONDS: secondsUpTo(60),
+  LIVE_CREDIT_SECONDS: secondsUpTo(60),
 });
 
 const variablesSchema = liveSchema.extend({
-  SIGNING_KEY: signingKeySchema,
-  SIGNING_KEY_PREVIOUS: z.literal('').or(signingKeySchema).optional(),
   JURISDICTION: z.enum([...JURISDICTIONS, '']).default(''),
   OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
@@ -94,14 +98,18 @@ const configSchema = variablesSchema.superRefine((variables, context) => {
     context.addIssue({ code: 'custom', path: [name], message: 'missing; set all R2_ or none' });
 });
 
-/** The Worker's settings, checked once per isolate. */
-export interface Config {
+/** Settings of the Worker of live streams, checked once per isolate. */
+export interface LiveConfig {
   readonly signingKey: string;
   readonly previousSigningKey?: string;
+  readonly live: LiveTimes;
+}
+
+/** Those of the other Workers. */
+export interface Config extends LiveConfig {
   /** Undefined where data may be anywhere. */
   readonly jurisdiction?: Jurisdiction;
   readonly outputTtlMs: number;
-  readonly live: LiveTimes;
   readonly allowLoopback: boolean;
   /** The configured engines by model. */
   readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine | 'workers-ai'>>>;
@@ -113,11 +121,9 @@ export interface Config {
 export function readConfig(env: Env): Config {
   const variables = parse(configSchema, env);
   return {
-    signingKey: variables.SIGNING_KEY,
-    previousSigningKey: variables.SIGNING_KEY_PREVIOUS || undefined,
+    ...liveConfigOf(variables),
     jurisdiction: variables.JURISDICTION || undefined,
     outputTtlMs: variables.OUTPUT_TTL_SECONDS * 1000,
-    live: timesOf(variables),
     allowLoopback: variables.ALLOW_LOOPBACK === '1',
     transcription: Object.fromEntries(
       TRANSCRIPTION_MODELS.map((model) => [model, engineOf(env as unknown as Variables, model)]),
@@ -126,8 +132,8 @@ export function readConfig(env: Env): Config {
   };
 }
 
-/** @throws when a variable is malformed */
-export const readLiveTimes = (env: LiveEnv): LiveTimes => timesOf(parse(liveSchema, env));
+/** @throws as `readConfig` */
+export const readLiveConfig = (env: LiveEnv): LiveConfig => liveConfigOf(parse(liveSchema, env));
 
 function parse<Schema extends z.ZodType>(schema: Schema, env: LiveEnv): z.infer<Schema> {
   const parsed = schema.safeParse(env);
@@ -136,11 +142,17 @@ function parse<Schema extends z.ZodType>(schema: Schema, env: LiveEnv): z.infer<
   throw new Error(`misconfigured Worker: ${faults}`);
 }
 
-const timesOf = (variables: z.infer<typeof liveSchema>): LiveTimes => ({
-  tokenMs: variables.LIVE_TOKEN_SECONDS * 1000,
-  idleMs: variables.LIVE_IDLE_SECONDS * 1000,
-  maxMs: variables.LIVE_MAX_SECONDS * 1000,
-  connectedMs: variables.LIVE_CONNECTED_SECONDS * 1000,
+const liveConfigOf = (variables: z.infer<typeof liveSchema>): LiveConfig => ({
+  signingKey: variables.SIGNING_KEY,
+  previousSigningKey: variables.SIGNING_KEY_PREVIOUS || undefined,
+  live: {
+    tokenMs: variables.LIVE_TOKEN_SECONDS * 1000,
+    idleMs: variables.LIVE_IDLE_SECONDS * 1000,
+    maxMs: variables.LIVE_MAX_SECONDS * 1000,
+    connectedMs: variables.LIVE_CONNECTED_SECONDS * 1000,
+    resumeMs: variables.LIVE_RESUME_SECONDS * 1000,
+    creditMs: variables.LIVE_CREDIT_SECONDS * 1000,
+  },
 });
 
 /** Value of an engine's address that selects Workers AI. */

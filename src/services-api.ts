@@ -24,6 +24,7 @@ import { packOfBuild } from './platform/models-in-use.ts';
 import { canFollowStreams } from './platform/onnx/manifest.ts';
 import { readCursor, signCursor } from './platform/page-cursor.ts';
 import { createQuota } from './platform/quota.ts';
+import { createStreamTokens } from './platform/stream-token.ts';
 import { voiceprintFault } from './platform/voiceprints.ts';
 import { configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
 
@@ -51,7 +52,11 @@ export function appServices(env: ApiEnv): AppServices {
       read: (scope, cursor) => readCursor({ signingKey, previousSigningKey }, scope, cursor),
     }),
     media: mediaOf(env),
-    live: createLiveService({ ...livePorts(env), tokenMs: live.tokenMs }),
+    live: createLiveService({
+      ...livePorts(env),
+      tokens: createStreamTokens({ signingKey, previousSigningKey }),
+      tokenMs: live.tokenMs,
+    }),
     voiceprintFault,
     quota: createQuota(objectsOf(env, env.ACCOUNT_QUOTA)),
     usage: createUsage(env.DB),

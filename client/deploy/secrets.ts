@@ -30,8 +30,8 @@ export function missingSecrets(
   const signingKey =
     without.length === SIGNERS.length ? makeSigningKey(root, instance, say) : knownSigningKey(root, instance);
   if (without.length > 0 && !signingKey) {
-    const names = without.map(({ name }) => nameIn(instance, name)).join(' and ');
-    throw new Error(`${names} needs the SIGNING_KEY of the deployed service. Set ROLLCALL_SIGNING_KEY to it.`);
+    const names = without.map(({ name }) => nameIn(instance, name)).join(', ');
+    throw new Error(`The SIGNING_KEY of the service is needed for ${names}: set ROLLCALL_SIGNING_KEY to it.`);
   }
   const engineKeys = Object.fromEntries(engineVariables().filter(([name]) => isKey(name)));
   return new Map(
@@ -93,7 +93,9 @@ export async function rotateSigningKey(root: string, instance: string, say: (lin
   const next = newSigningKey();
   const path = keepSigningKey(root, next, instance);
   try {
-    await putSecrets(root, instance, SIGNERS, { SIGNING_KEY: next, SIGNING_KEY_PREVIOUS: previous });
+    // The Worker that answers HTTP comes first: the tokens that the others sign are read by it.
+    const workers = SIGNERS.toReversed();
+    await putSecrets(root, instance, workers, { SIGNING_KEY: next, SIGNING_KEY_PREVIOUS: previous });
   } catch (error) {
     // Another attempt must not take the new key, which no API key is signed with, for the one before.
     say(

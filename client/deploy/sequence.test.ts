@@ -79,17 +79,11 @@ describe('a first deployment', () => {
       'r2 bucket create rollcall',
       ...QUEUES.map((queue) => `queues create ${queue}`),
       'd1 migrations apply DB --remote --config FILE',
-      'deploy --minify --keep-vars --config FILE --secrets-file FILE',
-      'deploy --minify --keep-vars --config FILE',
-      'deploy --minify --keep-vars --config FILE --secrets-file FILE',
+      ...WORKERS.map(() => 'deploy --minify --keep-vars --config FILE --secrets-file FILE'),
     ]);
     const kept = readFileSync(signingKeyPath(root), 'utf8').trim();
     expect(Buffer.from(kept, 'base64')).toHaveLength(32);
-    expect([...account.workers]).toEqual([
-      ['rollcall-jobs', { SIGNING_KEY: kept }],
-      ['rollcall-live', {}],
-      ['rollcall', { SIGNING_KEY: kept }],
-    ]);
+    expect([...account.workers]).toEqual(WORKERS.map(({ name }) => [name, { SIGNING_KEY: kept }]));
     for (const config of account.configs.values()) expect(config).not.toContain(kept);
     expect([...account.rules].length).toBeGreaterThan(3);
   });
@@ -167,16 +161,18 @@ describe('where the Worker that answers HTTP alone has a signing key', () => {
     vi.stubEnv('ROLLCALL_SIGNING_KEY', '');
   });
 
-  it('the one of jobs gets the same, from its copy', async () => {
+  it('the others get the same, from its copy', async () => {
     const old = Buffer.alloc(32, 1).toString('base64');
     account.workers.set('rollcall', { SIGNING_KEY: old });
     keepSigningKey(root, old);
     await deploy({ root, say }, nobody);
-    expect(secretsOf('rollcall-jobs')).toEqual({ SIGNING_KEY: old });
+    for (const name of ['rollcall-jobs', 'rollcall-live']) expect(secretsOf(name)).toEqual({ SIGNING_KEY: old });
   });
 
   it('nothing is changed while that key is not known: webhooks would be signed with another', async () => {
-    await expect(deploy({ root, say }, nobody)).rejects.toThrow('rollcall-jobs needs the SIGNING_KEY');
+    await expect(deploy({ root, say }, nobody)).rejects.toThrow(
+      'SIGNING_KEY of the service is needed for rollcall-jobs, rollcall-live',
+    );
     expect(account.changes).toEqual([]);
   });
 });
@@ -299,18 +295,17 @@ describe('the rotation of the signing key', () => {
     await rotateSigningKey(root, 'rollcall', say);
     const second = readFileSync(signingKeyPath(root), 'utf8').trim();
     expect(second).not.toBe(first);
-    const signers = ['rollcall', 'rollcall-jobs'];
-    for (const name of signers) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second, SIGNING_KEY_PREVIOUS: first });
+    const names = WORKERS.map(({ name }) => name);
+    for (const name of names) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second, SIGNING_KEY_PREVIOUS: first });
     await endRotation(root, 'rollcall', say);
-    for (const name of signers) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second });
-    expect(secretsOf('rollcall-live')).toEqual({});
+    for (const name of names) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second });
   });
 
   it('that stopped half-way says with which key it may be tried again', async () => {
     await deploy({ root, say }, nobody);
     const { SIGNING_KEY: first } = secretsOf('rollcall');
-    account.workers.delete('rollcall');
-    await expect(rotateSigningKey(root, 'rollcall', say)).rejects.toThrow('secret bulk --name rollcall');
+    account.workers.delete('rollcall-jobs');
+    await expect(rotateSigningKey(root, 'rollcall', say)).rejects.toThrow('secret bulk --name rollcall-jobs');
     expect(said.join('\n')).toContain('set ROLLCALL_SIGNING_KEY to the key before');
     expect(readFileSync(`${signingKeyPath(root)}.1`, 'utf8').trim()).toBe(first);
   });

@@ -6,6 +6,7 @@ import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
 import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 import type { TurnFormat } from '../formats/index.ts';
+import type { LiveConnection, LiveUpgrade } from './live/ports.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /** Size of the largest recording (contract §7), uploaded or fetched. */
@@ -35,6 +36,8 @@ export interface Principal {
   readonly account: Account;
   readonly keyId: string;
   readonly scopes: ReadonlySet<Scope>;
+  /** Where the browsers of the key's live streams may connect from; undefined for anywhere. */
+  readonly origins?: readonly string[];
 }
 
 /** A job as its owner may see it; times are milliseconds since the Unix epoch. */
@@ -187,18 +190,17 @@ export interface LiveService {
   create(
     accountId: string,
     request: LiveRequest,
+    origins?: readonly string[],
   ): Promise<
     Result<
       { readonly id: string; readonly token: string },
-      { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' }
+      { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' } | { kind: 'overloaded' }
     >
   >;
   /** undefined for unknown and other accounts' streams alike */
   find(accountId: string, streamId: string): Promise<LiveView | undefined>;
-  /**
-   * The client's end of the connection; undefined for an unknown stream and an unknown, used or expired token alike.
-   */
-  connect(streamId: string, token: string): Promise<WebSocket | undefined>;
+  /** The client's end of the connection; an unknown stream and an unknown, used or expired token are refused alike. */
+  connect(streamId: string, upgrade: LiveUpgrade): Promise<LiveConnection>;
 }
 
 /** What a key says of itself. */
@@ -206,6 +208,8 @@ export interface KeyClaims {
   readonly accountId: string;
   readonly keyId: string;
   readonly scopes: readonly Scope[];
+  /** Where the browsers of its live streams may connect from; undefined for anywhere. */
+  readonly origins?: readonly string[];
 }
 
 export interface KeyService {

@@ -6,6 +6,8 @@ import { answerOpenAiError, openAiErrorBody } from './openai-errors.ts';
 
 /** When a stream will end nobody knows; asking again sooner is no use. */
 const STREAMS_RETRY_SECONDS = 10;
+/** In which a load that was too high may have gone down. */
+const OVERLOAD_RETRY_SECONDS = 5;
 
 const UNAVAILABLE_RETRY_SECONDS = 10;
 
@@ -16,7 +18,7 @@ export type Refusal =
   | { readonly kind: 'bad_ticket' | 'expired_ticket' | 'bad_stream_token' }
   | { readonly kind: 'payment_required' }
   | { readonly kind: 'missing_scope'; readonly scope: Scope }
-  | { readonly kind: 'live_not_enabled' }
+  | { readonly kind: 'live_not_enabled' | 'origin_not_allowed' | 'overloaded' }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'method_not_allowed'; readonly allow: string }
   | { readonly kind: 'idempotency_conflict' }
@@ -73,6 +75,11 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);
     case 'live_not_enabled':
       return apiError(c, 403, 'Live streams are not enabled: the models in use are too slow for them.');
+    case 'origin_not_allowed':
+      return apiError(c, 403, 'The API key that made the stream allows connections from other origins only.');
+    case 'overloaded':
+      c.header('Retry-After', String(OVERLOAD_RETRY_SECONDS));
+      return apiError(c, 503, `Too many live streams at the moment; try again in ${OVERLOAD_RETRY_SECONDS} s.`);
     case 'not_found':
       return apiError(c, 404, 'Not found.');
     case 'method_not_allowed':

@@ -25,7 +25,7 @@ export interface ApiKeyClaims extends KeyClaims {
  * @param input.signingKey base64 of at least 32 bytes
  */
 export async function signApiKey(input: ApiKeyClaims & { readonly signingKey: string }): Promise<string> {
-  const token = new SignJWT({ scope: formatScopes(input.scopes) })
+  const token = new SignJWT({ scope: formatScopes(input.scopes), ...(input.origins && { origins: input.origins }) })
     .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
     .setIssuer(ISSUER)
     .setAudience(AUDIENCE)
@@ -55,7 +55,7 @@ export function createKeyService({ db, ...signingKeys }: { db: D1Database } & Si
       if (!found) return undefined;
       // A row whose scopes were narrowed binds keys that were handed out before.
       const scopes = new Set(claims.scopes.filter((scope) => found.scopes.includes(scope)));
-      return { account: found.account, keyId: claims.keyId, scopes };
+      return { account: found.account, keyId: claims.keyId, scopes, origins: claims.origins };
     },
   };
 }
@@ -69,10 +69,11 @@ async function readClaims(token: string, secret: CryptoKey): Promise<KeyClaims |
       typ: 'JWT',
       requiredClaims: ['sub', 'jti', 'iat'],
     });
-    const { sub, jti, scope, iat = 0 } = payload;
+    const { sub, jti, scope, origins, iat = 0 } = payload;
     if (iat > Date.now() / 1000 + CLOCK_SKEW_SECONDS) return undefined;
     if (typeof sub !== 'string' || typeof jti !== 'string' || typeof scope !== 'string') return undefined;
-    return { accountId: sub, keyId: jti, scopes: parseScopes(scope) };
+    // What we signed is of the type that we signed.
+    return { accountId: sub, keyId: jti, scopes: parseScopes(scope), origins: origins as string[] | undefined };
   } catch (error) {
     if (error instanceof errors.JOSEError) return undefined;
     throw error;

@@ -50,7 +50,7 @@ const ERROR_DESCRIPTIONS = {
   415: 'The body is not JSON',
   416: 'The file has no such part',
   426: 'The request is no WebSocket upgrade, or of another version',
-  503: 'The service cannot take jobs now',
+  503: 'The service takes no jobs, or no more live streams, now; call again after `Retry-After` seconds',
 } as const;
 /** Where they differ, and those that no other address has. */
 const OPENAI_DESCRIPTIONS = {

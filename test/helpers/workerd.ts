@@ -73,6 +73,8 @@ interface WorkerChanges {
   readonly hasModels?: boolean;
   /** Requests a minute that the platform's rate limiters allow, by binding. */
   readonly floodLimits?: Readonly<Record<string, number>>;
+  /** Variables of all Workers. */
+  readonly vars?: Readonly<Record<string, string>>;
 }
 
 /** The service's own Workers in workerd, with empty storage in memory and nobody behind its queues; the caller stops them. */
@@ -82,6 +84,7 @@ export async function startWorkers({
   pack = 'default',
   hasModels = false,
   floodLimits,
+  vars,
 }: WorkerChanges = {}) {
   const signingKey = Buffer.alloc(32).toString('base64');
   const bundled = await bundleWorkers(projectDir, bundleCacheDir(projectDir));
@@ -94,7 +97,7 @@ export async function startWorkers({
     workers: bundled.map((worker) => ({
       ...worker.options,
       modules: modulesOf(worker, pack, fronts.get(worker.config)),
-      bindings: { ...worker.options.bindings, ...(worker.signs && { SIGNING_KEY: signingKey }) },
+      bindings: { ...worker.options.bindings, ...(worker.signs && { SIGNING_KEY: signingKey }), ...vars },
       ...(worker.config === API.config && floodLimits && { ratelimits: rateLimiters(floodLimits) }),
       queueConsumers: {},
     })),
@@ -114,11 +117,17 @@ export async function startWorkers({
     signingKey,
     fetch: (path: string, init: Parameters<Miniflare['dispatchFetch']>[1]) =>
       workerd.dispatchFetch(`http://service${path}`, init),
-    call: (method: string, path: string, key: string) =>
-      workerd.dispatchFetch(`http://service${path}`, { method, headers: { Authorization: `Bearer ${key}` } }),
-    async connect(url: string) {
+    call: (method: string, path: string, key: string, body?: object) =>
+      workerd.dispatchFetch(`http://service${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${key}` },
+        body: body && JSON.stringify(body),
+      }),
+    /** @param onMessage also gets what comes before the caller could listen */
+    async connect(url: string, onMessage: (text: string) => void = () => {}) {
       const { webSocket, status } = await workerd.dispatchFetch(url.replace(/^ws/, 'http'), { headers: HANDSHAKE });
       if (!webSocket) throw new Error(`no connection: ${status}`);
+      webSocket.addEventListener('message', ({ data }) => onMessage(String(data)));
       webSocket.accept();
       return webSocket;
     },
