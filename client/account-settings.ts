@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { UsageQuery, UsageRow } from '../src/contract/usage.ts';
 import { WEBHOOK_SECRET_GRACE_MS } from '../src/jobs/webhook-signature.ts';
-import { USAGE_SQL, type UsageSqlRow, usageFromRow } from '../src/platform/d1/usage.ts';
+import { USAGE_OF_ALL_SQL, USAGE_SQL, type UsageSqlRow, usageFromRow } from '../src/platform/d1/usage.ts';
 import type { RunSql, SqlValue } from './local/database.ts';
 
 /** An account as it is stored; times are milliseconds since the Unix epoch, limits null for the service's defaults. */
@@ -99,6 +99,15 @@ export async function rotateWebhookSecret(run: RunSql, name: string, now: number
   const account = await findAccount(run, name);
   if (!account) return { kind: 'no_account' };
   return { kind: 'too_early', until: (account.webhookSecretRotatedAt ?? now) + WEBHOOK_SECRET_GRACE_MS };
+}
+
+/** A line of usage with the name of the account that was billed. */
+export type AccountUsageRow = UsageRow & { readonly account: string };
+
+/** What each account was billed, by UTC day and kind. */
+export async function usageOfAll(run: RunSql, { from, to }: UsageQuery): Promise<AccountUsageRow[]> {
+  const rows = await run<UsageSqlRow & { readonly account: string }>(USAGE_OF_ALL_SQL, from, to);
+  return rows.map(({ account, ...row }) => ({ account, ...usageFromRow(row) }));
 }
 
 /** What an account was billed, by UTC day and kind. */

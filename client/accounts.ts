@@ -44,6 +44,8 @@ export interface NewKey {
   readonly expiresAt?: number;
   /** Base64, the service's own. */
   readonly signingKey: string;
+  /** Where browsers may connect to its live streams from; anywhere if undefined. */
+  readonly origins?: readonly string[];
 }
 
 /** Records a new key and signs it. The token itself is not stored anywhere. */
@@ -57,8 +59,8 @@ export async function createKey(run: RunSql, key: NewKey, now: number): Promise<
     now,
     key.expiresAt ?? null,
   );
-  const { signingKey, accountId, scopes, expiresAt } = key;
-  const token = await signApiKey({ signingKey, accountId, keyId, scopes, issuedAt: now, expiresAt });
+  const { signingKey, accountId, scopes, expiresAt, origins } = key;
+  const token = await signApiKey({ signingKey, accountId, keyId, scopes, issuedAt: now, expiresAt, origins });
   return { keyId, token };
 }
 

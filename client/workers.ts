@@ -3,7 +3,7 @@ export interface ServiceWorker {
   readonly name: string;
   /** Its wrangler file, in the root of the repository. */
   readonly config: string;
-  /** Whether it signs: keys, tickets and cursors, or webhooks. */
+  /** Whether it signs: keys, tickets and cursors, webhooks, or tokens of streams. */
   readonly signs: boolean;
   /** Whether it has to know the transcription engines. */
   readonly transcribes: boolean;
@@ -31,7 +31,7 @@ export const JOBS: ServiceWorker = {
 export const LIVE: ServiceWorker = {
   name: 'rollcall-live',
   config: 'wrangler.live.toml',
-  signs: false,
+  signs: true,
   transcribes: false,
   sweeps: false,
 };

@@ -1,12 +1,19 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { LiveEnv } from '../src/env.ts';
-import { type ChannelEnd, CLOSE, LiveChannel } from '../src/jobs/live/channel.ts';
+import { type ChannelEnd, CLOSE, type Kept, LiveChannel } from '../src/jobs/live/channel.ts';
+import { FRAME_MS } from '../src/jobs/live/frames.ts';
 import { LiveInput } from '../src/jobs/live/input.ts';
 import type { LiveOutcome, StreamSetup } from '../src/jobs/live/ports.ts';
 import { tokenDigest } from '../src/jobs/live/token.ts';
-import { TOKEN_HEADER } from '../src/platform/live-objects.ts';
+import { TOKEN_HEADERS } from '../src/platform/live-objects.ts';
 import { type LiveRuntime, liveRuntime } from '../src/services-live.ts';
-import { type StoredStream, StreamStorage } from './live/storage.ts';
+import { type RunningPhase, type StoredStream, StreamStorage } from './live/storage.ts';
+
+const UNAUTHORIZED = 401;
+const FORBIDDEN = 403;
+const OVERLOADED = 503;
+/** Of a connection that its client should resume (RFC 6455 registry: service restart). */
+const CLOSE_TO_RESUME = 1012;
 
 /** Silence on the wire before a connection is stored, so that the platform may take the object out of memory. */
 const SUSPEND_AFTER_MS = 3000;
@@ -25,6 +32,8 @@ export class LiveStream extends DurableObject<LiveEnv> {
   readonly #storage: StreamStorage;
   readonly #runtime: LiveRuntime;
   #channel: LiveChannel | undefined;
+  /** Of the channel's connection. */
+  #tag = '';
   #lastFrameAt = 0;
   #isBehind = false;
   #hasHeard = false;
@@ -36,10 +45,15 @@ export class LiveStream extends DurableObject<LiveEnv> {
     this.#runtime = liveRuntime(env);
   }
 
-  /** The stream has been created; now its token can be used. */
-  async open({ streamId, expiresAt, ...setup }: StreamSetup): Promise<void> {
+  /**
+   * The stream has been created; now its token can be used.
+   * @returns false where the streams that run in this isolate are behind: then there is no stream
+   */
+  async open({ streamId, expiresAt, ...setup }: StreamSetup): Promise<boolean> {
+    if (this.#runtime.load.isOverloaded(Date.now())) return false;
     this.#storage.stream = { id: streamId, ...setup, phase: { name: 'waiting', expiresAt } };
     await this.ctx.storage.setAlarm(expiresAt);
+    return true;
   }
 
   async discard(): Promise<void> {
@@ -53,40 +67,90 @@ export class LiveStream extends DurableObject<LiveEnv> {
     return true;
   }
 
-  /** The upgrade, as the Worker passes it on: 101, or 401 where the token is not good for it. */
+  /** The upgrade, as the Worker passes it on: 101, or the status that it is refused with. */
   override async fetch(request: Request): Promise<Response> {
-    const digest = await tokenDigest(request.headers.get(TOKEN_HEADER) ?? '');
+    const { stream } = this.#storage;
+    const origin = request.headers.get('Origin');
+    if (origin !== null && stream?.origins?.includes(origin) === false) return refused(FORBIDDEN);
+    const resumeToken = request.headers.get(TOKEN_HEADERS.resume);
+    if (resumeToken !== null) return this.#reconnect(await tokenDigest(resumeToken));
+    return this.#connect(await tokenDigest(request.headers.get(TOKEN_HEADERS.connect) ?? ''));
+  }
+
+  async #connect(digest: Uint8Array): Promise<Response> {
     const now = Date.now();
+    // The token stays good for another try.
+    const isWaiting = this.#storage.stream?.phase.name === 'waiting';
+    if (isWaiting && this.#runtime.load.isOverloaded(now)) return refused(OVERLOADED);
     const stream = this.#storage.burn(digest, now);
-    if (!stream) return new Response(null, { status: 401 });
+    if (!stream) return refused(UNAUTHORIZED);
     const { idleMs, connectedMs } = this.#runtime.times;
     await this.ctx.storage.setAlarm(now + Math.min(idleMs, connectedMs));
-    if (!(await this.#runtime.store.start(stream.id, now))) return new Response(null, { status: 401 });
-    const channel = this.#resume();
+    if (!(await this.#runtime.store.start(stream.id, now))) return refused(UNAUTHORIZED);
+    return this.#accept(this.#resume());
+  }
+
+  /** Goes on from where the stream was last kept; what the last connection has sent since is sent again. */
+  async #reconnect(digest: Uint8Array): Promise<Response> {
+    const now = Date.now();
+    const { idleMs, connectedMs, resumeMs } = this.#runtime.times;
+    // What is being said of the end already cannot be said once more.
+    const stream = this.#channel?.isEnding ? undefined : this.#storage.burnResume(digest, now - resumeMs);
+    if (stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
+    this.#letGo();
+    // The loss of a connection may be known to its client alone.
+    for (const socket of this.ctx.getWebSockets()) socket.close(CLOSE.policy, 'resumed by another connection');
+    const resumedFrom = this.#storage.suspended?.lastFrameAt ?? stream.phase.startedAt;
+    const channel = this.#resume(resumedFrom);
+    this.#lastFrameAt = now;
+    await this.ctx.storage.setAlarm(Math.min(now + idleMs, stream.phase.startedAt + connectedMs));
+    return this.#accept(channel, true);
+  }
+
+  async #accept(channel: LiveChannel | undefined, isResumed = false): Promise<Response> {
+    const { stream } = this.#storage;
     // The database was so slow that the alarm has ended the stream meanwhile: nothing would ever end a connection.
-    if (!channel) return new Response(null, { status: 401 });
+    if (!channel || stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
     const { 0: client, 1: server } = new WebSocketPair();
-    this.ctx.acceptWebSocket(server);
-    // Before the client may send: else its first seconds would wait for the models.
-    await channel.open();
+    this.ctx.acceptWebSocket(server, [tagOf(stream.phase)]);
+    const opening = channel.open();
+    // Before the client may send: else its first seconds would wait for the models. What a resumed stream has missed may
+    // wait, and the sooner its connection stands the better: the token is burnt.
+    if (isResumed) this.ctx.waitUntil(opening);
+    else await opening;
+    if (isResumed) channel.announce({ type: 'resumed', frame: channel.receivedFrames });
+    if (stream.isResumable && !channel.isEnding) {
+      const { token, digest } = await this.#resumeToken(stream.id, stream.phase.startedAt);
+      if (this.#channel === channel && this.#storage.stream?.phase.name === 'running') {
+        this.#storage.allowResume(digest);
+        channel.announce({ type: 'resume', token, frame: channel.receivedFrames });
+      }
+    }
     return new Response(null, { status: 101, webSocket: client });
   }
 
-  override async webSocketMessage(_socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+  async #resumeToken(streamId: string, startedAt: number): Promise<{ token: string; digest: Uint8Array }> {
+    const { connectedMs, resumeMs } = this.#runtime.times;
+    const token = await this.#runtime.tokens.sign('resume', streamId, startedAt + connectedMs + resumeMs);
+    return { token, digest: await tokenDigest(token) };
+  }
+
+  override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    if (!this.#isCurrent(socket)) return;
     this.#hasHeard = true;
     const channel = this.#resume();
     if (!channel) return;
     const before = channel.receivedFrames;
     const isAtWork = channel.isAtWork;
     const processed = channel.receive(message);
-    if (channel.receivedFrames > before) this.#noteFrame();
+    if (channel.receivedFrames > before) this.#noteFrame(channel);
     // One waiting event keeps the object at work. If every one waited, a client whose frames never let the queue become empty would make them pile up.
     if (!isAtWork) await processed;
   }
 
   /** The platform leaves the answer to a client's close to the object; without one the client waits for nothing. */
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
-    await this.#resume()?.disconnected();
+    if (this.#isCurrent(socket)) await this.#disconnected();
     try {
       socket.close(isOwnCode(code) ? code : CLOSE.normal);
     } catch {
@@ -94,8 +158,34 @@ export class LiveStream extends DurableObject<LiveEnv> {
     }
   }
 
-  override async webSocketError(): Promise<void> {
+  override async webSocketError(socket: WebSocket): Promise<void> {
+    if (this.#isCurrent(socket)) await this.#disconnected();
+  }
+
+  async #disconnected(): Promise<void> {
+    const { stream } = this.#storage;
+    if (stream?.phase.name === 'running' && stream.isResumable && !this.#channel?.isEnding)
+      return this.#drop(stream, stream.phase, false);
     await this.#resume()?.disconnected();
+  }
+
+  /** The connection is lost: from now on the stream waits for another one. */
+  async #drop(stream: StoredStream, phase: RunningPhase, isOurs: boolean): Promise<void> {
+    const frames = this.#channel?.receivedFrames ?? this.#storage.keptFrames;
+    const now = Date.now();
+    this.#letGo();
+    this.#storage.drop(stream, phase, { at: now, receivedSeconds: (frames * FRAME_MS) / 1000, isOurs });
+    this.#runtime.log('info', 'live_dropped', { streamId: stream.id, frames, isOurs });
+    await this.ctx.storage.setAlarm(now + this.#runtime.times.resumeMs);
+  }
+
+  /** Forgets the channel; what is stored stays. */
+  #letGo(): void {
+    clearTimeout(this.#suspendTimer);
+    this.#suspendTimer = null;
+    this.#channel?.abandon();
+    this.#channel = undefined;
+    this.#isBehind = false;
   }
 
   override async alarm(): Promise<void> {
@@ -109,13 +199,15 @@ export class LiveStream extends DurableObject<LiveEnv> {
       case 'ending':
         return this.#settle(stream, stream.phase.outcome);
       case 'running':
-        return this.#lookAfter(stream, stream.phase.startedAt);
+        return this.#lookAfter(stream, stream.phase);
     }
   }
 
   /** A stream that runs: closed when it is idle or has lasted too long, ended when its connection died with the process. */
-  async #lookAfter(stream: StoredStream, startedAt: number): Promise<void> {
-    if (this.ctx.getWebSockets().length === 0) {
+  async #lookAfter(stream: StoredStream, phase: RunningPhase): Promise<void> {
+    const { startedAt } = phase;
+    if (this.#sockets(phase).length === 0) {
+      if (stream.isResumable) return this.#waitForReturn(stream, phase);
       if (this.#channel) return this.#channel.disconnected();
       this.#runtime.log('warn', 'live_connection_lost', { streamId: stream.id });
       return this.#settle(stream, { status: 'error', receivedSeconds: 0 });
@@ -130,11 +222,41 @@ export class LiveStream extends DurableObject<LiveEnv> {
     else await this.ctx.storage.setAlarm(Math.min(idleAt, endsAt));
   }
 
-  /** The channel of the running stream, out of the storage where memory was lost; undefined for one that does not run. */
-  #resume(): LiveChannel | undefined {
+  /** A stream that can be resumed, without a connection: ended when nobody has come back in time. */
+  async #waitForReturn(stream: StoredStream, phase: RunningPhase): Promise<void> {
+    const { dropped } = phase;
+    // The object went out of memory with its connection: the time runs from now on.
+    if (!dropped) return this.#drop(stream, phase, this.#channel === undefined);
+    const { at, receivedSeconds, isOurs } = dropped;
+    const endsAt = at + this.#runtime.times.resumeMs;
+    if (Date.now() < endsAt) return this.ctx.storage.setAlarm(endsAt);
+    await this.#settle(stream, { status: isOurs ? 'error' : 'done', receivedSeconds });
+  }
+
+  #sockets(phase: RunningPhase): WebSocket[] {
+    return this.ctx.getWebSockets(tagOf(phase));
+  }
+
+  /** Whether a connection is the last one of its stream, or the stream has ended. */
+  #isCurrent(socket: WebSocket): boolean {
+    if (this.#channel) return this.ctx.getTags(socket).includes(this.#tag);
+    const { stream } = this.#storage;
+    return stream?.phase.name !== 'running' || this.ctx.getTags(socket).includes(tagOf(stream.phase));
+  }
+
+  /**
+   * The channel of the running stream, out of the storage where memory was lost; undefined for one that does not run.
+   * @param resumedFrom since when another connection of the stream is waited for
+   */
+  #resume(resumedFrom?: number): LiveChannel | undefined {
     if (this.#channel) return this.#channel;
     const { stream, isBehind } = this.#storage;
-    if (stream?.phase.name !== 'running') return undefined;
+    if (stream?.phase.name !== 'running' || stream.phase.dropped) return undefined;
+    if (isBehind && stream.isResumable) {
+      for (const socket of this.ctx.getWebSockets()) socket.close(CLOSE_TO_RESUME, 'the object was lost');
+      this.ctx.waitUntil(this.#drop(stream, stream.phase, true));
+      return undefined;
+    }
     const runtime = this.#runtime;
     const stored = this.#storage.suspended;
     this.#lastFrameAt = stored?.lastFrameAt ?? stream.phase.startedAt;
@@ -145,27 +267,49 @@ export class LiveStream extends DurableObject<LiveEnv> {
       return runtime.sessions.restore(stored.session);
     };
     const input = new LiveInput(stream.format.sampleRateHz, runtime.resampler, stored?.state.input);
-    this.#channel = new LiveChannel(
+    const channel: LiveChannel = new LiveChannel(
       {
         openSession,
         format: stream.format,
         maxMs: runtime.times.maxMs,
         send: (text) => this.#send(text),
         end: (end) => this.#end(stream, end),
+        keep: stream.isResumable ? (kept) => this.#keep(channel, kept) : undefined,
+        now: Date.now,
+        load: runtime.load,
         onTrouble: (error) =>
           runtime.log('error', 'live_failed', { streamId: stream.id, error: String(error), stack: stackOf(error) }),
       },
       input,
       stored?.state,
+      resumedFrom,
     );
-    return this.#channel;
+    this.#channel = channel;
+    this.#tag = tagOf(stream.phase);
+    return channel;
   }
 
-  #noteFrame(): void {
+  #noteFrame(channel: LiveChannel): void {
+    if ((channel.receivedFrames * FRAME_MS) % this.#runtime.times.creditMs === 0)
+      this.ctx.waitUntil(this.#checkCredit(channel));
     this.#lastFrameAt = Date.now();
     if (!this.#isBehind) this.#storage.markBehind();
     this.#isBehind = true;
     this.#suspendIn(SUSPEND_AFTER_MS);
+  }
+
+  /** After each minute of audio: what the stream has used is noted, and it ends when the account has nothing left. */
+  async #checkCredit(channel: LiveChannel): Promise<void> {
+    const { stream } = this.#storage;
+    if (!stream) return;
+    try {
+      if (await this.#runtime.store.spend(stream.id, (channel.receivedFrames * FRAME_MS) / 1000)) return;
+    } catch (error) {
+      // A stream does not end because the database is away; it is asked again a minute later.
+      this.#runtime.log('warn', 'live_credit_not_read', { streamId: stream.id, error: String(error) });
+      return;
+    }
+    await channel.outOfCredit();
   }
 
   #suspendIn(delayMs: number): void {
@@ -185,12 +329,26 @@ export class LiveStream extends DurableObject<LiveEnv> {
     if (missingMs > 0) return this.#suspendIn(missingMs);
     const suspended = await channel.suspend();
     if (!suspended) return this.#suspendIn(SUSPEND_AFTER_MS);
-    this.#storage.suspend({ ...suspended, lastFrameAt: this.#lastFrameAt });
-    this.#isBehind = false;
+    await this.#keep(channel, suspended);
+  }
+
+  /** Stores where the stream goes on, and tells the client of a stream that can be resumed how to come back to it. */
+  async #keep(channel: LiveChannel, kept: Kept): Promise<void> {
+    const lastFrameAt = this.#lastFrameAt;
+    const { stream } = this.#storage;
+    if (stream?.phase.name !== 'running') return;
+    const resume = stream.isResumable ? await this.#resumeToken(stream.id, stream.phase.startedAt) : undefined;
+    // Meanwhile the stream may have ended, or have been resumed.
+    if (this.#channel !== channel || this.#storage.stream?.phase.name !== 'running') return;
+    const frame = kept.state.receivedFrames;
+    this.#isBehind = channel.receivedFrames > frame;
+    this.#storage.suspend({ ...kept, lastFrameAt }, this.#isBehind, resume?.digest);
+    // The platform holds the message back until what was written is safe.
+    if (resume) channel.announce({ type: 'resume', token: resume.token, frame });
   }
 
   #send(text: string): void {
-    for (const socket of this.ctx.getWebSockets()) {
+    for (const socket of this.ctx.getWebSockets(this.#tag)) {
       try {
         socket.send(text);
       } catch {
@@ -231,6 +389,11 @@ export class LiveStream extends DurableObject<LiveEnv> {
     await this.#storage.forget();
   }
 }
+
+const refused = (status: number) => new Response(null, { status });
+
+/** Marks the connections of a stream, through hibernation. */
+const tagOf = ({ connection }: RunningPhase) => String(connection);
 
 /** Codes that a client may have sent and that may be sent back; the others say that there was none (RFC 6455 §7.4). */
 const isOwnCode = (code: number) => code === CLOSE.normal || (code >= 3000 && code <= 4999);

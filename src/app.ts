@@ -15,6 +15,7 @@ import { requestLog } from './middleware/request-log.ts';
 import { diarize } from './routes/diarize.ts';
 import { type DocsAssets, documentation } from './routes/documentation.ts';
 import { register } from './routes/endpoint.ts';
+import { healthz } from './routes/healthz.ts';
 import { identify } from './routes/identify.ts';
 import { cancelJob, deleteJob } from './routes/job-endings.ts';
 import { jobEvents } from './routes/job-events.ts';
@@ -55,7 +56,10 @@ export const ENDPOINTS = [
   listModels,
   readModel,
   createTranscription,
+  healthz,
 ];
+
+const HEALTH_PATH = healthz.route.getRoutingPath();
 
 /**
  * The HTTP face of the service.
@@ -89,7 +93,8 @@ export function createApp<Bindings extends object>(
     // A Worker whose settings are broken has no services, and so no log of its own.
     if (services) services.log('error', 'request_failed', fields);
     else console.error(JSON.stringify({ level: 'error', event: 'request_failed', ...fields }));
-    return refuse(c, { kind: 'internal' });
+    // A service that does not even get that far takes no jobs.
+    return refuse(c, { kind: c.req.path === HEALTH_PATH ? 'unavailable' : 'internal' });
   });
   return app;
 }

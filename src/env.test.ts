@@ -21,6 +21,11 @@ it('takes all of the bucket credentials or none', () => {
     secretAccessKey: 'secret',
     region: 'auto',
   });
+  expect(read({ ...R2, JURISDICTION: 'eu' })).toMatchObject({
+    jurisdiction: 'eu',
+    s3: { bucketUrl: 'https://0123456789abcdef0123456789abcdef.eu.r2.cloudflarestorage.com/rollcall' },
+  });
+  expect(() => read({ JURISDICTION: 'mars' })).toThrow(/JURISDICTION/);
   for (const name of Object.keys(R2)) {
     expect(() => read({ ...R2, [name]: undefined })).toThrow(new RegExp(`${name}: missing`));
   }
@@ -45,6 +50,8 @@ it('has the times of the contract where none are set, opens no loopback, and tak
     LIVE_IDLE_SECONDS: 60,
     LIVE_MAX_SECONDS: 18_000,
     LIVE_CONNECTED_SECONDS: 86_400,
+    LIVE_RESUME_SECONDS: 60,
+    LIVE_CREDIT_SECONDS: 60,
   };
   for (const [name, seconds] of Object.entries(longest)) {
     expect(() => read({ [name]: String(seconds + 1) })).toThrow(new RegExp(name));

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
+import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
 import type { OpenAiEngine } from './platform/transcription/openai.ts';
 import type { AiBinding } from './platform/transcription/workers-ai.ts';
@@ -9,10 +10,15 @@ import type { AiBinding } from './platform/transcription/workers-ai.ts';
 export interface LiveEnv {
   readonly DB: D1Database;
   readonly BUCKET: R2Bucket;
+  readonly SIGNING_KEY: string;
+  /** Signed before: what it signed is still accepted. */
+  readonly SIGNING_KEY_PREVIOUS?: string;
   readonly LIVE_TOKEN_SECONDS?: string;
   readonly LIVE_IDLE_SECONDS?: string;
   readonly LIVE_MAX_SECONDS?: string;
   readonly LIVE_CONNECTED_SECONDS?: string;
+  readonly LIVE_RESUME_SECONDS?: string;
+  readonly LIVE_CREDIT_SECONDS?: string;
 }
 
 /** What the Workers that answer HTTP (`wrangler.toml`) and do batch jobs (`wrangler.jobs.toml`) have in common. */
@@ -22,7 +28,8 @@ export interface Env extends LiveEnv {
   readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
-  readonly SIGNING_KEY: string;
+  /** Where Durable Objects and the bucket keep their data; chosen at the first deployment, for good. */
+  readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly R2_ACCOUNT_ID?: string;
@@ -40,6 +47,8 @@ export interface Env extends LiveEnv {
 export interface ApiEnv extends Env {
   readonly ACCOUNT_QUOTA: DurableObjectNamespace;
   readonly LIVE_STREAM: DurableObjectNamespace;
+  readonly CLIENT_FLOOD?: RateLimit;
+  readonly KEY_FLOOD?: RateLimit;
 }
 
 export interface JobsEnv extends Env {
@@ -59,15 +68,21 @@ const optionalVariable = (pattern: RegExp, rule: string) =>
 
 const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY', 'R2_BUCKET_NAME'] as const;
 
+const signingKeySchema = z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64');
+
 const liveSchema = z.object({
+  SIGNING_KEY: signingKeySchema,
+  SIGNING_KEY_PREVIOUS: z.literal('').or(signingKeySchema).optional(),
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
   LIVE_CONNECTED_SECONDS: secondsUpTo(24 * 3600),
+  LIVE_RESUME_SECONDS: secondsUpTo(60),
+  LIVE_CREDIT_SECONDS: secondsUpTo(60),
 });
 
 const variablesSchema = liveSchema.extend({
-  SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
+  JURISDICTION: z.enum([...JURISDICTIONS, '']).default(''),
   OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
@@ -83,11 +98,18 @@ const configSchema = variablesSchema.superRefine((variables, context) => {
     context.addIssue({ code: 'custom', path: [name], message: 'missing; set all R2_ or none' });
 });
 
-/** The Worker's settings, checked once per isolate. */
-export interface Config {
+/** Settings of the Worker of live streams, checked once per isolate. */
+export interface LiveConfig {
   readonly signingKey: string;
-  readonly outputTtlMs: number;
+  readonly previousSigningKey?: string;
   readonly live: LiveTimes;
+}
+
+/** Those of the other Workers. */
+export interface Config extends LiveConfig {
+  /** Undefined where data may be anywhere. */
+  readonly jurisdiction?: Jurisdiction;
+  readonly outputTtlMs: number;
   readonly allowLoopback: boolean;
   /** The configured engines by model. */
   readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine | 'workers-ai'>>>;
@@ -99,9 +121,9 @@ export interface Config {
 export function readConfig(env: Env): Config {
   const variables = parse(configSchema, env);
   return {
-    signingKey: variables.SIGNING_KEY,
+    ...liveConfigOf(variables),
+    jurisdiction: variables.JURISDICTION || undefined,
     outputTtlMs: variables.OUTPUT_TTL_SECONDS * 1000,
-    live: timesOf(variables),
     allowLoopback: variables.ALLOW_LOOPBACK === '1',
     transcription: Object.fromEntries(
       TRANSCRIPTION_MODELS.map((model) => [model, engineOf(env as unknown as Variables, model)]),
@@ -110,8 +132,8 @@ export function readConfig(env: Env): Config {
   };
 }
 
-/** @throws when a variable is malformed */
-export const readLiveTimes = (env: LiveEnv): LiveTimes => timesOf(parse(liveSchema, env));
+/** @throws as `readConfig` */
+export const readLiveConfig = (env: LiveEnv): LiveConfig => liveConfigOf(parse(liveSchema, env));
 
 function parse<Schema extends z.ZodType>(schema: Schema, env: LiveEnv): z.infer<Schema> {
   const parsed = schema.safeParse(env);
@@ -120,11 +142,17 @@ function parse<Schema extends z.ZodType>(schema: Schema, env: LiveEnv): z.infer<
   throw new Error(`misconfigured Worker: ${faults}`);
 }
 
-const timesOf = (variables: z.infer<typeof liveSchema>): LiveTimes => ({
-  tokenMs: variables.LIVE_TOKEN_SECONDS * 1000,
-  idleMs: variables.LIVE_IDLE_SECONDS * 1000,
-  maxMs: variables.LIVE_MAX_SECONDS * 1000,
-  connectedMs: variables.LIVE_CONNECTED_SECONDS * 1000,
+const liveConfigOf = (variables: z.infer<typeof liveSchema>): LiveConfig => ({
+  signingKey: variables.SIGNING_KEY,
+  previousSigningKey: variables.SIGNING_KEY_PREVIOUS || undefined,
+  live: {
+    tokenMs: variables.LIVE_TOKEN_SECONDS * 1000,
+    idleMs: variables.LIVE_IDLE_SECONDS * 1000,
+    maxMs: variables.LIVE_MAX_SECONDS * 1000,
+    connectedMs: variables.LIVE_CONNECTED_SECONDS * 1000,
+    resumeMs: variables.LIVE_RESUME_SECONDS * 1000,
+    creditMs: variables.LIVE_CREDIT_SECONDS * 1000,
+  },
 });
 
 /** Value of an engine's address that selects Workers AI. */
@@ -165,10 +193,12 @@ function engineOf(variables: Variables, model: TranscriptionModel): OpenAiEngine
 }
 
 function s3Credentials(variables: z.infer<typeof configSchema>): S3Credentials | undefined {
-  const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME } = variables;
+  const { R2_ACCOUNT_ID, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_BUCKET_NAME, JURISDICTION } = variables;
   if (!R2_ACCOUNT_ID || !R2_ACCESS_KEY_ID || !R2_SECRET_ACCESS_KEY || !R2_BUCKET_NAME) return undefined;
+  // Buckets of a jurisdiction are found at its own host alone.
+  const host = [R2_ACCOUNT_ID, ...(JURISDICTION === '' ? [] : [JURISDICTION]), 'r2.cloudflarestorage.com'].join('.');
   return {
-    bucketUrl: `https://${R2_ACCOUNT_ID}.r2.cloudflarestorage.com/${R2_BUCKET_NAME}`,
+    bucketUrl: `https://${host}/${R2_BUCKET_NAME}`,
     accessKeyId: R2_ACCESS_KEY_ID,
     secretAccessKey: R2_SECRET_ACCESS_KEY,
     region: 'auto',

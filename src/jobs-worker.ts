@@ -5,12 +5,13 @@ import { Mutex } from './jobs/mutex.ts';
 import type { JobPorts } from './jobs/ports.ts';
 import { resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
-import { jobPorts } from './services-jobs.ts';
+import { jobPorts, logBacklog } from './services-jobs.ts';
 
 export { JobProgress } from '../durable-objects/job-progress.ts';
 export { SourceCopy } from '../durable-objects/source-copy.ts';
 
-const DEAD_LETTER_QUEUE = 'rollcall-dead';
+/** Of each instance, whose name is in front. */
+const DEAD_LETTER_QUEUE = /-dead$/;
 /** Cron text with which the local service starts: its queues live in memory, so whatever was sent before is lost. */
 const BOOT_CRON = '@boot';
 
@@ -37,12 +38,11 @@ export default {
   async scheduled(controller, env) {
     const ports = jobPorts(env);
     const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
-    try {
-      await resendLost(ports, before);
-    } catch (error) {
-      log('error', 'sweep_failed', { error: String(error) });
-      throw error;
-    }
+    // Apart from each other: what cannot be sent must be told all the more.
+    const swept = await Promise.allSettled([resendLost(ports, before), logBacklog(env)]);
+    const faults = swept.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
+    for (const fault of faults) log('error', 'sweep_failed', { error: String(fault) });
+    if (faults.length > 0) throw faults[0];
   },
 } satisfies ExportedHandler<JobsEnv>;
 
@@ -53,7 +53,7 @@ async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<
     delivery.ack();
     return;
   }
-  if (queue === DEAD_LETTER_QUEUE) {
+  if (DEAD_LETTER_QUEUE.test(queue)) {
     await handleDeadLetter(ports, parsed.data);
     delivery.ack();
     return;

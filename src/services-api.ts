@@ -15,6 +15,8 @@ import { now } from './platform/clock.ts';
 import { canPay } from './platform/d1/credit.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { createUsage } from './platform/d1/usage.ts';
+import { createFloodLimits } from './platform/flood-limits.ts';
+import { canTakeJobs } from './platform/health.ts';
 import { createKeyService } from './platform/keys.ts';
 import { createLiveObjects } from './platform/live-objects.ts';
 import { log } from './platform/log.ts';
@@ -22,13 +24,14 @@ import { packOfBuild } from './platform/models-in-use.ts';
 import { canFollowStreams } from './platform/onnx/manifest.ts';
 import { readCursor, signCursor } from './platform/page-cursor.ts';
 import { createQuota } from './platform/quota.ts';
+import { createStreamTokens } from './platform/stream-token.ts';
 import { voiceprintFault } from './platform/voiceprints.ts';
-import { configOf, controlPorts, mediaOf } from './services-common.ts';
+import { configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
 
 /** Rows and objects of live streams over this Worker's bindings. */
 const livePorts = (env: ApiEnv) => ({
   store: createLiveStore(env.DB),
-  objects: createLiveObjects(env.LIVE_STREAM),
+  objects: createLiveObjects(objectsOf(env, env.LIVE_STREAM)),
   now,
 });
 
@@ -38,20 +41,27 @@ export const sweepLive = (env: ApiEnv): Promise<void> =>
 
 /** What the HTTP layer calls. */
 export function appServices(env: ApiEnv): AppServices {
-  const { allowLoopback, signingKey, live, transcription } = configOf(env);
+  const { allowLoopback, signingKey, previousSigningKey, live, transcription } = configOf(env);
   const ports = controlPorts(env);
   return {
-    keys: createKeyService({ db: env.DB, signingKey }),
+    keys: createKeyService({ db: env.DB, signingKey, previousSigningKey }),
+    // The local service has its own user alone as a client.
+    floodLimits: createFloodLimits(allowLoopback ? {} : { client: env.CLIENT_FLOOD, key: env.KEY_FLOOD }, log),
     jobs: jobService(ports, {
       sign: (scope, position) => signCursor(signingKey, scope, position),
-      read: (scope, cursor) => readCursor(signingKey, scope, cursor),
+      read: (scope, cursor) => readCursor({ signingKey, previousSigningKey }, scope, cursor),
     }),
     media: mediaOf(env),
-    live: createLiveService({ ...livePorts(env), tokenMs: live.tokenMs }),
+    live: createLiveService({
+      ...livePorts(env),
+      tokens: createStreamTokens({ signingKey, previousSigningKey }),
+      tokenMs: live.tokenMs,
+    }),
     voiceprintFault,
-    quota: createQuota(env.ACCOUNT_QUOTA),
+    quota: createQuota(objectsOf(env, env.ACCOUNT_QUOTA)),
     usage: createUsage(env.DB),
     credit: { suffices: (accountId) => canPay(env.DB, accountId, now()) },
+    canTakeJobs: () => canTakeJobs(env.DB, now()),
     // What opens loopback is the local service, whose runtime has nothing in front of it.
     policy: {
       allowLoopback,

@@ -2,6 +2,7 @@ import { type Config, type Env, readConfig } from './env.ts';
 import type { ControlPorts } from './jobs/ports.ts';
 import { now, sleep } from './platform/clock.ts';
 import { createJobStore } from './platform/d1/job-store.ts';
+import { objectsIn } from './platform/jurisdiction.ts';
 import { log } from './platform/log.ts';
 import { createMediaService, type MediaStore } from './platform/media.ts';
 import { createProgress } from './platform/progress.ts';
@@ -16,10 +17,14 @@ export function configOf(env: Env): Config {
   return config;
 }
 
+/** The objects of a class where this deployment keeps its data. */
+export const objectsOf = (env: Env, namespace: DurableObjectNamespace): DurableObjectNamespace =>
+  objectsIn(configOf(env).jurisdiction, namespace);
+
 /** Uploaded recordings over the Worker's bindings. */
 export function mediaOf(env: Env): MediaStore {
-  const { signingKey, s3 } = configOf(env);
-  return createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
+  const { signingKey, previousSigningKey, s3 } = configOf(env);
+  return createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, previousSigningKey, s3, now });
 }
 
 /** The ports without models over the Worker's bindings. */
@@ -32,7 +37,7 @@ export const controlPorts = (env: Env): ControlPorts => ({
     webhooks: env.WEBHOOKS,
   }),
   objects: createObjectStore(env.BUCKET),
-  progress: createProgress(env.JOB_PROGRESS),
+  progress: createProgress(objectsOf(env, env.JOB_PROGRESS)),
   log,
   now,
   sleep,

@@ -2,8 +2,10 @@ import codecsModule from '../wasm/codecs/codecs.wasm';
 import { type JobsEnv, WORKERS_AI } from './env.ts';
 import { workOf } from './jobs/keys.ts';
 import type { JobPorts } from './jobs/ports.ts';
-import { pause } from './platform/clock.ts';
+import { now, pause } from './platform/clock.ts';
 import { createCopies } from './platform/copies.ts';
+import { readBacklog } from './platform/d1/backlog.ts';
+import { log } from './platform/log.ts';
 import { nameOfModels, packOfBuild } from './platform/models-in-use.ts';
 import type { HttpClient } from './platform/sources/http-client.ts';
 import { createSources, httpClient } from './platform/sources/index.ts';
@@ -12,7 +14,7 @@ import { createWorkersAiEngine } from './platform/transcription/workers-ai.ts';
 import { createDecoders } from './platform/wasm/codecs.ts';
 import { createWebhookClient } from './platform/webhook-client.ts';
 import { deriveWebhookSecret } from './platform/webhook-secret.ts';
-import { configOf, controlPorts, mediaOf } from './services-common.ts';
+import { configOf, controlPorts, mediaOf, objectsOf } from './services-common.ts';
 import { inference, resampler } from './services-inference.ts';
 
 let codecs: ReturnType<JobPorts['codecs']> | undefined;
@@ -20,17 +22,22 @@ let codecs: ReturnType<JobPorts['codecs']> | undefined;
 /** How the servers of recordings are asked that are copied. */
 export const copyClient = (env: JobsEnv): HttpClient => httpClient({ allowLoopback: configOf(env).allowLoopback });
 
+/** Tells the log what waits in the queues, for alerts. */
+export async function logBacklog(env: JobsEnv): Promise<void> {
+  for (const backlog of await readBacklog(env.DB, now())) log('info', 'backlog', { ...backlog });
+}
+
 /**
  * The ports of the job engine over this Worker's bindings. Cheap: what is costly is made once per isolate, on first
  * use.
  */
 export function jobPorts(env: JobsEnv): JobPorts {
-  const { allowLoopback, signingKey, transcription } = configOf(env);
+  const { allowLoopback, signingKey, previousSigningKey, transcription } = configOf(env);
   return {
     ...controlPorts(env),
     ...inference(env.BUCKET),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
-    copies: createCopies(env.SOURCE_COPY),
+    copies: createCopies(objectsOf(env, env.SOURCE_COPY)),
     media: mediaOf(env),
     webhook: createWebhookClient({ allowLoopback }),
     transcription: (model) => {
@@ -39,6 +46,8 @@ export function jobPorts(env: JobsEnv): JobPorts {
       return engine && createOpenAiEngine(engine);
     },
     webhookSecret: (accountId, version) => deriveWebhookSecret(signingKey, accountId, version),
+    previousWebhookSecret: async (accountId, version) =>
+      previousSigningKey && deriveWebhookSecret(previousSigningKey, accountId, version),
     codecs: () => {
       codecs ??= { decoder: createDecoders(codecsModule), resampler: resampler() };
       return codecs;

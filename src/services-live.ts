@@ -1,13 +1,15 @@
 import type { ResamplerPort } from './audio/types.ts';
-import { type LiveEnv, readLiveTimes } from './env.ts';
+import { type LiveConfig, type LiveEnv, readLiveConfig } from './env.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
-import type { LiveSessions, LiveStore } from './jobs/live/ports.ts';
+import { LiveLoad } from './jobs/live/load.ts';
+import type { LiveSessions, LiveStore, StreamTokens } from './jobs/live/ports.ts';
 import type { Log } from './jobs/ports.ts';
 import { createLiveSession, restoreLiveSession } from './live/index.ts';
 import type { LiveEngine } from './live/types.ts';
 import { pause } from './platform/clock.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { log } from './platform/log.ts';
+import { createStreamTokens } from './platform/stream-token.ts';
 import { inference, resampler } from './services-inference.ts';
 
 /** What a stream's object works with. */
@@ -16,22 +18,29 @@ export interface LiveRuntime {
   readonly sessions: LiveSessions;
   readonly resampler: ResamplerPort;
   readonly times: LiveTimes;
+  readonly tokens: StreamTokens;
+  readonly load: LiveLoad;
   readonly log: Log;
 }
 
+/** Of all streams of this isolate. */
+const load = new LiveLoad();
+
 /** The parts of a live stream over this Worker's bindings. */
 export function liveRuntime(env: LiveEnv): LiveRuntime {
-  times ??= readLiveTimes(env);
+  config ??= readLiveConfig(env);
   return {
     store: createLiveStore(env.DB),
     sessions: liveSessions(inference(env.BUCKET)),
     resampler: resampler(),
-    times,
+    times: config.live,
+    tokens: createStreamTokens(config),
+    load,
     log,
   };
 }
 
-let times: LiveTimes | undefined;
+let config: LiveConfig | undefined;
 
 type Inference = ReturnType<typeof inference>;
 

@@ -2,7 +2,7 @@ import type { FieldError } from '../../src/contract/errors.ts';
 import { LOST_PLUS, NOT_A_TIME, roundSeconds, type Usage } from '../../src/contract/usage.ts';
 import { DEFAULT_RATE_LIMITS } from '../../src/jobs/rate-limits.ts';
 import { signingVersions, WEBHOOK_SECRET_GRACE_MS } from '../../src/jobs/webhook-signature.ts';
-import type { AccountRow } from '../account-settings.ts';
+import type { AccountRow, AccountUsageRow } from '../account-settings.ts';
 
 const moment = (time: number): string => new Date(time).toISOString();
 
@@ -46,6 +46,28 @@ export function usageFault({ field, message }: FieldError): string {
     message === LOST_PLUS ? NOT_A_TIME : message.replaceAll('`to`', '--to').replace('not sent', 'not given');
   return `--${field} ${ofOption}.`;
 }
+
+export const USAGE_FORMATS = ['text', 'csv', 'json'] as const;
+export type UsageFormat = (typeof USAGE_FORMATS)[number];
+
+const COLUMNS = ['account', 'date', 'kind', 'jobs', 'billedSeconds', 'voiceprints'] as const;
+
+/** `account usage` of several accounts, or for programs: a line for each account, day and kind, and no totals. */
+export function usageExport(rows: readonly AccountUsageRow[], format: UsageFormat): string[] {
+  if (format === 'json') return rows.map((row) => JSON.stringify(row));
+  const table = [COLUMNS, ...rows.map((row) => COLUMNS.map((name) => String(row[name])))];
+  // RFC 4180: of these columns only the name can need quotes.
+  if (format === 'csv') return table.map((cells) => cells.map(csvCell).join(','));
+  const widths = COLUMNS.map((_, i) => Math.max(...table.map((cells) => String(cells[i]).length)));
+  return table.map((cells) =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const csvCell = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** The table of `account usage`: a line for each day and kind, the totals last. */
 export function usageLines({ days, totals }: Usage): string[] {

@@ -9,10 +9,19 @@ import {
   findAccount,
   listAccounts,
   rotateWebhookSecret,
+  usageOfAll,
 } from '../account-settings.ts';
 import { webhookSecretOf } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
-import { accountDetails, accountLine, usageFault, usageLines } from './account-report.ts';
+import {
+  accountDetails,
+  accountLine,
+  USAGE_FORMATS,
+  type UsageFormat,
+  usageExport,
+  usageFault,
+  usageLines,
+} from './account-report.ts';
 import { accountName, noAccount, requestCount, seconds, signingKey, withDatabase } from './arguments.ts';
 import { printLines } from './print.ts';
 import { CliError, EXIT, note, runCommand } from './run.ts';
@@ -103,14 +112,28 @@ async function webhookSecret(name: string, { remote }: Remote): Promise<void> {
   });
 }
 
-async function usage(name: string, { remote, ...query }: Remote & { from?: string; to?: string }): Promise<void> {
+interface UsageOptions extends Remote {
+  readonly from?: string;
+  readonly to?: string;
+  readonly format: UsageFormat;
+}
+
+async function usage(name: string | undefined, { remote, format, ...query }: UsageOptions): Promise<void> {
   const range = parseUsageQuery(query, Date.now());
   if (!range.ok) {
     throw new CliError(EXIT.usage, range.errors.map(usageFault).join(' '));
   }
   await withDatabase(remote, async (run) => {
+    if (name === undefined) return printLines(usageExport(await usageOfAll(run, range.value), format));
     const { id } = await mustFind(run, name);
-    await printLines(usageLines(usageReport(range.value, await accountUsage(run, id, range.value))));
+    const rows = await accountUsage(run, id, range.value);
+    if (format === 'text') return printLines(usageLines(usageReport(range.value, rows)));
+    return printLines(
+      usageExport(
+        rows.map((row) => ({ account: name, ...row })),
+        format,
+      ),
+    );
   });
 }
 
@@ -160,7 +183,11 @@ ofAccount('rotate-webhook-secret', 'make a new webhook secret and print it; the 
   .option('--force', 'also within 24 hours of the last rotation')
   .action(rotate);
 ofAccount('webhook-secret', 'print what verifies its webhooks').action(webhookSecret);
-ofAccount('usage', 'show what it was billed, by UTC day and kind; the last 30 days by default')
+subcommand('usage', 'show what an account was billed, or all of them, by UTC day and kind; the last 30 days by default')
+  .argument('[name]', 'the account; all of them if none is named', accountName)
+  .addOption(
+    new Option('--format <format>', 'one line for each account, day and kind').choices(USAGE_FORMATS).default('text'),
+  )
   .option('--from <time>', 'date or datetime')
   .option('--to <time>', 'date (all of it) or datetime')
   .action(usage);

@@ -1,20 +1,85 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { JURISDICTIONS, type Jurisdiction } from '../../src/platform/jurisdiction.ts';
+import { BUCKET } from '../deploy/config.ts';
 import { deploy, rehearse } from '../deploy/deploy.ts';
-import { projectDir } from '../local/paths.ts';
+import { destroy } from '../deploy/destroy.ts';
+import { findBucket } from '../deploy/home.ts';
+import { instanceName, nameFault, nameIn } from '../deploy/naming.ts';
+import { type Ask, askAtTerminal } from '../deploy/questions.ts';
+import { endRotation, rotateSigningKey } from '../deploy/secrets.ts';
+import { setUpUploads } from '../deploy/uploads.ts';
+import { projectDir as root } from '../local/paths.ts';
 import { CliError, EXIT, runCommand } from './run.ts';
 
-async function run({ dryRun }: { dryRun?: boolean }): Promise<void> {
-  // A deployment goes on to its end also where nobody reads what it says.
-  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+interface Options {
+  readonly name: string;
+  readonly jurisdiction?: Jurisdiction;
+  readonly yes?: boolean;
+  readonly traces?: boolean;
+  readonly dryRun?: boolean;
+  readonly uploads?: boolean;
+  readonly rotateSigningKey?: boolean;
+  readonly endRotation?: boolean;
+  readonly destroy?: boolean;
+}
+
+async function run(options: Options): Promise<void> {
   try {
-    await (dryRun ? rehearse : deploy)({ root: projectDir, say });
+    await work(options);
   } catch (error) {
     throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
   }
 }
 
+async function work({ name: instance, jurisdiction, traces, yes, ...options }: Options): Promise<void> {
+  // A deployment goes on to its end also where nobody reads what it says.
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const deployment = { root, say, instance, jurisdiction, traces };
+  if (options.dryRun) return rehearse(deployment);
+  if (options.destroy) return destroy(root, instance, say, askAtTerminal);
+  if (options.rotateSigningKey) return rotateSigningKey(root, instance, say);
+  if (options.endRotation) return endRotation(root, instance, say);
+  if (options.uploads) {
+    const home = await findBucket(root, nameIn(instance, BUCKET));
+    if (!home) throw new Error(`There is no bucket of ${instance}. Deploy first: npm run deploy`);
+    return setUpUploads({ root, instance, jurisdiction: home.jurisdiction, say, ask: askAtTerminal });
+  }
+  const agree: Ask = async () => 'yes';
+  return deploy(deployment, yes ? agree : askAtTerminal);
+}
+
+function instanceArgument(name: string): string {
+  const fault = nameFault(name);
+  if (fault) throw new InvalidArgumentError(fault);
+  return name;
+}
+
+/** One of the things that the command does instead of deploying. */
+const instead = (flags: string, description: string): Option =>
+  new Option(flags, description).conflicts(
+    ['dryRun', 'uploads', 'rotateSigningKey', 'endRotation', 'destroy'].filter(
+      (name) => name !== flags.slice(2).replace(/-(.)/g, (_, letter: string) => letter.toUpperCase()),
+    ),
+  );
+
 const command = new Command('deploy')
-  .description('Creates what is missing on Cloudflare (D1, R2, queues, secret), migrates, uploads the models, deploys.')
-  .option('--dry-run', 'bundle and check only, offline')
+  .description(
+    'Creates what is missing on Cloudflare (D1, R2, queues, secret), migrates, uploads the models, deploys, tries it.',
+  )
+  .addOption(
+    new Option('--name <name>', 'instance: its Workers and whatever else it has are named after it; ROLLCALL_INSTANCE')
+      .argParser(instanceArgument)
+      .default(instanceName()),
+  )
+  .addOption(
+    new Option('--jurisdiction <where>', 'keep the data of a new instance there, for good').choices(JURISDICTIONS),
+  )
+  .option('--yes', 'take over resources of these names without asking')
+  .option('--traces', "switch on the platform's traces, which hold addresses of recordings")
+  .addOption(instead('--dry-run', 'bundle and check only, offline'))
+  .addOption(instead('--uploads', 'set up uploads that go to the bucket directly, of up to 1 GiB'))
+  .addOption(instead('--rotate-signing-key', 'make a new signing key; the one before is still accepted'))
+  .addOption(instead('--end-rotation', 'end that'))
+  .addOption(instead('--destroy', 'delete the instance with all it has stored; asks for its name'))
   .action(run);
 await runCommand(command);

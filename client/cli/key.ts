@@ -13,6 +13,7 @@ interface Options {
   readonly credit?: number;
   readonly subscribe?: boolean;
   readonly expires?: number;
+  readonly origins?: readonly string[];
   readonly revoke?: string;
   readonly list?: boolean;
   readonly remote?: boolean;
@@ -27,11 +28,11 @@ async function key(options: Options): Promise<void> {
       'Give --account NAME for a new key, or --revoke KEY_ID, or --list [--account NAME].',
     );
   }
-  const { scopes, credit, subscribe, expires } = options;
-  if (!isForNewKey && [scopes, credit, subscribe, expires].some((option) => option !== undefined)) {
+  const { scopes, credit, subscribe, expires, origins } = options;
+  if (!isForNewKey && [scopes, credit, subscribe, expires, origins].some((option) => option !== undefined)) {
     throw new CliError(
       EXIT.usage,
-      '--scopes, --credit, --subscribe and --expires belong to a new key: --account NAME.',
+      '--scopes, --credit, --subscribe, --expires and --origins belong to a new key: --account NAME.',
     );
   }
   const work = async (run: RunSql): Promise<void> => {
@@ -49,7 +50,8 @@ async function create(run: RunSql, options: Options, signingKey: () => string): 
   const accountId = await ensureAccount(run, account, now);
   const expiresAt = options.expires === undefined ? undefined : now + options.expires;
   const scopes = options.scopes ?? SCOPES;
-  const { keyId, token } = await createKey(run, { accountId, scopes, expiresAt, signingKey: secret }, now);
+  const { origins } = options;
+  const { keyId, token } = await createKey(run, { accountId, scopes, expiresAt, origins, signingKey: secret }, now);
   note(`key id ${keyId}`);
   await printLines([token]);
 }
@@ -106,6 +108,26 @@ function scopeList(text: string): readonly Scope[] {
   return SCOPES.filter((scope) => names.includes(scope));
 }
 
+/** More would make a key longer than the service reads. */
+const MAX_ORIGINS = 10;
+const MAX_ORIGIN_CHARS = 253;
+
+function originList(text: string): readonly string[] {
+  const origins = text.split(',').map((origin) => origin.trim());
+  const faulty = origins.filter((origin) => origin.length > MAX_ORIGIN_CHARS || !isOrigin(origin));
+  if (faulty.length > 0) {
+    throw new InvalidArgumentError(
+      `No origin: ${faulty.join(', ')}. One is like https://example.com or http://localhost:3000.`,
+    );
+  }
+  if (origins.length > MAX_ORIGINS) throw new InvalidArgumentError(`There may be ${MAX_ORIGINS} at most.`);
+  return origins;
+}
+
+/** As browsers send it: no path, no port that is the scheme's own, a host in lower case. */
+const isOrigin = (text: string): boolean =>
+  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+
 const command = new Command('key')
   .description('Makes an API key and prints it alone on stdout; makes the account if there is none.')
   .option('--account <name>', 'whose key', accountName)
@@ -113,6 +135,11 @@ const command = new Command('key')
   .option('--credit <seconds>', 'set the credit of the account, in seconds of audio', seconds)
   .option('--subscribe', 'give the account a subscription')
   .option('--expires <time>', 'end of the key from now on: 45s, 30m, 12h, 30d, 4w; never by default', duration)
+  .option(
+    '--origins <list>',
+    'comma-separated: pages from which browsers may connect to the live streams of the key; any by default',
+    originList,
+  )
   .option('--revoke <key-id>', 'make a key useless from now on')
   .option('--list', 'show the keys: id, account, state, made, expires, scopes')
   .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')

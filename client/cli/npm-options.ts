@@ -16,12 +16,12 @@ export function optionsKeptByNpm(command: Command, given: readonly string[], env
   const flags = [command, ...command.commands].flatMap(({ options }) => options.map(({ long }) => long ?? ''));
   return [...new Set(flags)].filter((flag) => {
     const isGiven = given.some((word) => word === flag || word.startsWith(`${flag}=`));
-    return !isGiven && flag !== MAYBE_OF_NPM && env[variableOf(flag)] !== undefined;
+    return !isGiven && !MAYBE_OF_NPM.has(flag) && env[variableOf(flag)] !== undefined;
   });
 }
 
-/** npm has this option, too, and a person may have it set for good. */
-const MAYBE_OF_NPM = '--force';
+/** npm has these options, too, and a person may have them set for good. */
+const MAYBE_OF_NPM = new Set(['--force', '--yes']);
 
 function variableOf(flag: string): string {
   return `npm_config_${flag.replace(/^--(no-)?/, '').replaceAll('-', '_')}`;

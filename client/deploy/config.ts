@@ -1,10 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import type { Jurisdiction } from '../../src/platform/jurisdiction.ts';
 import { makePrivateDir } from '../local/paths.ts';
 import { API, type ServiceWorker } from '../workers.ts';
+import { placeConfig } from './home.ts';
+import { DEFAULT_NAME, renameConfig } from './naming.ts';
 import { mustWrangler } from './wrangler.ts';
 
-/** Names of the wrangler files that the deployment creates. */
+/** Names of the wrangler files that the deployment creates; those of another instance derive from them (`nameIn`). */
 export const DATABASE = 'rollcall';
 export const BUCKET = 'rollcall';
 export const QUEUES = [
@@ -20,16 +23,18 @@ export const QUEUES = [
  * the account knows, Workers AI, and the transcription engines of the environment. The file in the repository keeps its
  * placeholder, so that local state stays where it is.
  *
- * @param folder where it is written, `.wrangler/rollcall/deploy` if nothing else is said
+ * @param options.folder where it is written, `.wrangler/rollcall/deploy` if nothing else is said
  * @returns path of the copy
  */
 export function writeDeployConfig(
   root: string,
   worker: ServiceWorker,
   databaseId: string,
-  folder = deployDir(root),
+  options: ConfigOptions = {},
 ): string {
-  let text = readFileSync(join(root, worker.config), 'utf8');
+  const { instance = DEFAULT_NAME, folder = deployDir(root, instance) } = options;
+  let text = placeConfig(renameConfig(readFileSync(join(root, worker.config), 'utf8'), instance), options.jurisdiction);
+  if (options.traces) text = text.replace(TRACES_OFF, '$1true');
   const put = (name: string, value: (old: string) => string): void => {
     const pattern = new RegExp(`^${name} = "([^"]*)"$`, 'gm');
     if (text.match(pattern)?.length !== 1) throw new Error(`${worker.config} must have one line ${name} = "…"`);
@@ -53,6 +58,16 @@ export function writeDeployConfig(
   return path;
 }
 
+export interface ConfigOptions {
+  readonly instance?: string;
+  readonly jurisdiction?: Jurisdiction;
+  readonly folder?: string;
+  /** Switches the platform's traces on. */
+  readonly traces?: boolean;
+}
+
+const TRACES_OFF = /^(\[observability\.traces\]\nenabled = )false$/m;
+
 /** Variables of the transcription engines. An empty value removes what an earlier deployment has set. */
 export const engineVariables = (): [name: string, value: string][] =>
   Object.entries(process.env)
@@ -62,10 +77,11 @@ export const engineVariables = (): [name: string, value: string][] =>
 /** Whether the variable is stored as a secret. */
 export const isKey = (name: string): boolean => name.startsWith('ROLLCALL_ASR_KEY');
 
-const deployDir = (root: string): string => join(root, '.wrangler', 'rollcall', 'deploy');
+const deployDir = (root: string, instance: string): string =>
+  join(root, '.wrangler', 'rollcall', 'deploy', ...(instance === DEFAULT_NAME ? [] : [instance]));
 
 /** Id of the database on the account, undefined when there is none yet. */
-export async function findDatabaseId(root: string): Promise<string | undefined> {
+export async function findDatabaseId(root: string, database: string): Promise<string | undefined> {
   const databases = JSON.parse(await mustWrangler(root, ['d1', 'list', '--json'])) as { name: string; uuid: string }[];
-  return databases.find(({ name }) => name === DATABASE)?.uuid;
+  return databases.find(({ name }) => name === database)?.uuid;
 }

@@ -1,49 +1,73 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import type { Jurisdiction } from '../../src/platform/jurisdiction.ts';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
 import { API, type ServiceWorker, WORKERS } from '../workers.ts';
 import { BUCKET, DATABASE, engineVariables, findDatabaseId, isKey, QUEUES, writeDeployConfig } from './config.ts';
+import { takeFirstSteps } from './first-steps.ts';
+import { chooseJurisdiction, inJurisdiction } from './home.ts';
 import { ensureLifecycle, LIFECYCLE_RULES } from './lifecycle.ts';
-import { missingSecrets, type Secrets } from './secrets.ts';
-import { moveSigningKey } from './signing-key.ts';
-import { mustWrangler, wrangler } from './wrangler.ts';
+import { DEFAULT_NAME, nameIn } from './naming.ts';
+import { type Ask, mustAgree } from './questions.ts';
+import { openRemote } from './remote.ts';
+import { missingSecrets, type Secrets, withSecretsFile } from './secrets.ts';
+import { knownSigningKey, moveSigningKey } from './signing-key.ts';
+import { strangers, survey } from './survey.ts';
+import { mustWrangler } from './wrangler.ts';
 
 const PLACEHOLDER_ID = '00000000-0000-0000-0000-000000000000';
 
 export interface Deployment {
   readonly root: string;
   readonly say: (line: string) => void;
+  /** Undefined for the one that the wrangler files describe. */
+  readonly instance?: string;
+  /** Where the data of a new instance stays; anywhere if undefined. */
+  readonly jurisdiction?: Jurisdiction;
+  readonly traces?: boolean;
 }
 
 /** Bundles and checks everything that can be checked offline, and says what a deployment would do. */
-export async function rehearse({ root, say }: Deployment): Promise<void> {
+export async function rehearse({
+  root,
+  say,
+  instance = DEFAULT_NAME,
+  jurisdiction,
+  traces,
+}: Deployment): Promise<void> {
   checkModels(root);
+  const named = (resource: string): string => nameIn(instance, resource);
   const outdir = mkdtempSync(join(tmpdir(), 'rollcall-bundle-'));
   try {
-    const uploads = await Promise.all(WORKERS.map((worker) => uploadOf(root, worker, outdir)));
-    for (const [index, { name }] of WORKERS.entries()) say(`worker: ${name}, ${uploads[index]}`);
+    // Not where a deployment leaves its own: other commands read the database's id there.
+    const options = { instance, jurisdiction, traces, folder: join(outdir, 'config') };
+    const uploads = await Promise.all(
+      WORKERS.map((worker) => {
+        const config = writeDeployConfig(root, worker, PLACEHOLDER_ID, options);
+        return uploadOf(root, config, join(outdir, worker.name));
+      }),
+    );
+    for (const [index, { name }] of WORKERS.entries()) say(`worker: ${named(name)}, ${uploads[index]}`);
   } finally {
     rmSync(outdir, { recursive: true, force: true });
   }
   say('plan: Workers Paid, for minutes of CPU time and Workers of this size; R2 switched on');
-  say(`database: D1 ${DATABASE}, created if missing, then migrated`);
-  say(`storage: R2 bucket ${BUCKET}, created if missing`);
+  say(`database: D1 ${named(DATABASE)}, created if missing, then migrated`);
+  say(`storage: R2 bucket ${named(BUCKET)}, created if missing`);
+  if (jurisdiction) say(`jurisdiction: ${jurisdiction}, of database, bucket and Durable Objects`);
   for (const { prefix, days } of LIFECYCLE_RULES)
     say(`lifecycle: ${prefix} deleted after ${days} days, added if missing`);
-  for (const queue of QUEUES) say(`queue: ${queue}, created if missing`);
+  for (const queue of QUEUES) say(`queue: ${named(queue)}, created if missing`);
   for (const file of filesToLoad(packInUse(readManifest(root)))) say(`model: ${file.path} → ${modelKey(file)}`);
-  for (const { name, signs } of WORKERS) if (signs) say(`secret: SIGNING_KEY of ${name}, made if missing`);
+  for (const { name, signs } of WORKERS) if (signs) say(`secret: SIGNING_KEY of ${named(name)}, made if missing`);
   for (const [name, value] of engineVariables())
     say(`transcription: ${name}${isKey(name) ? ', a secret' : ` = ${value}`}`);
 }
 
-/** Bundles a Worker. @returns how large its upload is */
-async function uploadOf(root: string, worker: ServiceWorker, outdir: string): Promise<string> {
-  // Not where a deployment leaves its own: other commands read the database's id there.
-  const config = writeDeployConfig(root, worker, PLACEHOLDER_ID, join(outdir, 'config'));
-  const bundle = join(outdir, worker.name);
+/** Bundles a Worker into a folder. @returns how large its upload is */
+async function uploadOf(root: string, config: string, bundle: string): Promise<string> {
   const printed = await mustWrangler(root, ['deploy', '--dry-run', '--minify', '--outdir', bundle, '--config', config]);
   const total = readdirSync(bundle)
     .filter((name) => !name.endsWith('.map') && name !== 'README.md')
@@ -51,58 +75,89 @@ async function uploadOf(root: string, worker: ServiceWorker, outdir: string): Pr
   return /Total Upload:.*/.exec(printed)?.[0] ?? `Total Upload: ${Math.ceil(total / 1024)} KiB`;
 }
 
-/** Brings the account up to what this checkout needs and deploys the Workers. Each step may run again. */
-export async function deploy({ root, say }: Deployment): Promise<void> {
+/**
+ * Brings the account up to what this checkout needs and deploys the Workers. Each step may run again.
+ *
+ * @param ask is asked before a first deployment takes over what the account has by these names
+ */
+export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
+  const { root, say, instance = DEFAULT_NAME, traces } = deployment;
   moveSigningKey(root);
   checkModels(root);
-  let databaseId = await findDatabaseId(root);
-  if (!databaseId) {
-    say(`creating the database ${DATABASE}`);
-    await mustWrangler(root, ['d1', 'create', DATABASE]);
-    databaseId = await findDatabaseId(root);
-    if (!databaseId) throw new Error(`The database ${DATABASE} was created but is not listed.`);
-  }
-  const id = databaseId;
-  const configs = new Map(WORKERS.map((worker) => [worker, writeDeployConfig(root, worker, id)]));
+  const found = await survey(root, instance);
+  const jurisdiction = chooseJurisdiction(found.bucket, deployment.jurisdiction);
+  const taken = strangers(found, instance);
+  if (taken.length > 0) await mustAgree(ask, `The account has already ${taken.join(', ')}. Use them?`);
+
+  // Before anything is changed: without the signing key there is no deployment.
+  const secrets = missingSecrets(found, root, instance, say);
+  const bucket = nameIn(instance, BUCKET);
+  const databaseId = found.databaseId ?? (await createDatabase(deployment, nameIn(instance, DATABASE), jurisdiction));
+  const configs = new Map(
+    WORKERS.map((worker) => [worker, writeDeployConfig(root, worker, databaseId, { instance, jurisdiction, traces })]),
+  );
   const configOf = (worker: ServiceWorker): string => configs.get(worker)!;
-  // Looked for first: without it nothing must change.
-  const secrets = await missingSecrets(root, configOf, say);
-  await ensure(root, say, ['r2', 'bucket'], BUCKET);
-  await ensureLifecycle(root, say);
-  for (const queue of QUEUES) await ensure(root, say, ['queues'], queue);
+  if (!found.bucket) {
+    say(`creating r2 bucket ${bucket}`);
+    await mustWrangler(root, ['r2', 'bucket', 'create', bucket, ...inJurisdiction(jurisdiction)]);
+  }
+  await ensureLifecycle(root, bucket, jurisdiction, say);
+  for (const queue of QUEUES.map((name) => nameIn(instance, name))) {
+    if (found.queues.includes(queue)) continue;
+    say(`creating queues ${queue}`);
+    await mustWrangler(root, ['queues', 'create', queue]);
+  }
 
   say('applying migrations');
   await mustWrangler(root, ['d1', 'migrations', 'apply', 'DB', '--remote', '--config', configOf(API)]);
   for (const file of filesToLoad(packInUse(readManifest(root)))) {
     say(`uploading models/${file.path}`);
-    const target = `${BUCKET}/${modelKey(file)}`;
-    await mustWrangler(root, ['r2', 'object', 'put', target, '--file', modelPath(root, file), '--remote']);
+    const target = [`${bucket}/${modelKey(file)}`, '--file', modelPath(root, file), '--remote'];
+    await mustWrangler(root, ['r2', 'object', 'put', ...target, ...inJurisdiction(jurisdiction)]);
   }
+  const printed: string[] = [];
   for (const worker of WORKERS) {
-    say(`deploying ${worker.name}`);
-    say(await deployWorker(root, configOf(worker), secrets.get(worker) ?? {}));
+    const name = nameIn(instance, worker.name);
+    printed.push(await deployWorker(deployment, name, configOf(worker), secrets.get(worker) ?? {}));
   }
+  const address = addressIn(printed.join('\n'));
+  const signingKey = knownSigningKey(root, instance);
+  const { run, close } = openRemote(root, instance);
+  await takeFirstSteps({ root, instance, address, signingKey, run, say }).finally(close);
 }
 
 /** Deploys a Worker together with secrets: it never runs without them. @returns what wrangler says */
-async function deployWorker(root: string, config: string, secrets: Secrets): Promise<string> {
-  // Engines of an earlier deployment stay.
-  const args = ['deploy', '--minify', '--keep-vars', '--config', config];
-  if (Object.keys(secrets).length === 0) return (await mustWrangler(root, args)).trim();
-  const file = join(dirname(config), 'secrets.json');
-  try {
-    writeFileSync(file, JSON.stringify(secrets), { mode: 0o600 });
-    return (await mustWrangler(root, [...args, '--secrets-file', file])).trim();
-  } finally {
-    rmSync(file, { force: true });
-  }
+async function deployWorker(
+  { root, say }: Deployment,
+  name: string,
+  config: string,
+  secrets: Secrets,
+): Promise<string> {
+  say(`deploying ${[name, ...Object.keys(secrets)].join(', with ')}`);
+  const printed = await withSecretsFile(secrets, (secretsFile) =>
+    // Engines of an earlier deployment stay.
+    mustWrangler(root, ['deploy', '--minify', '--keep-vars', '--config', config, ...secretsFile]),
+  );
+  say(printed.trim());
+  return printed;
 }
 
-async function ensure(root: string, say: Deployment['say'], kind: readonly string[], name: string): Promise<void> {
-  const { code } = await wrangler(root, [...kind, 'info', name]);
-  if (code === 0) return;
-  say(`creating ${kind.join(' ')} ${name}`);
-  await mustWrangler(root, [...kind, 'create', name]);
+async function createDatabase(
+  { root, say }: Deployment,
+  database: string,
+  jurisdiction: Jurisdiction | undefined,
+): Promise<string> {
+  say(`creating the database ${database}`);
+  await mustWrangler(root, ['d1', 'create', database, ...inJurisdiction(jurisdiction)]);
+  const id = await findDatabaseId(root, database);
+  if (!id) throw new Error(`The database ${database} was created but is not listed.`);
+  return id;
+}
+
+/** Of the service, in what `wrangler deploy` prints. */
+export function addressIn(printed: string): string | undefined {
+  const domain = /^\s*(\S+) \(custom domain\b/m.exec(printed)?.[1];
+  return domain ? `https://${domain}` : /https:\/\/\S+\.workers\.dev\b/.exec(printed)?.[0];
 }
 
 function checkModels(root: string): void {

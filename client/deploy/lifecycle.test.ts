@@ -2,7 +2,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { workPrefix } from '../../src/jobs/keys.ts';
+import { MEDIA_TTL_MS } from '../../src/platform/media.ts';
 import { root } from '../../test/helpers/local-process.ts';
+import { BUCKET } from './config.ts';
 import { ensureLifecycle, LIFECYCLE_RULES } from './lifecycle.ts';
 
 interface Rule {
@@ -42,7 +44,8 @@ it('gives the bucket a rule for each prefix whose objects end, once, and leaves 
   const own = { id: 'own', enabled: true, conditions: { prefix: 'archive/' } };
   rules = [own];
   const said: string[] = [];
-  await ensureLifecycle(root, (line) => said.push(line));
+  const ensure = () => ensureLifecycle(root, BUCKET, undefined, (line) => said.push(line));
+  await ensure();
   const DAY_SECONDS = 24 * 3600;
   expect(rules).toMatchObject([
     own,
@@ -53,8 +56,16 @@ it('gives the bucket a rule for each prefix whose objects end, once, and leaves 
     })),
   ]);
   expect(said).toHaveLength(LIFECYCLE_RULES.length);
-  await ensureLifecycle(root, (line) => said.push(line));
+  await ensure();
   expect([rules.length, said.length]).toEqual([LIFECYCLE_RULES.length + 1, LIFECYCLE_RULES.length]);
+});
+
+it('never takes what the sweep has not been to', () => {
+  const HOUR_MS = 3600 * 1000;
+  const ageMs = (prefix: string) => (LIFECYCLE_RULES.find((rule) => rule.prefix === prefix)?.days ?? 0) * 24 * HOUR_MS;
+  // Two hours for jobs that were accepted before, two more for those that came by presigned addresses, one for sweeps.
+  expect(ageMs('media/')).toBeGreaterThan(MEDIA_TTL_MS + 5 * HOUR_MS);
+  expect(ageMs('outputs/')).toBeGreaterThan(25 * HOUR_MS);
 });
 
 it('never names the models, which stay', () => {

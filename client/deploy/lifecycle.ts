@@ -1,4 +1,5 @@
-import { BUCKET } from './config.ts';
+import type { Jurisdiction } from '../../src/platform/jurisdiction.ts';
+import { inJurisdiction } from './home.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /**
@@ -17,14 +18,20 @@ type LifecycleRule = (typeof LIFECYCLE_RULES)[number];
 const nameOf = ({ prefix, days }: LifecycleRule): string => `rollcall-${prefix.slice(0, -1)}-${days}d`;
 
 /** Adds the missing rules; other rules of the bucket are kept. */
-export async function ensureLifecycle(root: string, say: (line: string) => void): Promise<void> {
-  const listed = await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'list', BUCKET]);
+export async function ensureLifecycle(
+  root: string,
+  bucket: string,
+  jurisdiction: Jurisdiction | undefined,
+  say: (line: string) => void,
+): Promise<void> {
+  const where = inJurisdiction(jurisdiction);
+  const listed = await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'list', bucket, ...where]);
   const names = [...listed.matchAll(/^name:\s+(\S+)$/gm)].map(([, name]) => name);
   for (const rule of LIFECYCLE_RULES) {
     const name = nameOf(rule);
     if (names.includes(name)) continue;
     say(`adding the lifecycle rule ${name}`);
-    const args = [BUCKET, name, rule.prefix, '--expire-days', String(rule.days), '--force'];
+    const args = [bucket, name, rule.prefix, '--expire-days', String(rule.days), '--force', ...where];
     await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'add', ...args]);
   }
 }

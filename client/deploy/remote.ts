@@ -1,13 +1,15 @@
+import { join } from 'node:path';
 import type { RunSql, SqlValue } from '../local/database.ts';
 import { API } from '../workers.ts';
-import { findDatabaseId, writeDeployConfig } from './config.ts';
+import { DATABASE, findDatabaseId, writeDeployConfig } from './config.ts';
+import { instanceName, nameIn } from './naming.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /** The database of the deployed service, through `wrangler d1 execute --remote`. */
-export function openRemote(root: string): { run: RunSql; close(): Promise<void> } {
+export function openRemote(root: string, instance = instanceName()): { run: RunSql; close(): Promise<void> } {
   let config: Promise<string> | undefined;
   const run: RunSql = async <Row>(sql: string, ...params: SqlValue[]) => {
-    config ??= remoteConfig(root);
+    config ??= remoteConfig(root, instance);
     const args = ['d1', 'execute', 'DB', '--remote', '--json', '--yes', '--config', await config];
     const printed = await mustWrangler(root, [...args, '--command', inline(sql, params)]);
     const [statement] = JSON.parse(printed.slice(printed.indexOf('['))) as { results: Row[] }[];
@@ -16,10 +18,13 @@ export function openRemote(root: string): { run: RunSql; close(): Promise<void> 
   return { run, close: async () => {} };
 }
 
-async function remoteConfig(root: string): Promise<string> {
-  const id = await findDatabaseId(root);
-  if (!id) throw new Error('There is no deployed database. Deploy first: npm run deploy');
-  return writeDeployConfig(root, API, id);
+/** In a folder of its own: the deployment's has the jurisdiction, too. */
+async function remoteConfig(root: string, instance: string): Promise<string> {
+  const database = nameIn(instance, DATABASE);
+  const id = await findDatabaseId(root, database);
+  if (!id) throw new Error(`There is no deployed database ${database}. Deploy first: npm run deploy`);
+  const folder = join(root, '.wrangler', 'rollcall', 'remote', instance);
+  return writeDeployConfig(root, API, id, { instance, folder });
 }
 
 /** wrangler takes no parameters: they are written into the statement as literals. */

@@ -1,37 +1,37 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { JOBS, type ServiceWorker, WORKERS } from '../workers.ts';
 import { engineVariables, isKey } from './config.ts';
+import { nameIn } from './naming.ts';
 import { keepSigningKey, knownSigningKey } from './signing-key.ts';
-import { mustWrangler, wrangler } from './wrangler.ts';
+import { hasSigningKey, type Survey } from './survey.ts';
+import { mustWrangler } from './wrangler.ts';
 
-/** Values by name. */
-export type Secrets = Readonly<Record<string, string>>;
+/** Secrets of a Worker by name; null deletes one. */
+export type Secrets = Readonly<Record<string, string | null>>;
+
+const SIGNERS = WORKERS.filter(({ signs }) => signs);
 
 /**
  * The secrets that Workers get with their next deployment: the signing key where they have none, and the keys of
  * transcription engines.
  *
- * @throws where some Workers have a signing key that this machine does not know: a secret cannot be read back
+ * @throws where some Workers have a signing key that is not known here: a secret cannot be read back
  */
-export async function missingSecrets(
+export function missingSecrets(
+  found: Survey,
   root: string,
-  configOf: (worker: ServiceWorker) => string,
+  instance: string,
   say: (line: string) => void,
-): Promise<ReadonlyMap<ServiceWorker, Secrets>> {
-  const signers = WORKERS.filter(({ signs }) => signs);
-  const without: ServiceWorker[] = [];
-  for (const worker of signers) if (!(await hasSigningKey(root, configOf(worker)))) without.push(worker);
-  let signingKey: string | undefined;
-  if (without.length === signers.length) {
-    signingKey = randomBytes(32).toString('base64');
-    const path = keepSigningKey(root, signingKey);
-    say(`SIGNING_KEY made; a copy is in ${path}. Keep it safe: every API key is signed with it.`);
-  } else if (without.length > 0) {
-    signingKey = knownSigningKey(root);
-    if (!signingKey) {
-      const names = without.map(({ name }) => name).join(' and ');
-      throw new Error(`${names} needs the SIGNING_KEY of the deployed service. Set ROLLCALL_SIGNING_KEY to it.`);
-    }
+): ReadonlyMap<ServiceWorker, Secrets> {
+  const without = SIGNERS.filter((worker) => !hasSigningKey(found, worker));
+  const signingKey =
+    without.length === SIGNERS.length ? makeSigningKey(root, instance, say) : knownSigningKey(root, instance);
+  if (without.length > 0 && !signingKey) {
+    const names = without.map(({ name }) => nameIn(instance, name)).join(', ');
+    throw new Error(`The SIGNING_KEY of the service is needed for ${names}: set ROLLCALL_SIGNING_KEY to it.`);
   }
   const engineKeys = Object.fromEntries(engineVariables().filter(([name]) => isKey(name)));
   return new Map(
@@ -45,12 +45,72 @@ export async function missingSecrets(
   );
 }
 
-/** False for a Worker that is not deployed yet. */
-export async function hasSigningKey(root: string, config: string): Promise<boolean> {
-  const args = ['secret', 'list', '--format', 'json', '--config', config];
-  const { code, stdout, stderr } = await wrangler(root, args);
-  if (code !== 0 && /Worker "[^"]+" not found/.test(stderr + stdout)) return false;
-  const listed = code === 0 ? stdout : await mustWrangler(root, args);
-  const secrets = JSON.parse(listed.slice(listed.indexOf('['))) as { name: string }[];
-  return secrets.some(({ name }) => name === 'SIGNING_KEY');
+function makeSigningKey(root: string, instance: string, say: (line: string) => void): string {
+  const secret = newSigningKey();
+  const path = keepSigningKey(root, secret, instance);
+  say(`SIGNING_KEY made; a copy is in ${path}. Keep it safe: every API key is signed with it.`);
+  return secret;
+}
+
+const newSigningKey = (): string => randomBytes(32).toString('base64');
+
+/**
+ * Arguments of `wrangler deploy` that upload secrets with the code, so that no code runs without them. The file is gone
+ * afterwards.
+ */
+export async function withSecretsFile<T>(secrets: Secrets, deploy: (args: string[]) => Promise<T>): Promise<T> {
+  if (Object.keys(secrets).length === 0) return deploy([]);
+  const folder = mkdtempSync(join(tmpdir(), 'rollcall-secrets-'));
+  const path = join(folder, 'secrets.json');
+  try {
+    writeFileSync(path, JSON.stringify(secrets), { mode: 0o600 });
+    return await deploy(['--secrets-file', path]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Changes secrets of deployed Workers, in each of them all at once in one new version. */
+export async function putSecrets(
+  root: string,
+  instance: string,
+  workers: readonly ServiceWorker[],
+  secrets: Secrets,
+): Promise<void> {
+  for (const { name } of workers) {
+    await mustWrangler(root, ['secret', 'bulk', '--name', nameIn(instance, name)], JSON.stringify(secrets));
+  }
+}
+
+/**
+ * Gives the instance a new signing key. What the one before signed is still accepted, until `endRotation`.
+ *
+ * @throws where the one before is not known
+ */
+export async function rotateSigningKey(root: string, instance: string, say: (line: string) => void): Promise<void> {
+  const previous = knownSigningKey(root, instance);
+  if (!previous) throw new Error('The present signing key is needed: set ROLLCALL_SIGNING_KEY to it.');
+  const next = newSigningKey();
+  const path = keepSigningKey(root, next, instance);
+  try {
+    // The Worker that answers HTTP comes first: the tokens that the others sign are read by it.
+    const workers = SIGNERS.toReversed();
+    await putSecrets(root, instance, workers, { SIGNING_KEY: next, SIGNING_KEY_PREVIOUS: previous });
+  } catch (error) {
+    // Another attempt must not take the new key, which no API key is signed with, for the one before.
+    say(
+      `Not every Worker has the new key. Before you try again, set ROLLCALL_SIGNING_KEY to the key before: not ${path},`,
+    );
+    say('but the one with the highest number beside it.');
+    throw error;
+  }
+  say(`SIGNING_KEY is new; a copy is in ${path}. What the one before signed is still accepted.`);
+  say('Now make new API keys (npm run key -- --remote), give receivers of webhooks their new secrets');
+  say('(npm run account -- webhook-secret NAME --remote), and then: npm run deploy -- --end-rotation');
+}
+
+/** From now on nothing that the signing key before has signed is accepted. */
+export async function endRotation(root: string, instance: string, say: (line: string) => void): Promise<void> {
+  await putSecrets(root, instance, SIGNERS, { SIGNING_KEY_PREVIOUS: null });
+  say('What the signing key before has signed is no longer accepted.');
 }

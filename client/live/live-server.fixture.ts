@@ -20,9 +20,11 @@ export interface LiveServer {
  * A real WebSocket server that creates streams as the service does: the address with its token is good for one connection.
  *
  * @param answer gets every message of the client, and the connection to answer on
+ * @param onConnect gets each connection, and the token that it resumes the stream with; false refuses it with 401
  */
 export async function startLiveServer(
   answer: (socket: WebSocket, text: string | undefined, heard: Heard) => void,
+  onConnect: (socket: WebSocket | undefined, resumeToken: string | null) => boolean = (_, token) => token === null,
 ): Promise<LiveServer> {
   const heard: Heard = { frames: [], texts: [] };
   const requests: unknown[] = [];
@@ -40,12 +42,15 @@ export async function startLiveServer(
   });
   const sockets = new WebSocketServer({ noServer: true });
   server.on('upgrade', (request, stream, head) => {
-    const token = new URL(request.url ?? '/', 'http://x').searchParams.get('token') ?? '';
-    if (!tokens.delete(token)) {
+    const query = new URL(request.url ?? '/', 'http://x').searchParams;
+    const resumeToken = query.get('resume');
+    const isGood = resumeToken === null ? tokens.delete(query.get('token') ?? '') : onConnect(undefined, resumeToken);
+    if (!isGood) {
       stream.end('HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n');
       return;
     }
     sockets.handleUpgrade(request, stream, head, (socket) => {
+      onConnect(socket, resumeToken);
       socket.on('message', (data: Buffer, isBinary) => {
         if (isBinary) heard.frames.push(data);
         else heard.texts.push(data.toString());

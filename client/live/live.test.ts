@@ -69,7 +69,7 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
       { kind: 'end', speaker: 'SPEAKER_00', timestampSeconds: 0.31 },
       { kind: 'end', speaker: 'SPEAKER_01', timestampSeconds: 0.32 },
     ]);
-    expect(server?.requests).toEqual([{ latency: 1000, maxSpeakers: 3 }]);
+    expect(server?.requests).toEqual([{ resume: true, latency: 1000, maxSpeakers: 3 }]);
     expect(server?.heard.texts).toEqual([END]);
     expect(server?.heard.frames.map(({ length }) => length)).toEqual([6400, 6400, 6400, 6400]);
     const bytes = Buffer.concat(server!.heard.frames);
@@ -124,6 +124,90 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
     expect(second).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
     const nowhere = await connectLiveStream({ id: 's', url: 'no address' }, { webSocket });
     expect(nowhere).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+  });
+});
+
+describe.each(implementations)('a stream over %s that loses its connection', (_, webSocket) => {
+  /** A service that keeps every fourth frame and says who talks at each, and whose connections break after so many frames. */
+  async function openBreaking(breaksAfter: readonly number[], isRefusing = false) {
+    const received: number[] = [];
+    let token = 0;
+    let kept = 0;
+    let breaks = 0;
+    let sinceConnect = 0;
+    const offer = (socket: WebSocket) =>
+      socket.send(JSON.stringify({ type: 'resume', token: `r${++token}`, frame: kept }));
+    server = await startLiveServer(
+      (socket, text, { frames }) => {
+        if (text === END) return socket.close(1000);
+        if (socket.readyState !== socket.OPEN) return;
+        received.push(frames.at(-1)!.readFloatLE(0));
+        socket.send(startOf('SPEAKER_00', received.length / 10));
+        socket.send(endOf('SPEAKER_00', received.length / 10 + 0.05));
+        if (received.length % 4 === 0) {
+          kept = received.length;
+          offer(socket);
+        }
+        if (++sinceConnect === breaksAfter[breaks]) {
+          breaks++;
+          // What was sent before arrives: a token that is lost on its way cannot be used.
+          socket.close(1012);
+        }
+      },
+      (socket, resumeToken) => {
+        if (socket === undefined) return !isRefusing && resumeToken === `r${token}`;
+        sinceConnect = 0;
+        if (resumeToken !== null) {
+          received.length = kept;
+          socket.send(JSON.stringify({ type: 'resumed', frame: kept }));
+        }
+        offer(socket);
+        return true;
+      },
+    );
+    const opened = await openLiveStream(new RollcallClient({ url: server.url, key: 'k' }), { webSocket });
+    if (!opened.ok) throw new Error(opened.error.message);
+    return { stream: opened.value, received };
+  }
+
+  it('goes on where the service has kept it: frames are sent again, and what was told is told once', async () => {
+    const { stream, received } = await openBreaking([6, 1, 9, 10]);
+    const writing = (async () => {
+      for (let frame = 0; frame < 30; frame++) await stream.write(new Float32Array(1600).fill(frame));
+      return stream.end();
+    })();
+    const [events, close] = await Promise.all([read(stream), writing]);
+    expect(close).toEqual({ kind: 'done' });
+    expect(received).toEqual(Array.from({ length: 30 }, (_value, frame) => frame));
+    const times = received.flatMap((frame) => [(frame + 1) / 10, (frame + 1) / 10 + 0.05]);
+    expect(events.map((event) => 'timestampSeconds' in event && event.timestampSeconds)).toEqual(times);
+    expect(stream.sentSeconds).toBe(3);
+  });
+
+  it('tells the service when it is given up, which would wait for another connection', async () => {
+    const { stream } = await openBreaking([]);
+    await stream.write(new Float32Array(1600));
+    for await (const _event of stream) break;
+    stream.abort();
+    await expect.poll(() => server!.heard.texts).toEqual([END]);
+    expect(await stream.closed).toEqual({ kind: 'aborted' });
+  });
+
+  it('is lost once the service refuses its token, or nothing answers for a minute', async () => {
+    const { stream } = await openBreaking([2], true);
+    await stream.write(new Float32Array(3200));
+    await expect.poll(() => server!.heard.frames.length).toBe(2);
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    try {
+      const ended = stream.end();
+      for (let second = 0; second < 70; second++) {
+        await vi.advanceTimersByTimeAsync(1000);
+        await new Promise((wake) => setImmediate(wake));
+      }
+      expect(await ended).toMatchObject({ kind: 'lost' });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 
@@ -267,7 +351,7 @@ it('sends frames of 100 ms at the rate that was asked for', async () => {
   expect(stream.sentSeconds).toBe(1);
   await stream.write(new Float32Array(100));
   expect(await stream.end()).toEqual({ kind: 'done' });
-  expect(server!.requests).toEqual([{ sampleRate: 44_100 }]);
+  expect(server!.requests).toEqual([{ resume: true, sampleRate: 44_100 }]);
   expect(server!.heard.frames.map(({ length }) => length)).toEqual(Array(11).fill(4 * 4410));
 });
 

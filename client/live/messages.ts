@@ -1,5 +1,10 @@
 import type { LiveClose, LiveEvent } from './types.ts';
 
+/** What the service says of the connection: how the stream can be resumed, and from which frame on it is. */
+export type ControlMessage =
+  | { readonly kind: 'resume'; readonly token: string; readonly frame: number }
+  | { readonly kind: 'resumed'; readonly frame: number };
+
 /** Longest message that is read; a correction of all that the service keeps has some 45,000 characters. */
 const MAX_MESSAGE_LENGTH = 65_536;
 
@@ -8,7 +13,7 @@ const MAX_MESSAGE_LENGTH = 65_536;
  *
  * @returns undefined for a type that this client does not know: a newer service may tell more
  */
-export function parseMessage(data: unknown): LiveEvent | undefined {
+export function parseMessage(data: unknown): LiveEvent | ControlMessage | undefined {
   const strange: LiveEvent = { kind: 'error', message: 'The service sent a message that is not understood.' };
   if (typeof data !== 'string' || data.length > MAX_MESSAGE_LENGTH) return strange;
   let message: Record<string, unknown>;
@@ -24,6 +29,9 @@ export function parseMessage(data: unknown): LiveEvent | undefined {
       return turnEvent('end', message.data) ?? strange;
     case 'diarization_speaker_correction':
       return correctionEvent(message.data) ?? strange;
+    case 'resume':
+    case 'resumed':
+      return controlMessage(message) ?? strange;
     case 'error':
       return typeof message.message === 'string' ? { kind: 'error', message: message.message } : strange;
     default:
@@ -37,6 +45,12 @@ function turnEvent(kind: 'start' | 'end', data: unknown): LiveEvent | undefined 
   if (kind === 'end') return { kind, speaker, timestampSeconds: timestamp };
   const known = typeof match === 'string' || match === null ? { match } : {};
   return { kind, speaker, timestampSeconds: timestamp, ...known };
+}
+
+function controlMessage({ type, token, frame }: Record<string, unknown>): ControlMessage | undefined {
+  if (!Number.isInteger(frame)) return undefined;
+  if (type === 'resumed') return { kind: type, frame: frame as number };
+  return typeof token === 'string' ? { kind: 'resume', token, frame: frame as number } : undefined;
 }
 
 function correctionEvent(data: unknown): LiveEvent | undefined {

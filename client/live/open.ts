@@ -24,7 +24,7 @@ const DEFAULT_BUFFERED_SECONDS = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
- * Creates a live stream and connects to it. Never throws for what the network or the service does.
+ * Creates a live stream and connects to it; the stream survives the loss of its connection, unless `resume` is false. Never throws for what the network or the service does.
  *
  * @throws Error without any WebSocket in the platform
  */
@@ -34,7 +34,7 @@ export async function openLiveStream(
 ): Promise<Outcome<LiveStream>> {
   const { sampleRate } = request;
   const connection = { webSocket: webSocketOf(webSocket), maxBufferedSeconds, timeoutMs, sampleRate };
-  const created = await client.createLive(request, signal);
+  const created = await client.createLive({ resume: true, ...request }, signal);
   return created.ok ? connectLiveStream(created.value, connection) : created;
 }
 
@@ -62,7 +62,11 @@ export async function connectLiveStream(
     return unreachable('The service gave an address that is none.');
   }
   // Before it opens: an event may follow at once.
-  const stream = new LiveStream(id, socket, frames, sampleRate);
+  const stream = new LiveStream(id, socket, frames, sampleRate, (token) => {
+    const address = new URL(url);
+    address.search = `?resume=${encodeURIComponent(token)}`;
+    return new WebSocketClass(address.href);
+  });
   const failure = await opening(socket, timeoutMs);
   if (failure === undefined) return { ok: true, value: stream };
   stream.abort();

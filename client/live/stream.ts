@@ -1,7 +1,8 @@
 import { EventQueue } from './event-queue.ts';
 import { FRAMES_PER_SECOND, Framer, SAMPLE_RATE_HZ } from './framer.ts';
 import { Lead } from './lead.ts';
-import { closeOf, parseMessage } from './messages.ts';
+import { type ControlMessage, closeOf, parseMessage } from './messages.ts';
+import { ResumeBuffer } from './resume-buffer.ts';
 import type { LiveClose, LiveEvent, WebSocketLike } from './types.ts';
 
 /** How often is looked whether a frame may go: WebSockets tell nobody when their buffer empties. */
@@ -10,6 +11,14 @@ const CHECK_MS = 10;
 const END_TIMEOUT_MS = 60_000;
 /** Audio that may wait for its turn when a caller does not wait for `write`. */
 const MAX_PENDING_SECONDS = 30;
+/** The same in a stream that can be resumed, which may be without a connection for a minute. */
+const MAX_RESUMABLE_PENDING_SECONDS = 90;
+/** How long a connection is tried for that resumes a stream; the service keeps one for a minute. */
+const RESUME_WITHIN_MS = 60_000;
+const FIRST_RETRY_MS = 250;
+const LONGEST_RETRY_MS = 4000;
+/** Longest wait for one such connection. */
+const RESUME_TIMEOUT_MS = 30_000;
 /** Events that may wait to be read; a stream makes a few in a second. */
 const MAX_UNREAD_EVENTS = 100_000;
 
@@ -20,8 +29,8 @@ const END_TIMED_OUT: LiveClose = {
 };
 
 /**
- * A live stream: audio in, events out. One connection from its opening to its end: the address is good for a single use, so a
- * stream that was lost is not taken up again.
+ * A live stream: audio in, events out. A connection that is lost is replaced where the stream was created with `resume`: the
+ * frames that the service may have missed are sent again, and events that it tells again are passed over.
  *
  * ```ts
  * const opened = await openLiveStream(client, { latency: 1000 });
@@ -42,8 +51,15 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private lastError: string | undefined;
   private ended = false;
   private endTimer: ReturnType<typeof setTimeout> | undefined;
+  private readonly buffer = new ResumeBuffer();
+  /** Number of the next frame to send. */
+  private next = 0;
+  /** Frames that have been sent at least once. */
   private framesSent = 0;
-  private readonly lead = new Lead();
+  private lead = new Lead();
+  /** Since when there has been no connection, and how often one was tried. */
+  private outage: { readonly sinceMs: number; tries: number } | undefined;
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private pendingSamples = 0;
   /** Writes wait for each other: frames keep their order. */
   private queue: Promise<void> = Promise.resolve();
@@ -56,20 +72,17 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
    */
   constructor(
     readonly id: string,
-    private readonly socket: WebSocketLike,
+    private socket: WebSocketLike,
     private readonly maxBufferedFrames: number,
     private readonly sampleRateHz = SAMPLE_RATE_HZ,
+    /** Makes a connection that resumes the stream. */
+    private readonly reconnect?: (token: string) => WebSocketLike,
   ) {
     this.framer = new Framer(sampleRateHz);
     this.closed = new Promise((settle) => {
       this.settle = settle;
     });
-    socket.addEventListener('message', ({ data }) => this.receive(data));
-    socket.addEventListener('close', ({ code, reason }) =>
-      this.finish(closeOf(code, reason, this.ended, this.lastError)),
-    );
-    // A close event follows.
-    socket.addEventListener('error', () => undefined);
+    this.attach(socket);
   }
 
   /** Audio that has been handed to the connection, seconds. */
@@ -84,11 +97,12 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
    * @param samples mono at the rate of the stream in −1…1; not to be changed before the promise settles
    * @returns settles when everything is in the connection's buffer and that is not full: wait for it before the next call. Audio
    * that comes too fast for the service is held back, as after a stall of the network. Who cannot wait, as with a microphone, may
-   * run 30 s ahead; then the stream is given up.
+   * run 30 s ahead (90 s where the stream can be resumed); then the stream is given up.
    */
   write(samples: Float32Array): Promise<void> {
     this.pendingSamples += samples.length;
-    if (this.pendingSamples > MAX_PENDING_SECONDS * this.sampleRateHz + samples.length) {
+    const maxSeconds = this.canResume ? MAX_RESUMABLE_PENDING_SECONDS : MAX_PENDING_SECONDS;
+    if (this.pendingSamples > maxSeconds * this.sampleRateHz + samples.length) {
       this.finish({ kind: 'policy', message: 'The connection is too slow for the audio.' });
     }
     return this.inOrder(async () => {
@@ -109,7 +123,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
       if (rest) await this.send(rest);
       if (this.close) return;
       this.ended = true;
-      this.socket.send(JSON.stringify({ type: 'end_of_stream' }));
+      this.sendEnd();
       this.renewEndTimer();
     });
     return this.closed;
@@ -130,14 +144,106 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     return this.queue;
   }
 
+  private get canResume(): boolean {
+    return this.reconnect !== undefined && this.buffer.resumeToken !== undefined;
+  }
+
   private async send(frame: Uint8Array<ArrayBuffer>): Promise<void> {
-    while (!this.close && this.lead.isUsedUp) await pause(CHECK_MS);
-    if (this.close) return;
-    this.socket.send(frame);
-    this.framesSent++;
-    this.lead.add(1);
-    while (!this.close && this.bufferedFrames(frame) > this.maxBufferedFrames - 1) await pause(CHECK_MS);
+    this.buffer.add(frame);
+    await this.sendAll();
+  }
+
+  /** Sends what has not been sent over this connection, as fast as the service follows. */
+  private async sendAll(): Promise<void> {
+    while (!this.close && this.next < this.buffer.end) {
+      if (this.outage || this.lead.isUsedUp) {
+        await pause(CHECK_MS);
+        continue;
+      }
+      const frame = this.buffer.frame(this.next);
+      this.socket.send(frame);
+      this.next++;
+      this.framesSent = Math.max(this.framesSent, this.next);
+      this.buffer.sent(this.next);
+      this.lead.add(1);
+      while (!this.close && !this.outage && this.bufferedFrames(frame) > this.maxBufferedFrames - 1)
+        await pause(CHECK_MS);
+      if (this.endTimer !== undefined) this.renewEndTimer();
+    }
+  }
+
+  private sendEnd(): void {
+    if (!this.close) this.sendEndOfStream();
+  }
+
+  private sendEndOfStream(): void {
+    if (!this.outage) this.socket.send(JSON.stringify({ type: 'end_of_stream' }));
+  }
+
+  private attach(socket: WebSocketLike): void {
+    let failure: string | undefined;
+    socket.addEventListener('message', ({ data }) => {
+      if (socket === this.socket) this.receive(data);
+    });
+    socket.addEventListener('close', ({ code, reason }) => {
+      if (socket === this.socket) this.lose(closeOf(code, reason, this.ended, this.lastError), failure);
+    });
+    // A close event follows.
+    socket.addEventListener('error', ({ message }) => {
+      failure = message;
+    });
+  }
+
+  /** The connection has ended: with the stream, or for another one that resumes it. */
+  private lose(close: LiveClose, failure?: string): void {
+    const token = this.buffer.resumeToken;
+    // What the service refuses once it will refuse again; browsers do not tell.
+    const isRefused = this.outage !== undefined && failure?.includes('401');
+    const { reconnect } = this;
+    const outage = this.outage ?? { sinceMs: performance.now(), tries: 0 };
+    const isOver = isRefused || performance.now() - outage.sinceMs > RESUME_WITHIN_MS;
+    if (close.kind !== 'lost' || !reconnect || token === undefined || isOver) {
+      this.finish(close);
+      return;
+    }
+    this.outage = outage;
+    const delayMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** outage.tries++);
     if (this.endTimer !== undefined) this.renewEndTimer();
+    const connect = (): void => {
+      const socket = reconnect(token);
+      this.socket = socket;
+      this.attach(socket);
+      this.retryTimer = setTimeout(() => {
+        if (socket.terminate) socket.terminate();
+        else socket.close();
+      }, RESUME_TIMEOUT_MS);
+    };
+    clearTimeout(this.retryTimer);
+    this.retryTimer = setTimeout(connect, delayMs);
+  }
+
+  private control(message: ControlMessage): void {
+    if (message.kind === 'resume') {
+      this.buffer.offer(message.token, message.frame);
+      return;
+    }
+    clearTimeout(this.retryTimer);
+    if (!this.buffer.resumed(message.frame)) {
+      this.finish({
+        kind: 'lost',
+        code: 1006,
+        message: 'The service resumes the stream from audio that is gone here.',
+      });
+      return;
+    }
+    this.next = message.frame;
+    this.lead = new Lead();
+    this.outage = undefined;
+    if (this.endTimer !== undefined) this.renewEndTimer();
+    void this.inOrder(async () => {
+      await this.sendAll();
+      if (this.ended) this.sendEnd();
+    });
   }
 
   private bufferedFrames(frame: Uint8Array): number {
@@ -154,11 +260,17 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private receive(data: unknown): void {
     const event = parseMessage(data);
     if (!event || this.close) return;
+    if (event.kind === 'resume' || event.kind === 'resumed') {
+      this.control(event);
+      return;
+    }
+    const isRepeated = this.buffer.isRepeated(String(data));
     if (event.kind === 'error') this.lastError = event.message;
     // What is told of a moment shows that all before it has been processed.
     if (event.kind === 'start' || event.kind === 'end') {
-      this.lead.isAtMost(this.framesSent - event.timestampSeconds * FRAMES_PER_SECOND);
+      this.lead.isAtMost(this.next - event.timestampSeconds * FRAMES_PER_SECOND);
     }
+    if (isRepeated) return;
     this.events.push(event);
     if (this.events.length > MAX_UNREAD_EVENTS) {
       this.finish({ kind: 'policy', message: 'Nobody reads the events of this stream.' });
@@ -170,6 +282,9 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     if (this.close) return;
     this.close = close;
     clearTimeout(this.endTimer);
+    clearTimeout(this.retryTimer);
+    // Else the service would wait for another connection.
+    if (this.canResume) this.sendEndOfStream();
     // Nobody waits for an answer any more: one that never comes would keep a process alive.
     const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
     if (isGivenUp && this.socket.terminate) this.socket.terminate();

@@ -268,6 +268,9 @@ describe('npm run key', () => {
       ['--account', 'x', '--expires', '30'],
       ['--account', 'x', '--expires', '999999999d'],
       ['--account', 'x', '--credit', 'much'],
+      ['--account', 'x', '--origins', 'https://a.example/path'],
+      ['--account', 'x', '--origins', 'https://a.example,b.example'],
+      ['--list', '--origins', 'https://a.example'],
       ['--account', 'x', '--revoke', 'y'],
       ['--list', 'x'],
     ];

@@ -10,6 +10,7 @@ import type { WorkerOptions } from './miniflare.ts';
 import { forgetOwner, recordOwner } from './owner.ts';
 import { bundleCacheDir, projectDir } from './paths.ts';
 import { checkRuntime } from './runtime.ts';
+import { scrubDatabase } from './scrub.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
 import { startAgain } from './start-again.ts';
@@ -98,6 +99,7 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
   try {
     const { signingKey } = loadSecrets(stateDir);
     await checkRuntime();
+    await scrubDatabase(stateDir).catch((error) => log.write(lineOf('scrub_failed', String(error), 'warn')));
     const times = { ...WATCHDOG_TIMES, ...options.watchdogTimes };
     const bundled = await bundleWorkers(root, bundleCacheDir(root));
     const vars = { ...LOCAL_VARS, ...engineVariables(), ...options.vars };

@@ -232,6 +232,13 @@ describe('RollcallClient', () => {
     answers = [limited(3600)];
     expect(await client.test()).toMatchObject({ ok: false, error: { status: 429, retryAfterSeconds: 3600 } });
 
+    const overloaded = (response: ServerResponse) => {
+      response.setHeader('Retry-After', '0');
+      json(503, { requestId: 'r', message: 'too many live streams' })(response);
+    };
+    answers = [overloaded, json(200, { id: 's', url: 'ws://x' })];
+    expect(await client.createLive()).toMatchObject({ ok: true });
+
     answers = [limited(100)];
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);

@@ -276,7 +276,7 @@ export class RollcallClient {
     return { ok: false, error: notTheService(response.value) };
   }
 
-  /** Repeats a call that the rate limit refused as soon as the service says that it may be. */
+  /** Repeats a call that the rate limit, or the load, refused as soon as the service says that it may be. */
   private async paced(send: () => Promise<Outcome<Response>>, signal?: AbortSignal): Promise<Outcome<Response>> {
     for (let tries = 0; ; tries++) {
       const response = await send();
@@ -298,7 +298,9 @@ function queryOf(parameters: Readonly<Record<string, string | number | undefined
 
 /** How long to wait before a refused call may succeed; undefined where waiting is not the remedy. */
 function rateLimitWait(error: ClientError): number | undefined {
-  if (error.kind !== 'refused' || error.status !== 429 || error.retryAfterSeconds === undefined) return undefined;
+  if (error.kind !== 'refused' || error.retryAfterSeconds === undefined) return undefined;
+  // 503: too many live streams at the moment.
+  if (error.status !== 429 && error.status !== 503) return undefined;
   return error.retryAfterSeconds <= LONGEST_WAIT_SECONDS ? error.retryAfterSeconds : undefined;
 }
 

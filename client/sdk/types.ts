@@ -62,6 +62,8 @@ export interface LiveOptions {
   readonly latency?: number;
   /** Whether what was told is corrected when it turns out to be another speaker's. */
   readonly corrections?: boolean;
+  /** Whether the stream outlives its connection for a minute, and another one may resume it. */
+  readonly resume?: boolean;
   /** Samples a second of the audio that is sent: 8000, 16000, 24000, 44100 or 48000. */
   readonly sampleRate?: number;
 }
@@ -97,7 +99,7 @@ export type ClientError =
       readonly status: number;
       readonly message: string;
       readonly requestId?: string;
-      /** With 429: when to call again. */
+      /** With 429, and with 503 under load: when to call again. */
       readonly retryAfterSeconds?: number;
       readonly fields?: readonly { readonly field: string; readonly message: string }[];
     }

@@ -60,6 +60,25 @@ it('burns a token once, and none that has expired, also where the alarm comes la
   expect(await again.burn(DIGEST, EXPIRES_AT - 1)).toBeUndefined();
 });
 
+it('burns the last token of a resume once, for a connection that was lost a moment ago', async () => {
+  const object = await waiting();
+  await object.allowResume(DIGEST);
+  expect(await object.burnResume(DIGEST, 0)).toBeUndefined();
+  await object.burn(DIGEST, 10);
+  const [older, last] = [Uint8Array.of(4, 4, 4), Uint8Array.of(5, 5, 5)];
+  for (const digest of [older, last]) await object.allowResume(digest);
+  await object.drop(1000);
+  const again = await found();
+  expect(await again.burnResume(older, 999)).toBeUndefined();
+  expect(await again.burnResume(last, 1000)).toBeUndefined();
+  const resumed = { name: 'running', startedAt: 10, connection: 1 };
+  expect((await again.burnResume(last, 999))?.phase).toEqual(resumed);
+  expect(await again.burnResume(last, 999)).toBeUndefined();
+  // That its connection is lost the object need not have heard.
+  await again.allowResume(last);
+  expect((await again.burnResume(last, 5000))?.phase).toEqual({ ...resumed, connection: 2 });
+});
+
 it('burns no token of a stream whose end is decided, though the database does not know yet', async () => {
   const object = await waiting();
   await object.end(STREAM, { status: 'error', receivedSeconds: 0 }, 1);
@@ -104,7 +123,7 @@ describe('a connection at rest', () => {
     const object = await waiting();
     const chunks = async () => (await object.left()).keys.filter((key) => key.startsWith('session/'));
     await object.suspend(7, 2.5 * MIB);
-    expect(await chunks()).toHaveLength(3);
+    expect(await chunks()).toHaveLength(2);
     await object.suspend(8, 10);
     expect(await chunks()).toHaveLength(1);
   });

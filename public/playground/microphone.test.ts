@@ -125,7 +125,7 @@ it('lets the microphone go where the browser has no way to hear it, and takes an
   refuse = (options) => ('sampleRate' in options ? unsupported() : undefined);
   const stop = new AbortController();
   const listening = listen(client, () => undefined, stop.signal);
-  await expect.poll(() => server.requests).toEqual([{ corrections: true, sampleRate: 48_000 }]);
+  await expect.poll(() => server.requests).toEqual([{ resume: true, corrections: true, sampleRate: 48_000 }]);
   stop.abort();
   expect(await listening).toBeUndefined();
 });

@@ -36,41 +36,75 @@ export type Base64Read =
  * @param into gets the bytes; without it they are only counted
  */
 export function readBase64(text: string, from: number, into?: Uint8Array): Base64Read {
-  let length = 0;
-  let bits = 0;
-  let count = 0;
-  let isPadded = false;
-  for (let i = from; i < text.length; i++) {
-    const at = i;
-    let code = text.charCodeAt(i);
-    if (code === PERCENT) {
-      code = 16 * hexDigit(text.charCodeAt(i + 1)) + hexDigit(text.charCodeAt(i + 2));
-      i += 2;
-    }
-    if (code === 0x20 || (code >= 9 && code <= 13)) continue;
-    if (code === PAD) {
-      isPadded = true;
-      continue;
-    }
-    const value = BASE64_VALUES[code] ?? -1;
-    if (value < 0 || isPadded) return notBase64(`character ${at - from + 1} of its data does not belong there`);
-    bits = ((bits << 6) | value) & 0xffffff;
-    if (++count % 4 !== 0) continue;
-    if (into) {
-      into[length] = bits >> 16;
-      into[length + 1] = bits >> 8;
-      into[length + 2] = bits;
-    }
-    length += 3;
+  const plain = into ? null : PLAIN_BASE64.exec(text.slice(from));
+  return plain ? ending((plain[1] ?? '').length) : new Base64Reader(text, from, into).read(text.length);
+}
+
+/** A whole text without escapes and white space: recognised by a pattern in a tenth of the time. */
+const PLAIN_BASE64 = /^([A-Za-z0-9+/_-]*)=*$/;
+
+/** @param count characters that are neither padding nor white space */
+function ending(count: number): Base64Read {
+  if (count % 4 === 1) return notBase64('its data end in the middle of a byte');
+  return { ok: true, bytes: Math.floor((count * 3) / 4) };
+}
+
+/** `readBase64` in steps: a large text takes some hundred milliseconds, in which others may want a turn. */
+export class Base64Reader {
+  #next: number;
+  #bits = 0;
+  #count = 0;
+  #isPadded = false;
+
+  constructor(
+    private readonly text: string,
+    private readonly from: number,
+    private readonly into?: Uint8Array,
+  ) {
+    this.#next = from;
   }
-  const rest = count % 4;
-  if (rest === 1) return notBase64('its data end in the middle of a byte');
-  if (into && rest === 2) into[length] = bits >> 4;
-  if (into && rest === 3) {
-    into[length] = bits >> 10;
-    into[length + 1] = bits >> 2;
+
+  /**
+   * Reads on up to that place, or a little further.
+   *
+   * @returns what has been read so far; a fault is final
+   */
+  read(to: number): Base64Read {
+    const { text, from, into } = this;
+    let [bits, count, isPadded, i] = [this.#bits, this.#count, this.#isPadded, this.#next];
+    for (; i < to; i++) {
+      const at = i;
+      let code = text.charCodeAt(i);
+      if (code === PERCENT) {
+        code = 16 * hexDigit(text.charCodeAt(i + 1)) + hexDigit(text.charCodeAt(i + 2));
+        i += 2;
+      }
+      if (code === 0x20 || (code >= 9 && code <= 13)) continue;
+      if (code === PAD) {
+        isPadded = true;
+        continue;
+      }
+      const value = BASE64_VALUES[code] ?? -1;
+      if (value < 0 || isPadded) return notBase64(`character ${at - from + 1} of its data does not belong there`);
+      bits = ((bits << 6) | value) & 0xffffff;
+      if (++count % 4 !== 0) continue;
+      if (into) {
+        const end = (count / 4) * 3;
+        into[end - 3] = bits >> 16;
+        into[end - 2] = bits >> 8;
+        into[end - 1] = bits;
+      }
+    }
+    [this.#bits, this.#count, this.#isPadded, this.#next] = [bits, count, isPadded, i];
+    if (i < text.length) return { ok: true, bytes: Math.floor(count / 4) * 3 };
+    const length = Math.floor(count / 4) * 3;
+    if (into && count % 4 === 2) into[length] = bits >> 4;
+    if (into && count % 4 === 3) {
+      into[length] = bits >> 10;
+      into[length + 1] = bits >> 2;
+    }
+    return ending(count);
   }
-  return { ok: true, bytes: length + Math.max(0, rest - 1) };
 }
 
 const NO_DATA = 'The data: URL has no data.';
@@ -93,7 +127,7 @@ const notBase64 = (why: string): Base64Read => ({
 });
 
 /** Value of a hex digit; NaN, which is no character, for anything else. */
-function hexDigit(code: number): number {
+export function hexDigit(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = code | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN;

@@ -37,7 +37,21 @@ export interface ErrorMessage {
   readonly message: string;
 }
 
-export type ServerMessage = SpeakerMessage | CorrectionMessage | ErrorMessage;
+/** Only where it was asked for: what a connection after this one needs to resume the stream. */
+export interface ResumeMessage {
+  readonly type: 'resume';
+  readonly token: string;
+  /** Frames that the service has for good: a resumed stream goes on after so many. */
+  readonly frame: number;
+}
+
+/** The first message of a connection that resumes a stream: the client sends the frames from this one on, again or anew. */
+export interface ResumedMessage {
+  readonly type: 'resumed';
+  readonly frame: number;
+}
+
+export type ServerMessage = SpeakerMessage | CorrectionMessage | ErrorMessage | ResumeMessage | ResumedMessage;
 
 /** What a text frame of a client says; undefined for everything that is no message of the contract. */
 export function parseClientMessage(text: string): ClientMessage | undefined {

@@ -17,6 +17,7 @@ export const LIVE_DEFAULTS = {
   encoding: 'pcm_f32le',
   latency: LATENCY_MS.default,
   corrections: false,
+  resume: false,
 } as const;
 
 const wholeNumber = (min: number, max: number) =>
@@ -44,6 +45,10 @@ const options = {
   corrections: optionalFlag().openapi({
     default: LIVE_DEFAULTS.corrections,
     description: "Whether what was told is corrected when it turns out to be another speaker's.",
+  }),
+  resume: optionalFlag().openapi({
+    default: LIVE_DEFAULTS.resume,
+    description: 'Whether the stream outlives its connection for 60 s, in which another connection may resume it.',
   }),
   model: optionalChoice(MODELS),
 };

@@ -6,6 +6,7 @@ import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
 import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 import type { TurnFormat } from '../formats/index.ts';
+import type { LiveConnection, LiveUpgrade } from './live/ports.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /** Size of the largest recording (contract §7), uploaded or fetched. */
@@ -35,6 +36,8 @@ export interface Principal {
   readonly account: Account;
   readonly keyId: string;
   readonly scopes: ReadonlySet<Scope>;
+  /** Where the browsers of the key's live streams may connect from; undefined for anywhere. */
+  readonly origins?: readonly string[];
 }
 
 /** A job as its owner may see it; times are milliseconds since the Unix epoch. */
@@ -187,23 +190,43 @@ export interface LiveService {
   create(
     accountId: string,
     request: LiveRequest,
+    origins?: readonly string[],
   ): Promise<
     Result<
       { readonly id: string; readonly token: string },
-      { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' }
+      { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' } | { kind: 'overloaded' }
     >
   >;
   /** undefined for unknown and other accounts' streams alike */
   find(accountId: string, streamId: string): Promise<LiveView | undefined>;
-  /**
-   * The client's end of the connection; undefined for an unknown stream and an unknown, used or expired token alike.
-   */
-  connect(streamId: string, token: string): Promise<WebSocket | undefined>;
+  /** The client's end of the connection; an unknown stream and an unknown, used or expired token are refused alike. */
+  connect(streamId: string, upgrade: LiveUpgrade): Promise<LiveConnection>;
+}
+
+/** What a key says of itself. */
+export interface KeyClaims {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly scopes: readonly Scope[];
+  /** Where the browsers of its live streams may connect from; undefined for anywhere. */
+  readonly origins?: readonly string[];
 }
 
 export interface KeyService {
-  /** undefined for a bad, expired, revoked or unknown key */
-  verify(token: string): Promise<Principal | undefined>;
+  /** By signature, claims and expiry alone, without the database; undefined for a bad or expired key. */
+  read(token: string): Promise<KeyClaims | undefined>;
+  /** By the database; undefined for a revoked, expired or unknown key. */
+  find(claims: KeyClaims): Promise<Principal | undefined>;
+}
+
+/**
+ * Coarse limits in front of the contract's own: they keep floods from the database and from the memory of the isolates.
+ * No client that stays within the contract's limits meets them.
+ */
+export interface FloodLimits {
+  /** Whether a client's address may send one more request. */
+  allowsClient(address: string): Promise<boolean>;
+  allowsKey(keyId: string): Promise<boolean>;
 }
 
 export interface QuotaService {
@@ -227,6 +250,7 @@ export interface UsageService {
 /** All that the HTTP layer may call. Built in `src/services.ts`, injected by `src/app.ts`. */
 export interface AppServices {
   readonly keys: KeyService;
+  readonly floodLimits: FloodLimits;
   readonly jobs: JobService;
   readonly media: MediaService;
   readonly live: LiveService;
@@ -235,6 +259,8 @@ export interface AppServices {
   readonly quota: QuotaService;
   readonly usage: UsageService;
   readonly credit: CreditService;
+  /** Whether a job could be stored now. */
+  canTakeJobs(): Promise<boolean>;
   readonly policy: {
     /** Whether clients connect to the runtime itself, so that their handshakes come here whole. */
     readonly directConnections: boolean;

@@ -4,6 +4,7 @@ import { startReceiver } from '../../test/helpers/webhook-receiver.ts';
 import { deliverWebhook } from './deliver-webhook.ts';
 import { outputKey } from './keys.ts';
 import type { OutboxRow, WebhookPort } from './ports.ts';
+import { signedContent, signWebhook } from './webhook-signature.ts';
 
 /** On a real database and a real bucket, with a real receiver. */
 const world = useJobs();
@@ -44,6 +45,21 @@ beforeEach(async () => {
 });
 
 describe('deliverWebhook', () => {
+  it('signs with the secret of the signing key before, too, while that one is accepted', async () => {
+    await ended();
+    const previousWebhookSecret = async (accountId: string, version: number) => `before ${accountId} ${version}`;
+    const message = { step: 'webhook', jobId: world.id, attempt: 0 } as const;
+    await deliverWebhook({ ...world.ports, previousWebhookSecret }, message);
+    const [delivery] = receiver.received;
+    const { accountId } = (await world.ports.store.find(world.id))!;
+    const { headers, body } = delivery!;
+    const timestamp = Number(headers['x-request-timestamp']);
+    const { content } = signedContent(timestamp, [new TextEncoder().encode(JSON.stringify(body))]);
+    const secrets = [await world.ports.webhookSecret(accountId, 1), await previousWebhookSecret(accountId, 1)];
+    const signatures = await Promise.all(secrets.map((secret) => signWebhook(secret, content)));
+    expect([headers['x-signature'], headers['x-signature-previous']]).toEqual(signatures);
+  });
+
   it('tries again at once, after one minute and after five, and then no more', async () => {
     await ended();
     status = 500;

@@ -75,12 +75,12 @@ async function postSigned(
 ) {
   const timestampSeconds = Math.floor(ports.now() / 1000);
   const { content, body } = signedContent(timestampSeconds, await bodyParts(ports, job, outputBytes));
-  const [signature, previousSignature] = await Promise.all(
-    versions.map(async (version) => {
-      const secret = await ports.webhookSecret(job.accountId, version);
-      return signWebhook(secret, content);
-    }),
-  );
+  const secrets = await Promise.all(versions.map((version) => ports.webhookSecret(job.accountId, version)));
+  if (secrets.length === 1) {
+    const previous = await ports.previousWebhookSecret?.(job.accountId, versions[0]);
+    if (previous !== undefined) secrets.push(previous);
+  }
+  const [signature, previousSignature] = await Promise.all(secrets.map((secret) => signWebhook(secret, content)));
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
     'User-Agent': 'rollcall',

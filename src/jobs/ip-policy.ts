@@ -69,12 +69,18 @@ export const isLoopbackV6 = (groups: readonly number[]): boolean =>
 export function isPublicV6(groups: readonly number[]): boolean {
   const embedded = embeddedV4(groups);
   if (embedded !== undefined) return isPublicV4Value(embedded);
-  if (groups[0] >> 13 !== 1) return false;
+  if (groups[0] >> 13 !== 1 || (isIsatap(groups) && !isPublicV4Value(lastV4(groups)))) return false;
   return !CLOSED_V6.some(([base, bits]) => hasPrefix(groups, ipv6Groups(base), bits));
 }
 
+/** RFC 5214 §6.1: `0000:5efe` or `0200:5efe` before the IPv4 address, in any prefix. */
+const isIsatap = (groups: readonly number[]): boolean =>
+  (groups[4] === 0 || groups[4] === 0x200) && groups[5] === 0x5efe;
+
+const lastV4 = (groups: readonly number[]): number => groups[6] * 65536 + groups[7];
+
 function embeddedV4(groups: readonly number[]): number | undefined {
-  const last = groups[6] * 65536 + groups[7];
+  const last = lastV4(groups);
   const zeros = (from: number, to: number) => groups.slice(from, to).every((group) => group === 0);
   if (zeros(0, 5) && groups[5] === 0xffff) return last; // mapped, ::ffff:0:0/96
   if (zeros(0, 6)) return last; // compatible, ::/96

@@ -397,6 +397,8 @@ export interface JobPorts {
   /** Undefined if no engine is configured for the model. */
   readonly transcription: (model: TranscriptionModel) => TranscriptionEngine | undefined;
   readonly webhookSecret: (accountId: string, version: number) => Promise<string>;
+  /** The same of the signing key before; undefined where none is accepted. */
+  readonly previousWebhookSecret?: (accountId: string, version: number) => Promise<string | undefined>;
   readonly codecs: () => AudioPorts;
   readonly engine: () => Promise<Engine>;
   /** Of which version of the service and which models the work of a job is (`workOf`). */

@@ -19,17 +19,28 @@ type Checked = Result<URL, UrlError>;
 /** Names that always mean this machine or its network. */
 const CLOSED_NAMES = new Set(['ip6-localhost', 'ip6-loopback', 'broadcasthost', 'instance-data', 'metadata']);
 const CLOSED_SUFFIXES = [
+  // Special-use names of RFC 6761, 6762 (with its appendix G), 7686, 8375 and 9476; `internal` is ICANN's of 2024.
+  'localhost',
+  'test',
+  'invalid',
+  'example',
   'local',
-  'localdomain',
-  'internal',
   'intranet',
+  'internal',
   'private',
   'corp',
   'home',
   'lan',
-  'home.arpa',
-  'in-addr.arpa',
-  'ip6.arpa',
+  'onion',
+  'alt',
+  // Holds the reverse zones, home.arpa and service names of networks; no site.
+  'arpa',
+  // Names of this machine in the hosts files of Linux distributions.
+  'localdomain',
+  'localdomain4',
+  'localdomain6',
+  // Services of a Kubernetes cluster, whose search path completes the name; *.svc.cluster.local ends in `local`.
+  'svc',
   // Public names whose answer is any address that the name spells, or loopback.
   'nip.io',
   'sslip.io',
@@ -115,6 +126,6 @@ function isPublicHost(host: string): boolean {
   if (host.startsWith('[')) return isPublicV6(ipv6Groups(host.slice(1, -1)));
   if (isIpv4(host)) return isPublicV4(host);
   // A name without a dot is looked up in the network that the server itself is in.
-  if (!host.includes('.') || isLoopbackName(host) || CLOSED_NAMES.has(host)) return false;
+  if (!host.includes('.') || CLOSED_NAMES.has(host)) return false;
   return !CLOSED_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
 }

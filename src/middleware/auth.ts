@@ -1,5 +1,6 @@
-import type { Principal, Scope } from '../jobs/app-services.ts';
+import type { KeyClaims, Scope } from '../jobs/app-services.ts';
 import type { AppContext, AppMiddleware } from './context.ts';
+import { FLOOD_REFUSAL } from './flood-limits.ts';
 import { refuse } from './refusals.ts';
 
 /** A key of ours is some 400 characters long; nothing near this bound is one. */
@@ -17,22 +18,30 @@ export function keyCheck(c: AppContext, scope: Scope): () => Promise<boolean> {
   return async () => {
     if (isGood && Date.now() - checkedAt >= KEY_CHECK_MS) {
       checkedAt = Date.now();
-      isGood = (await principalOf(c))?.scopes.has(scope) === true;
+      const claims = await claimsOf(c);
+      const principal = claims && (await c.get('services').keys.find(claims));
+      isGood = principal?.scopes.has(scope) === true;
     }
     return isGood;
   };
 }
 
-async function principalOf(c: AppContext): Promise<Principal | undefined> {
+async function claimsOf(c: AppContext): Promise<KeyClaims | undefined> {
   const token = BEARER.exec(c.req.header('Authorization') ?? '')?.[1];
-  return token && token.length <= MAX_TOKEN_CHARS ? c.get('services').keys.verify(token) : undefined;
+  return token && token.length <= MAX_TOKEN_CHARS ? c.get('services').keys.read(token) : undefined;
 }
 
-/** Verifies the bearer key and puts its principal into the context; 401 otherwise. */
+/**
+ * Verifies the bearer key and puts its principal into the context; 401 otherwise. A key that floods the service is
+ * refused before the database is asked for it.
+ */
 export const authenticate: AppMiddleware = async (c, next) => {
   if (!BEARER_SCHEME.test(c.req.header('Authorization') ?? ''))
     return refuse(c, { kind: 'unauthorized', reason: 'missing' });
-  const principal = await principalOf(c);
+  const { keys, floodLimits } = c.get('services');
+  const claims = await claimsOf(c);
+  if (claims && !(await floodLimits.allowsKey(claims.keyId))) return refuse(c, FLOOD_REFUSAL);
+  const principal = claims && (await keys.find(claims));
   if (!principal) return refuse(c, { kind: 'unauthorized', reason: 'invalid' });
   c.set('principal', principal);
   return next();

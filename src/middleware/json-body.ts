@@ -106,10 +106,13 @@ export function structureFault(text: string): string | undefined {
 
 /** Index of the quote that ends the string which starts at `from`; the text's length where there is none. */
 function endOfString(text: string, from: number): number {
-  for (let end = text.indexOf('"', from); end !== -1; end = text.indexOf('"', end + 1)) {
-    let backslashes = 0;
-    while (end - backslashes > from && text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++;
-    if (backslashes % 2 === 0) return end;
+  const quote = text.indexOf('"', from);
+  if (quote === -1) return text.length;
+  if (!text.slice(from, quote).includes('\\')) return quote;
+  for (let i = from; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === BACKSLASH) i++;
+    else if (code === QUOTE) return i;
   }
   return text.length;
 }

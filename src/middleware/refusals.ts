@@ -6,6 +6,10 @@ import { answerOpenAiError, openAiErrorBody } from './openai-errors.ts';
 
 /** When a stream will end nobody knows; asking again sooner is no use. */
 const STREAMS_RETRY_SECONDS = 10;
+/** In which a load that was too high may have gone down. */
+const OVERLOAD_RETRY_SECONDS = 5;
+
+const UNAVAILABLE_RETRY_SECONDS = 10;
 
 /** Every way in which a request is turned down. */
 export type Refusal =
@@ -14,7 +18,7 @@ export type Refusal =
   | { readonly kind: 'bad_ticket' | 'expired_ticket' | 'bad_stream_token' }
   | { readonly kind: 'payment_required' }
   | { readonly kind: 'missing_scope'; readonly scope: Scope }
-  | { readonly kind: 'live_not_enabled' }
+  | { readonly kind: 'live_not_enabled' | 'origin_not_allowed' | 'overloaded' }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'method_not_allowed'; readonly allow: string }
   | { readonly kind: 'idempotency_conflict' }
@@ -24,7 +28,7 @@ export type Refusal =
   | { readonly kind: 'too_many_streams'; readonly maxStreams: number }
   | { readonly kind: 'range_not_satisfiable'; readonly sizeBytes: number }
   | { readonly kind: 'upgrade_required' | 'websocket_version' }
-  | { readonly kind: 'internal' };
+  | { readonly kind: 'unavailable' | 'internal' };
 
 /** The answer to a refused request, in the error format of the contract or, at addresses of OpenAI's, in theirs. */
 export function refuse(c: AppContext, refusal: Refusal): Response {
@@ -71,6 +75,11 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(c, 403, `The API key lacks the scope ${refusal.scope}.`);
     case 'live_not_enabled':
       return apiError(c, 403, 'Live streams are not enabled: the models in use are too slow for them.');
+    case 'origin_not_allowed':
+      return apiError(c, 403, 'The API key that made the stream allows connections from other origins only.');
+    case 'overloaded':
+      c.header('Retry-After', String(OVERLOAD_RETRY_SECONDS));
+      return apiError(c, 503, `Too many live streams at the moment; try again in ${OVERLOAD_RETRY_SECONDS} s.`);
     case 'not_found':
       return apiError(c, 404, 'Not found.');
     case 'method_not_allowed':
@@ -111,6 +120,9 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
     case 'range_not_satisfiable':
       c.header('Content-Range', `bytes */${refusal.sizeBytes}`);
       return apiError(c, 416, `The file has ${refusal.sizeBytes} bytes.`);
+    case 'unavailable':
+      c.header('Retry-After', String(UNAVAILABLE_RETRY_SECONDS));
+      return apiError(c, 503, 'The service cannot take jobs now.');
     case 'internal':
       return apiError(c, 500, 'Something went wrong on our side; it has been logged under this request id.');
   }
@@ -122,7 +134,7 @@ function sizeText(bytes: number): string {
   return mebibytes < 1024 ? `${mebibytes} MiB` : `${mebibytes / 1024} GiB`;
 }
 
-type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500;
+type ApiErrorStatus = 401 | 402 | 403 | 404 | 405 | 409 | 413 | 415 | 416 | 426 | 429 | 500 | 503;
 
 function apiError(c: AppContext, status: ApiErrorStatus, message: string): Response {
   if (c.get('errorForm') === 'openai') return answerOpenAiError(c, status, openAiErrorBody(status, message));

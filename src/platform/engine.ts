@@ -1,6 +1,7 @@
 import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda } from '../diarization/index.ts';
 import type { Engine } from '../jobs/ports.ts';
+import { pause } from './clock.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
@@ -30,6 +31,8 @@ async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
     await readModel(bucket, segmentationFile(pack.segmentation)),
     pack.segmentation,
   );
+  // Each session takes the thread for about a second.
+  await pause();
   const embedding = await createEmbedding(runtime, await readEmbedder(bucket, pack.embedding), pack.embedding);
   return {
     segmentation,

@@ -1,12 +1,17 @@
-import type { LiveObjects, StreamSetup } from '../jobs/live/ports.ts';
-import { isToken } from '../jobs/live/token.ts';
+import type { LiveObjects, StreamSetup, StreamTokenKind } from '../jobs/live/ports.ts';
 
-/** Carries the token to the stream's object. */
-export const TOKEN_HEADER = 'X-Stream-Token';
+/** Carry the token to the stream's object. */
+export const TOKEN_HEADERS: Readonly<Record<StreamTokenKind, string>> = {
+  connect: 'X-Stream-Token',
+  resume: 'X-Resume-Token',
+};
+
+/** What the object refuses an upgrade for. */
+const REFUSALS = { 401: 'bad_stream_token', 403: 'origin_not_allowed', 503: 'overloaded' } as const;
 
 /** The methods of the live-stream object that may be called from outside. */
 interface LiveRpc {
-  open(setup: StreamSetup): Promise<void>;
+  open(setup: StreamSetup): Promise<boolean>;
   discard(): Promise<void>;
   wake(): Promise<boolean>;
 }
@@ -20,11 +25,14 @@ export function createLiveObjects(namespace: DurableObjectNamespace): LiveObject
     open: (setup) => rpc(setup.streamId).open(setup),
     discard: (streamId) => rpc(streamId).discard(),
     wake: (streamId) => rpc(streamId).wake(),
-    async connect(streamId, token) {
-      if (!isToken(token)) return undefined;
-      const headers = { Upgrade: 'websocket', [TOKEN_HEADER]: token };
-      const response = await stub(streamId).fetch('https://live/', { headers });
-      return response.webSocket ?? undefined;
+    async connect(streamId, { kind, token, origin }) {
+      const headers = new Headers({ Upgrade: 'websocket', [TOKEN_HEADERS[kind]]: token });
+      if (origin !== undefined) headers.set('Origin', origin);
+      const { webSocket, status } = await stub(streamId).fetch('https://live/', { headers });
+      if (webSocket) return { ok: true, value: webSocket };
+      const refusal = REFUSALS[status as keyof typeof REFUSALS];
+      if (!refusal) throw new Error(`the object of a stream answered ${status}`);
+      return { ok: false, error: { kind: refusal } };
     },
   };
 }

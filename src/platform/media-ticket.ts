@@ -30,13 +30,27 @@ export function signTicket(
     .sign(secret);
 }
 
-/** Verifies a ticket; an API key is none, nor is a ticket an API key. */
+type Verified = Result<MediaTicket, { kind: 'bad_ticket' | 'expired_ticket' }>;
+
+/**
+ * Verifies a ticket; an API key is none, nor is a ticket an API key.
+ *
+ * @param secrets any of which may have signed it
+ */
 export async function verifyTicket(
   kind: TicketKind,
   ticket: string,
   now: number,
-  secret: CryptoKey,
-): Promise<Result<MediaTicket, { kind: 'bad_ticket' | 'expired_ticket' }>> {
+  secrets: readonly CryptoKey[],
+): Promise<Verified> {
+  for (const secret of secrets) {
+    const verified = await verifyWith(secret, kind, ticket, now);
+    if (verified.ok || verified.error.kind === 'expired_ticket') return verified;
+  }
+  return { ok: false, error: { kind: 'bad_ticket' } };
+}
+
+async function verifyWith(secret: CryptoKey, kind: TicketKind, ticket: string, now: number): Promise<Verified> {
   try {
     const { payload } = await jwtVerify(ticket, secret, {
       algorithms: [ALGORITHM],

@@ -5,7 +5,7 @@ import { createDirectUploads, type StoredMedia } from './direct-uploads.ts';
 import { signTicket, verifyTicket } from './media-ticket.ts';
 import { storeUpload } from './r2-upload.ts';
 import type { S3Credentials } from './s3-presign.ts';
-import { importSigningKey } from './signing-key.ts';
+import { importSigningKey, importSigningKeys, type SigningKeys } from './signing-key.ts';
 import { objectBody } from './sources/object-source.ts';
 
 const HOUR_MS = 3600 * 1000;
@@ -17,11 +17,9 @@ export const MEDIA_TTL_MS = 48 * HOUR_MS;
  */
 const CLOCK_SLACK_MS = 2000;
 
-export interface MediaDependencies {
+export interface MediaDependencies extends SigningKeys {
   readonly db: D1Database;
   readonly bucket: R2Bucket;
-  /** base64 of at least 32 bytes */
-  readonly signingKey: string;
   /** With these, bytes go to and from the bucket directly instead of through the Worker. */
   readonly s3?: S3Credentials;
   /** Milliseconds since the Unix epoch. */
@@ -50,11 +48,11 @@ export interface MediaStore extends MediaService {
  * Recordings in R2, their names in D1. Every upload gets an object of its own under a key that nobody can guess; the
  * name moves to it once it is whole, so that an upload that breaks off leaves the recording of before in place.
  */
-export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDependencies): MediaStore {
+export function createMediaService({ db, bucket, s3, now, ...signingKeys }: MediaDependencies): MediaStore {
   const rows = createMediaRows(db);
   const direct = s3 && createDirectUploads(bucket, rows, s3);
   const ticketFor = async (kind: 'upload' | 'download', accountId: string, name: string) =>
-    signTicket(kind, { accountId, name }, now() + TICKET_TTL_MS, await importSigningKey(signingKey));
+    signTicket(kind, { accountId, name }, now() + TICKET_TTL_MS, await importSigningKey(signingKeys.signingKey));
 
   const resolve = async (accountId: string, name: string, asOf = now()): Promise<Recording | undefined> => {
     const since = asOf - MEDIA_TTL_MS;
@@ -96,7 +94,7 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
     },
 
     async findUpload(ticket) {
-      const verified = await verifyTicket('upload', ticket, now(), await importSigningKey(signingKey));
+      const verified = await verifyTicket('upload', ticket, now(), await importSigningKeys(signingKeys));
       if (!verified.ok) return verified;
       const { accountId, name } = verified.value;
       const rateLimits = await findRateLimits(db, accountId);
@@ -118,7 +116,7 @@ export function createMediaService({ db, bucket, signingKey, s3, now }: MediaDep
     },
 
     async findDownload(ticket) {
-      const verified = await verifyTicket('download', ticket, now(), await importSigningKey(signingKey));
+      const verified = await verifyTicket('download', ticket, now(), await importSigningKeys(signingKeys));
       if (!verified.ok) return verified;
       const { accountId, name } = verified.value;
       const recording = await resolve(accountId, name);

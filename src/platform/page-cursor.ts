@@ -1,7 +1,7 @@
 import { base64url } from 'jose';
 import type { JobStatus } from '../jobs/app-services.ts';
 import type { ListPosition } from '../jobs/ports.ts';
-import { importSigningKey } from './signing-key.ts';
+import { importSigningKey, importSigningKeys, type SigningKeys } from './signing-key.ts';
 
 /** Which list a cursor belongs to; one of another account or another filter is none of this list. */
 export interface ListScope {
@@ -23,23 +23,28 @@ export async function signCursor(signingKey: string, scope: ListScope, position:
 
 /** @returns undefined for a text that is no cursor of this list */
 export async function readCursor(
-  signingKey: string,
+  signingKeys: SigningKeys,
   scope: ListScope,
   cursor: string,
 ): Promise<ListPosition | undefined> {
   const [place, mac] = cursor.split('.').map(decoded);
   if (!place || !mac) return undefined;
   const text = new TextDecoder().decode(place);
-  const key = await importSigningKey(signingKey);
-  if (!(await crypto.subtle.verify('HMAC', key, mac, message(scope, text)))) return undefined;
+  const keys = await importSigningKeys(signingKeys);
+  const isSigned = await Promise.all(keys.map((key) => crypto.subtle.verify('HMAC', key, mac, message(scope, text))));
+  if (!isSigned.includes(true)) return undefined;
   // Decoding is lenient: what was added to a cursor would be lost on it.
   if (cursor !== `${base64url.encode(place)}.${base64url.encode(mac)}`) return undefined;
   const dot = text.indexOf('.');
   return { createdAt: Number(text.slice(0, dot)), id: text.slice(dot + 1) };
 }
 
-function message({ accountId, status = '' }: { accountId: string; status?: string }, place: string): Uint8Array {
-  return new TextEncoder().encode(`rollcall list cursor\n${accountId}\n${status}\n${place}`);
+function message(
+  { accountId, status = '' }: { accountId: string; status?: string },
+  place: string,
+): Uint8Array<ArrayBuffer> {
+  const text = `rollcall list cursor\n${accountId}\n${status}\n${place}`;
+  return new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
 }
 
 function decoded(part: string): Uint8Array<ArrayBuffer> | undefined {

@@ -10,6 +10,18 @@ export function importSigningKey(signingKey: string): Promise<CryptoKey> {
   return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']);
 }
 
+/** What signs, and what signed before and is still accepted; each base64 of at least 32 bytes. */
+export interface SigningKeys {
+  readonly signingKey: string;
+  readonly previousSigningKey?: string;
+}
+
+/** The keys that verify, the one that signs first. @throws as `importSigningKey` */
+export function importSigningKeys({ signingKey, previousSigningKey }: SigningKeys): Promise<CryptoKey[]> {
+  const keys = previousSigningKey === undefined ? [signingKey] : [signingKey, previousSigningKey];
+  return Promise.all(keys.map(importSigningKey));
+}
+
 /** The same key's bytes. @throws as `importSigningKey` */
 export function signingKeyBytes(signingKey: string): Uint8Array<ArrayBuffer> {
   const binary = atob(signingKey);

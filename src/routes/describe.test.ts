@@ -55,10 +55,10 @@ it('promises rate limits without a key where the address names the account: uplo
   expect(headers(429)).toEqual(expect.arrayContaining(['Retry-After', 'X-RateLimit-Reset']));
 });
 
-it('promises no rate limits where there is no account', () => {
+it('promises no rate window where there is no account, only that floods are refused', () => {
   const route = createRoute({ method: 'get', path: '/docs', responses: { 200: { description: 'A page' } } });
   const result = described(route, true);
   expect(result).toMatchObject({ tags: ['Documentation'] });
-  expect(Object.keys(result.responses)).toEqual(['200', '500']);
+  expect(Object.keys(result.responses)).toEqual(['200', '429', '500']);
   expect(Object.keys((result.responses[200] as { headers: object }).headers)).toEqual(['X-Request-Id']);
 });

@@ -10,6 +10,7 @@ const HEADERS_BY_STATUS: Readonly<Record<string, readonly DocumentedHeader[]>> =
   416: ['Content-Range'],
   426: ['Upgrade', 'Sec-WebSocket-Version'],
   429: ['Retry-After'],
+  503: ['Retry-After'],
 };
 
 const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
@@ -22,6 +23,7 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
   models: TAGS.openai,
   audio: TAGS.openai,
   test: TAGS.account,
+  healthz: TAGS.account,
   usage: TAGS.account,
 };
 
@@ -33,7 +35,7 @@ const TAG_BY_SEGMENT: Readonly<Record<string, Tag>> = {
  */
 export function described<R extends RouteConfig>(route: R, isPublic: boolean, isCounted = !isPublic): RouteConfig {
   const responses: RouteConfig['responses'] = {
-    ...(isCounted && { 429: apiError('Too many requests') }),
+    429: apiError('Too many requests'),
     500: apiError('The service failed; nothing was done by halves'),
     ...route.responses,
   };

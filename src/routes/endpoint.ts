@@ -5,6 +5,7 @@ import { openAiErrorSchema } from '../contract/openai.ts';
 import type { Scope } from '../jobs/app-services.ts';
 import { authenticate, requireScope } from '../middleware/auth.ts';
 import type { AppContext, AppEnv, AppMiddleware } from '../middleware/context.ts';
+import { limitClient } from '../middleware/flood-limits.ts';
 import { answerErrorsAsOpenAi } from '../middleware/openai-errors.ts';
 import { countRequest } from '../middleware/rate-limit.ts';
 import { type Refusal, refuse } from '../middleware/refusals.ts';
@@ -49,6 +50,7 @@ const ERROR_DESCRIPTIONS = {
   415: 'The body is not JSON',
   416: 'The file has no such part',
   426: 'The request is no WebSocket upgrade, or of another version',
+  503: 'The service takes no jobs, or no more live streams, now; call again after `Retry-After` seconds',
 } as const;
 /** Where they differ, and those that no other address has. */
 const OPENAI_DESCRIPTIONS = {
@@ -101,11 +103,14 @@ export function endpoint(route: RouteConfig, access: Access, check: Check): Endp
  * told at once.
  */
 export function register(app: OpenAPIHono<AppEnv>, endpoints: readonly Endpoint[]): void {
+  for (const { route, errorForm } of endpoints) {
+    if (errorForm === 'openai') app.use(route.getRoutingPath(), answerErrorsAsOpenAi);
+  }
+  app.use(limitClient);
   const methodsByPath = new Map<string, { methods: string[]; access: Access }>();
-  for (const { route, access, check, errorForm } of endpoints) {
+  for (const { route, access, check } of endpoints) {
     if (!route.hide) app.openAPIRegistry.registerPath(described(route, !needsKey(access), access !== 'public'));
     const path = route.getRoutingPath();
-    if (errorForm === 'openai') app.use(path, answerErrorsAsOpenAi);
     app.on([route.method.toUpperCase()], [path], ...guards(access, path), answer(check));
     const known = methodsByPath.get(path) ?? { methods: [], access };
     known.methods.push(...(route.method === 'get' ? ['GET', 'HEAD'] : [route.method.toUpperCase()]));

@@ -28,6 +28,19 @@ it('opens no stream where the models cannot follow it', async () => {
   expect(await streams()).toBe(0);
 });
 
+it('opens no stream where those that run are behind, and says when to try again', async () => {
+  const live = `
+    import { LiveStream as Real } from './worker.js';
+    export class LiveStream extends Real {
+      async open() { return false; }
+    }`;
+  const { open, streams } = await opening({ live });
+  const refused = await open();
+  expect(refused.status).toBe(503);
+  expect(Number(refused.headers.get('Retry-After'))).toBeGreaterThan(0);
+  expect(await streams()).toBe(0);
+});
+
 it('answers a refusal also where the object of the refused stream cannot be asked to forget itself', async () => {
   const live = `
     import { LiveStream as Real } from './worker.js';

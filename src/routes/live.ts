@@ -24,7 +24,7 @@ export const createLive = endpoint(
     request: { body: { required: false, content: { 'application/json': { schema: liveBodySchema } } } },
     responses: {
       200: { description: 'The stream', content: { 'application/json': { schema: liveCreatedSchema } } },
-      ...errorResponses(400, 401, 402, 403, 413, 415),
+      ...errorResponses(400, 401, 402, 403, 413, 415, 503),
       403: { ...errorResponses(403)[403], description: 'The key lacks the scope, or live streams are not enabled' },
     },
   },
@@ -33,14 +33,14 @@ export const createLive = endpoint(
     const services = c.get('services');
     const { live, policy, voiceprintFault } = services;
     if (!policy.liveStreams) return { kind: 'live_not_enabled' };
-    const { account } = c.get('principal');
+    const { account, origins } = c.get('principal');
     const body = await readJsonBody(c, {});
     if (!body.ok) return body.error;
     const parsed = parseLiveBody(body.value, voiceprintFault);
     if (!parsed.ok) return { kind: 'invalid', errors: parsed.errors };
     if (!(await canPay(services, account))) return { kind: 'payment_required' };
     return async () => {
-      const created = await live.create(account.id, parsed.value);
+      const created = await live.create(account.id, parsed.value, origins);
       if (!created.ok) return created.error;
       const { id, token } = created.value;
       const address = new URL(`/v1/live/${id}/socket?token=${token}`, c.req.url);
@@ -81,9 +81,18 @@ export const connectLive = endpoint(
     description:
       'A WebSocket. The client sends binary frames of 100 ms and, at the end, the text `{"type":"end_of_stream"}`. The service sends ' +
       '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and `{"type":"error","message"}`; where corrections were ' +
-      'asked for also `{"type":"diarization_speaker_correction","data":{"changes":[{"start","end","from","to"}]}}`.',
-    request: { params: z.object({ id: z.string() }), query: z.object({ token: z.string().optional() }) },
-    responses: { 101: { description: 'Connected' }, ...errorResponses(400, 401, 426) },
+      'asked for also `{"type":"diarization_speaker_correction","data":{"changes":[{"start","end","from","to"}]}}`. Where `resume` was asked for, the service ' +
+      'sends `{"type":"resume","token","frame"}` at the beginning and every 10 s of audio; the last `token`, as `resume` in the query in place of `token`, resumes ' +
+      'the stream within 60 s of a drop: the service sends `{"type":"resumed","frame"}`, and the client goes on from that frame.',
+    request: {
+      params: z.object({ id: z.string() }),
+      query: z.object({ token: z.string().optional(), resume: z.string().optional() }),
+    },
+    responses: {
+      101: { description: 'Connected' },
+      ...errorResponses(400, 401, 403, 426, 503),
+      403: { ...errorResponses(403)[403], description: 'The key that made the stream allows other origins only' },
+    },
   },
   'public',
   (c) => async () => {
@@ -93,8 +102,14 @@ export const connectLive = endpoint(
       policy.directConnections,
     );
     if (fault) return fault;
-    const socket = await live.connect(c.req.param('id') ?? '', c.req.query('token') ?? '');
-    return socket ? new Response(null, { status: 101, webSocket: socket }) : { kind: 'bad_stream_token' };
+    const resume = c.req.query('resume');
+    const connected = await live.connect(c.req.param('id') ?? '', {
+      ...(resume === undefined
+        ? { kind: 'connect', token: c.req.query('token') ?? '' }
+        : { kind: 'resume', token: resume }),
+      origin: c.req.header('Origin'),
+    });
+    return connected.ok ? new Response(null, { status: 101, webSocket: connected.value }) : connected.error;
   },
 );
 

@@ -80,6 +80,28 @@ describe('npm run account', { timeout: 120_000 }, () => {
     expect((await account('usage', 'used', '--from', 'monday')).code).toBe(2);
   });
 
+  it('exports the usage of all accounts', async () => {
+    for (const name of ['Ann, "A"', 'export-b']) {
+      const { accountId } = await service.newKey({ account: name });
+      await service.run(
+        "INSERT INTO usage_records (job_id, account_id, kind, billed_seconds, created_at) VALUES (?, ?, 'live', 90.25, ?)",
+        randomUUID(),
+        accountId,
+        Date.parse('2025-06-01T10:00:00Z'),
+      );
+    }
+    const range = ['--from', '2025-06-01', '--to', '2025-06-01'];
+    expect(await done('usage', ...range, '--format', 'csv')).toBe(
+      'account,date,kind,jobs,billedSeconds,voiceprints\n' +
+        '"Ann, ""A""",2025-06-01,live,1,90.25,0\nexport-b,2025-06-01,live,1,90.25,0\n',
+    );
+    const json = (await done('usage', 'export-b', ...range, '--format', 'json')).trimEnd().split('\n');
+    expect(json.map((line) => JSON.parse(line))).toEqual([
+      { account: 'export-b', date: '2025-06-01', kind: 'live', billedSeconds: 90.25, jobs: 1, voiceprints: 0 },
+    ]);
+    expect((await done('usage', ...range)).split('\n')[1]).toMatch(/^Ann, "A" +2025-06-01 +live +1 +90\.25 +0$/);
+  });
+
   it('rotates the webhook secret, once a day unless it is forced', async () => {
     await service.newKey({ account: 'rotated' });
     const first = await done('webhook-secret', 'rotated');

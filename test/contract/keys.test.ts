@@ -133,6 +133,8 @@ describe('scopes', () => {
 describe('a bad key is refused: 401', () => {
   it('a true copy works, so that the cases below fail for their own reason', async () => {
     expect(await status(await forge({}))).toBe(200);
+    const aheadSeconds = 30; // of a clock that differs
+    expect(await status(await forge({ claims: { iat: Math.floor(Date.now() / 1000) + aheadSeconds } }))).toBe(200);
   });
 
   it.each([
@@ -178,6 +180,7 @@ describe('a bad key is refused: 401', () => {
     ['no key id', { claims: { jti: undefined } }],
     ['no scopes', { claims: { scope: undefined } }],
     ['an expiry in the past', { claims: { exp: 1_600_000_000 } }],
+    ['a time of issue that is to come', { claims: { iat: Math.floor(Date.now() / 1000) + 3600 } }],
   ])('%s', async (_name, change) => {
     expect(await status(await forge(change))).toBe(401);
   });

@@ -4,6 +4,7 @@ import { get } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
 import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
@@ -32,9 +33,9 @@ const create = (key: string, body?: object, headers = {}) => service.call('POST'
 const read = (id: string, key: string): Promise<Answer> => service.call('GET', `/v1/live/${id}`, { key });
 
 /** How the service answers an upgrade: 101 for a connection, which is closed at once. */
-async function upgrade(url: string): Promise<number> {
+async function upgrade(url: string, origin?: string): Promise<number> {
   try {
-    (await connect(url)).socket.close();
+    (await connect(url, origin)).socket.close();
     return 101;
   } catch (error) {
     if (error instanceof Refused) return error.status;
@@ -67,7 +68,7 @@ const voiceprint = (dimension = 192, embeddingId = 'embedder-v5') =>
   encodeVoiceprint({ embeddingId, embedding: new Float32Array(dimension).fill(1), secondsAlone: 10 });
 
 describe('POST /v1/live', () => {
-  it('gives an id and a WebSocket address of this origin with a token of 256 bits, and no more', async () => {
+  it('gives an id and a WebSocket address of this origin with a signed token, and no more', async () => {
     const { token: key } = await newAccount();
     const { status, body } = await create(key, {});
     expect(status).toBe(200);
@@ -76,7 +77,8 @@ describe('POST /v1/live', () => {
     const url = new URL(body.url);
     expect(url.protocol).toBe('ws:');
     expect(url.host).toBe(new URL(service.url).host);
-    expect(url.searchParams.get('token')).toMatch(/^[0-9a-f]{64}$/);
+    expect([...url.searchParams.keys()]).toEqual(['token']);
+    expect(decodeJwt(url.searchParams.get('token')!).sub).toBe(body.id);
     expect(body.url).not.toContain(key);
   });
 
@@ -92,6 +94,7 @@ describe('POST /v1/live', () => {
     expect((await service.call('POST', '/v1/live', { key, body: bytes('{}'), headers: typed })).status).toBe(415);
     const none = {
       corrections: null,
+      resume: null,
       voiceprints: null,
       maxSpeakers: null,
       sampleRate: null,
@@ -112,6 +115,7 @@ describe('POST /v1/live', () => {
       encoding: 'mp3',
       latency: 299,
       corrections: 'yes',
+      resume: 'yes',
       model: 'best',
     });
     expect(answer.status).toBe(400);
@@ -121,6 +125,7 @@ describe('POST /v1/live', () => {
       'latency',
       'maxSpeakers',
       'model',
+      'resume',
       'sampleRate',
       'voiceprints.1.label',
       'voiceprints.2.label',
@@ -284,6 +289,22 @@ describe('the address of a stream', () => {
     }
     expect(await upgrade(one.url)).toBe(101);
     expect(await upgrade(two.url)).toBe(101);
+  });
+
+  it('may be that of one origin for browsers, where the key says so; without the header it connects', async () => {
+    const origins = ['https://a.example', 'https://b.example:8443'];
+    const { token: key } = await newAccount({ origins });
+    const [one, two, three] = [(await create(key)).body, (await create(key)).body, (await create(key)).body];
+    for (const origin of ['https://c.example', 'https://b.example', 'null', 'https://a.example.c.example'])
+      expect(await handshake(one.url, { ...GOOD_HANDSHAKE, Origin: origin })).toMatchObject({
+        status: 403,
+        body: { requestId: expect.stringMatching(UUID), message: expect.stringContaining('origin') },
+      });
+    expect(await upgrade(one.url, origins[0])).toBe(101);
+    expect(await upgrade(two.url, origins[1])).toBe(101);
+    expect(await upgrade(three.url)).toBe(101);
+    const { body: anywhere } = await create((await newAccount()).token);
+    expect(await upgrade(anywhere.url, 'https://c.example')).toBe(101);
   });
 
   it('answers 426 to a plain GET, which costs the token nothing', async () => {

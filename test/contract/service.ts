@@ -31,6 +31,7 @@ export interface NewKey {
   readonly defaultLimits?: boolean;
   readonly scopes?: readonly Scope[];
   readonly expiresAt?: number;
+  readonly origins?: readonly string[];
 }
 
 /** Requests a minute: far more than any test sends. */
@@ -47,14 +48,14 @@ export async function startContractService(vars: Record<string, string> = {}) {
   const run = runSqlOn(service.db);
 
   const newKey = async (options: NewKey = {}) => {
-    const { account: name = 'main', creditSeconds = 3600, subscribe, scopes = SCOPES, expiresAt } = options;
+    const { account: name = 'main', creditSeconds = 3600, subscribe, scopes = SCOPES, expiresAt, origins } = options;
     const now = Date.now();
     const accountId = await ensureAccount(run, { name, creditSeconds, subscribe }, now);
     const limit = options.defaultLimits ? null : RAISED_LIMIT;
     await changeAccount(run, name, { postLimit: limit, getLimit: limit });
     const { keyId, token } = await createKey(
       run,
-      { accountId, scopes, expiresAt, signingKey: service.signingKey },
+      { accountId, scopes, expiresAt, origins, signingKey: service.signingKey },
       now,
     );
     return { accountId, keyId, token };

@@ -36,9 +36,12 @@ export class Refused extends Error {
   }
 }
 
-/** @throws Refused when the service answers with anything but 101 */
-export function connect(url: string): Promise<LiveClient> {
-  const socket = new WebSocket(url, { perMessageDeflate: false });
+/**
+ * @param origin as a browser sends it
+ * @throws Refused when the service answers with anything but 101
+ */
+export function connect(url: string, origin?: string): Promise<LiveClient> {
+  const socket = new WebSocket(url, { perMessageDeflate: false, origin });
   const received: Received[] = [];
   socket.on('message', (data) => received.push(JSON.parse(String(data)) as Received));
   const closed = new Promise<{ code: number; reason: string }>((done) => {

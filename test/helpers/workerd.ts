@@ -6,7 +6,7 @@ import { type BundledWorker, bundleWorkers } from '../../client/local/bundle.ts'
 import { Miniflare, type MiniflareOptions } from '../../client/local/miniflare.ts';
 import { bundleCacheDir, projectDir } from '../../client/local/paths.ts';
 import { seedModels } from '../../client/local/seed.ts';
-import { JOBS, LIVE } from '../../client/workers.ts';
+import { API, JOBS, LIVE } from '../../client/workers.ts';
 import { migrate } from './database.ts';
 
 interface WasmModule {
@@ -71,10 +71,21 @@ interface WorkerChanges {
   readonly pack?: string;
   /** The models of the default pack are in the bucket. */
   readonly hasModels?: boolean;
+  /** Requests a minute that the platform's rate limiters allow, by binding. */
+  readonly floodLimits?: Readonly<Record<string, number>>;
+  /** Variables of all Workers. */
+  readonly vars?: Readonly<Record<string, string>>;
 }
 
 /** The service's own Workers in workerd, with empty storage in memory and nobody behind its queues; the caller stops them. */
-export async function startWorkers({ jobs, live, pack = 'default', hasModels = false }: WorkerChanges = {}) {
+export async function startWorkers({
+  jobs,
+  live,
+  pack = 'default',
+  hasModels = false,
+  floodLimits,
+  vars,
+}: WorkerChanges = {}) {
   const signingKey = Buffer.alloc(32).toString('base64');
   const bundled = await bundleWorkers(projectDir, bundleCacheDir(projectDir));
   const fronts = new Map([
@@ -86,7 +97,8 @@ export async function startWorkers({ jobs, live, pack = 'default', hasModels = f
     workers: bundled.map((worker) => ({
       ...worker.options,
       modules: modulesOf(worker, pack, fronts.get(worker.config)),
-      bindings: { ...worker.options.bindings, ...(worker.signs && { SIGNING_KEY: signingKey }) },
+      bindings: { ...worker.options.bindings, ...(worker.signs && { SIGNING_KEY: signingKey }), ...vars },
+      ...(worker.config === API.config && floodLimits && { ratelimits: rateLimiters(floodLimits) }),
       queueConsumers: {},
     })),
     // What the Workers log is not what a test run is read for.
@@ -103,17 +115,27 @@ export async function startWorkers({ jobs, live, pack = 'default', hasModels = f
     db,
     bucket,
     signingKey,
-    call: (method: string, path: string, key: string) =>
-      workerd.dispatchFetch(`http://service${path}`, { method, headers: { Authorization: `Bearer ${key}` } }),
-    async connect(url: string) {
+    fetch: (path: string, init: Parameters<Miniflare['dispatchFetch']>[1]) =>
+      workerd.dispatchFetch(`http://service${path}`, init),
+    call: (method: string, path: string, key: string, body?: object) =>
+      workerd.dispatchFetch(`http://service${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${key}` },
+        body: body && JSON.stringify(body),
+      }),
+    /** @param onMessage also gets what comes before the caller could listen */
+    async connect(url: string, onMessage: (text: string) => void = () => {}) {
       const { webSocket, status } = await workerd.dispatchFetch(url.replace(/^ws/, 'http'), { headers: HANDSHAKE });
       if (!webSocket) throw new Error(`no connection: ${status}`);
+      webSocket.addEventListener('message', ({ data }) => onMessage(String(data)));
       webSocket.accept();
       return webSocket;
     },
     sweep: async () => (await workerd.getWorker()).scheduled({ cron: '*/5 * * * *', scheduledTime: new Date() }),
-    objects: async (binding: string) =>
-      (await workerd.getDurableObjectNamespace(binding)) as unknown as DurableObjectNamespace,
+    async objects(binding: string) {
+      const bound = bundled.find(({ options: { durableObjects = {} } }) => binding in durableObjects);
+      return (await workerd.getDurableObjectNamespace(binding, bound?.name)) as unknown as DurableObjectNamespace;
+    },
     stop: () => workerd.dispose(),
   };
 }
@@ -128,6 +150,11 @@ function modulesOf({ options }: BundledWorker, pack: string, front = '') {
     ...others,
   ];
 }
+
+const rateLimiters = (limits: Readonly<Record<string, number>>) =>
+  Object.fromEntries(
+    Object.entries(limits).map(([name, limit]) => [name, { namespace_id: name, simple: { limit, period: 60 } }]),
+  );
 
 /** The code that a checkout gives which uses that pack: the manifest, and in it the name, is part of the bundle. A build of its own takes ten seconds. */
 function builtWith(pack: string, code: string): string {

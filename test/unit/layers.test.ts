@@ -57,14 +57,7 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
     'src/services-inference.ts',
   ],
   'src/docs-assets.ts': ['.wrangler', 'package.json', 'public', 'src/routes'],
-  'durable-objects': [
-    'src/env.ts',
-    'src/jobs',
-    'src/live',
-    'src/platform',
-    'src/services-jobs.ts',
-    'src/services-live.ts',
-  ],
+  'durable-objects': ['src/env.ts', 'src/jobs', 'src/platform', 'src/services-jobs.ts', 'src/services-live.ts'],
   'src/worker.ts': [
     'durable-objects',
     'src/app.ts',

@@ -16,11 +16,14 @@ let workerd: Miniflare;
 let server: TestServer;
 let handler: (request: IncomingMessage, response: ServerResponse) => void;
 const underWay = new Set<ServerResponse>();
+/** Each request's. */
+let directives: (string | undefined)[] = [];
 
 beforeAll(async () => {
   workerd = await startTestWorker('sources', { r2Buckets: ['BUCKET'] });
   server = await startServer((request, response) => {
     underWay.add(response);
+    directives.push(request.headers['cache-control']);
     response.on('close', () => underWay.delete(response));
     handler(request, response);
   });
@@ -33,6 +36,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   server.requests.length = 0;
+  directives = [];
   const stored = await objects();
   await (await workerd.getR2Bucket('BUCKET')).delete(stored);
 });
@@ -75,6 +79,7 @@ it('reads forward in place, over one connection', async () => {
   handler = (request, response) => serveRanges(request, response, { bytes: recording, etag });
   expectWhole(await ask(`${server.origin}/a.wav`), 'in place');
   expect(server.requests.map(({ range }) => range)).toEqual(['bytes=0-']);
+  expect(directives, 'as the runtime says that nothing may be cached').toEqual(['no-cache']);
   expect(await objects()).toEqual([]);
 });
 

@@ -22,6 +22,20 @@ export class StreamObject extends DurableObject {
     return this.#streams.burn(tokenDigest, now);
   }
 
+  async allowResume(digest: Uint8Array) {
+    this.#streams.allowResume(digest);
+  }
+
+  async burnResume(digest: Uint8Array, droppedAfter: number) {
+    return this.#streams.burnResume(digest, droppedAfter);
+  }
+
+  async drop(at: number) {
+    const { stream } = this.#streams;
+    if (stream?.phase.name === 'running')
+      this.#streams.drop(stream, stream.phase, { at, receivedSeconds: 7, isOurs: false });
+  }
+
   async end(stream: StoredStream, outcome: LiveOutcome, now: number) {
     return this.#streams.end(stream, outcome, now);
   }
@@ -32,7 +46,7 @@ export class StreamObject extends DurableObject {
 
   /** @param bytes of a session whose bytes follow from their places */
   async suspend(lastFrameAt: number, bytes: number) {
-    this.#streams.suspend({ state: STATE, lastFrameAt, session: sessionOf(bytes) });
+    this.#streams.suspend({ state: STATE, lastFrameAt, session: sessionOf(bytes) }, false);
   }
 
   /** What is kept of a connection at rest, of its session how many bytes and whether they are the right ones. */

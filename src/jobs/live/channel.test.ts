@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { LevelSession } from '../../../test/helpers/level-session.ts';
 import { frameOf, type Received, turnFaults } from '../../../test/helpers/live-client.ts';
 import type { LiveSession } from '../../live/types.ts';
-import { type ChannelEnd, LiveChannel } from './channel.ts';
+import { type ChannelEnd, type Kept, LiveChannel } from './channel.ts';
 import type { AudioFormat } from './frames.ts';
 import { LiveInput } from './input.ts';
 import { MAX_CORRECTION_BYTES, MAX_FRAME_BYTES, MAX_SENT_BYTES } from './limits.ts';
+import { LiveLoad } from './load.ts';
 
 const FORMAT: AudioFormat = { sampleRateHz: 16_000, encoding: 'pcm_f32le' };
 const noResampler = {
@@ -28,6 +29,7 @@ function channelOf({ openSession = async () => new LevelSession(turn), maxMs = 3
   const received: Received[] = [];
   const ends: ChannelEnd[] = [];
   const troubles: unknown[] = [];
+  const clock = { now: 0 };
   const ports = {
     openSession,
     format: FORMAT,
@@ -35,9 +37,11 @@ function channelOf({ openSession = async () => new LevelSession(turn), maxMs = 3
     send: (text: string) => received.push(JSON.parse(text)),
     end: async (end: ChannelEnd) => void ends.push(end),
     onTrouble: (error: unknown) => troubles.push(error),
+    now: () => clock.now,
+    load: new LiveLoad(),
   };
   const channel = new LiveChannel(ports, new LiveInput(16_000, noResampler));
-  return { channel, ports, received, ends, troubles };
+  return { channel, ports, received, ends, troubles, clock };
 }
 
 const texts = (received: readonly Received[]) =>
@@ -107,6 +111,135 @@ describe('LiveChannel', () => {
     await Promise.all(processed);
     expect(texts(received).slice(1)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 5']);
     expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008, receivedSeconds: 5 })]);
+  });
+
+  /** A session that processes nothing before it is told to. */
+  const slowSession = () => {
+    const session = new LevelSession();
+    const push = session.push.bind(session);
+    let goOn = () => {};
+    const waits = new Promise<void>((done) => {
+      goOn = done;
+    });
+    session.push = async (samples) => {
+      await waits;
+      return push(samples);
+    };
+    return { openSession: async () => session, goOn: () => goOn() };
+  };
+
+  it('holds more than five seconds of a client in real time, whose audio waits for our sake, and goes on', async () => {
+    const { openSession, goOn } = slowSession();
+    const { channel, ports, received, ends, clock } = channelOf({ openSession });
+    for (let frame = 0; frame < 300; frame++) {
+      clock.now = 100 * frame;
+      void channel.receive(audio(0.1));
+    }
+    expect(received).toEqual([]);
+    expect(ports.load.isOverloaded(clock.now)).toBe(false);
+    goOn();
+    await channel.receive(audio(0));
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', 'end SPEAKER_00 30']);
+    expect(ends).toEqual([]);
+    // Frames that waited for half a minute.
+    expect(ports.load.isOverloaded(clock.now)).toBe(true);
+    expect(ports.load.waitingBytes(clock.now)).toBe(0);
+  });
+
+  it('ends as an error where it is too slow for a client in real time, and with 1008 where the client is ahead', async () => {
+    for (const [everyMs, end] of [
+      [100, { status: 'error', closeCode: 1011, frames: 750 }],
+      [40, { status: 'done', closeCode: 1008, frames: 50 }],
+    ] as const) {
+      const { openSession, goOn } = slowSession();
+      const { channel, received, ends, clock } = channelOf({ openSession });
+      // Something is processed all the same: half of real time.
+      for (let frame = 0; frame < 1000; frame++) {
+        clock.now = everyMs * frame;
+        void channel.receive(audio(0.1));
+      }
+      expect(received).toEqual([{ type: 'error', message: expect.any(String) }]);
+      goOn();
+      await channel.receive(audio(0));
+      expect(ends).toEqual([expect.objectContaining({ status: end.status, closeCode: end.closeCode })]);
+      expect(channel.receivedFrames).toBeLessThanOrEqual(end.frames);
+      expect(turnFaults(received)).toEqual([]);
+    }
+  });
+
+  it('takes at once what a network, or the thread, held up: the client is not ahead of real time', async () => {
+    const { openSession, goOn } = slowSession();
+    const { channel, received, ends, clock } = channelOf({ openSession });
+    void channel.receive(audio(0.1));
+    clock.now = 20_000;
+    for (let frame = 0; frame < 199; frame++) void channel.receive(audio(0.1));
+    expect(received).toEqual([]);
+    // What goes beyond is.
+    for (let frame = 0; frame < 250; frame++) void channel.receive(audio(0.1));
+    goOn();
+    await channel.receive(audio(0));
+    expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008 })]);
+    expect(channel.receivedFrames).toBeGreaterThanOrEqual(400);
+  });
+
+  it('takes at once what a client missed while its stream was without a connection', async () => {
+    const { openSession, goOn } = slowSession();
+    const { ports, ends, clock } = channelOf();
+    const state = (await channelOf().channel.suspend())!.state;
+    clock.now = 40_000;
+    const resumed = new LiveChannel({ ...ports, openSession }, new LiveInput(16_000, noResampler), state, 0);
+    for (let frame = 0; frame < 400; frame++) void resumed.receive(audio(0.1));
+    goOn();
+    await resumed.receive(audio(0));
+    expect(resumed.receivedFrames).toBe(401);
+    expect(ends).toEqual([]);
+    expect(ports.load.isOverloaded(clock.now)).toBe(false);
+  });
+
+  it('is kept after every ten seconds that were processed, and goes on from there with the same events', async () => {
+    const values = Array.from({ length: 350 }, (_, frame) => [0, 0.1, 0.2][Math.floor(frame / 7) % 3]!);
+    const plain = channelOf();
+    for (const value of values) await plain.channel.receive(audio(value));
+    const { ports, received } = channelOf();
+    const kepts: { kept: Kept; told: number }[] = [];
+    const keep = async (kept: Kept) => void kepts.push({ kept, told: received.length });
+    const first = new LiveChannel({ ...ports, keep }, new LiveInput(16_000, noResampler));
+    await Promise.all(values.slice(0, 40).map((value) => first.receive(audio(value))));
+    for (const value of values.slice(40)) await first.receive(audio(value));
+    expect(kepts.map(({ kept }) => kept.state.receivedFrames)).toEqual([100, 200, 300]);
+    for (const { kept, told } of kepts) {
+      const before = received.slice(0, told);
+      const openSession = async () => new LevelSession(turn, kept.session);
+      const second = channelOf();
+      const resumed = new LiveChannel(
+        { ...second.ports, openSession },
+        new LiveInput(16_000, noResampler),
+        kept.state,
+        0,
+      );
+      for (const value of values.slice(kept.state.receivedFrames)) await resumed.receive(audio(value));
+      expect([...before, ...second.received]).toEqual(plain.received);
+    }
+  });
+
+  it('says nothing any more once it is abandoned, whatever it was at', async () => {
+    const { openSession, goOn } = slowSession();
+    const { channel, received, ends } = channelOf({ openSession });
+    const processed = Promise.all([0.1, 0, 0.2].map((value) => channel.receive(audio(value))));
+    await turn();
+    channel.abandon();
+    goOn();
+    await processed;
+    await channel.outOfCredit();
+    expect([received, ends]).toEqual([[], []]);
+  });
+
+  it('ends with a word when the credit is used up', async () => {
+    const { channel, received, ends } = channelOf();
+    await channel.receive(audio(0.1));
+    await channel.outOfCredit();
+    expect(texts(received)).toEqual(['start SPEAKER_00 0', "The account's credit is used up", 'end SPEAKER_00 0.1']);
+    expect(ends).toEqual([expect.objectContaining({ status: 'done', closeCode: 1008, receivedSeconds: 0.1 })]);
   });
 
   it('counts what is sent as unread, and ends when that is too much', async () => {

@@ -1,4 +1,9 @@
-import { parseClientMessage, type ServerMessage } from '../../contract/live-messages.ts';
+import {
+  parseClientMessage,
+  type ResumedMessage,
+  type ResumeMessage,
+  type ServerMessage,
+} from '../../contract/live-messages.ts';
 import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/types.ts';
 import { type AudioFormat, decodeFrame, FRAME_MS } from './frames.ts';
 import type { InputState, LiveInput } from './input.ts';
@@ -8,9 +13,14 @@ import {
   MAX_BYTES_OF_EVERY_FAULT,
   MAX_CORRECTION_BYTES,
   MAX_FRAME_BYTES,
+  MAX_LATE_BACKLOG_MS,
   MAX_SENT_BYTES,
+  MAX_WAITING_BYTES,
+  RESUME_EVERY_MS,
 } from './limits.ts';
+import type { LiveLoad } from './load.ts';
 import { correctionMessage, speakerMessage } from './messages.ts';
+import { type FrameTimes, Pace } from './pace.ts';
 import type { LiveOutcome } from './ports.ts';
 
 /** WebSocket close codes (RFC 6455 §7.4.1). */
@@ -32,6 +42,12 @@ export interface ChannelState {
   readonly input: InputState;
 }
 
+/** A place from which a stream can go on. */
+export interface Kept {
+  readonly state: ChannelState;
+  readonly session: Uint8Array;
+}
+
 export interface ChannelPorts {
   /** Opens or restores the session; called once. A failure ends the stream as the service's trouble. */
   readonly openSession: () => Promise<LiveSession>;
@@ -42,6 +58,14 @@ export interface ChannelPorts {
   /** The stream has ended, and all has been sent: stores that and closes the connection. Called once. */
   readonly end: (end: ChannelEnd) => Promise<void>;
   readonly onTrouble: (error: unknown) => void;
+  /** Where a stream can be resumed: called for every 10 s of audio that are processed, which waits for it. */
+  readonly keep?: (kept: Kept) => Promise<void>;
+  readonly now: () => number;
+  readonly load: LiveLoad;
+}
+
+interface Waiting extends FrameTimes {
+  readonly samples: Float32Array;
 }
 
 /** Where a new stream begins. */
@@ -57,10 +81,14 @@ const BEGINNING: Omit<ChannelState, 'input'> = {
  * accepted frames wait in a queue and are processed in order, one at a time, since handlers of messages run interleaved.
  */
 export class LiveChannel {
-  readonly #queue: Float32Array[] = [];
+  readonly #name = Symbol('stream');
+  readonly #queue: Waiting[] = [];
+  readonly #pace: Pace;
   readonly #openSpeakers: Set<number>;
   readonly #session: () => Promise<LiveSession>;
   #receivedFrames: number;
+  /** How many frames were processed when the stream was last kept. */
+  #keptFrames: number;
   #sentBytes: number;
   #correctionBytes: number;
   /** How many frames had been received when a fault of the client was last told. */
@@ -74,8 +102,12 @@ export class LiveChannel {
     private readonly ports: ChannelPorts,
     private readonly input: LiveInput,
     state: Omit<ChannelState, 'input'> = BEGINNING,
+    /** When the last of the frames in `state` came, in a stream whose client was away since. */
+    resumedFrom?: number,
   ) {
+    this.#pace = new Pace(resumedFrom);
     this.#receivedFrames = state.receivedFrames;
+    this.#keptFrames = state.receivedFrames;
     this.#sentBytes = state.sentBytes;
     this.#correctionBytes = state.correctionBytes;
     this.#openSpeakers = new Set(state.openSpeakers);
@@ -120,6 +152,29 @@ export class LiveChannel {
     return this.#run();
   }
 
+  /** The account has nothing left to pay with. */
+  outOfCredit(): Promise<void> {
+    this.#refuse(CLOSE.policy, "The account's credit is used up");
+    return this.#run();
+  }
+
+  /** The connection is lost, and the stream goes on elsewhere: nothing is sent any more, and `end` is not called. */
+  abandon(): void {
+    this.#ended = true;
+    this.#dropQueue();
+    this.input.suspend();
+  }
+
+  /** Sends a message that is not of the stream's content. */
+  announce(message: ResumeMessage | ResumedMessage): void {
+    this.#send(message);
+  }
+
+  /** Whether the end has been decided: what is left to say is being said. */
+  get isEnding(): boolean {
+    return this.#ending !== undefined;
+  }
+
   /** Whether something is being processed: what comes now is worked off by the same run. */
   get isAtWork(): boolean {
     return this.#work !== undefined;
@@ -131,18 +186,29 @@ export class LiveChannel {
   }
 
   /** What must be kept to go on later, in this isolate or another; undefined while there is work. */
-  async suspend(): Promise<{ state: ChannelState; session: Uint8Array } | undefined> {
+  async suspend(): Promise<Kept | undefined> {
     if (this.#isBusy()) return undefined;
     const session = await this.#session();
     if (this.#isBusy()) return undefined;
+    this.input.suspend();
+    return this.#kept(session);
+  }
+
+  /** What has been processed; what waits is not in it. */
+  #kept(session: LiveSession): Kept {
+    this.#keptFrames = this.#processedFrames();
     const state = {
-      receivedFrames: this.#receivedFrames,
+      receivedFrames: this.#keptFrames,
       sentBytes: this.#sentBytes,
       correctionBytes: this.#correctionBytes,
       openSpeakers: [...this.#openSpeakers],
-      input: this.input.suspend(),
+      input: this.input.state,
     };
     return { state, session: session.snapshot() };
+  }
+
+  #processedFrames(): number {
+    return this.#receivedFrames - this.#queue.length;
   }
 
   #isBusy(): boolean {
@@ -165,14 +231,42 @@ export class LiveChannel {
       this.#tellFault('Invalid chunk size');
       return;
     }
-    if ((this.#queue.length + 1) * FRAME_MS > MAX_BACKLOG_MS) {
-      this.#refuse(CLOSE.policy, `Audio comes faster than it is processed: more than ${MAX_BACKLOG_MS / 1000} s wait`);
-      return;
-    }
+    if ((this.#queue.length + 1) * FRAME_MS > MAX_BACKLOG_MS && this.#isOverfull()) return;
     if (decoded.silenced) this.#tellFault('Chunk with a value that is not finite, taken as silence');
-    this.#queue.push(decoded.samples);
+    this.#queue.push({ samples: decoded.samples, ...this.#pace.next(this.ports.now()) });
     this.#receivedFrames++;
+    this.#noteWaiting();
     if (this.#receivedFrames * FRAME_MS >= this.ports.maxMs) this.#end('done', CLOSE.normal, 'length limit');
+  }
+
+  /**
+   * Ends the stream where too much waits. A client that is ahead of real time is refused: most of what waits would have
+   * come later. Else it is the service that is slow: it holds on for as long as there is memory, and its end is no bill.
+   */
+  #isOverfull(): boolean {
+    const now = this.ports.now();
+    const early = this.#queue.filter(({ expectedAt }) => expectedAt > now).length;
+    if (2 * early > this.#queue.length) {
+      this.#refuse(CLOSE.policy, `Audio comes faster than it is processed: more than ${MAX_BACKLOG_MS / 1000} s wait`);
+      return true;
+    }
+    const isFull = (this.#queue.length + 1) * FRAME_MS > MAX_LATE_BACKLOG_MS;
+    if (!isFull && this.ports.load.waitingBytes(now) < MAX_WAITING_BYTES) return false;
+    this.ports.onTrouble(new Error(`overloaded: ${this.#queue.length} frames wait`));
+    this.#end('error', CLOSE.trouble, 'overloaded');
+    this.#dropQueue();
+    this.#sendError('The service is overloaded; the stream has ended and is not billed');
+    return true;
+  }
+
+  #dropQueue(): void {
+    this.#queue.length = 0;
+    this.#noteWaiting();
+  }
+
+  #noteWaiting(): void {
+    const bytes = this.#queue.reduce((sum, { samples }) => sum + samples.byteLength, 0);
+    this.ports.load.waits(this.#name, bytes, this.ports.now());
   }
 
   /** One run at a time; a call during a run waits for it, and the run for what has come meanwhile. */
@@ -188,7 +282,7 @@ export class LiveChannel {
       // Something may have come between the end of a round and here.
       do hasFinished = await this.#process();
       while (!hasFinished && (this.#queue.length > 0 || this.#ending));
-      if (this.#ending) await this.#close(this.#ending);
+      if (this.#ending && !this.#ended) await this.#close(this.#ending);
     } finally {
       // In the same step as the last look at the queue: whatever comes from here on starts a new run.
       this.#work = undefined;
@@ -201,10 +295,15 @@ export class LiveChannel {
       const session = await this.#session();
       while (this.#queue.length > 0) {
         // It stays in the queue while it is processed: what is not processed yet counts.
-        const samples = this.input.push(this.#queue[0]);
+        const frame = this.#queue[0];
+        const samples = this.input.push(frame.samples);
         if (samples.length > 0) this.#tell(await session.push(samples));
-        this.#queue.shift();
+        // The queue may have been dropped meanwhile.
+        if (this.#queue[0] === frame) this.#done(frame);
+        const isKeepDue = this.#processedFrames() - this.#keptFrames >= RESUME_EVERY_MS / FRAME_MS;
+        if (isKeepDue && !this.#ending && !this.#ended) await this.ports.keep?.(this.#kept(session));
       }
+      if (this.#ended) return true;
       if (!this.#ending) return false;
       this.#tell(await session.finish());
       return true;
@@ -214,10 +313,17 @@ export class LiveChannel {
     }
   }
 
+  #done({ dueAt }: Waiting): void {
+    this.#queue.shift();
+    this.#noteWaiting();
+    const { load, now } = this.ports;
+    load.note(now() - dueAt, now());
+  }
+
   #fail(error: unknown): void {
     this.ports.onTrouble(error);
     this.#ending = { status: 'error', closeCode: CLOSE.trouble, closeReason: 'internal error' };
-    this.#queue.length = 0;
+    this.#dropQueue();
     this.#sendError('Something went wrong on our side; the stream has ended');
     for (const speaker of this.#openSpeakers) {
       this.#send(speakerMessage({ kind: 'end', speaker, timestampSeconds: this.#receivedSeconds() }));
@@ -280,6 +386,7 @@ export class LiveChannel {
   }
 
   #send(message: ServerMessage): void {
+    if (this.#ended) return;
     const text = JSON.stringify(message);
     this.#sentBytes += new TextEncoder().encode(text).length;
     this.ports.send(text);

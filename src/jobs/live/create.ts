@@ -3,13 +3,15 @@ import { LIVE_DEFAULTS, type LiveRequest } from '../../contract/live.ts';
 import type { KnownVoice } from '../../live/types.ts';
 import { decodeVoiceprint } from '../../voiceprint/index.ts';
 import { MAX_OPEN_STREAMS } from './limits.ts';
-import type { LiveObjects, LiveStore, StreamSetup } from './ports.ts';
-import { newToken, tokenDigest } from './token.ts';
+import type { LiveObjects, LiveStore, StreamSetup, StreamTokens } from './ports.ts';
+import { tokenDigest } from './token.ts';
 
 export interface NewStream {
   readonly streamId: string;
   readonly accountId: string;
   readonly request: LiveRequest;
+  /** Where browsers may connect from; undefined for anywhere. */
+  readonly origins?: readonly string[];
 }
 
 /**
@@ -17,16 +19,26 @@ export interface NewStream {
  * without an object would count as open until a sweep ends it.
  */
 export async function createStream(
-  ports: { readonly store: LiveStore; readonly objects: LiveObjects; readonly now: () => number },
-  { streamId, accountId, request }: NewStream,
+  ports: {
+    readonly store: LiveStore;
+    readonly objects: LiveObjects;
+    readonly tokens: StreamTokens;
+    readonly now: () => number;
+  },
+  stream: NewStream,
   tokenMs: number,
 ): Promise<
-  Result<{ readonly token: string }, { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' }>
+  Result<
+    { readonly token: string },
+    { kind: 'too_many_streams'; maxStreams: number } | { kind: 'payment_required' } | { kind: 'overloaded' }
+  >
 > {
+  const { streamId, accountId, request } = stream;
   const now = ports.now();
-  const token = newToken();
+  const token = await ports.tokens.sign('connect', streamId, now + tokenMs);
   const digest = await tokenDigest(token);
-  await ports.objects.open(setupOf(streamId, request, digest, now + tokenMs));
+  const isOpen = await ports.objects.open(setupOf(stream, digest, now + tokenMs));
+  if (!isOpen) return { ok: false, error: { kind: 'overloaded' } };
   // Where this throws the row may be there all the same: then the object, which ends it when its token expires, has to stay.
   const created = await ports.store.create({ id: streamId, accountId, input: request.input, now }, MAX_OPEN_STREAMS);
   if (created === 'created') return { ok: true, value: { token } };
@@ -36,16 +48,14 @@ export async function createStream(
   return { ok: false, error: { kind: 'too_many_streams', maxStreams: MAX_OPEN_STREAMS } };
 }
 
-function setupOf(
-  streamId: string,
-  { input, voiceprints }: LiveRequest,
-  digest: Uint8Array,
-  expiresAt: number,
-): StreamSetup {
+function setupOf({ streamId, request, origins }: NewStream, digest: Uint8Array, expiresAt: number): StreamSetup {
+  const { input, voiceprints } = request;
   return {
     streamId,
     tokenDigest: digest,
     expiresAt,
+    isResumable: input.resume ?? LIVE_DEFAULTS.resume,
+    origins,
     format: {
       sampleRateHz: input.sampleRate ?? LIVE_DEFAULTS.sampleRate,
       encoding: input.encoding ?? LIVE_DEFAULTS.encoding,

@@ -45,11 +45,15 @@ export class LiveInput {
     return whole;
   }
 
+  get state(): InputState {
+    return { receivedSamples: this.#received, returnedSamples: this.#returned, tail: this.#tail };
+  }
+
   /** Frees the resampler's memory, which nobody else would: it is not the garbage collector's. */
   suspend(): InputState {
     this.#resampler?.close();
     this.#resampler = undefined;
-    return { receivedSamples: this.#received, returnedSamples: this.#returned, tail: this.#tail };
+    return this.state;
   }
 
   #open(): Resampler {

@@ -1,7 +1,13 @@
 /** Streams of an account that may be open at once; a stream counts from its creation until it ends (contract §7). */
 export const MAX_OPEN_STREAMS = 10;
-/** Audio that may be received and not yet processed. */
+/** Audio that may be received and not yet processed, where most of it is ahead of real time. */
 export const MAX_BACKLOG_MS = 5000;
+/** The same where the service is slow, or a client sends what could not be sent: a minute without a connection, and what is sent again. */
+export const MAX_LATE_BACKLOG_MS = 75_000;
+/** What may wait in all streams of an isolate: it has 128 MB for everything. */
+export const MAX_WAITING_BYTES = 32 * 1024 * 1024;
+/** Audio between two places from which a stream can be resumed. */
+export const RESUME_EVERY_MS = 10_000;
 /** A larger frame ends the stream. */
 export const MAX_FRAME_BYTES = 1024 * 1024;
 /**
@@ -26,6 +32,10 @@ export interface LiveTimes {
   readonly idleMs: number;
   /** Audio in a stream. */
   readonly maxMs: number;
+  /** From the loss of a connection until a stream that can be resumed ends. */
+  readonly resumeMs: number;
+  /** Audio between two looks at the account's credit. */
+  readonly creditMs: number;
   /** From the connection of a stream to its end: a frame now and then would keep one of the account's places for months. */
   readonly connectedMs: number;
 }

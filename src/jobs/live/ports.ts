@@ -1,3 +1,4 @@
+import type { Result } from '../../audio/types.ts';
 import type { LiveInput as AskedFor, LiveStatus } from '../../contract/live.ts';
 import type { LiveSession, LiveSettings } from '../../live/types.ts';
 import type { AudioFormat } from './frames.ts';
@@ -27,6 +28,11 @@ export interface LiveStore {
     maxOpen: number,
   ): Promise<'created' | 'too_many_streams' | 'payment_required'>;
   find(streamId: string): Promise<LiveRecord | undefined>;
+  /**
+   * Notes what a running stream has used of the credit so far.
+   * @returns false when the account's credit is used up, all its streams and jobs counted
+   */
+  spend(streamId: string, receivedSeconds: number): Promise<boolean>;
   /** created → running. False for a stream in any other state. */
   start(streamId: string, now: number): Promise<boolean>;
   /** created, running → error; running → done, with the usage record and the credit: all or nothing, once. */
@@ -47,17 +53,46 @@ export interface StreamSetup {
   readonly expiresAt: number;
   readonly format: AudioFormat;
   readonly settings: LiveSettings;
+  /** Whether a connection that was lost may be resumed. */
+  readonly isResumable: boolean;
+  /** Where browsers may connect from; undefined for anywhere. */
+  readonly origins?: readonly string[];
 }
+
+/** `connect` is good for the first connection of a stream, `resume` for the one after a drop. */
+export type StreamTokenKind = 'connect' | 'resume';
+
+/** Signed tokens that name their stream. */
+export interface StreamTokens {
+  /** @param expiresAt milliseconds since the Unix epoch */
+  sign(kind: StreamTokenKind, streamId: string, expiresAt: number): Promise<string>;
+  /** Whether a token is of ours, of that kind and that stream, and has not expired; not whether it was used. */
+  verify(kind: StreamTokenKind, token: string, streamId: string, now: number): Promise<boolean>;
+}
+
+/** An upgrade of a client. */
+export interface LiveUpgrade {
+  readonly kind: StreamTokenKind;
+  readonly token: string;
+  /** The header that browsers send. */
+  readonly origin?: string;
+}
+
+export type LiveConnection = Result<
+  WebSocket,
+  { kind: 'bad_stream_token' } | { kind: 'origin_not_allowed' } | { kind: 'overloaded' }
+>;
 
 /** The objects that hold connections, one a stream. */
 export interface LiveObjects {
-  open(setup: StreamSetup): Promise<void>;
+  /** False where the streams that run already are behind. */
+  open(setup: StreamSetup): Promise<boolean>;
   /** Forgets a stream that was opened and not created. */
   discard(streamId: string): Promise<void>;
   /** Has a stream looked after now. False where nothing is known of it. */
   wake(streamId: string): Promise<boolean>;
-  /** Burns the token and connects; undefined for a token that is unknown, used or expired. */
-  connect(streamId: string, token: string): Promise<WebSocket | undefined>;
+  /** Burns the token and connects. */
+  connect(streamId: string, upgrade: LiveUpgrade): Promise<LiveConnection>;
 }
 
 /** Diarization of streams, over the models of this isolate. */

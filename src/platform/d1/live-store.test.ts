@@ -67,6 +67,24 @@ describe('LiveStore', () => {
     expect(await creditOf(accountId)).toBe(100);
   });
 
+  it('lets the streams of an account spend its credit and no more than a minute each beyond', async () => {
+    const accountId = await newAccount();
+    const ids = await Promise.all([1, 2, 3, 4].map(() => newStream(accountId)));
+    for (const id of ids) await store().start(id, 2);
+    // Of 100 s, four times 20 are set aside, with which all of them began.
+    expect(await store().spend(ids[0]!, 30)).toBe(true);
+    expect(await store().spend(ids[1]!, 30)).toBe(false);
+    await store().end(ids[1]!, { status: 'error', receivedSeconds: 30 }, 3);
+    expect(await store().spend(ids[0]!, 59.9)).toBe(true);
+    expect(await store().spend(ids[0]!, 60)).toBe(false);
+    // What a stream sends again after a drop is no credit that comes back.
+    expect(await store().spend(ids[0]!, 50)).toBe(false);
+    const member = await newAccount(true);
+    const free = await newStream(member);
+    expect(await store().spend(free, 1e6)).toBe(true);
+    expect(await store().spend(ids[1]!, 1e6)).toBe(true);
+  });
+
   it('does not charge a subscriber, nor for a stream of another', async () => {
     const [member, other] = [await newAccount(true), await newAccount()];
     const id = await newStream(member);
@@ -103,7 +121,7 @@ describe('LiveStore', () => {
 describe('sweepStreams', () => {
   const MINUTE = 60_000;
   const DAY = 24 * 60 * MINUTE;
-  const times = { tokenMs: 10 * MINUTE, idleMs: MINUTE, maxMs: DAY, connectedMs: DAY };
+  const times = { tokenMs: 10 * MINUTE, idleMs: MINUTE, maxMs: DAY, resumeMs: 1, creditMs: 1, connectedMs: DAY };
   const statusOf = async (id: string) => (await store().find(id))?.status;
 
   /** Sweeps at a time, with objects that know of these streams. @returns whom it woke */

@@ -1,7 +1,7 @@
 import { liveInputSchema, liveStatusSchema } from '../../contract/live.ts';
-import { billOf } from '../../jobs/bill.ts';
+import { billOf, LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
 import type { LiveRecord, LiveStore } from '../../jobs/live/ports.ts';
-import { canPay, hasCreditLeft } from './credit.ts';
+import { canPay, hasCreditLeft, setAsideForJobs } from './credit.ts';
 import { hasChanged } from './statements.ts';
 
 interface LiveRow {
@@ -33,6 +33,28 @@ export function createLiveStore(db: D1Database): LiveStore {
     async find(streamId) {
       const row = await db.prepare('SELECT * FROM live_streams WHERE id = ?1').bind(streamId).first<LiveRow>();
       return row ? fromRow(row) : undefined;
+    },
+
+    async spend(streamId, receivedSeconds) {
+      const [, account] = await db.batch<{ can_go_on: number }>([
+        db
+          .prepare(
+            `UPDATE live_streams SET used_seconds = MAX(used_seconds, ?2) WHERE id = ?1
+             AND EXISTS (SELECT 1 FROM accounts WHERE accounts.id = account_id AND subscribed = 0)`,
+          )
+          .bind(streamId, receivedSeconds),
+        db
+          .prepare(
+            `SELECT subscribed = 1 OR ROUND(credit_seconds - (${setAsideForJobs('accounts.id')}) - (
+               SELECT SUM(CASE id WHEN ?1 THEN used_seconds ELSE MAX(${LEAST_CREDIT_SECONDS}, used_seconds) END) FROM live_streams
+               WHERE account_id = accounts.id AND completed_at IS NULL
+             ), 3) > 0 AS can_go_on
+             FROM accounts WHERE id = (SELECT account_id FROM live_streams WHERE id = ?1 AND completed_at IS NULL)`,
+          )
+          .bind(streamId),
+      ]);
+      // A stream that has ended meanwhile spends nothing.
+      return account.results[0]?.can_go_on !== 0;
     },
 
     async start(streamId, now) {

@@ -9,6 +9,14 @@ export const USAGE_SQL = `
   FROM usage_records WHERE account_id = ? AND created_at >= ? AND created_at < ?
   GROUP BY day, kind ORDER BY day, kind`;
 
+/** The same of every account, by its name. Parameters: first moment, first moment after. */
+export const USAGE_OF_ALL_SQL = `
+  SELECT accounts.name AS account, usage_records.created_at / ${DAY_MS} AS day, kind,
+         SUM(billed_seconds) AS billedSeconds, COUNT(*) AS jobs
+  FROM usage_records JOIN accounts ON accounts.id = account_id
+  WHERE usage_records.created_at >= ? AND usage_records.created_at < ?
+  GROUP BY account, day, kind ORDER BY account, day, kind`;
+
 /** A row of `USAGE_SQL`. */
 export interface UsageSqlRow {
   /** Days since the Unix epoch. */

@@ -18,6 +18,16 @@ function clientOf(locations: readonly string[], asked: string[]): HttpClient {
   };
 }
 
+it('leaves no copy of a recording in the cache between', async () => {
+  const modes: (string | undefined)[] = [];
+  const fetch: HttpClient['fetch'] = async (_url, { cache }) => {
+    modes.push(cache);
+    return new Response(null, modes.length === 1 ? { status: 302, headers: { Location: '/b' } } : { status: 200 });
+  };
+  await get({ ...clientOf([], []), fetch }, 'https://example.com/a.wav', {});
+  expect(modes).toEqual(['no-store', 'no-store']);
+});
+
 it('lets no server outside redirect into loopback, also where loopback is open', async () => {
   for (const locations of [['http://127.0.0.1:9200/_shutdown'], ['https://example.org/b', 'http://localhost/x']]) {
     const asked: string[] = [];

@@ -75,6 +75,8 @@ async function request(client: HttpClient, url: URL, headers: Record<string, str
     const response = await client.fetch(url.href, {
       redirect: 'manual',
       signal: abort.signal,
+      // The platform's cache would keep other people's recordings, and answer a range from another version of the file.
+      cache: 'no-store',
       // A compressed body would have other offsets than the file.
       headers: { 'Accept-Encoding': 'identity', 'User-Agent': 'rollcall', ...headers },
     });

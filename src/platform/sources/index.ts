@@ -41,7 +41,7 @@ export function createSources(options: SourcesOptions): SourcesPort {
   return {
     async open(url, maxBytes) {
       if (!isDataUrl(url)) return open(asking, client, url, maxBytes);
-      const decoded = decodeDataUrl(url);
+      const decoded = await decodeDataUrl(url, client.pause);
       return decoded.ok ? { ok: true, value: { source: bytesSource(decoded.value), identity: 'inline' } } : decoded;
     },
 

@@ -1,10 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { root } from '../../test/helpers/local-process.ts';
-import { JOBS } from '../workers.ts';
-import { hasSigningKey } from './secrets.ts';
+import { secretNames } from './survey.ts';
 
 /** Of the account's Worker, in Cloudflare's own words. */
 let answer: { readonly status: number; readonly body: object };
@@ -26,13 +24,13 @@ afterEach(() => {
   vi.unstubAllEnvs();
   cloudflare.close();
 });
-const asked = () => hasSigningKey(root, join(root, JOBS.config));
+const asked = () => secretNames(root, 'rollcall-jobs');
 
-it('a Worker that is not there has no signing key; of one that cannot be asked nothing is supposed', async () => {
+it('a Worker that is not there has no secrets; of one that cannot be asked nothing is supposed', async () => {
   answer = { status: 200, body: { success: true, result: [{ name: 'SIGNING_KEY', type: 'secret_text' }] } };
-  expect(await asked()).toBe(true);
+  expect(await asked()).toEqual(['SIGNING_KEY']);
   answer = { status: 404, body: { errors: [{ code: 10007, message: 'This Worker does not exist on your account.' }] } };
-  expect(await asked()).toBe(false);
+  expect(await asked()).toBeUndefined();
   answer = { status: 403, body: { errors: [{ code: 10000, message: 'Authentication error' }] } };
   await expect(asked()).rejects.toThrow('Authentication error');
 }, 90_000);

@@ -1,0 +1,54 @@
+import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
+import { modelKey, readManifest } from '../models/store.ts';
+import { API, WORKERS } from '../workers.ts';
+import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';
+import { inJurisdiction } from './home.ts';
+import { nameIn } from './naming.ts';
+import type { Ask } from './questions.ts';
+import { survey } from './survey.ts';
+import { mustWrangler, wrangler } from './wrangler.ts';
+
+/**
+ * Deletes an instance from the account, with all it has stored. wrangler cannot empty a bucket: one that still holds
+ * objects gets a rule that deletes them within a day, and goes with a second call after that.
+ *
+ * @throws unless the person types the instance's name
+ */
+export async function destroy(root: string, instance: string, say: (line: string) => void, ask: Ask): Promise<void> {
+  const found = await survey(root, instance);
+  const database = nameIn(instance, DATABASE);
+  const bucket = nameIn(instance, BUCKET);
+  // First the one that is bound to objects of the others.
+  const workers = WORKERS.map(({ name }) => nameIn(instance, name)).reverse();
+  say(`This deletes the Workers ${workers.join(', ')},`);
+  say(`the queues ${QUEUES.map((name) => nameIn(instance, name)).join(', ')},`);
+  say(`the D1 database ${database} with all accounts, keys and usage, and the R2 bucket ${bucket}.`);
+  if ((await ask(`Type ${instance} to delete it: `)) !== instance) throw new Error('Given up; nothing was deleted.');
+
+  for (const worker of [...found.secrets.keys()].map(({ name }) => nameIn(instance, name)).reverse()) {
+    say(`deleting the Worker ${worker}`);
+    await mustWrangler(root, ['delete', worker, '--force']);
+  }
+  for (const queue of found.queues) {
+    say(`deleting the queue ${queue}`);
+    await mustWrangler(root, ['queues', 'delete', queue]);
+  }
+  if (found.databaseId !== undefined) {
+    say(`deleting the database ${database}`);
+    // Of a name that is in the wrangler file, wrangler takes the id from there.
+    const config = writeDeployConfig(root, API, found.databaseId, { instance });
+    await mustWrangler(root, ['d1', 'delete', database, '--skip-confirmation', '--config', config]);
+  }
+  if (found.bucket) await deleteBucket(root, bucket, inJurisdiction(found.bucket.jurisdiction), say);
+}
+
+async function deleteBucket(root: string, bucket: string, where: string[], say: (line: string) => void): Promise<void> {
+  for (const file of filesToLoad(packInUse(readManifest(root)))) {
+    await mustWrangler(root, ['r2', 'object', 'delete', `${bucket}/${modelKey(file)}`, '--remote', ...where]);
+  }
+  say(`deleting the bucket ${bucket}`);
+  if ((await wrangler(root, ['r2', 'bucket', 'delete', bucket, ...where])).code === 0) return;
+  const rule = ['rollcall-everything-1d', '', '--expire-days', '1', '--force', ...where];
+  await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'add', bucket, ...rule]);
+  say(`The bucket still holds recordings or outputs. They are deleted within a day: run this once more after that.`);
+}

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto';
+import { API, WORKERS } from '../workers.ts';
+
+/** Of the instance that the wrangler files describe. */
+export const DEFAULT_NAME = 'rollcall';
+
+/** The instance that commands speak of where they are not told another. */
+export const instanceName = (): string => process.env.ROLLCALL_INSTANCE || DEFAULT_NAME;
+
+/** What is wrong with the name of an instance. The longest name that derives from it has 14 letters more, of 63. */
+export function nameFault(name: string): string | undefined {
+  if (!/^[a-z][a-z0-9-]{0,46}[a-z0-9]$/.test(name))
+    return 'It must have 2 to 48 small letters, digits and dashes, with a letter first and no dash last.';
+  const ending = WORKER_ENDINGS.find((end) => name.endsWith(end));
+  return ending && `It must not end in ${ending}: a Worker of another instance may have that name.`;
+}
+
+const WORKER_ENDINGS = WORKERS.filter((worker) => worker !== API).map(({ name }) => name.slice(DEFAULT_NAME.length));
+
+/** Name that an instance gives to what is `rollcall` or `rollcall-…` in the wrangler files. */
+export const nameIn = (instance: string, resource: string): string =>
+  resource.replace(new RegExp(`^${DEFAULT_NAME}(?=-|$)`), instance);
+
+/** A wrangler file for an instance: its Workers, database, bucket, queues and counters of requests are its own. */
+export function renameConfig(toml: string, instance: string): string {
+  if (instance === DEFAULT_NAME) return toml;
+  return toml
+    .replace(/"(rollcall(?:-[a-z-]+)?)"/g, (_, resource: string) => JSON.stringify(nameIn(instance, resource)))
+    .replace(/^namespace_id = "(\d+)"$/gm, (_, id: string) => `namespace_id = "${counterId(instance, id)}"`);
+}
+
+/** Counters of the rate limiter that have one number are one in the whole account. */
+function counterId(instance: string, id: string): number {
+  return createHash('sha256').update(`${instance}/${id}`).digest().readUInt32BE() >>> 1;
+}

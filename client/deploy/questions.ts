@@ -1,0 +1,21 @@
+import { createInterface } from 'node:readline/promises';
+
+/** Asks the person at the terminal, and gives the answer without white space around it. */
+export type Ask = (question: string) => Promise<string>;
+
+/** @throws where there is nobody to ask */
+export const askAtTerminal: Ask = async (question) => {
+  if (!process.stdin.isTTY) throw new Error(`There is no terminal to ask at: ${question.trim()}`);
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return (await terminal.question(question)).trim();
+  } finally {
+    terminal.close();
+  }
+};
+
+/** @throws unless the answer is yes */
+export async function mustAgree(ask: Ask, question: string): Promise<void> {
+  const answer = await ask(`${question} [y/N] `);
+  if (!/^y(es)?$/i.test(answer)) throw new Error('Given up; nothing was changed.');
+}

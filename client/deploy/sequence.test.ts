@@ -1,0 +1,320 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { root as project } from '../../test/helpers/local-process.ts';
+import { WORKERS } from '../workers.ts';
+import { QUEUES } from './config.ts';
+import { addressIn, deploy } from './deploy.ts';
+import { destroy } from './destroy.ts';
+import { FakeAccount } from './fake-account.fixture.ts';
+import { nameFault } from './naming.ts';
+import { endRotation, rotateSigningKey } from './secrets.ts';
+import { keepSigningKey, signingKeyPath } from './signing-key.ts';
+import { setUpUploads } from './uploads.ts';
+
+/** What is asked of the account; no command reaches it. */
+let account: FakeAccount;
+vi.mock('./wrangler.ts', () => ({
+  wrangler: async (_root: string, args: string[], input?: string) => account.wrangler(args, input),
+  mustWrangler: async (_root: string, args: string[], input?: string) => {
+    const { code, stdout } = account.wrangler(args, input);
+    if (code !== 0) throw new Error(`wrangler ${args.join(' ')} failed`);
+    return stdout;
+  },
+}));
+
+let root: string;
+let said: string[];
+const say = (line: string): void => void said.push(line);
+const nobody = async (question: string): Promise<string> => expect.fail(`asked: ${question}`);
+const answering = (answer: string) => async () => answer;
+
+/** Of the deployed service. */
+let requests: string[];
+/** What its only job comes to. */
+let speakers: string[];
+beforeEach(() => {
+  account = new FakeAccount();
+  said = [];
+  requests = [];
+  speakers = ['SPEAKER_00', 'SPEAKER_01'];
+  root = mkdtempSync(join(tmpdir(), 'rollcall-sequence-'));
+  for (const { config } of WORKERS) cpSync(join(project, config), join(root, config));
+  mkdirSync(join(root, 'test'));
+  symlinkSync(join(project, 'models'), join(root, 'models'));
+  symlinkSync(join(project, 'test', 'fixtures'), join(root, 'test', 'fixtures'));
+  vi.stubGlobal('fetch', async (url: string, { method = 'GET' } = {}) => {
+    const { host, pathname } = new URL(url);
+    requests.push(`${method} ${host}${pathname}`);
+    if (pathname === '/v1/diarize') return Response.json({ jobId: 'job', status: 'created' });
+    if (method === 'DELETE') return new Response(null, { status: 204 });
+    const diarization = speakers.map((speaker, i) => ({ speaker, start: i, end: i + 1 }));
+    if (pathname === '/v1/jobs/job')
+      return Response.json({
+        jobId: 'job',
+        status: 'succeeded',
+        createdAt: '',
+        updatedAt: '',
+        output: { diarization },
+      });
+    return Response.json({ status: 'OK', message: 'It works.' });
+  });
+});
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.unstubAllEnvs();
+  rmSync(root, { recursive: true });
+});
+
+const withoutModels = (changes: string[]) => changes.filter((call) => !call.startsWith('r2 object put'));
+const secretsOf = (worker: string) => account.workers.get(worker) ?? {};
+const withoutRules = (changes: string[]) => changes.filter((call) => !call.includes('lifecycle add'));
+
+describe('a first deployment', () => {
+  it('creates what is missing, and no code runs before its secrets are there', async () => {
+    await deploy({ root, say }, nobody);
+    expect(withoutRules(withoutModels(account.changes))).toEqual([
+      'd1 create rollcall',
+      'r2 bucket create rollcall',
+      ...QUEUES.map((queue) => `queues create ${queue}`),
+      'd1 migrations apply DB --remote --config FILE',
+      ...WORKERS.map(() => 'deploy --minify --keep-vars --config FILE --secrets-file FILE'),
+    ]);
+    const kept = readFileSync(signingKeyPath(root), 'utf8').trim();
+    expect(Buffer.from(kept, 'base64')).toHaveLength(32);
+    expect([...account.workers]).toEqual(WORKERS.map(({ name }) => [name, { SIGNING_KEY: kept }]));
+    for (const config of account.configs.values()) expect(config).not.toContain(kept);
+    expect([...account.rules].length).toBeGreaterThan(3);
+  });
+
+  it('gives keys of engines as secrets to the Worker that calls them, and to no other', async () => {
+    vi.stubEnv('ROLLCALL_ASR_KEY', 'of the engine');
+    await deploy({ root, say }, nobody);
+    expect(secretsOf('rollcall-jobs')).toMatchObject({ ROLLCALL_ASR_KEY: 'of the engine' });
+    expect(Object.keys({ ...secretsOf('rollcall'), ...secretsOf('rollcall-live') })).toEqual(['SIGNING_KEY']);
+    expect(said.join('\n')).not.toContain('of the engine');
+  });
+
+  it('prints address, playground and first key, and tries the service', async () => {
+    await deploy({ root, say }, nobody);
+    const host = 'rollcall.acme.workers.dev';
+    expect(said).toContain(`address: https://${host}`);
+    expect(said).toContain(`playground: https://${host}/`);
+    expect(said.filter((line) => /^key: ey\S+\.\S+\.\S+$/.test(line))).toHaveLength(1);
+    expect(said.at(-1)).toMatch(/^smoke test: a conversation with its 2 speakers after \d+ s$/);
+    expect(requests).toEqual([
+      `GET ${host}/healthz`,
+      `GET ${host}/v1/test`,
+      `POST ${host}/v1/diarize`,
+      `GET ${host}/v1/jobs/job`,
+      `DELETE ${host}/v1/jobs/job`,
+    ]);
+  });
+
+  it('fails where the service does not work, and says how the version before comes back', async () => {
+    speakers = ['SPEAKER_00'];
+    await expect(deploy({ root, say, instance: 'staging' }, nobody)).rejects.toThrow(
+      /does not work: a conversation has 1 speakers\. .*rollback --name staging && .*rollback --name staging-live && /,
+    );
+  });
+
+  it('asks before it takes over what is there by its names, and changes nothing without a yes', async () => {
+    account.databases.add('rollcall');
+    account.queues.add('rollcall-jobs');
+    account.workers.set('rollcall', {});
+    const questions: string[] = [];
+    const ask = async (question: string) => {
+      questions.push(question);
+      return 'n';
+    };
+    await expect(deploy({ root, say }, ask)).rejects.toThrow('Given up; nothing was changed.');
+    expect(account.changes).toEqual([]);
+    expect(questions).toEqual([
+      'The account has already the Worker rollcall, whose code would be replaced, the D1 database rollcall, ' +
+        'the queue rollcall-jobs. Use them? [y/N] ',
+    ]);
+    await deploy({ root, say }, answering('y'));
+    expect(account.changes).not.toContain('d1 create rollcall');
+    expect(account.changes).not.toContain('queues create rollcall-jobs');
+  });
+});
+
+it('a later deployment creates nothing, asks nothing and makes no key', async () => {
+  await deploy({ root, say }, nobody);
+  const workers = new Map(account.workers);
+  account.calls.length = 0;
+  said = [];
+  await deploy({ root, say }, nobody);
+  expect(withoutModels(account.changes)).toEqual([
+    'd1 migrations apply DB --remote --config FILE',
+    ...WORKERS.map(() => 'deploy --minify --keep-vars --config FILE'),
+  ]);
+  expect(account.workers).toEqual(workers);
+  expect(said.filter((line) => line.startsWith('key: '))).toEqual([]);
+  expect(said.at(-1)).toMatch(/^smoke test: /);
+});
+
+describe('where the Worker that answers HTTP alone has a signing key', () => {
+  beforeEach(() => {
+    account.workers.set('rollcall', { SIGNING_KEY: 'old' });
+    vi.stubEnv('ROLLCALL_SIGNING_KEY', '');
+  });
+
+  it('the others get the same, from its copy', async () => {
+    const old = Buffer.alloc(32, 1).toString('base64');
+    account.workers.set('rollcall', { SIGNING_KEY: old });
+    keepSigningKey(root, old);
+    await deploy({ root, say }, nobody);
+    for (const name of ['rollcall-jobs', 'rollcall-live']) expect(secretsOf(name)).toEqual({ SIGNING_KEY: old });
+  });
+
+  it('nothing is changed while that key is not known: webhooks would be signed with another', async () => {
+    await expect(deploy({ root, say }, nobody)).rejects.toThrow(
+      'SIGNING_KEY of the service is needed for rollcall-jobs, rollcall-live',
+    );
+    expect(account.changes).toEqual([]);
+  });
+});
+
+it('an instance has Workers, a database, a bucket, queues, counters and a signing key of its own', async () => {
+  await deploy({ root, say }, nobody);
+  await deploy({ root, say, instance: 'rollcall-staging' }, nobody);
+  const names = WORKERS.map(({ name }) => name);
+  const staged = names.map((name) => name.replace('rollcall', 'rollcall-staging'));
+  expect([...account.workers.keys()]).toEqual([...names, ...staged]);
+  expect([...account.databases]).toEqual(['rollcall', 'rollcall-staging']);
+  expect([...account.buckets]).toEqual(['rollcall', 'rollcall-staging']);
+  expect([...account.queues].filter((name) => name.startsWith('rollcall-staging-'))).toHaveLength(QUEUES.length);
+  expect(existsSync(signingKeyPath(root, 'rollcall-staging'))).toBe(true);
+  const ids = (worker: string) =>
+    [...account.configs.get(worker)!.matchAll(/^namespace_id = "(\d+)"$/gm)].map(([, id]) => id);
+  expect(ids('rollcall-staging').length).toBeGreaterThan(1);
+  expect(ids('rollcall-staging').filter((id) => ids('rollcall').includes(id))).toEqual([]);
+  for (const worker of staged) {
+    const named = [...account.configs.get(worker)!.matchAll(/"(rollcall[^"]*)"/g)].map(([, name]) => name);
+    expect(named.length).toBeGreaterThan(2);
+    expect(named.filter((name) => !name?.startsWith('rollcall-staging'))).toEqual([]);
+  }
+});
+
+it('the name of an instance cannot be that of a Worker of another one', () => {
+  expect(nameFault('staging')).toBeUndefined();
+  for (const name of ['staging-jobs', 'rollcall-live']) expect(nameFault(name)).toContain('must not end in');
+});
+
+it('switches on the traces of all Workers, until the next deployment without', async () => {
+  const traced = () =>
+    [...account.configs.values()].map((text) => text.includes('[observability.traces]\nenabled = true'));
+  await deploy({ root, say, traces: true }, nobody);
+  expect(traced()).toEqual([true, true, true]);
+  await deploy({ root, say }, nobody);
+  expect(traced()).toEqual([false, false, false]);
+});
+
+describe('a jurisdiction', () => {
+  it('is that of database, bucket and objects, and later deployments keep to it', async () => {
+    await deploy({ root, say, jurisdiction: 'eu' }, nobody);
+    expect(account.changes).toContain('d1 create rollcall --jurisdiction eu');
+    expect([...account.buckets]).toEqual(['rollcall in eu']);
+    for (let again = 0; again < 2; again++) {
+      for (const [worker, config] of account.configs) {
+        expect(config).toContain('bucket_name = "rollcall"\njurisdiction = "eu"\n');
+        // The third calls no objects.
+        if (worker !== 'rollcall-live') expect(config).toContain('[vars]\nJURISDICTION = "eu"\n');
+      }
+      const ofBucket = account.calls.filter(([kind, , verb]) => kind === 'r2' && verb !== 'info');
+      expect(ofBucket.filter((call) => !call.join(' ').endsWith('--jurisdiction eu'))).toEqual([]);
+      account.calls.length = 0;
+      await deploy({ root, say }, nobody);
+    }
+  });
+
+  it('is chosen once', async () => {
+    await deploy({ root, say }, nobody);
+    account.calls.length = 0;
+    await expect(deploy({ root, say, jurisdiction: 'eu' }, nobody)).rejects.toThrow('chosen once');
+    expect(account.changes).toEqual([]);
+  });
+});
+
+describe('--destroy', () => {
+  it('deletes nothing unless the name is typed', async () => {
+    await deploy({ root, say }, nobody);
+    account.calls.length = 0;
+    await expect(destroy(root, 'rollcall', say, answering('yes'))).rejects.toThrow('Given up; nothing was deleted.');
+    expect(account.changes).toEqual([]);
+  });
+
+  it('deletes the Workers first, those that are bound to others before these, and leaves nothing', async () => {
+    await deploy({ root, say, jurisdiction: 'eu' }, nobody);
+    account.calls.length = 0;
+    await destroy(root, 'rollcall', say, answering('rollcall'));
+    expect(account.changes.slice(0, 3)).toEqual([
+      'delete rollcall --force',
+      'delete rollcall-live --force',
+      'delete rollcall-jobs --force',
+    ]);
+    const { workers, databases, buckets, queues } = account;
+    expect([workers.size, databases.size, buckets.size, queues.size]).toEqual([0, 0, 0, 0]);
+  });
+
+  it('has a bucket that holds recordings emptied by a rule, and goes on later', async () => {
+    await deploy({ root, say }, nobody);
+    account.objects.add('rollcall/media/a');
+    await destroy(root, 'rollcall', say, answering('rollcall'));
+    expect([...account.rules]).toContain('rollcall-everything-1d');
+    expect([...account.buckets]).toEqual(['rollcall']);
+    account.objects.clear(); // a day later
+    await destroy(root, 'rollcall', say, answering('rollcall'));
+    expect([...account.buckets]).toEqual([]);
+  });
+});
+
+it('guides through the credentials of uploads, and stores all four at once', async () => {
+  await deploy({ root, say }, nobody);
+  account.calls.length = 0;
+  const ask = async (question: string) => (question.startsWith('Secret') ? 'secret' : 'id');
+  await setUpUploads({ root, instance: 'rollcall', jurisdiction: undefined, say, ask });
+  expect(account.changes).toEqual(['secret bulk --name rollcall-jobs', 'secret bulk --name rollcall']);
+  for (const worker of ['rollcall', 'rollcall-jobs']) {
+    expect(secretsOf(worker)).toMatchObject({
+      R2_ACCOUNT_ID: 'account',
+      R2_BUCKET_NAME: 'rollcall',
+      R2_ACCESS_KEY_ID: 'id',
+      R2_SECRET_ACCESS_KEY: 'secret',
+    });
+  }
+  expect(said.join('\n')).not.toMatch(/: (id|secret)$/m);
+});
+
+describe('the rotation of the signing key', () => {
+  it('reaches every Worker that signs; the key before is accepted until that is ended', async () => {
+    await deploy({ root, say }, nobody);
+    const { SIGNING_KEY: first } = secretsOf('rollcall');
+    await rotateSigningKey(root, 'rollcall', say);
+    const second = readFileSync(signingKeyPath(root), 'utf8').trim();
+    expect(second).not.toBe(first);
+    const names = WORKERS.map(({ name }) => name);
+    for (const name of names) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second, SIGNING_KEY_PREVIOUS: first });
+    await endRotation(root, 'rollcall', say);
+    for (const name of names) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second });
+  });
+
+  it('that stopped half-way says with which key it may be tried again', async () => {
+    await deploy({ root, say }, nobody);
+    const { SIGNING_KEY: first } = secretsOf('rollcall');
+    account.workers.delete('rollcall-jobs');
+    await expect(rotateSigningKey(root, 'rollcall', say)).rejects.toThrow('secret bulk --name rollcall-jobs');
+    expect(said.join('\n')).toContain('set ROLLCALL_SIGNING_KEY to the key before');
+    expect(readFileSync(`${signingKeyPath(root)}.1`, 'utf8').trim()).toBe(first);
+  });
+});
+
+it('finds the address in what wrangler prints', () => {
+  expect(addressIn('Deployed x triggers (1 sec)\n  https://x.acme.workers.dev\nCurrent Version ID: y')).toBe(
+    'https://x.acme.workers.dev',
+  );
+  expect(addressIn('Deployed x triggers\n  api.example.com (custom domain)\n')).toBe('https://api.example.com');
+  expect(addressIn('Deployed x triggers\n  example.com/v1/* (zone name: example.com)\n')).toBeUndefined();
+});

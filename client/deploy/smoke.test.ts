@@ -1,0 +1,49 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { root } from '../../test/helpers/local-process.ts';
+import { runSqlOn } from '../local/database.ts';
+import { type LocalService, startLocalService } from '../local/service.ts';
+import { type Deployed, takeFirstSteps } from './first-steps.ts';
+
+let stateDir: string;
+let service: LocalService;
+beforeAll(async () => {
+  stateDir = mkdtempSync(join(tmpdir(), 'rollcall-smoke-'));
+  service = await startLocalService({ stateDir });
+});
+afterAll(async () => {
+  await service?.stop();
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+const deployed = (say: Deployed['say']): Deployed => ({
+  root,
+  instance: 'rollcall',
+  address: service.url,
+  signingKey: service.signingKey,
+  run: runSqlOn(service.db),
+  say,
+});
+
+it('makes the first key of a service, once, and has a recording diarized', async () => {
+  const said: string[] = [];
+  await takeFirstSteps(deployed((line) => said.push(line)));
+  await takeFirstSteps(deployed((line) => said.push(line)));
+  const keys = said.filter((line) => line.startsWith('key: ')).map((line) => line.slice('key: '.length));
+  expect(keys).toHaveLength(1);
+  const headers = { Authorization: `Bearer ${keys[0]}` };
+  expect((await fetch(`${service.url}/v1/test`, { headers })).status).toBe(200);
+  expect(said.filter((line) => /^smoke test: a conversation with its \d speakers/.test(line))).toHaveLength(2);
+  // Of the trials nothing stays that could be used.
+  const [{ alive }] = await runSqlOn(service.db)<{ alive: number }>(
+    'SELECT COUNT(*) AS alive FROM api_keys WHERE revoked_at IS NULL',
+  );
+  expect(alive).toBe(1);
+}, 120_000);
+
+it('says what does not work', async () => {
+  const nowhere = { ...deployed(() => {}), address: 'http://127.0.0.1:9', patienceMs: 100 };
+  await expect(takeFirstSteps(nowhere)).rejects.toThrow(/does not work: GET \/healthz: /);
+});

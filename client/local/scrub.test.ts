@@ -1,0 +1,52 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createJobStore } from '../../src/platform/d1/job-store.ts';
+import { runSqlOn } from './database.ts';
+import { startLocalService } from './service.ts';
+
+const ADDRESS = 'https://example.com/private-recording.mp3';
+const JOBS = 50;
+
+let stateDir: string;
+beforeEach(() => {
+  stateDir = mkdtempSync(join(tmpdir(), 'rollcall-scrub-'));
+});
+afterEach(() => rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 }));
+
+const filesThatHold = (text: string): string[] =>
+  readdirSync(stateDir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
+    .map(({ name }) => name);
+
+/** Jobs that ended, and were erased after their time. */
+async function leaveErasedJobs(): Promise<void> {
+  const service = await startLocalService({ stateDir });
+  const run = runSqlOn(service.db);
+  await run("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'a', 0)");
+  const ids = Array.from({ length: JOBS }, (_, i) => `job-${i}`);
+  for (const id of ids) {
+    await run(
+      `INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at, completed_at)
+       VALUES (?, 'a', 'diarize', 'succeeded', ?, 0, 0, 0)`,
+      id,
+      JSON.stringify({ url: ADDRESS, model: 'community-1' }),
+    );
+  }
+  await createJobStore(service.db as unknown as D1Database).markCleaned(ids, Date.now());
+  await service.stop();
+}
+
+it('leaves no erased address in the files of a service that starts, and every row', async () => {
+  await leaveErasedJobs();
+  expect(filesThatHold(ADDRESS), 'what SQLite leaves').not.toEqual([]);
+  const service = await startLocalService({ stateDir });
+  try {
+    const [row] = await runSqlOn(service.db)("SELECT COUNT(*) AS jobs FROM jobs WHERE request LIKE '%community-1%'");
+    expect(row?.jobs).toBe(JOBS);
+  } finally {
+    await service.stop();
+  }
+  expect(filesThatHold(ADDRESS)).toEqual([]);
+}, 120_000);

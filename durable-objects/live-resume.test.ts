@@ -1,0 +1,220 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createKey, ensureAccount } from '../client/accounts.ts';
+import { type RunSql, runSqlOn } from '../client/local/database.ts';
+import { END_OF_STREAM, framesOf } from '../test/helpers/live-client.ts';
+import { conversationSamples } from '../test/helpers/voices.ts';
+import { startWorkers } from '../test/helpers/workerd.ts';
+
+/** The object of a live stream in workerd, with the service's own models: what a stream without and with resume survives. */
+const FRONT = `
+import { LiveStream as Real } from './worker.js';
+export class LiveStream extends Real {
+  async loseMemory() { this.ctx.abort(); }
+  async isConnected() { return this.ctx.getWebSockets().length > 0; }
+  async elapse(ms) {
+    const stream = this.ctx.storage.kv.get('stream');
+    const { dropped } = stream.phase;
+    if (dropped) this.ctx.storage.kv.put('stream', { ...stream, phase: { ...stream.phase, dropped: { ...dropped, at: dropped.at - ms } } });
+    await this.alarm();
+  }
+}`;
+
+/** Real time: what a busy machine is late with waits. */
+const FRAME_EVERY_MS = 100;
+
+interface Opened {
+  /** The call fails, and the connection ends. */
+  loseMemory(): Promise<void>;
+  isConnected(): Promise<boolean>;
+  /** As if so much time had gone by since the drop, and the alarm come. */
+  elapse(ms: number): Promise<void>;
+}
+
+interface Message {
+  readonly type: string;
+  readonly token?: string;
+  readonly frame?: number;
+  readonly message?: string;
+}
+
+let worker: Awaited<ReturnType<typeof startWorkers>>;
+let run: RunSql;
+let key: string;
+let objects: DurableObjectNamespace;
+let frames: Uint8Array<ArrayBuffer>[];
+beforeAll(async () => {
+  worker = await startWorkers({ live: FRONT, hasModels: true, vars: { LIVE_CREDIT_SECONDS: '4' } });
+  run = runSqlOn(worker.db);
+  objects = await worker.objects('LIVE_STREAM');
+  const accountId = await ensureAccount(run, { name: 'main', creditSeconds: 1000 }, 0);
+  const { signingKey } = worker;
+  key = (await createKey(run, { accountId, scopes: ['stream:write'], signingKey }, 0)).token;
+  frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 36)) as Uint8Array<ArrayBuffer>[];
+});
+afterAll(() => worker?.stop());
+
+async function opened(body: object = { resume: true }, token = key) {
+  let answer = await worker.call('POST', '/v1/live', token, body);
+  // A busy machine lets the streams of the test before fall behind.
+  for (let tries = 0; answer.status === 503 && tries < 30; tries++) {
+    await sleep(1000);
+    answer = await worker.call('POST', '/v1/live', token, body);
+  }
+  if (answer.status !== 200) throw new Error(await answer.text());
+  const { id, url } = (await answer.json()) as { id: string; url: string };
+  // The binding's type does not say which class stands behind it.
+  const object = () => objects.get(objects.idFromName(id)) as unknown as Opened;
+  const status = async () => (await run('SELECT status FROM live_streams WHERE id = ?', id))[0]!.status;
+  const billed = () => run('SELECT billed_seconds FROM usage_records WHERE job_id = ?', id);
+  const resumeUrl = (token: string) => Object.assign(new URL(url), { search: `?resume=${token}` }).href;
+  return { url, object, status, billed, resumeUrl };
+}
+
+async function connection(url: string) {
+  const received: Message[] = [];
+  const socket = await worker.connect(url, (text) => received.push(JSON.parse(text)));
+  const closed = new Promise<number>((done) => socket.addEventListener('close', ({ code }) => done(code)));
+  const last = () => received.findLast(({ type }) => type === 'resume');
+  return {
+    socket,
+    received,
+    closed,
+    last,
+    turns: () => received.filter(({ type }) => type.startsWith('diarization')),
+    async send(from: number, to: number) {
+      for (const frame of frames.slice(from, to)) {
+        if (socket.readyState === WebSocket.OPEN) socket.send(frame);
+        await sleep(FRAME_EVERY_MS);
+      }
+    },
+    /** Until the stream is kept after so many frames. */
+    async kept(frame: number) {
+      await expect.poll(() => last()?.frame, { timeout: 120_000 }).toBe(frame);
+      return last()!.token!;
+    },
+    async end() {
+      socket.send(END_OF_STREAM);
+      expect(await closed).toBe(1000);
+    },
+  };
+}
+type Connection = Awaited<ReturnType<typeof connection>>;
+
+it('a stream over three drops, one with its memory, has the labels of one without, and is billed once', {
+  timeout: 180_000,
+}, async () => {
+  const plain = await opened({});
+  const whole = await connection(plain.url);
+  const ended = whole.send(0, frames.length).then(() => whole.end());
+  const { url, object, status, billed, resumeUrl } = await opened();
+  let at = await connection(url);
+  await expect.poll(() => at.received).toEqual([{ type: 'resume', token: expect.any(String), frame: 0 }]);
+  const drops: [number, number, (at: Connection) => unknown][] = [
+    [130, 100, ({ socket }) => socket.close()],
+    [
+      260,
+      200,
+      () =>
+        object()
+          .loseMemory()
+          .catch(() => undefined),
+    ],
+    [345, 300, ({ socket }) => socket.close(1001)],
+  ];
+  const told: Message[] = [];
+  const repeated: Message[] = [];
+  let next = 0;
+  for (const [until, kept, drop] of drops) {
+    await at.send(next, until);
+    const token = await at.kept(kept);
+    await drop(at);
+    await sleep(300);
+    expect(await status()).toBe('running');
+    // What was told after the last token is told again.
+    const place = at.received.findLastIndex(({ type }) => type === 'resume');
+    const isOfContent = ({ type }: Message) => type.startsWith('diarization');
+    told.push(...at.received.slice(0, place).filter(isOfContent));
+    repeated.push(...at.received.slice(place).filter(isOfContent));
+    await expect(connection(url)).rejects.toThrow('401');
+    at = await connection(resumeUrl(token));
+    await expect(connection(resumeUrl(token))).rejects.toThrow('401');
+    await expect.poll(() => at.received.length).toBeGreaterThanOrEqual(2);
+    expect(at.received.slice(0, 2)).toEqual([
+      { type: 'resumed', frame: kept },
+      { type: 'resume', token: expect.any(String), frame: kept },
+    ]);
+    next = kept;
+  }
+  await at.send(next, frames.length);
+  await Promise.all([at.end(), ended]);
+  told.push(...at.turns());
+  expect(whole.turns().length).toBeGreaterThan(6);
+  expect(told).toEqual(whole.received);
+  expect(repeated.length).toBeGreaterThan(0);
+  expect(told).toEqual(expect.arrayContaining(repeated));
+  expect(await status()).toBe('done');
+  expect(await billed()).toEqual([{ billed_seconds: frames.length / 10 }]);
+  expect(await plain.billed()).toEqual([{ billed_seconds: frames.length / 10 }]);
+});
+
+it('takes the last token alone, also while the connection before seems to stand, which is closed then', {
+  timeout: 120_000,
+}, async () => {
+  const { url, resumeUrl, billed } = await opened();
+  const first = await connection(url);
+  const oldest = await first.kept(0);
+  await first.send(0, 110);
+  const last = await first.kept(100);
+  await expect(connection(resumeUrl(oldest))).rejects.toThrow('401');
+  const second = await connection(resumeUrl(last));
+  expect(await first.closed).toBe(1008);
+  await second.send(100, 120);
+  await second.end();
+  expect(await billed()).toEqual([{ billed_seconds: 20 }]);
+});
+
+it('ends with 1008 where the credit is used up, and is billed what it received', {
+  timeout: 120_000,
+}, async () => {
+  const accountId = await ensureAccount(run, { name: 'poor', creditSeconds: 20 }, 0);
+  const { signingKey } = worker;
+  const { token } = await createKey(run, { accountId, scopes: ['stream:write'], signingKey }, 0);
+  const { url, status, billed } = await opened({}, token);
+  const at = await connection(url);
+  await at.send(0, 210);
+  expect(await at.closed).toBe(1008);
+  expect(at.received.findLast(({ type }) => type === 'error')?.message).toContain('credit is used up');
+  expect(await status()).toBe('done');
+  const [bill] = (await billed()) as { billed_seconds: number }[];
+  expect(bill!.billed_seconds).toBeGreaterThanOrEqual(20);
+  expect(bill!.billed_seconds).toBeLessThan(22);
+});
+
+it('ends when nobody has come back: billed as received after a drop, an error after our own fault', {
+  timeout: 120_000,
+}, async () => {
+  const run = async (isOurs: boolean) => {
+    const { url, object, status, billed, resumeUrl } = await opened();
+    const at = await connection(url);
+    await at.send(0, 210);
+    const token = await at.kept(200);
+    if (isOurs)
+      await object()
+        .loseMemory()
+        .catch(() => undefined);
+    else at.socket.close();
+    await expect.poll(() => object().isConnected()).toBe(false);
+    // The alarm finds out, where no event has told.
+    if (isOurs) await object().elapse(0);
+    await object().elapse(50_000);
+    expect(await status()).toBe('running');
+    await object().elapse(10_000);
+    await expect(connection(resumeUrl(token))).rejects.toThrow('401');
+    return [await status(), await billed()];
+  };
+  expect(await Promise.all([run(false), run(true)])).toEqual([
+    ['done', [{ billed_seconds: 21 }]],
+    ['error', []],
+  ]);
+});

@@ -1,0 +1,11 @@
+/** Jurisdictions in which D1, R2 and Durable Objects can all keep data. */
+export const JURISDICTIONS = ['eu', 'fedramp'] as const;
+export type Jurisdiction = (typeof JURISDICTIONS)[number];
+
+/** The objects of a class that run and keep their data there; the same name stands for another object elsewhere. */
+export function objectsIn(
+  jurisdiction: Jurisdiction | undefined,
+  namespace: DurableObjectNamespace,
+): DurableObjectNamespace {
+  return jurisdiction ? namespace.jurisdiction(jurisdiction) : namespace;
+}
