@@ -11,6 +11,7 @@ import { replayedParts } from './part-replay.ts';
 import { ALL_FIELDS } from './pipeline.ts';
 import type { LabelledRecording } from './recordings.ts';
 import { table } from './report.ts';
+import { renderScale } from './scale.ts';
 import { analyseInShards } from './shard-analysis.ts';
 import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
@@ -27,6 +28,9 @@ const COLD_START_MS = 1000;
 const QUEUE_MS = 500;
 /** So long one invocation reads a recording (src/ingest/pass.ts); then it sends a message to the next one. */
 const SLICE_MS = 8000;
+
+/** Live streams that one thread carries, as `bench live` measures it. */
+const STREAMS_A_THREAD = 8;
 
 interface Times {
   readonly setting: Setting;
@@ -47,7 +51,18 @@ export async function measureFanout(recordings: readonly LabelledRecording[] | u
   const ingested = await ingestInMemory(recording.path);
   const times: Times[] = [];
   for (const setting of SETTINGS) times.push(await measureSetting(setting, ingested));
-  return render(times, ingested.ingestMs);
+  const [{ shardMs, assembleMs }] = times;
+  const scale = renderScale({
+    ingestMs: ingested.ingestMs,
+    analysisMs: shardMs.reduce((sum, ms) => sum + ms, 0),
+    assembleMs: assembleMs.get(1)!,
+    streamsAThread: STREAMS_A_THREAD,
+  });
+  return `${render(times, ingested.ingestMs)}
+
+### At scale, precision-2
+
+${scale}`;
 }
 
 interface Ingested {
