@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
+import { DEFAULT_WORK_HOURS } from './platform/d1/job-store.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
 import type { OpenAiEngine } from './platform/transcription/openai.ts';
 import type { AiBinding } from './platform/transcription/workers-ai.ts';
@@ -10,7 +11,9 @@ export interface Env {
   readonly DB: D1Database;
   readonly BUCKET: R2Bucket;
   readonly INGEST: Queue<unknown>;
+  /** Each queue may be several: `JOBS`, `JOBS_2`, `JOBS_3` … (`queueSet`). */
   readonly JOBS: Queue<unknown>;
+  readonly PRIORITY: Queue<unknown>;
   readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
   readonly JOB_PROGRESS: DurableObjectNamespace;
@@ -19,6 +22,7 @@ export interface Env {
   readonly SOURCE_COPY: DurableObjectNamespace;
   readonly SIGNING_KEY: string;
   readonly OUTPUT_TTL_SECONDS?: string;
+  readonly WORK_HOURS_PER_ACCOUNT?: string;
   readonly LIVE_TOKEN_SECONDS?: string;
   readonly LIVE_IDLE_SECONDS?: string;
   readonly LIVE_MAX_SECONDS?: string;
@@ -52,6 +56,7 @@ const R2_VARIABLES = ['R2_ACCOUNT_ID', 'R2_ACCESS_KEY_ID', 'R2_SECRET_ACCESS_KEY
 const variablesSchema = z.object({
   SIGNING_KEY: z.base64().refine((key) => key.length >= 43, 'at least 32 bytes, base64'),
   OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
+  WORK_HOURS_PER_ACCOUNT: z.coerce.number().positive().default(DEFAULT_WORK_HOURS),
   LIVE_TOKEN_SECONDS: secondsUpTo(600),
   LIVE_IDLE_SECONDS: secondsUpTo(60),
   LIVE_MAX_SECONDS: secondsUpTo(5 * 3600),
@@ -74,6 +79,8 @@ const configSchema = variablesSchema.superRefine((variables, context) => {
 export interface Config {
   readonly signingKey: string;
   readonly outputTtlMs: number;
+  /** Audio that an account has in work at most. */
+  readonly maxWorkSeconds: number;
   readonly live: LiveTimes;
   readonly allowLoopback: boolean;
   /** The configured engines by model. */
@@ -92,6 +99,7 @@ export function readConfig(env: Env): Config {
   return {
     signingKey: parsed.data.SIGNING_KEY,
     outputTtlMs: parsed.data.OUTPUT_TTL_SECONDS * 1000,
+    maxWorkSeconds: parsed.data.WORK_HOURS_PER_ACCOUNT * 3600,
     live: {
       tokenMs: parsed.data.LIVE_TOKEN_SECONDS * 1000,
       idleMs: parsed.data.LIVE_IDLE_SECONDS * 1000,

@@ -30,7 +30,7 @@ import { nameOfModels, packOfBuild } from './platform/models-in-use.ts';
 import { canFollowStreams } from './platform/onnx/manifest.ts';
 import { readCursor, signCursor } from './platform/page-cursor.ts';
 import { createProgress } from './platform/progress.ts';
-import { createQueues } from './platform/queues.ts';
+import { createQueues, queueSet } from './platform/queues.ts';
 import { createQuota } from './platform/quota.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 import type { HttpClient } from './platform/sources/http-client.ts';
@@ -67,16 +67,17 @@ let dsp: ReturnType<typeof sharedDsp> | undefined;
  * use.
  */
 export function jobPorts(env: Env): JobPorts {
-  const { allowLoopback, outputTtlMs, signingKey, s3, transcription } = configOf(env);
+  const { allowLoopback, outputTtlMs, signingKey, s3, transcription, maxWorkSeconds } = configOf(env);
   const media = createMediaService({ db: env.DB, bucket: env.BUCKET, signingKey, s3, now });
   const work = workOf(nameOfModels(packOfBuild()));
   return {
-    store: createJobStore(env.DB),
+    store: createJobStore(env.DB, maxWorkSeconds),
     queue: createQueues({
-      ingest: env.INGEST,
-      jobs: env.JOBS,
-      transcripts: env.TRANSCRIPTS,
-      webhooks: env.WEBHOOKS,
+      ingest: queueSet(env, 'INGEST'),
+      jobs: queueSet(env, 'JOBS'),
+      priority: queueSet(env, 'PRIORITY'),
+      transcripts: queueSet(env, 'TRANSCRIPTS'),
+      webhooks: queueSet(env, 'WEBHOOKS'),
     }),
     objects: createObjectStore(env.BUCKET),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),

@@ -1,12 +1,13 @@
 import { createApp } from './app.ts';
 import { docsAssets, playgroundAssets } from './docs-assets.ts';
 import type { Env } from './env.ts';
+import { admitAll } from './jobs/admit.ts';
 import { expire } from './jobs/expire.ts';
-import { handleDeadLetter, handleMessage, type Verdict } from './jobs/handle.ts';
+import { handleMessage, type Verdict } from './jobs/handle.ts';
 import { messageSchema } from './jobs/messages.ts';
 import { Mutex } from './jobs/mutex.ts';
 import type { JobPorts } from './jobs/ports.ts';
-import { resendLost } from './jobs/resend.ts';
+import { failOverdue, resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
 import { appServices, jobPorts, sweepLive } from './services.ts';
 
@@ -46,7 +47,13 @@ export default {
     const ports = jobPorts(env);
     const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
     // Apart from each other: what cannot be sent must not keep outputs beyond their day.
-    const swept = await Promise.allSettled([resendLost(ports, before), expire(ports), sweepLive(env)]);
+    const swept = await Promise.allSettled([
+      resendLost(ports, before),
+      failOverdue(ports),
+      admitAll(ports),
+      expire(ports),
+      sweepLive(env),
+    ]);
     const faults = swept.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
     for (const fault of faults) log('error', 'sweep_failed', { error: String(fault) });
     if (faults.length > 0) throw faults[0];
@@ -61,7 +68,9 @@ async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<
     return;
   }
   if (queue === DEAD_LETTER_QUEUE) {
-    await handleDeadLetter(ports, parsed.data);
+    // Its row in the outbox, or its lease in the job's object, has it sent again.
+    const { jobId, step } = parsed.data;
+    log('error', 'dead_letter', { jobId, step });
     delivery.ack();
     return;
   }

@@ -214,7 +214,7 @@ async function finish(ports: JobPorts, job: TranscribedJob, tag: string, end: Tr
   const bill = billOf(job.kind, turns.durationSeconds);
   const transcribedSeconds = transcript && bill.billedSeconds;
   const outcome = { outputKey: outputKey(job.id), ...bill, transcribedSeconds };
-  await succeed(ports, job.id, outcome);
+  await succeed(ports, job, outcome);
 }
 
 interface Transcript {

@@ -61,12 +61,14 @@ const FIXED: readonly Case[] = [
   // finished first.
   ...[13, 50, 55].map((seed) => ({ seed, isDeployed: true })),
   // Nobody but the alarm of the job's object continues with what is left here.
-  { seed: 24, kill: 'store.requestIngest', isDeployed: true },
+  { seed: 24, kill: 'store.nextStep', isDeployed: true },
   { seed: 3, kill: 'store.start' },
   { seed: 3, kill: 'objects.replace' },
-  { seed: 7, kill: 'store.addShards' },
+  { seed: 115, kill: 'store.reserve' },
   { seed: 3, kill: 'store.finishIngest' },
   { seed: 3, kill: 'progress.expect' },
+  { seed: 3, kill: 'progress.startShard' },
+  { seed: 3, kill: 'progress.partDone' },
   { seed: 3, kill: 'copies.request' },
   { seed: 3, kill: 'bucket.put' },
   { seed: 3, kill: 'store.succeed' },
@@ -78,7 +80,7 @@ const LOG_TAIL = 60;
 const LEASE_RENEWAL_MS = 10_000;
 const PLACE_POLL_MS = 50;
 const SILENCE_LOOK_MS = 1000;
-const TABLES = ['jobs', 'outbox', 'usage_records', 'idempotency_keys', 'accounts'];
+const TABLES = ['jobs', 'outbox', 'usage_records', 'usage_days', 'idempotency_keys', 'accounts'];
 
 function cases(): readonly Case[] {
   if (SIM_SEEDS === undefined) return FIXED;
