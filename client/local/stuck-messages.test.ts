@@ -58,6 +58,12 @@ it('a message that is not due, or put back for later, does not wait', async () =
   expect(await waiting()).toEqual([]);
 });
 
+it('a job whose shards are analysed waits for no queue', async () => {
+  await insert('job/analyse', { queue: 'priority', ...QUEUED });
+  await storage.db.prepare(`UPDATE outbox SET body = '{"step":"analyse"}' WHERE id = 'job/analyse'`).run();
+  expect(await waiting()).toEqual([]);
+});
+
 it('nothing waits after a step in work on the queue of jobs, however long that takes', async () => {
   await insert('waits', QUEUED);
   await insert('in work', IN_WORK);

@@ -22,6 +22,18 @@ export async function dispatch(ports: DispatchPorts, message: OutboxMessage, del
   });
 }
 
+/** The same of a message whose row has the lease of a message that waits in its queue already. */
+export async function sendAgain(ports: DispatchPorts, message: OutboxMessage, delaySeconds = 0): Promise<void> {
+  const id = outboxId(message);
+  await sendLeased(ports, {
+    about: { outboxId: id },
+    renew: async (leaseMs) => {
+      if (leaseMs === 0) await ports.store.renewLease(id, ports.now() + delaySeconds * 1000);
+    },
+    send: () => ports.queue.send(message, delaySeconds),
+  });
+}
+
 /** Messages that a queue takes at once. */
 export const BATCH_MESSAGES = 100;
 

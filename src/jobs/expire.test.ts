@@ -21,7 +21,7 @@ describe('a sweep', () => {
     storage = await startStorage();
     store = createJobStore(storage.db);
     await storage.db
-      .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1000, 0)`)
+      .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 100000, 0)`)
       .run();
   });
   afterAll(() => storage?.stop());

@@ -54,12 +54,22 @@ export async function handleMessage(
   try {
     if (message.step !== 'shard' && message.step !== 'assemble') await handle(() => undefined);
     // It is begun when it has its turn: waiting for that does not count.
-    else await mutex.run({ isUrgent: isUrgent(message), sleep: ports.sleep }, handle);
+    else {
+      const whileWaiting = waitingPulse(ports, message);
+      await mutex.run({ isUrgent: isUrgent(message), sleep: ports.sleep, whileWaiting }, handle);
+    }
     return DONE;
   } catch (error) {
     if (error instanceof NotYet) return { kind: 'retry', delaySeconds: error.delaySeconds };
     return onError(ports, message, begun, attempt, error);
   }
+}
+
+/** Shows that a message was delivered and waits for its turn. A shard's lease in the object of its job is long enough. */
+function waitingPulse(ports: JobPorts, message: Message): (() => Promise<void>) | undefined {
+  if (message.step === 'shard') return undefined;
+  const id = outboxId(message);
+  return createPulse(ports, message.jobId, () => ports.store.keep(message.jobId, id, ports.now() + LEASE_MS));
 }
 
 /** Begins a step that has a row in the outbox. @returns undefined for a leftover message */

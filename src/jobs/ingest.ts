@@ -4,7 +4,7 @@ import { ingest, type PassEnd } from '../ingest/pass.ts';
 import { admitWaiting } from './admit.ts';
 import { RECORDING_MAX_BYTES } from './app-services.ts';
 import { type Place, Places } from './bodies/places.ts';
-import { dispatch, QUEUE_LEASE_MS } from './dispatch.ts';
+import { dispatch, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
 import { findIngest, IngestOvertaken, type StoredIngest, saveIngest, tagOf } from './ingest-state.ts';
 import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './keys.ts';
@@ -74,7 +74,7 @@ export async function ingestJob(ports: JobPorts, job: JobRecord, attempt: number
     else if (error instanceof NoPlace) {
       // Waiting is no try that failed.
       await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
-      await ports.queue.send({ step: 'ingest', jobId: job.id }, NO_PLACE_PAUSE_SECONDS);
+      await sendAgain(ports, { step: 'ingest', jobId: job.id }, NO_PLACE_PAUSE_SECONDS);
     } else throw error;
   } finally {
     place?.release();
@@ -228,7 +228,7 @@ class Ingest {
         if (this.#unsaved) await this.#save({ ...state, ...this.#unsaved });
         ports.log('info', 'ingest_handed_over', { jobId: job.id });
         await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
-        return dispatch(ports, { step: 'ingest', jobId: job.id });
+        return sendAgain(ports, { step: 'ingest', jobId: job.id });
       case 'whole': {
         const { facts, chunks } = end;
         const { totalSamples, durationSeconds, warning } = end.end;

@@ -41,10 +41,12 @@ vi.mock('../../src/platform/sources/copy.ts', async () => (await import('./doubl
 vi.mock('../../src/services.ts', async () => (await import('./doubles.ts')).services);
 vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers);
 
+import type { CreateJob } from '../../src/jobs/app-services.ts';
+import { createJob } from '../../src/jobs/create.ts';
 import { CREDIT_SECONDS, findings } from './invariants.ts';
 import { ACCOUNT, run, runNextDay } from './scenario.ts';
 import { type Storage, startFastStorage } from './storage.ts';
-import { DAY } from './timeline.ts';
+import { DAY, MINUTE } from './timeline.ts';
 import { World } from './world.ts';
 
 interface Case {
@@ -80,6 +82,9 @@ const LOG_TAIL = 60;
 const LEASE_RENEWAL_MS = 10_000;
 const PLACE_POLL_MS = 50;
 const SILENCE_LOOK_MS = 1000;
+/** As long as the last fault, and what comes after it, takes. */
+const LONG_MS = 90 * MINUTE;
+const SHARD_SECONDS = 300;
 const TABLES = ['jobs', 'outbox', 'usage_records', 'usage_days', 'idempotency_keys', 'accounts'];
 
 function cases(): readonly Case[] {
@@ -165,3 +170,81 @@ describe('every job ends once, is billed once, tells its webhook and leaves noth
     STORY_MS,
   );
 });
+
+describe('a long job', () => {
+  const url = 'https://example.com/day.wav';
+  const id = 'long';
+
+  /** Runs one job to its end; something happens meanwhile. */
+  async function runJob(shards: number, meanwhile: (world: World) => void = () => undefined) {
+    const world = await worldOf({ seed: 4 });
+    const { time, faults } = world;
+    faults.isOn = false;
+    const seconds = shards * SHARD_SECONDS;
+    world.recordings.set(url, { fate: 'plain', seconds: [seconds], changesAt: [], sampleRateHz: 44_100 });
+    // Its bytes are in the request: they come at once, as those of an upload do.
+    const call = { id, url, isInline: true, webhook: 'https://example.com/hook' };
+    const request = { url: `data:${encodeURIComponent(url)}`, model: 'precision-2', webhook: call.webhook };
+    meanwhile(world);
+    const statements = storage.counts.statements;
+    void createJob(
+      world.portsFor('create'),
+      { accountId: ACCOUNT, kind: 'diarize', request } as unknown as CreateJob,
+      id,
+    );
+    for (let ms = 5 * MINUTE; ms < LONG_MS; ms += 5 * MINUTE) time.after(ms, () => world.sweep());
+    const state = async () => (await storage.db.prepare('SELECT status FROM jobs').first<{ status: string }>())?.status;
+    while (time.now < time.start + LONG_MS && (await state()) !== 'succeeded') await time.runUntil(time.now + MINUTE);
+    const minutes = (time.now - time.start) / MINUTE;
+    // Its webhook is told.
+    await time.runUntil(time.now + MINUTE);
+    const cost = costOf(faults.calls, storage.counts.statements - statements);
+    return { world, cost, minutes, ...(await findings(world, [call], () => runNextDay(world))) };
+  }
+
+  it('of 288 shards lives through D1 and R2 away for ten minutes each and consumers that are ended after fifteen', async () => {
+    const { broken, summary, minutes, world } = await runJob(288, ({ time, faults }) => {
+      const between = (from: number, to: number, what: readonly string[]) => {
+        time.after(from * MINUTE, () => what.map((name) => faults.away.add(name)));
+        time.after(to * MINUTE, () => what.map((name) => faults.away.delete(name)));
+      };
+      between(1, 11, ['store.']);
+      between(12, 22, ['objects.', 'bucket.']);
+      time.after(24 * MINUTE, () => faults.hanging.set('objects.getRange', 6));
+    });
+    const { log } = world.time;
+    if (broken.length > 0) throw new Error([...broken, summary, ...log.slice(-LOG_TAIL)].join('\n'));
+    for (const what of ['store.reserve: away', 'objects.getRange: away', 'HANGS objects.getRange', 'DIES shard'])
+      expect(
+        log.some((line) => line.includes(what)),
+        what,
+      ).toBe(true);
+    expect(summary).toMatch(/^succeeded; 288 parts$/);
+    expect(minutes).toBeLessThan(60);
+  }, 600_000);
+
+  it('asks D1 as often as a short one, but for its reading', async () => {
+    const costs = [];
+    for (const shards of [1, 12, 36]) {
+      const { broken, cost } = await runJob(shards);
+      expect(broken).toEqual([]);
+      costs.push({ shards, ...cost });
+    }
+    if (SIM_LOG !== undefined) console.table(costs);
+    const [short, hour, hours] = costs;
+    expect(short!.d1Statements).toBeLessThanOrEqual(30);
+    expect(hour!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 20);
+    expect(hours!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 40);
+    for (const { shards, objectRequests, r2Operations } of costs) {
+      expect(objectRequests).toBeLessThanOrEqual(4 * shards + 12);
+      expect(r2Operations).toBeLessThanOrEqual(14 * shards + 24);
+    }
+  }, 600_000);
+});
+
+/** What a job has asked of the platform. */
+function costOf(calls: ReadonlyMap<string, number>, d1Statements: number) {
+  const sum = (...names: string[]) =>
+    [...calls].reduce((total, [name, count]) => total + (names.some((n) => name.startsWith(n)) ? count : 0), 0);
+  return { d1Statements, objectRequests: sum('object '), r2Operations: sum('objects.', 'bucket.') };
+}

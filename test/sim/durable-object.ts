@@ -43,6 +43,7 @@ export class SimulatedObject<T extends WithAlarm> {
 
   call<R>(caller: Invocation, method: string, run: (object: T) => Promise<R>): Promise<R> {
     const { time, faults } = this.world;
+    faults.count(`object ${method}`);
     return new Promise<R>((done, fail) => {
       const reply = (answer: () => void) => time.after(faults.latencyMs(), () => !caller.isDead && answer());
       time.after(faults.latencyMs(), () => {
@@ -132,6 +133,7 @@ export class SimulatedObject<T extends WithAlarm> {
   #alarm(at: number, retry: number): void {
     if (this.#alarmAt !== at) return;
     this.#alarmAt = undefined;
+    this.world.faults.count('object alarm');
     const { object, invocation } = this.#running();
     const again = () => {
       if (retry >= ALARM_RETRIES || this.#alarmAt !== undefined) return;

@@ -7,6 +7,8 @@ import type { World } from './world.ts';
 
 /** `max_retries` in wrangler.toml, and the first delivery. */
 const MAX_DELIVERIES = 101;
+/** The platform ends a consumer then. */
+const LONGEST_RUN_MS = 15 * MINUTE;
 
 /** Queues that lose messages, have backlogs, deliver twice and forget acknowledgements; and the consumer behind them. */
 export class SimulatedQueue {
@@ -48,6 +50,7 @@ export class SimulatedQueue {
     const part = message.step === 'shard' ? message.shard : '';
     const invocation = world.invocation(`${message.step}${part}#${attempt}/${this.#deliveries++}`);
     invocation.onDeath.add(() => again(time.between(100, 4 * MINUTE)));
+    time.after(LONGEST_RUN_MS, () => invocation.die());
     const isolate = world.anyIsolate();
     time.say(`deliver ${JSON.stringify(message)} to ${invocation.name} ${isolate.work}`);
     handleMessage(portsOf(world, invocation, isolate), isolate.mutex, message, attempt).then(
