@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../src/env.ts';
 import { dispatch, LEASE_MS, QUEUE_LEASE_MS } from '../src/jobs/dispatch.ts';
+import { outboxId } from '../src/jobs/messages.ts';
 import type { JobPorts, Queued, ShardStart } from '../src/jobs/ports.ts';
 import { SHORT_SHARDS } from '../src/jobs/shards.ts';
 import { isTerminal } from '../src/jobs/state.ts';
@@ -18,6 +19,7 @@ const FIRST_DEATH_PAUSE_MS = 15_000;
 const MAX_DEATH_PAUSE_MS = 15 * 60_000;
 /** With nothing handed out, the object looks whether its job has ended this often. */
 const IDLE_MS = 3_600_000;
+const LIFE_EVERY_MS = 10_000;
 /**
  * Shares of the whole that reading the recording and assembling the result are shown as. Of assembling only the end is
  * known.
@@ -47,6 +49,7 @@ export class JobProgress extends DurableObject<Env> {
   #ingested = 0;
   #shown = 0;
   #faults = 0;
+  #livedAt = 0;
   /** The storage, tables included, has been deleted: the job has ended. */
   #closed = false;
 
@@ -107,6 +110,7 @@ export class JobProgress extends DurableObject<Env> {
     if (known.isInWork && known.leaseUntil > now) return { kind: 'skip' };
     const starts = this.#leases.begin(tag, shard, now + LEASE_MS);
     await this.#setAlarm();
+    await this.#showLife();
     return { kind: 'run', starts };
   }
 
@@ -115,6 +119,7 @@ export class JobProgress extends DurableObject<Env> {
     if (this.#job()?.tag !== tag) return false;
     this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
     this.#leases.renew(tag, shard, Date.now() + LEASE_MS);
+    await this.#showLife();
     return true;
   }
 
@@ -238,6 +243,18 @@ export class JobProgress extends DurableObject<Env> {
     const shards = Array.from({ length: count }, (_, i) => ({ shard: next + i, starts: 0 }));
     for (const { shard } of shards) this.#leases.handOut(tag, shard, now + QUEUE_LEASE_MS);
     return shards;
+  }
+
+  /** The watchdog of the local service reads in D1 whether the queues hand anything out. */
+  async #showLife(): Promise<void> {
+    const job = this.#job();
+    const now = Date.now();
+    if (!job || this.env.ALLOW_LOOPBACK !== '1' || now - this.#livedAt < LIFE_EVERY_MS) return;
+    this.#livedAt = now;
+    const row = outboxId({ step: 'analyse', jobId: job.id });
+    await jobPorts(this.env)
+      .store.renewLease(row, now + LEASE_MS)
+      .catch(() => undefined);
   }
 
   /** The message of a shard, whose lease begins when it is due. */

@@ -58,9 +58,10 @@ it('a message that is not due, or put back for later, does not wait', async () =
   expect(await waiting()).toEqual([]);
 });
 
-it('a job whose shards are analysed waits for no queue', async () => {
-  await insert('job/analyse', { queue: 'priority', ...QUEUED });
-  await storage.db.prepare(`UPDATE outbox SET body = '{"step":"analyse"}' WHERE id = 'job/analyse'`).run();
+it('nothing waits beside a job whose shards are in work, or a step that waits for its turn', async () => {
+  await insert('other', { queue: 'priority', ...QUEUED });
+  expect(await waiting()).toEqual(['priority other']);
+  await insert('job/analyse', { queue: 'priority', leaseIn: 50 * SECOND });
   expect(await waiting()).toEqual([]);
 });
 

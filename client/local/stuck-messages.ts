@@ -22,7 +22,7 @@ const LONGEST_WORK_LEASE_MS = LEASE_MS + 1000;
  * The oldest messages that wait for a queue which has no step to wait for. Every send, retry and put-back sets the
  * lease to QUEUE_LEASE_MS after the moment at which the queue should hand the message out, so that this moment can be
  * read from the row. A webhook's lease in work is as long as in its queue: only webhooks that were never begun count as
- * waiting. The row of an analysis waits for no queue: the job's object hands out its shards.
+ * waiting. The row of an analysis stands for its shards: the job's object renews its lease while they are in work.
  */
 const QUERY = `
 WITH clock AS (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now),
@@ -33,8 +33,7 @@ busy AS (
 ),
 waiting AS (
   SELECT rowid AS position, queue, id, starts, lease_until, MAX(due_at, lease_until - ${QUEUE_LEASE_MS}) AS expected_at FROM outbox, clock
-  WHERE json_extract(body, '$.step') IS NOT 'analyse'
-  AND (starts = 0 OR (queue <> 'webhooks' AND lease_until > now + ${LONGEST_WORK_LEASE_MS}))
+  WHERE starts = 0 OR (queue <> 'webhooks' AND lease_until > now + ${LONGEST_WORK_LEASE_MS})
 ),
 ranked AS (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY queue ORDER BY expected_at, position) AS place FROM waiting, clock

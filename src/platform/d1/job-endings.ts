@@ -43,7 +43,7 @@ export async function removeJob(db: D1Database, accountId: string, jobId: string
       .prepare(
         `UPDATE jobs SET
            status = CASE WHEN status IN ('created', 'pending', 'running') THEN 'canceled' ELSE status END,
-           request = '{}', webhook_url = NULL, output_key = NULL, duration_seconds = NULL,
+           request = '{}', metadata = NULL, webhook_url = NULL, output_key = NULL, duration_seconds = NULL,
            error_code = NULL, error_message = NULL,
            completed_at = COALESCE(completed_at, ?3), updated_at = ?3, deleted_at = ?3, cleaned_at = NULL
          WHERE id = ?1 AND account_id = ?2 AND deleted_at IS NULL`,

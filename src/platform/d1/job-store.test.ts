@@ -243,6 +243,19 @@ describe('job store', () => {
     expect(await outboxIds(id)).toEqual(readable);
   });
 
+  it('has the recording read again of a job whose shards a version before has given messages', async () => {
+    const id = await runningJob();
+    await storage.db.prepare('DELETE FROM outbox WHERE job_id = ?').bind(id).run();
+    const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, 0)`;
+    for (const shard of [0, 1]) {
+      const body = JSON.stringify({ step: 'shard', jobId: id, shard });
+      await storage.db.prepare(insert).bind(`${id}/shard/${shard}`, id, body).run();
+    }
+    const { rows } = await store.overdue(Number.POSITIVE_INFINITY, 10, { jobId: id });
+    expect(rows[0]).toMatchObject({ id: `${id}/ingest`, message: { step: 'ingest', jobId: id } });
+    expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
+  });
+
   it('tells what an idempotency key stands for, for a day', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW, idempotency: { key: 'k', bodyHash: 'h' } });

@@ -3,7 +3,7 @@ import { type OutboxMessage, outboxId } from '../../jobs/messages.ts';
 import type { JobStore, OutboxPage, OutboxPosition, OutboxRow, StepStart } from '../../jobs/ports.ts';
 import { log } from '../log.ts';
 import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
-import { hasChanged, selectJob } from './statements.ts';
+import { hasChanged, insertWhileRunning, selectJob } from './statements.ts';
 
 /** How long a message is left alone that this version of the service cannot read. */
 const UNREADABLE_PAUSE_MS = 3600 * 1000;
@@ -153,9 +153,24 @@ async function overdue(
   for (const row of results) {
     const parsed = outboxFromRow(row);
     if (parsed) rows.push(parsed);
+    else if (SHARD_ROW.test(row.id)) rows.push(await readAgain(db, row.job_id));
     else await putOff(db, row, Math.min(moment, Date.now()));
   }
   return { rows, next: last && { leaseUntil: last.lease_until, id: last.id } };
+}
+
+/** Versions before had a row for each shard, and may have written some between the migration and their end. */
+const SHARD_ROW = /\/shard\/\d+$/;
+
+/** Has the recording of a job read again that a version before was analysing. */
+async function readAgain(db: D1Database, jobId: string): Promise<OutboxRow> {
+  const message = { step: 'ingest', jobId } as const;
+  const id = outboxId(message);
+  await db.batch([
+    insertWhileRunning(db, message, 0, 0),
+    db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks' AND id <> ?2`).bind(jobId, id),
+  ]);
+  return { id, message, dueAt: 0, leaseUntil: 0, starts: 0 };
 }
 
 /**

@@ -23,6 +23,18 @@ export function insertFirstStep(db: D1Database, jobId: string, now: number, leas
     .bind(...valuesOf({ step: 'ingest', jobId }, now, leaseUntil));
 }
 
+/** Writes a message's row of a job that runs. */
+export function insertWhileRunning(
+  db: D1Database,
+  message: OutboxMessage,
+  dueAt: number,
+  leaseUntil: number,
+): D1PreparedStatement {
+  return db
+    .prepare(`${INSERT_OUTBOX} WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'running')`)
+    .bind(...valuesOf(message, dueAt, leaseUntil));
+}
+
 /** Writes a message's row where the statement before has changed one; a row that is there already stays as it is. */
 export function insertAfterChange(
   db: D1Database,
