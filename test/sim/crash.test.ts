@@ -192,38 +192,43 @@ describe('a long job', () => {
       { accountId: ACCOUNT, kind: 'diarize', request } as unknown as CreateJob,
       id,
     );
-    for (let ms = 5 * MINUTE; ms < LONG_MS; ms += 5 * MINUTE) time.after(ms, () => world.sweep());
-    const state = async () => (await storage.db.prepare('SELECT status FROM jobs').first<{ status: string }>())?.status;
+    let looks = 0;
+    const state = async () => {
+      looks++;
+      return (await storage.db.prepare('SELECT status FROM jobs').first<{ status: string }>())?.status;
+    };
     while (time.now < time.start + LONG_MS && (await state()) !== 'succeeded') await time.runUntil(time.now + MINUTE);
     const minutes = (time.now - time.start) / MINUTE;
     // Its webhook is told.
     await time.runUntil(time.now + MINUTE);
-    const cost = costOf(faults.calls, storage.counts.statements - statements);
+    const cost = costOf(faults.calls, storage.counts.statements - statements - looks);
     return { world, cost, minutes, ...(await findings(world, [call], () => runNextDay(world))) };
   }
 
   it('of 288 shards lives through D1 and R2 away for ten minutes each and consumers that are ended after fifteen', async () => {
-    const { broken, summary, minutes, world } = await runJob(288, ({ time, faults }) => {
+    const { broken, summary, minutes, world } = await runJob(288, (running) => {
+      const { time, faults } = running;
+      for (let ms = 5 * MINUTE; ms < LONG_MS; ms += 5 * MINUTE) time.after(ms, () => running.sweep());
       const between = (from: number, to: number, what: readonly string[]) => {
         time.after(from * MINUTE, () => what.map((name) => faults.away.add(name)));
         time.after(to * MINUTE, () => what.map((name) => faults.away.delete(name)));
       };
       between(1, 11, ['store.']);
       between(12, 22, ['objects.', 'bucket.']);
-      time.after(24 * MINUTE, () => faults.hanging.set('objects.getRange', 6));
+      time.after(22 * MINUTE, () => faults.hanging.set('objects.getRange', 6));
     });
     const { log } = world.time;
     if (broken.length > 0) throw new Error([...broken, summary, ...log.slice(-LOG_TAIL)].join('\n'));
-    for (const what of ['store.reserve: away', 'objects.getRange: away', 'HANGS objects.getRange', 'DIES shard'])
+    for (const what of [/AWAY store/, /AWAY objects/, /HANGS objects.getRange of shard/, /DIES shard/])
       expect(
-        log.some((line) => line.includes(what)),
-        what,
+        log.some((line) => what.test(line)),
+        String(what),
       ).toBe(true);
     expect(summary).toMatch(/^succeeded; 288 parts$/);
-    expect(minutes).toBeLessThan(60);
+    expect(minutes).toBeLessThan(LONG_MS / MINUTE);
   }, 600_000);
 
-  it('asks D1 as often as a short one, but for its reading', async () => {
+  it('asks D1 a few times for its reading, and never for a shard', async () => {
     const costs = [];
     for (const shards of [1, 12, 36]) {
       const { broken, cost } = await runJob(shards);
@@ -233,8 +238,8 @@ describe('a long job', () => {
     if (SIM_LOG !== undefined) console.table(costs);
     const [short, hour, hours] = costs;
     expect(short!.d1Statements).toBeLessThanOrEqual(30);
-    expect(hour!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 20);
-    expect(hours!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 40);
+    expect(hour!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 45);
+    expect(hours!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 80);
     for (const { shards, objectRequests, r2Operations } of costs) {
       expect(objectRequests).toBeLessThanOrEqual(4 * shards + 12);
       expect(r2Operations).toBeLessThanOrEqual(14 * shards + 24);

@@ -54,6 +54,7 @@ export class Faults {
         return;
       }
       if ([...this.away].some((name) => what.startsWith(name))) {
+        time.say(`AWAY ${what} of ${caller.name}`);
         time.after(this.latencyMs(), () => !caller.isDead && fail(new Error(`${what}: away`)));
         return;
       }
