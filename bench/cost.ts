@@ -26,11 +26,11 @@ export const WRITES_A_JOB = 5;
 /** Requests and bytes in which a shard reads its chunks: counted on the service's own code. */
 const CHUNK_READS = await chunkReads();
 /**
- * The state of the ingest twice, a look for its part twice, its chunks; when a job is assembled that joins speakers,
+ * The state of the ingest, a look for its part, its chunks; when a job is assembled that joins speakers,
  * its part is opened, its
  * embeddings are read, and all of it twice.
  */
-export const READS_A_SHARD = 2 + 2 + CHUNK_READS.count + 1 + 1 + 2;
+export const READS_A_SHARD = 1 + 1 + CHUNK_READS.count + 1 + 1 + 2;
 /** The state of the ingest: by the ingest once, by the assembly twice. */
 export const READS_A_JOB = 3;
 /** Chunks an hour of audio. */

@@ -1,5 +1,5 @@
 import { RESUME_EVERY_MS } from '../src/jobs/live/limits.ts';
-import { SHARD_SECONDS } from '../src/jobs/shards.ts';
+import { SHARD_SECONDS, SHORT_SHARDS } from '../src/jobs/shards.ts';
 import { table } from './report.ts';
 
 /** The platform's documented limits. */
@@ -22,9 +22,8 @@ const RECORDINGS = [
   { hours: 8, share: 0.05 },
 ] as const;
 const MEAN_HOURS = RECORDINGS.reduce((sum, { hours, share }) => sum + hours * share, 0);
-/** Shards of a job that are handed out at a time, and those of a job that counts as short (`durable-objects/job-progress.ts`). */
+/** Shards of a job that are handed out at a time (`durable-objects/job-progress.ts`). */
 const WINDOW_SHARDS = 8;
-const SHORT_SHARDS = 2;
 
 /** Counted in `test/sim` and in the live objects: of a job, and of each of its shards more. */
 const OF_A_JOB = { statements: 43, r2: 14, rowBytes: 2500 };

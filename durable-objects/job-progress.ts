@@ -1,12 +1,25 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { JobsEnv } from '../src/env.ts';
-import { dispatch } from '../src/jobs/dispatch.ts';
-import { resendLost, reviveStranded } from '../src/jobs/resend.ts';
+import { dispatch, LEASE_MS, QUEUE_LEASE_MS } from '../src/jobs/dispatch.ts';
+import { outboxId } from '../src/jobs/messages.ts';
+import type { JobPorts, Queued, ShardStart } from '../src/jobs/ports.ts';
+import { SHORT_SHARDS } from '../src/jobs/shards.ts';
 import { isTerminal } from '../src/jobs/state.ts';
 import { jobPorts } from '../src/services-jobs.ts';
 import { erase } from './erase.ts';
+import { type HandedOut, ShardLeases } from './shard-leases.ts';
 
-const ALARM_EVERY_MS = 30_000;
+/** Shards of a job that are handed out at the same time: enough to be fast, few enough to leave room for other jobs. */
+const WINDOW_SHARDS = 8;
+/** Pause before what failed here is tried again, doubled with each fault in a row. */
+const FIRST_PAUSE_MS = 5000;
+const MAX_PAUSE_MS = 5 * 60_000;
+/** Pause before a shard is sent a second time whose consumer died, doubled each time. */
+const FIRST_DEATH_PAUSE_MS = 15_000;
+const MAX_DEATH_PAUSE_MS = 15 * 60_000;
+/** With nothing handed out, the object looks whether its job has ended this often. */
+const IDLE_MS = 3_600_000;
+const LIFE_EVERY_MS = 10_000;
 /**
  * Shares of the whole that reading the recording and assembling the result are shown as. Of assembling only the end is
  * known.
@@ -14,82 +27,147 @@ const ALARM_EVERY_MS = 30_000;
 const INGEST_SHARE = 0.1;
 const ASSEMBLE_SHARE = 0.05;
 
-interface Counted {
+interface Job {
   readonly id: string;
   readonly tag: string;
   /** Undefined while the recording is being read. */
   readonly shardCount: number | undefined;
+  /** So many shards can be analysed. */
+  readonly ready: number;
+  readonly isAssembling: boolean;
 }
 
 /**
- * Counts the parts of one job, starts its assembly exactly once, and looks after it: while the job runs, an alarm sends
- * again what was lost. Its own memory may vanish at any time; what counts is in its SQLite.
+ * Hands out the shards of one job, a few at a time, holds their leases, counts their parts and has them assembled once.
+ * An alarm at the earliest lease sends again what was lost. Its own memory may vanish at any time; what counts is in its
+ * SQLite.
  */
 export class JobProgress extends DurableObject<JobsEnv> {
+  readonly #leases: ShardLeases;
   /** Shards in work, and how much of the recording was read, 0…1; hints for progress bars only, so they may be lost. */
   readonly #fractions = new Map<number, number>();
   #ingested = 0;
   #shown = 0;
+  #faults = 0;
+  #livedAt = 0;
   /** The storage, tables included, has been deleted: the job has ended. */
   #closed = false;
 
   constructor(state: DurableObjectState, env: JobsEnv) {
     super(state, env);
     const { sql } = state.storage;
-    sql.exec('CREATE TABLE IF NOT EXISTS counted (id TEXT NOT NULL, tag TEXT NOT NULL, shard_count INTEGER)');
-    sql.exec('CREATE TABLE IF NOT EXISTS parts (tag TEXT NOT NULL, shard INTEGER NOT NULL, PRIMARY KEY (tag, shard))');
+    sql.exec(`CREATE TABLE IF NOT EXISTS job (
+      id TEXT NOT NULL, tag TEXT NOT NULL, shard_count INTEGER, ready INTEGER NOT NULL DEFAULT 0,
+      is_assembling INTEGER NOT NULL DEFAULT 0)`);
+    this.#leases = new ShardLeases(sql);
   }
 
-  /**
-   * Called before the first part can exist; again, when the recording is read by several invocations. A new tag begins
-   * from nothing.
-   */
+  /** Called before a shard can be handed out, and again with each invocation that reads the recording. */
   async begin(jobId: string, tag: string): Promise<void> {
-    const before = this.#job();
-    if (before?.tag !== tag) {
+    if (this.#closed) return;
+    if (this.#job()?.tag !== tag) {
       this.ctx.storage.transactionSync(() => {
-        this.ctx.storage.sql.exec('DELETE FROM counted');
-        this.ctx.storage.sql.exec('INSERT INTO counted (id, tag) VALUES (?, ?)', jobId, tag);
+        this.ctx.storage.sql.exec('DELETE FROM job');
+        this.ctx.storage.sql.exec('INSERT INTO job (id, tag) VALUES (?, ?)', jobId, tag);
+        // Handed out before another version took its turn: nobody knows what became of them.
+        this.#leases.expireAll(tag);
       });
       this.#fractions.clear();
       this.#ingested = 0;
     }
-    await this.ctx.storage.setAlarm(Date.now() + ALARM_EVERY_MS);
+    await this.#setAlarm();
   }
 
   async reportIngest(share: number): Promise<void> {
     this.#ingested = Math.min(1, Math.max(0, share));
   }
 
-  /** The recording was read as a whole: there are so many parts. */
-  async expect(jobId: string, tag: string, shardCount: number): Promise<void> {
-    this.ctx.storage.sql.exec('UPDATE counted SET shard_count = ? WHERE id = ? AND tag = ?', shardCount, jobId, tag);
-    await this.#startIfWhole();
+  /** So many shards can be analysed, and more will follow. */
+  async ready(tag: string, shards: number): Promise<void> {
+    if (this.#closed) return;
+    this.ctx.storage.sql.exec('UPDATE job SET ready = MAX(ready, ?) WHERE tag = ?', shards, tag);
+    await this.#advance();
   }
 
-  async report(shard: number, fraction: number): Promise<void> {
-    this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
+  /** The recording was read as a whole: so many shards there are. */
+  async expect(tag: string, shardCount: number): Promise<void> {
+    if (this.#closed) return;
+    this.ctx.storage.sql.exec('UPDATE job SET shard_count = ?, ready = ? WHERE tag = ?', shardCount, shardCount, tag);
+    await this.#advance();
   }
 
-  /**
-   * @returns whether the part counts: not one of other bytes, or of another version of the service, which may still run
-   * after a deployment
-   */
-  async partDone(jobId: string, shard: number, tag: string): Promise<boolean> {
+  async startShard(shard: number, tag: string): Promise<ShardStart> {
     const job = this.#job();
-    if (job?.id !== jobId || job.tag !== tag || shard >= (job.shardCount ?? Number.POSITIVE_INFINITY)) return false;
-    this.ctx.storage.sql.exec('INSERT OR IGNORE INTO parts (tag, shard) VALUES (?, ?)', tag, shard);
-    this.#fractions.delete(shard);
-    await this.#lookLate();
-    await this.#startIfWhole();
+    if (this.#closed) return { kind: 'skip' };
+    const known = job?.tag === tag ? this.#leases.find(tag, shard) : undefined;
+    if (!known) return { kind: 'unknown' };
+    const now = Date.now();
+    if (known.leaseUntil === undefined) {
+      // The call that said so may have died before it did what follows from it.
+      await this.#advance();
+      return { kind: 'skip' };
+    }
+    if (known.isInWork && known.leaseUntil > now) return { kind: 'skip' };
+    const starts = this.#leases.begin(tag, shard, now + LEASE_MS);
+    await this.#setAlarm();
+    await this.#showLife();
+    return { kind: 'run', starts };
+  }
+
+  /** @returns whether the part is still wanted */
+  async report(shard: number, tag: string, fraction: number): Promise<boolean> {
+    if (this.#job()?.tag !== tag) return false;
+    this.#fractions.set(shard, Math.min(1, Math.max(0, fraction)));
+    this.#leases.renew(tag, shard, Date.now() + LEASE_MS);
+    await this.#showLife();
     return true;
+  }
+
+  async putBack(shard: number, tag: string, dueAt: number, isForgiven: boolean): Promise<void> {
+    if (this.#closed) return;
+    this.#leases.putBack(tag, shard, dueAt + QUEUE_LEASE_MS, isForgiven ? 1 : 0);
+  }
+
+  /** @returns whether parts of that tag count: not those of other bytes, or of another version of the service */
+  async partDone(shard: number, tag: string): Promise<boolean> {
+    if (this.#job()?.tag !== tag) return false;
+    this.#leases.done(tag, shard);
+    this.#fractions.delete(shard);
+    await this.#advance();
+    return true;
+  }
+
+  /** Parts are gone: all shards are handed out again. */
+  async restart(tag: string): Promise<void> {
+    if (this.#closed) return;
+    this.#leases.forget(tag);
+    this.ctx.storage.sql.exec('UPDATE job SET is_assembling = 0 WHERE tag = ?', tag);
+  }
+
+  /** All that was sent is lost. */
+  async resend(): Promise<void> {
+    const job = this.#job();
+    if (!job) return;
+    this.#leases.expireAll(job.tag);
+    await this.#advance();
+  }
+
+  /** The job has ended: nothing is kept. */
+  async end(): Promise<void> {
+    this.#closed = true;
+    try {
+      await erase(this.ctx.storage);
+    } catch (error) {
+      this.#closed = false;
+      throw error;
+    }
   }
 
   /** 0…1, never falling while the object lives; 0 for a job that has not begun. */
   async fraction(): Promise<number> {
     const job = this.#job();
     if (!job) return 0;
-    const parts = this.#partCount(job.tag, job.shardCount ?? Number.MAX_SAFE_INTEGER);
+    const parts = this.#leases.counts(job.tag).done;
     const done = [...this.#fractions.values()].reduce((sum, value) => sum + value, parts);
     const isRead = job.shardCount !== undefined;
     const ingested = isRead ? 1 : this.#ingested;
@@ -101,59 +179,133 @@ export class JobProgress extends DurableObject<JobsEnv> {
   }
 
   override async alarm(): Promise<void> {
+    if (this.#job()) await this.#advance(true);
+  }
+
+  /**
+   * Does what is due now: sends lost shards again, hands out new ones, has the parts assembled. Every call of the object
+   * that may change this does so, so that the object works on where the platform has given its alarm up.
+   */
+  async #advance(isAlarm = false): Promise<void> {
+    const ports = jobPorts(this.env);
+    try {
+      // First the next alarm: whatever fails below is tried again.
+      if (isAlarm) await this.ctx.storage.setAlarm(ports.now() + this.#pauseMs);
+      if (await this.#hasEnded(ports, isAlarm)) return await this.end();
+      await this.#send(ports);
+      await this.#startIfWhole(ports);
+      this.#faults = 0;
+    } catch (error) {
+      this.#faults++;
+      ports.log('warn', 'progress_not_advanced', { jobId: this.#job()?.id, error: String(error) });
+    }
+    await this.#setAlarm(isAlarm, this.#faults > 0 ? ports.now() + this.#pauseMs : undefined);
+  }
+
+  get #pauseMs(): number {
+    return Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#faults);
+  }
+
+  /** D1 is asked where a shard was lost, as all are of a job that was canceled, and where nothing is handed out. */
+  async #hasEnded(ports: JobPorts, isAlarm: boolean): Promise<boolean> {
+    const job = this.#job();
+    if (!job) return false;
+    const { earliestLease } = this.#leases.counts(job.tag);
+    const isLost = earliestLease !== undefined && earliestLease <= ports.now();
+    if (!isLost && !(isAlarm && earliestLease === undefined)) return false;
+    const record = await ports.store.find(job.id);
+    return !record || isTerminal(record.status);
+  }
+
+  async #send(ports: JobPorts): Promise<void> {
     const job = this.#job();
     if (!job) return;
-    // First the next alarm: whatever fails below is tried again.
-    await this.ctx.storage.setAlarm(Date.now() + ALARM_EVERY_MS);
-    const ports = jobPorts(this.env);
-    const record = await ports.store.find(job.id);
-    if (!record || isTerminal(record.status)) {
-      this.#closed = true;
-      try {
-        await erase(this.ctx.storage);
-      } catch (error) {
-        this.#closed = false;
-        throw error;
-      }
-      return;
+    const now = ports.now();
+    const lost = this.#leases.lapsed(job.tag, now);
+    const queued = [...lost, ...this.#handOut(job, now)].map((shard) => this.#leased(job, shard, now));
+    if (queued.length === 0) return;
+    if (lost.length > 0) ports.log('warn', 'shards_resent', { jobId: job.id, shards: lost.length });
+    try {
+      await ports.queue.sendAll(queued);
+    } catch (error) {
+      for (const { message } of queued)
+        if (message.step === 'shard') this.#leases.putBack(job.tag, message.shard, now + this.#pauseMs);
+      throw error;
     }
-    await this.#startIfWhole();
-    if (!(await reviveStranded(ports, record))) await resendLost(ports, ports.now(), job.id);
   }
 
-  /**
-   * The platform gives an alarm up that fails for some minutes, as all do while a deployment is broken, and may
-   * continue telling when it was due. What it should have done is done now: workerd calls no later one either.
-   */
-  async #lookLate(): Promise<void> {
-    const dueAt = (await this.ctx.storage.getAlarm()) ?? 0;
-    if (dueAt < Date.now() - ALARM_EVERY_MS) await this.alarm();
+  /** The next shards that the window has room for. */
+  #handOut({ tag, ready, shardCount }: Job, now: number): HandedOut[] {
+    const { next, done } = this.#leases.counts(tag);
+    // Whether a job is short is known with its end, or when it has more shards than that.
+    const limit = shardCount ?? (ready > SHORT_SHARDS ? ready : 0);
+    const count = Math.max(0, Math.min(limit - next, WINDOW_SHARDS - (next - done)));
+    const shards = Array.from({ length: count }, (_, i) => ({ shard: next + i, starts: 0 }));
+    for (const { shard } of shards) this.#leases.handOut(tag, shard, now + QUEUE_LEASE_MS);
+    return shards;
   }
 
-  /**
-   * The message's row decides: its primary key lets one assembly be written, however many parts think they were the
-   * last.
-   */
-  async #startIfWhole(): Promise<void> {
+  /** The watchdog of the local service reads in D1 whether the queues hand anything out. */
+  async #showLife(): Promise<void> {
     const job = this.#job();
-    if (job?.shardCount === undefined || this.#partCount(job.tag, job.shardCount) < job.shardCount) return;
-    const ports = jobPorts(this.env);
-    const written = await ports.store.requestAssemble(job.id, ports.now());
-    if (written) await dispatch(ports, { step: 'assemble', jobId: job.id });
+    const now = Date.now();
+    if (!job || this.env.ALLOW_LOOPBACK !== '1' || now - this.#livedAt < LIFE_EVERY_MS) return;
+    this.#livedAt = now;
+    const row = outboxId({ step: 'analyse', jobId: job.id });
+    await jobPorts(this.env)
+      .store.renewLease(row, now + LEASE_MS)
+      .catch(() => undefined);
   }
 
-  #job(): Counted | undefined {
+  /** The message of a shard, whose lease begins when it is due. */
+  #leased({ id, tag, shardCount }: Job, { shard, starts }: HandedOut, now: number): Queued {
+    const pauseMs = starts < 2 ? 0 : Math.min(MAX_DEATH_PAUSE_MS, FIRST_DEATH_PAUSE_MS * 2 ** (starts - 2));
+    this.#leases.putBack(tag, shard, now + pauseMs + QUEUE_LEASE_MS);
+    const isShort = shardCount !== undefined && shardCount <= SHORT_SHARDS;
+    return {
+      message: { step: 'shard', jobId: id, shard, ...(isShort && { isShort }) },
+      delaySeconds: pauseMs / 1000,
+    };
+  }
+
+  /** The job's row in the outbox decides: it is moved to the assembly once, however often this is called. */
+  async #startIfWhole(ports: JobPorts): Promise<void> {
+    const job = this.#job();
+    if (job?.shardCount === undefined || job.isAssembling) return;
+    if (this.#leases.counts(job.tag).done < job.shardCount) return;
+    const isMoved = await ports.store.nextStep(job.id, ['analyse'], 'assemble', ports.now());
+    if (isMoved) await dispatch(ports, { step: 'assemble', jobId: job.id });
+    if (!this.#closed) this.ctx.storage.sql.exec('UPDATE job SET is_assembling = 1');
+  }
+
+  /**
+   * Sets the alarm to the earliest lease.
+   *
+   * @param isExact whether an alarm that comes earlier is moved, too. An early one costs less than setting it with every
+   *   call
+   * @param latest moment at which something else is to be done
+   */
+  async #setAlarm(isExact = false, latest = Number.POSITIVE_INFINITY): Promise<void> {
+    const job = this.#job();
+    if (!job) return;
+    const { earliestLease } = this.#leases.counts(job.tag);
+    const wanted = Math.max(Date.now(), Math.min(latest, earliestLease ?? Date.now() + IDLE_MS));
+    const alarmAt = await this.ctx.storage.getAlarm();
+    // One that is past was given up by the platform.
+    const isSoonEnough = alarmAt !== null && alarmAt <= wanted && alarmAt > Date.now();
+    if (isExact || !isSoonEnough) await this.ctx.storage.setAlarm(wanted);
+  }
+
+  #job(): Job | undefined {
     if (this.#closed) return undefined;
-    const [row] = this.ctx.storage.sql.exec('SELECT id, tag, shard_count FROM counted').toArray();
+    const [row] = this.ctx.storage.sql.exec('SELECT * FROM job').toArray();
     if (!row) return undefined;
-    const shardCount = row.shard_count === null ? undefined : Number(row.shard_count);
-    return { id: String(row.id), tag: String(row.tag), shardCount };
-  }
-
-  /** Parts of the first so many shards. */
-  #partCount(tag: string, shardCount: number): number {
-    const { sql } = this.ctx.storage;
-    const counted = sql.exec('SELECT COUNT(*) AS parts FROM parts WHERE tag = ? AND shard < ?', tag, shardCount);
-    return Number(counted.one().parts);
+    return {
+      id: String(row.id),
+      tag: String(row.tag),
+      shardCount: row.shard_count === null ? undefined : Number(row.shard_count),
+      ready: Number(row.ready),
+      isAssembling: row.is_assembling === 1,
+    };
   }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { TRANSCRIPTION_MODEL_ALIASES, TRANSCRIPTION_MODELS, type TranscriptionModel } from './contract/languages.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
+import { DEFAULT_WORK_HOURS } from './platform/d1/job-store.ts';
 import { JURISDICTIONS, type Jurisdiction } from './platform/jurisdiction.ts';
 import type { S3Credentials } from './platform/s3-presign.ts';
 import type { OpenAiEngine } from './platform/transcription/openai.ts';
@@ -25,12 +26,18 @@ export interface LiveEnv {
 export interface Env extends LiveEnv {
   readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
+  readonly PRIORITY: Queue<unknown>;
   readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
+  /** Each queue may be several: `JOBS`, `JOBS_2`, `JOBS_3` … (`queueSet`). */
+  readonly [further: `${'INGEST' | 'JOBS' | 'PRIORITY' | 'TRANSCRIPTS' | 'WEBHOOKS'}_${number}`]:
+    | Queue<unknown>
+    | undefined;
   readonly JOB_PROGRESS: DurableObjectNamespace;
   /** Where Durable Objects and the bucket keep their data; chosen at the first deployment, for good. */
   readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
+  readonly WORK_HOURS_PER_ACCOUNT?: string;
   readonly ALLOW_LOOPBACK?: string;
   readonly R2_ACCOUNT_ID?: string;
   readonly R2_ACCESS_KEY_ID?: string;
@@ -84,6 +91,7 @@ const liveSchema = z.object({
 const variablesSchema = liveSchema.extend({
   JURISDICTION: z.enum([...JURISDICTIONS, '']).default(''),
   OUTPUT_TTL_SECONDS: secondsUpTo(24 * 3600),
+  WORK_HOURS_PER_ACCOUNT: z.coerce.number().positive().default(DEFAULT_WORK_HOURS),
   ALLOW_LOOPBACK: z.enum(['0', '1', '']).default('0'),
   R2_ACCOUNT_ID: optionalVariable(/^[0-9a-f]{32}$/, 'the 32 hex digits of the account'),
   R2_ACCESS_KEY_ID: optionalVariable(/^\S+$/, 'without white space'),
@@ -110,6 +118,8 @@ export interface Config extends LiveConfig {
   /** Undefined where data may be anywhere. */
   readonly jurisdiction?: Jurisdiction;
   readonly outputTtlMs: number;
+  /** Audio that an account has in work at most. */
+  readonly maxWorkSeconds: number;
   readonly allowLoopback: boolean;
   /** The configured engines by model. */
   readonly transcription: Readonly<Partial<Record<TranscriptionModel, OpenAiEngine | 'workers-ai'>>>;
@@ -124,6 +134,7 @@ export function readConfig(env: Env): Config {
     ...liveConfigOf(variables),
     jurisdiction: variables.JURISDICTION || undefined,
     outputTtlMs: variables.OUTPUT_TTL_SECONDS * 1000,
+    maxWorkSeconds: variables.WORK_HOURS_PER_ACCOUNT * 3600,
     allowLoopback: variables.ALLOW_LOOPBACK === '1',
     transcription: Object.fromEntries(
       TRANSCRIPTION_MODELS.map((model) => [model, engineOf(env as unknown as Variables, model)]),

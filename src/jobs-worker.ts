@@ -1,9 +1,10 @@
 import type { JobsEnv } from './env.ts';
-import { handleDeadLetter, handleMessage, type Verdict } from './jobs/handle.ts';
+import { admitAll } from './jobs/admit.ts';
+import { handleMessage, type Verdict } from './jobs/handle.ts';
 import { messageSchema } from './jobs/messages.ts';
 import { Mutex } from './jobs/mutex.ts';
 import type { JobPorts } from './jobs/ports.ts';
-import { resendLost } from './jobs/resend.ts';
+import { failOverdue, resendLost } from './jobs/resend.ts';
 import { log } from './platform/log.ts';
 import { jobPorts, logBacklog } from './services-jobs.ts';
 
@@ -39,7 +40,12 @@ export default {
     const ports = jobPorts(env);
     const before = controller.cron === BOOT_CRON ? Number.POSITIVE_INFINITY : ports.now();
     // Apart from each other: what cannot be sent must be told all the more.
-    const swept = await Promise.allSettled([resendLost(ports, before), logBacklog(env)]);
+    const swept = await Promise.allSettled([
+      resendLost(ports, before),
+      failOverdue(ports),
+      admitAll(ports),
+      logBacklog(env),
+    ]);
     const faults = swept.filter((result) => result.status === 'rejected').map(({ reason }) => reason);
     for (const fault of faults) log('error', 'sweep_failed', { error: String(fault) });
     if (faults.length > 0) throw faults[0];
@@ -54,7 +60,9 @@ async function handleDelivery(ports: JobPorts, queue: string, delivery: Message<
     return;
   }
   if (DEAD_LETTER_QUEUE.test(queue)) {
-    await handleDeadLetter(ports, parsed.data);
+    // Its row in the outbox, or its lease in the job's object, has it sent again.
+    const { jobId, step } = parsed.data;
+    log('error', 'dead_letter', { jobId, step });
     delivery.ack();
     return;
   }

@@ -6,7 +6,7 @@ import { objectsIn } from './platform/jurisdiction.ts';
 import { log } from './platform/log.ts';
 import { createMediaService, type MediaStore } from './platform/media.ts';
 import { createProgress } from './platform/progress.ts';
-import { createQueues } from './platform/queues.ts';
+import { createQueues, queueSet } from './platform/queues.ts';
 import { createObjectStore } from './platform/r2-objects.ts';
 
 let config: Config | undefined;
@@ -29,12 +29,13 @@ export function mediaOf(env: Env): MediaStore {
 
 /** The ports without models over the Worker's bindings. */
 export const controlPorts = (env: Env): ControlPorts => ({
-  store: createJobStore(env.DB),
+  store: createJobStore(env.DB, configOf(env).maxWorkSeconds),
   queue: createQueues({
-    ingest: env.INGEST,
-    jobs: env.JOBS,
-    transcripts: env.TRANSCRIPTS,
-    webhooks: env.WEBHOOKS,
+    ingest: queueSet(env, 'INGEST'),
+    jobs: queueSet(env, 'JOBS'),
+    priority: queueSet(env, 'PRIORITY'),
+    transcripts: queueSet(env, 'TRANSCRIPTS'),
+    webhooks: queueSet(env, 'WEBHOOKS'),
   }),
   objects: createObjectStore(env.BUCKET),
   progress: createProgress(objectsOf(env, env.JOB_PROGRESS)),

@@ -13,6 +13,7 @@ export const BUCKET = 'rollcall';
 export const QUEUES = [
   'rollcall-ingest',
   'rollcall-jobs',
+  'rollcall-priority',
   'rollcall-transcripts',
   'rollcall-webhooks',
   'rollcall-dead',

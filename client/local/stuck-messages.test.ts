@@ -58,6 +58,13 @@ it('a message that is not due, or put back for later, does not wait', async () =
   expect(await waiting()).toEqual([]);
 });
 
+it('nothing waits beside a job whose shards are in work, or a step that waits for its turn', async () => {
+  await insert('other', { queue: 'priority', ...QUEUED });
+  expect(await waiting()).toEqual(['priority other']);
+  await insert('job/analyse', { queue: 'priority', leaseIn: 50 * SECOND });
+  expect(await waiting()).toEqual([]);
+});
+
 it('nothing waits after a step in work on the queue of jobs, however long that takes', async () => {
   await insert('waits', QUEUED);
   await insert('in work', IN_WORK);

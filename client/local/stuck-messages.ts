@@ -12,20 +12,23 @@ export interface WaitingMessage {
 
 /** Of each queue so many: the first may be unreadable to this version of the service. */
 const MESSAGES_PER_QUEUE = 20;
-/** A step in work renews its lease to LEASE_MS from now. Longer leases belong to messages that wait in a queue. */
+/**
+ * A step in work, or one that waits for its turn in the isolate, renews its lease to LEASE_MS from now. Longer leases
+ * belong to messages that wait in a queue.
+ */
 const LONGEST_WORK_LEASE_MS = LEASE_MS + 1000;
 
 /**
  * The oldest messages that wait for a queue which has no step to wait for. Every send, retry and put-back sets the
  * lease to QUEUE_LEASE_MS after the moment at which the queue should hand the message out, so that this moment can be
  * read from the row. A webhook's lease in work is as long as in its queue: only webhooks that were never begun count as
- * waiting.
+ * waiting. The row of an analysis stands for its shards: the job's object renews its lease while they are in work.
  */
 const QUERY = `
 WITH clock AS (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now),
 busy AS (
   SELECT queue FROM outbox, clock
-  WHERE starts > 0 AND lease_until > now AND (queue = 'webhooks' OR lease_until <= now + ${LONGEST_WORK_LEASE_MS})
+  WHERE lease_until > now AND (queue = 'webhooks' AND starts > 0 OR lease_until <= now + ${LONGEST_WORK_LEASE_MS})
   GROUP BY queue
 ),
 waiting AS (

@@ -54,6 +54,8 @@ export const optionalChoice = <const T extends readonly [string, ...string[]]>(n
 const METADATA_MAX_ENTRIES = 16;
 const METADATA_MAX_KEY_CHARS = 64;
 const METADATA_MAX_VALUE_CHARS = 512;
+/** As many characters as there may be, where they are ASCII: a job's row holds them. */
+const METADATA_MAX_BYTES = 10_240;
 
 /** Labels of the caller's own, kept with the job and returned with it. */
 export const optionalMetadata = () =>
@@ -85,7 +87,12 @@ export function metadataErrors(metadata: unknown): FieldError[] {
     key.length > 2 * METADATA_MAX_KEY_CHARS || [...key].length > METADATA_MAX_KEY_CHARS;
   if (keys.some((key) => key.length === 0 || isTooLong(key)))
     return fault(`keys must be 1 to ${METADATA_MAX_KEY_CHARS} characters long`);
-  return keys.includes('__proto__') ? fault('must not have the key __proto__') : [];
+  if (keys.includes('__proto__')) return fault('must not have the key __proto__');
+  const values = Object.values(asObject(metadata) ?? {});
+  // What is wrong with single values is told beside this.
+  if (values.some((value) => typeof value !== 'string' || value.length > 2 * METADATA_MAX_VALUE_CHARS)) return [];
+  const isTooLarge = new TextEncoder().encode(JSON.stringify(metadata ?? {})).length > METADATA_MAX_BYTES;
+  return isTooLarge ? fault(`must be at most ${METADATA_MAX_BYTES} bytes of JSON`) : [];
 }
 
 /** The body as an object, or undefined where it is anything else (an array, a string, null). */

@@ -247,7 +247,7 @@ export interface UsageService {
   perDay(accountId: string, range: UsageQuery): Promise<UsageRow[]>;
 }
 
-/** All that the HTTP layer may call. Built in `src/services.ts`, injected by `src/app.ts`. */
+/** All that the HTTP layer may call. Built in `src/services-api.ts`, injected by `src/app.ts`. */
 export interface AppServices {
   readonly keys: KeyService;
   readonly floodLimits: FloodLimits;

@@ -10,7 +10,6 @@ import { createObjectStore } from '../platform/r2-objects.ts';
 import { assembleJob, withPulse } from './assemble.ts';
 import { saveIngest } from './ingest-state.ts';
 import { outputKey, partKey } from './keys.ts';
-import { Mutex } from './mutex.ts';
 import type { JobOutcome, JobPorts, JobStore } from './ports.ts';
 
 it('an output that takes long to be stored gives signs of life, and stops where the job has ended', async () => {
@@ -70,13 +69,14 @@ describe('an output that was written while its job ended', () => {
       objects,
       queue: createQueues(storage.queues),
       plda: async () => undefined,
+      progress: { end: async () => undefined } as unknown as JobPorts['progress'],
       pause: async () => {},
       sleep: async () => {},
       log: () => {},
       now: () => 0,
       work: 'v',
     } as Partial<JobPorts> as JobPorts;
-    await assembleJob(ports, new Mutex(() => 0), (await store.find(id))!);
+    await assembleJob(ports, (await store.find(id))!, async () => undefined);
     return objects.exists(outputKey(id));
   }
 

@@ -1,54 +1,37 @@
 import type { Result } from '../audio/types.ts';
 import { billOf } from './bill.ts';
-import { dispatchShards } from './dispatch.ts';
-import { failJob, notify, removeWork } from './fail.ts';
+import { afterEnd, failJob } from './fail.ts';
 import { readRecording } from './ingest-state.ts';
 import { outputKey, partKey } from './keys.ts';
-import { createPulse, JobGone } from './lease.ts';
-import { outboxId } from './messages.ts';
-import type { Mutex } from './mutex.ts';
-import type { IngestedLength, JobOutcome, JobPorts, JobRecord } from './ports.ts';
+import { JobGone } from './lease.ts';
+import type { JobOutcome, JobPorts, JobRecord } from './ports.ts';
 import { type Assembly, diarizeParts, type JobFault, type OutputText, resultOf } from './results/index.ts';
 import { beginTranscription, isTranscribed } from './transcription.ts';
 
 /** Last step of a job: clusters all parts, writes the output, ends the job. Running it twice writes the same bytes. */
-export async function assembleJob(ports: JobPorts, mutex: Mutex, job: JobRecord): Promise<void> {
-  const id = outboxId({ step: 'assemble', jobId: job.id });
-  if (job.status !== 'running') {
-    await ports.store.settle(id);
+export async function assembleJob(ports: JobPorts, job: JobRecord, pulse: () => Promise<void>): Promise<void> {
+  await pulse();
+  const startedAt = ports.now();
+  const { recording, tag } = await readRecording(ports, job.id);
+  const assembly = { ports, job, recording, tag, pulse };
+  const result = await endingOf(assembly, startedAt).catch(async (error: unknown) => {
+    if (!(await isPartMissing(ports, job.id, recording.shardCount, tag))) throw error;
+    // The parts go with the end of their job, which is noted before they go.
+    if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
+    return 'lost' as const;
+  });
+  if (result === 'lost') {
+    ports.log('warn', 'parts_lost', { jobId: job.id });
+    await ports.progress.restart(job.id, tag);
+    if (await ports.store.nextStep(job.id, ['assemble'], 'analyse', ports.now()))
+      await ports.progress.expect(job.id, tag, recording.shardCount);
     return;
   }
-  await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
-    await pulse();
-    const startedAt = ports.now();
-    const { recording, tag } = await readRecording(ports, job.id);
-    const { shardCount } = recording;
-    const assembly = { ports, job, recording, tag, pulse };
-    const result = await endingOf(assembly, startedAt).catch(async (error: unknown) => {
-      const missing = await missingPart(ports, job.id, shardCount, tag);
-      if (missing === undefined) throw error;
-      // The parts go with the end of their job, which is noted before they go.
-      if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
-      return missing;
-    });
-    if (result === 'coming') {
-      // The counter asks again once the last part is there.
-      ports.log('warn', 'assembly_early', { jobId: job.id });
-      await ports.store.settleEarly(job.id);
-      return;
-    }
-    if (result === 'lost') {
-      // A new ingest of the recording was interrupted before it had queued all shards.
-      ports.log('warn', 'parts_lost', { jobId: job.id });
-      await beginShards(ports, job.id, recording);
-      return;
-    }
-    if (!result.ok) {
-      await failJob(ports, job.id, result.error);
-      return;
-    }
-    await result.value();
-  });
+  if (!result.ok) {
+    await failJob(ports, job.id, result.error);
+    return;
+  }
+  await result.value();
 }
 
 /**
@@ -82,50 +65,26 @@ async function endingOf(assembly: Assembly, startedAt: number): Promise<Result<(
       await ports.pause();
       log();
       const { durationSeconds } = recording;
-      await succeed(ports, job.id, { outputKey: outputKey(job.id), ...billOf(job.kind, durationSeconds) });
+      await succeed(ports, job, { outputKey: outputKey(job.id), ...billOf(job.kind, durationSeconds) });
     },
   };
 }
 
 /** Ends a job whose output is written, tells its webhook and removes what it had in work. */
-export async function succeed(ports: JobPorts, jobId: string, outcome: JobOutcome): Promise<void> {
-  if (!(await ports.store.succeed(jobId, outcome, ports.now()))) {
-    await dropOrphan(ports, jobId);
+export async function succeed(ports: JobPorts, job: JobRecord, outcome: JobOutcome): Promise<void> {
+  if (!(await ports.store.succeed(job.id, outcome, ports.now()))) {
+    await dropOrphan(ports, job.id);
     return;
   }
   const { billedSeconds, transcribedSeconds } = outcome;
-  ports.log('info', 'job_succeeded', { jobId, billedSeconds, transcribedSeconds });
-  await notify(ports, jobId);
-  await removeWork(ports, jobId);
+  ports.log('info', 'job_succeeded', { jobId: job.id, billedSeconds, transcribedSeconds });
+  await afterEnd(ports, job);
 }
 
-/**
- * State of a missing part: 'coming' if its shard message exists, for example when a message of another version of the
- * service asks too early; 'lost' if that message has been settled. undefined if no part is missing.
- */
-async function missingPart(
-  ports: JobPorts,
-  jobId: string,
-  shardCount: number,
-  tag: string,
-): Promise<'coming' | 'lost' | undefined> {
-  for (let shard = 0; shard < shardCount; shard++) {
-    if (await ports.objects.exists(partKey(jobId, shard, tag))) continue;
-    const row = await ports.store.outboxRow(outboxId({ step: 'shard', jobId, shard }));
-    return row ? 'coming' : 'lost';
-  }
-  return undefined;
-}
-
-/** Begins all parts of a job: those that are there are found and counted. */
-export async function beginShards(
-  ports: JobPorts,
-  jobId: string,
-  { shardCount, durationSeconds }: IngestedLength,
-): Promise<void> {
-  await ports.store.settle(outboxId({ step: 'assemble', jobId }));
-  if (await ports.store.finishIngest(jobId, { shardCount, durationSeconds, from: 0 }, ports.now()))
-    await dispatchShards(ports, jobId, 0, shardCount);
+async function isPartMissing(ports: JobPorts, jobId: string, shardCount: number, tag: string): Promise<boolean> {
+  for (let shard = 0; shard < shardCount; shard++)
+    if (!(await ports.objects.exists(partKey(jobId, shard, tag)))) return true;
+  return false;
 }
 
 const PULSE_EVERY_MS = 5000;

@@ -1,4 +1,4 @@
-import { notify, removeWork } from './fail.ts';
+import { afterEnd } from './fail.ts';
 import { outputKey } from './keys.ts';
 import type { ControlPorts, JobRecord } from './ports.ts';
 
@@ -11,11 +11,11 @@ const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const
  * @returns the job as it is now; undefined when the account has no such job
  */
 export async function cancelJob(ports: ControlPorts, accountId: string, jobId: string): Promise<JobRecord | undefined> {
-  if (!(await ports.store.findOwned(accountId, jobId))) return undefined;
+  const job = await ports.store.findOwned(accountId, jobId);
+  if (!job) return undefined;
   if (await ports.store.cancel(jobId, CANCELED, ports.now())) {
     ports.log('info', 'job_canceled', { jobId });
-    await notify(ports, jobId);
-    await removeWork(ports, jobId);
+    await afterEnd(ports, job);
   }
   return ports.store.findOwned(accountId, jobId);
 }
@@ -32,6 +32,6 @@ export async function deleteJob(ports: ControlPorts, accountId: string, jobId: s
   ports.log('info', 'job_deleted', { jobId });
   // The row went first: from here on nobody reads these, and the sweep finds what a crash leaves.
   await ports.objects.deleteMany([outputKey(jobId)]);
-  await removeWork(ports, jobId);
+  await afterEnd(ports, { id: jobId, accountId });
   return true;
 }

@@ -19,10 +19,14 @@ export async function createJob(
   // Before the row: a job that exists has all that it needs.
   for (const { key, text } of attachments) await ports.objects.put(key, new TextEncoder().encode(text));
   const created = await ports.store.create({ ...stored, accountId, idempotency, id, now: ports.now() });
-  const isNew = created.ok && created.value.id === id;
-  if (!isNew) await ports.objects.deleteMany(attachments.map(({ key }) => key));
-  if (isNew) await dispatch(ports, { step: 'ingest', jobId: id });
-  return created;
+  if (!created.ok || created.value.id !== id) {
+    await ports.objects.deleteMany(attachments.map(({ key }) => key));
+    return created;
+  }
+  // Where the account has too much in work already, the job waits for an end among that.
+  if (created.value.status === 'created') await dispatch(ports, { step: 'ingest', jobId: id });
+  // A new job reports `created` (contract §4).
+  return { ok: true, value: { ...created.value, status: 'created' } };
 }
 
 /**

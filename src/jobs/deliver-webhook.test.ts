@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { NOW, useJobs } from '../../test/helpers/job-world.ts';
 import { startReceiver } from '../../test/helpers/webhook-receiver.ts';
-import { deliverWebhook } from './deliver-webhook.ts';
+import { handleMessage } from './handle.ts';
 import { outputKey } from './keys.ts';
+import { Mutex } from './mutex.ts';
 import type { OutboxRow, WebhookPort } from './ports.ts';
 import { signedContent, signWebhook } from './webhook-signature.ts';
 
@@ -24,8 +25,12 @@ beforeAll(async () => {
 afterAll(() => receiver?.close());
 
 const row = () => world.row('webhook');
-const deliver = (attempt: number, webhook: WebhookPort = world.ports.webhook) =>
-  deliverWebhook({ ...world.ports, webhook }, { step: 'webhook', jobId: world.id, attempt, reason: 'http_error' });
+/** Delivers an attempt when it is due. */
+async function deliver(attempt: number, webhook: WebhookPort = world.ports.webhook): Promise<void> {
+  world.now = Math.max(world.now, (await row())?.dueAt ?? 0);
+  const message = { step: 'webhook', jobId: world.id, attempt, reason: 'http_error' } as const;
+  expect(await handleMessage({ ...world.ports, webhook }, new Mutex(() => 0), message, 1)).toEqual({ kind: 'done' });
+}
 
 /** A job that has ended just now, with an output or for that reason, and is to be told to the receiver. */
 async function ended(error?: { readonly code: string; readonly message: string }): Promise<void> {
@@ -49,7 +54,7 @@ describe('deliverWebhook', () => {
     await ended();
     const previousWebhookSecret = async (accountId: string, version: number) => `before ${accountId} ${version}`;
     const message = { step: 'webhook', jobId: world.id, attempt: 0 } as const;
-    await deliverWebhook({ ...world.ports, previousWebhookSecret }, message);
+    await handleMessage({ ...world.ports, previousWebhookSecret }, new Mutex(() => 0), message, 1);
     const [delivery] = receiver.received;
     const { accountId } = (await world.ports.store.find(world.id))!;
     const { headers, body } = delivery!;
@@ -67,9 +72,9 @@ describe('deliverWebhook', () => {
     for (const attempt of [0, 1, 2, 3]) {
       await deliver(attempt);
       const after = await row();
-      next.push(after && { message: after.message, inSeconds: (after.dueAt - NOW) / 1000 });
+      next.push(after && { message: after.message, inSeconds: (after.dueAt - world.now) / 1000 });
       // Until then it may wait for its turn and for a slow receiver, and is not sent a second time.
-      expect(rowMeanwhile).toMatchObject({ message: { attempt }, starts: 1, leaseUntil: NOW + QUARTER_MS });
+      expect(rowMeanwhile).toMatchObject({ message: { attempt }, starts: 1, leaseUntil: world.now + QUARTER_MS });
     }
     const message = (attempt: number) => ({ step: 'webhook', jobId: world.id, attempt, reason: 'http_error' });
     expect(next).toEqual([

@@ -1,5 +1,5 @@
-import { dispatch, QUEUE_LEASE_MS } from './dispatch.ts';
-import type { Message, RetryReason, WebhookMessage } from './messages.ts';
+import { dispatch } from './dispatch.ts';
+import type { RetryReason, WebhookMessage } from './messages.ts';
 import { outboxId } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
@@ -17,13 +17,15 @@ const largeBodies = new Mutex();
 /**
  * Delivers a job's result to its webhook, or plans the next try. The receiver never changes the job.
  * A crash after the receiver's answer and before it is noted delivers once more; receivers tell by the job id.
+ *
+ * @param job undefined when it was deleted meanwhile
  */
-export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): Promise<void> {
+export async function deliverWebhook(
+  ports: JobPorts,
+  message: WebhookMessage,
+  job: JobRecord | undefined,
+): Promise<void> {
   const id = outboxId(message);
-  if (!(await isDue(ports, message))) return;
-  // Several of them may wait for one another and for slow receivers.
-  await ports.store.recordStart(id, ports.now() + QUEUE_LEASE_MS);
-  const job = await ports.store.find(message.jobId);
   const versions = job ? await ports.store.webhookSecretVersions(job.accountId, ports.now()) : [];
   if (!job?.webhookUrl || versions.length === 0 || !isTerminal(job.status)) {
     await ports.store.settle(id);
@@ -35,7 +37,7 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
   const post = (bytes: number) => postSigned(ports, { ...job, webhookUrl }, message, versions, bytes);
   // While it waits for its turn, its job may be deleted, and the day of its output may end.
   const postInTurn = async () => ((await isDue(ports, message)) ? post(await outputBytesOf(ports, job)) : undefined);
-  const answer = await (isLarge ? largeBodies.run(ports.pause, ports.sleep, postInTurn) : post(outputBytes));
+  const answer = await (isLarge ? largeBodies.run({ sleep: ports.sleep }, postInTurn) : post(outputBytes));
   if (!answer) return;
   if (answer.ok && answer.value.status >= 200 && answer.value.status < 300) {
     ports.log('info', 'webhook_delivered', { jobId: job.id, attempt: message.attempt });
@@ -57,13 +59,9 @@ export async function deliverWebhook(ports: JobPorts, message: WebhookMessage): 
 
 /** Not when it was settled, or a later attempt has taken its place: then the message is a leftover copy. */
 async function isDue(ports: JobPorts, message: WebhookMessage): Promise<boolean> {
-  const row = await ports.store.outboxRow(outboxId(message));
-  return row !== undefined && isAttempt(row.message, message);
+  const row = (await ports.store.outboxRow(outboxId(message)))?.message;
+  return row?.step === 'webhook' && row.attempt === message.attempt;
 }
-
-/** Whether an outbox row stands for this message still: the row of a webhook goes from attempt to attempt. */
-export const isAttempt = (stored: Message, message: Message): boolean =>
-  message.step !== 'webhook' || (stored.step === 'webhook' && stored.attempt === message.attempt);
 
 /** @param versions of the secret to sign with, the current one first */
 async function postSigned(

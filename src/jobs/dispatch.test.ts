@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startShards, startStorage } from '../../test/helpers/database.ts';
+import { startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createQueues } from '../platform/queues.ts';
@@ -11,7 +11,7 @@ const NOW = 1000;
 const IN_SECONDS = 300;
 const DUE_AT = 301_000;
 const QUARTER_MS = 15 * 60_000;
-const SHARDS = 150;
+const MANY = 150;
 
 let storage: Awaited<ReturnType<typeof startStorage>>;
 let store: JobStore;
@@ -82,21 +82,28 @@ describe('a message', () => {
 
 describe('many messages', () => {
   const send = async (port: QueuePort) => {
-    await startShards(store, jobId, { shardCount: SHARDS, durationSeconds: 60 }, 0);
-    const shards = Array.from({ length: SHARDS }, (_, shard) => ({ step: 'shard', jobId, shard }) as const);
-    const queued = shards.map((message) => ({ message, delaySeconds: IN_SECONDS }));
-    await dispatchAll(portsWith(port), queued);
+    const ids = Array.from({ length: MANY }, (_, n) => `${jobId}-${n}`);
+    const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1 || '/ingest', ?2, 'ingest', ?3, 0, 0)`;
+    await storage.db.batch([
+      storage.db.prepare('DELETE FROM outbox'),
+      ...ids.map((id) => storage.db.prepare(insert).bind(id, jobId, JSON.stringify({ step: 'ingest', jobId: id }))),
+    ]);
+    const messages = ids.map((id) => ({ step: 'ingest', jobId: id }) as const);
+    await dispatchAll(
+      portsWith(port),
+      messages.map((message) => ({ message, delaySeconds: IN_SECONDS })),
+    );
   };
 
   it('are leased and sent by the hundred', async () => {
     await send(queue);
     expect(sent.map(({ messages }) => messages)).toEqual([100, 50]);
     expect(counted(sent[0]!.leases)).toMatchObject({ [DUE_AT + QUARTER_MS]: 100 });
-    expect(counted(await leases())).toEqual({ [DUE_AT + QUARTER_MS]: SHARDS });
+    expect(counted(await leases())).toEqual({ [DUE_AT + QUARTER_MS]: MANY });
   });
 
   it('that could not be sent are all found by the next sweep', async () => {
     await send({ ...queue, sendAll: away });
-    expect(counted(await leases())).toEqual({ [DUE_AT]: SHARDS });
+    expect(counted(await leases())).toEqual({ [DUE_AT]: MANY });
   });
 });

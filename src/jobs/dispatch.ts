@@ -1,21 +1,18 @@
-import type { Message } from './messages.ts';
-import { outboxId, shardMessages } from './messages.ts';
-import type { JobPorts, Queued } from './ports.ts';
+import { type OutboxMessage, outboxId } from './messages.ts';
+import type { JobPorts } from './ports.ts';
 
 /** How long a step in work may stay silent before it counts as lost. It renews its lease well before that. */
 export const LEASE_MS = 60_000;
 /** How long a message may wait in its queue before it counts as lost: after a backlog, waiting is no fault. */
 export const QUEUE_LEASE_MS = 15 * 60_000;
-/** A step begun this often without an end takes its isolate down with it every time: the job fails instead. */
-export const MAX_STARTS = 20;
 
 type DispatchPorts = Pick<JobPorts, 'store' | 'queue' | 'now' | 'log'>;
 
 /**
  * Sends a message whose outbox row exists already. A failing queue or database is no error here: the row stays, and the
- * sweep or the job's alarm sends it again.
+ * sweep sends it again.
  */
-export async function dispatch(ports: DispatchPorts, message: Message, delaySeconds = 0): Promise<void> {
+export async function dispatch(ports: DispatchPorts, message: OutboxMessage, delaySeconds = 0): Promise<void> {
   const id = outboxId(message);
   const dueAt = ports.now() + delaySeconds * 1000;
   await sendLeased(ports, {
@@ -25,14 +22,26 @@ export async function dispatch(ports: DispatchPorts, message: Message, delaySeco
   });
 }
 
+/** The same of a message whose row has the lease of a message that waits in its queue already. */
+export async function sendAgain(ports: DispatchPorts, message: OutboxMessage, delaySeconds = 0): Promise<void> {
+  const id = outboxId(message);
+  await sendLeased(ports, {
+    about: { outboxId: id },
+    renew: async (leaseMs) => {
+      if (leaseMs === 0) await ports.store.renewLease(id, ports.now() + delaySeconds * 1000);
+    },
+    send: () => ports.queue.send(message, delaySeconds),
+  });
+}
+
 /** Messages that a queue takes at once. */
 export const BATCH_MESSAGES = 100;
 
-/**
- * As `dispatch`, many with few requests: an invocation may make a thousand statements, and a day of audio or an outage
- * has more messages.
- */
-export async function dispatchAll(ports: DispatchPorts, queued: readonly Queued[]): Promise<void> {
+/** As `dispatch`, many with few requests: an invocation may make a thousand statements, and an outage has more messages. */
+export async function dispatchAll(
+  ports: DispatchPorts,
+  queued: readonly { readonly message: OutboxMessage; readonly delaySeconds: number }[],
+): Promise<void> {
   for (let from = 0; from < queued.length; from += BATCH_MESSAGES) {
     const batch = queued.slice(from, from + BATCH_MESSAGES);
     const now = ports.now();
@@ -44,13 +53,6 @@ export async function dispatchAll(ports: DispatchPorts, queued: readonly Queued[
     });
   }
 }
-
-/** Sends the messages of shards `[from, to)`, whose rows exist already. */
-export const dispatchShards = (ports: DispatchPorts, jobId: string, from: number, to: number): Promise<void> =>
-  dispatchAll(
-    ports,
-    shardMessages(jobId, from, to).map((message) => ({ message, delaySeconds: 0 })),
-  );
 
 interface Sending {
   /** For the log. */

@@ -3,6 +3,7 @@ import { startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createMediaRows } from '../platform/d1/media-rows.ts';
+import { createUsage } from '../platform/d1/usage.ts';
 import { createNotedUpload } from '../platform/noted-upload.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
 import { expire } from './expire.ts';
@@ -20,7 +21,7 @@ describe('a sweep', () => {
     storage = await startStorage();
     store = createJobStore(storage.db);
     await storage.db
-      .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 1000, 0)`)
+      .prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 100000, 0)`)
       .run();
   });
   afterAll(() => storage?.stop());
@@ -47,10 +48,36 @@ describe('a sweep', () => {
       .prepare(
         `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
          INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at, completed_at, output_key)
-         SELECT ?1 || '-' || n, 'a', 'diarize', ?3, '{}', 0, 0, n, 'outputs/' || ?1 || '-' || n || '.json' FROM numbers`,
+         SELECT ?1 || '-' || n, 'a', 'diarize', ?3, '{}', 0, 0, CASE WHEN ?3 <> 'running' THEN n END, 'outputs/' || ?1 || '-' || n || '.json' FROM numbers`,
       )
       .bind(name, count, status)
       .run();
+
+  it('forgets jobs a month after their end, and keeps what they were billed by day and kind', async () => {
+    const DAY = 24 * HOUR;
+    const { perDay } = createUsage(storage.db);
+    await storage.db.batch(['jobs', 'usage_records'].map((table) => storage.db.prepare(`DELETE FROM ${table}`)));
+    const ended = [await runningJob(), await runningJob(), await runningJob()];
+    for (const [day, id] of ended.entries()) {
+      const outcome = { outputKey: `outputs/${id}.json`, billedSeconds: 60.5, creditSeconds: 60.5 };
+      await store.succeed(id, { ...outcome, transcribedSeconds: 60 }, NOW + Math.floor(day / 2) * DAY);
+    }
+    const deleted = await runningJob();
+    await store.remove('a', deleted, NOW);
+    const works = await runningJob();
+    const before = await perDay('a', { from: 0, to: NOW + 9 * DAY });
+    expect(before.map(({ jobs }) => jobs)).toEqual([2, 2, 1, 1]);
+    await sweep(NOW + 30 * DAY - 1);
+    expect([await rowCount('jobs'), await rowCount('usage_records')]).toEqual([5, 6]);
+    await sweep(NOW + 30 * DAY);
+    expect([await rowCount('jobs'), await rowCount('usage_records')]).toEqual([2, 2]);
+    expect(await perDay('a', { from: 0, to: NOW + 9 * DAY })).toEqual(before);
+    await sweep(NOW + 40 * DAY);
+    await sweep(NOW + 40 * DAY);
+    expect([await rowCount('jobs'), await rowCount('usage_records')]).toEqual([1, 0]);
+    expect(await perDay('a', { from: 0, to: NOW + 9 * DAY })).toEqual(before);
+    expect(await store.find(works)).toBeDefined();
+  });
 
   it('takes the work of jobs that have ended or never were, and none of one that works', async () => {
     const [works, ended] = [await runningJob(), await runningJob()];

@@ -14,6 +14,9 @@ const MEDIA_SLACK_MS = 2 * 3600 * 1000;
 const UPLOAD_MS = 48 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
+/** How long the row of a job is kept after its end. */
+const KEPT_MS = 30 * 24 * 3600 * 1000;
+const FORGOTTEN_BATCH = 500;
 
 /**
  * Deletes outputs and media past their time, what ended jobs left in work and uploads that were cut off. Safe to run at any time, also twice at once.
@@ -39,10 +42,11 @@ export async function expire(ports: ControlPorts): Promise<void> {
     await ports.store.expireIdempotencyKeys(now - IDEMPOTENCY_TTL_MS);
     return 0;
   });
+  const forgotten = await apart(() => forgetOld(ports, now));
   const folders = await apart(() => sweepWork(ports));
   const uploads = await apart(() => abortUploads(ports, now));
-  if (outputs + deleted + media + folders + uploads > 0) {
-    ports.log('info', 'swept', { outputs, deleted, media, folders, uploads });
+  if (outputs + deleted + media + forgotten + folders + uploads > 0) {
+    ports.log('info', 'swept', { outputs, deleted, media, forgotten, folders, uploads });
   }
   if (faults.length > 0) throw faults[0];
 }
@@ -93,6 +97,17 @@ async function expireMedia(ports: ControlPorts, now: number): Promise<number> {
     await ports.objects.deleteMany(keys);
     await ports.store.removeMedia(keys);
     total += keys.length;
+  }
+  return total;
+}
+
+/** Rows of jobs that ended 30 days ago: without that the database is full one day. Their usage stays. */
+async function forgetOld(ports: ControlPorts, now: number): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < MAX_BATCHES; batch++) {
+    const rows = await ports.store.forget(now - KEPT_MS, FORGOTTEN_BATCH);
+    total += rows;
+    if (rows < FORGOTTEN_BATCH) break;
   }
   return total;
 }

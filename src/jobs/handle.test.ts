@@ -2,17 +2,16 @@ import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startShards } from '../../test/helpers/database.ts';
-import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { serveRanges, startServer, type TestServer } from '../../test/helpers/http-server.ts';
-import { NOW, TAG, useJobs } from '../../test/helpers/job-world.ts';
+import { NOW, useJobs } from '../../test/helpers/job-world.ts';
 import type { Handler } from '../../test/helpers/sources.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
-import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
-import { handleMessage, MAX_DELIVERIES } from './handle.ts';
-import { partKey } from './keys.ts';
-import type { Message } from './messages.ts';
+import { handleMessage } from './handle.ts';
+import { type Message, queueOf } from './messages.ts';
 import { Mutex } from './mutex.ts';
+import { PlatformFault } from './platform-fault.ts';
 import type { JobPorts } from './ports.ts';
+import { judge, MAX_FAULTS, MAX_JOB_MS, MAX_STARTS } from './retry.ts';
 import { type SourceErrorKind, SourceReadError } from './source-error.ts';
 
 /** On a real database and a real bucket, with a real server that the recording is read from. */
@@ -56,48 +55,45 @@ beforeEach(() => {
   handler = (request, response) => serveRanges(request, response, FILE);
 });
 
-const handle = (ports: JobPorts, message: Message, attempt: number) =>
+const handle = (ports: JobPorts, message: Message, attempt = 1) =>
   handleMessage(ports, new Mutex(() => 0), message, attempt);
 
-/** One delivery of a step of a new job, a part or the reading of its recording. */
-async function delivered(ports: JobPorts, attempt: number, step: 'shard' | 'ingest' = 'ingest') {
+/** Reads the recording of a new job, for the `starts`th time. */
+async function delivered(ports: JobPorts, starts: number, attempt = 1) {
   world.another();
   const jobId = world.id;
-  if (step === 'ingest') await world.create({ url: `${server.origin}/a.wav` });
-  else await world.running();
-  const verdict = await handle(ports, step === 'ingest' ? { step, jobId } : { step, jobId, shard: 0 }, attempt);
+  await world.create({ url: `${server.origin}/a.wav` });
+  await world.storage.db
+    .prepare('UPDATE outbox SET starts = ? WHERE job_id = ?')
+    .bind(starts - 1, jobId)
+    .run();
+  const verdict = await handle(ports, { step: 'ingest', jobId }, attempt);
   const { status, error } = await world.record();
-  const row = await world.row(step === 'ingest' ? step : 'shard/0');
-  return { verdict, status, error, lease: row?.leaseUntil };
+  return { verdict, status, error, row: await world.row('ingest') };
 }
 
 /** The same where the server fails in that way when nine bytes have come. */
-function failing(kind: SourceErrorKind, attempt: number) {
+function failing(kind: SourceErrorKind, starts: number) {
   handler = (request, response) => {
     if (request.headers['if-range'] !== undefined || !request.headers.range) return FAULTS[kind]!(request, response);
     response.writeHead(206, headersFrom(0)).write(BYTES.subarray(0, 9), () => setTimeout(() => response.destroy(), 30));
   };
   const sources = world.sources(kind === 'timeout' ? { stallTimeoutMs: 20 } : {});
-  return delivered({ ...world.ports, sources }, attempt);
-}
-
-/** The pauses between all deliveries, in none of which the message counts as lost. */
-async function pausesOf(deliver: (attempt: number) => ReturnType<typeof delivered>) {
-  const pauses: number[] = [];
-  for (let attempt = 1; attempt < MAX_DELIVERIES; attempt++) {
-    const { verdict, status, lease } = await deliver(attempt);
-    expect(status).toBe('running');
-    if (verdict.kind !== 'retry') throw new Error('no other try');
-    pauses.push(verdict.delaySeconds);
-    expect(lease).toBe(NOW + verdict.delaySeconds * 1000 + QUARTER_MS);
-  }
-  return pauses;
+  return delivered({ ...world.ports, sources }, starts);
 }
 
 describe('a source that fails while it is read', () => {
   it('is asked again after ever longer pauses, in which the message is not sent a second time', async () => {
-    expect(await pausesOf((attempt) => failing('timeout', attempt))).toEqual([15, 30, 60, 120]);
-    expect(server.requests.length).toBeGreaterThanOrEqual(MAX_DELIVERIES - 1);
+    const pauses: number[] = [];
+    for (let starts = 1; starts < MAX_FAULTS; starts++) {
+      const { verdict, status, row } = await failing('timeout', starts);
+      if (verdict.kind !== 'retry') throw new Error('no other try');
+      pauses.push(verdict.delaySeconds);
+      const dueAt = NOW + verdict.delaySeconds * 1000;
+      expect([status, row]).toMatchObject(['running', { starts, dueAt, leaseUntil: dueAt + QUARTER_MS }]);
+    }
+    expect(pauses).toEqual([15, 30, 60, 120]);
+    expect(server.requests.length).toBeGreaterThanOrEqual(MAX_FAULTS - 1);
   });
 
   it.each([
@@ -107,7 +103,7 @@ describe('a source that fails while it is read', () => {
   ] as const)(
     'fails the job as %s at the last try, with its own reason, not as a fault of the service',
     async (kind, what) => {
-      const { verdict, status, error } = await failing(kind, MAX_DELIVERIES);
+      const { verdict, status, error } = await failing(kind, MAX_FAULTS);
       expect([verdict, status]).toEqual([{ kind: 'done' }, 'failed']);
       expect(error).toEqual({ code: `source_${kind}`, message: `The server ${host} ${what}` });
       expect(await world.steps()).toEqual([]);
@@ -143,20 +139,87 @@ describe('a source that fails while it is read', () => {
   });
 });
 
-it('storage that is away is asked again soon, and then for nearly three minutes: half a minute of it failed jobs', async () => {
-  const getTagged = async () => {
-    throw new Error('get: We encountered an internal error. Please try again. (10001)');
-  };
-  const ports = world.withObjects({ getTagged });
-  for (const step of ['shard', 'ingest'] as const) {
-    expect(await pausesOf((attempt) => delivered(ports, attempt, step))).toEqual([2, 8, 32, 128]);
-  }
+describe('a fault of the platform', () => {
+  const away = () => Promise.reject(new Error('We encountered an internal error. Please try again. (10001)'));
+
+  it.each<[string, () => JobPorts]>([
+    ['storage', () => world.withObjects({ getTagged: away })],
+    ['the object of the job', () => ({ ...world.ports, progress: { ...world.ports.progress, begin: away } })],
+    ['the database', () => world.withStore({ finishIngest: away })],
+    ['the upload of a chunk', () => world.withObjects({ put: away })],
+  ])('does not count against its job: %s', async (_, ports) => {
+    const { verdict, status, row } = await delivered(ports(), MAX_STARTS);
+    expect(verdict).toEqual({ kind: 'retry', delaySeconds: 5 });
+    expect([status, row]).toMatchObject(['running', { starts: MAX_STARTS - 1, dueAt: NOW + 5000 }]);
+  });
+
+  it('before a step was begun leaves it as it is', async () => {
+    const { verdict, row } = await delivered(world.withStore({ begin: away }), 3, 4);
+    expect([verdict, row]).toMatchObject([{ kind: 'retry', delaySeconds: 40 }, { starts: 2 }]);
+  });
+
+  it('is met again after ever longer pauses, which last as long as a job may run', () => {
+    const config = readFileSync(new URL('../../wrangler.jobs.toml', import.meta.url), 'utf8');
+    const retries = [...config.matchAll(/^max_retries = (\d+)\ndead_letter_queue/gm)].map(([, count]) => Number(count));
+    expect(new Set(retries)).toEqual(new Set([100]));
+    const pauses = Array.from({ length: 100 }, (_, n) => {
+      const judgement = judge(new PlatformFault(new Error('away')), 1, n + 1);
+      return judgement.kind === 'again' ? judgement.delaySeconds : 0;
+    });
+    expect(pauses.slice(0, 10)).toEqual([5, 10, 20, 40, 80, 160, 320, 640, 900, 900]);
+    expect(pauses.reduce((sum, pause) => sum + pause, 0) * 1000).toBeGreaterThan(0.95 * MAX_JOB_MS);
+  });
+
+  it('is told from a fault of the code that works on the recording, which fails its job at the fifth time', async () => {
+    const codecs = () => {
+      throw new Error('the decoder crashed');
+    };
+    const ports = { ...world.ports, codecs };
+    expect(await delivered(ports, 1)).toMatchObject({
+      verdict: { delaySeconds: 2 },
+      status: 'running',
+      row: { starts: 1 },
+    });
+    expect(await delivered(ports, 4)).toMatchObject({ verdict: { delaySeconds: 128 }, status: 'running' });
+    expect(await delivered(ports, 5)).toMatchObject({
+      verdict: { kind: 'done' },
+      status: 'failed',
+      error: { code: 'internal' },
+    });
+  });
+
+  it('is not told from the death of an invocation: ten of them, over an hour, fail the job', async () => {
+    expect(await delivered(world.ports, MAX_STARTS)).toMatchObject({ status: 'running', error: undefined });
+    expect(await delivered(world.ports, MAX_STARTS + 1)).toMatchObject({
+      status: 'failed',
+      error: { code: 'internal' },
+    });
+  });
 });
 
-it('the queues deliver as often as the last try expects', () => {
-  const config = readFileSync(new URL('../../wrangler.jobs.toml', import.meta.url), 'utf8');
-  const [, retries] = /queue = "rollcall-jobs"\nmax_batch_size = 1\n(?:.*\n)?max_retries = (\d+)/.exec(config) ?? [];
-  expect(Number(retries) + 1).toBe(MAX_DELIVERIES);
+it('a step is begun when it has its turn: waiting for that counted as a start', async () => {
+  await world.running();
+  await world.ports.store.nextStep(world.id, ['analyse'], 'assemble', NOW);
+  const mutex = new Mutex();
+  let end = () => {};
+  const isOver = new Promise<void>((done) => {
+    end = done;
+  });
+  const sleep = () => new Promise<void>((done) => setTimeout(done, 5));
+  const holder = mutex.run({ sleep }, () => isOver);
+  const waiting = handleMessage({ ...world.ports, sleep }, mutex, { step: 'assemble', jobId: world.id }, 1);
+  await sleep();
+  expect(await world.row('assemble')).toMatchObject({ starts: 0 });
+  end();
+  await Promise.all([holder, waiting]);
+  expect(await world.row('assemble')).toBeUndefined();
+});
+
+it('assemblies and short jobs have a queue of their own: they waited more than six minutes behind long shards', () => {
+  const jobId = 'job';
+  const short = { step: 'shard', jobId, shard: 1, isShort: true } as const;
+  expect([short, { step: 'assemble', jobId } as const].map(queueOf)).toEqual(['priority', 'priority']);
+  expect(queueOf({ step: 'shard', jobId, shard: 0 })).toBe('jobs');
 });
 
 it('batches of webhooks leave one of six connections free: hanging receivers blocked the others', () => {
@@ -169,30 +232,19 @@ it('steps without data of this version request one new ingest: each of hundreds 
   const shardCount = 40;
   await world.create({ url: `${server.origin}/a.wav` });
   await startShards(world.ports.store, world.id, { shardCount, durationSeconds: 12_000 }, NOW);
-  await world.ports.store.requestAssemble(world.id, NOW);
   const jobId = world.id;
   const shards = Array.from({ length: shardCount }, (_, shard) => ({ step: 'shard', jobId, shard }) as const);
-  const all: Message[] = [...shards, { step: 'assemble', jobId }];
-  const verdicts = await Promise.all(all.map((message) => handle(world.ports, message, 1)));
+  const all: Message[] = [...shards, { step: 'analyse', jobId }];
+  const verdicts = await Promise.all(all.map((message) => handle(world.ports, message)));
   expect(world.messages()).toEqual([{ step: 'ingest', jobId }]);
   expect(verdicts).toEqual(all.map(() => ({ kind: 'done' })));
   expect(await world.steps()).toEqual(['ingest']);
   expect(server.requests).toEqual([]);
 });
 
-it('an assembly that comes before all parts are there is asked for again by the last of them, and fails no job', async () => {
-  const samples = recording([[[1], 20]]);
-  await world.running({ totalSamples: samples.length, shardCount: 2 });
-  const { store, objects } = world.ports;
-  const first = { startSample: 0, endSample: 160_000, totalSamples: samples.length };
-  const settings = settingsOf('precision-2');
-  const part = await analyseShard(blocksOf(samples), first, fakePorts(), settings, async () => undefined);
-  await objects.put(partKey(world.id, 0, TAG), encodePart(part));
-  await store.settle(`${world.id}/shard/0`);
-  await store.requestAssemble(world.id, NOW);
-  expect(await handle(world.ports, { step: 'assemble', jobId: world.id }, 1)).toEqual({ kind: 'done' });
-  expect([await world.steps(), (await world.record()).status]).toEqual([['shard/1'], 'running']);
-  expect(world.sent).toEqual([]);
-  await store.requestAssemble(world.id, NOW);
-  expect(await world.steps()).toEqual(['assemble', 'shard/1']);
+it('a job whose object went without its alarm is woken by the sweep', async () => {
+  await world.running({ shardCount: 3 });
+  expect(await handle(world.ports, { step: 'analyse', jobId: world.id })).toEqual({ kind: 'done' });
+  expect(world.ready).toEqual([3]);
+  expect(await world.row('analyse')).toMatchObject({ starts: 0, leaseUntil: NOW + QUARTER_MS });
 });

@@ -1,34 +1,31 @@
 import { assembleJob } from './assemble.ts';
-import { deliverWebhook, isAttempt } from './deliver-webhook.ts';
+import { deliverWebhook } from './deliver-webhook.ts';
 import { LEASE_MS, QUEUE_LEASE_MS } from './dispatch.ts';
 import { failJob } from './fail.ts';
-import { ingestJob, RetryStep, requestIngest } from './ingest.ts';
+import { ingestJob, requestIngest } from './ingest.ts';
 import { findIngest } from './ingest-state.ts';
-import { JobGone, keepLease } from './lease.ts';
-import type { Message } from './messages.ts';
-import { outboxId } from './messages.ts';
-import { type Mutex, TurnLost } from './mutex.ts';
-import type { JobPorts } from './ports.ts';
-import { runShard } from './run-shard.ts';
-import { type SourceErrorKind, SourceReadError } from './source-error.ts';
+import { createPulse, JobGone, keepLease } from './lease.ts';
+import { isUrgent, type Message, type OutboxMessage, outboxId } from './messages.ts';
+import type { Mutex } from './mutex.ts';
+import { markPlatformFaults } from './platform-fault.ts';
+import type { JobPorts, JobRecord, StepStart } from './ports.ts';
+import { judge, MAX_STARTS } from './retry.ts';
+import { beginShard, handOutAgain } from './run-shard.ts';
+import { isTerminal } from './state.ts';
+import type { BegunStep } from './step.ts';
 import { finishWithoutTranscript, transcribeJob } from './transcribe.ts';
 
 /** What the queue does with a handled message. */
 export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; readonly delaySeconds: number };
 
-/** So often the queue delivers a message before it gives up on it: once, and `max_retries` in wrangler.jobs.toml. */
-export const MAX_DELIVERIES = 5;
-/** Pause before a step is tried again whose source fails, doubled each time: four minutes of pauses in all. */
-const SOURCE_PAUSE_SECONDS = 15;
-/**
- * The same where the service itself fails, quadrupled each time: two seconds for a hiccup, nearly three minutes in all
- * for storage that is away.
- */
-const OWN_PAUSE_SECONDS = 2;
-/** Who lost the turn in an isolate leaves it to others for so long. */
-const TURN_PAUSE_SECONDS = 30;
-
 const DONE: Verdict = { kind: 'done' };
+
+/** The step died a moment ago. */
+class NotYet extends Error {
+  constructor(readonly delaySeconds: number) {
+    super('the step is to be begun later');
+  }
+}
 
 /**
  * Runs one step. Steps may run twice and in any order; a step whose job has ended does nothing.
@@ -36,141 +33,159 @@ const DONE: Verdict = { kind: 'done' };
  * @param attempt 1 for the queue's first delivery
  */
 export async function handleMessage(
-  ports: JobPorts,
+  given: JobPorts,
   mutex: Mutex,
   message: Message,
   attempt: number,
 ): Promise<Verdict> {
+  const ports = markPlatformFaults(given);
+  let begun: BegunStep | undefined;
+  const deliveredAt = ports.now();
+  const handle = async (beat: () => void): Promise<void> => {
+    const turnWaitMs = ports.now() - deliveredAt;
+    begun = message.step === 'shard' ? await beginShard(ports, message, turnWaitMs) : await beginStep(ports, message);
+    if (!begun) return;
+    const { renew } = begun;
+    if (begun.starts > MAX_STARTS) return giveUp(ports, message);
+    const pulse = createPulse(ports, message.jobId, renew);
+    await begun.run(async () => {
+      beat();
+      await pulse();
+    });
+  };
   try {
-    if (message.step === 'webhook') {
-      await deliverWebhook(ports, message);
-      return DONE;
-    }
-    await ports.store.recordStart(outboxId(message), ports.now() + LEASE_MS);
-    const job = await ports.store.find(message.jobId);
-    if (!job) {
-      await ports.store.settle(outboxId(message));
-      return DONE;
-    }
-    if (message.step !== 'ingest' && job.status === 'running' && !(await findIngest(ports, job.id))) {
-      // It goes with the job's end, which may just have come.
-      if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
-      await requestIngest(ports, job.id);
-      return DONE;
-    }
-    switch (message.step) {
-      case 'ingest':
-        await keepLease(ports, job.id, outboxId(message), (signal) => ingestJob(ports, job, attempt, signal));
-        break;
-      case 'shard':
-        await runShard(ports, mutex, job, message.shard);
-        break;
-      case 'assemble':
-        await assembleJob(ports, mutex, job);
-        break;
-      case 'transcribe':
-        await keepLease(ports, job.id, outboxId(message), (signal) => transcribeJob(ports, job, signal));
-        break;
+    if (message.step !== 'shard' && message.step !== 'assemble') await handle(() => undefined);
+    // It is begun when it has its turn: waiting for that does not count.
+    else {
+      const whileWaiting = waitingPulse(ports, message);
+      await mutex.run({ isUrgent: isUrgent(message), sleep: ports.sleep, whileWaiting }, handle);
     }
     return DONE;
   } catch (error) {
-    return onError(ports, message, attempt, error);
+    if (error instanceof NotYet) return { kind: 'retry', delaySeconds: error.delaySeconds };
+    return onError(ports, message, begun, attempt, error);
   }
 }
 
-async function onError(ports: JobPorts, message: Message, attempt: number, error: unknown): Promise<Verdict> {
-  const { jobId } = message;
-  if (error instanceof JobGone) {
-    await ports.store.settle(outboxId(message));
-    return DONE;
+/** Shows that a message was delivered and waits for its turn. A shard's lease in the object of its job is long enough. */
+function waitingPulse(ports: JobPorts, message: Message): (() => Promise<void>) | undefined {
+  if (message.step === 'shard') return undefined;
+  const id = outboxId(message);
+  return createPulse(ports, message.jobId, () => ports.store.keep(message.jobId, id, ports.now() + LEASE_MS));
+}
+
+/** Begins a step that has a row in the outbox. @returns undefined for a leftover message */
+async function beginStep(ports: JobPorts, message: OutboxMessage): Promise<BegunStep | undefined> {
+  const id = outboxId(message);
+  const leaseMs = message.step === 'webhook' ? QUEUE_LEASE_MS : LEASE_MS;
+  const start = await ports.store.begin(message, ports.now() + leaseMs, ports.now());
+  if (!start) {
+    // The ingest may have died before it told the object of the job that its shards can be handed out.
+    if (message.step === 'ingest') await analyse(ports, message.jobId);
+    return undefined;
   }
-  if (error instanceof RetryStep) return { kind: 'retry', delaySeconds: error.delaySeconds };
-  const source = sourceFault(error);
-  if (source) {
-    if (source.permanent || attempt >= MAX_DELIVERIES) {
-      await failJob(ports, jobId, { code: `source_${source.kind}`, message: source.message });
+  if (start.pauseSeconds !== undefined) throw new NotYet(start.pauseSeconds);
+  return {
+    starts: start.starts,
+    renew: () => ports.store.keep(message.jobId, id, ports.now() + LEASE_MS),
+    putBack: (dueAt, isForgiven) => ports.store.putBack(id, dueAt, isForgiven),
+    run: (pulse) => runStep(ports, message, start, pulse),
+  };
+}
+
+async function runStep(
+  ports: JobPorts,
+  message: OutboxMessage,
+  { starts, job }: StepStart,
+  pulse: () => Promise<void>,
+): Promise<void> {
+  const id = outboxId(message);
+  if (message.step === 'webhook') return deliverWebhook(ports, message, job);
+  if (!job || isTerminal(job.status)) return ports.store.settle(id);
+  switch (message.step) {
+    case 'ingest':
+      return keepLease(ports, job.id, id, (signal) => ingestJob(ports, job, starts, signal));
+    case 'analyse':
+      await analyse(ports, job.id);
+      return ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
+    case 'assemble':
+      return (await hasWork(ports, job)) ? assembleJob(ports, job, pulse) : requestIngest(ports, job.id);
+    case 'transcribe':
+      if (!(await hasWork(ports, job))) return requestIngest(ports, job.id);
+      return keepLease(ports, job.id, id, (signal) => transcribeJob(ports, job, signal));
+  }
+}
+
+/** Whether this version has read the recording. */
+const hasWork = async (ports: JobPorts, { id }: JobRecord): Promise<boolean> =>
+  (await findIngest(ports, id)) !== undefined;
+
+/** Has the object of a job hand out its shards, also those that were lost. */
+async function analyse(ports: JobPorts, jobId: string): Promise<void> {
+  const state = (await findIngest(ports, jobId))?.state;
+  if (state) await handOutAgain(ports, jobId, state);
+  else await requestIngest(ports, jobId);
+}
+
+async function onError(
+  ports: JobPorts,
+  message: Message,
+  begun: BegunStep | undefined,
+  attempt: number,
+  error: unknown,
+): Promise<Verdict> {
+  const { jobId, step } = message;
+  // Its row went with its end. Otherwise its lease runs out.
+  if (error instanceof JobGone) return DONE;
+  const judgement = judge(error, begun?.starts ?? 1, attempt);
+  switch (judgement.kind) {
+    case 'source_failed': {
+      const { kind, message: reason } = judgement.error;
+      await failJob(ports, jobId, { code: `source_${kind}`, message: reason });
       return DONE;
     }
-    ports.log('warn', 'source_failed', {
-      jobId,
-      step: message.step,
-      attempt,
-      kind: source.kind,
-      error: source.message,
-    });
-    return retryIn(ports, message, SOURCE_PAUSE_SECONDS * 2 ** (attempt - 1));
+    case 'given_up':
+      logFault(ports, 'step_failed', message, attempt, error);
+      await giveUp(ports, message);
+      return DONE;
+    case 'again': {
+      const { event, delaySeconds, isForgiven } = judgement;
+      if (event !== 'step_retried') logFault(ports, event, message, attempt, error);
+      // In the pause the message does not count as lost. What failed may be the database: then its lease runs out.
+      await begun?.putBack(ports.now() + delaySeconds * 1000, isForgiven).catch((fault: unknown) => {
+        ports.log('warn', 'step_not_put_back', { jobId, step, error: String(fault) });
+      });
+      return { kind: 'retry', delaySeconds };
+    }
   }
-  if (error instanceof TurnLost) {
-    ports.log('warn', 'turn_lost', { jobId, step: message.step, attempt });
-    return retryIn(ports, message, TURN_PAUSE_SECONDS);
-  }
-  ports.log('error', 'step_failed', {
+}
+
+function logFault(ports: JobPorts, event: string, { jobId, step }: Message, attempt: number, error: unknown): void {
+  ports.log(event === 'step_failed' ? 'error' : 'warn', event, {
     jobId,
-    step: message.step,
+    step,
     attempt,
     error: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
-    stack: error instanceof Error ? error.stack : undefined,
+    ...(event === 'step_failed' && error instanceof Error && { stack: error.stack }),
   });
-  const delaySeconds = OWN_PAUSE_SECONDS * 4 ** (Math.min(attempt, MAX_DELIVERIES) - 1);
-  // What failed may be the database.
-  return retryIn(ports, message, delaySeconds).catch(() => ({ kind: 'retry', delaySeconds }));
 }
 
-/** A pause that is longer than a step's lease must not have the message sent a second time. */
-async function retryIn(ports: JobPorts, message: Message, delaySeconds: number): Promise<Verdict> {
-  await ports.store.renewLease(outboxId(message), ports.now() + delaySeconds * 1000 + QUEUE_LEASE_MS);
-  return { kind: 'retry', delaySeconds };
-}
-
-/**
- * What no other try will mend: a source that changed will not change back, one that is shorter than stated will not
- * grow, and an address that is refused stays so.
- */
-const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
-  'changed',
-  'incomplete',
-  'too_slow',
-  'http_status',
-  'empty',
-  'private_address',
-  'invalid_url',
-  'too_many_redirects',
-  'web_page',
-]);
-
-/** Read faults carry the source's own tagged error. */
-function sourceFault(error: unknown): { kind: SourceErrorKind; message: string; permanent: boolean } | undefined {
-  if (!(error instanceof SourceReadError)) return undefined;
-  const { kind, message } = error.error;
-  return { kind, message, permanent: PERMANENT.has(kind) };
-}
-
-/**
- * A message that the queue gave up on: its job fails with a reason instead of waiting forever. Deliveries that met a
- * database that was away never began their step and count for nothing: such a message is sent again. A webhook is sent
- * again until it was begun too often (`resend.ts`).
- */
-export async function handleDeadLetter(ports: JobPorts, message: Message): Promise<void> {
-  const id = outboxId(message);
-  const row = await ports.store.outboxRow(id);
-  ports.log('error', 'dead_letter', { jobId: message.jobId, step: message.step, starts: row?.starts });
-  // Settled by another copy, or a later attempt of the webhook has taken the place of this one.
-  if (!row || !isAttempt(row.message, message)) return;
-  if (message.step === 'webhook' || row.starts < MAX_DELIVERIES) {
-    // Soon, and not beside another copy that is in work.
-    await ports.store.renewLease(id, Math.max(row.dueAt, Math.min(row.leaseUntil, ports.now() + LEASE_MS)));
-    return;
-  }
-  const job = message.step === 'transcribe' ? await ports.store.find(message.jobId) : undefined;
+/** The step failed, or died, too often by itself. */
+async function giveUp(ports: JobPorts, message: Message): Promise<void> {
+  const { jobId, step } = message;
+  ports.log('error', 'given_up', { jobId, step });
+  if (step === 'webhook') return ports.store.settle(outboxId(message));
+  const job = step === 'transcribe' ? await ports.store.find(jobId) : undefined;
   if (job && (await finishWithoutTranscript(ports, job))) return;
-  await failJob(ports, message.jobId, {
+  await failJob(ports, jobId, {
     code: 'internal',
-    message: `The service could not ${STEP_NAMES[message.step]} this recording after several tries.`,
+    message: `The service could not ${STEP_NAMES[step]} this recording after several tries.`,
   });
 }
 
 const STEP_NAMES = {
   ingest: 'read',
+  analyse: 'analyse',
   shard: 'analyse',
   assemble: 'assemble the result of',
   transcribe: 'transcribe',

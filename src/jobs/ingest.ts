@@ -1,16 +1,18 @@
 import { type Checkpoint, type RecordingFacts, type Result, SeekNeeded } from '../audio/index.ts';
 import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import { ingest, type PassEnd } from '../ingest/pass.ts';
+import { admitWaiting } from './admit.ts';
 import { RECORDING_MAX_BYTES } from './app-services.ts';
 import { type Place, Places } from './bodies/places.ts';
-import { dispatch, dispatchShards, QUEUE_LEASE_MS } from './dispatch.ts';
+import { dispatch, QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
 import { failJob, removeWork } from './fail.ts';
 import { findIngest, IngestOvertaken, type StoredIngest, saveIngest, tagOf } from './ingest-state.ts';
 import { chunkKey, copyKey, INLINE_URL, inlineUrlKey } from './keys.ts';
 import { JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { IngestState, JobPorts, JobRecord, OpenSource } from './ports.ts';
-import { readyShards, shardCountOf } from './shards.ts';
+import { RetryStep } from './retry.ts';
+import { readyShards, SHARD_SECONDS, SHORT_SHARDS, shardCountOf } from './shards.ts';
 import { isPassing, type SourceError, SourceReadError } from './source-error.ts';
 import { isTerminal } from './state.ts';
 
@@ -33,38 +35,26 @@ const LIMITS = {
 /** Encoders without a note of it leave so much silence at both ends at most: 30 seconds stay 30 seconds. */
 const PADDING_SECONDS = 0.2;
 const MAX_FETCH_TRIES = 3;
-const REPORT_EVERY_MS = 1000;
+const REPORT_EVERY_MS = 5000;
+/** An hour. */
+const RESERVED_SHARDS = 12;
 
 /** Each holds two chunks and some blocks of the file, about 15 MB, in an isolate of 128 MB that analyses beside it. */
 const passes = new Places({ places: 2, perAccount: 2 });
 const NO_PLACE_PAUSE_SECONDS = 2;
 
-/** Thrown to have the queue deliver the message again. */
-export class RetryStep extends Error {
-  override readonly name = 'RetryStep';
-  constructor(
-    reason: string,
-    readonly delaySeconds: number,
-  ) {
-    super(reason);
-  }
-}
-
 /**
  * First step of a job: reads its recording once and stores it as chunks of 16 kHz samples. A shard is sent as soon as
  * its chunks are there. What another invocation has stored stays; a recording that has changed since is read again.
  *
- * @param attempt 1 for the first delivery of this message
+ * @param attempt 1 for the first try; those that met faults of the platform do not count
  * @param signal aborted when the job has ended
  * @throws RetryStep on a passing fault of the network; SourceReadError when the source fails under way; JobGone when
  *   the job ended meanwhile
  */
 export async function ingestJob(ports: JobPorts, job: JobRecord, attempt: number, signal?: AbortSignal): Promise<void> {
   const id = outboxId({ step: 'ingest', jobId: job.id });
-  if (job.status === 'running') {
-    // Without its row the message is a leftover copy of the one that was handled.
-    if (!(await ports.store.outboxRow(id))) return;
-  } else if (!(await ports.store.start(job.id, ports.now()))) {
+  if (job.status !== 'running' && !(await ports.store.start(job.id, ports.now()))) {
     const now = await ports.store.find(job.id);
     if (!now || isTerminal(now.status)) throw new JobGone(job.id);
   }
@@ -84,7 +74,7 @@ export async function ingestJob(ports: JobPorts, job: JobRecord, attempt: number
     else if (error instanceof NoPlace) {
       // Waiting is no try that failed.
       await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
-      await ports.queue.send({ step: 'ingest', jobId: job.id }, NO_PLACE_PAUSE_SECONDS);
+      await sendAgain(ports, { step: 'ingest', jobId: job.id }, NO_PLACE_PAUSE_SECONDS);
     } else throw error;
   } finally {
     place?.release();
@@ -102,17 +92,29 @@ class NoPlace extends Error {
  * the server of the recording.
  */
 export async function requestIngest(ports: JobPorts, jobId: string): Promise<void> {
-  if (!(await ports.store.requestIngest(jobId, ports.now()))) return;
+  if (!(await ports.store.nextStep(jobId, ['analyse', 'assemble', 'transcribe'], 'ingest', ports.now()))) return;
   ports.log('info', 'ingest_requested', { jobId });
   await dispatch(ports, { step: 'ingest', jobId });
 }
+
+/** The account's credit does not cover the recording, whose length is known now. */
+const unpaid = (durationSeconds: number) => ({
+  code: 'payment_required',
+  message:
+    `The recording is ${Math.ceil(durationSeconds)} s long, and the account has neither an active subscription nor ` +
+    'enough credit for it, beside what its other unfinished jobs and streams need.',
+});
 
 /** One run of the step. */
 class Ingest {
   readonly #limits: (typeof LIMITS)[keyof typeof LIMITS];
   #etag: string | undefined;
-  /** Shards whose messages are written. */
-  #dispatched = 0;
+  /** Shards that the object of the job may hand out. */
+  #ready = 0;
+  /** Credit is set aside for so many shards. */
+  #reserved = 0;
+  /** The account could not pay for more: the length of the recording decides. */
+  #isUnpaid = false;
   /** What is stored after the last saved state: not every chunk makes a shard ready. */
   #unsaved: Pick<IngestState, 'chunks' | 'checkpoint'> | undefined;
   #reportedAt: number;
@@ -134,7 +136,6 @@ class Ingest {
     const { ports, job } = this;
     const stored = await findIngest(ports, job.id);
     this.#etag = stored?.etag;
-    this.#dispatched = stored?.state.dispatchedShards ?? 0;
     if (stored?.state.recording) return this.#finish(stored.state);
     const opened = await this.#open();
     if (!opened.ok) return this.#refuse(opened.error);
@@ -163,21 +164,18 @@ class Ingest {
   /** Where the reading begins: after what is stored of the same bytes, else at the start. */
   async #begin(stored: StoredIngest | undefined, identity: string): Promise<IngestState> {
     const { ports, job } = this;
-    const start = { identity, chunks: 0, checkpoint: { sample: 0 }, dispatchedShards: 0 };
+    const start = { identity, model: job.request.model, chunks: 0, checkpoint: { sample: 0 } };
     let state: IngestState = stored?.state ?? { ...start, generation: 0 };
     const isChanged = stored !== undefined && stored.state.identity !== identity;
     if (isChanged) {
       ports.log('warn', 'source_changed', { jobId: job.id });
       state = { ...start, generation: stored.state.generation + 1 };
-      this.#dispatched = 0;
     }
     // Before the first chunk: of two runs that meet different files only one may write chunks of this generation.
     if (isChanged || !stored) await this.#save(state);
-    // Nothing of the file before may be used: its shards go, and its parts are named after it.
-    if (isChanged) await ports.store.requestIngest(job.id, ports.now());
-    // The counter exists before the first part can be counted.
+    // Of a file before nothing is used any more: its shards are forgotten, and its parts are named after it.
     await ports.progress.begin(job.id, tagOf(ports, state));
-    await this.#dispatch(readyShards(state.chunks * CHUNK_SAMPLES));
+    await this.#handOut(state, readyShards(state.chunks * CHUNK_SAMPLES));
     return state;
   }
 
@@ -209,11 +207,10 @@ class Ingest {
   async #stored(state: IngestState, chunks: number, checkpoint: Checkpoint, facts: RecordingFacts): Promise<void> {
     this.#unsaved = { chunks, checkpoint };
     const ready = readyShards(chunks * CHUNK_SAMPLES);
-    if (ready === this.#dispatched) return;
-    if (this.#dispatched === 0)
-      this.ports.log('info', 'first_shard_ready', { jobId: this.job.id, format: facts.format });
-    await this.#save({ ...state, chunks, checkpoint, dispatchedShards: this.#dispatched });
-    await this.#dispatch(ready);
+    if (ready === this.#ready) return;
+    if (this.#ready === 0) this.ports.log('info', 'first_shard_ready', { jobId: this.job.id, format: facts.format });
+    await this.#save({ ...state, chunks, checkpoint });
+    await this.#handOut(state, ready);
   }
 
   async #settle(end: PassEnd, state: IngestState): Promise<void> {
@@ -228,10 +225,10 @@ class Ingest {
         return this.#copy();
       case 'spent':
         // Without it the next invocation might begin where this one has.
-        if (this.#unsaved) await this.#save({ ...state, ...this.#unsaved, dispatchedShards: this.#dispatched });
+        if (this.#unsaved) await this.#save({ ...state, ...this.#unsaved });
         ports.log('info', 'ingest_handed_over', { jobId: job.id });
         await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
-        return dispatch(ports, { step: 'ingest', jobId: job.id });
+        return sendAgain(ports, { step: 'ingest', jobId: job.id });
       case 'whole': {
         const { facts, chunks } = end;
         const { totalSamples, durationSeconds, warning } = end.end;
@@ -243,7 +240,7 @@ class Ingest {
           shardCount,
           ...(warning !== undefined && { warning }),
         };
-        const whole = { ...state, chunks, dispatchedShards: this.#dispatched, recording };
+        const whole = { ...state, chunks, recording };
         await this.#save(whole);
         return this.#finish(whole);
       }
@@ -255,15 +252,18 @@ class Ingest {
     const { ports, job } = this;
     if (!state.recording) return;
     const { shardCount, durationSeconds, facts } = state.recording;
-    await ports.progress.begin(job.id, tagOf(ports, state));
-    await ports.progress.expect(job.id, tagOf(ports, state), shardCount);
-    const from = state.dispatchedShards;
-    if (!(await ports.store.finishIngest(job.id, { shardCount, durationSeconds, from }, ports.now()))) {
+    const tag = tagOf(ports, state);
+    await ports.progress.begin(job.id, tag);
+    if (!(await ports.store.finishIngest(job, { shardCount, durationSeconds }, ports.now()))) {
+      if (await ports.store.outboxRow(outboxId({ step: 'ingest', jobId: job.id })))
+        return failJob(ports, job.id, unpaid(durationSeconds));
       await this.#dropIfEnded();
       return;
     }
     ports.log('info', 'job_ingested', { jobId: job.id, shards: shardCount, durationSeconds, format: facts.format });
-    await dispatchShards(ports, job.id, from, shardCount);
+    await ports.progress.expect(job.id, tag, shardCount);
+    // It may be shorter than was estimated.
+    await admitWaiting(ports, job.accountId);
   }
 
   /** A job that was canceled or deleted meanwhile needs nothing; one that another run has brought this far does. */
@@ -272,14 +272,23 @@ class Ingest {
     if (!job || isTerminal(job.status)) await removeWork(this.ports, this.job.id);
   }
 
-  /** Writes and sends the messages of shards up to `to`. */
-  async #dispatch(to: number): Promise<void> {
+  /**
+   * Lets the first shards be analysed while the rest is read. Not those of a short job, whose length is known soon, and
+   * only as many as the account can pay for: the end of the recording tells whether it can pay for all.
+   */
+  async #handOut(state: IngestState, ready: number): Promise<void> {
     const { ports, job } = this;
-    const from = this.#dispatched;
-    if (to <= from) return;
-    if (!(await ports.store.addShards(job.id, from, to, ports.now()))) throw new JobGone(job.id);
-    await dispatchShards(ports, job.id, from, to);
-    this.#dispatched = to;
+    this.#ready = ready;
+    if (ready <= SHORT_SHARDS) return;
+    if (ready > this.#reserved) {
+      // Twice as much each time: a day takes six of these.
+      const shards = Math.max(ready, RESERVED_SHARDS, 2 * this.#reserved);
+      const isPaid = await ports.store.reserve(job, shards * SHARD_SECONDS, ports.now());
+      this.#reserved = isPaid ? shards : Number.POSITIVE_INFINITY;
+      this.#isUnpaid ||= !isPaid;
+    }
+    if (this.#isUnpaid) return;
+    await ports.progress.ready(job.id, tagOf(ports, state), ready);
   }
 
   async #save(state: IngestState): Promise<void> {

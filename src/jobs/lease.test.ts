@@ -15,9 +15,10 @@ beforeEach(async () => {
   leases = [];
   const { store } = world.ports;
   ports = world.withStore({
-    renewLease: async (id, until) => {
-      await store.renewLease(id, until);
-      leases.push(until);
+    keep: async (jobId, id, until) => {
+      const isKept = await store.keep(jobId, id, until);
+      if (isKept) leases.push(until);
+      return isKept;
     },
   });
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
@@ -30,7 +31,7 @@ function pass(ms: number): void {
   world.now += ms;
   vi.advanceTimersByTime(ms);
 }
-const message = () => `${world.id}/shard/0`;
+const message = () => `${world.id}/analyse`;
 const end = (how: string) =>
   how === 'deleted'
     ? world.ports.store.remove(world.accountId, world.id, world.now)
@@ -58,14 +59,14 @@ it('the lease of a step does not run out while its source stalls: the step was s
     pass(10_000);
     expected.push(NOW + renewals * 10_000 + 60_000);
     await expect.poll(() => leases, SOON).toEqual(expected);
-    expect(await world.row('shard/0')).toMatchObject({ leaseUntil: expected.at(-1) });
+    expect(await world.row('analyse')).toMatchObject({ leaseUntil: expected.at(-1) });
   }
   expect(signal().aborted).toBe(false);
   finish('read');
   expect(await kept).toBe('read');
   expect(vi.getTimerCount()).toBe(0);
   pass(100_000);
-  expect(await world.row('shard/0')).toMatchObject({ leaseUntil: expected.at(-1) });
+  expect(await world.row('analyse')).toMatchObject({ leaseUntil: expected.at(-1) });
   expect(leases).toEqual(expected);
 });
 
@@ -85,11 +86,14 @@ it.each(['canceled', 'deleted'])(
 );
 
 it('a look at the job that fails does not end the work', async () => {
-  const { find } = world.ports.store;
+  const { keep } = ports.store;
   let isAway = true;
   ports = {
     ...ports,
-    store: { ...ports.store, find: (id) => (isAway ? Promise.reject(new Error('D1_ERROR: overloaded')) : find(id)) },
+    store: {
+      ...ports.store,
+      keep: (...args) => (isAway ? Promise.reject(new Error('D1_ERROR: overloaded')) : keep(...args)),
+    },
   };
   const { kept, finish } = waiting();
   pass(10_000);

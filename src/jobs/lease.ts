@@ -1,6 +1,5 @@
 import { LEASE_MS } from './dispatch.ts';
 import type { JobPorts } from './ports.ts';
-import { isTerminal } from './state.ts';
 
 const RENEW_AFTER_MS = 10_000;
 
@@ -13,28 +12,29 @@ export class JobGone extends Error {
 }
 
 /**
- * A pause that also keeps the step's message from being sent again, and ends the step when its job has ended.
+ * A pause that also renews the step's lease, and ends the step when its job has ended.
  *
- * @returns a function to call between units of work of at most a few hundred milliseconds. A look at the job that fails
- *   is made again ten seconds
- *   later: it must not cost what the step has done so far
+ * @param renew false when the job has ended. A renewal that fails is made again ten seconds later: it must not cost what
+ *   the step has done so far
+ * @returns a function to call between units of work of at most a few hundred milliseconds
  * @throws JobGone from that function
  */
-export function createPulse(ports: JobPorts, jobId: string, outboxRowId: string): () => Promise<void> {
+export function createPulse(
+  ports: Pick<JobPorts, 'pause' | 'now' | 'log'>,
+  jobId: string,
+  renew: () => Promise<boolean>,
+): () => Promise<void> {
   let renewedAt = ports.now();
   return async () => {
     await ports.pause();
     const now = ports.now();
     if (now - renewedAt < RENEW_AFTER_MS) return;
     renewedAt = now;
-    try {
-      const job = await ports.store.find(jobId);
-      if (job?.status !== 'running') throw new JobGone(jobId);
-      await ports.store.renewLease(outboxRowId, now + LEASE_MS);
-    } catch (error) {
-      if (error instanceof JobGone) throw error;
-      ports.log('warn', 'lease_not_renewed', { outboxId: outboxRowId, error: String(error) });
-    }
+    const isWanted = await renew().catch((error: unknown) => {
+      ports.log('warn', 'lease_not_renewed', { jobId, error: String(error) });
+      return true;
+    });
+    if (!isWanted) throw new JobGone(jobId);
   };
 }
 
@@ -54,9 +54,7 @@ export async function keepLease<T>(
   const over = new AbortController();
   const gone = new Promise<never>((_done, giveUp) => {
     const renew = async () => {
-      const job = await ports.store.find(jobId);
-      if (!job || isTerminal(job.status)) giveUp(new JobGone(jobId));
-      else await ports.store.renewLease(outboxRowId, ports.now() + LEASE_MS);
+      if (!(await ports.store.keep(jobId, outboxRowId, ports.now() + LEASE_MS))) giveUp(new JobGone(jobId));
     };
     timer = setInterval(() => {
       renew().catch((error) => {

@@ -13,7 +13,7 @@ import type { EngineAnswer } from '../transcription/index.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
-import type { Message, RetryReason, WebhookMessage } from './messages.ts';
+import type { JobStep, Message, OutboxMessage, RetryReason, WebhookMessage } from './messages.ts';
 import type { SourceError } from './source-error.ts';
 
 /** A job as it is stored. Times are milliseconds since the Unix epoch. */
@@ -72,10 +72,20 @@ export interface JobOutcome {
 /** A message that must still be handled. */
 export interface OutboxRow {
   readonly id: string;
-  readonly message: Message;
+  readonly message: OutboxMessage;
   readonly dueAt: number;
   readonly leaseUntil: number;
   readonly starts: number;
+}
+
+/** A step that a handler has begun. */
+export interface StepStart {
+  /** How often it was begun without an end that is known, this time included. */
+  readonly starts: number;
+  /** Undefined when it is gone, as after its deletion. */
+  readonly job?: JobRecord;
+  /** Seconds until it may be begun, for one that has just died; then this start does not count. */
+  readonly pauseSeconds?: number;
 }
 
 /** A place in the order of the leases: after this row. */
@@ -105,31 +115,33 @@ export interface JobStore {
   ): Promise<{ readonly jobId: string; readonly bodyHash: string } | undefined>;
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
-  /** created → running: its recording begins to be read. False when the job runs already, is terminal or gone. */
+  /** created or pending → running: its recording begins to be read. False when the job runs already, is terminal or gone. */
   start(jobId: string, now: number): Promise<boolean>;
   /**
-   * Writes the messages of shards `[from, to)` of a running job; those that are there stay. False when it runs no more.
+   * Sets credit aside for so much of the recording, while its length is not known: shards are analysed only if they are
+   * paid for. False when the account cannot pay for it, or the job runs no more.
    */
-  addShards(jobId: string, from: number, to: number, now: number): Promise<boolean>;
+  reserve(job: JobRecord, seconds: number, now: number): Promise<boolean>;
   /**
-   * The recording was read as a whole: the rest of the shards in place of the `ingest` message. False when the job runs
-   * no more.
+   * The recording was read as a whole, and the account can pay for it: `analyse` is the next step in the place of
+   * `ingest`. False, and nothing is written, when it cannot, or the job is not at that step.
    */
-  finishIngest(jobId: string, recording: IngestedLength & { readonly from: number }, now: number): Promise<boolean>;
+  finishIngest(job: JobRecord, recording: IngestedLength, now: number): Promise<boolean>;
   /**
-   * One `ingest` message in the place of all others of a running job. False where there is one already, or the job runs
-   * no more.
+   * Puts the next step of a job in the place of the one that it is at. False when it is at none of those, as it is when
+   * it has ended.
    */
-  requestIngest(jobId: string, now: number): Promise<boolean>;
+  nextStep(jobId: string, from: readonly JobStep[], to: JobStep, now: number): Promise<boolean>;
   /** The step continues in another invocation: how often it was begun counts from here. */
   handOver(outboxId: string, leaseUntil: number): Promise<void>;
-  /** Writes the `assemble` message while the job runs and is not transcribed yet; harmless when it is there already. */
-  requestAssemble(jobId: string, now: number): Promise<boolean>;
   /**
-   * The `transcribe` message in the place of the `assemble` one. False where it is there already, or the job runs no
-   * more.
+   * Has the account's next waiting jobs begin, in their order, as far as its work allows. @returns their ids
    */
-  requestTranscribe(jobId: string, now: number): Promise<boolean>;
+  admit(accountId: string, now: number): Promise<string[]>;
+  /** Accounts with jobs that wait, after that one. */
+  waitingAccounts(limit: number, after?: string): Promise<string[]>;
+  /** Jobs that have been running since before that moment. */
+  runningSince(before: number, limit: number): Promise<string[]>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
   succeed(jobId: string, outcome: JobOutcome, now: number): Promise<boolean>;
   /** any non-terminal state → failed, with the webhook message. */
@@ -153,12 +165,14 @@ export interface JobStore {
    */
   reschedule(outboxId: string, handled: WebhookMessage, message: WebhookMessage, dueAt: number): Promise<boolean>;
   /**
-   * The assembly has been handled, too early, where parts are still being made. Where none is, its message is that of
-   * the last part and stays.
+   * A handler begins to work on the message: counts that and sets the lease. Undefined when there is no such message,
+   * and it is a leftover copy of one that was handled.
    */
-  settleEarly(jobId: string): Promise<void>;
-  /** Whether a job runs, and no message is left that would continue with it. */
-  isStranded(jobId: string): Promise<boolean>;
+  begin(message: OutboxMessage, leaseUntil: number, now: number): Promise<StepStart | undefined>;
+  /** Prolongs the lease of a step in work. False when its job has ended. */
+  keep(jobId: string, outboxId: string, leaseUntil: number): Promise<boolean>;
+  /** The step is to be begun again at that time. @param isForgiven whether this start does not count */
+  putBack(outboxId: string, dueAt: number, isForgiven: boolean): Promise<void>;
   renewLease(outboxId: string, leaseUntil: number): Promise<void>;
   /** All in one statement: the platform counts those of an invocation. */
   renewLeases(leases: readonly { readonly id: string; readonly leaseUntil: number }[]): Promise<void>;
@@ -172,8 +186,6 @@ export interface JobStore {
     limit: number,
     query?: { readonly jobId?: string; readonly after?: OutboxPosition },
   ): Promise<OutboxPage>;
-  /** A handler begins to work on the message: counts that and sets the lease. */
-  recordStart(outboxId: string, leaseUntil: number): Promise<void>;
   /** Jobs that ended before `before` and still hold an output. */
   expired(before: number, limit: number): Promise<{ id: string; outputKey?: string }[]>;
   markCleaned(jobIds: readonly string[], now: number): Promise<void>;
@@ -186,6 +198,8 @@ export interface JobStore {
   /** Forgets media whose objects are gone. */
   removeMedia(objectKeys: readonly string[]): Promise<void>;
   expireIdempotencyKeys(before: number): Promise<void>;
+  /** Deletes the rows of jobs that ended before, at most so many. Their usage is kept by day and kind. @returns how many */
+  forget(endedBefore: number, limit: number): Promise<number>;
 }
 
 export interface QueuePort {
@@ -284,17 +298,40 @@ export interface Engine {
   memoryBytes(): number;
 }
 
-/** Counts the parts of a job and starts its assembly once. */
+/** What the job's object says of a shard that is about to be analysed. */
+export type ShardStart =
+  /** @param starts how often it was begun without an end that is known, this time included */
+  | { readonly kind: 'run'; readonly starts: number }
+  /** Its part is there, or another copy of the message is in work. */
+  | { readonly kind: 'skip' }
+  /** The object hands out shards of another file or version, or not this one. */
+  | { readonly kind: 'unknown' };
+
+/**
+ * Hands out the shards of a job, a few at a time, holds their leases, counts their parts and starts the assembly once.
+ */
 export interface ProgressPort {
   /** Parts of that tag count from now on, and no others. */
   begin(jobId: string, tag: string): Promise<void>;
   /** Share of the recording that was read, 0…1. */
   reportIngest(jobId: string, share: number): Promise<void>;
-  /** So many parts there are in all. */
+  /** So many shards can be analysed, and more will follow. */
+  ready(jobId: string, tag: string, shards: number): Promise<void>;
+  /** So many shards there are in all. Harmless when it is said again: what was lost is sent again. */
   expect(jobId: string, tag: string, shardCount: number): Promise<void>;
-  report(jobId: string, shard: number, fraction: number): Promise<void>;
-  /** @returns whether the part was counted, now or before */
+  startShard(jobId: string, shard: number, tag: string): Promise<ShardStart>;
+  /** Prolongs the lease of a shard in work. @returns whether its part is still wanted */
+  report(jobId: string, shard: number, tag: string, fraction: number): Promise<boolean>;
+  /** The shard is to be begun again. @param isForgiven whether this start does not count */
+  putBack(jobId: string, shard: number, tag: string, dueAt: number, isForgiven: boolean): Promise<void>;
+  /** @returns whether parts of that tag count */
   partDone(jobId: string, shard: number, tag: string): Promise<boolean>;
+  /** Parts are gone: no part of that tag counts any more. */
+  restart(jobId: string, tag: string): Promise<void>;
+  /** Whatever was handed out counts as lost, and is sent again. */
+  resend(jobId: string): Promise<void>;
+  /** The job has ended. */
+  end(jobId: string): Promise<void>;
   /** 0…1 */
   fraction(jobId: string): Promise<number>;
 }
@@ -362,8 +399,8 @@ export interface IngestState {
   /** Chunks that are stored, and where another invocation continues after them. */
   readonly chunks: number;
   readonly checkpoint: Checkpoint;
-  /** Shards whose messages were written before this was stored. */
-  readonly dispatchedShards: number;
+  /** Of the job: shards need nothing else of it. */
+  readonly model: JobRecord['request']['model'];
   /** Once it has been read as a whole. */
   readonly recording?: IngestedRecording;
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startShards, startStorage } from '../../test/helpers/database.ts';
 import { ingestedState } from '../../test/helpers/job-world.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
@@ -14,7 +14,6 @@ import { ingestKey, outputKey, partKey } from './keys.ts';
 import type { Message, WebhookMessage } from './messages.ts';
 import { Mutex } from './mutex.ts';
 import type { JobPorts, JobStore, Queued } from './ports.ts';
-import { reviveStranded } from './resend.ts';
 
 /** Steps that meet one another, or die, at the worst moment; on a real database and a real bucket. */
 
@@ -36,12 +35,15 @@ let account: string;
 let id: string;
 let now: number;
 let sent: Message[];
+/** How many shards the job's object was told of. */
+let expected: number[];
 let ports: JobPorts;
 beforeEach(async () => {
   account = `account-${made++}`;
   id = `job-${account}`;
   now = Date.now();
   sent = [];
+  expected = [];
   await storage.db
     .prepare('INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES (?1, ?1, 100, 0)')
     .bind(account)
@@ -54,7 +56,18 @@ beforeEach(async () => {
       send: async (message: Message) => void sent.push(message),
       sendAll: async (all: readonly Queued[]) => void sent.push(...all.map(({ message }) => message)),
     },
-    progress: { begin: async () => {}, partDone: async () => true },
+    progress: {
+      begin: async () => {},
+      expect: async (_jobId: string, _tag: string, shards: number) => void expected.push(shards),
+      restart: async () => {},
+      end: async () => {},
+      startShard: async () => ({ kind: 'run', starts: 1 }),
+      partDone: async () => true,
+    },
+    sources: {},
+    copies: {},
+    media: {},
+    plda: async () => undefined,
     webhookSecret: async () => 'secret',
     now: () => now,
     pause: async () => {},
@@ -69,7 +82,6 @@ const withStore = (changes: Partial<JobStore>): JobPorts => ({ ...ports, store: 
 const handle = (by: JobPorts, message: Message) => handleMessage(by, new Mutex(), message, 1);
 const outboxIds = async () =>
   (await ports.store.overdue(Infinity, 100, { jobId: id })).rows.map((row) => row.id).sort();
-const shardIds = Array.from({ length: SHARDS }, (_, shard) => `/shard/${shard}`);
 
 /** A moment that one side waits for and the other brings about. */
 function gate(): readonly [reached: Promise<void>, reach: () => void] {
@@ -91,58 +103,23 @@ async function running(): Promise<void> {
   await startShards(ports.store, id, { shardCount: SHARDS, durationSeconds: SECONDS }, now);
 }
 
-describe('an assembly that comes too early', () => {
-  it('does not take the message of the last part with it, nor the charge: the job was free', async () => {
-    await running();
-    for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
-    await ports.store.settle(`${id}/shard/0`);
-    await ports.store.settle(`${id}/shard/1`);
-    await ports.objects.deleteMany([partKey(id, 2, TAG)]);
-    const meeting = withStore({
-      // Meanwhile, in another isolate, the last shard ends.
-      async settleEarly(jobId) {
-        await ports.store.requestAssemble(jobId, now);
-        await ports.store.settle(`${id}/shard/2`);
-        await ports.store.settleEarly(jobId);
-      },
-    });
-    await handle(meeting, { step: 'assemble', jobId: id });
-    expect(await outboxIds()).toEqual([`${id}/assemble`]);
-    await ports.store.settle(`${id}/assemble`);
-    expect(await ports.store.succeed(id, OUTCOME, now)).toBe(true);
-    const charged = await storage.db.prepare('SELECT credit_seconds FROM accounts WHERE id = ?').bind(account).first();
-    expect(charged).toEqual({ credit_seconds: 100 - SECONDS });
-  });
-
-  it('is settled while parts are being made', async () => {
-    await running();
-    await ports.store.requestAssemble(id, now);
-    await handle(ports, { step: 'assemble', jobId: id });
-    expect(await outboxIds()).toEqual(shardIds.map((shard) => id + shard));
-  });
+it('an assembly whose parts are gone has them made again: the job failed after five tries', async () => {
+  await running();
+  await ports.store.nextStep(id, ['analyse'], 'assemble', now);
+  await handle(ports, { step: 'assemble', jobId: id });
+  expect([await outboxIds(), expected]).toEqual([[`${id}/analyse`], [SHARDS]]);
 });
 
-describe('a recording that was read again by a run that died before the parts were begun', () => {
-  it('has them begun by the assembly: the job failed after five tries', async () => {
-    await running();
-    for (const shard of shardIds) await ports.store.settle(id + shard);
-    await ports.store.requestAssemble(id, now);
-    await handle(ports, { step: 'assemble', jobId: id });
-    expect(await outboxIds()).toEqual(shardIds.map((shard) => id + shard));
-    expect(sent.filter(({ step }) => step === 'shard')).toHaveLength(SHARDS);
-  });
+it('a second copy of an assembly that was handled does nothing', async () => {
+  await running();
+  await handle(ports, { step: 'assemble', jobId: id });
+  expect([await outboxIds(), expected]).toEqual([[`${id}/analyse`], []]);
+});
 
-  it('has them begun by the alarm where no message is left: the job ran forever', async () => {
-    await running();
-    const record = async () => (await ports.store.find(id))!;
-    expect(await reviveStranded(ports, await record())).toBe(false);
-    for (const shard of shardIds) await ports.store.settle(id + shard);
-    expect(await reviveStranded(ports, await record())).toBe(true);
-    expect(await outboxIds()).toEqual(shardIds.map((shard) => id + shard));
-    expect(sent.filter(({ step }) => step === 'shard')).toHaveLength(SHARDS);
-    await ports.store.fail(id, { code: 'internal', message: 'x' }, now);
-    expect(await reviveStranded(ports, await record())).toBe(false);
-  });
+it('an ingest that died before it told the object of the job continues with its next delivery', async () => {
+  await running();
+  expect(await handle(ports, { step: 'ingest', jobId: id })).toEqual({ kind: 'done' });
+  expect(expected).toEqual([SHARDS]);
 });
 
 it('a duplicate step after the end of its job fetches nothing: the recording was read and copied once more', async () => {
@@ -168,11 +145,8 @@ it.each([
   'an assembly whose job is %s meanwhile fetches nothing: it missed its parts and read the recording once more',
   async (_how, end) => {
     await running();
-    for (const shard of [0, 1, 2]) {
-      await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
-      await ports.store.settle(`${id}/shard/${shard}`);
-    }
-    await ports.store.requestAssemble(id, now);
+    for (const shard of [0, 1, 2]) await ports.objects.put(partKey(id, shard, TAG), new Uint8Array(1));
+    await ports.store.nextStep(id, ['analyse'], 'assemble', now);
     const getRange: JobPorts['objects']['getRange'] = async (key, offset, length) => {
       await end(ports, account, id);
       return ports.objects.getRange(key, offset, length);
@@ -255,15 +229,16 @@ it('a slow copy of an attempt at a webhook does not begin the retries again', as
     },
   });
   const first: WebhookMessage = { step: 'webhook', jobId: id, attempt: 0 };
-  const slow = deliverWebhook(receiver(true), first);
+  const job = await ports.store.find(id);
+  const slow = deliverWebhook(receiver(true), first, job);
   await isReached;
-  await deliverWebhook(receiver(false), first);
+  await deliverWebhook(receiver(false), first, job);
   const next = () => sent.shift() as WebhookMessage;
   sent = sent.filter(({ step }) => step === 'webhook');
-  await deliverWebhook(receiver(false), next());
+  await deliverWebhook(receiver(false), next(), job);
   answer();
   await slow;
-  while (sent.length > 0) await deliverWebhook(receiver(false), next());
+  while (sent.length > 0) await deliverWebhook(receiver(false), next(), job);
   expect(tries).toEqual([0, 0, 1, 2, 3]);
   expect(await outboxIds()).toEqual([]);
 });
@@ -295,8 +270,10 @@ it('a large delivery that waits for its turn is not made once its job is deleted
       },
     },
   };
-  const deliver = (name: string) =>
-    deliverWebhook(receiver, { step: 'webhook', jobId: `job-${account}-${name}`, attempt: 0 });
+  const deliver = async (name: string) => {
+    const jobId = `job-${account}-${name}`;
+    await deliverWebhook(receiver, { step: 'webhook', jobId, attempt: 0 }, await ports.store.find(jobId));
+  };
   const first = deliver('first');
   await isReached;
   const second = deliver('second');

@@ -1,19 +1,21 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { startShards, startStorage } from '../../test/helpers/database.ts';
+import { startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
 import { createQueues } from '../platform/queues.ts';
 import { createObjectStore } from '../platform/r2-objects.ts';
-import { MAX_STARTS } from './dispatch.ts';
 import type { JobPorts, Queued } from './ports.ts';
-import { resendLost } from './resend.ts';
+import { failOverdue, resendLost } from './resend.ts';
 
 /** On a real database, whose order of the leases decides what is sent, and real queues. */
 const NOW = 1_800_000_000_000;
 const LONG_AGO = NOW - 3_600_000;
+const DAY = 24 * 3_600_000;
 let storage: Awaited<ReturnType<typeof startStorage>>;
 let sent: Queued[];
 let requests: number;
+/** Jobs whose objects were told that all is lost. */
+let resent: string[];
 let ports: JobPorts;
 let made = 0;
 beforeAll(async () => {
@@ -26,6 +28,7 @@ beforeEach(async () => {
   await storage.db.prepare('DELETE FROM outbox').run();
   sent = [];
   requests = 0;
+  resent = [];
   const prepare = (sql: string) => {
     requests++;
     return storage.db.prepare(sql);
@@ -45,18 +48,28 @@ beforeEach(async () => {
         sent.push(...messages);
       },
     },
+    progress: {
+      resend: async (jobId: string) => void resent.push(jobId),
+      end: async () => undefined,
+    } as unknown as JobPorts['progress'],
     objects: createObjectStore(storage.bucket),
     log: () => {},
     now: () => NOW,
   } as Partial<JobPorts> as JobPorts;
 });
 
-/** A running job of so many parts, whose messages were sent long ago. */
-async function running(shardCount: number): Promise<string> {
+/** So many running jobs, whose messages were sent long ago. */
+async function running(count: number): Promise<string> {
   const id = `job-${made++}`;
-  const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
-  await ports.store.create({ accountId: 'a', kind: 'diarize', request, id, now: LONG_AGO });
-  expect(await startShards(ports.store, id, { shardCount, durationSeconds: 60 }, LONG_AGO)).toBe(true);
+  await storage.db
+    .prepare(
+      `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until)
+       WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ?2 - 1)
+       SELECT ?1 || '-' || i || '/analyse', ?1 || '-' || i, 'priority',
+         json_object('step', 'analyse', 'jobId', ?1 || '-' || i), ?3, ?3 FROM n`,
+    )
+    .bind(id, count, LONG_AGO)
+    .run();
   requests = 0;
   return id;
 }
@@ -105,13 +118,26 @@ it('sends what is not due yet for when it is due: the last try of a webhook was 
   expect(sent.map(({ delaySeconds }) => delaySeconds)).toEqual([0, 201]);
 });
 
-it('fails the job of a step that was begun twenty times without an end, and sends it no more', async () => {
-  const [heavy, once] = [await running(1), await running(1)];
-  const begin = storage.db.prepare('UPDATE outbox SET starts = ? WHERE job_id = ?');
-  await storage.db.batch([begin.bind(MAX_STARTS, heavy), begin.bind(MAX_STARTS - 1, once)]);
-  expect(await resendLost(ports, NOW)).toBe(1);
-  expect(messages()).toEqual([{ step: 'shard', jobId: once, shard: 0 }]);
-  expect(await ports.store.find(heavy)).toMatchObject({ status: 'failed', error: { code: 'internal' } });
-  expect(await ports.store.find(once)).toMatchObject({ status: 'running' });
-  expect(await resendLost(ports, Number.POSITIVE_INFINITY)).toBe(1);
+it('has the objects of jobs send all that they handed out after a restart', async () => {
+  const id = await running(3);
+  await resendLost(ports, Number.POSITIVE_INFINITY);
+  expect(resent.sort()).toEqual([`${id}-0`, `${id}-1`, `${id}-2`]);
+  resent.length = 0;
+  await storage.db.prepare('UPDATE outbox SET lease_until = 0').run();
+  await resendLost(ports, NOW);
+  expect(resent).toEqual([]);
+});
+
+it('fails jobs that have been running for a day, and no others', async () => {
+  const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
+  for (const [id, startedAt] of [
+    ['old', NOW - DAY],
+    ['young', NOW - DAY + 1],
+  ] as const) {
+    await ports.store.create({ accountId: 'a', kind: 'diarize', request, id, now: NOW - 2 * DAY });
+    await ports.store.start(id, startedAt);
+  }
+  await failOverdue(ports);
+  expect(await ports.store.find('old')).toMatchObject({ status: 'failed', error: { code: 'internal' } });
+  expect(await ports.store.find('young')).toMatchObject({ status: 'running' });
 });

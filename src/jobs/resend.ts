@@ -1,71 +1,59 @@
-import { beginShards } from './assemble.ts';
-import { BATCH_MESSAGES, dispatchAll, MAX_STARTS } from './dispatch.ts';
+import { BATCH_MESSAGES, dispatchAll } from './dispatch.ts';
 import { failJob } from './fail.ts';
-import { requestIngest } from './ingest.ts';
-import { findIngest } from './ingest-state.ts';
-import type { JobPorts, JobRecord, OutboxPosition, Queued } from './ports.ts';
-import { finishWithoutTranscript } from './transcribe.ts';
+import type { OutboxMessage } from './messages.ts';
+import type { ControlPorts, OutboxPosition } from './ports.ts';
+import { MAX_JOB_MS } from './retry.ts';
 
 const RESEND_BATCHES = 20;
-
-/**
- * Continues with a job that runs without any message, as after a crash at the worst moment: begins all its parts again,
- * or the reading of its recording.
- *
- * @returns whether it was so
- */
-export async function reviveStranded(ports: JobPorts, { id }: JobRecord): Promise<boolean> {
-  if (!(await ports.store.isStranded(id))) return false;
-  ports.log('error', 'job_stranded', { jobId: id });
-  const recording = (await findIngest(ports, id))?.state.recording;
-  if (recording) await beginShards(ports, id, recording);
-  else await requestIngest(ports, id);
-  return true;
-}
 
 /**
  * Sends again what was sent and never heard of: local queues live in memory and die with the process, and a consumer
  * may die in mid-step. The messages' handlers may run twice, so an early resend costs time and nothing else.
  *
  * @param before leases that ended before this moment count as lost; Infinity after a restart, when every lease is, and
- *   all of them are sent
+ *   all of them are sent, those of shards too
  * @returns how many messages were sent
  */
-export async function resendLost(ports: JobPorts, before: number, jobId?: string): Promise<number> {
+export async function resendLost(ports: ControlPorts, before: number): Promise<number> {
   let sent = 0;
   const seen = new Set<string>();
-  const batches = before === Number.POSITIVE_INFINITY ? before : RESEND_BATCHES;
+  const isRestart = before === Number.POSITIVE_INFINITY;
   let after: OutboxPosition | undefined;
-  for (let batch = 0; batch < batches; batch++) {
-    const { rows, next } = await ports.store.overdue(before, BATCH_MESSAGES, { jobId, after });
-    const lost: Queued[] = [];
-    for (const row of rows) {
-      // What was just sent has a new lease, and where all are asked for it comes once more.
-      if (seen.has(row.id)) continue;
-      seen.add(row.id);
-      if (row.starts >= MAX_STARTS && row.message.step === 'webhook') {
-        ports.log('error', 'webhook_given_up', { jobId: row.message.jobId, attempt: row.message.attempt });
-        await ports.store.settle(row.id);
-        continue;
-      }
-      const { message } = row;
-      const job = row.starts >= MAX_STARTS && message.step === 'transcribe' && (await ports.store.find(message.jobId));
-      if (job && (await finishWithoutTranscript(ports, job))) continue;
-      if (row.starts >= MAX_STARTS) {
-        await failJob(ports, row.message.jobId, {
-          code: 'internal',
-          message: 'The service could not finish this job after many tries.',
-        });
-        continue;
-      }
-      const delayMs = Math.max(0, row.dueAt - ports.now());
-      lost.push({ message: row.message, delaySeconds: Math.ceil(delayMs / 1000) });
-    }
-    await dispatchAll(ports, lost);
+  for (let batch = 0; batch < RESEND_BATCHES || isRestart; batch++) {
+    const { rows, next } = await ports.store.overdue(before, BATCH_MESSAGES, { after });
+    // What was just sent has a new lease, and where all are asked for it comes once more.
+    const lost = rows.filter(({ id }) => !seen.has(id));
+    for (const { id } of lost) seen.add(id);
+    await dispatchAll(
+      ports,
+      lost.map(({ message, dueAt }) => ({
+        message,
+        delaySeconds: Math.ceil(Math.max(0, dueAt - ports.now()) / 1000),
+      })),
+    );
+    if (isRestart) for (const { message } of lost) await resendShards(ports, message);
     sent += lost.length;
     if (!next) break;
     after = next;
   }
-  if (sent > 0) ports.log('warn', 'messages_resent', { sent, jobId });
+  if (sent > 0) ports.log('warn', 'messages_resent', { sent });
   return sent;
+}
+
+async function resendShards(ports: ControlPorts, { step, jobId }: OutboxMessage): Promise<void> {
+  if (step !== 'ingest' && step !== 'analyse') return;
+  await ports.progress.resend(jobId).catch((error: unknown) => {
+    ports.log('warn', 'shards_not_resent', { jobId, error: String(error) });
+  });
+}
+
+const FAILED_PER_SWEEP = 100;
+
+/** Fails jobs that have been running for a day, whatever has kept them from their end. */
+export async function failOverdue(ports: ControlPorts): Promise<void> {
+  for (const jobId of await ports.store.runningSince(ports.now() - MAX_JOB_MS, FAILED_PER_SWEEP))
+    await failJob(ports, jobId, {
+      code: 'internal',
+      message: 'The service could not finish this job within 24 hours.',
+    });
 }

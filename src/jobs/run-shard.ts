@@ -2,131 +2,126 @@ import { release } from '../audio/index.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
 import { CHUNK_SAMPLES, readChunks } from '../ingest/chunks.ts';
 import { requestIngest } from './ingest.ts';
-import { readIngest, tagOf } from './ingest-state.ts';
+import { findIngest, tagOf } from './ingest-state.ts';
 import { chunkKey, partKey } from './keys.ts';
-import { createPulse, JobGone } from './lease.ts';
-import { outboxId } from './messages.ts';
-import type { Mutex } from './mutex.ts';
-import type { Engine, IngestState, JobPorts, JobRecord } from './ports.ts';
+import type { ShardMessage } from './messages.ts';
+import type { Engine, IngestState, JobPorts } from './ports.ts';
 import { OVERRUN_SAMPLES, readyShards, SHARD_SAMPLES } from './shards.ts';
 import { StageClock } from './stage-clock.ts';
+import type { BegunStep } from './step.ts';
 
 const SAMPLE_RATE_HZ = 16000;
 
 /**
- * Analyses one shard from the chunks of its recording and stores its part. Idempotent by (job, shard): the part does
- * not depend on the invocation that makes it.
+ * Begins one shard: its part is made from the chunks of the recording. Idempotent by (job, shard): the part does not
+ * depend on the invocation that makes it. D1 is asked for nothing as long as all goes well.
  *
- * @throws JobGone when the job ended meanwhile, or has no such shard
+ * @param turnWaitMs how long the message has waited for its turn in the isolate, for the log
+ * @returns undefined where nothing is to be done
  */
-export async function runShard(ports: JobPorts, mutex: Mutex, job: JobRecord, shard: number): Promise<void> {
-  const id = outboxId({ step: 'shard', jobId: job.id, shard });
-  if (job.status !== 'running') {
-    await ports.store.settle(id);
-    return;
-  }
-  const state = await readIngest(ports, job.id);
-  const { recording, chunks } = state;
-  // Left over from a longer file, or from another version: the recording is shorter.
-  if (recording && shard >= recording.shardCount) throw new JobGone(job.id);
-  if (!recording && shard >= readyShards(chunks * CHUNK_SAMPLES)) {
-    // Left over from another version or another file: the ingest that stores the chunks sends the message.
-    ports.log('info', 'shard_early', { jobId: job.id, shard });
-    // An ingest of another version may have settled the message of this version's ingest: then the chunks would never
-    // be stored.
-    const isRead = (await ports.store.outboxRow(outboxId({ step: 'ingest', jobId: job.id }))) !== undefined;
-    if (!isRead) await requestIngest(ports, job.id);
-    return;
+export async function beginShard(
+  ports: JobPorts,
+  { jobId, shard }: ShardMessage,
+  turnWaitMs: number,
+): Promise<BegunStep | undefined> {
+  const state = (await findIngest(ports, jobId))?.state;
+  if (!state) {
+    // Of another version of the service or other models, unless the job has ended.
+    await requestIngest(ports, jobId);
+    return undefined;
   }
   const tag = tagOf(ports, state);
-  const key = partKey(job.id, shard, tag);
-  if (!(await ports.objects.exists(key))) {
-    await mutex.run(createPulse(ports, job.id, id), ports.sleep, async (pulse) => {
-      // Another copy of the message may have made it while this one waited for its turn.
-      if (await ports.objects.exists(key)) return;
-      const part = await analyse(ports, job, state, shard, pulse);
-      await ports.objects.put(key, part);
-      release(part);
-    });
-  }
-  // Counted before it is settled: dying in between repeats the count, which the counter tolerates.
-  if (await ports.progress.partDone(job.id, shard, tag)) {
-    await ports.store.settle(id);
-    return;
-  }
-  ports.log('warn', 'part_not_counted', { jobId: job.id, shard });
-  // The counter is of another version of the service, or of another file. Where this one is still what is read, it
-  // counts again: of two versions that
-  // took turns after a deployment only one continues.
-  const now = await readIngest(ports, job.id);
-  if (tagOf(ports, now) !== tag) return;
-  await ports.progress.begin(job.id, tag);
-  if (now.recording) await ports.progress.expect(job.id, tag, now.recording.shardCount);
-  if (await ports.progress.partDone(job.id, shard, tag)) await ports.store.settle(id);
+  const start = await ports.progress.startShard(jobId, shard, tag);
+  if (start.kind === 'unknown') await handOutAgain(ports, jobId, state);
+  if (start.kind !== 'run') return undefined;
+  let fraction = 0;
+  return {
+    starts: start.starts,
+    renew: () => ports.progress.report(jobId, shard, tag, fraction),
+    putBack: (dueAt, isForgiven) => ports.progress.putBack(jobId, shard, tag, dueAt, isForgiven),
+    async run(pulse) {
+      const key = partKey(jobId, shard, tag);
+      // A run that died may have stored it.
+      if (!(await ports.objects.exists(key))) {
+        const work = { jobId, shard, state, tag, turnWaitMs, pulse, report: (read: number) => (fraction = read) };
+        const part = await analyse(ports, work);
+        await ports.objects.put(key, part);
+        release(part);
+      }
+      // Of another file or version than is read now: the object hands out the shards of that one.
+      if (!(await ports.progress.partDone(jobId, shard, tag))) {
+        ports.log('warn', 'part_not_counted', { jobId, shard });
+      }
+    },
+  };
 }
 
-async function analyse(
-  ports: JobPorts,
-  job: JobRecord,
-  state: IngestState,
-  shard: number,
-  pulse: () => Promise<void>,
-): Promise<Uint8Array> {
+/**
+ * The object of the job hands out shards of another version of the service, or of another file, or has handed out less
+ * than this one. What this version reads is handed out again: of two versions that take turns after a deployment only
+ * one stays.
+ */
+export async function handOutAgain(ports: JobPorts, jobId: string, state: IngestState): Promise<void> {
+  const tag = tagOf(ports, state);
+  await ports.progress.begin(jobId, tag);
+  if (state.recording) return ports.progress.expect(jobId, tag, state.recording.shardCount);
+  await ports.progress.ready(jobId, tag, readyShards(state.chunks * CHUNK_SAMPLES));
+  // Another version may have read the recording to its end meanwhile: then nobody continues with this one's reading.
+  await requestIngest(ports, jobId);
+}
+
+interface ShardWork {
+  readonly jobId: string;
+  readonly shard: number;
+  readonly state: IngestState;
+  readonly tag: string;
+  readonly turnWaitMs: number;
+  readonly pulse: () => Promise<void>;
+  /** Told how much of the shard was read, 0…1. */
+  readonly report: (fraction: number) => void;
+}
+
+async function analyse(ports: JobPorts, work: ShardWork): Promise<Uint8Array> {
+  const { jobId, shard, state, tag, turnWaitMs, pulse, report } = work;
   const engine: Engine = await ports.engine();
   if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)
     throw new Error('windows are longer than a shard reads on');
-  // While the end of the recording is not known, a shard is sent only where it is far enough away to make no
+  // While the end of the recording is not known, a shard is handed out only where it is far enough away to make no
   // difference.
   const totalSamples = state.recording?.totalSamples ?? Number.MAX_SAFE_INTEGER;
   const startSample = shard * SHARD_SAMPLES;
   const endSample = Math.min(startSample + SHARD_SAMPLES, totalSamples);
   const readTo = Math.min(endSample + OVERRUN_SAMPLES, totalSamples);
   const clock = new StageClock(ports.now, pulse);
-  const tag = tagOf(ports, state);
   let readCount = 0;
-  const report = progressReporter(ports, job.id, shard, readTo - startSample);
   const chunks = readChunks(
-    (chunk, offset, length) => ports.objects.getRange(chunkKey(job.id, chunk, tag), offset, length),
+    (chunk, offset, length) => ports.objects.getRange(chunkKey(jobId, chunk, tag), offset, length),
     startSample,
     readTo,
   );
   const counted = (async function* () {
     for await (const block of clock.samples(chunks)) {
       readCount += block.length;
-      await report(readCount);
+      report(readCount / (readTo - startSample));
       yield block;
     }
   })();
   const whole = { startSample, endSample, totalSamples };
   // The clock pauses after every run of a model and every stretch of samples: a second pause would only leave more for
   // the garbage collector.
-  const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(job.request.model), noPause);
+  const part = await analyseShard(counted, whole, clock.engine(engine), settingsOf(state.model), noPause);
   const bytes = encodePart(part);
   release(part.probabilities, part.speakers.embeddings, part.subsegments.embeddings);
   ports.log('info', 'shard_done', {
-    jobId: job.id,
+    jobId,
     shard,
     audioSeconds: (endSample - startSample) / SAMPLE_RATE_HZ,
     partBytes: bytes.length,
     wasmBytes: engine.memoryBytes(),
+    turnWaitMs,
     ...clock.finish(),
   });
   return bytes;
 }
 
 const noPause = async (): Promise<void> => undefined;
-
-const REPORT_EVERY_MS = 1000;
-
-function progressReporter(ports: JobPorts, jobId: string, shard: number, totalSamples: number) {
-  let reportedAt = ports.now();
-  return async (readCount: number) => {
-    const now = ports.now();
-    if (now - reportedAt < REPORT_EVERY_MS) return;
-    reportedAt = now;
-    // A hint for progress bars: losing one must not cost the shard.
-    await ports.progress.report(jobId, shard, readCount / totalSamples).catch((error) => {
-      ports.log('warn', 'progress_not_reported', { jobId, shard, error: String(error) });
-    });
-  };
-}

@@ -12,3 +12,6 @@ export const shardCountOf = (totalSamples: number): number => Math.ceil(totalSam
 /** Shards that can be analysed once so many samples are stored, while the end of the recording is not known. */
 export const readyShards = (storedSamples: number): number =>
   Math.max(0, Math.floor((storedSamples - OVERRUN_SAMPLES) / SHARD_SAMPLES));
+
+/** A job of at most so many shards is short: its shards do not wait behind those of long jobs. */
+export const SHORT_SHARDS = 2;

@@ -4,11 +4,10 @@ import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.t
 import { TAG, useJobs } from '../../test/helpers/job-world.ts';
 import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
 import { assembleJob } from './assemble.ts';
-import { handleDeadLetter, handleMessage } from './handle.ts';
+import { handleMessage } from './handle.ts';
 import { outputKey, partKey } from './keys.ts';
 import { Mutex } from './mutex.ts';
 import type { JobPorts, TranscriptionEngine } from './ports.ts';
-import { resendLost } from './resend.ts';
 
 const world = useJobs();
 let server: Awaited<ReturnType<typeof startEngine>>;
@@ -47,8 +46,7 @@ async function analysed(request: object = { transcription: true }): Promise<void
   const analysis = analyseShard(blocksOf(TALK), shard, fakePorts(), settingsOf('precision-2'), async () => undefined);
   await world.ports.objects.put(partKey(world.id, 0, TAG), encodePart(await analysis));
   await world.putChunks(TALK);
-  await world.ports.store.settle(`${world.id}/shard/0`);
-  await world.ports.store.requestAssemble(world.id, world.now);
+  await world.ports.store.nextStep(world.id, ['analyse'], 'assemble', world.now);
 }
 async function assembled(request?: object): Promise<void> {
   await analysed(request);
@@ -139,6 +137,7 @@ it('may die at any line, and ends with the same output', async () => {
         },
       });
       await tick('transcribe', dying);
+      world.now += 60_000;
       if ((await world.record()).status === 'running') await tick('transcribe');
       expect(JSON.stringify(await output()), `${method} ${call}`).toBe(undisturbed);
     }
@@ -147,8 +146,7 @@ it('may die at any line, and ends with the same output', async () => {
 
 it('is not assembled a second time while it is transcribed, and continues where an assembly ran twice', async () => {
   await assembled();
-  expect(await world.ports.store.requestAssemble(world.id, world.now)).toBe(false);
-  await assembleJob(world.ports, mutex, await world.record());
+  await assembleJob(world.ports, await world.record(), async () => undefined);
   expect(await world.steps()).toEqual(['transcribe']);
   await tick('transcribe');
   await tick('transcribe');
@@ -165,6 +163,7 @@ describe('an engine that fails', () => {
   async function untilOver(): Promise<number[]> {
     const pauses: number[] = [];
     for (let i = 0; i < 20 && (await world.record()).status === 'running'; i++) {
+      world.now = Math.max(world.now, (await world.row('transcribe'))?.dueAt ?? 0);
       await tick('transcribe');
       if ((await world.record()).status === 'running') pauses.push(world.sent.at(-1)?.delaySeconds ?? 0);
     }
@@ -217,18 +216,16 @@ describe('an engine that fails', () => {
     expect((await output()).warning).toMatch(/no engine is configured/);
   });
 
-  it('so that the queue gives up on the message, or it was begun too often, costs the text', async () => {
-    const broken = world.withObjects({ exists: () => Promise.reject(new Error('away')) });
+  it('so that the step fails again and again, or dies, costs the text', async () => {
+    const { maxPieceSeconds, concurrency } = server.engine();
+    engine = { maxPieceSeconds, concurrency, transcribe: () => Promise.reject(new Error('broken')) };
     await assembled();
-    for (let attempt = 1; attempt <= 5; attempt++) {
-      await handleMessage(broken, mutex, { step: 'transcribe', jobId: world.id }, attempt);
-    }
-    await handleDeadLetter(world.ports, { step: 'transcribe', jobId: world.id });
+    await untilOver();
     expect((await output()).warning).toMatch(/the service failed several times/);
     world.another();
     await assembled();
-    await world.storage.db.prepare('UPDATE outbox SET starts = 20 WHERE job_id = ?').bind(world.id).run();
-    await resendLost(world.ports, Number.POSITIVE_INFINITY, world.id);
+    await world.storage.db.prepare('UPDATE outbox SET starts = 10 WHERE job_id = ?').bind(world.id).run();
+    await tick('transcribe');
     expect(await world.record()).toMatchObject({ status: 'succeeded' });
     expect((await output()).warning).toMatch(/the service failed several times/);
   });

@@ -13,7 +13,7 @@ import {
 } from '../transcription/index.ts';
 import { succeed } from './assemble.ts';
 import { billOf } from './bill.ts';
-import { dispatch, QUEUE_LEASE_MS } from './dispatch.ts';
+import { QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
 import { readRecording } from './ingest-state.ts';
 import { chunkKey, documentKey, outputKey, wordsKey } from './keys.ts';
 import { JobGone } from './lease.ts';
@@ -67,7 +67,7 @@ export async function transcribeJob(ports: JobPorts, job: JobRecord, signal?: Ab
   if (!run.isWhole) {
     await save(ports, job.id, tag, { ...state, pieces: run.next, failures: 0 });
     await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
-    return dispatch(ports, { step: 'transcribe', jobId: job.id });
+    return sendAgain(ports, { step: 'transcribe', jobId: job.id });
   }
   const words = await Promise.all(pieces.map((_, piece) => readWords(ports, job.id, tag, piece)));
   await finish(ports, job, tag, { kind: 'whole', pieces, words });
@@ -173,7 +173,7 @@ async function retry(
   const pauseSeconds = Math.max(PAUSES_SECONDS[state.failures - 1], Math.ceil(asked));
   const id = outboxId({ step: 'transcribe', jobId: job.id });
   await ports.store.handOver(id, ports.now() + pauseSeconds * 1000 + QUEUE_LEASE_MS);
-  await dispatch(ports, { step: 'transcribe', jobId: job.id }, pauseSeconds);
+  await sendAgain(ports, { step: 'transcribe', jobId: job.id }, pauseSeconds);
 }
 
 /** The reason for the caller. The engine's own message is only logged: it may contain its address or key. */
@@ -214,7 +214,7 @@ async function finish(ports: JobPorts, job: TranscribedJob, tag: string, end: Tr
   const bill = billOf(job.kind, turns.durationSeconds);
   const transcribedSeconds = transcript && bill.billedSeconds;
   const outcome = { outputKey: outputKey(job.id), ...bill, transcribedSeconds };
-  await succeed(ports, job.id, outcome);
+  await succeed(ports, job, outcome);
 }
 
 interface Transcript {

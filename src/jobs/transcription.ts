@@ -41,7 +41,7 @@ export async function beginTranscription(
     all.map(({ speaker, startSeconds, endSeconds }) => ({ speaker, startSeconds, endSeconds }));
   const known = { durationSeconds, turns: spans(turns), exclusiveTurns: spans(exclusiveTurns) };
   await save(ports, job.id, tag, { turns: known, warning, pieces: 0, failures: 0 });
-  if (await ports.store.requestTranscribe(job.id, ports.now())) {
+  if (await ports.store.nextStep(job.id, ['assemble'], 'transcribe', ports.now())) {
     await dispatch(ports, { step: 'transcribe', jobId: job.id });
   }
 }

@@ -87,7 +87,7 @@ it.each<[string, string, object[]]>([
     const id = `older-${name.length}`;
     await jobOfOlderVersion(id, suffix, steps);
     expect(await outputOf(id)).toEqual(undisturbed.output);
-    expect(service.log()).toContain('ingest_requested');
+    expect(service.log()).toContain(`"job_ingested","jobId":"${id}"`);
     await expect.poll(async () => (await service.bucket.list({ prefix: `work/${id}/` })).objects).toEqual([]);
     expect(await service.run('SELECT id FROM outbox WHERE job_id = ?', id)).toEqual([]);
     const [job] = await service.run('SELECT shard_count, duration_seconds FROM jobs WHERE id = ?', id);

@@ -21,16 +21,17 @@ export async function startStorage(before?: string) {
     script: MANY_OBJECTS,
     d1Databases: ['DB'],
     r2Buckets: ['BUCKET'],
-    queueProducers: ['INGEST', 'JOBS', 'TRANSCRIPTS', 'WEBHOOKS'],
+    queueProducers: ['INGEST', 'JOBS', 'PRIORITY', 'TRANSCRIPTS', 'WEBHOOKS'],
     cf: false,
   });
   const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
   const bucket = (await miniflare.getR2Bucket('BUCKET')) as unknown as R2Bucket;
   await migrate(db, { before });
-  const queue = async (name: string) => (await miniflare.getQueueProducer(name)) as unknown as Queue<unknown>;
+  const queue = async (name: string) => [(await miniflare.getQueueProducer(name)) as unknown as Queue<unknown>];
   const queues = {
     ingest: await queue('INGEST'),
     jobs: await queue('JOBS'),
+    priority: await queue('PRIORITY'),
     transcripts: await queue('TRANSCRIPTS'),
     webhooks: await queue('WEBHOOKS'),
   };
@@ -55,7 +56,7 @@ export async function migrate(db: D1Database, { from = '', before = '~' } = {}):
   }
 }
 
-/** Starts a job whose recording has been read: it has a message a shard. @returns whether it was not running already */
+/** Starts a job and brings it to the analysis of its recording. @returns whether it was not running already */
 export async function startShards(
   store: JobStore,
   jobId: string,
@@ -63,6 +64,7 @@ export async function startShards(
   now: number,
 ): Promise<boolean> {
   const isStarted = await store.start(jobId, now);
-  await store.finishIngest(jobId, { ...recording, from: 0 }, now);
+  const job = await store.find(jobId);
+  if (job) await store.finishIngest(job, recording, now);
   return isStarted;
 }

@@ -59,9 +59,9 @@ export function ingestedState(changes: Partial<IngestedRecording> = {}): IngestS
   return {
     generation: 0,
     identity: 'a file',
+    model: 'precision-2',
     chunks: Math.ceil(recording.totalSamples / CHUNK_SAMPLES),
     checkpoint: { sample: 0 },
-    dispatchedShards: 0,
     recording,
   };
 }
@@ -93,6 +93,8 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
     now: NOW,
     /** What was sent, without the first message of a job. */
     sent: [] as Queued[],
+    /** How many shards the job's object was told that it may hand out. */
+    ready: [] as number[],
     /** Addresses of which a copy was asked for. */
     copied: [] as string[],
     ports: {} as JobPorts,
@@ -121,7 +123,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       world.sent.length = 0;
       return created.value;
     },
-    /** A job in work whose recording has been read. */
+    /** A job in work whose recording has been read: it is at the step `analyse`. */
     async running(recording: Partial<IngestedRecording> = {}, request: object = {}): Promise<JobRecord> {
       await world.create(request);
       const state = ingestedState(recording);
@@ -149,7 +151,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       if (!job) throw new Error(`no job ${world.id}`);
       return job;
     },
-    /** The message of a step of the job: `ingest`, `shard/0` … */
+    /** The message of a step of the job: `ingest`, `analyse` … */
     row: (step: string) => world.ports.store.outboxRow(`${world.id}/${step}`),
     /** The steps that messages are left for. */
     async steps(): Promise<string[]> {
@@ -170,6 +172,7 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
     world.now = NOW;
     world.sent = [];
     world.copied = [];
+    world.ready = [];
     const { db, bucket } = storage;
     await db
       .prepare('INSERT INTO accounts (id, name, subscribed, created_at) VALUES (?1, ?1, 1, 0)')
@@ -189,9 +192,15 @@ export function useJobs(start: () => Promise<Storage> = startStorage) {
       progress: {
         begin: async () => undefined,
         reportIngest: async () => undefined,
-        expect: async () => undefined,
-        report: async () => undefined,
+        ready: async (_jobId, _tag, shards) => void world.ready.push(shards),
+        expect: async (_jobId, _tag, shards) => void world.ready.push(shards),
+        startShard: async () => ({ kind: 'run', starts: 1 }),
+        report: async () => true,
+        putBack: async () => undefined,
         partDone: async () => true,
+        restart: async () => undefined,
+        resend: async () => undefined,
+        end: async () => undefined,
         fraction: async () => 0,
       },
       webhook: createWebhookClient({ allowLoopback: true }),

@@ -41,10 +41,12 @@ vi.mock('../../src/platform/sources/copy.ts', async () => (await import('./doubl
 vi.mock('../../src/services-jobs.ts', async () => (await import('./doubles.ts')).services);
 vi.mock('cloudflare:workers', async () => (await import('./doubles.ts')).workers);
 
+import type { CreateJob } from '../../src/jobs/app-services.ts';
+import { createJob } from '../../src/jobs/create.ts';
 import { CREDIT_SECONDS, findings } from './invariants.ts';
 import { ACCOUNT, run, runNextDay } from './scenario.ts';
 import { type Storage, startFastStorage } from './storage.ts';
-import { DAY } from './timeline.ts';
+import { DAY, MINUTE } from './timeline.ts';
 import { World } from './world.ts';
 
 interface Case {
@@ -61,12 +63,14 @@ const FIXED: readonly Case[] = [
   // finished first.
   ...[13, 50, 55].map((seed) => ({ seed, isDeployed: true })),
   // Nobody but the alarm of the job's object continues with what is left here.
-  { seed: 24, kill: 'store.requestIngest', isDeployed: true },
+  { seed: 24, kill: 'store.nextStep', isDeployed: true },
   { seed: 3, kill: 'store.start' },
   { seed: 3, kill: 'objects.replace' },
-  { seed: 7, kill: 'store.addShards' },
+  { seed: 115, kill: 'store.reserve' },
   { seed: 3, kill: 'store.finishIngest' },
   { seed: 3, kill: 'progress.expect' },
+  { seed: 3, kill: 'progress.startShard' },
+  { seed: 3, kill: 'progress.partDone' },
   { seed: 3, kill: 'copies.request' },
   { seed: 3, kill: 'bucket.put' },
   { seed: 3, kill: 'store.succeed' },
@@ -78,7 +82,10 @@ const LOG_TAIL = 60;
 const LEASE_RENEWAL_MS = 10_000;
 const PLACE_POLL_MS = 50;
 const SILENCE_LOOK_MS = 1000;
-const TABLES = ['jobs', 'outbox', 'usage_records', 'idempotency_keys', 'accounts'];
+/** As long as the last fault, and what comes after it, takes. */
+const LONG_MS = 90 * MINUTE;
+const SHARD_SECONDS = 300;
+const TABLES = ['jobs', 'outbox', 'usage_records', 'usage_days', 'idempotency_keys', 'accounts'];
 
 function cases(): readonly Case[] {
   if (SIM_SEEDS === undefined) return FIXED;
@@ -163,3 +170,86 @@ describe('every job ends once, is billed once, tells its webhook and leaves noth
     STORY_MS,
   );
 });
+
+describe('a long job', () => {
+  const url = 'https://example.com/day.wav';
+  const id = 'long';
+
+  /** Runs one job to its end; something happens meanwhile. */
+  async function runJob(shards: number, meanwhile: (world: World) => void = () => undefined) {
+    const world = await worldOf({ seed: 4 });
+    const { time, faults } = world;
+    faults.isOn = false;
+    const seconds = shards * SHARD_SECONDS;
+    world.recordings.set(url, { fate: 'plain', seconds: [seconds], changesAt: [], sampleRateHz: 44_100 });
+    // Its bytes are in the request: they come at once, as those of an upload do.
+    const call = { id, url, isInline: true, webhook: 'https://example.com/hook' };
+    const request = { url: `data:${encodeURIComponent(url)}`, model: 'precision-2', webhook: call.webhook };
+    meanwhile(world);
+    const statements = storage.counts.statements;
+    void createJob(
+      world.portsFor('create'),
+      { accountId: ACCOUNT, kind: 'diarize', request } as unknown as CreateJob,
+      id,
+    );
+    let looks = 0;
+    const state = async () => {
+      looks++;
+      return (await storage.db.prepare('SELECT status FROM jobs').first<{ status: string }>())?.status;
+    };
+    while (time.now < time.start + LONG_MS && (await state()) !== 'succeeded') await time.runUntil(time.now + MINUTE);
+    const minutes = (time.now - time.start) / MINUTE;
+    // Its webhook is told.
+    await time.runUntil(time.now + MINUTE);
+    const cost = costOf(faults.calls, storage.counts.statements - statements - looks);
+    return { world, cost, minutes, ...(await findings(world, [call], () => runNextDay(world))) };
+  }
+
+  it('of 288 shards lives through D1 and R2 away for ten minutes each and consumers that are ended after fifteen', async () => {
+    const { broken, summary, minutes, world } = await runJob(288, (running) => {
+      const { time, faults } = running;
+      for (let ms = 5 * MINUTE; ms < LONG_MS; ms += 5 * MINUTE) time.after(ms, () => running.sweep());
+      const between = (from: number, to: number, what: readonly string[]) => {
+        time.after(from * MINUTE, () => what.map((name) => faults.away.add(name)));
+        time.after(to * MINUTE, () => what.map((name) => faults.away.delete(name)));
+      };
+      between(1, 11, ['store.']);
+      between(12, 22, ['objects.', 'bucket.']);
+      time.after(22 * MINUTE, () => faults.hanging.set('objects.getRange', 6));
+    });
+    const { log } = world.time;
+    if (broken.length > 0) throw new Error([...broken, summary, ...log.slice(-LOG_TAIL)].join('\n'));
+    for (const what of [/AWAY store/, /AWAY objects/, /HANGS objects.getRange of shard/, /DIES shard/])
+      expect(
+        log.some((line) => what.test(line)),
+        String(what),
+      ).toBe(true);
+    expect(summary).toMatch(/^succeeded; 288 parts$/);
+    expect(minutes).toBeLessThan(LONG_MS / MINUTE);
+  }, 600_000);
+
+  it('asks D1 a few times for its reading, and never for a shard', async () => {
+    const costs = [];
+    for (const shards of [1, 12, 36]) {
+      const { broken, cost } = await runJob(shards);
+      expect(broken).toEqual([]);
+      costs.push({ shards, ...cost });
+    }
+    if (SIM_LOG !== undefined) console.table(costs);
+    const [short, hour, hours] = costs;
+    expect(short!.d1Statements).toBeLessThanOrEqual(30);
+    expect(hour!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 45);
+    expect(hours!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 80);
+    for (const { shards, objectRequests, r2Operations } of costs) {
+      expect(objectRequests).toBeLessThanOrEqual(4 * shards + 12);
+      expect(r2Operations).toBeLessThanOrEqual(14 * shards + 24);
+    }
+  }, 600_000);
+});
+
+/** What a job has asked of the platform. */
+function costOf(calls: ReadonlyMap<string, number>, d1Statements: number) {
+  const sum = (...names: string[]) =>
+    [...calls].reduce((total, [name, count]) => total + (names.some((n) => name.startsWith(n)) ? count : 0), 0);
+  return { d1Statements, objectRequests: sum('object '), r2Operations: sum('objects.', 'bucket.') };
+}

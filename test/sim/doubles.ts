@@ -10,10 +10,11 @@ import { BYTES_PER_SECOND, fileOf, type SimulatedFile } from './sources.ts';
 
 /** In place of what the simulation is not about: codecs, models, the making of a result, the platform's base class. */
 
-/** Of a file by its version and the place in it: a chunk tells which file it is of, and where from. */
+/** Of a file by its version and the place in it, about every hour anew: a chunk tells which file it is of, and where from. */
 const VERSION_STEP = 4000;
 const FULL_SCALE = 32_768;
-const valueAt = (version: number, second: number): number => (version * VERSION_STEP + second) / FULL_SCALE;
+const valueAt = (version: number, second: number): number =>
+  (version * VERSION_STEP + (second % VERSION_STEP)) / FULL_SCALE;
 const placeOf = (value: number) => {
   const code = Math.round(value * FULL_SCALE);
   return { version: Math.floor(code / VERSION_STEP), second: code % VERSION_STEP };
@@ -119,7 +120,7 @@ export const diarization = {
       for (const value of block) {
         const { version, second } = placeOf(value);
         versions.add(version);
-        if (second !== Math.floor(sample / RATE_HZ)) versions.add(Number.NaN);
+        if (second !== Math.floor(sample / RATE_HZ) % VERSION_STEP) versions.add(Number.NaN);
         sample++;
       }
     }
@@ -141,7 +142,8 @@ export const results = {
     for (let shard = 0; shard < recording.shardCount; shard++) {
       const part = await ports.objects.getRange(partKey(job.id, shard, tag), 0, PART_BYTES);
       text += new TextDecoder().decode(part).trim();
-      await ports.sleep(4000);
+      // A day takes a minute.
+      await ports.sleep(Math.min(4000, 60_000 / recording.shardCount));
       await pulse();
     }
     const voiceprints = job.kind === 'identify' ? await readVoiceprints(ports, job.id) : undefined;

@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import type { SimulatedEnv } from './doubles.ts';
 import { portsOf } from './ports.ts';
 import { putCopy } from './sources.ts';
@@ -6,15 +7,13 @@ import type { World } from './world.ts';
 
 const ALARM_RETRIES = 6;
 
-type Row = Readonly<Record<string, unknown>>;
-
 export interface WithAlarm {
   alarm(): Promise<void>;
 }
 
 /** A Durable Object: storage that stays, an instance of the real class that does not. */
 export class SimulatedObject<T extends WithAlarm> {
-  readonly #tables = new Map<string, Row[]>();
+  #database = new DatabaseSync(':memory:');
   readonly #values = new Map<string, unknown>();
   #alarmAt: number | undefined;
   #instance: { readonly object: T; readonly invocation: Invocation } | undefined;
@@ -27,7 +26,8 @@ export class SimulatedObject<T extends WithAlarm> {
 
   /** Whether it keeps anything, an alarm included. */
   get isKept(): boolean {
-    const hasRows = [...this.#tables.values()].some((rows) => rows.length > 0);
+    const tables = this.#query(`SELECT name FROM sqlite_master WHERE type = 'table'`);
+    const hasRows = tables.some(({ name }) => this.#query(`SELECT 1 FROM ${name} LIMIT 1`).length > 0);
     return this.#alarmAt !== undefined || this.#values.size > 0 || hasRows;
   }
 
@@ -43,6 +43,7 @@ export class SimulatedObject<T extends WithAlarm> {
 
   call<R>(caller: Invocation, method: string, run: (object: T) => Promise<R>): Promise<R> {
     const { time, faults } = this.world;
+    faults.count(`object ${method}`);
     return new Promise<R>((done, fail) => {
       const reply = (answer: () => void) => time.after(faults.latencyMs(), () => !caller.isDead && answer());
       time.after(faults.latencyMs(), () => {
@@ -87,40 +88,16 @@ export class SimulatedObject<T extends WithAlarm> {
     return this.#instance;
   }
 
-  /** Tables in memory that know the queries of the class by their beginnings, and values. */
+  #query(sql: string, ...args: (string | number | null)[]): Readonly<Record<string, unknown>>[] {
+    return this.#database.prepare(sql).all(...args) as Readonly<Record<string, unknown>>[];
+  }
+
+  /** A database in memory, and values. */
   #storage(invocation: Invocation) {
     const values = this.#values;
-    const rowsOf = (table: string) => {
-      const rows = this.#tables.get(table);
-      if (!rows) throw new Error(`no such table: ${table}`);
-      return rows;
-    };
-    const exec = (query: string, ...args: unknown[]) => {
-      const table = /\b(counted|parts)\b/.exec(query.replace(/AS \w+/, ''))![1];
-      const [verb] = query.split(' ');
-      let answer: Row[] = [];
-      if (verb === 'CREATE') this.#tables.set(table, this.#tables.get(table) ?? []);
-      else if (verb === 'DELETE') rowsOf(table).length = 0;
-      else if (verb === 'INSERT' && table === 'counted')
-        rowsOf(table).push({ id: args[0], tag: args[1], shard_count: null });
-      else if (verb === 'INSERT') {
-        const [tag, shard] = args;
-        if (!rowsOf(table).some((row) => row.tag === tag && row.shard === shard)) rowsOf(table).push({ tag, shard });
-      } else if (verb === 'UPDATE') {
-        const [shardCount, id, tag] = args;
-        const rows = rowsOf(table);
-        const updated = rows.map((row) =>
-          row.id === id && row.tag === tag ? { ...row, shard_count: shardCount } : row,
-        );
-        this.#tables.set(table, updated);
-      } else if (query.startsWith('SELECT COUNT'))
-        answer = [
-          {
-            parts: rowsOf(table).filter(({ tag, shard }) => tag === args[0] && Number(shard) < Number(args[1])).length,
-          },
-        ];
-      else if (verb === 'SELECT') answer = [...rowsOf(table)];
-      return { toArray: () => answer, one: () => answer[0] };
+    const exec = (sql: string, ...args: (string | number | null)[]) => {
+      const rows = this.#query(sql, ...args);
+      return { toArray: () => rows, one: () => rows[0] };
     };
     // What waits for the storage of an object that was reset waits in vain.
     const alive = <R>(run: () => R): Promise<R> =>
@@ -140,7 +117,7 @@ export class SimulatedObject<T extends WithAlarm> {
       // The alarm goes with it since the compatibility date 2026-02-24.
       deleteAll: () =>
         alive(() => {
-          this.#tables.clear();
+          this.#database = new DatabaseSync(':memory:');
           values.clear();
           this.#alarmAt = undefined;
         }),
@@ -156,6 +133,7 @@ export class SimulatedObject<T extends WithAlarm> {
   #alarm(at: number, retry: number): void {
     if (this.#alarmAt !== at) return;
     this.#alarmAt = undefined;
+    this.world.faults.count('object alarm');
     const { object, invocation } = this.#running();
     const again = () => {
       if (retry >= ALARM_RETRIES || this.#alarmAt !== undefined) return;

@@ -5,6 +5,12 @@ export class Faults {
   /** From some moment on nothing goes wrong any more, so that everything must come to its end. */
   isOn = true;
   hasKilled = false;
+  /** What is away: calls whose names begin so fail. */
+  readonly away = new Set<string>();
+  /** Calls of that name that are never answered, as many. */
+  readonly hanging = new Map<string, number>();
+  /** How often each call was made. */
+  readonly calls = new Map<string, number>();
 
   /**
    * @param intensity how often faults come, 1 for often
@@ -18,6 +24,10 @@ export class Faults {
 
   chance(probability: number): boolean {
     return this.isOn && this.time.chance(probability);
+  }
+
+  count(what: string): void {
+    this.calls.set(what, (this.calls.get(what) ?? 0) + 1);
   }
 
   latencyMs(): number {
@@ -35,7 +45,19 @@ export class Faults {
   /** One call of an invocation: it may fail before or after it is done, and the invocation may die before or after. */
   call<T>(caller: Invocation, what: string, run: () => Promise<T>): Promise<T> {
     const { time, intensity } = this;
+    this.count(what);
     return new Promise<T>((done, fail) => {
+      const hanging = this.hanging.get(what) ?? 0;
+      if (hanging > 0) {
+        time.say(`HANGS ${what} of ${caller.name}`);
+        this.hanging.set(what, hanging - 1);
+        return;
+      }
+      if ([...this.away].some((name) => what.startsWith(name))) {
+        time.say(`AWAY ${what} of ${caller.name}`);
+        time.after(this.latencyMs(), () => !caller.isDead && fail(new Error(`${what}: away`)));
+        return;
+      }
       const reply = (answer: () => void) => time.after(this.latencyMs(), () => !caller.isDead && answer());
       time.after(this.latencyMs(), async () => {
         if (caller.isDead) return;

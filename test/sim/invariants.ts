@@ -70,7 +70,7 @@ function ofJob(
   const broken: string[] = [];
   const endings = history.endings.filter(({ jobId }) => jobId === id).map(({ how }) => how);
   if (!isTerminal(status)) broken.push(`${id} is ${status}`);
-  if (reason?.includes('many tries')) broken.push(`${id} went round in circles until it was given up`);
+  if (reason?.includes('several tries')) broken.push(`${id} went round in circles until it was given up`);
   if (endings.length > 1) broken.push(`${id} ended as ${endings}`);
   const bills = usage.filter(({ job_id: jobId }) => jobId === id).length;
   if (bills !== (status === 'succeeded' ? 1 : 0)) broken.push(`${id} is ${status} and has ${bills} bills`);

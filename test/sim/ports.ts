@@ -26,11 +26,10 @@ function wrapped<T extends object>(
 const TURNS: ReadonlySet<string> = new Set([
   'settle',
   'start',
-  'addShards',
+  'reserve',
   'finishIngest',
-  'requestIngest',
+  'nextStep',
   'handOver',
-  'requestAssemble',
   'reschedule',
 ]);
 const ENDINGS: ReadonlySet<string> = new Set(['succeed', 'fail', 'cancel']);

@@ -1,11 +1,14 @@
-import { handleDeadLetter, handleMessage, MAX_DELIVERIES } from '../../src/jobs/handle.ts';
+import { handleMessage } from '../../src/jobs/handle.ts';
 import type { Message } from '../../src/jobs/messages.ts';
 import type { QueuePort } from '../../src/jobs/ports.ts';
 import { portsOf } from './ports.ts';
 import { type Invocation, MINUTE } from './timeline.ts';
 import type { World } from './world.ts';
 
-const DEAD_LETTER_TRIES = 11;
+/** `max_retries` in wrangler.jobs.toml, and the first delivery. */
+const MAX_DELIVERIES = 101;
+/** The platform ends a consumer then. */
+const LONGEST_RUN_MS = 15 * MINUTE;
 
 /** Queues that lose messages, have backlogs, deliver twice and forget acknowledgements; and the consumer behind them. */
 export class SimulatedQueue {
@@ -43,11 +46,11 @@ export class SimulatedQueue {
     const again = (delayMs: number) => {
       if (attempt < MAX_DELIVERIES)
         time.after(delayMs + time.between(0, 5000), () => this.#deliver(message, attempt + 1));
-      else time.after(1000, () => this.#bury(message, 1));
     };
     const part = message.step === 'shard' ? message.shard : '';
     const invocation = world.invocation(`${message.step}${part}#${attempt}/${this.#deliveries++}`);
     invocation.onDeath.add(() => again(time.between(100, 4 * MINUTE)));
+    time.after(LONGEST_RUN_MS, () => invocation.die());
     const isolate = world.anyIsolate();
     time.say(`deliver ${JSON.stringify(message)} to ${invocation.name} ${isolate.work}`);
     handleMessage(portsOf(world, invocation, isolate), isolate.mutex, message, attempt).then(
@@ -64,24 +67,6 @@ export class SimulatedQueue {
         invocation.end();
         time.say(`${invocation.name} threw ${error}`);
         again(10_000);
-      },
-    );
-  }
-
-  /** What was delivered too often. */
-  #bury(message: Message, tries: number): void {
-    const { world } = this;
-    const again = () => {
-      if (tries < DEAD_LETTER_TRIES) world.time.after(10_000, () => this.#bury(message, tries + 1));
-    };
-    const invocation = world.invocation(`dead ${message.step}`);
-    invocation.onDeath.add(again);
-    handleDeadLetter(portsOf(world, invocation, world.newestIsolate), message).then(
-      () => invocation.end(),
-      () => {
-        if (invocation.isDead) return;
-        invocation.end();
-        again();
       },
     );
   }

@@ -25,7 +25,9 @@ export async function startFastStorage() {
     waiting.delete(answer.id);
   });
   let asked = 0;
+  const counts = { statements: 0 };
   const db = databaseOver(async (statements) => {
+    counts.statements += statements.length;
     const id = asked++;
     const answer = await new Promise<Answer>((done) => {
       waiting.set(id, done);
@@ -39,6 +41,8 @@ export async function startFastStorage() {
   return {
     db,
     bucket,
+    /** Statements that the database was asked to run. */
+    counts,
     async empty(tables: readonly string[]): Promise<void> {
       await db.batch(tables.map((table) => db.prepare(`DELETE FROM ${table}`)));
       for (;;) {

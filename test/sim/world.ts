@@ -1,7 +1,8 @@
+import { admitAll } from '../../src/jobs/admit.ts';
 import { expire } from '../../src/jobs/expire.ts';
 import { Mutex } from '../../src/jobs/mutex.ts';
 import type { JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
-import { resendLost } from '../../src/jobs/resend.ts';
+import { failOverdue, resendLost } from '../../src/jobs/resend.ts';
 import type { CopyRpc } from '../../src/platform/copies.ts';
 import { createJobStore } from '../../src/platform/d1/job-store.ts';
 import type { ProgressRpc } from '../../src/platform/progress.ts';
@@ -102,7 +103,7 @@ export class World {
   /** What the service does every five minutes. */
   sweep(): void {
     const ports = this.portsFor('sweep');
-    void Promise.allSettled([resendLost(ports, this.time.now), expire(ports)]);
+    void Promise.allSettled([resendLost(ports, this.time.now), failOverdue(ports), admitAll(ports), expire(ports)]);
   }
 
   /** The binding of the jobs' objects, as an invocation has it. */
@@ -115,10 +116,16 @@ export class World {
         begin: (...args) => object.call(caller, 'progress.begin', (progress) => progress.begin(...args)),
         reportIngest: (...args) =>
           object.call(caller, 'progress.reportIngest', (progress) => progress.reportIngest(...args)),
+        ready: (...args) => object.call(caller, 'progress.ready', (progress) => progress.ready(...args)),
         expect: (...args) => object.call(caller, 'progress.expect', (progress) => progress.expect(...args)),
+        startShard: (...args) => object.call(caller, 'progress.startShard', (progress) => progress.startShard(...args)),
         report: (...args) => object.call(caller, 'progress.report', (progress) => progress.report(...args)),
+        putBack: (...args) => object.call(caller, 'progress.putBack', (progress) => progress.putBack(...args)),
         partDone: (...args) => object.call(caller, 'progress.partDone', (progress) => progress.partDone(...args)),
-        fraction: () => object.call(caller, 'progress.fraction', (progress) => progress.fraction()),
+        restart: (...args) => object.call(caller, 'progress.restart', (progress) => progress.restart(...args)),
+        resend: (...args) => object.call(caller, 'progress.resend', (progress) => progress.resend(...args)),
+        end: (...args) => object.call(caller, 'progress.end', (progress) => progress.end(...args)),
+        fraction: (...args) => object.call(caller, 'progress.fraction', (progress) => progress.fraction(...args)),
       };
     });
   }

@@ -3,7 +3,6 @@ import { readBindings } from '../../client/local/bundle.ts';
 import type { Miniflare } from '../../client/local/miniflare.ts';
 import { projectDir } from '../../client/local/paths.ts';
 import { JOBS } from '../../client/workers.ts';
-import { MAX_DELIVERIES } from '../../src/jobs/handle.ts';
 import { startTestWorker } from '../helpers/workerd.ts';
 
 /**
@@ -22,11 +21,13 @@ async function ask(body?: string): Promise<[queue: string, body: string, attempt
   return (await response.json()) as [string, string, number][];
 }
 
-const QUEUES = ['rollcall-ingest', 'rollcall-jobs', 'rollcall-transcripts', 'rollcall-webhooks'];
+/** The first delivery and `max_retries`. */
+const MAX_DELIVERIES = 101;
+const QUEUES = ['rollcall-ingest', 'rollcall-jobs', 'rollcall-priority', 'rollcall-transcripts', 'rollcall-webhooks'];
 const attemptsOf = async (queue: string, body: string) =>
   (await ask()).filter(([name, text]) => name === queue && text === body).map(([, , attempt]) => attempt);
 
-it('deliver a message that fails as often as the last try expects, count its deliveries, and then bury it once', async () => {
+it('deliver a message that fails as often as wrangler.jobs.toml says, count its deliveries, and then bury it once', async () => {
   await ask('again');
   await expect.poll(() => attemptsOf('rollcall-dead', 'again'), { timeout: 20_000 }).toHaveLength(QUEUES.length);
   const expected = Array.from({ length: MAX_DELIVERIES }, (_, i) => i + 1);

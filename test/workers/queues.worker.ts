@@ -1,6 +1,7 @@
 interface Env {
   readonly INGEST: Queue<unknown>;
   readonly JOBS: Queue<unknown>;
+  readonly PRIORITY: Queue<unknown>;
   readonly TRANSCRIPTS: Queue<unknown>;
   readonly WEBHOOKS: Queue<unknown>;
 }
@@ -13,7 +14,7 @@ export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     if (request.method === 'POST') {
       const body = await request.text();
-      for (const queue of [env.INGEST, env.JOBS, env.TRANSCRIPTS, env.WEBHOOKS])
+      for (const queue of [env.INGEST, env.JOBS, env.PRIORITY, env.TRANSCRIPTS, env.WEBHOOKS])
         await queue.send(body, { contentType: 'json' });
     }
     return Response.json(deliveries);

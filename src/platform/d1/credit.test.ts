@@ -71,6 +71,25 @@ it('a job whose recording was read sets its length aside, until it ends', async 
   expect(await account.canPay()).toBe(false);
 });
 
+it('a recording goes to its analysis only if the account can pay for all of it, and sets nothing aside otherwise', async () => {
+  const account = await accountWith(100);
+  const other = await account.startJob();
+  await account.startJob('long');
+  await account.jobs.start('long', NOW);
+  const long = (await account.jobs.find('long'))!;
+  const finish = (durationSeconds: number) => account.jobs.finishIngest(long, { shardCount: 1, durationSeconds }, NOW);
+  expect([await account.jobs.reserve(long, 81, NOW), await finish(80.01)]).toEqual([false, false]);
+  expect(await rows('outbox', 'job_id', 'long')).toMatchObject([{ id: 'long/ingest' }]);
+  expect(await account.jobs.reserve(long, 60, NOW)).toBe(true);
+  expect(await account.canPay()).toBe(true);
+  expect([await account.jobs.reserve(long, 80, NOW), await account.canPay()]).toEqual([true, false]);
+  await account.jobs.cancel(other.ok ? other.value.id : '', { code: 'canceled', message: '' }, NOW);
+  expect(await finish(80.01)).toBe(true);
+  expect(await account.canPay()).toBe(false);
+  await account.jobs.fail('long', { code: 'x', message: 'x' }, NOW);
+  expect(await account.canPay()).toBe(true);
+});
+
 it('twenty seconds that are left are twenty: sums of decimal fractions fall short of them', async () => {
   const charged = await accountWith(80.3);
   for (const id of ['tenths-1', 'tenths-2', 'tenths-3']) {

@@ -51,9 +51,7 @@ describe('cancel', () => {
     expect(await store.cancel(id, CANCELED, NOW + 3)).toBe(false);
     expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 4)).toBe(false);
     expect(await store.start(id, NOW + 5)).toBe(false);
-    expect(await store.addShards(id, 0, 2, NOW + 5)).toBe(false);
-    expect(await store.finishIngest(id, { shardCount: 2, durationSeconds: 61.5, from: 0 }, NOW + 5)).toBe(false);
-    expect(await store.requestAssemble(id, NOW + 6)).toBe(false);
+    expect(await store.nextStep(id, ['analyse'], 'assemble', NOW + 6)).toBe(false);
     expect([await outboxIds(id), await usageRows(id)]).toEqual([[`${id}/webhook`], 0]);
   });
 
@@ -71,7 +69,6 @@ describe('cancel', () => {
     const seen = new Set<string>();
     for (let round = 0; round < 12; round++) {
       const id = await runningJob();
-      await store.requestAssemble(id, NOW + 2);
       const ends = [
         () => store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + 3),
         () => store.cancel(id, CANCELED, NOW + 3),
@@ -91,7 +88,7 @@ describe('remove', () => {
   it('leaves a tombstone without content and no message', async () => {
     const id = await runningJob();
     expect(await store.remove('theirs', id, NOW + 2)).toBe(false);
-    expect(await outboxIds(id)).toHaveLength(2);
+    expect(await outboxIds(id)).toHaveLength(1);
     expect(await store.remove('mine', id, NOW + 2)).toBe(true);
     expect(await store.remove('mine', id, NOW + 3)).toBe(false);
     expect(await store.find(id)).toBeUndefined();
@@ -109,8 +106,7 @@ describe('remove', () => {
     await store.remove('mine', id, NOW + 2);
     expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 3)).toBe(false);
     expect(await store.fail(id, { code: 'x', message: 'x' }, NOW + 3)).toBe(false);
-    expect(await store.requestAssemble(id, NOW + 3)).toBe(false);
-    expect(await store.addShards(id, 0, 2, NOW + 3)).toBe(false);
+    expect(await store.nextStep(id, ['analyse'], 'assemble', NOW + 3)).toBe(false);
     expect(await store.unfinished([id])).toEqual(new Set());
     expect([await outboxIds(id), await usageRows(id)]).toEqual([[], 0]);
   });

@@ -1,6 +1,7 @@
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import type { DeletedJob } from '../../jobs/ports.ts';
-import { deleteJobOutbox, hasChanged, insertOutboxAfterChange } from './statements.ts';
+import { releaseWork, WORK_OF_JOB } from './admission.ts';
+import { deleteJobOutbox, hasChanged, insertWebhookAfterChange } from './statements.ts';
 
 /** Ends a job that still works, with its webhook message; nothing is billed. False when it has ended before. */
 export async function endWithoutResult(
@@ -17,7 +18,8 @@ export async function endWithoutResult(
          WHERE id = ?1 AND status IN ('created', 'pending', 'running')`,
       )
       .bind(jobId, status, error.code, error.message, now),
-    insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
+    releaseWork(db, jobId),
+    insertWebhookAfterChange(db, jobId, now, now + LEASE_MS),
     deleteJobOutbox(db, jobId),
   ]);
   return hasChanged(results);
@@ -30,7 +32,13 @@ export async function endWithoutResult(
  * @returns false when the account has no such job
  */
 export async function removeJob(db: D1Database, accountId: string, jobId: string, now: number): Promise<boolean> {
-  const results = await db.batch([
+  const [, ...results] = await db.batch([
+    db
+      .prepare(
+        `UPDATE accounts SET work_seconds = MAX(0, work_seconds - ${WORK_OF_JOB})
+         WHERE id = ?2 AND EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND account_id = ?2 AND completed_at IS NULL)`,
+      )
+      .bind(jobId, accountId),
     db
       .prepare(
         `UPDATE jobs SET

@@ -1,95 +1,97 @@
+import { billOf } from '../../jobs/bill.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { type Message, outboxId } from '../../jobs/messages.ts';
-import type { IngestedLength } from '../../jobs/ports.ts';
-import { hasChanged, insertOutboxWhileRunning, insertShardsWhileRunning } from './statements.ts';
+import { type JobStep, outboxId, queueOf } from '../../jobs/messages.ts';
+import type { IngestedLength, JobRecord } from '../../jobs/ports.ts';
+import { hasCreditFor } from './credit.ts';
+import { hasChanged } from './statements.ts';
 
 /** `JobStore.start` */
 export async function startJob(db: D1Database, jobId: string, now: number): Promise<boolean> {
   const result = await db
-    .prepare(`UPDATE jobs SET status = 'running', updated_at = ?2 WHERE id = ?1 AND status IN ('created', 'pending')`)
+    .prepare(
+      `UPDATE jobs SET status = 'running', started_at = ?2, updated_at = ?2
+       WHERE id = ?1 AND status IN ('created', 'pending')`,
+    )
     .bind(jobId, now)
     .run();
   return hasChanged([result]);
 }
 
-/** `JobStore.addShards` */
-export async function addShards(
+/** `JobStore.reserve` */
+export async function reserve(
   db: D1Database,
-  jobId: string,
-  from: number,
-  to: number,
+  { id, accountId, kind }: JobRecord,
+  seconds: number,
   now: number,
 ): Promise<boolean> {
-  const [, { results }] = await db.batch<{ id: string }>([
-    insertShardsWhileRunning(db, jobId, from, to, now, now + LEASE_MS),
-    db.prepare(`SELECT id FROM jobs WHERE id = ?1 AND status = 'running'`).bind(jobId),
-  ]);
-  return results.length === 1;
+  const result = await db
+    .prepare(
+      `UPDATE jobs SET duration_seconds = ?2 WHERE id = ?1 AND status = 'running' AND ${hasCreditFor('?3', '?4', '?5', '?1')}`,
+    )
+    .bind(id, seconds, accountId, now, billOf(kind, seconds).creditSeconds)
+    .run();
+  return hasChanged([result]);
 }
 
 /** `JobStore.finishIngest` */
 export async function finishIngest(
   db: D1Database,
-  jobId: string,
-  { from, shardCount, durationSeconds }: IngestedLength & { readonly from: number },
+  { id, accountId, kind }: JobRecord,
+  { shardCount, durationSeconds }: IngestedLength,
   now: number,
 ): Promise<boolean> {
+  const ingest = outboxId({ step: 'ingest', jobId: id });
   const results = await db.batch([
+    // First, while the job's row still has what it counted for.
     db
       .prepare(
-        `UPDATE jobs SET shard_count = ?2, duration_seconds = ?3, updated_at = ?4 WHERE id = ?1 AND status = 'running'`,
+        `UPDATE accounts SET work_seconds = work_seconds + ?2 - (SELECT COALESCE(work_seconds, ?2) FROM jobs WHERE id = ?1)
+         WHERE id = ?3 AND EXISTS (SELECT 1 FROM outbox WHERE id = ?6) AND ${hasCreditFor('?3', '?4', '?5', '?1')}`,
       )
-      .bind(jobId, shardCount, durationSeconds, now),
-    insertShardsWhileRunning(db, jobId, from, shardCount, now, now + LEASE_MS),
-    db.prepare('DELETE FROM outbox WHERE id = ?1').bind(outboxId({ step: 'ingest', jobId })),
+      .bind(id, durationSeconds, accountId, now, billOf(kind, durationSeconds).creditSeconds, ingest),
+    db
+      .prepare(
+        `UPDATE jobs SET shard_count = ?2, duration_seconds = ?3, work_seconds = ?3, started_at = ?4, updated_at = ?4
+         WHERE id = ?1 AND changes() = 1`,
+      )
+      .bind(id, shardCount, durationSeconds, now),
+    moveStep(db, id, ['ingest'], 'analyse', now, 'AND changes() = 1'),
   ]);
   return hasChanged(results);
 }
 
-/** `JobStore.requestIngest` */
-export async function requestIngest(db: D1Database, jobId: string, now: number): Promise<boolean> {
-  const message: Message = { step: 'ingest', jobId };
-  const results = await db.batch([
-    insertOutboxWhileRunning(db, message, now, now + LEASE_MS),
-    db
-      .prepare(
-        `DELETE FROM outbox WHERE job_id = ?1 AND queue IN ('jobs', 'transcripts')
-         AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)`,
-      )
-      .bind(jobId, outboxId(message)),
-  ]);
-  return hasChanged(results);
+/** `JobStore.nextStep` */
+export async function nextStep(
+  db: D1Database,
+  jobId: string,
+  from: readonly JobStep[],
+  to: JobStep,
+  now: number,
+): Promise<boolean> {
+  return hasChanged([await moveStep(db, jobId, from, to, now).run()]);
 }
 
-/** `JobStore.requestAssemble` */
-export async function requestAssemble(db: D1Database, jobId: string, now: number): Promise<boolean> {
-  const message: Message = { step: 'assemble', jobId };
-  const result = await db
+/** The row itself is moved: a job has one, and of two who move it one does. */
+function moveStep(
+  db: D1Database,
+  jobId: string,
+  from: readonly JobStep[],
+  to: JobStep,
+  now: number,
+  condition = '',
+): D1PreparedStatement {
+  const message = { step: to, jobId };
+  return db
     .prepare(
-      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
-       SELECT ?1, ?2, 'jobs', ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'running')
-       AND NOT EXISTS (SELECT 1 FROM outbox WHERE id = ?6)`,
+      `UPDATE outbox SET id = ?1, queue = ?2, body = ?3, due_at = ?4, lease_until = ?5, starts = 0
+       WHERE id IN (SELECT value FROM json_each(?6)) ${condition}`,
     )
     .bind(
       outboxId(message),
-      jobId,
+      queueOf(message),
       JSON.stringify(message),
       now,
       now + LEASE_MS,
-      outboxId({ step: 'transcribe', jobId }),
-    )
-    .run();
-  return hasChanged([result]);
-}
-
-/** `JobStore.requestTranscribe` */
-export async function requestTranscribe(db: D1Database, jobId: string, now: number): Promise<boolean> {
-  const message: Message = { step: 'transcribe', jobId };
-  const results = await db.batch([
-    insertOutboxWhileRunning(db, message, now, now + LEASE_MS),
-    db
-      .prepare('DELETE FROM outbox WHERE id = ?1 AND EXISTS (SELECT 1 FROM outbox WHERE id = ?2)')
-      .bind(outboxId({ step: 'assemble', jobId }), outboxId(message)),
-  ]);
-  return hasChanged(results);
+      JSON.stringify(from.map((step) => outboxId({ step, jobId }))),
+    );
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { migrate, startShards, startStorage } from '../../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { billOf } from '../../jobs/bill.ts';
+import type { JobStep } from '../../jobs/messages.ts';
 import type { JobStore, OutboxPosition } from '../../jobs/ports.ts';
 import { createJobStore } from './job-store.ts';
 
@@ -61,52 +62,60 @@ describe('job store', () => {
     expect(await store.findOwned('somebody-else', id)).toBeUndefined();
   });
 
-  it('writes shards while the recording is read, and the rest in place of the ingest message', async () => {
+  it('moves one row from step to step, each move once', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW });
-    expect(await store.addShards(id, 0, 1, NOW)).toBe(false);
-    expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
     await store.start(id, NOW);
-    expect(await store.addShards(id, 0, 2, NOW)).toBe(true);
-    expect(await outboxIds(id)).toEqual([`${id}/ingest`, `${id}/shard/0`, `${id}/shard/1`]);
-    await store.recordStart(`${id}/shard/0`, NOW + 9000);
-    await store.settle(`${id}/shard/1`);
-    // Those that are there stay, and none is written twice.
-    expect(await store.addShards(id, 0, 1, NOW + 1)).toBe(true);
-    expect(await store.outboxRow(`${id}/shard/0`)).toMatchObject({ starts: 1, leaseUntil: NOW + 9000 });
-    expect((await store.find(id))?.shardCount).toBeUndefined();
-    expect(await store.finishIngest(id, { shardCount: 4, durationSeconds: 901, from: 2 }, NOW + 3)).toBe(true);
-    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/2`, `${id}/shard/3`]);
-    expect(await rowOf('SELECT shard_count, duration_seconds FROM jobs WHERE id = ?', id)).toEqual({
-      shard_count: 4,
-      duration_seconds: 901,
-    });
-    await store.cancel(id, { code: 'canceled', message: '' }, NOW + 4);
-    expect(await store.addShards(id, 4, 5, NOW + 5)).toBe(false);
-    expect(await store.finishIngest(id, { shardCount: 1, durationSeconds: 5, from: 0 }, NOW + 5)).toBe(false);
-    expect(await outboxIds(id)).toEqual([]);
-    expect((await store.find(id))?.durationSeconds).toBe(901);
+    const job = (await store.find(id))!;
+    const finished = await Promise.all(
+      [1, 2, 3].map(() => store.finishIngest(job, { shardCount: 4, durationSeconds: 61.5 }, NOW + 3)),
+    );
+    expect(finished.filter(Boolean)).toHaveLength(1);
+    expect(await outboxIds(id)).toEqual([`${id}/analyse`]);
+    expect(await store.find(id)).toMatchObject({ shardCount: 4, durationSeconds: 61.5 });
+    const move = (from: JobStep, to: JobStep) => store.nextStep(id, [from], to, NOW + 4);
+    expect([await move('ingest', 'assemble'), await outboxIds(id)]).toEqual([false, [`${id}/analyse`]]);
+    const moved = await Promise.all([1, 2, 3].map(() => move('analyse', 'assemble')));
+    expect(moved.filter(Boolean)).toHaveLength(1);
+    expect([await move('assemble', 'transcribe'), await outboxIds(id)]).toEqual([true, [`${id}/transcribe`]]);
+    await store.cancel(id, { code: 'canceled', message: '' }, NOW + 5);
+    expect([await move('transcribe', 'ingest'), await outboxIds(id)]).toEqual([false, []]);
+    expect(await store.finishIngest(job, { shardCount: 1, durationSeconds: 5 }, NOW + 5)).toBe(false);
   });
 
-  it('replaces all messages of a running job by one ingest message, and that by its shards', async () => {
-    const id = await runningJob(3);
-    const answers = await Promise.all(Array.from({ length: 5 }, () => store.requestIngest(id, NOW + 2)));
-    expect(answers.filter((isFirst) => isFirst)).toHaveLength(1);
-    expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
-    expect(await store.isStranded(id)).toBe(false);
-    await store.finishIngest(id, { shardCount: 2, durationSeconds: 50, from: 0 }, NOW + 3);
-    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`]);
-    await store.cancel(id, { code: 'canceled', message: '' }, NOW + 4);
-    expect(await store.requestIngest(id, NOW + 5)).toBe(false);
-    expect(await outboxIds(id)).toEqual([]);
-  });
+  const begin = (id: string, now: number) => store.begin({ step: 'ingest', jobId: id }, now + 60_000, now);
 
-  it('counts the beginnings of a step from its hand-over to another invocation', async () => {
+  it('counts the starts of a step from its hand-over to another invocation', async () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), id, now: NOW });
-    for (let start = 0; start < 3; start++) await store.recordStart(`${id}/ingest`, NOW + 1000);
+    expect(await begin(id, NOW)).toMatchObject({ starts: 1, job: { id } });
+    expect(await begin(id, NOW)).toMatchObject({ starts: 2 });
     await store.handOver(`${id}/ingest`, NOW + 5000);
     expect(await store.outboxRow(`${id}/ingest`)).toMatchObject({ starts: 0, leaseUntil: NOW + 5000 });
+    expect(await begin('unknown', NOW)).toBeUndefined();
+  });
+
+  it('makes ever longer pauses between the starts of a step that dies: an hour of them', async () => {
+    const id = `job-${made++}`;
+    await store.create({ ...request(), id, now: NOW });
+    const pauses: number[] = [];
+    let now = NOW;
+    for (let starts = 1; starts <= 10; starts++) {
+      expect(await begin(id, now)).toMatchObject({ starts });
+      const { dueAt } = (await store.outboxRow(`${id}/ingest`))!;
+      pauses.push((dueAt - now) / 1000);
+      now = dueAt;
+    }
+    expect(pauses).toEqual([0, 15, 30, 60, 120, 240, 480, 900, 900, 900]);
+  });
+
+  it('does not count a start that was forgiven, and begins the step when it is due', async () => {
+    const id = `job-${made++}`;
+    await store.create({ ...request(), id, now: NOW });
+    await begin(id, NOW);
+    await store.putBack(`${id}/ingest`, NOW + 5000, true);
+    expect(await begin(id, NOW + 4000)).toMatchObject({ starts: 0, pauseSeconds: 1 });
+    expect(await begin(id, NOW + 5000)).toMatchObject({ starts: 1 });
   });
 
   it('makes one job of many racing calls with one idempotency key, and refuses another body', async () => {
@@ -128,26 +137,15 @@ describe('job store', () => {
     expect(fresh).toMatchObject({ ok: true, value: { id: `later-${accountId}` } });
   });
 
-  it('starts a job once, with one message a shard', async () => {
+  it('starts a job once, with one message however many shards it has', async () => {
     const id = await runningJob(3);
-    expect(await outboxIds(id)).toEqual([`${id}/shard/0`, `${id}/shard/1`, `${id}/shard/2`]);
+    expect(await outboxIds(id)).toEqual([`${id}/analyse`]);
     expect(await store.start(id, NOW + 2)).toBe(false);
     expect(await store.find(id)).toMatchObject({ status: 'running', shardCount: 3, updatedAt: NOW + 1 });
   });
 
-  it('ends in the same way where settled shards are written a second time', async () => {
-    const id = await runningJob(2);
-    await store.settle(`${id}/shard/0`);
-    // Harmless: its part exists.
-    await store.finishIngest(id, { shardCount: 2, durationSeconds: 61.5, from: 0 }, NOW + 2);
-    await store.requestAssemble(id, NOW + 3);
-    await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + 4);
-    expect(await outboxIds(id)).toEqual([]);
-  });
-
   it('bills a success once, however often and at whatever time it is reported', async () => {
     const id = await runningJob(1, { webhook: 'https://example.com/hook' });
-    await store.requestAssemble(id, NOW + 2);
     const outcomes = await Promise.all(
       [10, 10, 11, 12].map((later) =>
         store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + later),
@@ -164,7 +162,6 @@ describe('job store', () => {
   it('leaves the credit of a subscribed account alone', async () => {
     await storage.db.prepare('UPDATE accounts SET subscribed = 1 WHERE id = ?').bind(accountId).run();
     const id = await runningJob();
-    await store.requestAssemble(id, NOW + 2);
     await store.succeed(id, { outputKey: 'o', billedSeconds: 61.5, creditSeconds: 61.5 }, NOW + 3);
     expect(await rowOf('SELECT credit_seconds FROM accounts WHERE id = ?', accountId)).toEqual({ credit_seconds: 100 });
     expect(await rowOf('SELECT billed_seconds FROM usage_records WHERE job_id = ?', id)).toEqual({
@@ -176,7 +173,6 @@ describe('job store', () => {
     const id = `job-${made++}`;
     await store.create({ ...request(), kind: 'voiceprint', id, now: NOW });
     await startShards(store, id, { shardCount: 1, durationSeconds: 12 }, NOW + 1);
-    await store.requestAssemble(id, NOW + 2);
     await store.succeed(id, { outputKey: 'o', ...billOf('voiceprint', 12) }, NOW + 3);
     expect(await rowOf('SELECT kind, billed_seconds FROM usage_records WHERE job_id = ?', id)).toEqual({
       kind: 'voiceprint',
@@ -190,7 +186,6 @@ describe('job store', () => {
     expect(await store.fail(id, { code: 'no_speech', message: 'No speech.' }, NOW + 2)).toBe(true);
     expect(await store.fail(id, { code: 'other', message: 'Other.' }, NOW + 3)).toBe(false);
     expect(await store.succeed(id, { outputKey: 'o', billedSeconds: 20, creditSeconds: 20 }, NOW + 4)).toBe(false);
-    expect(await store.requestAssemble(id, NOW + 5)).toBe(false);
     expect(await store.find(id)).toMatchObject({
       status: 'failed',
       error: { code: 'no_speech', message: 'No speech.' },
@@ -199,43 +194,28 @@ describe('job store', () => {
     expect(await outboxIds(id)).toEqual([`${id}/webhook`]);
   });
 
-  it('asks for one assembly', async () => {
+  it('gives back what was sent and not heard of', async () => {
     const id = await runningJob(1);
-    const asked = await Promise.all([1, 2, 3].map((later) => store.requestAssemble(id, NOW + later)));
-    expect(asked.filter(Boolean)).toHaveLength(1);
-  });
-
-  it('gives back what was sent and not heard of, and counts beginnings', async () => {
-    const id = await runningJob(1);
-    const rowId = `${id}/shard/0`;
-    await store.recordStart(rowId, NOW + 5000);
+    const rowId = `${id}/analyse`;
     const overdue = async (before: number) => (await store.overdue(before, 10, { jobId: id })).rows;
-    expect(await overdue(NOW + 5000)).toEqual([]);
-    const [row] = await overdue(NOW + 5001);
-    expect(row).toMatchObject({ id: rowId, starts: 1, message: { step: 'shard', jobId: id, shard: 0 } });
-    await store.renewLease(rowId, NOW + 9000);
-    expect(await overdue(NOW + 5001)).toEqual([]);
-  });
-
-  it('renews many leases at once, each to its own time', async () => {
-    const id = await runningJob(3);
     await store.renewLeases([
-      { id: `${id}/shard/2`, leaseUntil: NOW + 9000 },
-      { id: `${id}/shard/0`, leaseUntil: NOW + 7000 },
+      { id: rowId, leaseUntil: NOW + 5000 },
       { id: 'unknown', leaseUntil: NOW },
     ]);
-    const { rows } = await store.overdue(Number.POSITIVE_INFINITY, 10, { jobId: id });
-    expect(rows.map((row) => [row.id, row.leaseUntil]).slice(0, 2)).toEqual([
-      [`${id}/shard/0`, NOW + 7000],
-      [`${id}/shard/2`, NOW + 9000],
-    ]);
+    expect(await overdue(NOW + 5000)).toEqual([]);
+    const [row] = await overdue(NOW + 5001);
+    expect(row).toMatchObject({ id: rowId, message: { step: 'analyse', jobId: id } });
+    await store.renewLease(rowId, NOW + 9000);
+    expect(await overdue(NOW + 5001)).toEqual([]);
     await store.renewLeases([]);
   });
 
   it('gives messages page by page, also where their leases are the same and some cannot be read', async () => {
-    const id = await runningJob(7);
-    const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', '{', 0, 0)`;
-    for (let i = 0; i < 4; i++) await storage.db.prepare(insert).bind(`${id}/unreadable/${i}`, id).run();
+    const id = `job-${made++}`;
+    const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, 0)`;
+    const body = JSON.stringify({ step: 'assemble', jobId: id });
+    for (let i = 0; i < 4; i++) await storage.db.prepare(insert).bind(`${id}/unreadable/${i}`, id, '{').run();
+    for (let i = 0; i < 7; i++) await storage.db.prepare(insert).bind(`${id}/step/${i}`, id, body).run();
     const pages: string[][] = [];
     let after: OutboxPosition | undefined;
     do {
@@ -243,8 +223,8 @@ describe('job store', () => {
       pages.push(page.rows.map((row) => row.id));
       after = page.next;
     } while (after && pages.length < 20);
-    const shards = Array.from({ length: 7 }, (_, shard) => `${id}/shard/${shard}`);
-    expect(pages.flat()).toEqual(shards);
+    expect(pages.flat()).toEqual(Array.from({ length: 7 }, (_, i) => `${id}/step/${i}`));
+    await storage.db.prepare('DELETE FROM outbox WHERE job_id = ?').bind(id).run();
   });
 
   it('passes over a message that it cannot read, of another version: one such row stopped every sweep', async () => {
@@ -256,11 +236,24 @@ describe('job store', () => {
     ]) {
       await storage.db.prepare(insert).bind(`${id}/${name}`, id, body).run();
     }
-    const readable = [`${id}/shard/0`, `${id}/shard/1`];
+    const readable = [`${id}/analyse`];
     expect(await outboxIds(id)).toEqual(readable);
     const first = await store.overdue(NOW + 1e9, 1);
     expect(first.rows.map((row) => row.id)).not.toContain(`${id}/next`);
     expect(await outboxIds(id)).toEqual(readable);
+  });
+
+  it('has the recording read again of a job whose shards a version before has given messages', async () => {
+    const id = await runningJob();
+    await storage.db.prepare('DELETE FROM outbox WHERE job_id = ?').bind(id).run();
+    const insert = `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?, ?, 'jobs', ?, 0, 0)`;
+    for (const shard of [0, 1]) {
+      const body = JSON.stringify({ step: 'shard', jobId: id, shard });
+      await storage.db.prepare(insert).bind(`${id}/shard/${shard}`, id, body).run();
+    }
+    const { rows } = await store.overdue(Number.POSITIVE_INFINITY, 10, { jobId: id });
+    expect(rows[0]).toMatchObject({ id: `${id}/ingest`, message: { step: 'ingest', jobId: id } });
+    expect(await outboxIds(id)).toEqual([`${id}/ingest`]);
   });
 
   it('tells what an idempotency key stands for, for a day', async () => {
@@ -331,30 +324,48 @@ describe('job store', () => {
   });
 });
 
-it('continues with a job that waited to be planned by a version before', async () => {
-  const migration = '0009_ingest.sql';
-  const before = await startStorage(migration);
-  try {
-    await before.db.batch([
-      before.db.prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 100, 0)`),
-      before.db.prepare(
-        `INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at) VALUES ('old', 'a', 'diarize', 'created', '{}', 0, 0)`,
-      ),
-      before.db.prepare(
-        `INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until, starts)
-         VALUES ('old/plan', 'old', 'plans', '{"step":"plan","jobId":"old"}', 5, 7, 2),
-                ('other/shard/0', 'other', 'jobs', '{"step":"shard","jobId":"other","shard":0}', 5, 7, 2)`,
-      ),
-    ]);
-    await migrate(before.db, { from: migration });
-    const { rows } = await createJobStore(before.db).overdue(Number.POSITIVE_INFINITY, 10);
-    expect(rows).toEqual([
-      { id: 'old/ingest', message: { step: 'ingest', jobId: 'old' }, dueAt: 5, leaseUntil: 7, starts: 2 },
-      { id: 'other/shard/0', message: { step: 'shard', jobId: 'other', shard: 0 }, dueAt: 5, leaseUntil: 7, starts: 2 },
-    ]);
-    const queues = await before.db.prepare('SELECT queue FROM outbox ORDER BY id').all();
-    expect(queues.results).toEqual([{ queue: 'ingest' }, { queue: 'jobs' }]);
-  } finally {
-    await before.stop();
+describe('a migration', () => {
+  async function migrated(migration: string, outbox: string) {
+    const before = await startStorage(migration);
+    try {
+      await before.db.batch([
+        before.db.prepare(`INSERT INTO accounts (id, name, credit_seconds, created_at) VALUES ('a', 'a', 100, 0)`),
+        before.db.prepare(
+          `INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at)
+           VALUES ('old', 'a', 'diarize', 'running', '{}', 0, 0)`,
+        ),
+        before.db.prepare(`INSERT INTO outbox (id, job_id, queue, body, due_at, lease_until, starts) VALUES ${outbox}`),
+      ]);
+      await migrate(before.db, { from: migration });
+      const { rows } = await createJobStore(before.db).overdue(Number.POSITIVE_INFINITY, 10);
+      const { work } = (await before.db
+        .prepare('SELECT work_seconds AS work FROM accounts')
+        .first<{ work: number }>())!;
+      return { messages: rows.map(({ message }) => message), work };
+    } finally {
+      await before.stop();
+    }
   }
+
+  it('continues with a job that waited to be planned by a version before', async () => {
+    const { messages } = await migrated(
+      '0009_ingest.sql',
+      `('old/plan', 'old', 'plans', '{"step":"plan","jobId":"old"}', 5, 7, 2)`,
+    );
+    expect(messages).toEqual([{ step: 'ingest', jobId: 'old' }]);
+  });
+
+  it('continues with a job whose shards had messages of their own, and counts it as work', async () => {
+    const { messages, work } = await migrated(
+      '0010_job_engine.sql',
+      `('old/shard/0', 'old', 'jobs', '{"step":"shard","jobId":"old","shard":0}', 5, 7, 2),
+       ('old/shard/1', 'old', 'jobs', '{"step":"shard","jobId":"old","shard":1}', 5, 7, 0),
+       ('other/assemble', 'other', 'jobs', '{"step":"assemble","jobId":"other"}', 5, 7, 0)`,
+    );
+    expect(messages).toEqual([
+      { step: 'ingest', jobId: 'old' },
+      { step: 'assemble', jobId: 'other' },
+    ]);
+    expect(work).toBe(3600);
+  });
 });

@@ -1,19 +1,23 @@
 import type { Result } from '../../audio/types.ts';
 import type { StoredSpec } from '../../jobs/attachments.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
-import type { Message } from '../../jobs/messages.ts';
 import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob } from '../../jobs/ports.ts';
 import { signingVersions } from '../../jobs/webhook-signature.ts';
+import { admit, beginsAtOnce, estimatedSeconds, WORK_OF_JOB, waitingAccounts } from './admission.ts';
 import { hasCreditLeft } from './credit.ts';
 import { deletedJobs, endWithoutResult, removeJob } from './job-endings.ts';
 import { listJobs } from './job-list.ts';
-import { addShards, finishIngest, requestAssemble, requestIngest, requestTranscribe, startJob } from './job-starts.ts';
+import { finishIngest, nextStep, reserve, startJob } from './job-starts.ts';
 import { outboxOf } from './outbox.ts';
+import { forget } from './retention.ts';
 import { type JobRow, jobFromRow } from './rows.ts';
-import { deleteJobOutbox, hasChanged, insertOutbox, insertOutboxAfterChange, selectJob } from './statements.ts';
+import { deleteJobOutbox, hasChanged, insertFirstStep, insertWebhookAfterChange, selectJob } from './statements.ts';
+
+/** Audio that an account has in work at most; what it asks for beyond that waits. */
+export const DEFAULT_WORK_HOURS = 200;
 
 /** `JobStore` over D1. A D1 batch is one transaction; statements that depend on an earlier one test `changes()`. */
-export function createJobStore(db: D1Database): JobStore {
+export function createJobStore(db: D1Database, maxWorkSeconds = DEFAULT_WORK_HOURS * 3600): JobStore {
   const find = async (jobId: string): Promise<JobRecord | undefined> => {
     const row = await selectJob(db, jobId).first<JobRow>();
     return row ? jobFromRow(row) : undefined;
@@ -21,7 +25,7 @@ export function createJobStore(db: D1Database): JobStore {
   return {
     ...outboxOf(db),
     find,
-    create: (input) => create(db, find, input),
+    create: (input) => create(db, find, input, maxWorkSeconds),
 
     async findOwned(accountId, jobId) {
       const job = await find(jobId);
@@ -29,12 +33,16 @@ export function createJobStore(db: D1Database): JobStore {
     },
 
     start: (jobId, now) => startJob(db, jobId, now),
-    addShards: (jobId, from, to, now) => addShards(db, jobId, from, to, now),
-    finishIngest: (jobId, recording, now) => finishIngest(db, jobId, recording, now),
-    requestIngest: (jobId, now) => requestIngest(db, jobId, now),
+    reserve: (job, seconds, now) => reserve(db, job, seconds, now),
+    finishIngest: (job, recording, now) => finishIngest(db, job, recording, now),
+    nextStep: (jobId, from, to, now) => nextStep(db, jobId, from, to, now),
+    admit: (accountId, now) => admit(db, accountId, maxWorkSeconds, now),
+    waitingAccounts: (limit, after) => waitingAccounts(db, limit, after),
 
-    requestAssemble: (jobId, now) => requestAssemble(db, jobId, now),
-    requestTranscribe: (jobId, now) => requestTranscribe(db, jobId, now),
+    async runningSince(before, limit) {
+      const { results } = await db.prepare(RUNNING_SQL).bind(before, limit).all<{ id: string }>();
+      return results.map(({ id }) => id);
+    },
 
     async succeed(jobId, outcome, now) {
       const results = await db.batch([
@@ -54,7 +62,7 @@ export function createJobStore(db: D1Database): JobStore {
           ? []
           : [recordTranscription(db, jobId, outcome.transcribedSeconds, now)]),
         chargeCredit(db, jobId, outcome.creditSeconds),
-        insertOutboxAfterChange(db, jobId, now, now + LEASE_MS),
+        insertWebhookAfterChange(db, jobId, now, now + LEASE_MS),
         deleteJobOutbox(db, jobId),
       ]);
       return hasChanged(results);
@@ -73,10 +81,7 @@ export function createJobStore(db: D1Database): JobStore {
 
     async expired(before, limit) {
       const { results } = await db
-        .prepare(
-          `SELECT id, output_key FROM jobs
-           WHERE completed_at <= ?1 AND cleaned_at IS NULL AND deleted_at IS NULL ORDER BY completed_at LIMIT ?2`,
-        )
+        .prepare(EXPIRED_SQL)
         .bind(before, limit)
         .all<{ id: string; output_key: string | null }>();
       return results.map((row) => ({ id: row.id, outputKey: row.output_key ?? undefined }));
@@ -131,8 +136,16 @@ export function createJobStore(db: D1Database): JobStore {
     async expireIdempotencyKeys(before) {
       await db.prepare('DELETE FROM idempotency_keys WHERE created_at <= ?1').bind(before).run();
     },
+
+    forget: (endedBefore, limit) => forget(db, endedBefore, limit),
   };
 }
+
+export const RUNNING_SQL = `SELECT id FROM jobs
+  WHERE status = 'running' AND started_at <= ?1 ORDER BY started_at LIMIT ?2`;
+
+export const EXPIRED_SQL = `SELECT id, output_key FROM jobs
+  WHERE completed_at <= ?1 AND cleaned_at IS NULL AND deleted_at IS NULL ORDER BY completed_at LIMIT ?2`;
 
 const MAX_CREATE_TRIES = 3;
 /**
@@ -145,26 +158,33 @@ async function create(
   db: D1Database,
   find: (jobId: string) => Promise<JobRecord | undefined>,
   input: NewJob,
+  maxWorkSeconds: number,
 ): Promise<Result<JobRecord, { kind: 'idempotency_conflict' | 'payment_required' }>> {
   const { id, accountId, kind, request, idempotency, now } = input;
-  const message: Message = { step: 'ingest', jobId: id };
+  const seconds = estimatedSeconds(kind);
   const statements = [
     db
       .prepare(
-        `INSERT INTO jobs (id, account_id, kind, status, request, metadata, webhook_url, webhook_status_only, created_at, updated_at)
-         VALUES (?1, ?2, ?3, CASE WHEN ${hasCreditLeft('?2', '?8')} THEN 'created' END, ?4, ?5, ?6, ?7, ?8, ?8)`,
+        `INSERT INTO jobs (id, account_id, kind, status, work_seconds, request, webhook_url, webhook_status_only, created_at, updated_at)
+         SELECT ?1, ?2, ?3, CASE WHEN isPaid THEN CASE WHEN beginsAtOnce THEN 'created' ELSE 'pending' END END,
+           CASE WHEN beginsAtOnce THEN ?8 END, ?4, ?5, ?6, ?7, ?7
+         FROM (SELECT ${hasCreditLeft('?2', '?7')} AS isPaid, ${beginsAtOnce('?2', '?8', '?9')} AS beginsAtOnce)`,
       )
       .bind(
         id,
         accountId,
         kind,
         JSON.stringify(request),
-        request.metadata ? JSON.stringify(request.metadata) : null,
         request.webhook ?? null,
         request.webhookStatusOnly ? 1 : 0,
         now,
+        seconds,
+        maxWorkSeconds,
       ),
-    insertOutbox(db, message, now, now + LEASE_MS),
+    insertFirstStep(db, id, now, now + LEASE_MS),
+    db
+      .prepare('UPDATE accounts SET work_seconds = work_seconds + ?2 WHERE id = ?1 AND changes() = 1')
+      .bind(accountId, seconds),
   ];
   if (idempotency) {
     // First, so that its primary key decides a race before anything else is written.
@@ -182,8 +202,9 @@ async function create(
   }
   for (let tries = 1; ; tries++) {
     try {
-      await db.batch(statements);
-      break;
+      const results = await db.batch(statements);
+      // Not read back: a look that fails would have the call fail for a job that runs and is billed.
+      return { ok: true, value: newRecord(input, results.at(-1)?.meta.changes === 1) };
     } catch (error) {
       const earlier = idempotency && (await selectReplay(db, accountId, idempotency.key, now - IDEMPOTENCY_TTL_MS));
       if (earlier && earlier.body_hash !== idempotency.bodyHash) {
@@ -197,17 +218,15 @@ async function create(
       if (!idempotency || tries === MAX_CREATE_TRIES) throw error;
     }
   }
-  // Not read back: a look that fails would have the call fail for a job that runs and is billed.
-  return { ok: true, value: newRecord(input) };
 }
 
 /** The record that a new job has been stored as. */
-function newRecord({ id, accountId, kind, request, now }: NewJob): JobRecord {
+function newRecord({ id, accountId, kind, request, now }: NewJob, beginsNow: boolean): JobRecord {
   return {
     id,
     accountId,
     ...({ kind, request } as StoredSpec),
-    status: 'created',
+    status: beginsNow ? 'created' : 'pending',
     webhookUrl: request.webhook ?? undefined,
     webhookStatusOnly: request.webhookStatusOnly === true,
     createdAt: now,
@@ -238,13 +257,15 @@ function recordTranscription(db: D1Database, jobId: string, seconds: number, now
 }
 
 /**
- * Takes what a job costs from the credit of an account without subscription, where the statement before has written the
- * usage. The account's row is changed in any case, since what comes after hangs on that.
+ * Takes what a job costs from the credit of an account without subscription, and the job from the account's work, where
+ * the statement before has written the usage. The account's row is changed in any case, since what comes after hangs on
+ * that.
  */
 function chargeCredit(db: D1Database, jobId: string, creditSeconds: number): D1PreparedStatement {
   return db
     .prepare(
-      `UPDATE accounts SET credit_seconds = credit_seconds - CASE subscribed WHEN 0 THEN ?2 ELSE 0 END
+      `UPDATE accounts SET credit_seconds = credit_seconds - CASE subscribed WHEN 0 THEN ?2 ELSE 0 END,
+         work_seconds = MAX(0, work_seconds - ${WORK_OF_JOB})
        WHERE changes() = 1 AND id = (SELECT account_id FROM jobs WHERE id = ?1)`,
     )
     .bind(jobId, creditSeconds);

@@ -1,9 +1,9 @@
-import { LEASE_MS } from '../../jobs/dispatch.ts';
-import { outboxId } from '../../jobs/messages.ts';
-import type { JobStore, OutboxPage, OutboxPosition, OutboxRow } from '../../jobs/ports.ts';
+import { LEASE_MS, QUEUE_LEASE_MS } from '../../jobs/dispatch.ts';
+import { type OutboxMessage, outboxId } from '../../jobs/messages.ts';
+import type { JobStore, OutboxPage, OutboxPosition, OutboxRow, StepStart } from '../../jobs/ports.ts';
 import { log } from '../log.ts';
-import { type OutboxDbRow, outboxFromRow } from './rows.ts';
-import { hasChanged } from './statements.ts';
+import { type JobRow, jobFromRow, type OutboxDbRow, outboxFromRow } from './rows.ts';
+import { hasChanged, insertWhileRunning, selectJob } from './statements.ts';
 
 /** How long a message is left alone that this version of the service cannot read. */
 const UNREADABLE_PAUSE_MS = 3600 * 1000;
@@ -11,14 +11,14 @@ const UNREADABLE_PAUSE_MS = 3600 * 1000;
 type Outbox = Pick<
   JobStore,
   | 'settle'
-  | 'settleEarly'
   | 'reschedule'
-  | 'isStranded'
+  | 'begin'
+  | 'keep'
+  | 'putBack'
   | 'renewLease'
   | 'renewLeases'
   | 'outboxRow'
   | 'overdue'
-  | 'recordStart'
   | 'handOver'
 >;
 
@@ -48,29 +48,28 @@ export function outboxOf(db: D1Database): Outbox {
       return hasChanged([result]);
     },
 
-    async settleEarly(jobId) {
+    begin: (message, leaseUntil, now) => begin(db, message, leaseUntil, now),
+
+    async keep(jobId, id, leaseUntil) {
+      const [, { results }] = await db.batch([
+        db.prepare('UPDATE outbox SET lease_until = ?2 WHERE id = ?1').bind(id, leaseUntil),
+        db.prepare('SELECT 1 FROM jobs WHERE id = ?1 AND completed_at IS NULL').bind(jobId),
+      ]);
+      return results.length > 0;
+    },
+
+    async putBack(id, dueAt, isForgiven) {
       await db
-        .prepare(
-          `DELETE FROM outbox WHERE id = ?1
-           AND EXISTS (SELECT 1 FROM outbox WHERE job_id = ?2 AND queue = 'jobs' AND id <> ?1)`,
-        )
-        .bind(outboxId({ step: 'assemble', jobId }), jobId)
+        .prepare('UPDATE outbox SET due_at = ?2, lease_until = ?3, starts = MAX(0, starts - ?4) WHERE id = ?1')
+        .bind(id, dueAt, dueAt + QUEUE_LEASE_MS, isForgiven ? 1 : 0)
         .run();
     },
 
-    async isStranded(jobId) {
-      const row = await db
-        .prepare(
-          `SELECT 1 FROM jobs WHERE id = ?1 AND status = 'running'
-           AND NOT EXISTS (SELECT 1 FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks')`,
-        )
-        .bind(jobId)
-        .first();
-      return row !== null;
-    },
-
     async handOver(id, leaseUntil) {
-      await db.prepare('UPDATE outbox SET starts = 0, lease_until = ?2 WHERE id = ?1').bind(id, leaseUntil).run();
+      await db
+        .prepare('UPDATE outbox SET starts = 0, due_at = 0, lease_until = ?2 WHERE id = ?1')
+        .bind(id, leaseUntil)
+        .run();
     },
 
     async renewLease(id, leaseUntil) {
@@ -93,13 +92,40 @@ export function outboxOf(db: D1Database): Outbox {
     },
 
     overdue: (before, limit, query) => overdue(db, before, limit, query),
+  };
+}
 
-    async recordStart(id, leaseUntil) {
-      await db
-        .prepare('UPDATE outbox SET starts = starts + 1, lease_until = ?2 WHERE id = ?1')
-        .bind(id, leaseUntil)
-        .run();
-    },
+/** Pause before a step is begun a third time whose starts had no end that is known; doubled each time. */
+const FIRST_PAUSE_MS = 15_000;
+const MAX_PAUSE_MS = 15 * 60_000;
+
+async function begin(
+  db: D1Database,
+  message: OutboxMessage,
+  leaseUntil: number,
+  now: number,
+): Promise<StepStart | undefined> {
+  const [begun, { results: jobs }] = await db.batch<unknown>([
+    db
+      .prepare(
+        `UPDATE outbox SET
+           starts = starts + (due_at <= ?2),
+           lease_until = CASE WHEN due_at <= ?2 THEN ?3 ELSE lease_until END,
+           due_at = CASE WHEN due_at > ?2 THEN due_at WHEN starts = 0 THEN ?2
+             ELSE ?2 + MIN(${MAX_PAUSE_MS}, ${FIRST_PAUSE_MS} << MIN(starts - 1, 16)) END
+         WHERE id = ?1 AND json_extract(body, '$.attempt') IS ?4
+         RETURNING starts, due_at AS dueAt, lease_until = ?3 AS isBegun`,
+      )
+      .bind(outboxId(message), now, leaseUntil, message.step === 'webhook' ? message.attempt : null),
+    selectJob(db, message.jobId),
+  ]);
+  const [row] = begun.results as { starts: number; dueAt: number; isBegun: number }[];
+  if (!row) return undefined;
+  const [job] = jobs as JobRow[];
+  return {
+    starts: row.starts,
+    job: job && jobFromRow(job),
+    ...(row.isBegun === 0 && { pauseSeconds: Math.ceil((row.dueAt - now) / 1000) }),
   };
 }
 
@@ -127,9 +153,24 @@ async function overdue(
   for (const row of results) {
     const parsed = outboxFromRow(row);
     if (parsed) rows.push(parsed);
+    else if (SHARD_ROW.test(row.id)) rows.push(await readAgain(db, row.job_id));
     else await putOff(db, row, Math.min(moment, Date.now()));
   }
   return { rows, next: last && { leaseUntil: last.lease_until, id: last.id } };
+}
+
+/** Versions before had a row for each shard, and may have written some between the migration and their end. */
+const SHARD_ROW = /\/shard\/\d+$/;
+
+/** Has the recording of a job read again that a version before was analysing. */
+async function readAgain(db: D1Database, jobId: string): Promise<OutboxRow> {
+  const message = { step: 'ingest', jobId } as const;
+  const id = outboxId(message);
+  await db.batch([
+    insertWhileRunning(db, message, 0, 0),
+    db.prepare(`DELETE FROM outbox WHERE job_id = ?1 AND queue <> 'webhooks' AND id <> ?2`).bind(jobId, id),
+  ]);
+  return { id, message, dueAt: 0, leaseUntil: 0, starts: 0 };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { JobKind, JobStatus } from '../../jobs/app-services.ts';
 import type { StoredSpec } from '../../jobs/attachments.ts';
-import { type Message, messageSchema } from '../../jobs/messages.ts';
+import { messageSchema, type OutboxMessage } from '../../jobs/messages.ts';
 import type { JobRecord, OutboxRow } from '../../jobs/ports.ts';
 
 /** A row of `jobs` as D1 returns it. */
@@ -68,9 +68,10 @@ export function outboxFromRow(row: OutboxDbRow): OutboxRow | undefined {
   };
 }
 
-function readMessage(body: string): Message | undefined {
+function readMessage(body: string): OutboxMessage | undefined {
   try {
-    return messageSchema.safeParse(JSON.parse(body)).data;
+    const message = messageSchema.safeParse(JSON.parse(body)).data;
+    return message?.step === 'shard' ? undefined : message;
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import { type Message, outboxId, queueOf, shardMessages } from '../../jobs/messages.ts';
+import { type OutboxMessage, outboxId, queueOf } from '../../jobs/messages.ts';
 
 /** Whether the first statement of a batch changed its row: those after it hang on that. */
 export function hasChanged([first]: readonly D1Result[]): boolean {
@@ -10,67 +10,51 @@ export function selectJob(db: D1Database, jobId: string): D1PreparedStatement {
   return db.prepare('SELECT * FROM jobs WHERE id = ?1 AND deleted_at IS NULL').bind(jobId);
 }
 
-/** Writes a message's row; a row that is there already stays as it is. */
-export function insertOutbox(db: D1Database, message: Message, dueAt: number, leaseUntil: number): D1PreparedStatement {
+const INSERT_OUTBOX = `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
+  SELECT ?1, ?2, ?3, ?4, ?5, ?6`;
+
+const valuesOf = (message: OutboxMessage, dueAt: number, leaseUntil: number) =>
+  [outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil] as const;
+
+/** The first message of a job that the statement before has made; nothing for one that waits. */
+export function insertFirstStep(db: D1Database, jobId: string, now: number, leaseUntil: number): D1PreparedStatement {
   return db
-    .prepare(
-      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`,
-    )
-    .bind(outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil);
+    .prepare(`${INSERT_OUTBOX} WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'created')`)
+    .bind(...valuesOf({ step: 'ingest', jobId }, now, leaseUntil));
 }
 
-/** The same, and nothing for a job that does not run (any more). */
-export function insertOutboxWhileRunning(
+/** Writes a message's row of a job that runs. */
+export function insertWhileRunning(
   db: D1Database,
-  message: Message,
+  message: OutboxMessage,
   dueAt: number,
   leaseUntil: number,
 ): D1PreparedStatement {
   return db
-    .prepare(
-      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
-       SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'running')`,
-    )
-    .bind(outboxId(message), message.jobId, queueOf(message), JSON.stringify(message), dueAt, leaseUntil);
+    .prepare(`${INSERT_OUTBOX} WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?2 AND status = 'running')`)
+    .bind(...valuesOf(message, dueAt, leaseUntil));
 }
 
-/**
- * The same for shards `[from, to)` in one statement: an invocation may make a thousand, and a day of audio has 288
- * shards.
- */
-export function insertShardsWhileRunning(
+/** Writes a message's row where the statement before has changed one; a row that is there already stays as it is. */
+export function insertAfterChange(
   db: D1Database,
-  jobId: string,
-  from: number,
-  to: number,
+  message: OutboxMessage,
   dueAt: number,
   leaseUntil: number,
 ): D1PreparedStatement {
-  const messages = shardMessages(jobId, from, to);
-  const rows = messages.map((message) => [outboxId(message), queueOf(message), JSON.stringify(message)]);
-  return db
-    .prepare(
-      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
-       SELECT value ->> 0, ?1, value ->> 1, value ->> 2, ?3, ?4 FROM json_each(?2)
-       WHERE EXISTS (SELECT 1 FROM jobs WHERE id = ?1 AND status = 'running')`,
-    )
-    .bind(jobId, JSON.stringify(rows), dueAt, leaseUntil);
+  return db.prepare(`${INSERT_OUTBOX} WHERE changes() = 1`).bind(...valuesOf(message, dueAt, leaseUntil));
 }
 
-/** The webhook message of a job that the statement before has just ended; nothing when it changed nothing. */
-export function insertOutboxAfterChange(
+/** The webhook message of a job that has been ended two statements before; nothing when nothing was changed. */
+export function insertWebhookAfterChange(
   db: D1Database,
   jobId: string,
   dueAt: number,
   leaseUntil: number,
 ): D1PreparedStatement {
-  const message: Message = { step: 'webhook', jobId, attempt: 0 };
   return db
-    .prepare(
-      `INSERT OR IGNORE INTO outbox (id, job_id, queue, body, due_at, lease_until)
-       SELECT ?1, ?2, 'webhooks', ?3, ?4, ?5 FROM jobs WHERE id = ?2 AND webhook_url IS NOT NULL AND changes() = 1`,
-    )
-    .bind(outboxId(message), jobId, JSON.stringify(message), dueAt, leaseUntil);
+    .prepare(`${INSERT_OUTBOX} FROM jobs WHERE id = ?2 AND webhook_url IS NOT NULL AND changes() = 1`)
+    .bind(...valuesOf({ step: 'webhook', jobId, attempt: 0 }, dueAt, leaseUntil));
 }
 
 /** Steps of a job that has ended need no handling any more; its webhook does. */

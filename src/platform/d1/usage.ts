@@ -3,10 +3,23 @@ import type { UsageService } from '../../jobs/app-services.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Parameters: account id, first moment, first moment after. Walks the index `usage_account` over that range alone. */
+/** An SQL expression: the first day that begins at that moment or after it. */
+const firstDayFrom = (moment: string): string => `CAST((${moment} + ${DAY_MS - 1}) / ${DAY_MS} AS INTEGER)`;
+
+/**
+ * Parameters: account id, first moment, first moment after. Walks the index `usage_account` and the key of `usage_days`
+ * over that range alone. Of days of which only sums are left, those that begin in it count.
+ */
 export const USAGE_SQL = `
-  SELECT created_at / ${DAY_MS} AS day, kind, SUM(billed_seconds) AS billedSeconds, COUNT(*) AS jobs
-  FROM usage_records WHERE account_id = ? AND created_at >= ? AND created_at < ?
+  WITH span (account, first, past) AS (SELECT ?, ?, ?)
+  SELECT day, kind, SUM(billedSeconds) AS billedSeconds, SUM(jobs) AS jobs FROM (
+    SELECT created_at / ${DAY_MS} AS day, kind, billed_seconds AS billedSeconds, 1 AS jobs
+    FROM span CROSS JOIN usage_records ON account_id = account AND created_at >= first AND created_at < past
+    UNION ALL
+    SELECT day, kind, billed_seconds, jobs
+    FROM span CROSS JOIN usage_days
+    ON account_id = account AND day >= ${firstDayFrom('first')} AND day < ${firstDayFrom('past')}
+  )
   GROUP BY day, kind ORDER BY day, kind`;
 
 /** The same of every account, by its name. Parameters: first moment, first moment after. */

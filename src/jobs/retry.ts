@@ -1,0 +1,90 @@
+import { TurnLost } from './mutex.ts';
+import { PlatformFault } from './platform-fault.ts';
+import { type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
+
+/**
+ * Faults of a step with one recording after which its job fails: the fault is the recording's, or that of the code that
+ * works on it.
+ */
+export const MAX_FAULTS = 5;
+/**
+ * A step begun this often without an end takes its isolate down with it every time. Deaths do not tell their reason:
+ * this many, with ever longer pauses in between, last for an hour, so that no neighbour in the isolate and no deployment
+ * fails a job.
+ */
+export const MAX_STARTS = 10;
+/** A job that has been running for so long fails. */
+export const MAX_JOB_MS = 24 * 3600 * 1000;
+
+/** Pauses of a step that met a fault of the platform: doubled each time, up to a quarter of an hour. */
+const FIRST_PLATFORM_PAUSE_SECONDS = 5;
+const MAX_PAUSE_SECONDS = 900;
+/** Pause before a step is tried again whose source fails, doubled each time: four minutes of pauses in all. */
+const SOURCE_PAUSE_SECONDS = 15;
+/** The same where the step itself fails, quadrupled each time. */
+const OWN_PAUSE_SECONDS = 2;
+/** A step that lost the turn in an isolate leaves it to others for so long. */
+const TURN_PAUSE_SECONDS = 30;
+
+/** Thrown to have the step begun again. */
+export class RetryStep extends Error {
+  override readonly name = 'RetryStep';
+  constructor(
+    reason: string,
+    readonly delaySeconds: number,
+  ) {
+    super(reason);
+  }
+}
+
+/** What becomes of a step that failed. */
+export type Judgement =
+  | {
+      readonly kind: 'again';
+      readonly delaySeconds: number;
+      /** The start does not count against the job. */
+      readonly isForgiven: boolean;
+      readonly event: 'platform_fault' | 'turn_lost' | 'source_failed' | 'step_failed' | 'step_retried';
+    }
+  | { readonly kind: 'source_failed'; readonly error: SourceError }
+  | { readonly kind: 'given_up' };
+
+/**
+ * @param starts how often the step was begun without an end that is known
+ * @param attempt 1 for the queue's first delivery
+ */
+export function judge(error: unknown, starts: number, attempt: number): Judgement {
+  const again = (event: Extract<Judgement, { kind: 'again' }>['event'], delaySeconds: number, isForgiven = false) =>
+    ({ kind: 'again', event, delaySeconds: Math.min(MAX_PAUSE_SECONDS, delaySeconds), isForgiven }) as const;
+  if (error instanceof PlatformFault)
+    return again('platform_fault', FIRST_PLATFORM_PAUSE_SECONDS * 2 ** (attempt - 1), true);
+  if (error instanceof TurnLost) return again('turn_lost', TURN_PAUSE_SECONDS, true);
+  if (error instanceof RetryStep) return again('step_retried', error.delaySeconds);
+  if (error instanceof SourceReadError) {
+    if (PERMANENT.has(error.error.kind) || starts >= MAX_FAULTS) return { kind: 'source_failed', error: error.error };
+    return again('source_failed', SOURCE_PAUSE_SECONDS * 2 ** (starts - 1));
+  }
+  // The isolate's memory is shared: as for a death, the reason may be a neighbour.
+  if (isOutOfMemory(error)) return again('step_failed', SOURCE_PAUSE_SECONDS * 2 ** (starts - 1));
+  if (starts >= MAX_FAULTS) return { kind: 'given_up' };
+  return again('step_failed', OWN_PAUSE_SECONDS * 4 ** (starts - 1));
+}
+
+const isOutOfMemory = (error: unknown): boolean =>
+  error instanceof RangeError && /allocation failed|out of memory/i.test(error.message);
+
+/**
+ * What no other try will mend: a source that changed will not change back, one that is shorter than stated will not
+ * grow, and an address that is refused stays so.
+ */
+const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
+  'changed',
+  'incomplete',
+  'too_slow',
+  'http_status',
+  'empty',
+  'private_address',
+  'invalid_url',
+  'too_many_redirects',
+  'web_page',
+]);

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { startStorage } from '../../../test/helpers/database.ts';
+import type { DiarizeRequest } from '../../contract/diarize.ts';
+import { admitAll } from '../../jobs/admit.ts';
+import type { JobPorts, JobStore } from '../../jobs/ports.ts';
+import { WAITING_ACCOUNTS_SQL, WAITING_SQL } from './admission.ts';
+import { createJobStore } from './job-store.ts';
+
+const NOW = 1_800_000_000_000;
+const HOUR = 3600;
+const CANCELED = { code: 'canceled', message: 'x' };
+let storage: Awaited<ReturnType<typeof startStorage>>;
+let store: JobStore;
+let made = 0;
+let now: number;
+beforeAll(async () => {
+  storage = await startStorage();
+  store = createJobStore(storage.db, 3 * HOUR);
+});
+afterAll(() => storage?.stop());
+beforeEach(() => {
+  now = NOW;
+});
+
+async function account(): Promise<string> {
+  const id = `account-${made++}`;
+  await storage.db
+    .prepare('INSERT INTO accounts (id, name, subscribed, created_at) VALUES (?1, ?1, 1, 0)')
+    .bind(id)
+    .run();
+  return id;
+}
+
+/** Makes jobs one after another. @returns their ids and the states that they are in */
+async function create(accountId: string, count: number) {
+  const ids: string[] = [];
+  const states: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const id = `job-${String(made++).padStart(6, '0')}`;
+    const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
+    const created = await store.create({ accountId, kind: 'diarize', request, id, now: now++ });
+    ids.push(id);
+    states.push(created.ok ? created.value.status : created.error.kind);
+  }
+  return { ids, states };
+}
+const workOf = async (accountId: string) =>
+  (await storage.db
+    .prepare('SELECT work_seconds FROM accounts WHERE id = ?')
+    .bind(accountId)
+    .first('work_seconds')) as number;
+const hasMessage = async (id: string) => (await store.outboxRow(`${id}/ingest`)) !== undefined;
+
+it('jobs beyond the work of their account wait without a message, and begin in their order when others end', async () => {
+  const a = await account();
+  const { ids, states } = await create(a, 6);
+  expect(states).toEqual(['created', 'created', 'created', 'pending', 'pending', 'pending']);
+  expect(await Promise.all(ids.map(hasMessage))).toEqual([true, true, true, false, false, false]);
+  expect([await store.admit(a, now), await workOf(a)]).toEqual([[], 3 * HOUR]);
+  await store.cancel(ids[1]!, CANCELED, now);
+  expect(await workOf(a)).toBe(2 * HOUR);
+  // Nobody overtakes those that wait.
+  expect((await create(a, 1)).states).toEqual(['pending']);
+  const admitted = await Promise.all([store.admit(a, now), store.admit(a, now)]);
+  expect(admitted.flat()).toEqual([ids[3]]);
+  expect([await hasMessage(ids[3]!), await hasMessage(ids[4]!), await workOf(a)]).toEqual([true, false, 3 * HOUR]);
+  expect([await store.start(ids[3]!, now), (await store.find(ids[3]!))?.status]).toEqual([true, 'running']);
+});
+
+it('a recording counts with its length once that is known, and with nothing after its end', async () => {
+  const a = await account();
+  const { ids } = await create(a, 5);
+  await store.start(ids[0]!, now);
+  await store.finishIngest((await store.find(ids[0]!))!, { shardCount: 1, durationSeconds: 60 }, now);
+  expect(await workOf(a)).toBe(2 * HOUR + 60);
+  await store.succeed(ids[0]!, { outputKey: 'o', billedSeconds: 60, creditSeconds: 60 }, now);
+  await store.succeed(ids[0]!, { outputKey: 'o', billedSeconds: 60, creditSeconds: 60 }, now);
+  await store.remove(a, ids[1]!, now);
+  await store.remove(a, ids[0]!, now);
+  await store.fail(ids[2]!, CANCELED, now);
+  await store.remove(a, ids[2]!, now);
+  expect(await workOf(a)).toBe(0);
+  // One that is deleted while it waits has never counted.
+  await store.remove(a, ids[3]!, now);
+  expect([await store.admit(a, now), await workOf(a)]).toEqual([[ids[4]], HOUR]);
+});
+
+it('one recording may be longer than the work of its account', async () => {
+  const a = await account();
+  const small = createJobStore(storage.db, 60);
+  const request = { url: 'https://example.com/a.wav' } as DiarizeRequest;
+  const created = await small.create({ accountId: a, kind: 'diarize', request, id: `long-${a}`, now });
+  expect(created).toMatchObject({ ok: true, value: { status: 'created' } });
+});
+
+it('ten thousand jobs of one account hold up neither the first of another nor the sweep', async () => {
+  const [many, other] = [await account(), await account()];
+  await create(many, 4);
+  await storage.db
+    .prepare(
+      `INSERT INTO jobs (id, account_id, kind, status, request, created_at, updated_at)
+       WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+       SELECT ?1 || '-' || i, ?1, 'diarize', 'pending', '{}', ?2 + i, ?2 FROM n`,
+    )
+    .bind(many, NOW + 1e6)
+    .run();
+  expect((await create(other, 1)).states).toEqual(['created']);
+  const [waiting] = (await create(other, 4)).ids.slice(2);
+  const ended = (
+    await storage.db
+      .prepare(`SELECT id FROM jobs WHERE account_id = ? AND status = 'created'`)
+      .bind(other)
+      .all<{ id: string }>()
+  ).results[0]!.id;
+  await store.cancel(ended, CANCELED, now);
+  const sent: string[] = [];
+  const queue = {
+    send: async () => undefined,
+    sendAll: async (all: readonly { message: { jobId: string } }[]) =>
+      void sent.push(...all.map(({ message }) => message.jobId)),
+  };
+  await admitAll({ store, queue, now: () => now, log: () => undefined } as unknown as JobPorts);
+  expect(sent).toContain(waiting);
+  const read = await storage.db.prepare(WAITING_ACCOUNTS_SQL).bind('', 50).all();
+  expect(read.meta.rows_read).toBeLessThan(200);
+});
+
+it.each([
+  ['waiting jobs', WAITING_SQL, ['a', 1]],
+  ['accounts with waiting jobs', WAITING_ACCOUNTS_SQL, ['', 1]],
+])('finds %s by their index', async (_, sql, values) => {
+  const { results } = await storage.db
+    .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+    .bind(...values)
+    .all<{ detail: string }>();
+  const plan = results.map(({ detail }) => detail).join('\n');
+  expect(plan).toContain('jobs_waiting');
+  expect(plan).not.toMatch(/SCAN jobs/);
+});
