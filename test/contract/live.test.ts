@@ -207,10 +207,9 @@ describe('a stream of speech', () => {
   }, async () => {
     const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 30));
     const turnsOf = async (stream: Stream, quietMs: number) => {
-      // In real time: whoever is ahead of it is refused where the machine does not follow.
-      await stream.stream(frames.slice(0, 120), 100);
+      await stream.stream(frames.slice(0, 120), 50);
       await sleep(quietMs);
-      await stream.stream(frames.slice(120), 100);
+      await stream.stream(frames.slice(120), 50);
       await end(stream);
       return stream.received;
     };
@@ -249,6 +248,7 @@ describe('a stream of speech', () => {
     const frames = framesOf(await noisyConversationSamples());
     const told = async (options: object) => {
       const stream = await open({ latency: 300, ...options });
+      // In real time: whoever is ahead of it is refused where the machine does not follow.
       await stream.stream(frames, 100);
       await end(stream);
       return stream.received;
