@@ -30,7 +30,7 @@ const QUEUE_MS = 500;
 const SLICE_MS = 8000;
 
 /** Live streams that one thread carries, as `bench live` measures it. */
-const STREAMS_A_THREAD = 8;
+const STREAMS_A_THREAD = 6;
 
 interface Times {
   readonly setting: Setting;

@@ -3,8 +3,6 @@ export interface ServiceWorker {
   readonly name: string;
   /** Its wrangler file, in the root of the repository. */
   readonly config: string;
-  /** Whether it signs: keys, tickets and cursors, webhooks, or tokens of streams. */
-  readonly signs: boolean;
   /** Whether it has to know the transcription engines. */
   readonly transcribes: boolean;
   /** Whether it has a scheduled handler. */
@@ -15,7 +13,6 @@ export interface ServiceWorker {
 export const API: ServiceWorker = {
   name: 'rollcall',
   config: 'wrangler.toml',
-  signs: true,
   transcribes: true,
   sweeps: true,
 };
@@ -23,7 +20,6 @@ export const API: ServiceWorker = {
 export const JOBS: ServiceWorker = {
   name: 'rollcall-jobs',
   config: 'wrangler.jobs.toml',
-  signs: true,
   transcribes: true,
   sweeps: true,
 };
@@ -31,7 +27,6 @@ export const JOBS: ServiceWorker = {
 export const LIVE: ServiceWorker = {
   name: 'rollcall-live',
   config: 'wrangler.live.toml',
-  signs: true,
   transcribes: false,
   sweeps: false,
 };

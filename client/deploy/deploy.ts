@@ -61,7 +61,7 @@ export async function rehearse({
     say(`lifecycle: ${prefix} deleted after ${days} days, added if missing`);
   for (const queue of QUEUES) say(`queue: ${named(queue)}, created if missing`);
   for (const file of filesToLoad(packInUse(readManifest(root)))) say(`model: ${file.path} → ${modelKey(file)}`);
-  for (const { name, signs } of WORKERS) if (signs) say(`secret: SIGNING_KEY of ${named(name)}, made if missing`);
+  for (const { name } of WORKERS) say(`secret: SIGNING_KEY of ${named(name)}, made if missing`);
   for (const [name, value] of engineVariables())
     say(`transcription: ${name}${isKey(name) ? ', a secret' : ` = ${value}`}`);
 }

@@ -1,9 +1,8 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { workPrefix } from '../../src/jobs/keys.ts';
 import { MEDIA_TTL_MS } from '../../src/platform/media.ts';
 import { root } from '../../test/helpers/local-process.ts';
+import { startCloudflareApi } from './cloudflare-api.fixture.ts';
 import { BUCKET } from './config.ts';
 import { ensureLifecycle, LIFECYCLE_RULES } from './lifecycle.ts';
 
@@ -14,29 +13,19 @@ interface Rule {
   readonly deleteObjectsTransition?: { readonly condition: { readonly type: string; readonly maxAge: number } };
 }
 
-/** Of the account's bucket. */
+/** Rules of the account's bucket. */
 let rules: Rule[];
-let cloudflare: Server;
+let stop: () => void;
 
 beforeEach(async () => {
   rules = [];
-  cloudflare = createServer(async (request, response) => {
-    const isOurs = request.url === '/accounts/account/r2/buckets/rollcall/lifecycle';
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    if (isOurs && request.method === 'PUT') rules = JSON.parse(Buffer.concat(parts).toString()).rules;
-    response.statusCode = isOurs ? 200 : 404;
-    response.end(JSON.stringify({ success: isOurs, errors: [], messages: [], result: { rules } }));
+  stop = await startCloudflareApi(({ url, method }, body) => {
+    if (url !== '/accounts/account/r2/buckets/rollcall/lifecycle') return undefined;
+    if (method === 'PUT') rules = JSON.parse(body).rules;
+    return { status: 200, body: { result: { rules } } };
   });
-  await new Promise<void>((done) => cloudflare.listen(0, '127.0.0.1', done));
-  vi.stubEnv('CLOUDFLARE_API_BASE_URL', `http://127.0.0.1:${(cloudflare.address() as AddressInfo).port}`);
-  vi.stubEnv('CLOUDFLARE_API_TOKEN', 'token');
-  vi.stubEnv('CLOUDFLARE_ACCOUNT_ID', 'account');
 });
-afterEach(() => {
-  vi.unstubAllEnvs();
-  cloudflare.close();
-});
+afterEach(() => stop());
 
 it('gives the bucket a rule for each prefix whose objects end, once, and leaves the rules that are there', {
   timeout: 60_000,

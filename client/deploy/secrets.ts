@@ -12,8 +12,6 @@ import { mustWrangler } from './wrangler.ts';
 /** Secrets of a Worker by name; null deletes one. */
 export type Secrets = Readonly<Record<string, string | null>>;
 
-const SIGNERS = WORKERS.filter(({ signs }) => signs);
-
 /**
  * The secrets that Workers get with their next deployment: the signing key where they have none, and the keys of
  * transcription engines.
@@ -26,9 +24,9 @@ export function missingSecrets(
   instance: string,
   say: (line: string) => void,
 ): ReadonlyMap<ServiceWorker, Secrets> {
-  const without = SIGNERS.filter((worker) => !hasSigningKey(found, worker));
+  const without = WORKERS.filter((worker) => !hasSigningKey(found, worker));
   const signingKey =
-    without.length === SIGNERS.length ? makeSigningKey(root, instance, say) : knownSigningKey(root, instance);
+    without.length === WORKERS.length ? makeSigningKey(root, instance, say) : knownSigningKey(root, instance);
   if (without.length > 0 && !signingKey) {
     const names = without.map(({ name }) => nameIn(instance, name)).join(', ');
     throw new Error(`The SIGNING_KEY of the service is needed for ${names}: set ROLLCALL_SIGNING_KEY to it.`);
@@ -55,8 +53,8 @@ function makeSigningKey(root: string, instance: string, say: (line: string) => v
 const newSigningKey = (): string => randomBytes(32).toString('base64');
 
 /**
- * Arguments of `wrangler deploy` that upload secrets with the code, so that no code runs without them. The file is gone
- * afterwards.
+ * Arguments of `wrangler deploy` that upload secrets with the code, so that no code runs without them. The file is
+ * deleted when `deploy` has ended.
  */
 export async function withSecretsFile<T>(secrets: Secrets, deploy: (args: string[]) => Promise<T>): Promise<T> {
   if (Object.keys(secrets).length === 0) return deploy([]);
@@ -70,7 +68,7 @@ export async function withSecretsFile<T>(secrets: Secrets, deploy: (args: string
   }
 }
 
-/** Changes secrets of deployed Workers, in each of them all at once in one new version. */
+/** Changes secrets of deployed Workers; each gets one new version. */
 export async function putSecrets(
   root: string,
   instance: string,
@@ -83,9 +81,9 @@ export async function putSecrets(
 }
 
 /**
- * Gives the instance a new signing key. What the one before signed is still accepted, until `endRotation`.
+ * Gives the instance a new signing key. What the previous key signed is accepted until `endRotation`.
  *
- * @throws where the one before is not known
+ * @throws where the previous key is not known on this machine
  */
 export async function rotateSigningKey(root: string, instance: string, say: (line: string) => void): Promise<void> {
   const previous = knownSigningKey(root, instance);
@@ -93,24 +91,22 @@ export async function rotateSigningKey(root: string, instance: string, say: (lin
   const next = newSigningKey();
   const path = keepSigningKey(root, next, instance);
   try {
-    // The Worker that answers HTTP comes first: the tokens that the others sign are read by it.
-    const workers = SIGNERS.toReversed();
+    // The Worker that answers HTTP comes first, since it reads the tokens that the others sign.
+    const workers = WORKERS.toReversed();
     await putSecrets(root, instance, workers, { SIGNING_KEY: next, SIGNING_KEY_PREVIOUS: previous });
   } catch (error) {
-    // Another attempt must not take the new key, which no API key is signed with, for the one before.
-    say(
-      `Not every Worker has the new key. Before you try again, set ROLLCALL_SIGNING_KEY to the key before: not ${path},`,
-    );
-    say('but the one with the highest number beside it.');
+    // A second attempt must not take the new key for the previous one: no API key is signed with it.
+    say('Not every Worker has the new key. Before you try again, set ROLLCALL_SIGNING_KEY to the previous key:');
+    say(`the file with the highest number next to ${path}, not that file itself.`);
     throw error;
   }
-  say(`SIGNING_KEY is new; a copy is in ${path}. What the one before signed is still accepted.`);
+  say(`SIGNING_KEY is new; a copy is in ${path}. What the previous key signed is still accepted.`);
   say('Now make new API keys (npm run key -- --remote), give receivers of webhooks their new secrets');
   say('(npm run account -- webhook-secret NAME --remote), and then: npm run deploy -- --end-rotation');
 }
 
-/** From now on nothing that the signing key before has signed is accepted. */
+/** Ends a rotation: what the previous signing key signed is refused from now on. */
 export async function endRotation(root: string, instance: string, say: (line: string) => void): Promise<void> {
-  await putSecrets(root, instance, SIGNERS, { SIGNING_KEY_PREVIOUS: null });
-  say('What the signing key before has signed is no longer accepted.');
+  await putSecrets(root, instance, WORKERS, { SIGNING_KEY_PREVIOUS: null });
+  say('What the previous signing key signed is no longer accepted.');
 }

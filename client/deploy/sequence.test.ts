@@ -27,7 +27,7 @@ vi.mock('./wrangler.ts', () => ({
 let root: string;
 let said: string[];
 const say = (line: string): void => void said.push(line);
-const nobody = async (question: string): Promise<string> => expect.fail(`asked: ${question}`);
+const failIfAsked = async (question: string): Promise<string> => expect.fail(`asked: ${question}`);
 const answering = (answer: string) => async () => answer;
 
 /** Of the deployed service. */
@@ -73,7 +73,7 @@ const withoutRules = (changes: string[]) => changes.filter((call) => !call.inclu
 
 describe('a first deployment', () => {
   it('creates what is missing, and no code runs before its secrets are there', async () => {
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     expect(withoutRules(withoutModels(account.changes))).toEqual([
       'd1 create rollcall',
       'r2 bucket create rollcall',
@@ -90,14 +90,14 @@ describe('a first deployment', () => {
 
   it('gives keys of engines as secrets to the Worker that calls them, and to no other', async () => {
     vi.stubEnv('ROLLCALL_ASR_KEY', 'of the engine');
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     expect(secretsOf('rollcall-jobs')).toMatchObject({ ROLLCALL_ASR_KEY: 'of the engine' });
     expect(Object.keys({ ...secretsOf('rollcall'), ...secretsOf('rollcall-live') })).toEqual(['SIGNING_KEY']);
     expect(said.join('\n')).not.toContain('of the engine');
   });
 
   it('prints address, playground and first key, and tries the service', async () => {
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     const host = 'rollcall.acme.workers.dev';
     expect(said).toContain(`address: https://${host}`);
     expect(said).toContain(`playground: https://${host}/`);
@@ -114,7 +114,7 @@ describe('a first deployment', () => {
 
   it('fails where the service does not work, and says how the version before comes back', async () => {
     speakers = ['SPEAKER_00'];
-    await expect(deploy({ root, say, instance: 'staging' }, nobody)).rejects.toThrow(
+    await expect(deploy({ root, say, instance: 'staging' }, failIfAsked)).rejects.toThrow(
       /does not work: a conversation has 1 speakers\. .*rollback --name staging && .*rollback --name staging-live && /,
     );
   });
@@ -141,11 +141,11 @@ describe('a first deployment', () => {
 });
 
 it('a later deployment creates nothing, asks nothing and makes no key', async () => {
-  await deploy({ root, say }, nobody);
+  await deploy({ root, say }, failIfAsked);
   const workers = new Map(account.workers);
   account.calls.length = 0;
   said = [];
-  await deploy({ root, say }, nobody);
+  await deploy({ root, say }, failIfAsked);
   expect(withoutModels(account.changes)).toEqual([
     'd1 migrations apply DB --remote --config FILE',
     ...WORKERS.map(() => 'deploy --minify --keep-vars --config FILE'),
@@ -165,12 +165,12 @@ describe('where the Worker that answers HTTP alone has a signing key', () => {
     const old = Buffer.alloc(32, 1).toString('base64');
     account.workers.set('rollcall', { SIGNING_KEY: old });
     keepSigningKey(root, old);
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     for (const name of ['rollcall-jobs', 'rollcall-live']) expect(secretsOf(name)).toEqual({ SIGNING_KEY: old });
   });
 
   it('nothing is changed while that key is not known: webhooks would be signed with another', async () => {
-    await expect(deploy({ root, say }, nobody)).rejects.toThrow(
+    await expect(deploy({ root, say }, failIfAsked)).rejects.toThrow(
       'SIGNING_KEY of the service is needed for rollcall-jobs, rollcall-live',
     );
     expect(account.changes).toEqual([]);
@@ -178,8 +178,8 @@ describe('where the Worker that answers HTTP alone has a signing key', () => {
 });
 
 it('an instance has Workers, a database, a bucket, queues, counters and a signing key of its own', async () => {
-  await deploy({ root, say }, nobody);
-  await deploy({ root, say, instance: 'rollcall-staging' }, nobody);
+  await deploy({ root, say }, failIfAsked);
+  await deploy({ root, say, instance: 'rollcall-staging' }, failIfAsked);
   const names = WORKERS.map(({ name }) => name);
   const staged = names.map((name) => name.replace('rollcall', 'rollcall-staging'));
   expect([...account.workers.keys()]).toEqual([...names, ...staged]);
@@ -206,15 +206,15 @@ it('the name of an instance cannot be that of a Worker of another one', () => {
 it('switches on the traces of all Workers, until the next deployment without', async () => {
   const traced = () =>
     [...account.configs.values()].map((text) => text.includes('[observability.traces]\nenabled = true'));
-  await deploy({ root, say, traces: true }, nobody);
+  await deploy({ root, say, traces: true }, failIfAsked);
   expect(traced()).toEqual([true, true, true]);
-  await deploy({ root, say }, nobody);
+  await deploy({ root, say }, failIfAsked);
   expect(traced()).toEqual([false, false, false]);
 });
 
 describe('a jurisdiction', () => {
   it('is that of database, bucket and objects, and later deployments keep to it', async () => {
-    await deploy({ root, say, jurisdiction: 'eu' }, nobody);
+    await deploy({ root, say, jurisdiction: 'eu' }, failIfAsked);
     expect(account.changes).toContain('d1 create rollcall --jurisdiction eu');
     expect([...account.buckets]).toEqual(['rollcall in eu']);
     for (let again = 0; again < 2; again++) {
@@ -226,28 +226,28 @@ describe('a jurisdiction', () => {
       const ofBucket = account.calls.filter(([kind, , verb]) => kind === 'r2' && verb !== 'info');
       expect(ofBucket.filter((call) => !call.join(' ').endsWith('--jurisdiction eu'))).toEqual([]);
       account.calls.length = 0;
-      await deploy({ root, say }, nobody);
+      await deploy({ root, say }, failIfAsked);
     }
   });
 
   it('is chosen once', async () => {
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     account.calls.length = 0;
-    await expect(deploy({ root, say, jurisdiction: 'eu' }, nobody)).rejects.toThrow('chosen once');
+    await expect(deploy({ root, say, jurisdiction: 'eu' }, failIfAsked)).rejects.toThrow('chosen once');
     expect(account.changes).toEqual([]);
   });
 });
 
 describe('--destroy', () => {
   it('deletes nothing unless the name is typed', async () => {
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     account.calls.length = 0;
     await expect(destroy(root, 'rollcall', say, answering('yes'))).rejects.toThrow('Given up; nothing was deleted.');
     expect(account.changes).toEqual([]);
   });
 
   it('deletes the Workers first, those that are bound to others before these, and leaves nothing', async () => {
-    await deploy({ root, say, jurisdiction: 'eu' }, nobody);
+    await deploy({ root, say, jurisdiction: 'eu' }, failIfAsked);
     account.calls.length = 0;
     await destroy(root, 'rollcall', say, answering('rollcall'));
     expect(account.changes.slice(0, 3)).toEqual([
@@ -260,7 +260,7 @@ describe('--destroy', () => {
   });
 
   it('has a bucket that holds recordings emptied by a rule, and goes on later', async () => {
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     account.objects.add('rollcall/media/a');
     await destroy(root, 'rollcall', say, answering('rollcall'));
     expect([...account.rules]).toContain('rollcall-everything-1d');
@@ -272,7 +272,7 @@ describe('--destroy', () => {
 });
 
 it('guides through the credentials of uploads, and stores all four at once', async () => {
-  await deploy({ root, say }, nobody);
+  await deploy({ root, say }, failIfAsked);
   account.calls.length = 0;
   const ask = async (question: string) => (question.startsWith('Secret') ? 'secret' : 'id');
   await setUpUploads({ root, instance: 'rollcall', jurisdiction: undefined, say, ask });
@@ -289,8 +289,8 @@ it('guides through the credentials of uploads, and stores all four at once', asy
 });
 
 describe('the rotation of the signing key', () => {
-  it('reaches every Worker that signs; the key before is accepted until that is ended', async () => {
-    await deploy({ root, say }, nobody);
+  it('reaches every Worker; the previous key is accepted until the rotation is ended', async () => {
+    await deploy({ root, say }, failIfAsked);
     const { SIGNING_KEY: first } = secretsOf('rollcall');
     await rotateSigningKey(root, 'rollcall', say);
     const second = readFileSync(signingKeyPath(root), 'utf8').trim();
@@ -302,11 +302,11 @@ describe('the rotation of the signing key', () => {
   });
 
   it('that stopped half-way says with which key it may be tried again', async () => {
-    await deploy({ root, say }, nobody);
+    await deploy({ root, say }, failIfAsked);
     const { SIGNING_KEY: first } = secretsOf('rollcall');
     account.workers.delete('rollcall-jobs');
     await expect(rotateSigningKey(root, 'rollcall', say)).rejects.toThrow('secret bulk --name rollcall-jobs');
-    expect(said.join('\n')).toContain('set ROLLCALL_SIGNING_KEY to the key before');
+    expect(said.join('\n')).toContain('set ROLLCALL_SIGNING_KEY to the previous key');
     expect(readFileSync(`${signingKeyPath(root)}.1`, 'utf8').trim()).toBe(first);
   });
 });

@@ -172,8 +172,8 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
   }
 }
 
-function withVars({ signs, options }: BundledWorker, signingKey: string, vars: Record<string, string>): WorkerOptions {
-  const bindings = { ...options.bindings, ...(signs && { SIGNING_KEY: signingKey }), ...vars };
+function withVars({ options }: BundledWorker, signingKey: string, vars: Record<string, string>): WorkerOptions {
+  const bindings = { ...options.bindings, SIGNING_KEY: signingKey, ...vars };
   return { ...options, bindings } as WorkerOptions;
 }
 

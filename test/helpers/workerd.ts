@@ -97,7 +97,7 @@ export async function startWorkers({
     workers: bundled.map((worker) => ({
       ...worker.options,
       modules: modulesOf(worker, pack, fronts.get(worker.config)),
-      bindings: { ...worker.options.bindings, ...(worker.signs && { SIGNING_KEY: signingKey }), ...vars },
+      bindings: { ...worker.options.bindings, SIGNING_KEY: signingKey, ...vars },
       ...(worker.config === API.config && floodLimits && { ratelimits: rateLimiters(floodLimits) }),
       queueConsumers: {},
     })),
