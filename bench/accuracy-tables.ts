@@ -21,15 +21,18 @@ export function renderAccuracy(
     .map(({ label, provenThroughService }) => `${label}: ${provenThroughService.join(', ')}`)
     .join('; ');
   const beside = sherpa
-    ? `sherpa-onnx ${sherpaVersion()}, native, has segmentation-3.0 in 8 bits, CAM++ in floating point and its defaults (threshold 0.5); with 0.8 it was best on earlier recordings.`
+    ? `sherpa-onnx ${sherpaVersion()}, native, runs segmentation-3.0 in 8 bits and CAM++ in floating point
+with its defaults (threshold 0.5), and with threshold 0.8, the best of an earlier sweep.`
     : '**sherpa-onnx was not measured:** segmentation-3.0 in 8 bits or CAM++ is not at hand.';
   const rows = packs.flatMap((pack) => derRows(recordings, pack));
   for (const { threshold, errors } of sherpa ?? []) {
     rows.push(['segmentation-3.0-int8', `sherpa-onnx, threshold ${threshold}`, ...ratesOf(recordings, errors)]);
   }
-  return `${recordings.length} labelled recordings, ${minutes.toFixed(0)} minutes (${origin}). DER in per cent, no collar, overlap scored, pooled over a set
-(monologues: confusion alone). The mean counts every set the same and leaves "simulated" out, which is only reported; in brackets its 95 % interval (recordings drawn again within
-every set); miss, false alarm and confusion over all recordings. "Oracle" puts the reference's speakers in the place of the clustering and keeps everything else.
+  return `${recordings.length} labelled recordings, ${minutes.toFixed(0)} minutes (${origin}).
+DER in per cent, no collar, overlap scored, pooled over a set (monologues: confusion alone). The mean counts every set
+the same; "simulated" is reported and not in the mean. In brackets the 95 % interval of the mean (bootstrap over the
+recordings of every set). Miss, false alarm and confusion are over all recordings. "Oracle" replaces the clustering by
+the reference's speakers and keeps everything else.
 ${beside} The figures were made in Node with the Worker's code and WebAssembly; through the
 real service the whole answers were equal for ${proven} (both settings).
 

@@ -29,7 +29,7 @@ const QUEUE_MS = 500;
 /** So long one invocation reads a recording (src/ingest/pass.ts); then it sends a message to the next one. */
 const SLICE_MS = 8000;
 
-/** Live streams that one thread carries, as `bench live` measures it. */
+/** Live streams that one thread can follow at a latency of 1 s, measured by `bench live`. */
 const STREAMS_A_THREAD = 6;
 
 interface Times {

@@ -112,7 +112,8 @@ function equalErrorRates(): string {
   const tables = printed.slice(printed.indexOf('| trials'));
   return `\`training/evaluation\`, trials of seed 5, the same for all: voices held out from training with two clips or more, clean and degraded
 (room, noise, telephone band or codec, level), against voices of the same set (hard) and of any; single-speaker stretches of the meeting openings. In
-per cent, in brackets 95 % of 300 resamples of the voices. Both have the feature floor; the embedder in use is in 8 bits, CAM++ whole and in floating point.
+per cent, in brackets 95 % of 300 resamples of the voices. Both have the feature floor.
+The embedder in use is in 8 bits, CAM++ whole and in floating point.
 
 ${tables.trim()}`;
 }

@@ -71,10 +71,10 @@ export function pldaOf({ pack }: MeasuredPack): Plda | undefined {
 }
 
 /**
- * What a user of sherpa-onnx would load for the same accuracy: segmentation-3.0 in 8 bits, from beside the checkout, and
- * CAM++ in floating point, the file that `ROLLCALL_CAMPPLUS` names (`training/embedder/teacher_onnx.py` writes it).
+ * Models for sherpa-onnx: segmentation-3.0 in 8 bits (`../shared/models`), and CAM++ in floating point, the file that
+ * `ROLLCALL_CAMPPLUS` names (`training/embedder/teacher_onnx.py` writes it).
  *
- * @returns paths, undefined where one of the two is not at hand
+ * @returns paths, undefined where one of the two files is missing
  */
 export function sherpaModels(): { segmentation: string; embedder: string } | undefined {
   const segmentation = sharedPath('models', REFERENCE_FILE);

@@ -15,7 +15,7 @@ const PEAK = 3;
 const COLD_START_MS = 1000;
 const QUEUE_MS = 500;
 const LARGEST_ACCOUNT_SHARE = 0.1;
-/** Assumed: of recordings, hours and how often; a mean of 43 minutes. */
+/** Assumed lengths of recordings and their shares; the mean is 43 minutes. */
 const RECORDINGS = [
   { hours: 1 / 12, share: 0.7 },
   { hours: 1, share: 0.25 },
@@ -25,7 +25,7 @@ const MEAN_HOURS = RECORDINGS.reduce((sum, { hours, share }) => sum + hours * sh
 /** Shards of a job that are handed out at a time (`durable-objects/job-progress.ts`). */
 const WINDOW_SHARDS = 8;
 
-/** Counted in `test/sim` and in the live objects: of a job, and of each of its shards more. */
+/** Operations of a job, and further ones of each of its shards: counted in `test/sim/crash.test.ts`. */
 const OF_A_JOB = { statements: 43, r2: 14, rowBytes: 2500 };
 const OF_A_SHARD = { statements: 1.4, r2: 12.3, objectRequests: 3.8 };
 const RETENTION_DAYS = 30;
@@ -34,24 +34,24 @@ const LIVE = { statementsAStream: 9, minutes: 30, creditEveryMs: 60_000 };
 
 /** Measured by `bench cost` and `bench live`. */
 export interface Costs {
-  /** CPU of an hour of audio: reading, and the rest. */
+  /** CPU milliseconds of an hour of audio, by stage. */
   readonly ingestMs: number;
   readonly analysisMs: number;
   readonly assembleMs: number;
-  /** Live streams that one thread carries. */
+  /** Live streams that one thread can follow. */
   readonly streamsAThread: number;
 }
 
 export interface Peak {
-  /** Of the consumers that there may be, at most so many worked at once. */
+  /** Consumers at work at the same time, at most. */
   readonly busy: Readonly<Record<PoolName, number>>;
-  /** From the creation to the end of jobs, by hours of audio: median and 95th percentile, seconds. */
+  /** Seconds from the creation to the end of a job, median and 95th percentile, by hours of audio. */
   readonly finish: ReadonlyMap<number, readonly [number, number]>;
 }
 
 type PoolName = 'ingest' | 'jobs' | 'priority';
 
-/** Consumers of queues of one kind: messages are handled in their order, and as many at once as there are consumers. */
+/** Queues of one kind and their consumers: each consumer handles one message at a time, in the order of sending. */
 class Pool {
   readonly #waiting: { readonly serviceMs: number; readonly done: () => void }[] = [];
   #first = 0;
@@ -74,7 +74,7 @@ class Pool {
     while (this.#busy < this.consumers && this.#first < this.#waiting.length) {
       const { serviceMs, done } = this.#waiting[this.#first++];
       this.#busy++;
-      // A consumer beyond those that were ever at work is a new isolate.
+      // A further consumer is a new isolate, which has to start.
       const coldMs = this.#busy > this.peak ? COLD_START_MS : 0;
       this.peak = Math.max(this.peak, this.#busy);
       this.clock.after(coldMs + serviceMs, () => {
@@ -86,7 +86,7 @@ class Pool {
   }
 }
 
-/** Calls in the order of their times; a binary heap. */
+/** Runs calls in the order of their times (a binary heap). */
 class Clock {
   readonly #heap: { readonly at: number; readonly call: () => void }[] = [];
   now = 0;
@@ -157,7 +157,7 @@ export function simulatePeak(hoursADay: number, queues: number, costs: Costs): P
     const read = (): void => {
       ready++;
       handOut();
-      // The next stretch of a shard's length is read by the same message or by the one after it.
+      // Reading goes on with the next shard's length of audio.
       if (ready < shards) pools.ingest.send(readMs / shards, read);
     };
     pools.ingest.send(readMs / shards, read);
@@ -187,7 +187,7 @@ export function simulatePeak(hoursADay: number, queues: number, costs: Costs): P
   };
 }
 
-/** What is used in the busiest hour, as a share of what there is; the largest first. */
+/** Load of each resource in the busiest hour, as a share of its limit; the highest share first. */
 export function usesOf(hoursADay: number, queues: number, peak: Peak): { name: string; used: string; share: number }[] {
   const jobsASecond = (hoursADay * PEAK) / 86_400 / MEAN_HOURS;
   const shardsASecond = (hoursADay * PEAK) / 24 / SHARD_SECONDS;
@@ -219,7 +219,7 @@ export function usesOf(hoursADay: number, queues: number, peak: Peak): { name: s
   ].sort((a, b) => b.share - a.share);
 }
 
-/** The same of live streams at once. */
+/** Load by live streams that run at the same time. */
 export function usesOfLive(streams: number, { streamsAThread }: Costs): { name: string; used: string }[] {
   const endsASecond = streams / (60 * LIVE.minutes);
   const statements = endsASecond * LIVE.statementsAStream + (streams * 1000) / LIVE.creditEveryMs;
@@ -231,7 +231,7 @@ export function usesOfLive(streams: number, { streamsAThread }: Costs): { name: 
   ];
 }
 
-/** Rows of the report: days of 1,000 and 100,000 hours, and ten thousand live streams. */
+/** Part of the report: days of 1,000 and 100,000 hours, and 10,000 live streams. */
 export function renderScale(costs: Costs): string {
   const seconds = (value: number): string => `${value.toFixed(0)} s`;
   const cases = [
@@ -255,9 +255,12 @@ export function renderScale(costs: Costs): string {
       .map(({ name, used, share }) => `${name}: ${(100 * share).toFixed(0)} % (${used.trim()})`),
   ]);
   const live = usesOfLive(10_000, costs).map(({ name, used }) => [name, used]);
-  return `Simulated: the busiest hour of a day (${PEAK} times its mean), recordings of 5 minutes (70 %), one hour (25 %) and eight hours (5 %),
-${CONSUMERS_A_QUEUE} consumers a queue, eight shards of a job at a time. Measured: CPU of an hour of audio (reading ${(costs.ingestMs / 1000).toFixed(0)} s, analysis ${(costs.analysisMs / 1000).toFixed(0)} s, assembly ${(costs.assembleMs / 1000).toFixed(0)} s), statements
-and object operations of a job. Assumed: ${COLD_START_MS / 1000} s for an isolate to start, ${QUEUE_MS / 1000} s for a message's way, ${D1_STATEMENTS_A_SECOND} statements a second for D1; sources and storage cost no time.
+  const measured = [costs.ingestMs, costs.analysisMs, costs.assembleMs].map((ms) => `${(ms / 1000).toFixed(0)} s`);
+  return `Simulated: the busiest hour of a day (${PEAK} times its mean), recordings of 5 minutes (70 %), one hour (25 %)
+and eight hours (5 %), ${CONSUMERS_A_QUEUE} consumers a queue, eight shards of a job at a time. Measured: statements and object operations of a
+job, and the CPU of an hour of audio (reading, analysis, assembly: ${measured.join(', ')}). Assumed: ${COLD_START_MS / 1000} s for an isolate to
+start, ${QUEUE_MS / 1000} s between sending and delivery of a message, ${D1_STATEMENTS_A_SECOND} statements a second for D1. Network and storage
+cost no time.
 
 ${table(
   [

@@ -20,8 +20,8 @@ export type Setting = (typeof SETTINGS)[number];
 const SHERPA_THRESHOLD = 0.95;
 
 /**
- * Speed of the real service on a long MP3, by stage, beside sherpa-onnx on the same audio in the same run, with what a user
- * would load for the same accuracy.
+ * Speed of the real service on a long MP3, by stage, and of sherpa-onnx with segmentation-3.0 and CAM++ on the same
+ * audio in the same run.
  */
 export async function measureSpeed(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
   const path = recordings && longMp3(recordings, LONG_SECONDS);
@@ -133,8 +133,10 @@ function stepSeconds(setting: Setting): number {
 function renderSherpa(sherpa: SherpaSpeed | undefined): string {
   if (!sherpa) return '**sherpa-onnx was not measured:** segmentation-3.0 in 8 bits or CAM++ is not at hand.';
   const speed = (sherpa.audioSeconds / sherpa.seconds).toFixed(1);
-  return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, segmentation-3.0 in 8 bits, CAM++ in floating point, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
+  return `sherpa-onnx-node ${sherpaVersion()} (native ONNX Runtime, one thread, segmentation-3.0 in 8 bits,
+CAM++ in floating point, same run): ${sherpa.seconds.toFixed(1)} s, ${speed} × real time.
 It gets the samples decoded already (16 kHz mono, in memory); decoding them with this product's WebAssembly decoder took ${sherpa.decodeSeconds.toFixed(1)} s
 in Node and is not in its time. Its windows step by 1 s, ours as the table says. It runs native AVX code where workerd runs 128-bit WebAssembly SIMD; a ratio below 1 means that the service is slower.
-Its WebAssembly build (npm package sherpa-onnx ${sherpaWasmVersion()}, Node, one thread, the same models) ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS / 60} minutes.`;
+Its WebAssembly build (npm package sherpa-onnx ${sherpaWasmVersion()}, Node, one thread, the same models)
+ran at ${sherpa.wasmRealTime.toFixed(1)} × real time on the first ${WASM_SECONDS / 60} minutes.`;
 }

@@ -6,7 +6,7 @@ import { END_OF_STREAM, framesOf } from '../test/helpers/live-client.ts';
 import { conversationSamples } from '../test/helpers/voices.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 
-/** The object of a live stream in workerd, with the service's own models: what a stream without and with resume survives. */
+/** Live streams in workerd, with the service's own models: what a stream with and without `resume` survives. */
 const FRONT = `
 import { LiveStream as Real } from './worker.js';
 export class LiveStream extends Real {
@@ -15,7 +15,8 @@ export class LiveStream extends Real {
   async elapse(ms) {
     const stream = this.ctx.storage.kv.get('stream');
     const { dropped } = stream.phase;
-    if (dropped) this.ctx.storage.kv.put('stream', { ...stream, phase: { ...stream.phase, dropped: { ...dropped, at: dropped.at - ms } } });
+    if (dropped) dropped.at -= ms;
+    this.ctx.storage.kv.put('stream', stream);
     await this.alarm();
   }
 }`;
@@ -27,7 +28,7 @@ interface Opened {
   /** The call fails, and the connection ends. */
   loseMemory(): Promise<void>;
   isConnected(): Promise<boolean>;
-  /** As if so much time had gone by since the drop, and the alarm come. */
+  /** Moves the drop `ms` into the past and runs the alarm. */
   elapse(ms: number): Promise<void>;
 }
 
@@ -131,7 +132,7 @@ it('a stream over three drops, one with its memory, has the labels of one withou
     await drop(at);
     await sleep(300);
     expect(await status()).toBe('running');
-    // What was told after the last token is told again.
+    // Events after the last token are sent again.
     const place = at.received.findLastIndex(({ type }) => type === 'resume');
     const isOfContent = ({ type }: Message) => type.startsWith('diarization');
     told.push(...at.received.slice(0, place).filter(isOfContent));
@@ -191,7 +192,7 @@ it('ends with 1008 where the credit is used up, and is billed what it received',
   expect(bill!.billed_seconds).toBeLessThan(22);
 });
 
-it('ends when nobody has come back: billed as received after a drop, an error after our own fault', {
+it('ends when no client resumes it: billed as received after a drop, an unbilled error after our own fault', {
   timeout: 120_000,
 }, async () => {
   const run = async (isOurs: boolean) => {

@@ -47,7 +47,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
 
   /**
    * The stream has been created; now its token can be used.
-   * @returns false where the streams that run in this isolate are behind: then there is no stream
+   * @returns false where this isolate is overloaded: then no stream is created
    */
   async open({ streamId, expiresAt, ...setup }: StreamSetup): Promise<boolean> {
     if (this.#runtime.load.isOverloaded(Date.now())) return false;
@@ -79,7 +79,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
 
   async #connect(digest: Uint8Array): Promise<Response> {
     const now = Date.now();
-    // The token stays good for another try.
+    // The token remains valid for another try.
     const isWaiting = this.#storage.stream?.phase.name === 'waiting';
     if (isWaiting && this.#runtime.load.isOverloaded(now)) return refused(OVERLOADED);
     const stream = this.#storage.burn(digest, now);
@@ -90,15 +90,15 @@ export class LiveStream extends DurableObject<LiveEnv> {
     return this.#accept(this.#resume());
   }
 
-  /** Goes on from where the stream was last kept; what the last connection has sent since is sent again. */
+  /** Continues from the last snapshot; the client sends the frames after it again. */
   async #reconnect(digest: Uint8Array): Promise<Response> {
     const now = Date.now();
     const { idleMs, connectedMs, resumeMs } = this.#runtime.times;
-    // What is being said of the end already cannot be said once more.
+    // The last events of a stream that ends are on their way and cannot be repeated.
     const stream = this.#channel?.isEnding ? undefined : this.#storage.burnResume(digest, now - resumeMs);
     if (stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
     this.#letGo();
-    // The loss of a connection may be known to its client alone.
+    // The client may know of the loss of its connection before this object does.
     for (const socket of this.ctx.getWebSockets()) socket.close(CLOSE.policy, 'resumed by another connection');
     const resumedFrom = this.#storage.suspended?.lastFrameAt ?? stream.phase.startedAt;
     const channel = this.#resume(resumedFrom);
@@ -114,8 +114,8 @@ export class LiveStream extends DurableObject<LiveEnv> {
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server, [tagOf(stream.phase)]);
     const opening = channel.open();
-    // Before the client may send: else its first seconds would wait for the models. What a resumed stream has missed may
-    // wait, and the sooner its connection stands the better: the token is burnt.
+    // The models load before the client may send, or its first seconds would wait for them. A resumed connection is
+    // answered at once: its token is already burnt.
     if (isResumed) this.ctx.waitUntil(opening);
     else await opening;
     if (isResumed) channel.announce({ type: 'resumed', frame: channel.receivedFrames });
@@ -169,7 +169,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
     await this.#resume()?.disconnected();
   }
 
-  /** The connection is lost: from now on the stream waits for another one. */
+  /** The connection is lost: the stream waits for a client that resumes it. */
   async #drop(stream: StoredStream, phase: RunningPhase, isOurs: boolean): Promise<void> {
     const frames = this.#channel?.receivedFrames ?? this.#storage.keptFrames;
     const now = Date.now();
@@ -179,7 +179,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
     await this.ctx.storage.setAlarm(now + this.#runtime.times.resumeMs);
   }
 
-  /** Forgets the channel; what is stored stays. */
+  /** Drops the channel from memory; the storage is not touched. */
   #letGo(): void {
     clearTimeout(this.#suspendTimer);
     this.#suspendTimer = null;
@@ -222,10 +222,10 @@ export class LiveStream extends DurableObject<LiveEnv> {
     else await this.ctx.storage.setAlarm(Math.min(idleAt, endsAt));
   }
 
-  /** A stream that can be resumed, without a connection: ended when nobody has come back in time. */
+  /** Ends a resumable stream that has no connection when its time to be resumed is over. */
   async #waitForReturn(stream: StoredStream, phase: RunningPhase): Promise<void> {
     const { dropped } = phase;
-    // The object went out of memory with its connection: the time runs from now on.
+    // The object lost its memory together with the connection: the time begins now.
     if (!dropped) return this.#drop(stream, phase, this.#channel === undefined);
     const { at, receivedSeconds, isOurs } = dropped;
     const endsAt = at + this.#runtime.times.resumeMs;
@@ -246,7 +246,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
 
   /**
    * The channel of the running stream, out of the storage where memory was lost; undefined for one that does not run.
-   * @param resumedFrom since when another connection of the stream is waited for
+   * @param resumedFrom when the previous connection last sent a frame, milliseconds since the Unix epoch
    */
   #resume(resumedFrom?: number): LiveChannel | undefined {
     if (this.#channel) return this.#channel;
@@ -298,14 +298,14 @@ export class LiveStream extends DurableObject<LiveEnv> {
     this.#suspendIn(SUSPEND_AFTER_MS);
   }
 
-  /** After each minute of audio: what the stream has used is noted, and it ends when the account has nothing left. */
+  /** Records the stream's usage after each minute of audio, and ends it when the account has no credit left. */
   async #checkCredit(channel: LiveChannel): Promise<void> {
     const { stream } = this.#storage;
     if (!stream) return;
     try {
       if (await this.#runtime.store.spend(stream.id, (channel.receivedFrames * FRAME_MS) / 1000)) return;
     } catch (error) {
-      // A stream does not end because the database is away; it is asked again a minute later.
+      // An unavailable database does not end a stream; the next check is a minute later.
       this.#runtime.log('warn', 'live_credit_not_read', { streamId: stream.id, error: String(error) });
       return;
     }
@@ -332,13 +332,13 @@ export class LiveStream extends DurableObject<LiveEnv> {
     await this.#keep(channel, suspended);
   }
 
-  /** Stores where the stream goes on, and tells the client of a stream that can be resumed how to come back to it. */
+  /** Stores a snapshot, and sends the client of a resumable stream the token that resumes from it. */
   async #keep(channel: LiveChannel, kept: Kept): Promise<void> {
     const lastFrameAt = this.#lastFrameAt;
     const { stream } = this.#storage;
     if (stream?.phase.name !== 'running') return;
     const resume = stream.isResumable ? await this.#resumeToken(stream.id, stream.phase.startedAt) : undefined;
-    // Meanwhile the stream may have ended, or have been resumed.
+    // The stream may have ended or been resumed in the meantime.
     if (this.#channel !== channel || this.#storage.stream?.phase.name !== 'running') return;
     const frame = kept.state.receivedFrames;
     this.#isBehind = channel.receivedFrames > frame;

@@ -1,4 +1,4 @@
--- Usage of jobs whose rows are deleted, 30 days after they ended. `day` counts days since the Unix epoch.
+-- Usage of jobs whose rows are deleted 30 days after their end. `day`: days since the Unix epoch.
 CREATE TABLE usage_days (
   account_id TEXT NOT NULL,
   day INTEGER NOT NULL,
@@ -10,5 +10,5 @@ CREATE TABLE usage_days (
 );
 CREATE INDEX usage_created ON usage_records (created_at, job_id);
 CREATE INDEX jobs_ended ON jobs (completed_at) WHERE cleaned_at IS NOT NULL;
--- It is in the request, too.
+-- The request holds the metadata, too.
 UPDATE jobs SET metadata = NULL WHERE metadata IS NOT NULL;

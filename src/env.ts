@@ -12,7 +12,7 @@ export interface LiveEnv {
   readonly DB: D1Database;
   readonly BUCKET: R2Bucket;
   readonly SIGNING_KEY: string;
-  /** Signed before: what it signed is still accepted. */
+  /** The previous signing key: what it signed is still accepted. */
   readonly SIGNING_KEY_PREVIOUS?: string;
   readonly LIVE_TOKEN_SECONDS?: string;
   readonly LIVE_IDLE_SECONDS?: string;
@@ -34,7 +34,7 @@ export interface Env extends LiveEnv {
     | Queue<unknown>
     | undefined;
   readonly JOB_PROGRESS: DurableObjectNamespace;
-  /** Where Durable Objects and the bucket keep their data; chosen at the first deployment, for good. */
+  /** Jurisdiction of Durable Objects and bucket; chosen at the first deployment and never changed. */
   readonly JURISDICTION?: string;
   readonly OUTPUT_TTL_SECONDS?: string;
   readonly WORK_HOURS_PER_ACCOUNT?: string;

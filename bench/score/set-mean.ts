@@ -14,20 +14,19 @@ export interface MeanOverSets {
   readonly high: number;
 }
 
-/** Reported, and not in the mean: every engine's parameters were chosen on conversations of its kind. */
+/** Not part of the mean: parameters were chosen on such conversations. */
 const ONLY_REPORTED = 'simulated';
 const RESAMPLINGS = 2000;
 
-/** Error rate of a set: DER; of monologues only the confusion, since their references hold every pause. */
+/** DER of a set; of monologues the confusion alone, because their references contain the pauses too. */
 export function rateOfSet({ set, errors }: SetErrors): number {
   const { der, confusion } = rate(pool(errors));
   return set === 'monologues' ? confusion : der;
 }
 
 /**
- * Mean of the sets' error rates, every set counting the same, and its bootstrap interval: the recordings of every set are
- * drawn again with replacement, two thousand times, and 2.5 % of the means lie below and above it (Efron, 1979). The
- * same input gives the same interval.
+ * Mean of the sets' error rates, every set with the same weight, and its 95 % percentile bootstrap interval (Efron,
+ * 1979): the recordings of every set are resampled with replacement 2,000 times. The seed is fixed.
  */
 export function meanOverSets(all: readonly SetErrors[]): MeanOverSets {
   const sets = all.filter(({ set }) => set !== ONLY_REPORTED);

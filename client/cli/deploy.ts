@@ -32,7 +32,7 @@ async function run(options: Options): Promise<void> {
 }
 
 async function work({ name: instance, jurisdiction, traces, yes, ...options }: Options): Promise<void> {
-  // A deployment goes on to its end also where nobody reads what it says.
+  // A closed pipe must not end a deployment half-way.
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
   const deployment = { root, say, instance, jurisdiction, traces };
   if (options.dryRun) return rehearse(deployment);
@@ -72,13 +72,15 @@ const command = new Command('deploy')
       .default(instanceName()),
   )
   .addOption(
-    new Option('--jurisdiction <where>', 'keep the data of a new instance there, for good').choices(JURISDICTIONS),
+    new Option('--jurisdiction <where>', 'keep the data of a new instance there; it cannot be changed later').choices(
+      JURISDICTIONS,
+    ),
   )
   .option('--yes', 'take over resources of these names without asking')
   .option('--traces', "switch on the platform's traces, which hold addresses of recordings")
   .addOption(instead('--dry-run', 'bundle and check only, offline'))
   .addOption(instead('--uploads', 'set up uploads that go to the bucket directly, of up to 1 GiB'))
-  .addOption(instead('--rotate-signing-key', 'make a new signing key; the one before is still accepted'))
+  .addOption(instead('--rotate-signing-key', 'make a new signing key; the previous one is still accepted'))
   .addOption(instead('--end-rotation', 'end that'))
   .addOption(instead('--destroy', 'delete the instance with all it has stored; asks for its name'))
   .action(run);

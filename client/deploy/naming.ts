@@ -4,7 +4,7 @@ import { API, WORKERS } from '../workers.ts';
 /** Of the instance that the wrangler files describe. */
 export const DEFAULT_NAME = 'rollcall';
 
-/** The instance that commands speak of where they are not told another. */
+/** Name of the instance that commands work on: `ROLLCALL_INSTANCE`, else `rollcall`. */
 export const instanceName = (): string => process.env.ROLLCALL_INSTANCE || DEFAULT_NAME;
 
 /** What is wrong with the name of an instance. The longest name that derives from it has 14 letters more, of 63. */

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 /** Asks the person at the terminal, and gives the answer without white space around it. */
 export type Ask = (question: string) => Promise<string>;
 
-/** @throws where there is nobody to ask */
+/** @throws where stdin is no terminal */
 export const askAtTerminal: Ask = async (question) => {
   if (!process.stdin.isTTY) throw new Error(`There is no terminal to ask at: ${question.trim()}`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

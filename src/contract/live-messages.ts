@@ -41,11 +41,11 @@ export interface ErrorMessage {
 export interface ResumeMessage {
   readonly type: 'resume';
   readonly token: string;
-  /** Frames that the service has for good: a resumed stream goes on after so many. */
+  /** Frames that the service has stored: a resumed stream continues after them. */
   readonly frame: number;
 }
 
-/** The first message of a connection that resumes a stream: the client sends the frames from this one on, again or anew. */
+/** First message of a connection that resumes a stream: the client sends the frames from `frame` on. */
 export interface ResumedMessage {
   readonly type: 'resumed';
   readonly frame: number;

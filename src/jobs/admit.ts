@@ -4,7 +4,7 @@ import type { ControlPorts } from './ports.ts';
 type AdmitPorts = Pick<ControlPorts, 'store' | 'queue' | 'now' | 'log'>;
 
 /**
- * Has waiting jobs of an account begin, as far as its work allows. A fault is only logged: the sweep does it again.
+ * Starts waiting jobs of an account as far as its limit of work allows. Faults are only logged: the sweep tries again.
  */
 export async function admitWaiting(ports: AdmitPorts, accountId: string): Promise<void> {
   try {
@@ -19,10 +19,10 @@ export async function admitWaiting(ports: AdmitPorts, accountId: string): Promis
 }
 
 const ACCOUNTS_PER_PAGE = 50;
-/** Each takes a few statements, of the thousand that an invocation may make. */
+/** Each takes a few statements, and an invocation may run 1,000. */
 const MAX_ACCOUNTS = 100;
 
-/** The same for all accounts, whatever has kept the ends of their jobs from doing so. */
+/** `admitWaiting` for all accounts with waiting jobs: a net for the ends of jobs, which call it themselves. */
 export async function admitAll(ports: AdmitPorts): Promise<void> {
   let after: string | undefined;
   for (let accounts = 0; accounts < MAX_ACCOUNTS; accounts += ACCOUNTS_PER_PAGE) {

@@ -37,7 +37,7 @@ export async function sendAgain(ports: DispatchPorts, message: OutboxMessage, de
 /** Messages that a queue takes at once. */
 export const BATCH_MESSAGES = 100;
 
-/** As `dispatch`, many with few requests: an invocation may make a thousand statements, and an outage has more messages. */
+/** `dispatch` for many messages, in batches: an invocation may run 1,000 statements, and an outage leaves more messages. */
 export async function dispatchAll(
   ports: DispatchPorts,
   queued: readonly { readonly message: OutboxMessage; readonly delaySeconds: number }[],

@@ -170,7 +170,7 @@ describe('a fault of the platform', () => {
     expect(pauses.reduce((sum, pause) => sum + pause, 0) * 1000).toBeGreaterThan(0.95 * MAX_JOB_MS);
   });
 
-  it('is told from a fault of the code that works on the recording, which fails its job at the fifth time', async () => {
+  it('is distinguished from an exception of the step itself, whose fifth fails the job', async () => {
     const codecs = () => {
       throw new Error('the decoder crashed');
     };
@@ -188,7 +188,7 @@ describe('a fault of the platform', () => {
     });
   });
 
-  it('is not told from the death of an invocation: ten of them, over an hour, fail the job', async () => {
+  it('is not distinguished from the death of an invocation: ten deaths, over an hour, fail the job', async () => {
     expect(await delivered(world.ports, MAX_STARTS)).toMatchObject({ status: 'running', error: undefined });
     expect(await delivered(world.ports, MAX_STARTS + 1)).toMatchObject({
       status: 'failed',

@@ -20,7 +20,7 @@ export type Verdict = { readonly kind: 'done' } | { readonly kind: 'retry'; read
 
 const DONE: Verdict = { kind: 'done' };
 
-/** The step died a moment ago. */
+/** Thrown for a step whose last run died: it begins again after a pause. */
 class NotYet extends Error {
   constructor(readonly delaySeconds: number) {
     super('the step is to be begun later');
@@ -55,7 +55,7 @@ export async function handleMessage(
   };
   try {
     if (message.step !== 'shard' && message.step !== 'assemble') await handle(() => undefined);
-    // It is begun when it has its turn: waiting for that does not count.
+    // The step begins with its turn, so that waiting does not count as a start.
     else {
       const whileWaiting = waitingPulse(ports, message);
       await mutex.run({ isUrgent: isUrgent(message), sleep: ports.sleep, whileWaiting }, handle);
@@ -67,20 +67,20 @@ export async function handleMessage(
   }
 }
 
-/** Shows that a message was delivered and waits for its turn. A shard's lease in the object of its job is long enough. */
+/** Renews the lease of a step that waits for its turn; undefined for shards, whose lease is long enough. */
 function waitingPulse(ports: JobPorts, message: Message): (() => Promise<void>) | undefined {
   if (message.step === 'shard') return undefined;
   const id = outboxId(message);
   return createPulse(ports, message.jobId, () => ports.store.keep(message.jobId, id, ports.now() + LEASE_MS));
 }
 
-/** Begins a step that has a row in the outbox. @returns undefined for a leftover message */
+/** Begins a step that has a row in the outbox. @returns undefined for a message without one */
 async function beginStep(ports: JobPorts, message: OutboxMessage): Promise<BegunStep | undefined> {
   const id = outboxId(message);
   const leaseMs = message.step === 'webhook' ? QUEUE_LEASE_MS : LEASE_MS;
   const start = await ports.store.begin(message, ports.now() + leaseMs, ports.now());
   if (!start) {
-    // The ingest may have died before it told the object of the job that its shards can be handed out.
+    // The ingest may have died before it called the job's object, which hands out the shards.
     if (message.step === 'ingest') await analyse(ports, message.jobId);
     return undefined;
   }
@@ -120,7 +120,7 @@ async function runStep(
 const hasWork = async (ports: JobPorts, { id }: JobRecord): Promise<boolean> =>
   (await findIngest(ports, id)) !== undefined;
 
-/** Has the object of a job hand out its shards, also those that were lost. */
+/** Has the job's object hand out its shards, lost ones included. */
 async function analyse(ports: JobPorts, jobId: string): Promise<void> {
   const state = (await findIngest(ports, jobId))?.state;
   if (state) await handOutAgain(ports, jobId, state);
@@ -135,7 +135,7 @@ async function onError(
   error: unknown,
 ): Promise<Verdict> {
   const { jobId, step } = message;
-  // Its row went with its end. Otherwise its lease runs out.
+  // The row was deleted with the job.
   if (error instanceof JobGone) return DONE;
   const judgement = judge(error, begun?.starts ?? 1, attempt);
   switch (judgement.kind) {
@@ -151,7 +151,7 @@ async function onError(
     case 'again': {
       const { event, delaySeconds, isForgiven } = judgement;
       if (event !== 'step_retried') logFault(ports, event, message, attempt, error);
-      // In the pause the message does not count as lost. What failed may be the database: then its lease runs out.
+      // The lease covers the pause. If the database is what failed, the lease runs out and the message is sent again.
       await begun?.putBack(ports.now() + delaySeconds * 1000, isForgiven).catch((fault: unknown) => {
         ports.log('warn', 'step_not_put_back', { jobId, step, error: String(fault) });
       });
@@ -170,7 +170,7 @@ function logFault(ports: JobPorts, event: string, { jobId, step }: Message, atte
   });
 }
 
-/** The step failed, or died, too often by itself. */
+/** Fails the job of a step that failed or died too often. */
 async function giveUp(ports: JobPorts, message: Message): Promise<void> {
   const { jobId, step } = message;
   ports.log('error', 'given_up', { jobId, step });

@@ -14,8 +14,8 @@ export class JobGone extends Error {
 /**
  * A pause that also renews the step's lease, and ends the step when its job has ended.
  *
- * @param renew false when the job has ended. A renewal that fails is made again ten seconds later: it must not cost what
- *   the step has done so far
+ * @param renew resolves to false when the job has ended. A renewal that fails is tried again ten seconds later: the
+ *   step's work so far must not be lost
  * @returns a function to call between units of work of at most a few hundred milliseconds
  * @throws JobGone from that function
  */
@@ -41,7 +41,7 @@ export function createPulse(
 /**
  * Keeps a message's lease alive while `work` mostly waits for the network.
  *
- * @param work its signal is aborted when nobody waits for it any more
+ * @param work gets a signal that is aborted when its result is no longer needed
  * @throws JobGone within ten seconds of the job's end, without waiting for `work`
  */
 export async function keepLease<T>(

@@ -1,19 +1,19 @@
-/** A holder that gives no sign of life for so long was cut off by the platform, or waits for a source that hardly sends. */
+/** A holder without a sign of life for this long was ended by the platform, or waits for a slow source. */
 const STALE_MS = 120_000;
 /**
- * A waiting call looks this often by itself: for a holder or a call before it that was cut off. Otherwise the end of the
- * turn wakes it.
+ * Interval in which a waiting call checks whether the holder, or a call ahead of it, was ended by the platform. The end
+ * of a turn wakes the next call without it.
  */
 const LOOK_MS = 5000;
-/** A waiting call that has not looked for so long was cut off: the thread is never held for more than a moment. */
+/** A waiting call without a check for this long was ended by the platform: the thread is never held as long. */
 const GONE_MS = 4 * LOOK_MS;
 /**
- * Urgent calls go before others that came up to so much earlier. The others still get their turn: nobody is overtaken by
- * what comes later than that.
+ * Urgent calls overtake calls that came up to this much earlier. Later ones do not, so that long jobs get their turn,
+ * too.
  */
 const HEAD_START_MS = 60_000;
 
-/** Thrown out of work that was silent for so long that another call has taken its turn. */
+/** Thrown out of work that gave no sign of life for `STALE_MS` and lost its turn to another call. */
 export class TurnLost extends Error {
   constructor() {
     super('another analysis has taken the place of this one, which was silent for too long');
@@ -22,7 +22,7 @@ export class TurnLost extends Error {
 }
 
 interface Waiting {
-  /** When it came; earlier for an urgent one. */
+  /** Time of arrival, minus the head start of an urgent call; milliseconds since the Unix epoch. */
   readonly rank: number;
   lookedAt: number;
   wake: () => void;
@@ -38,8 +38,8 @@ export interface TurnOptions {
 
 /**
  * One analysis at a time in an isolate: a shard in work holds tens of megabytes, and the isolate has one thread anyway.
- * Calls get their turn in order. An invocation that the platform ends runs no `finally`: a turn, and a place in the
- * order, is kept only by signs of life.
+ * Calls get their turn in order. An invocation that the platform ends runs no `finally`, so a turn or a place in the
+ * order is lost without signs of life.
  */
 export class Mutex {
   #holder: { beatAt: number } | undefined;
@@ -85,7 +85,7 @@ export class Mutex {
       return this.#holder;
     } finally {
       this.#waiting.splice(this.#waiting.indexOf(own), 1);
-      // It may have been woken, and given up.
+      // A call that was woken may have given up since.
       if (!this.#isHeld) this.#next()?.wake();
     }
   }

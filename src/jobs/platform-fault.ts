@@ -2,7 +2,7 @@ import type { ByteSource } from '../audio/index.ts';
 import type { JobPorts, ObjectStore } from './ports.ts';
 import { SourceReadError } from './source-error.ts';
 
-/** D1, R2, a queue or a Durable Object failed: no fault of the recording, and never held against its job. */
+/** D1, R2, a queue or a Durable Object failed. Never counted against a job. */
 export class PlatformFault extends Error {
   constructor(cause: unknown) {
     super(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause), { cause });
@@ -10,7 +10,7 @@ export class PlatformFault extends Error {
   }
 }
 
-/** The same ports. Whatever the platform's own ones fail with is a PlatformFault. */
+/** The same ports, where every exception of the platform's services is a PlatformFault. */
 export function markPlatformFaults(ports: JobPorts): JobPorts {
   return {
     ...ports,
@@ -49,7 +49,7 @@ function marked<T extends object>(port: T): T {
   });
 }
 
-/** A recording in the bucket. */
+/** Marks the reads of a recording in the bucket. */
 function sourceMarked(source: ByteSource): ByteSource {
   const { open, read } = marked({
     open: (offset: number) => source.open(offset),
@@ -66,7 +66,7 @@ function sourceMarked(source: ByteSource): ByteSource {
   };
 }
 
-/** What the chunks of a stream fail with is no fault of the bucket that they are written to. */
+/** An exception of the chunks that are written is not a fault of the bucket. */
 function objectsMarked(objects: ObjectStore): ObjectStore {
   const store = marked(objects);
   return new Proxy(store, {

@@ -115,7 +115,7 @@ export interface JobStore {
   ): Promise<{ readonly jobId: string; readonly bodyHash: string } | undefined>;
   find(jobId: string): Promise<JobRecord | undefined>;
   findOwned(accountId: string, jobId: string): Promise<JobRecord | undefined>;
-  /** created or pending → running: its recording begins to be read. False when the job runs already, is terminal or gone. */
+  /** created or pending → running: reading begins. False when the job runs already, has ended or does not exist. */
   start(jobId: string, now: number): Promise<boolean>;
   /**
    * Sets credit aside for so much of the recording, while its length is not known: shards are analysed only if they are
@@ -198,7 +198,7 @@ export interface JobStore {
   /** Forgets media whose objects are gone. */
   removeMedia(objectKeys: readonly string[]): Promise<void>;
   expireIdempotencyKeys(before: number): Promise<void>;
-  /** Deletes the rows of jobs that ended before, at most so many. Their usage is kept by day and kind. @returns how many */
+  /** Deletes rows of jobs that ended before `before`, `limit` at most; keeps their usage by day and kind. @returns how many */
   forget(endedBefore: number, limit: number): Promise<number>;
 }
 
@@ -315,9 +315,9 @@ export interface ProgressPort {
   begin(jobId: string, tag: string): Promise<void>;
   /** Share of the recording that was read, 0…1. */
   reportIngest(jobId: string, share: number): Promise<void>;
-  /** So many shards can be analysed, and more will follow. */
+  /** The first `shards` shards can be analysed; reading goes on. */
   ready(jobId: string, tag: string, shards: number): Promise<void>;
-  /** So many shards there are in all. Harmless when it is said again: what was lost is sent again. */
+  /** The number of shards is known. May be called again: lost shards are then sent again. */
   expect(jobId: string, tag: string, shardCount: number): Promise<void>;
   startShard(jobId: string, shard: number, tag: string): Promise<ShardStart>;
   /** Prolongs the lease of a shard in work. @returns whether its part is still wanted */

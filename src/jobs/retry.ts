@@ -2,28 +2,25 @@ import { TurnLost } from './mutex.ts';
 import { PlatformFault } from './platform-fault.ts';
 import { type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
 
-/**
- * Faults of a step with one recording after which its job fails: the fault is the recording's, or that of the code that
- * works on it.
- */
+/** Exceptions of a step after which its job fails: the recording, or the code that works on it, is at fault. */
 export const MAX_FAULTS = 5;
 /**
- * A step begun this often without an end takes its isolate down with it every time. Deaths do not tell their reason:
- * this many, with ever longer pauses in between, last for an hour, so that no neighbour in the isolate and no deployment
- * fails a job.
+ * Starts without an end after which a job fails: its step ends its isolate every time. A death has no known reason, so
+ * the pauses between starts grow and ten starts take an hour: neither another job in the isolate nor a deployment fails
+ * a job.
  */
 export const MAX_STARTS = 10;
-/** A job that has been running for so long fails. */
+/** A job fails when it has run for longer. */
 export const MAX_JOB_MS = 24 * 3600 * 1000;
 
 /** Pauses of a step that met a fault of the platform: doubled each time, up to a quarter of an hour. */
 const FIRST_PLATFORM_PAUSE_SECONDS = 5;
 const MAX_PAUSE_SECONDS = 900;
-/** Pause before a step is tried again whose source fails, doubled each time: four minutes of pauses in all. */
+/** Pause before a step is tried again whose source failed, doubled each time: four minutes in all. */
 const SOURCE_PAUSE_SECONDS = 15;
-/** The same where the step itself fails, quadrupled each time. */
+/** Pause before a step is tried again that threw an exception, quadrupled each time. */
 const OWN_PAUSE_SECONDS = 2;
-/** A step that lost the turn in an isolate leaves it to others for so long. */
+/** Pause of a step that lost its turn in an isolate. */
 const TURN_PAUSE_SECONDS = 30;
 
 /** Thrown to have the step begun again. */
@@ -50,7 +47,7 @@ export type Judgement =
   | { readonly kind: 'given_up' };
 
 /**
- * @param starts how often the step was begun without an end that is known
+ * @param starts starts of the step so far without a known end
  * @param attempt 1 for the queue's first delivery
  */
 export function judge(error: unknown, starts: number, attempt: number): Judgement {
@@ -64,7 +61,7 @@ export function judge(error: unknown, starts: number, attempt: number): Judgemen
     if (PERMANENT.has(error.error.kind) || starts >= MAX_FAULTS) return { kind: 'source_failed', error: error.error };
     return again('source_failed', SOURCE_PAUSE_SECONDS * 2 ** (starts - 1));
   }
-  // The isolate's memory is shared: as for a death, the reason may be a neighbour.
+  // The isolate's memory is shared: another job may be the reason.
   if (isOutOfMemory(error)) return again('step_failed', SOURCE_PAUSE_SECONDS * 2 ** (starts - 1));
   if (starts >= MAX_FAULTS) return { kind: 'given_up' };
   return again('step_failed', OWN_PAUSE_SECONDS * 4 ** (starts - 1));
@@ -74,8 +71,8 @@ const isOutOfMemory = (error: unknown): boolean =>
   error instanceof RangeError && /allocation failed|out of memory/i.test(error.message);
 
 /**
- * What no other try will mend: a source that changed will not change back, one that is shorter than stated will not
- * grow, and an address that is refused stays so.
+ * Faults that another try does not mend: a changed source does not change back, a short one does not grow, a refused
+ * address stays refused.
  */
 const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([
   'changed',

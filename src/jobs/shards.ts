@@ -13,5 +13,5 @@ export const shardCountOf = (totalSamples: number): number => Math.ceil(totalSam
 export const readyShards = (storedSamples: number): number =>
   Math.max(0, Math.floor((storedSamples - OVERRUN_SAMPLES) / SHARD_SAMPLES));
 
-/** A job of at most so many shards is short: its shards do not wait behind those of long jobs. */
+/** A job with at most this many shards is short: its shards have the priority queue. */
 export const SHORT_SHARDS = 2;

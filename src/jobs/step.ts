@@ -1,10 +1,10 @@
-/** A step that was begun, and its lease. */
+/** A step that has begun, and its lease. */
 export interface BegunStep {
-  /** How often it was begun without an end that is known, this time included. */
+  /** Starts so far without a known end, this one included. */
   readonly starts: number;
-  /** Prolongs the lease. False when the job has ended. */
+  /** Renews the lease. Resolves to false when the job has ended. */
   renew(): Promise<boolean>;
-  /** The step is to be begun again. @param isForgiven whether this start does not count */
+  /** Schedules another start. @param isForgiven this start does not count against the job */
   putBack(dueAt: number, isForgiven: boolean): Promise<void>;
   /** @param pulse called between units of work of at most a few hundred milliseconds */
   run(pulse: () => Promise<void>): Promise<void>;

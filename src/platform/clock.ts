@@ -4,16 +4,16 @@ export const now = (): number => Date.now();
 /** Waits at least that many milliseconds. */
 export const sleep = (ms: number): Promise<void> => scheduler.wait(ms);
 
-/** Work that held the thread for so long has made others wait. */
+/** Work that held the thread for this long has delayed other requests. */
 const HELD_MS = 40;
-/** In which a request takes all of its steps, where one turn of the event loop is one step. A hundredth of a model run. */
+/** Long enough for all steps of a request, each of which takes a turn of the event loop; 1 % of a model run. */
 const CATCH_UP_MS = 2;
 
 let resumedAt = 0;
 
 /**
- * Gives other requests of the isolate a turn and lets the clock move on. After long work they get more than a turn: each
- * step of a request, such as the answer of its database, would else wait for another model run.
+ * Yields to other requests of the isolate and lets the clock move on. After long work they get 2 ms: with a single turn
+ * of the event loop, each step of a request, such as a database's answer, would wait for another model run.
  */
 export async function pause(): Promise<void> {
   await scheduler.wait(0);

@@ -6,7 +6,7 @@ export interface FloodLimiters {
   readonly key?: RateLimit;
 }
 
-/** `FloodLimits` over the platform's counters. A counter that fails lets the request pass: it protects, it is no gate. */
+/** `FloodLimits` over the platform's counters. Where a counter fails, the request passes. */
 export function createFloodLimits({ client, key }: FloodLimiters, log: AppServices['log']): FloodLimits {
   const allows = async (limiter: RateLimit | undefined, name: string): Promise<boolean> => {
     if (!limiter) return true;
@@ -23,7 +23,7 @@ export function createFloodLimits({ client, key }: FloodLimiters, log: AppServic
   };
 }
 
-/** Of an IPv6 address its first 64 bits: whoever has one address of such a network has them all. */
+/** The first 64 bits of an IPv6 address: a client usually has a whole /64 network. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::');

@@ -1,4 +1,4 @@
-/** A look is good for so long: monitors, and whoever else asks without a key, cost an isolate a read now and then. */
+/** A result is reused for this long, because requests without a key must not cost a read each. */
 const GOOD_MS = 5000;
 /** Longer than a read takes on a bad day. */
 const TIMEOUT_MS = 3000;

@@ -62,7 +62,7 @@ async function run(stream: LiveStream, drops: Readonly<Record<number, () => unkn
   return events;
 }
 
-it('a stream over three drops, one of them a kill and restart of the service, is told as one without, and billed once', {
+it('a stream over three drops, one of them a kill and restart of the service, has the events of one without, and is billed once', {
   timeout: 300_000,
 }, async () => {
   stateDir = mkdtempSync(join(tmpdir(), 'rollcall-resume-'));

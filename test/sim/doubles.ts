@@ -10,7 +10,7 @@ import { BYTES_PER_SECOND, fileOf, type SimulatedFile } from './sources.ts';
 
 /** In place of what the simulation is not about: codecs, models, the making of a result, the platform's base class. */
 
-/** Of a file by its version and the place in it, about every hour anew: a chunk tells which file it is of, and where from. */
+/** Samples that depend on a file's version and the position in it, so that a chunk shows where it was read from. */
 const VERSION_STEP = 4000;
 const FULL_SCALE = 32_768;
 const valueAt = (version: number, second: number): number =>

@@ -241,7 +241,7 @@ export class LiveChannel {
 
   /**
    * Ends the stream where too much waits. A client that is ahead of real time is refused: most of what waits would have
-   * come later. Else it is the service that is slow: it holds on for as long as there is memory, and its end is no bill.
+   * come later. Else it is the service that is slow: the stream goes on while there is memory, and is not billed if it has to end.
    */
   #isOverfull(): boolean {
     const now = this.ports.now();

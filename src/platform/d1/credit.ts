@@ -1,7 +1,7 @@
 import { LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
 
 /**
- * An SQL expression: whether an account can pay so many seconds. What it has begun is set aside until it ends: a
+ * An SQL expression: whether an account can pay for `seconds` of audio. What it has begun is set aside until it ends: a
  * voiceprint and whatever is not known to be longer with the least that is billed, a job whose recording was read with
  * its length, a stream with how long it runs, or how much it has used where it is sent faster. By the millisecond: sums
  * of decimal fractions are off by less, and twenty seconds that are left must be twenty.
@@ -29,7 +29,7 @@ export const setAsideForJobs = (account: string, exceptJob = `''`): string =>
   `SELECT COALESCE(SUM(MAX(${LEAST_CREDIT_SECONDS}, CASE kind WHEN 'voiceprint' THEN 0 ELSE COALESCE(duration_seconds, 0) END)), 0)
    FROM jobs WHERE account_id = ${account} AND completed_at IS NULL AND id <> ${exceptJob}`;
 
-/** The same of one more job or stream, of which nothing is known. */
+/** `hasCreditFor` the least that a job or stream costs. */
 export const hasCreditLeft = (account: string, now: string): string =>
   hasCreditFor(account, now, String(LEAST_CREDIT_SECONDS));
 
