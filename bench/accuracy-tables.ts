@@ -1,4 +1,4 @@
-import type { PackResult, SettingResult } from './accuracy.ts';
+import type { ServiceResult, SettingResult } from './accuracy.ts';
 import { type LabelledRecording, setsOf } from './recordings.ts';
 import { table } from './report.ts';
 import { type Agreement, agreement, type Judged } from './score/agreement.ts';
@@ -12,19 +12,16 @@ const number = (value: number): string => value.toFixed(1);
 /** The accuracy part of the report, or that of the generated meetings. */
 export function renderAccuracy(
   recordings: readonly LabelledRecording[],
-  packs: readonly PackResult[],
+  service: ServiceResult,
   sherpa: readonly SweepRow[] | undefined,
   origin: string,
 ): string {
   const minutes = recordings.reduce((total, { samples }) => total + samples.length, 0) / 16000 / 60;
-  const proven = packs
-    .map(({ label, provenThroughService }) => `${label}: ${provenThroughService.join(', ')}`)
-    .join('; ');
   const beside = sherpa
     ? `sherpa-onnx ${sherpaVersion()}, native, runs segmentation-3.0 in 8 bits and CAM++ in floating point
 with its defaults (threshold 0.5), and with threshold 0.8, the best of an earlier sweep.`
     : '**sherpa-onnx was not measured:** segmentation-3.0 in 8 bits or CAM++ is not at hand.';
-  const rows = packs.flatMap((pack) => derRows(recordings, pack));
+  const rows = derRows(recordings, service);
   for (const { threshold, errors } of sherpa ?? []) {
     rows.push(['segmentation-3.0-int8', `sherpa-onnx, threshold ${threshold}`, ...ratesOf(recordings, errors)]);
   }
@@ -34,7 +31,7 @@ the same; "simulated" is reported and not in the mean. In brackets the 95 % inte
 recordings of every set). Miss, false alarm and confusion are over all recordings. "Oracle" replaces the clustering by
 the reference's speakers and keeps everything else.
 ${beside} The figures were made in Node with the Worker's code and WebAssembly; through the
-real service the whole answers were equal for ${proven} (both settings).
+real service the whole answers were equal for ${service.provenThroughService.join(', ')} (both settings).
 
 ${table(
   [
@@ -53,9 +50,9 @@ ${table(
 
 ### Recordings
 
-DER and speakers found / speakers there, precision-2.
+DER and speakers found / speakers there.
 
-${recordingTable(recordings, packs)}
+${recordingTable(recordings, service)}
 
 ### Confidence
 
@@ -65,21 +62,21 @@ distance between confidence and share right, over ten bins.
 
 ${table(
   ['segmentation', 'setting', 'of', 'number', 'right', 'mean confidence', 'correlation', 'AUC', 'calibration error'],
-  packs.flatMap(({ label, settings }) => settings.flatMap((one) => confidenceRows(label, one))),
+  service.settings.flatMap((one) => confidenceRows(one.label, one)),
   3,
 )}
 
-Frames by confidence, ${packs[0].label}, precision-2:
+Frames by confidence, precision-2:
 
-${reliabilityTable(agreement(packs[0].settings[0].frames))}`;
+${reliabilityTable(agreement(service.settings[0].frames))}`;
 }
 
-function derRows(recordings: readonly LabelledRecording[], pack: PackResult): string[][] {
-  return pack.settings.flatMap(({ setting, errors, oracleErrors, givenErrors }) => [
-    [pack.label, `**${setting}**`, ...ratesOf(recordings, errors)],
-    [pack.label, `${setting}, number of speakers given`, ...ratesOf(recordings, givenErrors)],
+function derRows(recordings: readonly LabelledRecording[], { settings }: ServiceResult): string[][] {
+  return settings.flatMap(({ label, setting, errors, oracleErrors, givenErrors }) => [
+    [label, `**${setting}**`, ...ratesOf(recordings, errors)],
+    [label, `${setting}, number of speakers given`, ...ratesOf(recordings, givenErrors)],
     // The oracle is given the speakers: how many it finds says nothing.
-    [pack.label, `${setting}, oracle clustering`, ...ratesOf(recordings, oracleErrors).slice(0, -1), '–'],
+    [label, `${setting}, oracle clustering`, ...ratesOf(recordings, oracleErrors).slice(0, -1), '–'],
   ]);
 }
 
@@ -100,15 +97,15 @@ function ratesOf(recordings: readonly LabelledRecording[], errors: readonly Diar
   ];
 }
 
-function recordingTable(recordings: readonly LabelledRecording[], packs: readonly PackResult[]): string {
+function recordingTable(recordings: readonly LabelledRecording[], { settings }: ServiceResult): string {
   const rows = recordings.map(({ set, name }, index) => {
-    const cells = packs.flatMap(({ settings }) => {
-      const error = settings[0].errors[index];
+    const cells = settings.flatMap(({ errors }) => {
+      const error = errors[index];
       return [number(rate(error).der), `${error.hypothesisSpeakers} / ${error.referenceSpeakers}`];
     });
     return [`${set}/${name}`, ...cells];
   });
-  return table(['recording', ...packs.flatMap(({ label }) => [label, 'speakers'])], rows);
+  return table(['recording', ...settings.flatMap(({ setting }) => [setting, 'speakers'])], rows);
 }
 
 function confidenceRows(label: string, { setting, frames, turns }: SettingResult): string[][] {

@@ -2,14 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { nodeAudio } from '../client/audio/ports.ts';
 import type { DiarizeOutput } from '../client/sdk/types.ts';
 import { settingsOf } from '../src/diarization/index.ts';
-import type { Engine } from '../src/jobs/ports.ts';
 import { renderAccuracy } from './accuracy-tables.ts';
 import { BenchService } from './bench-service.ts';
-import { checkoutWithPack } from './checkout.ts';
 import { judgeOutput } from './judged-output.ts';
 import { nodeEngine } from './node-engine.ts';
 import { finishWithOracle } from './oracle.ts';
-import { type MeasuredPack, packOfService, packWithReferenceSegmentation, pldaOf } from './packs.ts';
+import { type MeasuredPack, packOfService, pldaOf } from './packs.ts';
 import { ALL_FIELDS, analyse, finish } from './pipeline.ts';
 import { type LabelledRecording, loadDevSets, loadGeneratedMeetings, setsOf } from './recordings.ts';
 import type { Judged } from './score/agreement.ts';
@@ -21,6 +19,8 @@ import { SETTINGS, type Setting } from './speed.ts';
 
 /** One setting with one pack over all recordings, in their order. */
 export interface SettingResult {
+  /** Segmentation of the setting. */
+  readonly label: string;
   readonly setting: Setting;
   readonly errors: readonly DiarizationError[];
   /** The same with the true speakers in place of the clustering. */
@@ -31,8 +31,7 @@ export interface SettingResult {
   readonly turns: readonly Judged[];
 }
 
-export interface PackResult {
-  readonly label: string;
+export interface ServiceResult {
   readonly settings: readonly SettingResult[];
   /** Names of the recordings whose output through the real service was compared with the one measured here. */
   readonly provenThroughService: readonly string[];
@@ -42,34 +41,25 @@ export interface PackResult {
 export async function measureAccuracy(labelled: readonly LabelledRecording[] | undefined): Promise<string> {
   if (!labelled) return '**Not measured:** the labelled recordings of `../shared/audio` are not here.';
   const recordings = [...labelled, ...(await loadDevSets(nodeAudio()))];
-  const reference = packWithReferenceSegmentation();
-  const results: PackResult[] = [];
-  for (const pack of reference ? [packOfService(), reference] : [packOfService()]) {
-    results.push(await measurePack(pack, recordings));
-  }
-  return renderAccuracy(recordings, results, sweepSherpa(recordings), '`../shared/audio`');
+  return renderAccuracy(recordings, await measureService(recordings), sweepSherpa(recordings), '`../shared/audio`');
 }
 
 /** The same on the generated meetings. */
 export async function measureMeetings(): Promise<string> {
   const recordings = await loadGeneratedMeetings(nodeAudio());
   if (!recordings) return '**Not measured:** `ROLLCALL_MEETINGS` names no folder of generated meetings.';
-  // Two hours of audio: the pack in use alone.
-  const result = await measurePack(packOfService(), recordings);
-  return renderAccuracy(recordings, [result], undefined, 'made by `training/meetings`');
+  return renderAccuracy(recordings, await measureService(recordings), undefined, 'made by `training/meetings`');
 }
 
-async function measurePack(pack: MeasuredPack, recordings: readonly LabelledRecording[]): Promise<PackResult> {
-  const engine = await nodeEngine(pack);
+async function measureService(recordings: readonly LabelledRecording[]): Promise<ServiceResult> {
   // First what can fail.
-  const provenThroughService = await compareWithService(engine, pack, recordings);
+  const provenThroughService = await compareWithService(recordings);
   const settings: SettingResult[] = [];
-  for (const setting of SETTINGS) settings.push(await measureSetting(engine, pack, setting, recordings));
-  return { label: pack.label, settings, provenThroughService };
+  for (const setting of SETTINGS) settings.push(await measureSetting(packOfService(setting), setting, recordings));
+  return { settings, provenThroughService };
 }
 
 async function measureSetting(
-  engine: Engine,
   pack: MeasuredPack,
   setting: Setting,
   recordings: readonly LabelledRecording[],
@@ -79,6 +69,7 @@ async function measureSetting(
   const givenErrors: DiarizationError[] = [];
   const frames: Judged[] = [];
   const turns: Judged[] = [];
+  const engine = await nodeEngine(pack);
   const plda = pldaOf(pack);
   for (const { name, reference, samples } of recordings) {
     say(`${setting} with ${pack.label}: ${name}`);
@@ -97,7 +88,7 @@ async function measureSetting(
     frames.push(...judged.frames);
     turns.push(...judged.turns);
   }
-  return { setting, errors, oracleErrors, givenErrors, frames, turns };
+  return { label: pack.label, setting, errors, oracleErrors, givenErrors, frames, turns };
 }
 
 /**
@@ -106,34 +97,30 @@ async function measureSetting(
  *
  * @throws Error when one differs
  */
-async function compareWithService(
-  engine: Engine,
-  pack: MeasuredPack,
-  recordings: readonly LabelledRecording[],
-): Promise<string[]> {
+async function compareWithService(recordings: readonly LabelledRecording[]): Promise<string[]> {
   const shortest = setsOf(recordings).map((set) =>
     recordings
       .filter((one) => one.set === set)
       .reduce((least, one) => (one.samples.length < least.samples.length ? one : least)),
   );
-  const checkout = pack.label === packOfService().label ? undefined : checkoutWithPack(pack);
-  const plda = pldaOf(pack);
-  const service = await BenchService.start({ root: checkout?.folder });
+  const service = await BenchService.start();
   try {
-    for (const { name, path, samples: audio } of shortest) {
-      for (const model of SETTINGS) {
-        say(`${model} with ${pack.label} through the service: ${name}`);
+    for (const model of SETTINGS) {
+      const pack = packOfService(model);
+      const engine = await nodeEngine(pack);
+      const plda = pldaOf(pack);
+      for (const { name, path, samples: audio } of shortest) {
+        say(`${model} through the service: ${name}`);
         const part = await analyse(audio, engine, settingsOf(model));
         const here = await finish(part, audio.length, settingsOf(model), plda);
         const there: DiarizeOutput = (await service.diarize(path, { model, ...ALL_FIELDS })).output;
         if (!isDeepStrictEqual(here, there)) {
-          throw new Error(`${model} with ${pack.label} gives another result through the service for ${name}`);
+          throw new Error(`${model} gives another result through the service for ${name}`);
         }
       }
     }
   } finally {
     await service.stop();
-    checkout?.remove();
   }
   return shortest.map(({ name }) => name);
 }

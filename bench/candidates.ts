@@ -32,7 +32,7 @@ type Measured = Record<string, DiarizationError>;
 
 /** The pack in use with another network in 8 bits (without its front end) in the segmentation slot. */
 function packWithNetwork(label: string, path: string): MeasuredPack {
-  const { pack } = packOfService();
+  const { pack } = packOfService('community-1');
   const { segmentation } = pack;
   if (segmentation.form !== 'split') throw new CliError(EXIT.usage, 'the pack in use has no network of its own form');
   const bytes = readFileSync(path);

@@ -1,9 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
-import { allFiles } from '../src/platform/onnx/manifest.ts';
-import { findModel, type MeasuredPack } from './packs.ts';
 import { cacheDir } from './shared.ts';
 
 /** Copies what a clone would hold, with the changes that are not committed, into a new folder. */
@@ -21,21 +19,4 @@ export function copyCheckout(): { readonly folder: string; remove(): void } {
     cpSync(join(projectDir, name), join(folder, name));
   }
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }) };
-}
-
-/** A copy of the checkout in which nothing but the manifest and the model files differ: it runs the given pack. */
-export function checkoutWithPack({ pack }: MeasuredPack): { readonly folder: string; remove(): void } {
-  const checkout = copyCheckout();
-  symlinkSync(join(projectDir, 'node_modules'), join(checkout.folder, 'node_modules'));
-  for (const file of allFiles(pack)) {
-    const target = join(checkout.folder, 'models', file.path);
-    mkdirSync(dirname(target), { recursive: true });
-    cpSync(findModel(file)!, target);
-  }
-  const path = join(checkout.folder, 'models', 'manifest.json');
-  const manifest = JSON.parse(readFileSync(path, 'utf8')) as { use: string; packs: Record<string, unknown> };
-  manifest.use = 'measured';
-  manifest.packs.measured = { segmentation: pack.segmentation, embedding: pack.embedding };
-  writeFileSync(path, JSON.stringify(manifest, null, 2));
-  return checkout;
 }

@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 import { root } from '../test/helpers/local-process.ts';
 
 it('refuses parameters that change the analysis of any setting: what was kept of it would be shown under their name', () => {
-  // The step of precision-2 before the models' tuning, and another than that of community-1.
   const tuning = 'step={"windows":{"stepSamples":16000}}';
   const command = ['--import', 'tsx', join(root, 'bench', 'clusterings.ts'), join(root, 'docs'), '--tune', tuning];
   const { status, stdout, stderr } = spawnSync(process.execPath, command, { cwd: root, encoding: 'utf8' });

@@ -115,7 +115,7 @@ function cpuMsSince(from: NodeJS.CpuUsage): number {
 
 async function measureSetting(setting: Setting, { samples, chunksMs }: Ingested): Promise<Times> {
   say(`${setting}: shards of an hour`);
-  const pack = packOfService();
+  const pack = packOfService(setting);
   const shards = await analyseInShards(samples, SHARD_SAMPLES, await nodeEngine(pack), settingsOf(setting));
   const assembleMs = new Map<number, number>();
   const readers = shards.map(({ reader }) => reader);

@@ -31,7 +31,9 @@ ${equalErrorRates()}`;
 }
 
 function models(): Model[] {
-  const { segmentation, embedding } = packOfService().pack;
+  const { embedding } = packOfService().pack;
+  const { segmentation } = packOfService('community-1').pack;
+  const accurate = packOfService().pack.segmentation;
   const own = (name: string, kind: Kind, file: { path: string }): Model => ({
     name,
     kind,
@@ -42,6 +44,7 @@ function models(): Model[] {
     return path === undefined ? [] : [{ name, kind, path }];
   };
   return [
+    ...(accurate.form === 'whole' ? [own(accurate.id, 'segmentation', segmentationFile(accurate))] : []),
     own(
       segmentation.form === 'split' ? `${segmentation.id}, network, 8 bits` : segmentation.id,
       segmentation.form === 'split' ? 'powers' : 'segmentation',

@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath, readManifest } from '../client/models/store.ts';
-import { type Plda, parsePlda } from '../src/diarization/index.ts';
-import { type ModelFile, type ModelPack, packInUse } from '../src/platform/onnx/manifest.ts';
+import { type Plda, parsePlda, type SettingName } from '../src/diarization/index.ts';
+import { type ModelFile, type ModelPack, packInUse, segmentationOf } from '../src/platform/onnx/manifest.ts';
 import { sharedPath } from './shared.ts';
 
 /** A pack that is measured, and what the tables call it. */
@@ -15,35 +15,11 @@ export interface MeasuredPack {
 
 const REFERENCE_FILE = 'segmentation-3.0.int8.onnx';
 
-/** The pack in use, as the service runs it. */
-export function packOfService(): MeasuredPack {
+/** The pack in use as a setting of the service runs it; live streams run it as community-1 does. */
+export function packOfService(setting: SettingName = 'precision-2'): MeasuredPack {
   const pack = packInUse(readManifest(projectDir));
-  return { label: pack.segmentation.id, pack };
-}
-
-/**
- * The same with segmentation-3.0 int8 in the segmentation slot; undefined where that file is not at hand. The studio pack has the same network in
- * floating point, which is not among the shared models: the manifest's facts hold for both.
- */
-export function packWithReferenceSegmentation(): MeasuredPack | undefined {
-  const { pack } = packOfService();
-  const studio = readManifest(projectDir).packs.get('studio')?.segmentation;
-  const path = sharedPath('models', REFERENCE_FILE);
-  if (!studio || !path) return undefined;
-  const { licence, source, facts, tuned } = studio;
-  const files = { model: described(path) };
-  return {
-    label: 'segmentation-3.0-int8',
-    pack: {
-      ...pack,
-      segmentation: { id: 'segmentation-3.0-int8', licence, source, facts, tuned, form: 'whole', files },
-    },
-  };
-}
-
-function described(path: string): ModelFile {
-  const bytes = readFileSync(path);
-  return { path: basename(path), bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') };
+  const segmentation = segmentationOf(pack, setting);
+  return { label: segmentation.id, pack: { name: pack.name, segmentation, embedding: pack.embedding } };
 }
 
 /** Path of a model file: in the repository, pulled, or beside the checkout. */

@@ -33,16 +33,15 @@ export async function measureShards(recordings: readonly LabelledRecording[] | u
   const meetings = (await loadGeneratedMeetings(nodeAudio())) ?? [];
   const longest = [...meetings].sort((a, b) => b.samples.length - a.samples.length).slice(0, MAX_MEETINGS);
   const joined = ['meetings', 'simulated'].map((set) => join(set, recordings));
-  const engine = await nodeEngine(packOfService());
   const rows: string[][] = [];
   for (const recording of [...joined, ...longest]) {
-    for (const setting of SETTINGS) rows.push(await measureOne(recording, setting, engine, SHARD_SECONDS));
+    for (const setting of SETTINGS) rows.push(await measureOne(recording, setting, SHARD_SECONDS));
   }
   const long = await tenVoices(recordings, LONG.seconds, 'compact');
   if (long) {
     const samples = await decodeFile(long.path, nodeAudio());
     const recording = { name: 'the same ten people', samples, reference: long.reference };
-    rows.push(await measureOne(recording, LONG.setting, engine, LONG.cuts));
+    rows.push(await measureOne(recording, LONG.setting, LONG.cuts));
   }
   const cuts = SHARD_SECONDS.map((seconds) => `in shards of ${seconds} s`);
   return `DER in per cent of recordings analysed whole, and cut into shards as jobs do, made in Node with the Worker's code and WebAssembly. "Joined" are the labelled recordings of a
@@ -55,10 +54,10 @@ ${table(['recording', 'setting', 'minutes', 'whole', ...cuts, 'turns'], rows, 2)
 async function measureOne(
   { name, samples, reference }: Long,
   setting: Setting,
-  engine: Engine,
   shardSeconds: readonly number[],
 ): Promise<string[]> {
   say(`${setting}: ${name}`);
+  const engine = await nodeEngine(packOfService(setting));
   const seconds = samples.length / SAMPLE_RATE_HZ;
   const cuts = [Math.ceil(seconds / 10) * 10, ...shardSeconds];
   const found: LabelledSegment[][] = [];

@@ -114,9 +114,9 @@ function render(times: ReadonlyMap<Setting, JobTimes>, sherpa: SherpaSpeed | und
       ),
     );
   }
-  const { label } = packOfService();
+  const labels = [...times.keys()].map((setting) => packOfService(setting).label);
   return `${LONG_SECONDS / 60} minutes of MP3 (44.1 kHz stereo, 128 kbit/s), fetched by the real service (workerd, one isolate, one thread) over
-HTTP from this machine; weights ${label} and ${packOfService().pack.embedding.id}; the service had been warmed up with one short job.
+HTTP from this machine; weights ${labels.join(', ')} and ${packOfService().pack.embedding.id}; the service had been warmed up with one short job.
 
 ${table(['', ...times.keys()], rows)}
 
@@ -125,7 +125,7 @@ ${renderSherpa(sherpa)}`;
 
 /** Distance of two windows with the pack in use, its tuning included. */
 function stepSeconds(setting: Setting): number {
-  const { segmentation, embedding } = packOfService().pack;
+  const { segmentation, embedding } = packOfService(setting).pack;
   const tuned = [segmentation.tuned, embedding.tuned].reduce(withTuning, settingsOf(setting));
   return tuned.windows.stepSamples / 16000;
 }

@@ -16,7 +16,7 @@ export const resampler = (): ResamplerPort => sharedDsp().resampler;
 
 /** The models over the bucket that holds them. Cheap: they are loaded once per isolate, on first use. */
 export const inference = (bucket: R2Bucket): Pick<JobPorts, 'engine' | 'plda' | 'identification'> => ({
-  engine: () => loadEngine(bucket, sharedDsp()),
+  engine: (setting) => loadEngine(bucket, sharedDsp(), setting),
   plda: (embeddingId) => loadPlda(bucket, embeddingId),
   identification: identificationOf,
 });

@@ -59,7 +59,7 @@ function liveSessions(ports: Inference): LiveSessions {
 }
 
 async function liveEngine(ports: Inference): Promise<LiveEngine> {
-  const engine = await ports.engine();
+  const engine = await ports.engine('community-1');
   const { id } = engine.embedding.info;
   return { ...engine, plda: await ports.plda(id), identification: ports.identification(id) };
 }

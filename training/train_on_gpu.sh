@@ -33,7 +33,7 @@ segmentation() {
   python3 -m segmentation.check
   python3 -m segmentation.prepare_noise --noise "$noise" --work "$own" --processes 2 &
   local noises=$!
-  python3 -m segmentation.dequantise "$teachers/segmentation-3.0.int8.onnx" "$own/teacher.onnx"
+  python3 -m segmentation.pyannote --package "$teachers" --out "$own/teacher.onnx"
   python3 -m segmentation.prepare_voices --voices "$voices" --teacher "$own/teacher.onnx" --work "$own" --processes "$cores"
   python3 -m segmentation.prepare_mels --noise "$noise" --work "$own" --processes "$cores"
   python3 -m segmentation.prepare_waves --work "$own" --processes "$cores"

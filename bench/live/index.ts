@@ -25,7 +25,7 @@ export async function measureLive(recordings: readonly LabelledRecording[] | und
   const measured = await measureRecordings(bounded);
   const generated = await loadGeneratedMeetings(nodeAudio());
   const meetings = generated && within(generated, minutes);
-  const engine = await liveEngine(packOfService());
+  const engine = await liveEngine(packOfService('community-1'));
   const hour = joined(recordings, 60 * Math.min(LONG_MINUTES, minutes));
   const long = await measureLong(engine, USUAL_LATENCY_MS, hour);
   const service = await measureService(recordings, USUAL_LATENCY_MS, 60 * minutes);
@@ -53,7 +53,7 @@ ${ABOUT_ACCURACY}`,
 async function measureRecordings(
   recordings: readonly LabelledRecording[],
 ): Promise<{ rows: AccuracyRow[]; live: LatencyResult[] }> {
-  const pack = packOfService();
+  const pack = packOfService('community-1');
   const rows: AccuracyRow[] = [];
   const live: LatencyResult[] = [];
   const engine = await liveEngine(pack);

@@ -301,7 +301,7 @@ describe('assemble', () => {
     const swapped = { ...parts, readEmbeddings: (index: number) => parts.readEmbeddings(index === 1 ? 2 : index) };
     const audio = { totalSamples: TALK.length };
     await expect(assemble(swapped, audio, settingsOf('precision-2'), {})).rejects.toThrow(/follow/);
-    for (const other of [{ segmentationId: 'next' }, { embeddingId: 'next' }, { stepSamples: 80000 }]) {
+    for (const other of [{ segmentationId: 'next' }, { embeddingId: 'next' }, { stepSamples: 40000 }]) {
       const readEmbeddings = async (index: number) => {
         const part = await parts.readEmbeddings(index);
         return index === 1 ? { ...part, facts: { ...part.facts, ...other } } : part;

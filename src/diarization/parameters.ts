@@ -4,6 +4,7 @@ import type { FaintVoiceParameters } from './faint-voices.ts';
 import type { QuietParameters } from './levels.ts';
 import type { Tuning, TuningBySetting } from './types.ts';
 
+/** The two settings share all parameters; they differ in the segmentation (`segmentationOf`) and in a model's tuning. */
 export type SettingName = 'precision-2' | 'community-1';
 
 /**
@@ -48,9 +49,8 @@ export interface DiarizationSettings {
   readonly confidence: ConfidenceParameters;
 }
 
-const PRECISION_2: DiarizationSettings = {
-  name: 'precision-2',
-  windows: { stepSamples: 16000 },
+const SHARED: Omit<DiarizationSettings, 'name'> = {
+  windows: { stepSamples: 80000 },
   localSpeakers: { minActiveSeconds: 0.1, minCleanSeconds: 0.4 },
   subsegments: { minCleanSeconds: 0.4, weight: 0.95, temperature: 0.1 },
   clustering: {
@@ -84,7 +84,8 @@ const PRECISION_2: DiarizationSettings = {
   },
   quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4, voicedShare: 0.3, voicedReachSeconds: 2.5 },
   reconstruction: {
-    edgeTaper: 0,
+    // Only two windows see a frame: without the taper their disagreements would be ties.
+    edgeTaper: 0.5,
     countBias: -0.15,
     minDurationOffSeconds: 0.1,
     minDurationOnSeconds: 0.1,
@@ -92,17 +93,9 @@ const PRECISION_2: DiarizationSettings = {
   confidence: { slope: 0.545, offset: 0.372 },
 };
 
-const COMMUNITY_1: DiarizationSettings = {
-  ...PRECISION_2,
-  name: 'community-1',
-  windows: { stepSamples: 80000 },
-  // Only two windows see a frame: without the taper their disagreements would be ties.
-  reconstruction: { ...PRECISION_2.reconstruction, edgeTaper: 0.5 },
-};
-
 /** Parameters of a setting before a model's own tuning. */
 export function settingsOf(name: SettingName): DiarizationSettings {
-  return name === 'community-1' ? COMMUNITY_1 : PRECISION_2;
+  return { ...SHARED, name };
 }
 
 /**

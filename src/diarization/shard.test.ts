@@ -4,6 +4,8 @@ import { settingsOf } from './parameters.ts';
 import { encodePart, openPart } from './part.ts';
 import { analyseShard } from './shard.ts';
 
+const EVERY_SECOND = { ...settingsOf('precision-2'), windows: { stepSamples: 16_000 } };
+
 const noPause = async () => undefined;
 const TALK = recording([
   [[1], 4],
@@ -24,7 +26,7 @@ async function analyse(startSample: number, endSample: number, samples = TALK) {
     blocksOf(samples, startSample, until),
     { startSample, endSample, totalSamples },
     fakePorts(),
-    settingsOf('precision-2'),
+    EVERY_SECOND,
     noPause,
   );
 }
@@ -62,7 +64,7 @@ describe('analyseShard', () => {
     };
     const shard = { startSample: 0, endSample: TALK.length, totalSamples: TALK.length };
     const broken = { ...ports, embedding: { ...embedding, head } };
-    const part = await analyseShard(blocksOf(TALK, 0, TALK.length), shard, broken, settingsOf('precision-2'), noPause);
+    const part = await analyseShard(blocksOf(TALK, 0, TALK.length), shard, broken, EVERY_SECOND, noPause);
     const whole = await analyse(0, TALK.length);
     for (const kind of ['speakers', 'subsegments'] as const) {
       expect(part[kind].count).toBeGreaterThan(0);
@@ -112,7 +114,7 @@ describe('analyseShard', () => {
       if (stage === 'segmentation') ahead.push(pulled - windows++ * SECOND);
     });
     const shard = { startSample: 0, endSample: samples.length, totalSamples: samples.length };
-    await analyseShard(source, shard, ports, settingsOf('precision-2'), noPause);
+    await analyseShard(source, shard, ports, EVERY_SECOND, noPause);
     expect(windows).toBe(111);
     expect(Math.max(...ahead)).toBeLessThanOrEqual(20 * SECOND);
   });
@@ -130,7 +132,7 @@ describe('analyseShard', () => {
       fakePorts((stage) => {
         runs[stage]++;
       }),
-      settingsOf('precision-2'),
+      EVERY_SECOND,
       noPause,
     );
     expect(runs).toEqual({ segmentation: 51, trunk: 3 });
@@ -144,7 +146,7 @@ describe('analyseShard', () => {
       blocksOf(recording([[[1], 3]])),
       { startSample: 0, endSample: 30 * SECOND, totalSamples: 30 * SECOND },
       fakePorts(),
-      settingsOf('precision-2'),
+      EVERY_SECOND,
       noPause,
     );
     expect(cut.windowCount).toBe(21);

@@ -1,6 +1,6 @@
 import type { AudioPorts, ByteSource, Checkpoint, RecordingFacts, Result } from '../audio/index.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
-import type { Plda } from '../diarization/index.ts';
+import type { Plda, SettingName } from '../diarization/index.ts';
 import type {
   EmbeddingPort,
   FilterbankPort,
@@ -437,7 +437,8 @@ export interface JobPorts {
   /** The same of the signing key before; undefined where none is accepted. */
   readonly previousWebhookSecret?: (accountId: string, version: number) => Promise<string | undefined>;
   readonly codecs: () => AudioPorts;
-  readonly engine: () => Promise<Engine>;
+  /** With the segmentation of that setting. */
+  readonly engine: (setting: SettingName) => Promise<Engine>;
   /** Of which version of the service and which models the work of a job is (`workOf`). */
   readonly work: string;
   /** The PLDA of an embedder; undefined where it has none. */

@@ -83,7 +83,7 @@ interface ShardWork {
 
 async function analyse(ports: JobPorts, work: ShardWork): Promise<Uint8Array> {
   const { jobId, shard, state, tag, turnWaitMs, pulse, report } = work;
-  const engine: Engine = await ports.engine();
+  const engine: Engine = await ports.engine(state.model);
   if (engine.segmentation.info.windowSamples > OVERRUN_SAMPLES)
     throw new Error('windows are longer than a shard reads on');
   // While the end of the recording is not known, a shard is handed out only where it is far enough away to make no

@@ -1,48 +1,65 @@
 import { toHex } from '../audio/bytes.ts';
-import { type Plda, parsePlda } from '../diarization/index.ts';
+import { type Plda, parsePlda, type SettingName } from '../diarization/index.ts';
+import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
 import type { Engine } from '../jobs/ports.ts';
 import { pause } from './clock.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
-import { type EmbeddingEntry, type ModelFile, segmentationFile } from './onnx/manifest.ts';
-import { createOnnxRuntime } from './onnx/runtime.ts';
+import {
+  type EmbeddingEntry,
+  type ModelFile,
+  type SegmentationEntry,
+  segmentationFile,
+  segmentationOf,
+} from './onnx/manifest.ts';
+import { createOnnxRuntime, type OnnxRuntime } from './onnx/runtime.ts';
 import { createSegmentation } from './onnx/segmentation.ts';
 import ortModule from './onnx/wasm-module.ts';
 import type { Dsp } from './wasm/dsp.ts';
 
-const engine = new Loaded<Engine>();
+let runtime: OnnxRuntime | undefined;
+const embedding = new Loaded<EmbeddingPort>();
+/** By the hash of their files: settings may share one. */
+const segmentations = new Map<string, Loaded<SegmentationPort>>();
 
 /**
- * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs and streams.
+ * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs and streams. A segmentation is
+ * loaded with the first job or stream that needs it.
  *
+ * @param setting whose segmentation is wanted; live streams use that of community-1
  * @throws when a model file is missing in R2 or is not the one that the manifest names
  */
-export function loadEngine(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
-  return engine.get(() => load(bucket, dsp));
-}
-
-async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
+export async function loadEngine(bucket: R2Bucket, dsp: Dsp, setting: SettingName): Promise<Engine> {
   const pack = packOfBuild();
-  const runtime = createOnnxRuntime(ortModule);
+  runtime ??= createOnnxRuntime(ortModule);
+  const ort = runtime;
   // One after the other: each file's bytes can go before the next one is read.
-  const segmentation = await createSegmentation(
-    runtime,
-    await readModel(bucket, segmentationFile(pack.segmentation)),
-    pack.segmentation,
-  );
-  // Each session takes the thread for about a second.
-  await pause();
-  const embedding = await createEmbedding(runtime, await readEmbedder(bucket, pack.embedding), pack.embedding);
+  const segmentation = await loadSegmentation(bucket, ort, segmentationOf(pack, setting));
+  const embedder = await embedding.get(async () => {
+    // Each session takes the thread for about a second.
+    await pause();
+    return createEmbedding(ort, await readEmbedder(bucket, pack.embedding), pack.embedding);
+  });
   return {
     segmentation,
-    embedding,
+    embedding: embedder,
     filterbank: dsp.filterbank,
     melPower: dsp.melPower,
     voicing: dsp.voicing,
     pooling: dsp.pooling,
-    memoryBytes: () => runtime.memoryBytes() + dsp.memoryBytes(),
+    memoryBytes: () => ort.memoryBytes() + dsp.memoryBytes(),
   };
+}
+
+function loadSegmentation(bucket: R2Bucket, ort: OnnxRuntime, entry: SegmentationEntry): Promise<SegmentationPort> {
+  const file = segmentationFile(entry);
+  let loaded = segmentations.get(file.sha256);
+  if (loaded === undefined) {
+    loaded = new Loaded();
+    segmentations.set(file.sha256, loaded);
+  }
+  return loaded.get(async () => createSegmentation(ort, await readModel(bucket, file), entry));
 }
 
 const plda = new Loaded<Plda | undefined>();

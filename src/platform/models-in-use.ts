@@ -1,5 +1,5 @@
 import manifestJson from '../../models/manifest.json';
-import { type ModelPack, packInUse, parseManifest, segmentationFile } from './onnx/manifest.ts';
+import { type ModelPack, packInUse, parseManifest, segmentationFile, segmentationsOf } from './onnx/manifest.ts';
 
 let pack: ModelPack | undefined;
 
@@ -10,14 +10,16 @@ export function packOfBuild(): ModelPack {
 }
 
 /**
- * A short name for what a pack makes parts with, 24 or 32 hexadecimal digits: another for every other file of the segmentation or the embedder, and for
- * other facts or parameters of theirs.
+ * A short name for what a pack makes parts with, 24 to 40 hexadecimal digits: it changes with the files of the
+ * segmentation models and the embedder, and with their facts and parameters.
  */
-export function nameOfModels({ segmentation, embedding }: ModelPack): string {
+export function nameOfModels(pack: ModelPack): string {
+  const { embedding } = pack;
+  const segmentations = segmentationsOf(pack);
   const { form, files } = embedding;
   const embedder = form === 'split' ? [files.trunk, files.head] : [files.model];
-  const weights = [segmentationFile(segmentation), ...embedder].map(({ sha256 }) => sha256.slice(0, 8));
-  const parameters = [segmentation, embedding].map(({ facts, tuned }) => ({ facts, tuned }));
+  const weights = [...segmentations.map(segmentationFile), ...embedder].map(({ sha256 }) => sha256.slice(0, 8));
+  const parameters = [...segmentations, embedding].map(({ facts, tuned }) => ({ facts, tuned }));
   return [...weights, fnv1a(JSON.stringify(parameters))].join('');
 }
 

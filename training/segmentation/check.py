@@ -14,7 +14,6 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from torch import nn
 
-from .dequantise import dequantised
 from .evaluate import score
 from .frontend import HOP_SAMPLES, mel_power
 from .kernels import Depthwise, bidirectional_gru, library
@@ -56,30 +55,6 @@ def check_kernels() -> None:
     conv = nn.Conv1d(128, 128, 15, padding=7, groups=128)
     plain = _gradients(conv, x, weight, lambda: conv(x.transpose(1, 2)).transpose(1, 2))
     _compare("depthwise convolution", plain, _gradients(conv, x, weight, lambda: Depthwise.apply(x, conv.weight, conv.bias)))
-
-
-def check_dequantised() -> None:
-    """A product of dynamically quantised tensors becomes the product of the float values of its weights."""
-    rng = np.random.default_rng(3)
-    weights, scale, zero = rng.integers(0, 256, (8, 5)).astype(np.uint8), np.float32(0.02), np.uint8(120)
-    nodes = [
-        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "q_scale", "q_zero"]),
-        helper.make_node("Mul", ["q_scale", "w_scale"], ["scales"]),
-        helper.make_node("MatMulInteger", ["q", "w_quantized", "q_zero", "w_zero_point"], ["integers"]),
-        helper.make_node("Cast", ["integers"], ["real"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", ["real", "scales"], ["y"]),
-    ]
-    stored = {"w_quantized": weights, "w_scale": np.array(scale), "w_zero_point": np.array(zero)}
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3, size]) for name, size in (("x", 8), ("y", 5))]
-    initialisers = [numpy_helper.from_array(value, name) for name, value in stored.items()]
-    model = helper.make_model(helper.make_graph(nodes, "product", ends[:1], ends[1:], initialisers))
-    result = dequantised(model)
-    onnx.checker.check_model(result)
-    assert [node.op_type for node in result.graph.node] == ["MatMul"]
-    x = rng.standard_normal((3, 8)).astype(np.float32)
-    expected = x @ ((weights.astype(np.float32) - zero) * scale)
-    assert np.allclose(ReferenceEvaluator(result).run(None, {"x": x})[0], expected, atol=1e-5)
-    print("dequantised: as expected")
 
 
 def _one_of_two(number: int, port: int, results) -> None:
@@ -226,7 +201,6 @@ def check_device(device: str) -> None:
 
 if __name__ == "__main__":
     check_kernels()
-    check_dequantised()
     check_together()
     check_losses()
     check_folded()

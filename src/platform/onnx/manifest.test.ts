@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { settingsOf, withTuning } from '../../diarization/parameters.ts';
-import { allFiles, filesToLoad, packInUse, parseManifest } from './manifest.ts';
+import { allFiles, filesToLoad, packInUse, parseManifest, segmentationsOf } from './manifest.ts';
 
 const models = new URL('../../../models/', import.meta.url);
 const json = () => JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8'));
@@ -21,7 +21,7 @@ describe('models/manifest.json', () => {
     const manifest = parseManifest(json());
     expect(packInUse(manifest).name).toBe(manifest.use);
     for (const pack of manifest.packs.values()) {
-      for (const { source } of [pack.segmentation, pack.embedding]) {
+      for (const { source } of [...segmentationsOf(pack), pack.embedding]) {
         const card = /models\/(cards\/\S+\.md)/.exec(source)?.[1];
         if (card !== undefined) expect(readFileSync(new URL(card, models), 'utf8').length).toBeGreaterThan(500);
       }
@@ -30,9 +30,9 @@ describe('models/manifest.json', () => {
   });
 
   it('tunes parameters that exist', () => {
-    for (const { segmentation, embedding } of parseManifest(json()).packs.values()) {
+    for (const pack of parseManifest(json()).packs.values()) {
       for (const name of ['precision-2', 'community-1'] as const) {
-        for (const { tuned } of [segmentation, embedding]) {
+        for (const { tuned } of [...segmentationsOf(pack), pack.embedding]) {
           expect(() => withTuning(settingsOf(name), tuned)).not.toThrow();
         }
       }
@@ -44,12 +44,13 @@ describe('parseManifest', () => {
   it('loads the parts of split models and the PLDA, not the whole forms', () => {
     const pack = parseManifest(json()).packs.get('default')!;
     expect(filesToLoad(pack).map(({ path }) => path)).toEqual([
+      'segmentation-3.0-8bit.onnx',
       'segmentation-v8-network.int8.onnx',
       'embedder-v5-trunk.int8.onnx',
       'embedder-v5-head.onnx',
       'embedder-v5-plda.json',
     ]);
-    expect(allFiles(pack).length).toBe(6);
+    expect(allFiles(pack).length).toBe(7);
   });
 
   const broken: [string, (manifest: ReturnType<typeof json>) => void][] = [
@@ -59,10 +60,13 @@ describe('parseManifest', () => {
     ['packs.default.embedding.form', (m) => (m.packs.default.embedding.form = 'halved')],
     ['packs.default.embedding.files.head', (m) => delete m.packs.default.embedding.files.head],
     ['packs.default.embedding.files.trunk.sha256', (m) => (m.packs.default.embedding.files.trunk.sha256 = 'ABC')],
-    ['packs.default.segmentation.files.whole.path', (m) => (m.packs.default.segmentation.files.whole.path = '../x')],
     [
-      'packs.default.segmentation.files.wholeInt8.bytes',
-      (m) => (m.packs.default.segmentation.files.wholeInt8.bytes = 0),
+      'packs.default.fastSegmentation.files.whole.path',
+      (m) => (m.packs.default.fastSegmentation.files.whole.path = '../x'),
+    ],
+    [
+      'packs.default.fastSegmentation.files.wholeInt8.bytes',
+      (m) => (m.packs.default.fastSegmentation.files.wholeInt8.bytes = 0),
     ],
     ['packs.default.segmentation.form', (m) => delete m.packs.default.segmentation.form],
     ['packs.studio.segmentation.files.model', (m) => delete m.packs.studio.segmentation.files.model],

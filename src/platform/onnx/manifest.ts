@@ -1,3 +1,4 @@
+import type { SettingName } from '../../diarization/parameters.ts';
 import type { SegmentationInfo, Tuning, TuningBySetting } from '../../diarization/types.ts';
 import type { IdentificationParameters } from '../../voiceprint/index.ts';
 
@@ -67,7 +68,10 @@ export type EmbeddingEntry = SlotEntry & {
 
 export interface ModelPack {
   readonly name: string;
+  /** Of precision-2. */
   readonly segmentation: SegmentationEntry;
+  /** Of community-1 and of live streams, which need a fast one; absent where one model does for all. */
+  readonly fastSegmentation?: SegmentationEntry;
   readonly embedding: EmbeddingEntry;
 }
 
@@ -94,6 +98,9 @@ export function parseManifest(json: unknown): ModelManifest {
     packs.set(name, {
       name,
       segmentation: segmentationEntry(pack.segmentation, `${at}.segmentation`),
+      ...(pack.fastSegmentation === undefined
+        ? {}
+        : { fastSegmentation: segmentationEntry(pack.fastSegmentation, `${at}.fastSegmentation`) }),
       embedding: embeddingEntry(pack.embedding, `${at}.embedding`),
     });
   }
@@ -112,6 +119,16 @@ export function packInUse(manifest: ModelManifest): ModelPack {
  */
 export const canFollowStreams = ({ embedding }: ModelPack): boolean => embedding.form === 'split';
 
+/** The segmentation that a setting of the pack uses; live streams use that of community-1. */
+export function segmentationOf(pack: ModelPack, setting: SettingName): SegmentationEntry {
+  return setting === 'community-1' ? (pack.fastSegmentation ?? pack.segmentation) : pack.segmentation;
+}
+
+/** All segmentation models of a pack. */
+export function segmentationsOf({ segmentation, fastSegmentation }: ModelPack): readonly SegmentationEntry[] {
+  return fastSegmentation === undefined ? [segmentation] : [segmentation, fastSegmentation];
+}
+
 /** The file of a segmentation model that a service loads. */
 export function segmentationFile({ form, files }: SegmentationEntry): ModelFile {
   return form === 'split' ? files.network : files.model;
@@ -122,13 +139,14 @@ export function filesToLoad(pack: ModelPack): readonly ModelFile[] {
   const { embedding } = pack;
   const models = embedding.form === 'split' ? [embedding.files.trunk, embedding.files.head] : [embedding.files.model];
   const { plda } = embedding.files;
-  return [segmentationFile(pack.segmentation), ...models, ...(plda === undefined ? [] : [plda])];
+  return [...segmentationsOf(pack).map(segmentationFile), ...models, ...(plda === undefined ? [] : [plda])];
 }
 
 /** All files of the pack. */
 export function allFiles(pack: ModelPack): readonly ModelFile[] {
-  const { form, files } = pack.segmentation;
-  const wholes = form === 'split' ? [files.whole, files.wholeInt8].filter((file) => file !== undefined) : [];
+  const wholes = segmentationsOf(pack).flatMap(({ form, files }) =>
+    form === 'split' ? [files.whole, files.wholeInt8].filter((file) => file !== undefined) : [],
+  );
   return [...filesToLoad(pack), ...wholes];
 }
 

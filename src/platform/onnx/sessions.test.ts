@@ -8,7 +8,14 @@ import { raiseFloor, subtractMean } from '../../diarization/features.ts';
 import { Segmenter } from '../../diarization/segmenter.ts';
 import { createDsp } from '../wasm/dsp.ts';
 import { createEmbedding } from './embedding.ts';
-import { allFiles, type EmbeddingEntry, parseManifest, type SegmentationEntry, segmentationFile } from './manifest.ts';
+import {
+  allFiles,
+  type EmbeddingEntry,
+  parseManifest,
+  type SegmentationEntry,
+  segmentationFile,
+  segmentationOf,
+} from './manifest.ts';
 import { readOnnxMetadata } from './metadata.ts';
 import { createOnnxRuntime } from './runtime.ts';
 import { createSegmentation, segmentationInfo } from './segmentation.ts';
@@ -22,7 +29,8 @@ if (!hasReference) console.warn('skipped: ../shared/models is not beside this ch
 const manifest = parseManifest(JSON.parse(readFileSync(new URL('manifest.json', models), 'utf8')));
 const pack = manifest.packs.get('default')!;
 const wholeFile = allFiles(pack).find(({ path }) => path === 'segmentation-v8.onnx')!;
-const network = () => bytes(segmentationFile(pack.segmentation).path);
+const fast = segmentationOf(pack, 'community-1');
+const network = () => bytes(segmentationFile(fast).path);
 const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../wasm/dsp/dsp.wasm', models))));
 const conversation = await conversationSamples();
 const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
@@ -38,7 +46,7 @@ const samples = Float32Array.from({ length: 160000 }, (_, i) => {
 
 describe('segmentation', () => {
   it('gives log-probabilities of the powerset for each frame, the same every time', async () => {
-    const segmentation = await createSegmentation(runtime, network(), pack.segmentation);
+    const segmentation = await createSegmentation(runtime, network(), fast);
     const { framesPerWindow, classes } = segmentation.info;
     const first = await new Segmenter(segmentation, dsp.melPower).run(samples, 0);
     expect(first.length).toBe(framesPerWindow * classes);
@@ -51,8 +59,8 @@ describe('segmentation', () => {
   });
 
   it('gives in 8 bits, on mel powers from dsp.wasm, nearly what the whole model gives in floating point', async () => {
-    const split = new Segmenter(await createSegmentation(runtime, network(), pack.segmentation), dsp.melPower);
-    const entry = { ...pack.segmentation, form: 'whole', files: { model: wholeFile } } as SegmentationEntry;
+    const split = new Segmenter(await createSegmentation(runtime, network(), fast), dsp.melPower);
+    const entry = { ...fast, form: 'whole', files: { model: wholeFile } } as SegmentationEntry;
     const whole = new Segmenter(await createSegmentation(runtime, bytes(wholeFile.path), entry), dsp.melPower);
     const moved = async (window: Float32Array) => {
       const [ours, exact] = [await split.run(window, 0), await whole.run(window, 0)];
@@ -72,7 +80,7 @@ describe('segmentation', () => {
   });
 
   it('gives in one piece in 8 bits what it gives on mel powers, for engines that have samples', async () => {
-    const entry = pack.segmentation;
+    const entry = fast;
     if (entry.form !== 'split' || !entry.files.wholeInt8) throw new Error('the pack has no such form');
     const path = entry.files.wholeInt8.path;
     const metadata = readOnnxMetadata(bytes(path));
@@ -94,15 +102,15 @@ describe('segmentation', () => {
   });
 
   it('takes facts from the file where it has them', () => {
-    const facts = { ...pack.segmentation.facts, frameShiftSamples: 999, maxLocalSpeakers: 9 };
-    const info = segmentationInfo(network(), { ...pack.segmentation, facts });
+    const facts = { ...fast.facts, frameShiftSamples: 999, maxLocalSpeakers: 9 };
+    const info = segmentationInfo(network(), { ...fast, facts });
     expect([info.frameShiftSamples, info.maxLocalSpeakers]).toEqual([320, 3]);
   });
 
   it('refuses a file of another kind', async () => {
     const page = new TextEncoder().encode('<html>not found</html>');
-    await expect(createSegmentation(runtime, page, pack.segmentation)).rejects.toThrow(/not an ONNX model/);
-    const wrong = { ...pack.segmentation, facts: { ...pack.segmentation.facts, classes: 8 } };
+    await expect(createSegmentation(runtime, page, fast)).rejects.toThrow(/not an ONNX model/);
+    const wrong = { ...fast, facts: { ...fast.facts, classes: 8 } };
     await expect(createSegmentation(runtime, bytes('embedder-v5-head.onnx'), wrong)).rejects.toThrow(/powerset/);
   });
 
@@ -169,7 +177,7 @@ describe('the runtime', () => {
   });
 
   it('gives chains of runs that are asked for at once what it gives them one after another', async () => {
-    const segmentation = await createSegmentation(runtime, network(), pack.segmentation);
+    const segmentation = await createSegmentation(runtime, network(), fast);
     const embedder = { trunk: bytes('embedder-v5-trunk.int8.onnx'), head: bytes('embedder-v5-head.onnx') };
     const embedding = await createEmbedding(runtime, { form: 'split', ...embedder }, pack.embedding);
     if (embedding.form !== 'split') throw new Error('unexpected form');
@@ -188,7 +196,7 @@ describe('the runtime', () => {
   });
 
   it('ends a run in the turn of the event loop in which it began, and lets the next one in after one that fails', async () => {
-    const segmentation = await createSegmentation(runtime, network(), pack.segmentation);
+    const segmentation = await createSegmentation(runtime, network(), fast);
     if (segmentation.form !== 'split') throw new Error('unexpected form');
     let turns = 0;
     const next = setImmediate(() => turns++);
@@ -197,7 +205,7 @@ describe('the runtime', () => {
     expect(turns).toBe(0);
     clearImmediate(next);
     await expect(wrong).rejects.toThrow();
-    expect((await segmentation.run(new Float32Array(400 * 64), 400)).length % pack.segmentation.facts.classes).toBe(0);
+    expect((await segmentation.run(new Float32Array(400 * 64), 400)).length % fast.facts.classes).toBe(0);
   });
 
   it('leaves other modules alone while it starts, and WebAssembly.instantiate as it was', async () => {
