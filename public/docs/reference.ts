@@ -7,6 +7,8 @@ interface Scalar {
 export function mountReference(): void {
   const section = document.getElementById('reference');
   if (!section) return;
+  // Until the reference brings a main landmark of its own.
+  document.getElementById('quickstart')?.setAttribute('role', 'main');
   // An address of an operation, as the reference writes it.
   if (location.hash.includes('/')) return void load(section);
   const watch = new IntersectionObserver(
@@ -61,7 +63,6 @@ function mendNames(): void {
     }
     // Every operation has one of the same name, which are no landmarks of the page.
     for (const card of target.querySelectorAll('.response-card[role="region"]')) card.setAttribute('role', 'group');
-    // The page has a header of its own.
-    for (const header of target.querySelectorAll('header:not([role])')) header.setAttribute('role', 'group');
+    if (target.querySelector('main')) document.getElementById('quickstart')?.removeAttribute('role');
   }).observe(target, { childList: true, subtree: true });
 }

@@ -15,6 +15,7 @@ interface Row {
   readonly turn: ListedTurn;
   readonly line: HTMLElement;
   readonly play: HTMLButtonElement;
+  readonly who: HTMLButtonElement;
   readonly words: readonly { readonly node: HTMLElement; readonly start: number; readonly end: number }[];
 }
 
@@ -43,7 +44,7 @@ export class TurnList {
     elements.more.addEventListener('click', () => {
       const first = this.rows.length;
       this.fill(first + ROWS_AT_ONCE);
-      this.rows[first]?.play.focus();
+      focusRow(this.rows[first]);
     });
     const watch = new IntersectionObserver(
       (entries) => {
@@ -68,7 +69,8 @@ export class TurnList {
     this.heard = [];
     this.fill(wanted);
     const row = focused >= kept ? this.rows[Math.min(focused, this.rows.length - 1)] : undefined;
-    (isWho ? row?.line.querySelector<HTMLElement>('.who') : row?.play)?.focus({ preventScroll: true });
+    if (isWho) row?.who.focus({ preventScroll: true });
+    else focusRow(row);
   }
 
   /** Shows which turns are heard. @param isFollowed whether the page scrolls to the first of them */
@@ -97,9 +99,8 @@ export class TurnList {
     });
     if (index < 0) return;
     this.fill(index + 1);
-    const { line, play } = this.rows[index];
-    reveal(line);
-    play.focus({ preventScroll: true });
+    reveal(this.rows[index].line);
+    focusRow(this.rows[index]);
   }
 
   private isShown(
@@ -153,7 +154,7 @@ export class TurnList {
       }
       line.append(said);
     }
-    return { turn, line, play, words };
+    return { turn, line, play, who, words };
   }
 
   private playLabel({ speaker, start }: ListedTurn, isPlaying: boolean): string {
@@ -163,6 +164,12 @@ export class TurnList {
 
 const isSameTurn = (one: ListedTurn, other: { readonly speaker: string; readonly start: number }): boolean =>
   one.speaker === other.speaker && one.start === other.start;
+
+/** Without a recording there is nothing to play, and the button is hidden. */
+function focusRow(row: Row | undefined): void {
+  row?.play.focus({ preventScroll: true });
+  if (row && document.activeElement !== row.play) row.who.focus({ preventScroll: true });
+}
 
 /** Scrolls by the least that shows a line between the top and the player. */
 function reveal(line: HTMLElement): void {
