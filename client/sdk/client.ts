@@ -311,7 +311,12 @@ function rateLimitWait(error: ClientError): number | undefined {
 
 function withProgress(job: JobState, headers: Headers): JobState {
   const progress = headers.get('X-Job-Progress');
-  return progress === null ? job : { ...job, progress: Number(progress) };
+  const [attempt, attempts] = (headers.get('X-Job-Attempt') ?? '').split('/').map(Number);
+  return {
+    ...job,
+    ...(progress !== null && { progress: Number(progress) }),
+    ...(attempts > 0 && { attempt: { number: attempt, of: attempts } }),
+  };
 }
 
 /** Whether a job of this status has ended for good. */

@@ -81,6 +81,19 @@ describe('a job of the playground', () => {
     ]);
   });
 
+  it('says which try to fetch the recording it is', async () => {
+    const states = ['running', 'succeeded'];
+    service({
+      'POST /v1/diarize': created,
+      'GET /v1/jobs/j': () => {
+        const headers = { 'X-Job-Progress': '0', ...(states.length === 2 && { 'X-Job-Attempt': '2/5' }) };
+        return Response.json(job(states.shift()!, { diarization: [] }), { headers });
+      },
+    });
+    const { told } = await run(ADDRESS);
+    expect(told.map(([text]) => text)).toEqual(['Starting …', 'Fetching the recording (attempt 2 of 5) …', 'Done.']);
+  });
+
   it('says within two seconds that the connection is lost, and goes on when it is back', async () => {
     let polls = 0;
     service({

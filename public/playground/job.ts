@@ -123,8 +123,9 @@ async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
   };
 }
 
-function stateOf({ status, progress }: JobState): [string, number?] {
+function stateOf({ status, progress, attempt }: JobState): [string, number?] {
   if (status !== 'running') return [status === 'succeeded' ? 'Done.' : 'The job waits for its turn …'];
+  if (attempt) return [`Fetching the recording (attempt ${attempt.number} of ${attempt.of}) …`];
   return progress === undefined ? ['Listening …'] : [`Listening … ${Math.round(100 * progress)} %`, progress];
 }
 
