@@ -11,6 +11,8 @@ const MAX_CONTENT_PIXELS = 8_000_000;
 const RULER_PIXELS = 24;
 const WAVE_PIXELS = 72;
 const MINIMAP_PIXELS = 36;
+/** Of the window's height: a picture that is higher scrolls away with the page. */
+const MAX_STICKY_SHARE = 0.5;
 /** Width of a column of the waveform, and its distance to the next one. */
 const [COLUMN_PIXELS, COLUMN_STEP] = [2, 3];
 const MIN_LABEL_PIXELS = 90;
@@ -33,6 +35,8 @@ export interface TimelineElements {
   readonly spacer: HTMLElement;
   readonly canvas: HTMLCanvasElement;
   readonly minimap: HTMLCanvasElement;
+  /** Holds all of it. */
+  readonly picture: HTMLElement;
   /** Holds a header for each speaker, placed beside or above their lane. */
   readonly lanes: HTMLElement;
 }
@@ -237,6 +241,7 @@ export class Timeline {
     }
     const height = RULER_PIXELS + this.waveHeight + this.content.speakers.length * this.laneHeight + 8;
     canvas.style.height = `${height}px`;
+    this.elements.picture.classList.toggle('stays', height + MINIMAP_PIXELS < MAX_STICKY_SHARE * innerHeight);
     lanes.style.height = `${height}px`;
   }
 

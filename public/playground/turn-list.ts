@@ -8,6 +8,8 @@ import { preciseClock, type SaidTurn } from './turns.ts';
 const ROWS_AT_ONCE = 200;
 /** Turns before the one that started last that may still go on. */
 const MOST_AT_ONCE = 12;
+/** Height of the player and some space, at the bottom of the window. */
+const PLAYER_PIXELS = 100;
 
 export type ListedTurn = (ConfidentTurn | SaidTurn) & { readonly overlap?: number };
 
@@ -66,6 +68,7 @@ export class TurnList {
     for (const { line } of this.rows.splice(kept)) line.remove();
     this.listed = turns;
     this.speakers = known;
+    for (const { line } of this.heard) line.classList.remove('now');
     this.heard = [];
     this.fill(wanted);
     const row = focused >= kept ? this.rows[Math.min(focused, this.rows.length - 1)] : undefined;
@@ -171,10 +174,12 @@ function focusRow(row: Row | undefined): void {
   if (row && document.activeElement !== row.play) row.who.focus({ preventScroll: true });
 }
 
-/** Scrolls by the least that shows a line between the top and the player. */
+/** Scrolls to a line that is not between the picture, where that stays in view, and the player. */
 function reveal(line: HTMLElement): void {
   const { top, bottom } = line.getBoundingClientRect();
-  if (top >= 0 && bottom <= innerHeight - 120) return;
+  const hidden = document.querySelector('.picture.stays')?.getBoundingClientRect().bottom ?? 0;
+  if (top >= hidden && bottom <= innerHeight - PLAYER_PIXELS) return;
   const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  line.scrollIntoView({ block: 'center', behavior: isCalm ? 'auto' : 'smooth' });
+  const middle = (Math.max(0, hidden) + innerHeight - PLAYER_PIXELS) / 2;
+  scrollBy({ top: top - middle, behavior: isCalm ? 'auto' : 'smooth' });
 }

@@ -69,6 +69,7 @@ export class Workbench {
         canvas: find('canvas', HTMLCanvasElement),
         minimap: find('minimap', HTMLCanvasElement),
         lanes: this.lanes,
+        picture: find('picture', HTMLElement),
       },
       {
         onSeek: (seconds) => {

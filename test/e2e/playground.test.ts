@@ -135,7 +135,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(turns).toBeGreaterThan(8);
     await page.evaluate("document.querySelectorAll('.turn .play')[2].click()");
     await expect.poll(() => page.evaluate("document.getElementById('player').currentTime")).toBeGreaterThan(5);
-    expect(await count('.turn.now')).toBe(1);
+    await expect.poll(() => count('.turn.now')).toBe(1);
     await expect.poll(() => text('heard')).toBe('SPEAKER_01');
 
     await rename(0, 'Sarah');
