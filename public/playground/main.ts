@@ -244,7 +244,7 @@ async function loadRecording(client: RollcallClient, { id, url }: RememberedJob)
     const { size } = new URL(ticket.value).origin === location.origin ? await sizeOf(ticket.value) : { size: Infinity };
     if (size > MAX_FETCHED_BYTES) return;
     const blob = await (await fetch(ticket.value)).blob();
-    if (shown?.id === id) workbench.load(blob);
+    if (shown?.id === id) workbench.attach(blob);
   } catch {
     // It plays from its address, without a waveform.
   }

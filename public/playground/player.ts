@@ -55,6 +55,10 @@ export class Player {
     return this.audio.currentTime;
   }
 
+  get isPlaying(): boolean {
+    return !this.audio.paused;
+  }
+
   /** Whether there is a recording that the browser can play; the service may have read others nevertheless. */
   get canPlay(): boolean {
     return this.address !== undefined && this.audio.error === null;

@@ -163,6 +163,14 @@ export class Workbench {
     if (this.blob) void this.readPeaks(this.blob);
   }
 
+  /** Takes the file of a recording that plays from its address: for the waveform, and for voices. */
+  attach(file: Blob): void {
+    this.blob = file;
+    // An address of the service expires; but what plays is not interrupted.
+    if (!this.player.isPlaying && this.player.at === 0) this.player.load(file);
+    void this.readPeaks(file);
+  }
+
   /** A word on the recording. */
   note(text: string): void {
     find('caption', HTMLElement).textContent = text;
