@@ -23,6 +23,7 @@ it.each(OUTPUT_FORMAT_NAMES)('writes the names of a person into %s', (format) =>
 
 it('calls the recording by the name of its file', () => {
   expect(exportText(RESULT, 'rttm', 'a talk.mp3')).toBe(
-    'SPEAKER a_talk 1 0.500 1.500 <NA> <NA> Sarah <NA> <NA>\nSPEAKER a_talk 1 3.000 1.000 <NA> <NA> SPEAKER_01 <NA> <NA>\n',
+    'SPEAKER a_talk 1 0.500 1.500 <NA> <NA> Sarah <NA> <NA>\n' +
+      'SPEAKER a_talk 1 3.000 1.000 <NA> <NA> SPEAKER_01 <NA> <NA>\n',
   );
 });

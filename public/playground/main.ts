@@ -234,11 +234,12 @@ function showEnd(client: RollcallClient, end: JobEnd, job: RememberedJob, file: 
 
 /** The recording of a job whose file this page does not have: the service keeps uploads for two days. */
 async function loadRecording(client: RollcallClient, { id, url }: RememberedJob): Promise<void> {
-  if (url === undefined) return workbench.note('The recording of this job is not known to this browser.');
+  if (url === undefined) return workbench.note('The recording of this job is not known to this browser.', true);
   if (!url.startsWith('media://')) return workbench.load(url);
   const ticket = await client.downloadUrl(url.slice('media://'.length));
   if (shown?.id !== id) return;
-  if (!ticket.ok) return workbench.note('The service no longer has the recording: it keeps uploads for 48 hours.');
+  if (!ticket.ok)
+    return workbench.note('The service no longer has the recording: it keeps uploads for 48 hours.', true);
   workbench.load(ticket.value);
   try {
     const { size } = new URL(ticket.value).origin === location.origin ? await sizeOf(ticket.value) : { size: Infinity };

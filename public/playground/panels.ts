@@ -8,7 +8,7 @@ import { makeVoiceprint } from './voices.ts';
 
 const CONSENT = 'This person agrees that their voice is kept in this browser.';
 const EXPLANATION =
-  'The voiceprint stays in this browser. It is sent to this service only when you compare voices, for the time of that job.';
+  'The voiceprint stays in this browser. This service gets it only when you compare voices, for the time of that job.';
 
 export interface PanelEvents {
   /** @returns undefined where no key is known */

@@ -2,7 +2,7 @@
 export const PEAKS_PER_SECOND = 100;
 /** Peaks of a level that make one of the next. */
 const FACTOR = 4;
-/** Peaks of which a stretch is read at least, where it has as many: the error at its ends is smaller than one of them. */
+/** Fewest peaks that are read of a stretch that has as many. The error at its ends is smaller than one of them. */
 const FEWEST_READ = 8;
 
 /**

@@ -33,7 +33,7 @@ export class Player {
     });
   }
 
-  /** Takes another recording in the place of the one before. @param recording a file or an address; undefined for none */
+  /** Replaces the recording. @param recording a file or an address; undefined for none */
   load(recording: Blob | string | undefined): void {
     this.audio.pause();
     this.turn = undefined;

@@ -171,9 +171,10 @@ export class Workbench {
     void this.readPeaks(file);
   }
 
-  /** A word on the recording. */
-  note(text: string): void {
+  /** A word on the recording. @param isMissing whether the person may give its file */
+  note(text: string, isMissing = false): void {
     find('caption', HTMLElement).textContent = text;
+    find('attach', HTMLElement).hidden = !isMissing;
   }
 
   rename(label: string, name: string): void {
@@ -484,6 +485,12 @@ export class Workbench {
     const speed = find('speed', HTMLSelectElement);
     speed.addEventListener('change', () => {
       this.player.speed = Number(speed.value);
+    });
+    const recording = find('recording', HTMLInputElement);
+    recording.addEventListener('change', () => {
+      const file = recording.files?.[0];
+      recording.value = '';
+      if (file) this.load(file);
     });
     document.addEventListener('keydown', (event) => this.onKey(event));
   }

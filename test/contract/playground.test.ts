@@ -73,6 +73,7 @@ describe('the playground (GET /)', () => {
       'format',
       'key',
       'model',
+      'recording',
       'speakers',
       'speed',
       'transcribe',

@@ -244,6 +244,9 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await page.evaluate(`sessionStorage.setItem('rollcall.job', JSON.stringify({ id: '${id}', name: 'three hours' }))`);
     await page.evaluate('location.reload()');
     await ready('result-title', /^5 speakers$/);
+    // Its recording is nowhere: a person may have the file.
+    await page.choose('#recording', conversation);
+    await expect.poll(() => page.evaluate("document.getElementById('player').duration || 0")).toBeGreaterThan(50);
     await page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('zoom-in').click()");
     const paces = await page.evaluate<{ timeline: number; page: number; draw: number }>(MEASURE_SCROLL);
     console.log(JSON.stringify(paces));
