@@ -1,16 +1,20 @@
-// Bundles the playground's scripts for the browser. wrangler runs this before it bundles the Worker (`[build]` of wrangler.toml).
+// Makes the files of the pages that the Worker serves. wrangler runs this before it bundles the Worker (`[build]` of
+// wrangler.toml).
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runInNewContext } from 'node:vm';
 import { build } from 'esbuild';
 
-const source = join(dirname(fileURLToPath(import.meta.url)), 'playground');
-const target = join(source, '..', '..', '.wrangler', 'playground');
+const source = dirname(fileURLToPath(import.meta.url));
+const root = join(source, '..');
+const target = join(root, '.wrangler', 'playground');
 
 const { outputFiles } = await build({
   entryPoints: {
-    playground: join(source, 'main.ts'),
-    'microphone-frames': join(source, 'microphone-frames.ts'),
+    playground: join(source, 'playground', 'main.ts'),
+    'microphone-frames': join(source, 'playground', 'microphone-frames.ts'),
+    docs: join(source, 'docs', 'main.ts'),
   },
   outdir: target,
   bundle: true,
@@ -20,11 +24,38 @@ const { outputFiles } = await build({
   minify: true,
   legalComments: 'none',
 });
+
+/**
+ * Script and styles of Scalar's API reference for browsers. Its own package has 284 dependencies; the plugin for
+ * Fastify holds the same script as a string. The script begins with a statement that puts the styles into the page,
+ * which the page's policy forbids: they become a file of their own.
+ */
+function reference() {
+  const plugin = join(root, 'node_modules', '@scalar', 'fastify-api-reference', 'dist', 'index.js');
+  const literal = /^var standalone_default = (".*");$/m.exec(readFileSync(plugin, 'utf8'))?.[1];
+  if (literal === undefined) throw new Error('@scalar/fastify-api-reference holds its script elsewhere than before');
+  const script = runInNewContext(literal);
+  const end = script.indexOf('})();') + '})();'.length;
+  let styles = '';
+  const node = { setAttribute() {}, appendChild() {}, querySelector() {} };
+  const document = { head: node, createElement: () => node, createTextNode: (text) => (styles = text) };
+  runInNewContext(script.slice(0, end), { document });
+  if (styles === '') throw new Error('the script of @scalar/fastify-api-reference does not begin with its styles');
+  return { script: script.slice(end), styles };
+}
+
+const { script, styles } = reference();
+const files = [
+  ...outputFiles.map(({ path, contents }) => ({ path, bytes: Buffer.from(contents) })),
+  { path: join(target, 'reference.js'), bytes: Buffer.from(script) },
+  { path: join(target, 'reference.css'), bytes: Buffer.from(styles) },
+  { path: join(target, 'sample.mp3'), bytes: readFileSync(join(root, 'test', 'fixtures', 'conversation.mp3')) },
+];
 mkdirSync(target, { recursive: true });
-for (const { path, text } of outputFiles) {
-  if (existsSync(path) && readFileSync(path, 'utf8') === text) continue;
+for (const { path, bytes } of files) {
+  if (existsSync(path) && readFileSync(path).equals(bytes)) continue;
   // Another build may be reading: it must never see half a file.
   const scratch = `${path}.${process.pid}.tmp`;
-  writeFileSync(scratch, text);
+  writeFileSync(scratch, bytes);
   renameSync(scratch, path);
 }

@@ -9,8 +9,8 @@ const app = createApp(
     throw new Error('no service is called for the document');
   },
   {
-    docs: { version: '1', script: noBytes, styles: noBytes, licences: noBytes },
-    playground: { page: '', styles: '', script: '', microphoneFrames: '' },
+    docs: { page: '', styles: '', script: '', referenceVersion: '0', reference: noBytes, referenceStyles: noBytes },
+    playground: { page: '', styles: '', script: '', microphoneFrames: '', sample: noBytes },
   },
 );
 const document = apiDocument(app, '1.2.3');

@@ -1,26 +1,32 @@
+import docsScript from '../.wrangler/playground/docs.js';
 import microphoneFrames from '../.wrangler/playground/microphone-frames.js';
 import playgroundScript from '../.wrangler/playground/playground.js';
 import { dependencies } from '../package.json';
+import docsStyles from '../public/docs.css';
+import docsPage from '../public/docs.html';
 import playgroundPage from '../public/index.html';
 import playgroundStyles from '../public/playground.css';
 import type { DocsAssets } from './routes/documentation.ts';
 import type { PlaygroundAssets } from './routes/playground.ts';
 
 /**
- * The reference page's files, out of the Worker's bundle: the page works without any other server. They are two megabytes, which an isolate holds once
- * it has asked for them; those that compute never do.
+ * The files of `/docs`, out of the Worker's bundle: the page works without any other server. The reference has four
+ * megabytes, which an isolate holds once it has asked for them; those that compute never do.
  */
 export const docsAssets: DocsAssets = {
-  version: dependencies['swagger-ui-dist'],
-  script: async () => (await import('swagger-ui-dist/swagger-ui-bundle.js')).default,
-  styles: async () => (await import('swagger-ui-dist/swagger-ui.css')).default,
-  licences: async () => (await import('swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt')).default,
+  page: docsPage,
+  styles: docsStyles,
+  script: docsScript,
+  referenceVersion: dependencies['@scalar/fastify-api-reference'],
+  reference: async () => (await import('../.wrangler/playground/reference.js')).default,
+  referenceStyles: async () => (await import('../.wrangler/playground/reference.css')).default,
 };
 
-/** The playground's files; its scripts are bundled by `public/build.mjs` before the Worker is. */
+/** The playground's files. `public/build.mjs` makes the scripts before the Worker is bundled. */
 export const playgroundAssets: PlaygroundAssets = {
   page: playgroundPage,
   styles: playgroundStyles,
   script: playgroundScript,
   microphoneFrames,
+  sample: async () => (await import('../.wrangler/playground/sample.mp3')).default,
 };

@@ -4,13 +4,21 @@ declare module '*.wasm' {
   export default module;
 }
 
-/** Files of the reference page are bundled as bytes (rules of `wrangler.toml`). */
-declare module 'swagger-ui-dist/*' {
+/** Large files of the pages are bundled as bytes (rules of `wrangler.toml`). */
+declare module '*/playground/reference.js' {
+  const bytes: ArrayBuffer;
+  export default bytes;
+}
+declare module '*/playground/reference.css' {
+  const bytes: ArrayBuffer;
+  export default bytes;
+}
+declare module '*.mp3' {
   const bytes: ArrayBuffer;
   export default bytes;
 }
 
-/** Files of the playground are bundled as text. */
+/** The other files of the pages are bundled as text. */
 declare module '*.html' {
   const text: string;
   export default text;
@@ -19,11 +27,19 @@ declare module '*/playground.css' {
   const text: string;
   export default text;
 }
+declare module '*/docs.css' {
+  const text: string;
+  export default text;
+}
 declare module '*/playground/playground.js' {
   const text: string;
   export default text;
 }
 declare module '*/playground/microphone-frames.js' {
+  const text: string;
+  export default text;
+}
+declare module '*/playground/docs.js' {
   const text: string;
   export default text;
 }

@@ -7,7 +7,9 @@ import { findMatches, openOutput, openTurns } from './jobs/job-output.ts';
 import { type CursorPort, listJobs } from './jobs/list.ts';
 import { createLiveService } from './jobs/live/service.ts';
 import { sweepStreams } from './jobs/live/sweep.ts';
+import { outboxId } from './jobs/messages.ts';
 import type { ControlPorts, JobRecord } from './jobs/ports.ts';
+import { MAX_FAULTS } from './jobs/retry.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
 import { openTranscript } from './jobs/spoken-output.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
@@ -84,10 +86,19 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
       ports.log('warn', 'progress_not_read', { jobId, error: String(error) });
       return undefined;
     });
+  /** Asked for only until something of the recording was read. */
+  const attemptOf = async (jobId: string) => {
+    const row = await ports.store.outboxRow(outboxId({ step: 'ingest', jobId }));
+    // A step that waits for its next try has been started once less.
+    const number = row ? row.starts + (row.dueAt > ports.now() ? 1 : 0) : 0;
+    return number > 1 ? { number: Math.min(number, MAX_FAULTS), of: MAX_FAULTS } : undefined;
+  };
   const find: JobService['find'] = async (accountId, jobId) => {
     const job = await ports.store.findOwned(accountId, jobId);
     if (!job) return undefined;
-    return { ...viewOf(job), progress: job.status === 'running' ? await progressOf(jobId) : undefined };
+    if (job.status !== 'running') return viewOf(job);
+    const progress = await progressOf(jobId);
+    return { ...viewOf(job), progress, attempt: progress ? undefined : await attemptOf(jobId) };
   };
   return {
     find,

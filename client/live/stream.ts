@@ -203,7 +203,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     const outage = this.outage ?? { sinceMs: performance.now(), tries: 0 };
     const isOver = isRefused || performance.now() - outage.sinceMs > RESUME_WITHIN_MS;
     if (close.kind !== 'lost' || !reconnect || token === undefined || isOver) {
-      this.finish(close);
+      this.finish(close, false);
       return;
     }
     this.outage = outage;
@@ -277,14 +277,14 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     }
   }
 
-  /** The first cause counts. */
-  private finish(close: LiveClose): void {
+  /** The first cause counts. @param isConnected whether the service can still be told */
+  private finish(close: LiveClose, isConnected = true): void {
     if (this.close) return;
     this.close = close;
     clearTimeout(this.endTimer);
     clearTimeout(this.retryTimer);
     // Else the service would wait for another connection.
-    if (this.canResume) this.sendEndOfStream();
+    if (this.canResume && isConnected) this.sendEndOfStream();
     // Nobody waits for an answer any more: one that never comes would keep a process alive.
     const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
     if (isGivenUp && this.socket.terminate) this.socket.terminate();

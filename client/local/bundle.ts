@@ -34,9 +34,10 @@ export function wranglerScript(): string {
 const inputs = [
   'src',
   'public',
-  // Of which the playground takes its client.
+  // What the playground takes its client and its formats from.
   'client/sdk',
   'client/live',
+  'client/format',
   'durable-objects',
   'wasm',
   'models/manifest.json',
@@ -171,8 +172,8 @@ function listModules(folder: string, entry: string): Module[] {
   const typeOf = (name: string): Module['type'] | undefined => {
     if (name.endsWith('.wasm')) return 'CompiledWasm';
     // Files that the Worker serves as they are.
-    if (name.includes('swagger-ui')) return 'Data';
-    if (/(playground|microphone-frames)\.js$/.test(name)) return 'Text';
+    if (/(reference\.(js|css)|\.mp3)$/.test(name)) return 'Data';
+    if (/(playground|microphone-frames|docs)\.js$/.test(name)) return 'Text';
     if (name.endsWith('.onnx') || name.endsWith('.bin')) return 'Data';
     if (/\.(txt|html|sql|css)$/.test(name)) return 'Text';
     return undefined;

@@ -37,6 +37,8 @@ export interface WaitOptions {
   readonly patienceMs?: number;
   /** Called after each poll. */
   readonly onUpdate?: (job: JobState) => void;
+  /** Called after a poll that failed and will be repeated. */
+  readonly onTrouble?: (error: ClientError) => void;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -91,6 +93,7 @@ export class RollcallClient {
    * @param body a function makes the stream again where the rate limit has refused the one before; a stream alone can be sent once
    * @param sizeBytes length of a stream
    * @param signal ends the upload
+   * @param send in the place of `fetch`, which does not report how much was sent
    * @returns the address to use as `url` of a job
    */
   async upload(
@@ -98,6 +101,7 @@ export class RollcallClient {
     body: Blob | Uint8Array | ReadableStream<Uint8Array> | (() => ReadableStream<Uint8Array>),
     sizeBytes?: number,
     signal?: AbortSignal,
+    send: typeof request = request,
   ): Promise<Outcome<string>> {
     const url = `media://${name}`;
     const asked = { body: { url }, fields: ['url'], signal };
@@ -107,7 +111,7 @@ export class RollcallClient {
     // Streams need `duplex`, which the DOM's types do not know.
     const init = { method: 'PUT', headers, duplex: 'half', signal } as RequestInit;
     const put = () =>
-      request(ticket.value.url, { ...init, body: (typeof body === 'function' ? body() : body) as BodyInit });
+      send(ticket.value.url, { ...init, body: (typeof body === 'function' ? body() : body) as BodyInit });
     // A stream is gone once it was sent, whatever the answer.
     const stored = body instanceof ReadableStream ? await put() : await this.paced(put, signal);
     if (stored.ok) {
@@ -205,7 +209,7 @@ export class RollcallClient {
 
   /** Polls until the job has succeeded, failed or was canceled; or until the signal, then with the last state seen. */
   async wait(jobId: string, options: WaitOptions = {}): Promise<Outcome<JobState>> {
-    const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate } = options;
+    const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate, onTrouble } = options;
     let pauseMs = pollMs ?? FIRST_POLL_MS;
     let failingSinceMs: number | undefined;
     let lastSeen: Outcome<JobState> | undefined;
@@ -222,6 +226,7 @@ export class RollcallClient {
         // Not since the last answer: that may be long ago, where polls are rare or the machine has slept.
         failingSinceMs ??= performance.now();
         if (!isPassing(job.error) || performance.now() - failingSinceMs > patienceMs) return job;
+        onTrouble?.(job.error);
       }
       await pause(pauseMs, signal);
       if (pollMs === undefined) pauseMs = Math.min(SLOWEST_POLL_MS, pauseMs * 1.3);
@@ -306,7 +311,12 @@ function rateLimitWait(error: ClientError): number | undefined {
 
 function withProgress(job: JobState, headers: Headers): JobState {
   const progress = headers.get('X-Job-Progress');
-  return progress === null ? job : { ...job, progress: Number(progress) };
+  const [attempt, attempts] = (headers.get('X-Job-Attempt') ?? '').split('/').map(Number);
+  return {
+    ...job,
+    ...(progress !== null && { progress: Number(progress) }),
+    ...(attempts > 0 && { attempt: { number: attempt, of: attempts } }),
+  };
 }
 
 /** Whether a job of this status has ended for good. */

@@ -13,8 +13,11 @@ export type {
   Usage,
   VoiceprintOutput,
 };
-/** A job as it is now; `progress` (0…1) is known while it runs. */
-export type JobState = JobResult & { readonly progress?: number };
+/** A job as it is now; `progress` (0…1) is known while it runs, `attempt` where its recording is read again. */
+export type JobState = JobResult & {
+  readonly progress?: number;
+  readonly attempt?: { readonly number: number; readonly of: number };
+};
 export type JobStatus = JobResult['status'];
 
 /** Body of POST /v1/diarize; docs/api.md describes the fields. */

@@ -54,7 +54,7 @@ const run = (source: Parameters<typeof runJob>[1]['source'], signal = new AbortC
   const created: string[] = [];
   const onCreated = (id: string) => void created.push(id);
   const asked = { source, model: 'precision-2', numSpeakers: 2 } as const;
-  return runJob(client, asked, tell, onCreated, signal).then((end) => ({ end, told, created }));
+  return runJob(client, asked, { tell, onCreated, signal }).then((end) => ({ end, told, created }));
 };
 
 describe('a job of the playground', () => {
@@ -67,13 +67,47 @@ describe('a job of the playground', () => {
     const { end, told, created: ids } = await run(ADDRESS);
     expect(ids).toEqual(['j']);
     expect(end).toMatchObject({ ok: true, job: { status: 'succeeded' } });
-    expect(calls[0].body).toEqual({ url: ADDRESS.url, model: 'precision-2', numSpeakers: 2 });
+    expect(calls[0].body).toEqual({
+      url: ADDRESS.url,
+      model: 'precision-2',
+      numSpeakers: 2,
+      turnLevelConfidence: true,
+    });
     expect(told.map(([text]) => text)).toEqual([
       'Starting …',
       'The job waits for its turn …',
       'Listening … 50 %',
       'Done.',
     ]);
+  });
+
+  it('says which try to fetch the recording it is', async () => {
+    const states = ['running', 'succeeded'];
+    service({
+      'POST /v1/diarize': created,
+      'GET /v1/jobs/j': () => {
+        const headers = { 'X-Job-Progress': '0', ...(states.length === 2 && { 'X-Job-Attempt': '2/5' }) };
+        return Response.json(job(states.shift()!, { diarization: [] }), { headers });
+      },
+    });
+    const { told } = await run(ADDRESS);
+    expect(told.map(([text]) => text)).toEqual(['Starting …', 'Fetching the recording (attempt 2 of 5) …', 'Done.']);
+  });
+
+  it('says within two seconds that the connection is lost, and goes on when it is back', async () => {
+    let polls = 0;
+    service({
+      'POST /v1/diarize': created,
+      'GET /v1/jobs/j': () => {
+        polls++;
+        // The connection ends without an answer; a call is repeated once at once.
+        if (polls > 1 && polls < 6) throw new Error('lost');
+        return Response.json(job(polls === 1 ? 'running' : 'succeeded', { diarization: [] }));
+      },
+    });
+    const { end, told } = await run(ADDRESS);
+    expect(told.map(([text]) => text)).toContain('Connection lost, retrying …');
+    expect(end.ok).toBe(true);
   });
 
   it('sends a small file along where the page must not speak to the host of uploads', async () => {
@@ -146,7 +180,7 @@ describe('a job of the playground', () => {
       vi.spyOn(client, 'wait').mockImplementationOnce((id) => client.retrieve(id)); // without its patience
       const { end } = await run(ADDRESS);
       expect(end).toMatchObject({ ok: false, isLost: true });
-      expect(!end.ok && end.problem?.details.at(-1)).toMatch(/load this page anew/);
+      expect(!end.ok && end.problem?.details.at(-1)).toMatch(/load this page again/);
     }
     const gone = () => Response.json({ message: 'Not found.', requestId: 'r' }, { status: 404 });
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': gone });
@@ -226,7 +260,7 @@ describe('a job of the playground', () => {
       });
       return (await run(ADDRESS, stop.signal)).end;
     };
-    const details = ['Job j', expect.stringContaining('load this page anew')];
+    const details = ['Job j', expect.stringContaining('load this page again')];
     expect(await givenUp()).toMatchObject({
       ok: false,
       isLost: true,

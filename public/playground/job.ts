@@ -1,5 +1,6 @@
 import { needsAnotherKey, type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
+import type { request } from '../../client/sdk/request.ts';
 import type { JobState, Outcome } from '../../client/sdk/types.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
 import type { Asked, Source } from './request.ts';
@@ -8,13 +9,34 @@ import type { Asked, Source } from './request.ts';
 const MAX_DATA_BYTES = 8 * 1024 * 1024;
 
 const CHANGED = 'The file was changed or moved since it was chosen. Choose it again.';
-const TAKEN_UP = 'The job may go on: load this page anew to take it up.';
+const TAKEN_UP = 'The job may go on: load this page again to take it up.';
 const withAnotherKey = (jobId: string): string =>
   `The job may go on; another key of its account gets the result: GET /v1/jobs/${jobId}.`;
 const EXPIRED = 'The result is gone: the service keeps it for 24 hours after the end of the job.';
 
+const POLL_MS = 1000;
+/** An answer that takes longer is worth a word. */
+const SLOW_MS = 4000;
+/** A laptop may sleep, or a train go through a tunnel. */
+const PATIENCE_MS = 10 * 60 * 1000;
+const LOST = 'Connection lost, retrying …';
+
 /** How far it is; `fraction` is known only while the job runs. */
 export type Tell = (message: string, fraction?: number) => void;
+
+export interface FollowOptions {
+  readonly tell: Tell;
+  /** Gives up: the job is canceled. */
+  readonly signal: AbortSignal;
+}
+
+export interface RunOptions extends FollowOptions {
+  /** Called with the job's id, and what the service reads; from then on the job continues without the page. */
+  readonly onCreated: (jobId: string, url: string) => void;
+  /** Sends an upload; `fetch` by default. */
+  readonly put?: typeof request;
+}
+
 export type JobEnd =
   | { readonly ok: true; readonly job: JobState }
   | {
@@ -26,41 +48,49 @@ export type JobEnd =
 
 type Recording = Exclude<Source, { kind: 'microphone' }>;
 
-/**
- * Sends a recording, starts a job and waits for its end.
- *
- * @param onCreated called with the job's id; from then on the job continues even if the page is closed
- * @param signal gives up: the job is canceled
- * @returns no problem where it was given up
- */
+/** Sends a recording, starts a job and waits for its end. @returns no problem where it was given up */
 export async function runJob(
   client: RollcallClient,
   { source, model, numSpeakers, transcription }: Omit<Asked, 'source' | 'key'> & { readonly source: Recording },
-  tell: Tell,
-  onCreated: (jobId: string) => void,
-  signal: AbortSignal,
+  { tell, onCreated, signal, put }: RunOptions,
 ): Promise<JobEnd> {
   tell(source.kind === 'file' ? 'Sending the file …' : 'Starting …');
-  const url = await addressOf(client, source, signal);
+  const url = await addressOf(client, source, signal, put);
   if (signal.aborted) return { ok: false };
   if (!url.ok) return { ok: false, problem: 'problem' in url ? url.problem : problemOf(url.error) };
-  const created = await client.diarize({ url: url.value, model, numSpeakers, transcription }, undefined, signal);
+  const asked = { url: url.value, model, numSpeakers, transcription, turnLevelConfidence: true };
+  const created = await client.diarize(asked, undefined, signal);
   // What was refused has begun nothing.
   if (!created.ok && signal.aborted && created.error.kind === 'refused') return { ok: false };
   if (!created.ok) return { ok: false, problem: problemOf(created.error) };
   const { jobId } = created.value;
-  onCreated(jobId);
-  return followJob(client, jobId, tell, signal);
+  onCreated(jobId, url.value);
+  return followJob(client, jobId, { tell, signal });
 }
 
-/** Waits for the end of a job. Parameters and result as of `runJob`. */
+/** Waits for the end of a job. Result as of `runJob`. */
 export async function followJob(
   client: RollcallClient,
   jobId: string,
-  tell: Tell,
-  signal: AbortSignal,
+  { tell, signal }: FollowOptions,
 ): Promise<JobEnd> {
-  const waited = await client.wait(jobId, { signal, onUpdate: (job) => tell(...stateOf(job)) });
+  const whileSlow = () => setTimeout(() => tell('The service answers slowly, waiting …'), SLOW_MS + POLL_MS);
+  let slow = whileSlow();
+  const waited = await client.wait(jobId, {
+    signal,
+    pollMs: POLL_MS,
+    patienceMs: PATIENCE_MS,
+    onUpdate(job) {
+      clearTimeout(slow);
+      slow = whileSlow();
+      tell(...stateOf(job));
+    },
+    onTrouble({ kind, message }) {
+      clearTimeout(slow);
+      tell(kind === 'unreachable' ? LOST : `${message}, retrying …`);
+    },
+  });
+  clearTimeout(slow);
   if (signal.aborted) return cancel(client, jobId);
   if (!waited.ok && saysNothing(waited.error)) {
     const problem = problemOf(waited.error);
@@ -93,8 +123,9 @@ async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
   };
 }
 
-function stateOf({ status, progress }: JobState): [string, number?] {
+function stateOf({ status, progress, attempt }: JobState): [string, number?] {
   if (status !== 'running') return [status === 'succeeded' ? 'Done.' : 'The job waits for its turn …'];
+  if (attempt) return [`Fetching the recording (attempt ${attempt.number} of ${attempt.of}) …`];
   return progress === undefined ? ['Listening …'] : [`Listening … ${Math.round(100 * progress)} %`, progress];
 }
 
@@ -102,10 +133,11 @@ async function addressOf(
   client: RollcallClient,
   source: Recording,
   signal: AbortSignal,
+  put: typeof request | undefined,
 ): Promise<Outcome<string> | { readonly ok: false; readonly problem: Problem }> {
   if (source.kind === 'address') return { ok: true, value: source.url };
   const { file } = source;
-  const stored = await client.upload(`playground/${randomId()}`, file, undefined, signal);
+  const stored = await client.upload(`playground/${randomId()}`, file, undefined, signal, put);
   if (stored.ok || stored.error.kind !== 'unreachable' || signal.aborted) return stored;
   if (!(await isReadable(file))) return { ok: false, problem: { message: CHANGED, details: [] } };
   // A service may take uploads at another host, which this page must not speak to: what is small goes along with the

@@ -17,9 +17,15 @@ const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
 /**
  * Sends what the microphone hears to a live stream until the signal, and tells the turns as they come, corrected.
  *
+ * @param onSamples called with what is sent, too
  * @returns what went wrong
  */
-export async function listen(client: RollcallClient, hear: Hear, signal: AbortSignal): Promise<Problem | undefined> {
+export async function listen(
+  client: RollcallClient,
+  hear: Hear,
+  signal: AbortSignal,
+  onSamples?: (samples: Float32Array, sampleRateHz: number) => void,
+): Promise<Problem | undefined> {
   const microphone = await openedUnless(signal);
   if (microphone === undefined || 'message' in microphone) return microphone;
   const opened = await openLiveStream(client, { corrections: true, sampleRate: microphone.sampleRateHz, signal });
@@ -34,7 +40,10 @@ export async function listen(client: RollcallClient, hear: Hear, signal: AbortSi
     return problemOf(opened.error);
   }
   const stream = opened.value;
-  microphone.onSamples((samples) => void stream.write(samples));
+  microphone.onSamples((samples) => {
+    onSamples?.(samples, microphone.sampleRateHz);
+    void stream.write(samples);
+  });
   let isGone = false;
   const finish = () => void microphone.close().then(() => stream.end());
   microphone.onGone(() => {

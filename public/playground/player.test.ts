@@ -6,7 +6,6 @@ class FakeAudio extends EventTarget {
   currentTime = 0;
   duration = 100;
   paused = true;
-  hidden = true;
   error: object | null = null;
   src = '';
   async play(): Promise<void> {
@@ -71,26 +70,35 @@ it('stops a turn that is asked for again, and takes another in its place', () =>
   expect(moments.at(-1)?.turn).toBe(next);
 });
 
-it('plays on from a moment that was sought, also by hand in the midst of a turn', () => {
+it('goes to a moment, and plays on from there only if it was playing', () => {
   player.load(new Blob(['audio']));
   player.seek(5);
-  audio.go(50);
-  expect(moments.at(-1)).toEqual({ at: 50, isPlaying: true });
+  expect([audio.currentTime, audio.paused, moments.at(-1)]).toEqual([5, true, { at: 5, isPlaying: false }]);
   player.toggle(TURN);
-  audio.currentTime = 40;
-  audio.tell('seeking');
+  player.seek(40);
   audio.go(41);
+  expect(moments.at(-1)).toEqual({ at: 41, isPlaying: true });
+  player.seek(500);
+  expect(audio.currentTime).toBe(100);
+});
+
+it('plays an address as it does a file', () => {
+  player.load('https://example.com/a.mp3');
+  expect([audio.src, player.canPlay]).toEqual(['https://example.com/a.mp3', true]);
+  player.togglePlay();
   expect(audio.paused).toBe(false);
+  player.togglePlay();
+  expect(audio.paused).toBe(true);
 });
 
 it('says whether there is something that it can play', () => {
   expect(player.canPlay).toBe(false);
   player.load(new Blob(['audio']));
-  expect([player.canPlay, audio.hidden]).toEqual([true, false]);
+  expect(player.canPlay).toBe(true);
   audio.error = {};
   audio.tell('error');
-  expect([player.canPlay, audio.hidden]).toEqual([false, true]);
+  expect([player.canPlay, moments.at(-1)]).toEqual([false, undefined]);
   audio.error = null;
   player.load(undefined);
-  expect([player.canPlay, audio.hidden, moments.at(-1)]).toEqual([false, true, undefined]);
+  expect([player.canPlay, moments.at(-1)]).toEqual([false, undefined]);
 });

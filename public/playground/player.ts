@@ -10,44 +10,39 @@ export interface Moment {
 /** The browser does not go to the very moment that it was sent to. */
 const SEEK_SLACK_SECONDS = 0.05;
 
-/** Plays stretches of a file of this device. Nothing is sent anywhere. */
+/** Plays a recording, or one turn of it. */
 export class Player {
   private address: string | undefined;
   private turn: Turn | undefined;
 
-  /** @param onMoment told where the recording is, as it is played; undefined when no recording is there */
+  /** @param onMoment called with the position as it changes, with undefined when no recording can be played */
   constructor(
     private readonly audio: HTMLAudioElement,
     private readonly onMoment: (moment: Moment | undefined) => void,
   ) {
     // The browser tells the time four times a second, and also where no frames are drawn.
-    for (const name of ['timeupdate', 'seeked']) audio.addEventListener(name, () => this.look());
+    for (const name of ['timeupdate', 'seeked', 'durationchange']) audio.addEventListener(name, () => this.look());
     audio.addEventListener('play', () => this.follow());
     audio.addEventListener('pause', () => {
       if (!audio.paused) return;
       this.turn = undefined;
       this.look();
     });
-    audio.addEventListener('seeking', () => {
-      // By hand: what is played then has no end.
-      if (this.turn && Math.abs(audio.currentTime - this.turn.start) > SEEK_SLACK_SECONDS) this.turn = undefined;
-    });
     audio.addEventListener('error', () => {
-      audio.hidden = true;
+      if (this.address !== undefined) this.onMoment(undefined);
     });
   }
 
-  /** Takes another file in the place of the one before; undefined for none. */
-  load(file: Blob | undefined): void {
+  /** Replaces the recording. @param recording a file or an address; undefined for none */
+  load(recording: Blob | string | undefined): void {
     this.audio.pause();
     this.turn = undefined;
-    if (this.address !== undefined) URL.revokeObjectURL(this.address);
-    this.address = file && URL.createObjectURL(file);
+    if (this.address?.startsWith('blob:')) URL.revokeObjectURL(this.address);
+    this.address = recording instanceof Blob ? URL.createObjectURL(recording) : recording;
     if (this.address === undefined) {
       this.audio.removeAttribute('src');
       this.audio.load(); // or the file of before stays, with its length
     } else this.audio.src = this.address;
-    this.audio.hidden = file === undefined;
     this.onMoment(undefined);
   }
 
@@ -56,30 +51,52 @@ export class Player {
     return this.address === undefined ? Number.NaN : this.audio.duration;
   }
 
-  /** Whether there is a file that the browser can play; the service may have read others nevertheless. */
+  get at(): number {
+    return this.audio.currentTime;
+  }
+
+  get isPlaying(): boolean {
+    return !this.audio.paused;
+  }
+
+  /** Whether there is a recording that the browser can play; the service may have read others nevertheless. */
   get canPlay(): boolean {
     return this.address !== undefined && this.audio.error === null;
   }
 
-  /** Plays a turn to its end; asked for the one that is playing, stops it. */
+  /** Plays a turn to its end; where that turn is playing, stops it. */
   toggle(turn: Turn): void {
     if (this.turn === turn && !this.audio.paused) {
       this.audio.pause();
       return;
     }
     this.turn = turn;
-    this.playFrom(turn.start);
+    this.audio.currentTime = turn.start;
+    this.play();
   }
 
-  /** Plays on from a moment. */
+  /** Plays on from the current position, or stops. */
+  togglePlay(): void {
+    this.turn = undefined;
+    if (this.audio.paused) this.play();
+    else this.audio.pause();
+  }
+
+  /** Goes to a moment, and plays on from there if it was playing. */
   seek(seconds: number): void {
     this.turn = undefined;
-    this.playFrom(seconds);
+    const end = Number.isFinite(this.audio.duration) ? this.audio.duration : seconds;
+    this.audio.currentTime = Math.max(0, Math.min(end, seconds));
+    this.look();
   }
 
-  private playFrom(seconds: number): void {
-    this.audio.currentTime = seconds;
-    // Refused where another moment is asked for before this one has begun, or the file cannot be played: `error` tells that.
+  set speed(factor: number) {
+    this.audio.playbackRate = factor;
+  }
+
+  private play(): void {
+    // Refused where another moment is asked for before this one has begun, or the file cannot be played, which `error`
+    // reports.
     this.audio.play().catch(() => undefined);
   }
 
@@ -90,9 +107,11 @@ export class Player {
   }
 
   private look(): void {
-    if (this.address === undefined) return;
+    if (!this.canPlay) return;
     const { currentTime: at, paused } = this.audio;
-    if (this.turn && at >= this.turn.end && !paused) this.audio.pause();
-    else this.onMoment({ at, isPlaying: !paused, ...(this.turn && { turn: this.turn }) });
+    const isOver = this.turn && at >= this.turn.end && !paused;
+    const isBefore = this.turn && at < this.turn.start - SEEK_SLACK_SECONDS;
+    if (isOver) this.audio.pause();
+    else if (!isBefore) this.onMoment({ at, isPlaying: !paused, ...(this.turn && { turn: this.turn }) });
   }
 }

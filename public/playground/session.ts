@@ -5,6 +5,8 @@ export interface KnownJob {
   readonly id: string;
   /** What the person knows the recording by. */
   readonly name: string;
+  /** What the service reads it from; unknown of a file that went along with the request. */
+  readonly url?: string;
 }
 
 /** As much of the browser's `sessionStorage` as is used. */
@@ -36,8 +38,8 @@ export class Session {
   }
 
   get job(): KnownJob | undefined {
-    const { id, name } = this.with((store) => JSON.parse(store.getItem(JOB) ?? '{}') as Partial<KnownJob>) ?? {};
-    return id === undefined || name === undefined ? undefined : { id, name };
+    const { id, name, url } = this.with((store) => JSON.parse(store.getItem(JOB) ?? '{}') as Partial<KnownJob>) ?? {};
+    return id === undefined || name === undefined ? undefined : { id, name, ...(url !== undefined && { url }) };
   }
 
   set job(job: KnownJob | undefined) {

@@ -1,16 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { JobState } from '../../client/sdk/types.ts';
-import {
-  clock,
-  layOut,
-  lengthText,
-  liveLength,
-  preciseClock,
-  saidTurnsOf,
-  speakersOf,
-  summary,
-  turnsOf,
-} from './turns.ts';
+import { clock, liveLength, preciseClock, saidTurnsOf, speakersOf, summary } from './turns.ts';
 
 const TURNS = [
   { speaker: 'SPEAKER_00', start: 0.8, end: 10.8 },
@@ -31,39 +21,9 @@ it('speakers come in order of their labels, with all that they said and their sh
   expect(summary([])).toBe('Nobody has spoken.');
 });
 
-describe('the picture', () => {
-  it('has a lane a speaker and every turn where it belongs', () => {
-    const { length, lanes } = layOut(TURNS, 100);
-    expect(length).toBe(100);
-    expect(lanes.map(({ name, bars }) => [name, bars.length])).toEqual([
-      ['SPEAKER_00', 2],
-      ['SPEAKER_01', 1],
-    ]);
-    expect(lanes[1].bars[0]).toEqual({ turn: TURNS[1], left: 0.1, width: 0.3 });
-  });
-
-  it.each([Number.NaN, Number.POSITIVE_INFINITY, 0, 3])('is never shorter than its turns (%s s)', (seconds) => {
-    const { length, lanes } = layOut(TURNS, seconds);
-    expect(length).toBe(80);
-    for (const { left, width } of lanes.flatMap(({ bars }) => bars)) expect(left + width).toBeLessThanOrEqual(1);
-  });
-
-  it.each([0, 1, 7, 59, 61, 1800, 4000, 86_400])('of %i s has one to eight round marks', (seconds) => {
-    const { ticks } = layOut([], seconds);
-    expect(ticks[0]).toEqual({ left: 0, label: '0:00' });
-    expect(ticks.length).toBeLessThanOrEqual(8);
-    for (const { left } of ticks) expect(left).toBeLessThan(1);
-  });
-});
-
 it('times are written as clocks have them, and never rounded up', () => {
   expect([0, 65, 3665, 59.99].map(clock)).toEqual(['0:00', '1:05', '1:01:05', '0:59']);
   expect([0, 65.26, 59.96, 3.3, 2.3].map(preciseClock)).toEqual(['0:00.0', '1:05.2', '0:59.9', '0:03.3', '0:02.3']);
-});
-
-it('the seconds of a turn are what lies between the times that are shown', () => {
-  expect(lengthText({ speaker: 'A', start: 28.04, end: 28.31 })).toBe('0.3');
-  expect(lengthText({ speaker: 'A', start: 7.95, end: 9.78 })).toBe('1.8');
 });
 
 it('the picture of a live stream is never too short, and seldom changes its length', () => {
@@ -71,13 +31,6 @@ it('the picture of a live stream is never too short, and seldom changes its leng
   lengths.forEach((length, second) => void expect(length).toBeGreaterThanOrEqual(second));
   expect(new Set(lengths).size).toBeLessThan(15);
   expect([liveLength(0), liveLength(31), liveLength(3601)]).toEqual([30, 60, 7200]);
-});
-
-it('a job without turns has none', () => {
-  const job = { jobId: 'x', status: 'failed', createdAt: '', updatedAt: '' } as const;
-  expect(turnsOf(job)).toEqual([]);
-  expect(turnsOf({ ...job, output: { error: 'No.', code: 'no' } })).toEqual([]);
-  expect(turnsOf({ ...job, output: { diarization: TURNS } })).toBe(TURNS);
 });
 
 it('a turn that was transcribed has its words with their times, and all that stands between them', () => {

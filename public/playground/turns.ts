@@ -17,24 +17,6 @@ export interface Speaker {
   readonly share: number;
 }
 
-/** One speaker's row of the picture. Positions and widths are fractions of the whole, 0 to 1. */
-export interface Lane {
-  readonly name: string;
-  readonly bars: readonly { readonly turn: Turn; readonly left: number; readonly width: number }[];
-}
-
-export interface Timeline {
-  /** Seconds that the picture is wide. */
-  readonly length: number;
-  readonly lanes: readonly Lane[];
-  readonly ticks: readonly { readonly left: number; readonly label: string }[];
-}
-
-/** The turns of a job that has succeeded. */
-export function turnsOf(job: JobState): readonly Turn[] {
-  return job.output && 'diarization' in job.output ? job.output.diarization : [];
-}
-
 /** What was said in a job that has been transcribed. */
 export function saidTurnsOf(job: JobState): readonly SaidTurn[] | undefined {
   if (!job.output || !('turnLevelTranscription' in job.output)) return undefined;
@@ -75,39 +57,10 @@ export function speakersOf(turns: readonly Turn[]): Speaker[] {
     .sort((a, b) => byLabel.compare(a.name, b.name));
 }
 
-/** Where everything stands in the picture. @param seconds length of the recording, at least to the last turn's end */
-export function layOut(turns: readonly Turn[], seconds: number): Timeline {
-  const length = lengthOf(turns, seconds);
-  const lanes = speakersOf(turns).map(({ name }) => ({
-    name,
-    bars: turns
-      .filter(({ speaker }) => speaker === name)
-      .map((turn) => ({ turn, left: turn.start / length, width: (turn.end - turn.start) / length })),
-  }));
-  const step = tickSeconds(length);
-  const ticks = Array.from({ length: Math.ceil(length / step) }, (_, i) => ({
-    left: (i * step) / length,
-    label: clock(i * step),
-  }));
-  return { length, lanes, ticks };
-}
-
-/** Length of what is shown; never 0, for it divides. */
-function lengthOf(turns: readonly Turn[], seconds: number): number {
-  const last = turns.reduce((latest, { end }) => Math.max(latest, end), 0);
-  return Math.max(Number.isFinite(seconds) ? seconds : 0, last, 1);
-}
-
 /** Length of the picture of a live stream: it grows by leaps, so that what is drawn stays in its place between them. */
 export function liveLength(seconds: number): number {
   const lengths = [30, 60, 120, 300, 600, 1200, 1800, 3600];
   return lengths.find((length) => seconds <= length) ?? 3600 * Math.ceil(seconds / 3600);
-}
-
-/** At most eight round steps. */
-function tickSeconds(length: number): number {
-  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
-  return steps.find((step) => length / step <= 8) ?? 14_400;
 }
 
 /** `65` → `1:05`, `3665` → `1:01:05`. */
@@ -126,11 +79,6 @@ const tenthsOf = (seconds: number): number => Math.floor(seconds * 10 + 1e-6);
 export function preciseClock(seconds: number): string {
   const tenths = tenthsOf(seconds);
   return `${clock(Math.floor(tenths / 10))}.${tenths % 10}`;
-}
-
-/** A turn's seconds with tenths: what lies between its start and end as `preciseClock` writes them. */
-export function lengthText({ start, end }: Turn): string {
-  return ((tenthsOf(end) - tenthsOf(start)) / 10).toFixed(1);
 }
 
 export const percent = (share: number): string => `${Math.round(100 * share)} %`;

@@ -85,6 +85,11 @@ const HEADERS = {
     schema: { type: 'number', minimum: 0, maximum: 1 },
     example: 0.375,
   },
+  'X-Job-Attempt': {
+    description: 'Which try to read the recording this is, and how many there are, from the second one on.',
+    schema: { type: 'string' },
+    example: '2/5',
+  },
   'Accept-Ranges': {
     description: 'That parts of the recording can be asked for.',
     required: true,

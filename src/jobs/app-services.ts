@@ -50,6 +50,8 @@ export interface JobView {
   readonly metadata?: Record<string, string>;
   /** 0…1 while the job runs; sent as the header `X-Job-Progress`. */
   readonly progress?: number;
+  /** From the second try to read the recording on; sent as the header `X-Job-Attempt`. */
+  readonly attempt?: { readonly number: number; readonly of: number };
   /** Set on failed and canceled jobs. */
   readonly error?: { readonly code: string; readonly message: string };
 }

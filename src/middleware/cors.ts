@@ -14,6 +14,7 @@ const shared = honoCors({
     'Content-Range',
     'ETag',
     'Retry-After',
+    'X-Job-Attempt',
     'X-Job-Id',
     'X-Job-Progress',
     'X-RateLimit-Limit',

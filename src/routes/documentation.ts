@@ -2,16 +2,18 @@ import { type OpenAPIHono, z } from '@hono/zod-openapi';
 import { documentHead } from '../contract/api-document.ts';
 import type { AppEnv } from '../middleware/context.ts';
 import type { Endpoint } from './endpoint.ts';
-import { REFERENCE_PAGE, REFERENCE_START, STYLES } from './pages.ts';
 import { FOR_GOOD, FOR_MINUTES, file, open, page, send } from './static-files.ts';
 
-/** Files of the reference page, as the Worker's bundle holds them. */
+/** Files of `/docs`, as the Worker's bundle holds them. */
 export interface DocsAssets {
-  /** Version of swagger-ui; part of the address of its files, which may therefore be cached for good. */
-  readonly version: string;
-  readonly script: () => Promise<ArrayBuffer>;
-  readonly styles: () => Promise<ArrayBuffer>;
-  readonly licences: () => Promise<ArrayBuffer>;
+  /** HTML with `{{reference}}` where the address of the reference's folder goes. */
+  readonly page: string;
+  readonly styles: string;
+  readonly script: string;
+  /** Part of the address of the reference's files, which may therefore be cached permanently. */
+  readonly referenceVersion: string;
+  readonly reference: () => Promise<ArrayBuffer>;
+  readonly referenceStyles: () => Promise<ArrayBuffer>;
 }
 
 /**
@@ -19,13 +21,8 @@ export interface DocsAssets {
  * @param app the service that the document describes, with all that is registered on it by the time of the first request
  */
 export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets: DocsAssets): Endpoint[] {
-  const folder = `/docs/swagger-ui-${assets.version}`;
-  const files: Readonly<Record<string, { readonly type: string; readonly body: () => Promise<ArrayBuffer> }>> = {
-    'swagger-ui.js': { type: 'text/javascript; charset=utf-8', body: assets.script },
-    'swagger-ui.css': { type: 'text/css; charset=utf-8', body: assets.styles },
-    // The script's first line refers to it by this name.
-    'swagger-ui-bundle.js.LICENSE.txt': { type: 'text/plain; charset=utf-8', body: assets.licences },
-  };
+  const folder = `/docs/scalar-${assets.referenceVersion}`;
+  const html = assets.page.replaceAll('{{reference}}', folder);
   const document = cachedDocument(app, version);
   return [
     open(
@@ -46,14 +43,15 @@ export function documentation(app: OpenAPIHono<AppEnv>, version: string, assets:
         return c.body(document(new URL(c.req.url).origin), 200, { 'Content-Type': 'application/json' });
       },
     ),
-    page('/docs', 'getReferencePage', 'Reference page', REFERENCE_PAGE(folder)),
-    file('/docs/styles.css', (c) => send(c, 'text/css; charset=utf-8', STYLES, FOR_MINUTES)),
-    file('/docs/start.js', (c) => send(c, 'text/javascript; charset=utf-8', REFERENCE_START, FOR_MINUTES)),
-    file(`${folder}/{file}`, async (c) => {
-      const name = c.req.param('file') ?? '';
-      if (!Object.hasOwn(files, name)) return { kind: 'not_found' };
-      return send(c, files[name].type, await files[name].body(), FOR_GOOD);
-    }),
+    page('/docs', 'getReferencePage', 'Quickstart and reference', html),
+    file('/docs/docs.css', (c) => send(c, 'text/css; charset=utf-8', assets.styles, FOR_MINUTES)),
+    file('/docs/docs.js', (c) => send(c, 'text/javascript; charset=utf-8', assets.script, FOR_MINUTES)),
+    file(`${folder}/reference.js`, async (c) =>
+      send(c, 'text/javascript; charset=utf-8', await assets.reference(), FOR_GOOD),
+    ),
+    file(`${folder}/reference.css`, async (c) =>
+      send(c, 'text/css; charset=utf-8', await assets.referenceStyles(), FOR_GOOD),
+    ),
   ];
 }
 

@@ -5,13 +5,13 @@ import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 const DEFAULT_LIMIT = 10;
 
 /** The account's jobs, newest first, a page at a time. */
-function listAt(path: string, operationId: string): Endpoint {
+function listAt(path: string, operationId: string, summary: string): Endpoint {
   return endpoint(
     {
       method: 'get',
       path,
       operationId,
-      summary: 'List jobs',
+      summary,
       request: { query: jobListQuerySchema },
       responses: {
         200: { description: 'A page of jobs', content: { 'application/json': { schema: jobListSchema } } },
@@ -40,6 +40,6 @@ function listAt(path: string, operationId: string): Endpoint {
 }
 
 /** GET /v2/jobs */
-export const listJobs = listAt('/v2/jobs', 'listJobs');
+export const listJobs = listAt('/v2/jobs', 'listJobs', 'List jobs');
 /** GET /v1/jobs: the same list under the prefix of all other addresses. */
-export const listJobsV1 = listAt('/v1/jobs', 'listJobsV1');
+export const listJobsV1 = listAt('/v1/jobs', 'listJobsV1', 'List jobs, as /v2/jobs does');

@@ -18,7 +18,7 @@ export const readJob = endpoint(
     responses: {
       200: {
         description: 'The job',
-        headers: headerRefs('X-Job-Progress'),
+        headers: headerRefs('X-Job-Progress', 'X-Job-Attempt'),
         content: { 'application/json': { schema: jobResultSchema } },
       },
       ...errorResponses(401, 403, 404),
@@ -35,8 +35,9 @@ export const readJob = endpoint(
 /** A job with its output, if that is still there. */
 export async function answerJob(c: AppContext, job: JobView): Promise<Response> {
   const head = describeJob(job);
-  // In a header, since the contract's body has no place for it.
+  // In headers, since the contract's body has no place for them.
   if (job.progress !== undefined) c.header('X-Job-Progress', job.progress.toFixed(3));
+  if (job.attempt) c.header('X-Job-Attempt', `${job.attempt.number}/${job.attempt.of}`);
   // The stored output can hold hundreds of thousands of values: it passes through as bytes, never parsed.
   const { jobs } = c.get('services');
   const output = job.status === 'succeeded' && c.req.method !== 'HEAD' ? await jobs.openOutput(job.id) : undefined;

@@ -9,17 +9,23 @@ export interface PlaygroundAssets {
   readonly script: string;
   /** What runs in the browser's audio thread. */
   readonly microphoneFrames: string;
+  /** A recording to try the service with, MP3. */
+  readonly sample: () => Promise<ArrayBuffer>;
 }
 
 const SCRIPT = 'text/javascript; charset=utf-8';
 
-/** GET /: a page on which a person tries the service, with its files. A recording of this device is played from its memory (`blob:`). */
+/**
+ * GET /: a page on which a person tries the service, with its files. A recording of the device is played from the
+ * page's memory (`blob:`), an upload from the service, one at an address from there.
+ */
 export function playground(version: string, assets: PlaygroundAssets): Endpoint[] {
   const html = assets.page.replace('{{version}}', version);
   return [
-    page('/', 'getPlayground', 'Playground', html, ['media-src blob:']),
+    page('/', 'getPlayground', 'Playground', html, ["media-src 'self' blob: https: http:"]),
     file('/playground/playground.css', (c) => send(c, 'text/css; charset=utf-8', assets.styles, FOR_MINUTES)),
     file('/playground/playground.js', (c) => send(c, SCRIPT, assets.script, FOR_MINUTES)),
     file('/playground/microphone-frames.js', (c) => send(c, SCRIPT, assets.microphoneFrames, FOR_MINUTES)),
+    file('/playground/sample.mp3', async (c) => send(c, 'audio/mpeg', await assets.sample(), FOR_MINUTES)),
   ];
 }

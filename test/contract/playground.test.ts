@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ContractService, startContractService } from './service.ts';
@@ -12,7 +13,9 @@ beforeAll(async () => {
 afterAll(() => service?.stop());
 
 const file = (name: string) => fetch(`${service.url}/playground/${name}`);
-const source = (name: string) => readFileSync(new URL(`../../public/playground/${name}`, import.meta.url), 'utf8');
+const sources = ['main', 'workbench', 'panels', 'sheet'].map((name) =>
+  readFileSync(new URL(`../../public/playground/${name}.ts`, import.meta.url), 'utf8'),
+);
 const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
 
 describe('the playground (GET /)', () => {
@@ -25,7 +28,7 @@ describe('the playground (GET /)', () => {
       "form-action 'none'",
       "frame-ancestors 'none'",
       "img-src 'self' data:",
-      'media-src blob:',
+      "media-src 'self' blob: https: http:",
       "script-src 'self'",
       "style-src 'self'",
     ]);
@@ -49,21 +52,51 @@ describe('the playground (GET /)', () => {
       expect(response.headers.get('Cache-Control')).toMatch(/^public, max-age=\d+$/);
       const script = await response.text();
       await expect(transform(script, { loader: 'js', format: 'esm' })).resolves.toMatchObject({ warnings: [] });
-      expect(script).not.toMatch(/https?:\/\/\w|\beval\(|new Function|innerHTML/);
+      // An example of an address.
+      expect(script.replaceAll('https://example.com/', '')).not.toMatch(
+        /https?:\/\/\w|\beval\(|new Function|innerHTML/,
+      );
     },
   );
 
   it('has every element that its script asks for, once, and a label for each field', () => {
     const ids = idsOf(html);
     expect(new Set(ids).size).toBe(ids.length);
-    const wanted = [...source('main.ts').matchAll(/find\('([\w-]+)'/g)].map(([, id]) => id);
+    const wanted = sources.flatMap((source) => [...source.matchAll(/find\('([\w-]+)'/g)].map(([, id]) => id));
     expect(wanted.length).toBeGreaterThan(10);
     expect(ids).toEqual(expect.arrayContaining([...wanted, 'of-file', 'of-address', 'of-microphone', 'result-title']));
     const fields = [...html.matchAll(/<(?:input|select)(?![^>]*type="radio")[^>]*id="([^"]+)"/g)].map(([, id]) => id);
-    expect(fields.sort()).toEqual(['address', 'file', 'key', 'model', 'speakers', 'transcribe']);
-    for (const id of fields) expect(html, id).toContain(`<label for="${id}">`);
+    expect(fields.sort()).toEqual([
+      'address',
+      'file',
+      'follow',
+      'format',
+      'key',
+      'model',
+      'recording',
+      'speakers',
+      'speed',
+      'transcribe',
+    ]);
+    for (const id of fields) expect(html, id).toMatch(new RegExp(`<label for="${id}"|<label[^>]*><input id="${id}"`));
     for (const [, targets] of html.matchAll(/aria-(?:describedby|labelledby)="([^"]+)"/g))
       expect(ids).toContain(targets);
+  });
+
+  it('gives its first view in 60 KB', async () => {
+    const parts = [
+      html,
+      ...(await Promise.all(['playground.js', 'playground.css'].map(async (n) => (await file(n)).text()))),
+    ];
+    const bytes = parts.reduce((sum, part) => sum + gzipSync(part).length, 0);
+    expect(bytes).toBeLessThan(60 * 1024);
+  });
+
+  it('has a recording to try it with', async () => {
+    const response = await file('sample.mp3');
+    expect(response.headers.get('Content-Type')).toBe('audio/mpeg');
+    const sample = readFileSync(new URL('../fixtures/conversation.mp3', import.meta.url));
+    expect(Buffer.from(await response.arrayBuffer()).equals(sample)).toBe(true);
   });
 
   it('takes no address of a file that it does not have', async () => {

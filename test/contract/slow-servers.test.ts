@@ -24,6 +24,8 @@ beforeAll(async () => {
     else if (request.url?.startsWith('/stall')) {
       response.writeHead(200, { 'Content-Length': LONG.length, ETag: '"stall"' });
       response.write(LONG.subarray(0, 1 << 20));
+    } else if (request.url?.startsWith('/broken')) {
+      response.writeHead(503).end();
     } else if (request.url?.startsWith('/ok')) {
       delivered.push(request.url);
       response.writeHead(204).end();
@@ -95,4 +97,12 @@ describe('other people’s servers', () => {
     const { body } = await service.call('GET', `/v1/jobs/${jobId}`);
     expect(body.output.code).toBe('source_unreachable');
   });
+});
+
+it('a job whose server fails says which try to fetch its recording is next', async () => {
+  const jobId = await post({ url: `${server.origin}/broken` });
+  const read = () => service.call('GET', `/v1/jobs/${jobId}`);
+  await expect.poll(async () => (await read()).headers.get('X-Job-Attempt'), { timeout: 30_000 }).toBe('2/5');
+  await service.call('POST', `/v1/jobs/${jobId}/cancel`);
+  expect((await read()).headers.get('X-Job-Attempt')).toBeNull();
 });

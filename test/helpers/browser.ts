@@ -22,7 +22,7 @@ export interface Page {
   evaluate<T>(expression: string): Promise<T>;
   /** Puts a file of this machine into a file's field. */
   choose(selector: string, path: string): Promise<void>;
-  press(key: 'Tab' | 'Enter' | ' '): Promise<void>;
+  press(key: keyof typeof KEY_CODES): Promise<void>;
 }
 
 export interface Browser {
@@ -30,7 +30,7 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-const KEY_CODES = { Tab: 9, Enter: 13, ' ': 32 } as const;
+const KEY_CODES = { Tab: 9, Enter: 13, ' ': 32, ArrowRight: 39 } as const;
 
 /** @param args more of Chromium's options */
 export async function startBrowser(args: readonly string[] = []): Promise<Browser> {

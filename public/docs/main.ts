@@ -1,0 +1,6 @@
+import { fillOrigin, mountTabs } from './quickstart.ts';
+import { mountReference } from './reference.ts';
+
+fillOrigin();
+mountTabs();
+mountReference();

@@ -1,0 +1,68 @@
+/** As much of Scalar's script as is used. */
+interface Scalar {
+  createApiReference(target: string, configuration: object): unknown;
+}
+
+/** Loads the reference when the reader comes near it: it is a hundred times larger than the quickstart. */
+export function mountReference(): void {
+  const section = document.getElementById('reference');
+  if (!section) return;
+  // Until the reference brings a main landmark of its own.
+  document.getElementById('quickstart')?.setAttribute('role', 'main');
+  // An address of an operation, as the reference writes it.
+  if (location.hash.includes('/')) return void load(section);
+  const watch = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+      watch.disconnect();
+      load(section);
+    },
+    { rootMargin: '400px' },
+  );
+  watch.observe(section);
+}
+
+function load({ dataset: { files } }: HTMLElement): void {
+  const styles = document.createElement('link');
+  styles.rel = 'stylesheet';
+  styles.href = `${files}/reference.css`;
+  // Before the page's own styles, which change some of its colours.
+  document.head.prepend(styles);
+  const script = document.createElement('script');
+  script.src = `${files}/reference.js`;
+  script.addEventListener('load', () => {
+    const { Scalar } = window as unknown as { readonly Scalar: Scalar };
+    Scalar.createApiReference('#scalar', {
+      url: '/openapi.json',
+      // Nothing is loaded from, or sent to, another host.
+      withDefaultFonts: false,
+      telemetry: false,
+      agent: { disabled: true },
+      mcp: { disabled: true },
+      showDeveloperTools: 'never',
+      hideClientButton: true,
+      hideDarkModeToggle: true,
+      hiddenClients: { c: true, clojure: true, objc: true, ocaml: true, r: true },
+    });
+  });
+  document.head.append(script);
+  mendNames();
+}
+
+/** Gives parts of the reference the names that a screen reader needs: Scalar leaves some out and repeats others. */
+function mendNames(): void {
+  const target = document.getElementById('scalar');
+  if (!target) return;
+  new MutationObserver(() => {
+    for (const copy of target.querySelectorAll('button[class*="copy-button"]:not([aria-label])')) {
+      copy.setAttribute('aria-label', 'Copy');
+    }
+    // What is written on a button is its name.
+    for (const named of target.querySelectorAll('button.show-more[aria-label], button[data-testid][aria-label]')) {
+      if (named.textContent?.trim()) named.removeAttribute('aria-label');
+    }
+    // Every operation has one of the same name, which are no landmarks of the page.
+    for (const card of target.querySelectorAll('.response-card[role="region"]')) card.setAttribute('role', 'group');
+    if (target.querySelector('main')) document.getElementById('quickstart')?.removeAttribute('role');
+  }).observe(target, { childList: true, subtree: true });
+}

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { aloneRanges, isUnsure, lastStarted, overlapSeconds, rangesOf } from './marks.ts';
+
+const TURNS = [
+  { speaker: 'A', start: 0, end: 4 },
+  { speaker: 'B', start: 3, end: 6 },
+  { speaker: 'A', start: 6, end: 7 },
+  { speaker: 'B', start: 9, end: 10 },
+];
+
+it('tells who talks when, overlaps included', () => {
+  expect(rangesOf(TURNS)).toEqual([
+    { start: 0, end: 3, speakers: ['A'] },
+    { start: 3, end: 4, speakers: ['A', 'B'] },
+    { start: 4, end: 6, speakers: ['B'] },
+    { start: 6, end: 7, speakers: ['A'] },
+    { start: 9, end: 10, speakers: ['B'] },
+  ]);
+  expect(rangesOf([])).toEqual([]);
+});
+
+it('finds the overlap of a turn, and where a speaker talks alone', () => {
+  const ranges = rangesOf(TURNS);
+  expect(TURNS.map((turn) => overlapSeconds(turn, ranges))).toEqual([1, 1, 0, 0]);
+  expect(aloneRanges(ranges, 'B').map(({ start, end }) => [start, end])).toEqual([
+    [4, 6],
+    [9, 10],
+  ]);
+});
+
+it('finds the last item that has started', () => {
+  expect([-1, 0, 5.9, 6, 100].map((at) => lastStarted(TURNS, at))).toEqual([-1, 0, 1, 2, 3]);
+});
+
+it('is unsure of a turn whose speaker has a low confidence, not of one without any', () => {
+  const turn = { speaker: 'A', start: 0, end: 1 };
+  expect(isUnsure({ ...turn, confidence: { A: 41, B: 59 } })).toBe(true);
+  expect(isUnsure({ ...turn, confidence: { A: 93 } })).toBe(false);
+  expect(isUnsure(turn)).toBe(false);
+});

@@ -1,0 +1,72 @@
+import type { Turn } from './turns.ts';
+
+/** Below this share of a hundred, the speaker of a turn is marked as unsure. */
+export const UNSURE_BELOW = 60;
+
+/** Time in which the same speakers talk. Ranges follow one another; those in which nobody talks are left out. */
+export interface Range {
+  readonly start: number;
+  readonly end: number;
+  readonly speakers: readonly string[];
+}
+
+export type ConfidentTurn = Turn & { readonly confidence?: Readonly<Record<string, number>> };
+
+/** How sure the service is of a turn's speaker, 0 to 100; undefined where the result does not say. */
+export function confidenceOf({ speaker, confidence }: ConfidentTurn): number | undefined {
+  return confidence?.[speaker];
+}
+
+export function isUnsure(turn: ConfidentTurn): boolean {
+  return (confidenceOf(turn) ?? 100) < UNSURE_BELOW;
+}
+
+/** Who talks when, overlaps included. @param turns in order of their starts */
+export function rangesOf(turns: readonly Turn[]): Range[] {
+  const events = turns.flatMap((turn) => [
+    { at: turn.start, turn, isStart: true },
+    { at: turn.end, turn, isStart: false },
+  ]);
+  events.sort((a, b) => a.at - b.at || Number(a.isStart) - Number(b.isStart));
+  const talking = new Set<Turn>();
+  const ranges: Range[] = [];
+  let since = 0;
+  for (const { at, turn, isStart } of events) {
+    if (talking.size > 0 && at > since) {
+      ranges.push({ start: since, end: at, speakers: [...new Set([...talking].map(({ speaker }) => speaker))] });
+    }
+    since = at;
+    if (isStart) talking.add(turn);
+    else talking.delete(turn);
+  }
+  return ranges;
+}
+
+/** Index of the last item that starts at or before a moment; -1 for none. @param items in order of their starts */
+export function lastStarted(items: readonly { readonly start: number }[], seconds: number): number {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (items[middle].start <= seconds) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** Seconds of a turn in which others talk, too. */
+export function overlapSeconds(turn: Turn, ranges: readonly Range[]): number {
+  let seconds = 0;
+  for (let i = Math.max(0, lastStarted(ranges, turn.start)); i < ranges.length && ranges[i].start < turn.end; i++) {
+    const { start, end, speakers } = ranges[i];
+    const shared = Math.min(end, turn.end) - Math.max(start, turn.start);
+    if (speakers.length > 1 && speakers.includes(turn.speaker) && shared > 0) seconds += shared;
+  }
+  return seconds;
+}
+
+/** Stretches in which one speaker talks alone, the longest first. */
+export function aloneRanges(ranges: readonly Range[], speaker: string): Range[] {
+  return ranges
+    .filter(({ speakers }) => speakers.length === 1 && speakers[0] === speaker)
+    .sort((a, b) => b.end - b.start - (a.end - a.start));
+}

@@ -1,0 +1,85 @@
+/** Peaks a second of the finest level. */
+export const PEAKS_PER_SECOND = 100;
+/** Peaks of a level that make one of the next. */
+const FACTOR = 4;
+/** Fewest peaks that are read of a stretch that has as many. The error at its ends is smaller than one of them. */
+const FEWEST_READ = 8;
+
+/**
+ * Loudest samples of a recording, 0 to 255, in levels from fine to coarse, so that any zoom reads few values for
+ * each column that it draws. Three hours take 1.4 MB.
+ */
+export class Peaks {
+  private levels: Uint8Array[] = [new Uint8Array(0)];
+  /** Peaks of the finest level that are known. */
+  private length = 0;
+
+  /** Seconds from the start up to which peaks are known. */
+  get seconds(): number {
+    return this.length / PEAKS_PER_SECOND;
+  }
+
+  /** Adds samples. @param startSeconds where they stand in the recording */
+  add(samples: Float32Array, sampleRateHz: number, startSeconds: number): void {
+    const first = Math.round(startSeconds * PEAKS_PER_SECOND);
+    const perPeak = sampleRateHz / PEAKS_PER_SECOND;
+    const count = Math.ceil(samples.length / perPeak);
+    this.reserve(first + count);
+    const finest = this.levels[0];
+    for (let i = 0; i < count; i++) {
+      let loudest = 0;
+      const end = Math.min(samples.length, Math.round((i + 1) * perPeak));
+      for (let at = Math.round(i * perPeak); at < end; at++) {
+        const size = Math.abs(samples[at]);
+        if (size > loudest) loudest = size;
+      }
+      finest[first + i] = Math.max(finest[first + i], Math.min(255, Math.round(loudest * 255)));
+    }
+    this.length = Math.max(this.length, first + count);
+    this.summarise(first, first + count);
+  }
+
+  /** Loudest sample between two moments, 0 to 1. */
+  loudest(start: number, end: number): number {
+    let [from, to] = [start * PEAKS_PER_SECOND, end * PEAKS_PER_SECOND];
+    let level = 0;
+    while (level + 1 < this.levels.length && to - from >= FEWEST_READ * FACTOR) {
+      level++;
+      from /= FACTOR;
+      to /= FACTOR;
+    }
+    const peaks = this.levels[level];
+    let loudest = 0;
+    for (let i = Math.max(0, Math.floor(from)); i < Math.min(peaks.length, Math.max(to, Math.floor(from) + 1)); i++) {
+      if (peaks[i] > loudest) loudest = peaks[i];
+    }
+    return loudest / 255;
+  }
+
+  private reserve(length: number): void {
+    let needed = length;
+    for (let level = 0; level === 0 || needed > FACTOR; level++) {
+      const known = this.levels[level] ?? new Uint8Array(0);
+      if (known.length < needed) {
+        const grown = new Uint8Array(Math.max(needed, Math.ceil(1.5 * known.length)));
+        grown.set(known);
+        this.levels[level] = grown;
+      }
+      needed = Math.ceil(needed / FACTOR);
+    }
+  }
+
+  private summarise(from: number, to: number): void {
+    for (let level = 1; level < this.levels.length; level++) {
+      [from, to] = [Math.floor(from / FACTOR), Math.ceil(to / FACTOR)];
+      const [finer, coarser] = [this.levels[level - 1], this.levels[level]];
+      for (let i = from; i < Math.min(to, coarser.length); i++) {
+        let loudest = 0;
+        for (let at = i * FACTOR; at < Math.min((i + 1) * FACTOR, finer.length); at++) {
+          if (finer[at] > loudest) loudest = finer[at];
+        }
+        coarser[i] = loudest;
+      }
+    }
+  }
+}

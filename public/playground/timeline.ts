@@ -1,0 +1,515 @@
+import type { EditedSpeaker } from './edits.ts';
+import { type ConfidentTurn, isUnsure, lastStarted, type Range } from './marks.ts';
+import type { Peaks } from './peaks.ts';
+import { clock } from './turns.ts';
+
+/** Colours of the style sheet; further speakers have the same ones, striped. */
+export const COLOURS = 8;
+const MAX_PIXELS_PER_SECOND = 200;
+/** Browsers cannot lay out wider elements. */
+const MAX_CONTENT_PIXELS = 8_000_000;
+const RULER_PIXELS = 24;
+const WAVE_PIXELS = 72;
+const MINIMAP_PIXELS = 36;
+/** Of the window's height: a picture that is higher scrolls away with the page. */
+const MAX_STICKY_SHARE = 0.5;
+/** Width of a column of the waveform, and its distance to the next one. */
+const [COLUMN_PIXELS, COLUMN_STEP] = [2, 3];
+const MIN_LABEL_PIXELS = 90;
+const TICK_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
+
+/** What the timeline shows. */
+export interface TimelineContent {
+  readonly speakers: readonly EditedSpeaker[];
+  /** In order of their starts. */
+  readonly turns: readonly ConfidentTurn[];
+  readonly ranges: readonly Range[];
+  /** Length of the recording. */
+  readonly seconds: number;
+  readonly peaks?: Peaks;
+}
+
+export interface TimelineElements {
+  /** Scrolls sideways; holds `canvas`, which stays in view, and `spacer`, as wide as the whole recording. */
+  readonly scroller: HTMLElement;
+  readonly spacer: HTMLElement;
+  readonly canvas: HTMLCanvasElement;
+  readonly minimap: HTMLCanvasElement;
+  /** Holds all of it. */
+  readonly picture: HTMLElement;
+  /** Holds a header for each speaker, placed beside or above their lane. */
+  readonly lanes: HTMLElement;
+}
+
+export interface TimelineEvents {
+  onSeek(seconds: number): void;
+  /** A turn was clicked. */
+  onSelect(turn: ConfidentTurn, seconds: number): void;
+}
+
+interface Theme {
+  readonly text: string;
+  readonly quiet: string;
+  readonly faint: string;
+  readonly page: string;
+  readonly line: string;
+  readonly colours: readonly string[];
+}
+
+/**
+ * Waveform, a lane for each speaker, and a minimap. Only what is in view is drawn, so that a recording of hours scrolls
+ * as a short one does. The browser scrolls an empty element of the whole width; the canvas stays in place.
+ */
+export class Timeline {
+  private content: TimelineContent = { speakers: [], turns: [], ranges: [], seconds: 1 };
+  private lanes: ReadonlyMap<string, readonly ConfidentTurn[]> = new Map();
+  private pixelsPerSecond = 0;
+  private isFitted = true;
+  private playhead: number | undefined;
+  private selected: ConfidentTurn | undefined;
+  private isDrawPlanned = false;
+  private isMinimapOld = true;
+  private minimapImage: HTMLCanvasElement | undefined;
+  private theme: Theme;
+  /** As the scroller has it: read once a scroll, since reading makes the browser lay out the page. */
+  private scrollLeft = 0;
+  private width = 0;
+  private isCompact = false;
+
+  constructor(
+    private readonly elements: TimelineElements,
+    private readonly events: TimelineEvents,
+  ) {
+    this.theme = readTheme();
+    const { scroller, canvas, minimap } = elements;
+    scroller.addEventListener('scroll', () => {
+      this.scrollLeft = scroller.scrollLeft;
+      this.plan();
+    });
+    scroller.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
+    canvas.addEventListener('click', (event) => this.onClick(event));
+    minimap.addEventListener('pointerdown', (event) => {
+      minimap.setPointerCapture(event.pointerId);
+      this.onMinimap(event);
+    });
+    minimap.addEventListener('pointermove', (event) => {
+      if (minimap.hasPointerCapture(event.pointerId)) this.onMinimap(event);
+    });
+    new ResizeObserver(() => this.resize()).observe(scroller);
+    for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
+      matchMedia(query).addEventListener('change', () => {
+        this.theme = readTheme();
+        this.isMinimapOld = true;
+        this.plan();
+      });
+    }
+  }
+
+  show(content: TimelineContent): void {
+    const isLonger = content.seconds !== this.content.seconds;
+    this.content = content;
+    const lanes = new Map<string, ConfidentTurn[]>(content.speakers.map(({ label }) => [label, []]));
+    for (const turn of content.turns) lanes.get(turn.speaker)?.push(turn);
+    this.lanes = lanes;
+    if (isLonger && this.width > 0) this.setZoom(this.isFitted ? 0 : this.pixelsPerSecond);
+    this.placeLanes();
+    this.isMinimapOld = true;
+    this.plan();
+  }
+
+  /** Draws again, as more peaks are known. */
+  refresh(): void {
+    this.isMinimapOld = true;
+    this.plan();
+  }
+
+  select(turn: ConfidentTurn | undefined): void {
+    this.selected = turn;
+    this.plan();
+  }
+
+  /** @param isFollowed whether the view moves with the playhead */
+  movePlayhead(seconds: number | undefined, isFollowed: boolean): void {
+    this.playhead = seconds;
+    if (seconds !== undefined && isFollowed) this.reveal(seconds);
+    this.plan();
+  }
+
+  /** Scrolls only where the moment is out of view: then it stands at a tenth of the width. */
+  reveal(seconds: number): void {
+    const x = seconds * this.pixelsPerSecond;
+    const isInView = x >= this.scrollLeft && x <= this.scrollLeft + this.width;
+    if (!isInView) this.scrollTo(x - this.width / 10);
+  }
+
+  /** @param factor above 1 to see less of the recording; the playhead, where in view, or the middle stays in place */
+  zoom(factor: number): void {
+    const head = (this.playhead ?? -1) * this.pixelsPerSecond - this.scrollLeft;
+    this.zoomAround(factor, head >= 0 && head <= this.width ? head : this.width / 2);
+  }
+
+  /** Shows the whole recording. */
+  fit(): void {
+    this.setZoom(0);
+    this.scrollTo(0);
+  }
+
+  /** Seconds between two arrow keys' places: a twentieth of what is in view, at most five. */
+  get stepSeconds(): number {
+    return Math.min(5, Math.max(0.1, this.width / this.pixelsPerSecond / 20));
+  }
+
+  private get fittedZoom(): number {
+    return this.width / this.content.seconds;
+  }
+
+  private setZoom(pixelsPerSecond: number): void {
+    const least = this.fittedZoom;
+    const most = Math.max(least, Math.min(MAX_PIXELS_PER_SECOND, MAX_CONTENT_PIXELS / this.content.seconds));
+    this.isFitted = pixelsPerSecond <= least;
+    this.pixelsPerSecond = Math.min(most, Math.max(least, pixelsPerSecond));
+    const width = this.isFitted ? 0 : this.content.seconds * this.pixelsPerSecond;
+    this.elements.spacer.style.width = `${width}px`;
+    this.scrollLeft = this.elements.scroller.scrollLeft;
+    this.plan();
+  }
+
+  private zoomAround(factor: number, x: number): void {
+    const seconds = (this.scrollLeft + x) / this.pixelsPerSecond;
+    this.setZoom(this.pixelsPerSecond * factor);
+    this.scrollTo(seconds * this.pixelsPerSecond - x);
+  }
+
+  private scrollTo(left: number): void {
+    this.elements.scroller.scrollLeft = left;
+    this.scrollLeft = this.elements.scroller.scrollLeft;
+    this.plan();
+  }
+
+  private onWheel(event: WheelEvent): void {
+    // Browsers report a pinch of a touch pad as a turn of the wheel with Ctrl.
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const { left } = this.elements.scroller.getBoundingClientRect();
+    this.zoomAround(Math.exp(-event.deltaY / 200), event.clientX - left);
+  }
+
+  private onClick({ clientX, clientY }: MouseEvent): void {
+    const { left, top } = this.elements.canvas.getBoundingClientRect();
+    const seconds = (this.scrollLeft + clientX - left) / this.pixelsPerSecond;
+    const lane = this.content.speakers.findIndex((_, i) => {
+      const laneTop = this.laneTop(i);
+      return clientY - top >= laneTop && clientY - top < laneTop + this.trackHeight;
+    });
+    const turns = this.lanes.get(this.content.speakers[lane]?.label) ?? [];
+    // A turn of a pixel is hard to hit.
+    const slack = 2 / this.pixelsPerSecond;
+    const turn = turns.findLast(({ start, end }) => start - slack <= seconds && seconds <= end + slack);
+    const at = Math.min(this.content.seconds, Math.max(0, seconds));
+    if (turn) this.events.onSelect(turn, at);
+    else this.events.onSeek(at);
+  }
+
+  private onMinimap({ clientX }: PointerEvent): void {
+    const { left, width } = this.elements.minimap.getBoundingClientRect();
+    const seconds = ((clientX - left) / width) * this.content.seconds;
+    this.scrollTo(seconds * this.pixelsPerSecond - this.width / 2);
+  }
+
+  private get trackHeight(): number {
+    return this.isCompact ? 24 : 32;
+  }
+
+  private get laneHeight(): number {
+    return this.isCompact ? 44 + this.trackHeight : 48;
+  }
+
+  private get waveHeight(): number {
+    return this.content.peaks ? WAVE_PIXELS : 0;
+  }
+
+  private laneTop(index: number): number {
+    const above = this.isCompact ? 44 : 8;
+    return RULER_PIXELS + this.waveHeight + index * this.laneHeight + above;
+  }
+
+  private placeLanes(): void {
+    const { lanes, canvas } = this.elements;
+    for (const [i, header] of [...lanes.children].entries()) {
+      if (!(header instanceof HTMLElement)) continue;
+      header.style.top = `${RULER_PIXELS + this.waveHeight + i * this.laneHeight}px`;
+    }
+    const height = RULER_PIXELS + this.waveHeight + this.content.speakers.length * this.laneHeight + 8;
+    canvas.style.height = `${height}px`;
+    this.elements.picture.classList.toggle('stays', height + MINIMAP_PIXELS < MAX_STICKY_SHARE * innerHeight);
+    lanes.style.height = `${height}px`;
+  }
+
+  private resize(): void {
+    const width = this.elements.scroller.clientWidth;
+    if (width === 0 || width === this.width) return;
+    this.width = width;
+    this.isCompact = getComputedStyle(this.elements.lanes).position === 'absolute';
+    this.elements.canvas.style.width = `${width}px`;
+    this.setZoom(this.isFitted ? 0 : this.pixelsPerSecond);
+    this.placeLanes();
+    this.isMinimapOld = true;
+    this.plan();
+  }
+
+  private plan(): void {
+    if (this.isDrawPlanned) return;
+    this.isDrawPlanned = true;
+    requestAnimationFrame(() => {
+      this.isDrawPlanned = false;
+      if (this.width === 0) return;
+      this.draw();
+      this.drawMinimap();
+    });
+  }
+
+  private draw(): void {
+    const { canvas } = this.elements;
+    const { speakers } = this.content;
+    const height = RULER_PIXELS + this.waveHeight + speakers.length * this.laneHeight + 8;
+    const context = prepare(canvas, this.width, height);
+    const [from, to] = [this.scrollLeft / this.pixelsPerSecond, (this.scrollLeft + this.width) / this.pixelsPerSecond];
+    this.drawRuler(context, from, to, height);
+    if (this.content.peaks) {
+      drawWave(context, this.content, this.theme, {
+        from,
+        to,
+        width: this.width,
+        top: RULER_PIXELS,
+        height: this.waveHeight,
+      });
+    }
+    for (const [i, speaker] of speakers.entries()) {
+      context.fillStyle = this.theme.faint;
+      context.beginPath();
+      context.roundRect(0, this.laneTop(i), this.width, this.trackHeight, 4);
+      context.fill();
+      this.drawLane(context, speaker, this.laneTop(i), from, to);
+    }
+    this.drawOverlaps(context, from, to);
+    if (this.playhead !== undefined) {
+      const x = this.playhead * this.pixelsPerSecond - this.scrollLeft;
+      context.fillStyle = this.theme.page;
+      context.fillRect(x - 2, 0, 4, height);
+      context.fillStyle = this.theme.text;
+      context.fillRect(x - 1, 0, 2, height);
+      context.beginPath();
+      context.arc(x, 5, 5, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+
+  private drawRuler(context: CanvasRenderingContext2D, from: number, to: number, height: number): void {
+    const step = TICK_SECONDS.find((seconds) => seconds * this.pixelsPerSecond >= MIN_LABEL_PIXELS) ?? 14_400;
+    context.font = '12px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    for (let i = Math.max(0, Math.floor(from / step)); i * step <= to; i++) {
+      const x = Math.round(i * step * this.pixelsPerSecond - this.scrollLeft);
+      context.fillStyle = this.theme.faint;
+      context.fillRect(x, 0, 1, height);
+      context.fillStyle = this.theme.quiet;
+      const tenths = step < 1 ? `.${Math.round(i * step * 10) % 10}` : '';
+      context.fillText(`${clock(i * step + 1e-6)}${tenths}`, x + 5, RULER_PIXELS / 2);
+    }
+  }
+
+  private drawLane(
+    context: CanvasRenderingContext2D,
+    { label, colour }: EditedSpeaker,
+    top: number,
+    from: number,
+    to: number,
+  ): void {
+    const turns = this.lanes.get(label) ?? [];
+    const [sure, unsure] = [new Path2D(), new Path2D()];
+    let lastRight = Number.NEGATIVE_INFINITY;
+    for (let i = Math.max(0, lastStarted(turns, from)); i < turns.length && turns[i].start < to; i++) {
+      const turn = turns[i];
+      const left = turn.start * this.pixelsPerSecond - this.scrollLeft;
+      const right = Math.max(left + 1.5, turn.end * this.pixelsPerSecond - this.scrollLeft);
+      if (right < lastRight + 0.5 || right < 0) continue;
+      lastRight = right;
+      const path = isUnsure(turn) && right - left > 6 ? unsure : sure;
+      path.roundRect(left, top, right - left, this.trackHeight, Math.min(4, (right - left) / 2));
+    }
+    context.fillStyle = this.theme.colours[colour % COLOURS];
+    context.fill(sure);
+    if (colour >= COLOURS) this.hatch(context, sure, top);
+    // Outlined: a paler fill would be hard to see.
+    context.save();
+    context.clip(unsure);
+    context.globalAlpha = 0.35;
+    context.fill(unsure);
+    context.globalAlpha = 1;
+    context.strokeStyle = context.fillStyle;
+    context.lineWidth = 4;
+    context.setLineDash([6, 4]);
+    context.stroke(unsure);
+    context.restore();
+    if (this.selected?.speaker === label) {
+      const left = this.selected.start * this.pixelsPerSecond - this.scrollLeft;
+      const width = Math.max(4, (this.selected.end - this.selected.start) * this.pixelsPerSecond);
+      context.strokeStyle = this.theme.text;
+      context.lineWidth = 2;
+      context.strokeRect(left - 2, top - 3, width + 4, this.trackHeight + 6);
+    }
+  }
+
+  private drawOverlaps(context: CanvasRenderingContext2D, from: number, to: number): void {
+    const { ranges, speakers } = this.content;
+    const laneOf = new Map(speakers.map(({ label }, i) => [label, i]));
+    const path = new Path2D();
+    let lastX = -1;
+    for (let i = Math.max(0, lastStarted(ranges, from)); i < ranges.length && ranges[i].start < to; i++) {
+      const { start, end, speakers: talking } = ranges[i];
+      const width = (end - start) * this.pixelsPerSecond;
+      if (talking.length < 2 || width < 2) continue;
+      const x = start * this.pixelsPerSecond - this.scrollLeft;
+      if (x + width < lastX + 1) continue;
+      lastX = x + width;
+      for (const label of talking) path.rect(x, this.laneTop(laneOf.get(label) ?? 0), width, this.trackHeight);
+    }
+    context.save();
+    context.clip(path);
+    context.strokeStyle = this.theme.page;
+    context.globalAlpha = 0.75;
+    context.lineWidth = 2;
+    context.beginPath();
+    const [top, bottom] = [this.laneTop(0), this.laneTop(speakers.length)];
+    // Fixed to the recording, so that the stripes scroll with it.
+    const offset = this.scrollLeft % 8;
+    for (let x = -offset - (bottom - top); x < this.width; x += 8) {
+      context.moveTo(x, bottom);
+      context.lineTo(x + bottom - top, top);
+    }
+    if (lastX >= 0) context.stroke();
+    context.restore();
+  }
+
+  private hatch(context: CanvasRenderingContext2D, path: Path2D, top: number): void {
+    context.save();
+    context.clip(path);
+    context.fillStyle = this.theme.page;
+    for (let y = top + 5; y < top + this.trackHeight; y += 8) context.fillRect(0, y, this.width, 2);
+    context.restore();
+  }
+
+  private drawMinimap(): void {
+    const { minimap } = this.elements;
+    const isUseful = !this.isFitted && this.pixelsPerSecond > 1.01 * this.fittedZoom;
+    minimap.hidden = !isUseful;
+    if (!isUseful) return;
+    const width = minimap.clientWidth || this.width;
+    if (this.isMinimapOld || !this.minimapImage || this.minimapImage.width !== Math.round(width * devicePixelRatio)) {
+      this.minimapImage = this.makeMinimap(width);
+      this.isMinimapOld = false;
+    }
+    const context = prepare(minimap, width, MINIMAP_PIXELS);
+    context.drawImage(this.minimapImage, 0, 0, width, MINIMAP_PIXELS);
+    const scale = width / (this.content.seconds * this.pixelsPerSecond);
+    const left = this.scrollLeft * scale;
+    const window = Math.max(6, this.width * scale);
+    context.strokeStyle = this.theme.text;
+    context.lineWidth = 2;
+    context.strokeRect(Math.min(width - window, left) + 1, 1, window - 2, MINIMAP_PIXELS - 2);
+    if (this.playhead === undefined) return;
+    context.fillStyle = this.theme.text;
+    context.fillRect((this.playhead / this.content.seconds) * width - 1, 0, 2, MINIMAP_PIXELS);
+  }
+
+  /** Drawn once for a result: the whole of it would cost each frame too much. */
+  private makeMinimap(width: number): HTMLCanvasElement {
+    const image = document.createElement('canvas');
+    const context = prepare(image, width, MINIMAP_PIXELS);
+    context.fillStyle = this.theme.faint;
+    context.fillRect(0, 0, width, MINIMAP_PIXELS);
+    const { speakers, seconds } = this.content;
+    const height = (MINIMAP_PIXELS - 4) / Math.max(1, speakers.length);
+    for (const [i, { label, colour }] of speakers.entries()) {
+      context.fillStyle = this.theme.colours[colour % COLOURS];
+      for (const { start, end } of this.lanes.get(label) ?? []) {
+        const left = (start / seconds) * width;
+        context.fillRect(
+          left,
+          2 + i * height,
+          Math.max(0.5, ((end - start) / seconds) * width),
+          Math.max(1, height - 1),
+        );
+      }
+    }
+    return image;
+  }
+}
+
+interface Area {
+  readonly from: number;
+  readonly to: number;
+  readonly width: number;
+  readonly top: number;
+  readonly height: number;
+}
+
+/** The waveform in the colours of who talks; several at once in the colour of text. */
+function drawWave(
+  context: CanvasRenderingContext2D,
+  { peaks, ranges, speakers }: TimelineContent,
+  theme: Theme,
+  { from, to, width, top, height }: Area,
+): void {
+  if (!peaks) return;
+  const colours = new Map(speakers.map(({ label, colour }) => [label, theme.colours[colour % COLOURS]]));
+  const paths = new Map<string, Path2D>();
+  const secondsPerStep = ((to - from) / width) * COLUMN_STEP;
+  // Columns stand on a grid of the recording, so that they keep their heights while it scrolls.
+  const first = Math.floor(from / secondsPerStep);
+  let range = Math.max(0, lastStarted(ranges, from));
+  for (let i = first; i * secondsPerStep < to; i++) {
+    const [start, end] = [i * secondsPerStep, (i + 1) * secondsPerStep];
+    if (start >= peaks.seconds) break;
+    const middle = (start + end) / 2;
+    while (range < ranges.length && ranges[range].end <= middle) range++;
+    const current = ranges[range];
+    const talking = current && current.start <= middle ? current.speakers : [];
+    const colour = talking.length === 0 ? theme.line : talking.length > 1 ? theme.text : colours.get(talking[0]);
+    const path = paths.get(colour ?? theme.line) ?? new Path2D();
+    paths.set(colour ?? theme.line, path);
+    const size = Math.max(2, Math.sqrt(peaks.loudest(start, end)) * (height - 8));
+    path.rect(((start - from) / (to - from)) * width, top + (height - size) / 2, COLUMN_PIXELS, size);
+  }
+  for (const [colour, path] of paths) {
+    context.fillStyle = colour;
+    context.fill(path);
+  }
+}
+
+/** Sizes a canvas for the screen's pixels and clears it. */
+function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const [pixelWidth, pixelHeight] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
+  const context = canvas.getContext('2d');
+  if (!context) throw new Error('this browser has no canvas');
+  if (canvas.width !== pixelWidth || canvas.height !== pixelHeight) {
+    canvas.width = pixelWidth;
+    canvas.height = pixelHeight;
+  }
+  context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+function readTheme(): Theme {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    text: colour('text'),
+    quiet: colour('quiet'),
+    faint: colour('faint'),
+    page: colour('page'),
+    line: colour('line'),
+    colours: Array.from({ length: COLOURS }, (_, i) => colour(`speaker-${i}`)),
+  };
+}

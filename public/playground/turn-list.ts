@@ -1,0 +1,185 @@
+import type { EditedSpeaker } from './edits.ts';
+import { type ConfidentTurn, confidenceOf, isUnsure, lastStarted } from './marks.ts';
+import { element, mark } from './page.ts';
+import type { Moment } from './player.ts';
+import { preciseClock, type SaidTurn } from './turns.ts';
+
+/** Rows that are added at once, as the reader comes near the end of those that are there. */
+const ROWS_AT_ONCE = 200;
+/** Turns before the one that started last that may still go on. */
+const MOST_AT_ONCE = 12;
+/** Height of the player and some space, at the bottom of the window. */
+const PLAYER_PIXELS = 100;
+
+export type ListedTurn = (ConfidentTurn | SaidTurn) & { readonly overlap?: number };
+
+interface Row {
+  readonly turn: ListedTurn;
+  readonly line: HTMLElement;
+  readonly play: HTMLButtonElement;
+  readonly who: HTMLButtonElement;
+  readonly words: readonly { readonly node: HTMLElement; readonly start: number; readonly end: number }[];
+}
+
+export interface TurnListElements {
+  readonly rows: HTMLElement;
+  readonly more: HTMLButtonElement;
+}
+
+export interface TurnListEvents {
+  onPlay(turn: ListedTurn): void;
+  /** The turn may be another speaker's. */
+  onMove(turn: ListedTurn, anchor: HTMLElement): void;
+}
+
+/** All turns in words, with what was said where that is known. It is what a screen reader reads. */
+export class TurnList {
+  private rows: Row[] = [];
+  private listed: readonly ListedTurn[] = [];
+  private speakers: ReadonlyMap<string, EditedSpeaker> = new Map();
+  private heard: readonly Row[] = [];
+
+  constructor(
+    private readonly elements: TurnListElements,
+    private readonly events: TurnListEvents,
+  ) {
+    elements.more.addEventListener('click', () => {
+      const first = this.rows.length;
+      this.fill(first + ROWS_AT_ONCE);
+      focusRow(this.rows[first]);
+    });
+    const watch = new IntersectionObserver(
+      (entries) => {
+        if (entries.some(({ isIntersecting }) => isIntersecting)) this.fill(this.rows.length + ROWS_AT_ONCE);
+      },
+      { rootMargin: '800px' },
+    );
+    watch.observe(elements.more);
+  }
+
+  /** May be called again as turns come: rows that stay as they are are left alone. */
+  show(turns: readonly ListedTurn[], speakers: readonly EditedSpeaker[]): void {
+    const known = new Map(speakers.map((speaker) => [speaker.label, speaker]));
+    const wanted = Math.max(ROWS_AT_ONCE, this.rows.length);
+    let kept = 0;
+    while (kept < this.rows.length && this.isShown(this.rows[kept].turn, turns[kept], known)) kept++;
+    const focused = this.rows.findIndex(({ line }) => line.contains(document.activeElement));
+    const isWho = document.activeElement?.classList.contains('who');
+    for (const { line } of this.rows.splice(kept)) line.remove();
+    this.listed = turns;
+    this.speakers = known;
+    for (const { line } of this.heard) line.classList.remove('now');
+    this.heard = [];
+    this.fill(wanted);
+    const row = focused >= kept ? this.rows[Math.min(focused, this.rows.length - 1)] : undefined;
+    if (isWho) row?.who.focus({ preventScroll: true });
+    else focusRow(row);
+  }
+
+  /** Shows which turns are heard. @param isFollowed whether the page scrolls to the first of them */
+  move({ at, isPlaying, turn: asked }: Moment, isFollowed: boolean): void {
+    const last = lastStarted(this.listed, at);
+    if (last >= this.rows.length && this.rows.length > 0) this.fill(last + 1);
+    const heard = this.rows.slice(Math.max(0, last - MOST_AT_ONCE), last + 1).filter(({ turn }) => at < turn.end);
+    for (const row of new Set([...this.heard, ...heard])) {
+      const isHeard = heard.includes(row);
+      const isAsked = isHeard && isPlaying && asked !== undefined && isSameTurn(asked, row.turn);
+      row.line.classList.toggle('now', isHeard);
+      for (const { node, start, end } of row.words) node.classList.toggle('spoken', start <= at && at < end);
+      if (row.play.classList.contains('pauses') === isAsked) continue;
+      row.play.classList.toggle('pauses', isAsked);
+      row.play.setAttribute('aria-label', this.playLabel(row.turn, isAsked));
+    }
+    const isNew = heard.length > 0 && heard[0] !== this.heard[0];
+    this.heard = heard;
+    if (isFollowed && isPlaying && isNew) reveal(heard[0].line);
+  }
+
+  /** Scrolls to a turn and gives it the focus. */
+  focus(turn: { readonly start: number; readonly speaker: string }): void {
+    const index = this.listed.findIndex(({ start, end, speaker }) => {
+      return speaker === turn.speaker && start <= turn.start + 0.01 && turn.start < end;
+    });
+    if (index < 0) return;
+    this.fill(index + 1);
+    reveal(this.rows[index].line);
+    focusRow(this.rows[index]);
+  }
+
+  private isShown(
+    turn: ListedTurn,
+    now: ListedTurn | undefined,
+    speakers: ReadonlyMap<string, EditedSpeaker>,
+  ): boolean {
+    const [old, next] = [this.speakers.get(turn.speaker), now && speakers.get(now.speaker)];
+    if (!now || !isSameTurn(turn, now) || turn.end !== now.end) return false;
+    if ('pieces' in turn && turn !== now) return false;
+    return old?.name === next?.name && old?.colour === next?.colour && turn.overlap === now.overlap;
+  }
+
+  private fill(count: number): void {
+    const { rows, more } = this.elements;
+    const next = this.listed.slice(this.rows.length, count).map((turn) => this.row(turn));
+    rows.append(...next.map(({ line }) => line));
+    this.rows.push(...next);
+    const left = this.listed.length - this.rows.length;
+    more.hidden = left <= 0;
+    more.textContent = `Show more turns (${left} left)`;
+  }
+
+  private row(turn: ListedTurn): Row {
+    const speaker = this.speakers.get(turn.speaker);
+    const line = element('li', 'turn');
+    const play = element('button', 'play');
+    play.type = 'button';
+    play.setAttribute('aria-label', this.playLabel(turn, false));
+    play.addEventListener('click', () => this.events.onPlay(turn));
+    const who = element('button', 'who', speaker?.name ?? turn.speaker);
+    who.type = 'button';
+    who.title = 'Move this turn to another speaker';
+    who.setAttribute('aria-haspopup', 'dialog');
+    who.prepend(mark(speaker?.colour ?? 0));
+    who.addEventListener('click', () => this.events.onMove(turn, who));
+    const when = element('span', 'when', `${preciseClock(turn.start)} to ${preciseClock(turn.end)}`);
+    when.append(element('span', 'length', ` · ${(turn.end - turn.start).toFixed(1)} s`));
+    line.append(play, who, when);
+    if ((turn.overlap ?? 0) >= 0.1) line.append(element('span', 'badge', `overlap ${turn.overlap?.toFixed(1)} s`));
+    if (!('pieces' in turn) && isUnsure(turn)) {
+      line.append(element('span', 'badge unsure', `unsure, ${Math.round(confidenceOf(turn) ?? 0)} %`));
+    }
+    const words: Row['words'][number][] = [];
+    if ('pieces' in turn) {
+      const said = element('p', 'said');
+      for (const { text, start, end } of turn.pieces) {
+        const node = start === undefined ? text : element('span', 'word', text);
+        said.append(node);
+        if (typeof node !== 'string' && start !== undefined && end !== undefined) words.push({ node, start, end });
+      }
+      line.append(said);
+    }
+    return { turn, line, play, who, words };
+  }
+
+  private playLabel({ speaker, start }: ListedTurn, isPlaying: boolean): string {
+    return `${isPlaying ? 'Pause' : 'Play'} ${this.speakers.get(speaker)?.name ?? speaker} at ${preciseClock(start)}`;
+  }
+}
+
+const isSameTurn = (one: ListedTurn, other: { readonly speaker: string; readonly start: number }): boolean =>
+  one.speaker === other.speaker && one.start === other.start;
+
+/** Without a recording there is nothing to play, and the button is hidden. */
+function focusRow(row: Row | undefined): void {
+  row?.play.focus({ preventScroll: true });
+  if (row && document.activeElement !== row.play) row.who.focus({ preventScroll: true });
+}
+
+/** Scrolls to a line that is not between the picture, where that stays in view, and the player. */
+function reveal(line: HTMLElement): void {
+  const { top, bottom } = line.getBoundingClientRect();
+  const hidden = document.querySelector('.picture.stays')?.getBoundingClientRect().bottom ?? 0;
+  if (top >= hidden && bottom <= innerHeight - PLAYER_PIXELS) return;
+  const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  const middle = (Math.max(0, hidden) + innerHeight - PLAYER_PIXELS) / 2;
+  scrollBy({ top: top - middle, behavior: isCalm ? 'auto' : 'smooth' });
+}

@@ -1,0 +1,94 @@
+import type { RollcallClient } from '../../client/sdk/client.ts';
+import { randomId } from '../../client/sdk/id.ts';
+import type { ClientError, JobState, Turn } from '../../client/sdk/types.ts';
+import { decodeParts, wavFile } from './decode.ts';
+import { aloneRanges, type Range } from './marks.ts';
+import type { Voice } from './memory.ts';
+import { type Problem, problemOf, problemOfJob } from './problem.ts';
+
+const VOICE_RATE_HZ = 16_000;
+/** A voiceprint job takes at most 30 seconds. */
+const MOST_SECONDS = 28;
+const LEAST_SECONDS = 2;
+/** Below this a match is no suggestion. */
+const THRESHOLD = 50;
+
+export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: Problem };
+
+/** A speaker of the recording who sounds like a known voice. */
+export interface Suggestion {
+  /** Their turns. */
+  readonly turns: readonly Turn[];
+  readonly name: string;
+  /** 0 to 100. */
+  readonly confidence: number;
+}
+
+const refused = (message: string): { ok: false; problem: Problem } => ({
+  ok: false,
+  problem: { message, details: [] },
+});
+const failed = (error: ClientError): { ok: false; problem: Problem } => ({ ok: false, problem: problemOf(error) });
+
+/** What one speaker says while nobody else does, as a WAV file: the longest stretches, 28 seconds at most. */
+export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: string): Promise<Answer<Blob>> {
+  const wanted: Range[] = [];
+  let seconds = 0;
+  for (const range of aloneRanges(ranges, speaker)) {
+    if (seconds >= MOST_SECONDS) break;
+    const end = Math.min(range.end, range.start + MOST_SECONDS - seconds);
+    wanted.push({ ...range, end });
+    seconds += end - range.start;
+  }
+  if (seconds < LEAST_SECONDS) return refused('This speaker never talks alone for long enough.');
+  wanted.sort((a, b) => a.start - b.start);
+  const parts: Float32Array[] = [];
+  try {
+    for await (const { startSeconds, samples } of decodeParts(file, VOICE_RATE_HZ)) {
+      for (const { start, end } of wanted) {
+        const [from, to] = [start, end].map((at) => Math.round((at - startSeconds) * VOICE_RATE_HZ));
+        if (to > 0 && from < samples.length) parts.push(samples.slice(Math.max(0, from), to));
+      }
+      if (startSeconds + samples.length / VOICE_RATE_HZ > (wanted.at(-1)?.end ?? 0)) break;
+    }
+  } catch {
+    return refused('This browser cannot decode the recording. Add the voice from a file of its own.');
+  }
+  return { ok: true, value: wavFile(parts, VOICE_RATE_HZ) };
+}
+
+/** The voiceprint of one person's recording. */
+export async function makeVoiceprint(client: RollcallClient, clip: Blob): Promise<Answer<string>> {
+  const stored = await client.upload(`playground/voice-${randomId()}`, clip);
+  if (!stored.ok) return failed(stored.error);
+  const created = await client.voiceprint({ url: stored.value });
+  if (!created.ok) return failed(created.error);
+  const ended = await client.wait(created.value.jobId);
+  if (!ended.ok) return failed(ended.error);
+  const { output } = ended.value;
+  return output && 'voiceprint' in output
+    ? { ok: true, value: output.voiceprint }
+    : { ok: false, problem: problemOfJob(ended.value) };
+}
+
+/** Compares the speakers of a recording with voices, by an identify job. */
+export async function compareVoices(
+  client: RollcallClient,
+  url: string,
+  voices: readonly Voice[],
+  onUpdate: (job: JobState) => void,
+): Promise<Answer<Suggestion[]>> {
+  const voiceprints = voices.map(({ name, voiceprint }) => ({ label: name, voiceprint }));
+  const created = await client.identify({ url, voiceprints, matching: { threshold: THRESHOLD } });
+  if (!created.ok) return failed(created.error);
+  const ended = await client.wait(created.value.jobId, { onUpdate });
+  if (!ended.ok) return failed(ended.error);
+  const { output } = ended.value;
+  if (!output || !('identification' in output)) return { ok: false, problem: problemOfJob(ended.value) };
+  const value = output.voiceprints.flatMap(({ speaker, match, confidence }) => {
+    if (match === null) return [];
+    const turns = output.diarization.filter((turn) => turn.speaker === speaker);
+    return [{ turns, name: match, confidence: confidence[match] ?? 0 }];
+  });
+  return { ok: true, value };
+}
