@@ -5,7 +5,7 @@ import { optionOfField } from './arguments.ts';
 import { deliver, fetchedAgain, openDestination } from './deliver.ts';
 import { callersDir, runJob, withService } from './job.ts';
 import { openRecording } from './recording.ts';
-import { CliError, EXIT, runCommand } from './run.ts';
+import { CliError, EXIT } from './run.ts';
 import { addSpeakerOptions, checkCounts, JOB_HELP, type ResultOptions } from './speaker-options.ts';
 import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
@@ -55,7 +55,7 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
   await deliver(text, destination, fetchedAgain(result.address, format));
 }
 
-const command = addSpeakerOptions(
+export const command = addSpeakerOptions(
   new Command('diarize')
     .description('Tells who spoke when in a recording.')
     .argument(
@@ -77,4 +77,3 @@ const command = addSpeakerOptions(
   .option('--threshold <n>', 'least confidence of a match with a voiceprint, 0 to 100', percent)
   .addHelpText('after', JOB_HELP)
   .action(diarize);
-await runCommand(command);

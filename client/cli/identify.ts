@@ -4,7 +4,7 @@ import type { IdentifyOutput } from '../sdk/types.ts';
 import { deliver, fetchedAgain, openDestination } from './deliver.ts';
 import { callersDir, withService } from './job.ts';
 import { openRecording } from './recording.ts';
-import { note, runCommand } from './run.ts';
+import { note } from './run.ts';
 import {
   addSpeakerOptions,
   checkCounts,
@@ -38,7 +38,7 @@ async function run(fileOrUrl: string, options: Options): Promise<void> {
   await deliver(formatOutput(result, format, fileIdOf(fileOrUrl)), destination, fetchedAgain(address, format));
 }
 
-const command = addSpeakerOptions(
+export const command = addSpeakerOptions(
   new Command('identify')
     .description('Tells who of the people you know spoke when in a recording.')
     .argument('<file-or-url>', 'recording, a file or an http(s) address'),
@@ -48,4 +48,3 @@ const command = addSpeakerOptions(
   .option('--several', 'let several speakers match the same person')
   .addHelpText('after', JOB_HELP)
   .action(run);
-await runCommand(command);

@@ -5,7 +5,7 @@ import { createKey, ensureAccount, listKeys, revokeKey } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
 import { accountName, noAccount, seconds, signingKey, withDatabase } from './arguments.ts';
 import { printLines } from './print.ts';
-import { CliError, EXIT, note, runCommand } from './run.ts';
+import { CliError, EXIT, note } from './run.ts';
 
 interface Options {
   readonly account?: string;
@@ -128,7 +128,7 @@ function originList(text: string): readonly string[] {
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
-const command = new Command('key')
+export const command = new Command('keys')
   .description('Makes an API key and prints it alone on stdout; makes the account if there is none.')
   .option('--account <name>', 'whose key', accountName)
   .option('--scopes <list>', `comma-separated, all by default: ${SCOPES.join(',')}`, scopeList)
@@ -144,4 +144,3 @@ const command = new Command('key')
   .option('--list', 'show the keys: id, account, state, made, expires, scopes')
   .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')
   .action(key);
-await runCommand(command);

@@ -6,7 +6,7 @@ import { fileState, readManifest, remedyFor, switchPack } from '../models/store.
 import { checkAddress } from './arguments.ts';
 import { printLines } from './print.ts';
 import { Progress } from './progress.ts';
-import { CliError, EXIT, note, runCommand } from './run.ts';
+import { CliError, EXIT, note } from './run.ts';
 
 const root = process.env.ROLLCALL_MODELS_ROOT ?? projectDir;
 
@@ -84,7 +84,7 @@ function findPack(name: string): ModelPack {
   return pack;
 }
 
-const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
+export const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
 command.command('list').description('show the packs; * marks the one in use').action(list);
 command
   .command('pull')
@@ -93,4 +93,3 @@ command
   .action(pull);
 command.command('verify').argument('[name]').description('check size and SHA-256 of the files here').action(verify);
 command.command('use').argument('<pack>').description('run this pack from the next start on').action(use);
-await runCommand(command);

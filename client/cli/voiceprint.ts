@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { deliver, fetchedAgain, openDestination } from './deliver.ts';
 import { callersDir, withService } from './job.ts';
 import { openRecording } from './recording.ts';
-import { CliError, EXIT, runCommand } from './run.ts';
+import { CliError, EXIT } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
 import { makeVoiceprint, printIn } from './voices.ts';
 
@@ -15,10 +15,9 @@ async function run(fileOrUrl: string, { output }: { output?: string }): Promise<
   await deliver(`${made.output.voiceprint}\n`, destination, fetchedAgain(made.address, 'json'));
 }
 
-const command = new Command('voiceprint')
+export const command = new Command('voiceprint')
   .description('Makes a voiceprint of a recording of one person, at most 30 s, and prints it.')
   .argument('<file-or-url>', 'recording, a file or an http(s) address')
   .option('--output <file>', 'write it there instead of to the standard output')
   .addHelpText('after', JOB_HELP)
   .action(run);
-await runCommand(command);
