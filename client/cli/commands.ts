@@ -27,6 +27,11 @@ export const COMMANDS: readonly Subcommand[] = [
     load: async () => (await import('./voiceprint.ts')).command,
   },
   {
+    name: 'transcribe',
+    description: 'who said what',
+    load: async () => (await import('./diarize.ts')).transcribeCommand,
+  },
+  {
     name: 'live',
     description: 'who speaks, while it is heard',
     load: async () => (await import('./live.ts')).command,
@@ -35,6 +40,21 @@ export const COMMANDS: readonly Subcommand[] = [
     name: 'serve',
     description: 'run the service on this machine',
     load: async () => (await import('./start.ts')).command,
+  },
+  {
+    name: 'login',
+    description: 'store the address and a key of a service',
+    load: async () => (await import('./login.ts')).command,
+  },
+  {
+    name: 'jobs',
+    description: 'list, get, cancel, delete jobs',
+    load: async () => (await import('./jobs.ts')).command,
+  },
+  {
+    name: 'usage',
+    description: 'what the account was billed',
+    load: async () => (await import('./usage.ts')).command,
   },
   {
     name: 'keys',

@@ -22,8 +22,11 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** What a person may do in the first minutes, and the one line that says what to change. */
 const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
-  ['diarize', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
-  ['live', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
+  ['diarize', ['-'], {}, 1, /The standard input is empty/],
+  ['diarize', ['*.mp9'], {}, 2, /no file has such a name/],
+  ['diarize', ['a.wav', 'b.wav'], {}, 2, /need --output FOLDER/],
+  ['usage', [], { ROLLCALL_KEEP_SECONDS: 'x' }, 2, /ROLLCALL_KEEP_SECONDS must be/],
+  ['live', ['-'], {}, 2, /Only diarize, transcribe, identify and voiceprint read the standard input/],
   ['diarize', [conversation, '--language', 'de'], {}, 2, /need --transcribe/],
   ['account', ['usage', 'a', '--from', '2026-02-01', '--to', '2026-01-01'], {}, 2, /--from must not be after --to\./],
   ['account', ['usage', 'a', '--from', '2020-01-01'], {}, 2, /366 days before --to \(now, if not given\)/],
@@ -112,8 +115,8 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     },
   );
 
-  it('says what two recordings may come from', async () => {
-    const run = await runCli('diarize', ['my', 'recording.wav']);
+  it('says what two words may come from', async () => {
+    const run = await runCli('voiceprint', ['my', 'recording.wav']);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toContain('A name with spaces needs quotes');
   });

@@ -2,6 +2,7 @@ import { defaultStateDir } from '../local/paths.ts';
 import { findAnnounced } from './announcement.ts';
 import { checkAddress } from './arguments.ts';
 import { openKept } from './kept.ts';
+import { readLogin } from './login-file.ts';
 import { CliError, EXIT, note } from './run.ts';
 
 /** The service that a command works with. */
@@ -14,8 +15,15 @@ export interface Target {
   close(): Promise<void>;
 }
 
+/** @throws CliError for a text that no header can carry */
+export function checkKey(name: string, text: string): string {
+  const key = text.trim();
+  if (/^[!-~]+$/.test(key)) return key;
+  throw new CliError(EXIT.usage, `${name} is not a key: it holds characters that no key has.`);
+}
+
 /**
- * The service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `rollcall serve` runs, else one that this command
+ * The service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that `rollcall serve` runs, else one that this command
  * starts or an earlier one has left running.
  *
  * @param signal gives up a start
@@ -25,11 +33,11 @@ export async function openTarget(signal: AbortSignal): Promise<Target> {
   if (url) {
     checkAddress('ROLLCALL_URL', url);
     if (!key) throw new CliError(EXIT.usage, 'ROLLCALL_URL is set but ROLLCALL_KEY is not.');
-    if (!/^[!-~]+$/.test(key.trim()))
-      throw new CliError(EXIT.usage, 'ROLLCALL_KEY is not a key: it holds characters that no key has.');
-    return { url, key: key.trim(), lasts: true, close: async () => {} };
+    return { url, key: checkKey('ROLLCALL_KEY', key), lasts: true, close: async () => {} };
   }
   if (key) note('ROLLCALL_KEY is not used: it belongs to the service of ROLLCALL_URL, which is not set.');
+  const login = readLogin();
+  if (login) return { ...login, lasts: true, close: async () => {} };
   const announced = await findAnnounced(defaultStateDir());
   if (announced) return { ...announced, lasts: true, close: async () => {} };
   return { ...(await openKept(signal)), lasts: false };

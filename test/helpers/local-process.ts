@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { findProcess, listProcesses } from '../../client/local/processes.ts';
 
@@ -10,6 +11,9 @@ export interface Finished {
   readonly stdout: string;
   readonly stderr: string;
 }
+
+/** No engine or login of this machine, and no service that outlives the test. */
+const APART = { ROLLCALL_ASR_URL: '', ROLLCALL_CONFIG: join(tmpdir(), 'no-login'), ROLLCALL_KEEP_SECONDS: '0' };
 
 /** Subcommands of `rollcall` by the name of the npm script that runs them. */
 const SUBCOMMANDS: Readonly<Record<string, string>> = { start: 'serve', key: 'keys' };
@@ -31,8 +35,7 @@ export function spawnCli(
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ROLLCALL_|npm_|INIT_CWD|PORT$)/.test(key));
   return spawn(process.execPath, ['bin/rollcall.js', SUBCOMMANDS[name] ?? name, ...args], {
     cwd: root,
-    // No engine that happens to run on this machine, and no service that outlives the test.
-    env: { ...Object.fromEntries(inherited), ROLLCALL_ASR_URL: '', ROLLCALL_KEEP_SECONDS: '0', ...env },
+    env: { ...Object.fromEntries(inherited), ...APART, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: ownGroup,
   });
