@@ -38,7 +38,8 @@ function reasonOf(error: unknown): string {
   return `cannot be reached: ${cause?.message || (error instanceof Error ? error.message : String(error))}`;
 }
 
-async function readError(response: Response): Promise<ClientError> {
+/** The error that an answer which is no success tells of. */
+export async function readError(response: Response): Promise<ClientError> {
   try {
     const body = (await response.json()) as {
       message: string;
