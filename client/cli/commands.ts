@@ -82,6 +82,11 @@ export const COMMANDS: readonly Subcommand[] = [
     load: async () => (await import('./deploy.ts')).command,
   },
   {
+    name: 'completion',
+    description: 'completion for bash, zsh or fish',
+    load: async () => (await import('./completion.ts')).command,
+  },
+  {
     name: 'kept-service',
     description: 'run by other commands',
     hidden: true,

@@ -157,7 +157,7 @@ describe('npm run diarize', () => {
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
-      if (stderr.includes('diarizing')) child.kill('SIGINT');
+      if (!child.killed && stderr.includes('diarizing')) child.kill('SIGINT');
     });
     const { code, stdout } = await collect(child);
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });

@@ -16,6 +16,8 @@ const RENEWAL_MS = 5000;
 const POLL_MS = 25;
 /** A start takes seconds, and on a loaded machine half a minute. */
 const START_MS = 180_000;
+/** A stop takes a second, and on a loaded machine ten. */
+const STOP_MS = 30_000;
 /** A folder without an owner belongs to a service that starts at this moment, or to one that was killed. */
 const STARTING_MS = 60_000;
 
@@ -93,6 +95,8 @@ async function start(stateDir: string, keepSeconds: number, signal: AbortSignal)
     for (const deadline = Date.now() + START_MS; Date.now() < deadline; ) {
       if (signal.aborted) {
         await stop(child.pid);
+        // A signal may end it before it can do so.
+        if (!livingOwner(stateDir)) removeState(stateDir);
         throw new Interrupted();
       }
       const found = existsSync(stateDir) ? await findAnnounced(stateDir) : undefined;
@@ -118,7 +122,7 @@ function readAll(file: number): string {
 async function stop(pid: number | undefined): Promise<void> {
   if (pid === undefined || !isAlive(pid)) return;
   process.kill(pid, 'SIGTERM');
-  for (const deadline = Date.now() + 10_000; isAlive(pid) && Date.now() < deadline; ) {
+  for (const deadline = Date.now() + STOP_MS; isAlive(pid) && Date.now() < deadline; ) {
     await new Promise((wake) => setTimeout(wake, POLL_MS));
   }
 }
@@ -132,6 +136,10 @@ async function sweep(): Promise<void> {
     const madeAtMs = statSync(stateDir, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
     if (Date.now() - madeAtMs < STARTING_MS) continue;
     await killOrphans(stateDir);
-    rmSync(stateDir, { recursive: true, force: true });
+    removeState(stateDir);
   }
+}
+
+function removeState(stateDir: string): void {
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
 }
