@@ -10,8 +10,17 @@ import { CliError, EXIT, note } from './run.ts';
 
 const root = process.env.ROLLCALL_MODELS_ROOT ?? projectDir;
 
-async function list(): Promise<void> {
+async function list({ json }: { json?: boolean }): Promise<void> {
   const manifest = readManifest(root);
+  if (json) {
+    const packs = [...manifest.packs.values()].map((pack) => ({
+      name: pack.name,
+      inUse: pack.name === manifest.use,
+      complete: allFiles(pack).every((file) => fileState(root, file) === 'intact'),
+      models: [pack.segmentation, pack.embedding].map(({ id, licence, source }) => ({ id, licence, source })),
+    }));
+    return printLines([JSON.stringify(packs)]);
+  }
   const lines = [...manifest.packs.values()].flatMap((pack) => {
     const mark = pack.name === manifest.use ? '*' : ' ';
     const bad = allFiles(pack).filter((file) => fileState(root, file) !== 'intact');
@@ -85,7 +94,7 @@ function findPack(name: string): ModelPack {
 }
 
 export const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
-command.command('list').description('show the packs; * marks the one in use').action(list);
+command.command('list').description('show the packs; * marks the one in use').option('--json', 'as JSON').action(list);
 command
   .command('pull')
   .argument('<name>')
