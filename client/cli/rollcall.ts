@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { projectDir } from '../local/paths.ts';
 import { COMMANDS } from './commands.ts';
-import { print } from './print.ts';
-import { EXIT, note, runCommand } from './run.ts';
+import { EXIT, note, printHelp, runCommand } from './run.ts';
 
 /**
  * The command `rollcall`. Loads only what the given subcommand needs.
@@ -15,11 +14,11 @@ export async function main(words: readonly string[]): Promise<void> {
   const [name, ...rest] = words;
   const known = COMMANDS.find((candidate) => candidate.name === name);
   if (known) return runCommand(await known.load(), rest);
-  if (name === '--version' || name === '-V') return print(`${versionOf(projectDir)}\n`);
+  if (name === '--version' || name === '-V') return printHelp(`${versionOf(projectDir)}\n`);
   const isHelp = name === undefined || name === 'help' || name === '--help' || name === '-h';
   const asked = name === 'help' ? COMMANDS.find((candidate) => candidate.name === rest[0]) : undefined;
   if (asked) return runCommand(await asked.load(), ['--help']);
-  if (isHelp) return print(overview());
+  if (isHelp) return printHelp(overview());
   note(`rollcall: there is no command ${name}. rollcall --help lists them.`);
   process.exitCode = EXIT.usage;
 }

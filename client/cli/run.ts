@@ -49,8 +49,14 @@ export async function runCommand(command: Command, words: readonly string[] = pr
   } catch (error) {
     process.exitCode = report(error);
   }
-  // Commander prints without waiting: what becomes of it is seen to here.
-  if (help.length > 0) await print(help.join('')).catch((error: unknown) => (process.exitCode = report(error)));
+  // Commander prints without waiting.
+  if (help.length > 0) await printHelp(help.join(''));
+}
+
+/** `print` for what is no command's result; a reader that has ended is no fault. */
+export async function printHelp(text: string): Promise<void> {
+  outliveFailedStreams();
+  await print(text).catch((error: unknown) => (process.exitCode = report(error)));
 }
 
 /** Commander would end the process by itself, with code 1 for wrong usage. */
