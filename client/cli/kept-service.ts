@@ -1,5 +1,6 @@
 import { rmSync, statSync } from 'node:fs';
 import { Command } from 'commander';
+import { livingOwner } from '../local/owner.ts';
 import { type LocalService, startLocalService } from '../local/service.ts';
 import { announce } from './announcement.ts';
 import { usedPath } from './kept.ts';
@@ -21,12 +22,13 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
   const end = (exitCode: number): Promise<void> => {
     ending ??= (async () => {
       await service?.stop();
-      removeState();
+      // Of two that start at once, one has the folder.
+      const owner = livingOwner(stateDir);
+      if (!owner || owner.pid === process.pid) rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
       process.exit(exitCode);
     })();
     return ending;
   };
-  const removeState = (): void => rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(INTERRUPTED));
 
   try {
