@@ -24,7 +24,7 @@ import {
 } from './account-report.ts';
 import { accountName, noAccount, requestCount, seconds, signingKey, withDatabase } from './arguments.ts';
 import { printLines } from './print.ts';
-import { CliError, EXIT, note, runCommand } from './run.ts';
+import { CliError, EXIT, note } from './run.ts';
 
 interface Remote {
   readonly remote?: boolean;
@@ -143,7 +143,7 @@ async function mustFind(run: RunSql, name: string): Promise<AccountRow> {
   return account;
 }
 
-const command = new Command('account').description(
+export const command = new Command('account').description(
   'Accounts: credit, subscription, rate limits, webhook secrets, usage.',
 );
 
@@ -191,4 +191,3 @@ subcommand('usage', 'show what an account was billed, or all of them, by UTC day
   .option('--from <time>', 'date or datetime')
   .option('--to <time>', 'date (all of it) or datetime')
   .action(usage);
-await runCommand(command);

@@ -3,18 +3,31 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keyInFragment } from '../../public/playground/session.ts';
 import { recordOwner } from '../local/owner.ts';
 import { announce, findAnnounced, greeting } from './announcement.ts';
 
-it('npm start prints the key, and an address of the playground that gives it the key', () => {
+describe('the banner of rollcall serve', () => {
   const key = 'eyJhbGciOiJIUzI1NiJ9.eyJzY29wZSI6ImpvYnM6cmVhZCJ9.a-b_c';
-  const lines = greeting({ url: 'http://127.0.0.1:8787', key }).split('\n');
-  expect(lines).toContain(`key: ${key}`);
-  const address = new URL(lines.find((line) => line.startsWith('playground: '))!.replace('playground: ', ''));
-  expect(address.href).toBe(`http://127.0.0.1:8787/#key=${key}`);
-  expect(keyInFragment(address)).toBe(key);
+  const service = { url: 'http://127.0.0.1:8787', key };
+
+  it('has the key once', () => {
+    const lines = greeting(service, false).split('\n');
+    expect(lines).toContain(`key: ${key}`);
+    expect(lines).toContain('playground: http://127.0.0.1:8787/');
+    expect(lines.filter((line) => line.includes(key))).toHaveLength(1);
+  });
+
+  it('shows a terminal a link of the playground that signs in', () => {
+    const link =
+      greeting(service, true)
+        .split(/\s/)
+        .find((word) => word.includes(';;http'))
+        ?.split(';;')[1] ?? '';
+    const [address] = link.split(String.fromCharCode(27));
+    expect(keyInFragment(new URL(address))).toBe(key);
+  });
 });
 
 it('an announcement whose process is dead, or that is of another port, is not asked and gets no key', async () => {

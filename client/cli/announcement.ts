@@ -9,14 +9,16 @@ export interface Announcement {
   readonly key: string;
 }
 
-/** What `npm start` prints. The playground takes the key from behind the `#`, which browsers do not send. */
-export function greeting({ url, key }: Announcement): string {
-  return (
-    `rollcall listens on ${url}\n` +
-    `key: ${key}\n` +
-    `playground: ${url}/#key=${key}\n` +
-    `curl -H "Authorization: Bearer ${key}" ${url}/v1/test\n`
-  );
+/**
+ * What `rollcall serve` prints. The key is there once.
+ *
+ * @param hasLinks stdout is a terminal that shows links: that of the playground signs in with the key, which browsers
+ *   take from behind the `#` and do not send
+ */
+export function greeting({ url, key }: Announcement, hasLinks: boolean): string {
+  const page = `${url}/`;
+  const playground = hasLinks ? `\u001b]8;;${page}#key=${key}\u001b\\${page}\u001b]8;;\u001b\\` : page;
+  return `rollcall listens on ${url}\nplayground: ${playground}\nkey: ${key}\n`;
 }
 
 const pathIn = (stateDir: string): string => join(stateDir, 'service.json');

@@ -7,7 +7,7 @@ import { localDir, makePrivateDir, projectDir } from '../local/paths.ts';
 import { onInterrupt } from './interrupt.ts';
 import { callersDir } from './job.ts';
 import { ASR_PORT } from './local-engine.ts';
-import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
+import { CliError, EXIT, INTERRUPTED, note } from './run.ts';
 
 const engineDir = join(projectDir, 'containers', 'asr');
 const requirements = join(engineDir, 'requirements.txt');
@@ -101,7 +101,7 @@ function findPython(): string {
   return python;
 }
 
-const command = new Command('asr')
+export const command = new Command('asr')
   .description('Runs the transcription engine of containers/asr on this machine. npm start uses it while it runs.')
   .option('--whisper <folder>', 'Whisper in the form of CTranslate2, in place of the pinned large-v3-turbo')
   .option('--parakeet <folder>', 'a Parakeet TDT model in ONNX, in place of the pinned 0.6b-v3')
@@ -109,4 +109,3 @@ const command = new Command('asr')
   .option('--host <address>', 'address to listen on (HOST, 127.0.0.1)')
   .option('--port <port>', `port to listen on (PORT, ${ASR_PORT})`)
   .action(run);
-await runCommand(command);

@@ -135,7 +135,7 @@ describe('what other commands print', () => {
 });
 
 function toFullDisk(command: string, args: readonly string[], env: Record<string, string>): Promise<Finished> {
-  const cli = [process.execPath, '--import', 'tsx', join('client', 'cli', `${command}.ts`), ...args];
+  const cli = [process.execPath, 'bin/rollcall.js', command, ...args];
   const child: ChildProcess = spawn('sh', ['-c', `exec "$@" > ${FULL_DISK}`, 'sh', ...cli], {
     cwd: root,
     env: { ...process.env, ...env },

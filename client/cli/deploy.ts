@@ -9,7 +9,7 @@ import { type Ask, askAtTerminal } from '../deploy/questions.ts';
 import { endRotation, rotateSigningKey } from '../deploy/secrets.ts';
 import { setUpUploads } from '../deploy/uploads.ts';
 import { projectDir as root } from '../local/paths.ts';
-import { CliError, EXIT, runCommand } from './run.ts';
+import { CliError, EXIT } from './run.ts';
 
 interface Options {
   readonly name: string;
@@ -62,7 +62,7 @@ const instead = (flags: string, description: string): Option =>
     ),
   );
 
-const command = new Command('deploy')
+export const command = new Command('deploy')
   .description(
     'Creates what is missing on Cloudflare (D1, R2, queues, secret), migrates, uploads the models, deploys, tries it.',
   )
@@ -84,4 +84,3 @@ const command = new Command('deploy')
   .addOption(instead('--end-rotation', 'end that'))
   .addOption(instead('--destroy', 'delete the instance with all it has stored; asks for its name'))
   .action(run);
-await runCommand(command);

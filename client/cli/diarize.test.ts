@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
-  abandonedOneShots,
+  abandonedServices,
   collect,
   conversation,
   type RunningService,
@@ -48,7 +48,7 @@ describe('npm run diarize', () => {
     expect(new Set(turns.map(({ speaker }) => speaker)).size).toBe(3);
     expect(turns[0].speaker).toBe('SPEAKER_00');
     expect(errorRate(truth, turns)).toBeLessThan(0.2);
-    expect(abandonedOneShots()).toEqual([]);
+    expect(abandonedServices()).toEqual([]);
   });
 
   it('uses the service that npm start announced', async () => {
@@ -149,7 +149,7 @@ describe('npm run diarize', () => {
     const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'nobody') });
     child.stderr?.once('data', () => child.kill('SIGINT'));
     expect(await collect(child)).toEqual({ code: 130, stdout: '', stderr: 'Starting a local service …\n' });
-    expect(abandonedOneShots()).toEqual([]);
+    expect(abandonedServices()).toEqual([]);
   });
 
   it('cleans up when it is interrupted', async () => {
@@ -157,11 +157,11 @@ describe('npm run diarize', () => {
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
-      if (stderr.includes('diarizing')) child.kill('SIGINT');
+      if (!child.killed && stderr.includes('diarizing')) child.kill('SIGINT');
     });
     const { code, stdout } = await collect(child);
     expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-    expect(abandonedOneShots()).toEqual([]);
+    expect(abandonedServices()).toEqual([]);
   });
 });
 

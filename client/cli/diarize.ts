@@ -1,11 +1,9 @@
 import { Command } from 'commander';
-import { fileIdOf, formatOutput } from '../format/output.ts';
 import type { DiarizeOptions, DiarizeOutput } from '../sdk/types.ts';
 import { optionOfField } from './arguments.ts';
-import { deliver, fetchedAgain, openDestination } from './deliver.ts';
-import { callersDir, runJob, withService } from './job.ts';
-import { openRecording } from './recording.ts';
-import { CliError, EXIT, runCommand } from './run.ts';
+import { openBatch, runBatch } from './batch.ts';
+import { callersDir, runJob } from './job.ts';
+import { CliError, EXIT } from './run.ts';
 import { addSpeakerOptions, checkCounts, JOB_HELP, type ResultOptions } from './speaker-options.ts';
 import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
@@ -20,8 +18,18 @@ interface Options extends Omit<DiarizeOptions, 'url' | 'transcription' | 'transc
 /** What only a diarize job can tell. */
 const DIARIZE_ONLY = ['speechProbability', 'crosstalkProbability', 'speakerProbability'] as const;
 
-async function diarize(fileOrUrl: string, options: Options): Promise<void> {
-  const { format, output, voiceprint = [], threshold, transcribe, language, transcriptionModel, ...request } = options;
+async function diarize(names: readonly string[], options: Options): Promise<void> {
+  const {
+    json,
+    format: _,
+    output,
+    voiceprint = [],
+    threshold,
+    transcribe,
+    language,
+    transcriptionModel,
+    ...request
+  } = options;
   // Said before an upload that may be long.
   checkCounts(request);
   if (!transcribe && (language !== undefined || transcriptionModel !== undefined)) {
@@ -37,10 +45,11 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
     throw new CliError(EXIT.usage, '--threshold needs a --voiceprint to match.');
   }
   const baseDir = callersDir('diarize');
-  const recording = openRecording(fileOrUrl, baseDir);
   const voices = openVoices(voiceprint, baseDir);
-  const destination = openDestination(output, baseDir, [fileOrUrl, ...voiceprint.map(([, file]) => file)]);
-  const result = await withService(async (session) => {
+  const format = json ? 'json' : options.format;
+  const reads = voiceprint.map(([, file]) => file);
+  const batch = await openBatch(names, { baseDir, format, output, reads });
+  await runBatch(batch, format, (session, recording) => {
     if (voices.length > 0)
       return identify<DiarizeOutput>(session, recording, voices, { ...request, matching: { threshold } });
     const transcription = transcribe && {
@@ -51,30 +60,37 @@ async function diarize(fileOrUrl: string, options: Options): Promise<void> {
       session.client.diarize({ ...request, ...transcription, url }, undefined, session.signal);
     return runJob<DiarizeOutput>(session, { recording, doing: 'diarizing', start, nameOf: optionOfField });
   });
-  const text = formatOutput(result.output, format, fileIdOf(fileOrUrl));
-  await deliver(text, destination, fetchedAgain(result.address, format));
 }
 
-const command = addSpeakerOptions(
-  new Command('diarize')
-    .description('Tells who spoke when in a recording.')
-    .argument(
-      '<file-or-url>',
-      'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), a file or an http(s) address',
-    ),
-)
-  .option('--speech-probability', 'probability of speech per frame (json)')
-  .option('--crosstalk-probability', 'probability of overlapping speech per frame (json)')
-  .option('--speaker-probability', 'probability of each speaker per frame (json)')
+/** What `diarize` and `transcribe` share. */
+function commandOf(name: string, description: string): Command {
+  return addSpeakerOptions(
+    new Command(name)
+      .description(description)
+      .argument(
+        '<files-or-urls...>',
+        'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), a file, a pattern, an http(s) address, or - for stdin',
+      ),
+  )
+    .option('--speech-probability', 'probability of speech per frame (json)')
+    .option('--crosstalk-probability', 'probability of overlapping speech per frame (json)')
+    .option('--speaker-probability', 'probability of each speaker per frame (json)')
+    .option('--language <name>', 'language of the recording, a name or an ISO code; detected if not given')
+    .option('--transcription-model <name>', 'asr-tdt-0.6b-v3 (default) or asr-large-v3-turbo')
+    .addHelpText('after', JOB_HELP);
+}
+
+export const command = commandOf('diarize', 'Tells who spoke when in a recording.')
   .option('--transcribe', 'also write what was said; needs a transcription engine (docs/transcription.md)')
-  .option('--language <name>', 'language of the recording, a name or an ISO code; detected from the audio if not given')
-  .option('--transcription-model <name>', 'asr-tdt-0.6b-v3 (default) or asr-large-v3-turbo')
   .option(
     '--voiceprint <name=file>',
     'a recording or voiceprint of somebody to be found; may be repeated',
     collectVoice,
   )
   .option('--threshold <n>', 'least confidence of a match with a voiceprint, 0 to 100', percent)
-  .addHelpText('after', JOB_HELP)
   .action(diarize);
-await runCommand(command);
+
+export const transcribeCommand = commandOf(
+  'transcribe',
+  'Writes who said what in a recording; needs a transcription engine (docs/transcription.md).',
+).action((names: string[], options: Options) => diarize(names, { ...options, transcribe: true }));

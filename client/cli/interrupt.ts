@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { scriptOf } from './npm-options.ts';
 import { INTERRUPTED } from './run.ts';
 
 /** Within this time a second signal is the first one again: `npm run` passes on what the terminal has sent to all of its processes already. */
@@ -53,5 +53,5 @@ export function onInterrupt(callback: () => void): void {
 
 /** `npm run` passes SIGTERM on to the shell of the script alone: one that has not made way for the script, as dash, keeps it to itself. */
 function runsBelowNpm(): boolean {
-  return process.platform !== 'win32' && process.env.npm_lifecycle_event === basename(process.argv[1] ?? '', '.ts');
+  return process.platform !== 'win32' && process.env.npm_lifecycle_event === scriptOf(process.argv[2] ?? '');
 }

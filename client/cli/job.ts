@@ -12,7 +12,7 @@ export interface Session {
   readonly client: RollcallClient;
   readonly progress: Progress;
   readonly signal: AbortSignal;
-  /** The service goes on after this command, with its jobs and their results. */
+  /** The service keeps the results of its jobs for hours. */
   readonly lasts: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface ServiceUse {
 export async function withService<T>(work: (session: Session) => Promise<T>, use: ServiceUse = {}): Promise<T> {
   const interrupt = new AbortController();
   onInterrupt(() => interrupt.abort());
-  const target = await openTarget(interrupt.signal, use.finishesAfterInterrupt);
+  const target = await openTarget(interrupt.signal);
   const progress = new Progress();
   const onRateLimit = (waitSeconds: number, why: string) =>
     note(`the service says: ${why} Trying again in ${waitSeconds} s …`);
@@ -111,9 +111,8 @@ async function upload({ client, progress, signal }: Session, recording: Recordin
   return must(uploaded);
 }
 
-/** Stops a job that nobody waits for any more: it would be billed. A service of this command's own ends with its jobs. */
-async function abandon({ client, progress, lasts }: Session, jobId: string): Promise<void> {
-  if (!lasts) return;
+/** Cancels the job of an interrupted command: it would be billed. */
+async function abandon({ client, progress }: Session, jobId: string): Promise<void> {
   const job = await client.cancel(jobId);
   progress.end();
   if (!job.ok) note(`The job ${jobId} could not be canceled and goes on: ${refusalOf(job.error).message}`);

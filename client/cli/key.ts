@@ -5,7 +5,7 @@ import { createKey, ensureAccount, listKeys, revokeKey } from '../accounts.ts';
 import type { RunSql } from '../local/database.ts';
 import { accountName, noAccount, seconds, signingKey, withDatabase } from './arguments.ts';
 import { printLines } from './print.ts';
-import { CliError, EXIT, note, runCommand } from './run.ts';
+import { CliError, EXIT, note } from './run.ts';
 
 interface Options {
   readonly account?: string;
@@ -16,6 +16,7 @@ interface Options {
   readonly origins?: readonly string[];
   readonly revoke?: string;
   readonly list?: boolean;
+  readonly json?: boolean;
   readonly remote?: boolean;
 }
 
@@ -36,7 +37,7 @@ async function key(options: Options): Promise<void> {
     );
   }
   const work = async (run: RunSql): Promise<void> => {
-    if (options.list) await list(run, options.account);
+    if (options.list) await list(run, options.account, options.json);
     else if (options.revoke !== undefined) await revoke(run, options.revoke);
     else await create(run, options, () => signingKey(options.remote));
   };
@@ -52,6 +53,7 @@ async function create(run: RunSql, options: Options, signingKey: () => string): 
   const scopes = options.scopes ?? SCOPES;
   const { origins } = options;
   const { keyId, token } = await createKey(run, { accountId, scopes, expiresAt, origins, signingKey: secret }, now);
+  if (options.json) return printLines([JSON.stringify({ keyId, key: token })]);
   note(`key id ${keyId}`);
   await printLines([token]);
 }
@@ -61,10 +63,12 @@ async function revoke(run: RunSql, keyId: string): Promise<void> {
   note(`key ${keyId} is revoked`);
 }
 
-async function list(run: RunSql, account: string | undefined): Promise<void> {
+async function list(run: RunSql, account: string | undefined, json = false): Promise<void> {
   const now = Date.now();
   if (account !== undefined && !(await findAccount(run, account))) throw noAccount(account);
-  const lines = (await listKeys(run, account)).map((row) => {
+  const rows = await listKeys(run, account);
+  if (json) return printLines([JSON.stringify(rows)]);
+  const lines = rows.map((row) => {
     const expired = row.expiresAt !== null && row.expiresAt <= now;
     const state = row.revokedAt !== null ? 'revoked' : expired ? 'expired' : 'active';
     const columns = [
@@ -128,7 +132,7 @@ function originList(text: string): readonly string[] {
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
-const command = new Command('key')
+export const command = new Command('keys')
   .description('Makes an API key and prints it alone on stdout; makes the account if there is none.')
   .option('--account <name>', 'whose key', accountName)
   .option('--scopes <list>', `comma-separated, all by default: ${SCOPES.join(',')}`, scopeList)
@@ -141,7 +145,7 @@ const command = new Command('key')
     originList,
   )
   .option('--revoke <key-id>', 'make a key useless from now on')
+  .option('--json', 'print the new key, or the list, as JSON; times are milliseconds since 1970')
   .option('--list', 'show the keys: id, account, state, made, expires, scopes')
   .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')
   .action(key);
-await runCommand(command);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
-  abandonedOneShots,
+  abandonedServices,
   collect,
   conversation,
   type Finished,
@@ -119,7 +119,7 @@ describe('npm run live', () => {
     expect(run.stderr).toContain('Starting a local service');
     expect(run.code, run.stderr).toBe(130);
     expect(run.stdout).toMatch(/SPEAKER_00\n/);
-    expect(abandonedOneShots()).toEqual([]);
+    expect(abandonedServices()).toEqual([]);
   });
 
   it('passes refusals on', async () => {

@@ -10,7 +10,7 @@ import { deliver, openDestination } from './deliver.ts';
 import { aborted, callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
 import { type LiveSource, openLiveSource } from './live-source.ts';
-import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
+import { CliError, EXIT, INTERRUPTED, note } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
 import { systemReason } from './system-error.ts';
 import { collectVoice, type KnownVoice, openVoices, voiceprintsOf, writtenAs } from './voices.ts';
@@ -167,7 +167,7 @@ function speedOf(text: string): number {
   return value;
 }
 
-const command = new Command('live')
+export const command = new Command('live')
   .description('Tells who speaks while it is heard: events go to the standard error, the turns to the standard output.')
   .argument('<file-or-mic>', 'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), or mic for the microphone')
   .addOption(
@@ -204,4 +204,3 @@ const command = new Command('live')
   .option('--output <file>', 'write the turns there instead of to the standard output')
   .addHelpText('after', `\nCtrl-C ends the stream, and the turns up to there are told.${JOB_HELP}`)
   .action(live);
-await runCommand(command);

@@ -22,8 +22,11 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** What a person may do in the first minutes, and the one line that says what to change. */
 const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
-  ['diarize', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
-  ['live', ['-'], {}, 2, /cannot be read from the standard input\. Save it as a file/],
+  ['diarize', ['-'], {}, 1, /The standard input is empty/],
+  ['diarize', ['*.mp9'], {}, 2, /no file has such a name/],
+  ['diarize', ['a.wav', 'b.wav'], {}, 2, /need --output FOLDER/],
+  ['usage', [], { ROLLCALL_KEEP_SECONDS: 'x' }, 2, /ROLLCALL_KEEP_SECONDS must be/],
+  ['live', ['-'], {}, 2, /Only diarize, transcribe, identify and voiceprint read the standard input/],
   ['diarize', [conversation, '--language', 'de'], {}, 2, /need --transcribe/],
   ['account', ['usage', 'a', '--from', '2026-02-01', '--to', '2026-01-01'], {}, 2, /--from must not be after --to\./],
   ['account', ['usage', 'a', '--from', '2020-01-01'], {}, 2, /366 days before --to \(now, if not given\)/],
@@ -55,7 +58,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'schlüssel–' }, 2, /is not a key/],
   ['diarize', [conversation], { npm_lifecycle_event: 'diarize', npm_config_exclusive: 'true' }, 2, /Write -- before/],
   ['deploy', [], { npm_lifecycle_event: 'deploy', npm_config_dry_run: 'true' }, 2, /npm took --dry-run for itself/],
-  ['start', [], { ROLLCALL_STATE: 'state-is-a-file' }, 1, /state-is-a-file is, or lies in, a file/],
+  ['start', [], { ROLLCALL_STATE: 'state-is-a-file', PORT: '0' }, 1, /state-is-a-file is, or lies in, a file/],
   ['key', ['--account', 'a'], { ROLLCALL_STATE: 'state-is-a-file' }, 1, /state-is-a-file is, or lies in, a file/],
   ['start', [], { ROLLCALL_STATE: 'damaged', PORT: '0' }, 1, /secrets\.json is damaged/],
   ['key', ['--account', 'a'], { ROLLCALL_STATE: 'damaged' }, 1, /secrets\.json is damaged/],
@@ -94,7 +97,7 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     const run = await runCli(command, args, { ...rest, ...folders });
     expect(run).toMatchObject({ code, stdout: '' });
     expect(run.stderr).toMatch(message);
-    expect(run.stderr).toMatch(/^rollcall: .*\n$/);
+    expect(run.stderr).toMatch(/^(rollcall is starting …\n)?rollcall: .*\n$/);
     expect(existsSync(file('mistyped')), 'a mistyped folder is made').toBe(false);
   });
 
@@ -112,8 +115,8 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     },
   );
 
-  it('says what two recordings may come from', async () => {
-    const run = await runCli('diarize', ['my', 'recording.wav']);
+  it('says what two words may come from', async () => {
+    const run = await runCli('voiceprint', ['my', 'recording.wav']);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toContain('A name with spaces needs quotes');
   });
@@ -128,9 +131,8 @@ describe('a mistake at the command line is one line, without a stack trace', () 
   });
 
   it('shows the command in its help as it is called', async () => {
-    expect((await runCli('diarize', ['--help'])).stdout).toMatch(
-      /^Usage: npm run diarize -- \[options\] <file-or-url>\n/,
-    );
-    expect((await runCli('account', ['show', '--help'])).stdout).toMatch(/^Usage: npm run account -- show /);
+    expect((await runCli('account', ['show', '--help'])).stdout).toMatch(/^Usage: rollcall account show /);
+    const byNpm = await runCli('start', ['--help'], { npm_lifecycle_event: 'start' });
+    expect(byNpm.stdout).toMatch(/^Usage: npm run start -- \[options\]\n/);
   });
 });

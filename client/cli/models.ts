@@ -6,12 +6,21 @@ import { fileState, readManifest, remedyFor, switchPack } from '../models/store.
 import { checkAddress } from './arguments.ts';
 import { printLines } from './print.ts';
 import { Progress } from './progress.ts';
-import { CliError, EXIT, note, runCommand } from './run.ts';
+import { CliError, EXIT, note } from './run.ts';
 
 const root = process.env.ROLLCALL_MODELS_ROOT ?? projectDir;
 
-async function list(): Promise<void> {
+async function list({ json }: { json?: boolean }): Promise<void> {
   const manifest = readManifest(root);
+  if (json) {
+    const packs = [...manifest.packs.values()].map((pack) => ({
+      name: pack.name,
+      inUse: pack.name === manifest.use,
+      complete: allFiles(pack).every((file) => fileState(root, file) === 'intact'),
+      models: [pack.segmentation, pack.embedding].map(({ id, licence, source }) => ({ id, licence, source })),
+    }));
+    return printLines([JSON.stringify(packs)]);
+  }
   const lines = [...manifest.packs.values()].flatMap((pack) => {
     const mark = pack.name === manifest.use ? '*' : ' ';
     const bad = allFiles(pack).filter((file) => fileState(root, file) !== 'intact');
@@ -84,8 +93,8 @@ function findPack(name: string): ModelPack {
   return pack;
 }
 
-const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
-command.command('list').description('show the packs; * marks the one in use').action(list);
+export const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
+command.command('list').description('show the packs; * marks the one in use').option('--json', 'as JSON').action(list);
 command
   .command('pull')
   .argument('<name>')
@@ -93,4 +102,3 @@ command
   .action(pull);
 command.command('verify').argument('[name]').description('check size and SHA-256 of the files here').action(verify);
 command.command('use').argument('<pack>').description('run this pack from the next start on').action(use);
-await runCommand(command);

@@ -5,6 +5,12 @@ interface Environment {
   readonly [name: string]: string | undefined;
 }
 
+/** Scripts of npm that have another name than the command that they run. */
+const SCRIPTS: Readonly<Record<string, string>> = { serve: 'start', keys: 'key' };
+
+/** The npm script that runs a subcommand of `rollcall`. */
+export const scriptOf = (command: string): string => SCRIPTS[command] ?? command;
+
 /**
  * The options that `npm run` took for its own because no `--` stood in front of them: a command would do something else than it
  * was asked for, such as really deploy after `npm run deploy --dry-run`.
@@ -12,7 +18,7 @@ interface Environment {
  * @param given the arguments that reached the command
  */
 export function optionsKeptByNpm(command: Command, given: readonly string[], env: Environment): string[] {
-  if (env.npm_lifecycle_event !== command.name()) return [];
+  if (env.npm_lifecycle_event !== scriptOf(command.name())) return [];
   const flags = [command, ...command.commands].flatMap(({ options }) => options.map(({ long }) => long ?? ''));
   return [...new Set(flags)].filter((flag) => {
     const isGiven = given.some((word) => word === flag || word.startsWith(`${flag}=`));

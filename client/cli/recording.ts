@@ -17,8 +17,9 @@ export type Recording =
  * Tells addresses from files and finds out what is wrong with a file before anything is started.
  *
  * @param baseDir folder that relative names are meant from
+ * @param name what messages call it, where that is not its path
  */
-export function openRecording(fileOrUrl: string, baseDir: string): Recording {
+export function openRecording(fileOrUrl: string, baseDir: string, name = fileOrUrl): Recording {
   if (/^(https?|media):\/\//i.test(fileOrUrl) || isDataUrl(fileOrUrl)) return { kind: 'url', url: fileOrUrl };
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(fileOrUrl)) {
     throw new CliError(EXIT.usage, `${fileOrUrl}: only http, https, media and data addresses can be read.`);
@@ -40,14 +41,14 @@ export function openRecording(fileOrUrl: string, baseDir: string): Recording {
     const gibibytes = (stats.size / MAX_RECORDING_BYTES).toFixed(2);
     throw new CliError(EXIT.failed, `${fileOrUrl} has ${gibibytes} GiB; a recording may have 1 GiB at most.`);
   }
-  return { kind: 'file', name: fileOrUrl, path, sizeBytes: stats.size };
+  return { kind: 'file', name, path, sizeBytes: stats.size };
 }
 
 function findFile(name: string, baseDir: string): string {
   const path = [resolve(baseDir, name), resolve(name)].find((candidate) => existsSync(candidate));
   if (path) return path;
   if (name === '-') {
-    throw new CliError(EXIT.usage, 'A recording cannot be read from the standard input. Save it as a file first.');
+    throw new CliError(EXIT.usage, 'Only diarize, transcribe, identify and voiceprint read the standard input (-).');
   }
   const hint = /^[a-z0-9-]+(\.[a-z0-9-]+)+\//i.test(name) ? ' An address begins with https:// or http://.' : '';
   throw new CliError(EXIT.usage, `${name}: there is no such file.${hint}`);

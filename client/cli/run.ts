@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, CommanderError } from 'commander';
 import { LocalStateError } from '../local/state-error.ts';
-import { optionsKeptByNpm } from './npm-options.ts';
+import { optionsKeptByNpm, scriptOf } from './npm-options.ts';
 import { OutputLost, outliveFailedStreams, print } from './print.ts';
 import { describeSystemError } from './system-error.ts';
 
@@ -28,24 +28,35 @@ export function note(message: string): void {
   process.stderr.write(`${message}\n`);
 }
 
-/** Parses the arguments and runs the command's action, turning its errors into exit codes. */
-export async function runCommand(command: Command): Promise<void> {
+/**
+ * Parses the arguments and runs the command's action, turning its errors into exit codes.
+ *
+ * @param words what stands after the command's name
+ */
+export async function runCommand(command: Command, words: readonly string[] = process.argv.slice(2)): Promise<void> {
   outliveFailedStreams();
   const help: string[] = [];
-  const kept = optionsKeptByNpm(command, process.argv.slice(2), process.env);
-  const call = `npm run ${command.name()} --`;
+  const kept = optionsKeptByNpm(command, words, process.env);
+  const script = scriptOf(command.name());
+  const call = process.env.npm_lifecycle_event === script ? `npm run ${script} --` : `rollcall ${command.name()}`;
   command.name(call); // as help shows it
   prepare(command, (text) => help.push(text));
   try {
     if (kept.length > 0) {
       throw new CliError(EXIT.usage, `npm took ${kept.join(' ')} for itself. Write -- before the options: ${call} …`);
     }
-    await command.parseAsync();
+    await command.parseAsync(words, { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
   }
-  // Commander prints without waiting: what becomes of it is seen to here.
-  if (help.length > 0) await print(help.join('')).catch((error: unknown) => (process.exitCode = report(error)));
+  // Commander prints without waiting.
+  if (help.length > 0) await printHelp(help.join(''));
+}
+
+/** `print` for what is no command's result; a reader that has ended is no fault. */
+export async function printHelp(text: string): Promise<void> {
+  outliveFailedStreams();
+  await print(text).catch((error: unknown) => (process.exitCode = report(error)));
 }
 
 /** Commander would end the process by itself, with code 1 for wrong usage. */
@@ -58,7 +69,7 @@ function prepare(command: Command, writeOut: (text: string) => void): void {
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.code === 'commander.excessArguments') {
-      note('(A name with spaces needs quotes; options need -- in front, as npm run has options of its own.)');
+      note('(A name with spaces needs quotes. After `npm run`, options need -- in front: npm has options of its own.)');
     }
     const option = /^error: unknown option '(.+)'/.exec(error.message)?.[1];
     if (option !== undefined && isFile(option)) note(`(The file of that name is ./${option})`);

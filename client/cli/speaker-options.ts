@@ -17,6 +17,8 @@ export interface SpeakerOptions {
 export interface ResultOptions {
   readonly format: Format;
   readonly output?: string;
+  /** The same as the format `json`. */
+  readonly json?: boolean;
 }
 
 /** Adds the options of `SpeakerOptions` and `ResultOptions` to a command. */
@@ -31,7 +33,8 @@ export function addSpeakerOptions(command: Command): Command {
     .option('--min-speakers <n>', 'at least so many', wholeNumber)
     .option('--max-speakers <n>', 'at most so many', wholeNumber)
     .addOption(new Option('--format <format>', 'form of the result').choices(FORMATS).default('text'))
-    .option('--output <file>', 'write the result there instead of to the standard output')
+    .option('--json', 'the same as --format json')
+    .option('--output <file>', 'write the result there, not to stdout; a folder for several recordings')
     .option('--exclusive', 'turns without overlap: one speaker at a time')
     .option('--turn-level-confidence', 'confidence of each turn (json)')
     .option('--confidence', 'confidence of each frame (json)');
@@ -39,7 +42,8 @@ export function addSpeakerOptions(command: Command): Command {
 
 /** The same on every command that runs jobs. */
 export const JOB_HELP =
-  '\nUses the service of ROLLCALL_URL and ROLLCALL_KEY, else the one that `npm start` runs, else starts one.\n' +
+  '\nUses the service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that\n' +
+  '`rollcall serve` runs, else starts one, which stays for ROLLCALL_KEEP_SECONDS (600).\n' +
   'Exit code: 0 done, 1 the job failed, 2 wrong usage, 3 the service cannot be reached,\n' +
   '130 after Ctrl-C, 141 nobody reads the result any more.';
 

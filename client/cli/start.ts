@@ -1,18 +1,25 @@
+import { join } from 'node:path';
 import { Command } from 'commander';
 import { defaultStateDir } from '../local/paths.ts';
-import { type LocalService, startLocalService } from '../local/service.ts';
+import type { LocalService } from '../local/service.ts';
 import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
 import { announce, greeting, withdraw } from './announcement.ts';
 import { onInterrupt, outlivesTerminal } from './interrupt.ts';
 import { useLocalEngine } from './local-engine.ts';
 import { localKey } from './local-key.ts';
 import { print } from './print.ts';
-import { CliError, EXIT, INTERRUPTED, note, runCommand } from './run.ts';
+import { CliError, EXIT, INTERRUPTED, note } from './run.ts';
 import { describeSystemError } from './system-error.ts';
 
 const DEFAULT_PORT = 8787;
 
-async function start(): Promise<void> {
+interface Options {
+  readonly port?: string;
+  readonly verbose?: boolean;
+  readonly json?: boolean;
+}
+
+async function serve({ port = process.env.PORT, verbose, json }: Options): Promise<void> {
   const stateDir = defaultStateDir();
   let service: LocalService | undefined;
   const stop = async (): Promise<void> => {
@@ -23,15 +30,19 @@ async function start(): Promise<void> {
   };
   onInterrupt(() => void stop());
   if (outlivesTerminal()) keepServiceFromInterrupts();
+  const portNumber = readPort(port);
 
+  note('rollcall is starting …');
   const engine = await useLocalEngine();
+  // Only now: it brings Miniflare, which takes most of a second.
+  const { startLocalService } = await import('../local/service.ts');
   service = await startLocalService({
     stateDir,
-    port: readPort(process.env.PORT),
-    onLog: (text) => process.stderr.write(text),
+    port: portNumber,
+    onLog: (text) => void (verbose && process.stderr.write(text)),
     onDeath: () => {
       withdraw(stateDir);
-      note('rollcall: the runtime (workerd) keeps ending unexpectedly. Nothing is lost: start again with npm start.');
+      note('rollcall: the runtime (workerd) keeps ending unexpectedly. Nothing is lost: start again.');
       process.exit(EXIT.failed);
     },
   }).catch((error: unknown) => {
@@ -42,21 +53,19 @@ async function start(): Promise<void> {
   });
 
   try {
-    await tell(service, stateDir);
+    const key = await localKey(service, stateDir);
+    const found = { url: service.url, key };
+    announce(stateDir, found);
+    const playground = `${service.url}/`;
+    await print(json ? `${JSON.stringify({ ...found, playground })}\n` : greeting(found, process.stdout.isTTY));
     if (engine !== undefined) note(`Transcription: the engine of npm run asr, ${engine}`);
+    if (!verbose) note(`log: ${join(stateDir, 'service.log')}`);
   } catch (error) {
     // A service whose key nobody has seen would hold the port for nothing.
     withdraw(stateDir);
     await service.stop();
     throw error;
   }
-}
-
-/** Tells the person at the terminal, and other commands, where the service is and its key. */
-async function tell(service: LocalService, stateDir: string): Promise<void> {
-  const key = await localKey(service, stateDir);
-  announce(stateDir, { url: service.url, key });
-  await print(greeting({ url: service.url, key }));
 }
 
 function readPort(text: string | undefined): number {
@@ -68,7 +77,9 @@ function readPort(text: string | undefined): number {
   return port;
 }
 
-const command = new Command('start')
-  .description('Runs the whole service on this machine until it is interrupted. PORT chooses the port (8787).')
-  .action(start);
-await runCommand(command);
+export const command = new Command('serve')
+  .description('Runs the whole service on this machine until it is interrupted.')
+  .option('--port <port>', 'port to listen on (PORT, 8787)')
+  .option('--verbose', 'write the log to stderr, too')
+  .option('--json', 'print address, playground and key as JSON')
+  .action(serve);

@@ -1,24 +1,28 @@
 import { Command } from 'commander';
 import { deliver, fetchedAgain, openDestination } from './deliver.ts';
+import { findInputs } from './inputs.ts';
 import { callersDir, withService } from './job.ts';
 import { openRecording } from './recording.ts';
-import { CliError, EXIT, runCommand } from './run.ts';
+import { CliError, EXIT } from './run.ts';
 import { JOB_HELP } from './speaker-options.ts';
 import { makeVoiceprint, printIn } from './voices.ts';
 
-async function run(fileOrUrl: string, { output }: { output?: string }): Promise<void> {
+async function run(name: string, { output, json }: { output?: string; json?: boolean }): Promise<void> {
   const baseDir = callersDir('voiceprint');
-  const recording = openRecording(fileOrUrl, baseDir);
-  if (printIn(recording) !== undefined) throw new CliError(EXIT.usage, `${fileOrUrl} is a voiceprint already.`);
-  const destination = openDestination(output, baseDir, [fileOrUrl]);
-  const made = await withService((session) => makeVoiceprint(session, recording, fileOrUrl));
-  await deliver(`${made.output.voiceprint}\n`, destination, fetchedAgain(made.address, 'json'));
+  const [input] = await findInputs([name], baseDir);
+  const recording = openRecording(input.path, baseDir, input.name);
+  if (printIn(recording) !== undefined) throw new CliError(EXIT.usage, `${input.name} is a voiceprint already.`);
+  const destination = openDestination(output, baseDir, [input.path]);
+  const made = await withService((session) => makeVoiceprint(session, recording, input.name));
+  const { voiceprint } = made.output;
+  const text = json ? JSON.stringify({ voiceprint }) : voiceprint;
+  await deliver(`${text}\n`, destination, fetchedAgain(made.address, 'json'));
 }
 
-const command = new Command('voiceprint')
+export const command = new Command('voiceprint')
   .description('Makes a voiceprint of a recording of one person, at most 30 s, and prints it.')
-  .argument('<file-or-url>', 'recording, a file or an http(s) address')
+  .argument('<file-or-url>', 'recording, a file, an http(s) address, or - for stdin')
   .option('--output <file>', 'write it there instead of to the standard output')
+  .option('--json', 'as JSON')
   .addHelpText('after', JOB_HELP)
   .action(run);
-await runCommand(command);

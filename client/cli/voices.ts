@@ -82,17 +82,22 @@ export function printIn(recording: Recording): string | undefined {
   return text.split(/[\s\ufeff]+/).find((word) => word.startsWith(PRINT_START));
 }
 
+/** Voiceprints that this command has made: several recordings are compared with the same voices. */
+const made = new WeakMap<KnownVoice, string>();
+
 /** The voiceprints of all voices; one job for each that comes as a recording. */
 export async function voiceprintsOf(
   session: Session,
   voices: readonly KnownVoice[],
 ): Promise<{ label: string; voiceprint: string }[]> {
   const prints: { label: string; voiceprint: string }[] = [];
-  for (const { label, option, source } of voices) {
+  for (const voice of voices) {
+    const { label, option, source } = voice;
     const voiceprint =
       source.kind === 'print'
         ? source.text
-        : (await makeVoiceprint(session, source.recording, label, option)).output.voiceprint;
+        : (made.get(voice) ?? (await makeVoiceprint(session, source.recording, label, option)).output.voiceprint);
+    made.set(voice, voiceprint);
     prints.push({ label, voiceprint });
   }
   return prints;

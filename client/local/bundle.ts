@@ -6,7 +6,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import { API, type ServiceWorker, WORKERS } from '../workers.ts';
 import type { WorkerOptions } from './miniflare.ts';
-import { localDir, makePrivateDir } from './paths.ts';
+import { isInstalled, localDir, makePrivateDir, prebuiltDir } from './paths.ts';
 import { loadWrangler } from './signals.ts';
 import { withVariables } from './variables.ts';
 
@@ -58,7 +58,7 @@ const inputPattern = /\.(ts|js|mjs|json|wasm|onnx|toml|sql|html|css|txt|md|bin|v
  * @returns first the Worker that answers HTTP
  */
 export async function bundleWorkers(root: string, cacheDir: string): Promise<BundledWorker[]> {
-  const bundleDir = join(cacheDir, hashInputs(root).slice(0, 24));
+  const bundleDir = isInstalled ? prebuiltDir(root) : join(cacheDir, sourcesHash(root));
   if (!existsSync(bundleDir)) await build(root, cacheDir, bundleDir);
   return workersOf(root).map((worker) => {
     const folder = join(bundleDir, worker.config);
@@ -102,7 +102,13 @@ async function readOptions(root: string, { config: name }: ServiceWorker): Promi
 /** What wrangler has to say of its files stays off the standard output, which is for results; and it leaves `.env` alone. */
 const READING = { WRANGLER_LOG: 'warn', CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: 'false' };
 
-function hashInputs(root: string): string {
+/** Names the version of the Workers' sources. */
+export function sourcesHash(root: string): string {
+  if (isInstalled)
+    return createHash('sha256')
+      .update(readFileSync(join(root, 'package.json')))
+      .digest('hex')
+      .slice(0, 24);
   const hash = createHash('sha256').update(BUNDLING.join(' '));
   const visit = (path: string): void => {
     if (!existsSync(path)) return;
@@ -116,7 +122,7 @@ function hashInputs(root: string): string {
     }
   };
   for (const input of inputs) visit(join(root, input));
-  return hash.digest('hex');
+  return hash.digest('hex').slice(0, 24);
 }
 
 async function build(root: string, cacheDir: string, bundleDir: string): Promise<void> {

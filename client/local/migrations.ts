@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { D1Database } from '@cloudflare/workers-types';
-import { loadWrangler } from './signals.ts';
+import { splitSql } from './split-sql.ts';
 
 /**
  * Applies the missing migrations in the order of their names, each in one transaction with its entry in wrangler's own
@@ -25,7 +25,6 @@ export async function applyMigrations(db: D1Database, folder: string): Promise<s
     .filter((name) => name.endsWith('.sql') && !done.has(name))
     .sort();
   if (missing.length === 0) return [];
-  const { unstable_splitSqlQuery: splitSql } = await loadWrangler();
   for (const name of missing) {
     const statements = splitSql(readFileSync(join(folder, name), 'utf8')).map((sql) => db.prepare(sql));
     await db.batch([...statements, db.prepare('INSERT INTO d1_migrations (name) VALUES (?)').bind(name)]);

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
-import { limitBlockingCalls } from './miniflare.ts';
+import { limitBlockingCalls, Miniflare } from './miniflare.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -53,3 +53,22 @@ async function notifyWithoutEnd(handle: Int32Array): Promise<void> {
   cleanups.push(() => worker.terminate());
   await new Promise((here) => worker.once('message', here));
 }
+
+it('copies a large configuration a few times only: each start took three seconds of that', async () => {
+  const { set } = Float64Array.prototype;
+  const copied = { small: 0, large: 0 };
+  Float64Array.prototype.set = function (source, offset) {
+    copied[source.length > 512 * 1024 ? 'large' : 'small']++;
+    return set.call(this, source, offset);
+  };
+  cleanups.push(() => (Float64Array.prototype.set = set));
+  const modules = [
+    { type: 'ESModule' as const, path: 'entry.js', contents: 'export default {}' },
+    { type: 'Data' as const, path: 'large.bin', contents: new Uint8Array(8 * 1024 * 1024) },
+  ];
+  const runtime = new Miniflare({ modulesRoot: '/', modules, d1Databases: ['DB'] });
+  cleanups.push(() => runtime.dispose());
+  await runtime.ready;
+  expect(copied.small).toBeGreaterThan(0);
+  expect(copied.large).toBeLessThan(4);
+});

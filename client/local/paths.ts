@@ -1,13 +1,23 @@
 import { chmodSync, mkdirSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LocalStateError } from './state-error.ts';
 
 /** Root of the repository: where wrangler.toml, models/ and migrations/ are. */
 export const projectDir = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 
-/** Folder under which everything local is kept: the state of `npm start`, bundles, states of one-shot services. */
-export const localDir = join(projectDir, '.wrangler', 'rollcall');
+/** The command was installed as a package, whose folder npm owns; else this is a checkout. */
+export const isInstalled = projectDir.split(sep).includes('node_modules');
+
+/** Folder of everything local: the state of the service, those of kept services, and in a checkout the bundles. */
+export const localDir = isInstalled ? userStateDir() : join(projectDir, '.wrangler', 'rollcall');
+
+function userStateDir(): string {
+  const { XDG_STATE_HOME, LOCALAPPDATA } = process.env;
+  if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'rollcall');
+  return join(LOCALAPPDATA || XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'rollcall');
+}
 
 /** State of the service that `npm start` runs; `ROLLCALL_STATE` moves it. */
 export function defaultStateDir(): string {
@@ -45,6 +55,9 @@ function adviceOn(path: string, isInFile: boolean): string {
   if (isMoved) return " ROLLCALL_STATE names the folder for the service's state.";
   return !isInFile && path.startsWith(projectDir) ? ' The checkout must be writable by this user.' : '';
 }
+
+/** Where `npm pack` puts the bundles of the Workers. */
+export const prebuiltDir = (root: string): string => join(root, 'dist', 'workers');
 
 /** Where the bundles of a checkout are kept. */
 export function bundleCacheDir(root: string): string {

@@ -37,7 +37,9 @@ describe('a system on which workerd does not run', () => {
     const key = await runCli('key', ['--account', 'ann'], env);
     for (const { code, stdout, stderr } of [start, key]) {
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(/^rollcall: workerd.*does not run on this system.*glibc 2\.35.*\n$/);
+      expect(stderr).toMatch(
+        /^(rollcall is starting …\n)?rollcall: workerd.*does not run on this system.*glibc 2\.35.*\n$/,
+      );
     }
     expect(key.stderr).toContain(reason);
     expect(existsSync(join(state, 'owner.json'))).toBe(false);

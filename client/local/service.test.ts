@@ -131,13 +131,17 @@ describe('the local service', () => {
     expect(refused.code).toBe(1);
     expect(refused.stdout).toBe('');
     expect(refused.stderr).toMatch(
-      new RegExp(`^rollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*variable PORT, for example 8788\\.\\n$`),
+      new RegExp(
+        `^rollcall is starting …\nrollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*variable PORT, for example 8788\\.\\n$`,
+      ),
     );
 
     const service = await start();
     const again = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: '0' });
     expect(again).toMatchObject({ code: 1, stdout: '' });
-    expect(again.stderr).toBe(`rollcall: The service runs already on ${service.url} (process ${service.pid}).\n`);
+    expect(again.stderr).toBe(
+      `rollcall is starting …\nrollcall: The service runs already on ${service.url} (process ${service.pid}).\n`,
+    );
     expect(await keyWorks(service)).toBe(true);
 
     const nonsense = await runCli('start', [], { ROLLCALL_STATE: stateDir, PORT: 'eighty' });
@@ -153,7 +157,7 @@ describe('the local service', () => {
   });
 
   it('ends with the shell in which npm runs it: npm start & … kill $!', async () => {
-    const script = '"$0" --import tsx client/cli/start.ts; :'; // a shell that stays, whatever shell sh is
+    const script = '"$0" bin/rollcall.js serve; :'; // a shell that stays, whatever shell sh is
     const env = { ...process.env, npm_lifecycle_event: 'start', ROLLCALL_STATE: stateDir, PORT: '0' };
     const shell = spawn('sh', ['-c', script, process.execPath], {
       cwd: root,

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { projectDir } from './paths.ts';
 import { workerdPath } from './runtime.ts';
 
 /**
@@ -10,5 +11,5 @@ export function keepServiceFromInterrupts(): void {
   if (process.platform === 'win32') return;
   const { env } = process;
   env.ROLLCALL_WORKERD ??= env.MINIFLARE_WORKERD_PATH ?? workerdPath();
-  env.MINIFLARE_WORKERD_PATH = join(import.meta.dirname, 'uninterrupted.sh');
+  env.MINIFLARE_WORKERD_PATH = join(projectDir, 'client/local/uninterrupted.sh');
 }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { findProcess, listProcesses } from '../../client/local/processes.ts';
 
@@ -11,7 +12,13 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** Runs a command of `client/cli` as a person would, with only the given ROLLCALL_ variables. */
+/** No engine or login of this machine, and no service that outlives the test. */
+const APART = { ROLLCALL_ASR_URL: '', ROLLCALL_CONFIG: join(tmpdir(), 'no-login'), ROLLCALL_KEEP_SECONDS: '0' };
+
+/** Subcommands of `rollcall` by the name of the npm script that runs them. */
+const SUBCOMMANDS: Readonly<Record<string, string>> = { start: 'serve', key: 'keys' };
+
+/** Runs the command of an npm script as a person would, with only the given ROLLCALL_ variables. */
 export function runCli(name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
   return collect(spawnCli(name, args, env));
 }
@@ -26,10 +33,9 @@ export function spawnCli(
   ownGroup = false,
 ): ChildProcess {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ROLLCALL_|npm_|INIT_CWD|PORT$)/.test(key));
-  return spawn(process.execPath, ['--import', 'tsx', join('client', 'cli', `${name}.ts`), ...args], {
+  return spawn(process.execPath, ['bin/rollcall.js', SUBCOMMANDS[name] ?? name, ...args], {
     cwd: root,
-    // No engine that happens to run on this machine.
-    env: { ...Object.fromEntries(inherited), ROLLCALL_ASR_URL: '', ...env },
+    env: { ...Object.fromEntries(inherited), ...APART, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: ownGroup,
   });
@@ -74,7 +80,7 @@ export async function startService(
   ownGroup = false,
   env: Record<string, string> = {},
 ): Promise<RunningService> {
-  const child = spawnCli('start', [], { ...env, ROLLCALL_STATE: stateDir, PORT: String(port) }, ownGroup);
+  const child = spawnCli('start', ['--verbose'], { ...env, ROLLCALL_STATE: stateDir, PORT: String(port) }, ownGroup);
   let stdout = '';
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {
@@ -85,7 +91,7 @@ export async function startService(
     const timer = setTimeout(() => refuse(new Error(`no key within a minute:\n${stdout}${stderr}`)), 60_000);
     child.stdout?.on('data', (chunk: Buffer) => {
       stdout += chunk.toString();
-      if (/^curl .*\n/m.test(stdout)) {
+      if (/^key: .*\n/m.test(stdout)) {
         clearTimeout(timer);
         ready(stdout);
       }
@@ -124,11 +130,11 @@ export async function startService(
 }
 
 /** State folders of services that were started for one command which is over; other tests may run theirs. */
-export function abandonedOneShots(): string[] {
+export function abandonedServices(): string[] {
   const local = join(root, '.wrangler', 'rollcall');
   if (!existsSync(local)) return [];
-  const pidOf = (name: string): number => Number(name.slice('oneshot-'.length));
-  return readdirSync(local).filter((name) => name.startsWith('oneshot-') && !findProcess(pidOf(name)));
+  const pidOf = (name: string): number | undefined => Number(/^kept-(\d{1,10})$/.exec(name)?.[1]) || undefined;
+  return readdirSync(local).filter((name) => pidOf(name) !== undefined && !findProcess(pidOf(name) ?? 0));
 }
 
 export const conversation = join(root, 'test', 'fixtures', 'conversation.mp3');

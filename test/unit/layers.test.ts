@@ -73,6 +73,7 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   public: ['client/format', 'client/live', 'client/sdk', 'src/contract'],
   'client/sdk': ['src/contract'],
   'client/live': ['client/sdk'],
+  'client/library': ['client/live', 'client/sdk'],
   'client/format': ['client/sdk', 'src/formats'],
 };
 

@@ -1,0 +1,55 @@
+import { rmSync, statSync } from 'node:fs';
+import { Command } from 'commander';
+import { livingOwner } from '../local/owner.ts';
+import { type LocalService, startLocalService } from '../local/service.ts';
+import { announce } from './announcement.ts';
+import { usedPath } from './kept.ts';
+import { localKey } from './local-key.ts';
+import { EXIT, INTERRUPTED, note } from './run.ts';
+
+const CHECK_MS = 1000;
+/** Commands renew their use every five seconds; a busy machine may delay that. */
+const GRACE_SECONDS = 20;
+
+/**
+ * Runs a service without a terminal until no command has used it for a while, then removes its state. The idle time is
+ * counted in checks: the clock also runs while the machine sleeps.
+ */
+async function keepService(stateDir: string, idleSecondsText: string): Promise<void> {
+  const maxIdleMs = (Number(idleSecondsText) + GRACE_SECONDS) * 1000;
+  let service: LocalService | undefined;
+  let ending: Promise<void> | undefined;
+  const end = (exitCode: number): Promise<void> => {
+    ending ??= (async () => {
+      await service?.stop();
+      // Of two that start at once, one has the folder.
+      const owner = livingOwner(stateDir);
+      if (!owner || owner.pid === process.pid) rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
+      process.exit(exitCode);
+    })();
+    return ending;
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(INTERRUPTED));
+
+  try {
+    service = await startLocalService({ stateDir, onDeath: () => void end(EXIT.failed) });
+    announce(stateDir, { url: service.url, key: await localKey(service, stateDir) });
+  } catch (error) {
+    note(error instanceof Error ? error.message : String(error));
+    return end(EXIT.failed);
+  }
+  let lastUseMs = 0;
+  let idleMs = 0;
+  setInterval(() => {
+    const useMs = statSync(usedPath(stateDir), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    idleMs = useMs === lastUseMs ? idleMs + CHECK_MS : 0;
+    lastUseMs = useMs;
+    if (idleMs > maxIdleMs) void end(EXIT.done);
+  }, CHECK_MS);
+}
+
+export const command = new Command('kept-service')
+  .description('Runs the service that other commands have started for themselves.')
+  .argument('<state-dir>')
+  .argument('<idle-seconds>')
+  .action(keepService);

@@ -1,0 +1,145 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { closeSync, existsSync, openSync, readdirSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sourcesHash } from '../local/bundle.ts';
+import { killOrphans, livingOwner } from '../local/owner.ts';
+import { localDir, makePrivateDir, projectDir } from '../local/paths.ts';
+import { isAlive } from '../local/processes.ts';
+import { type Announcement, findAnnounced } from './announcement.ts';
+import { useLocalEngine } from './local-engine.ts';
+import { CliError, EXIT, Interrupted, note } from './run.ts';
+
+const PREFIX = 'kept-';
+const DEFAULT_KEEP_SECONDS = 600;
+const RENEWAL_MS = 5000;
+const POLL_MS = 25;
+/** A start takes seconds, and on a loaded machine half a minute. */
+const START_MS = 180_000;
+/** A stop takes a second, and on a loaded machine ten. */
+const STOP_MS = 30_000;
+/** A folder without an owner belongs to a service that starts at this moment, or to one that was killed. */
+const STARTING_MS = 60_000;
+
+/** A service that runs in a process of its own, for this command and those that follow. */
+export interface KeptService extends Announcement {
+  /** Lets the service go; ends it where it is not to be kept. */
+  close(): Promise<void>;
+}
+
+/** Its time of change is that of the latest use. */
+export const usedPath = (stateDir: string): string => join(stateDir, 'used');
+
+/**
+ * Finds the service that an earlier command has left running, or starts one. ROLLCALL_KEEP_SECONDS says how long it
+ * stays after its last use; 0 ends it with this command. One with other sources or engines is another service.
+ *
+ * @param signal gives up the start
+ */
+export async function openKept(signal: AbortSignal): Promise<KeptService> {
+  const keepSeconds = readKeepSeconds(process.env.ROLLCALL_KEEP_SECONDS);
+  await useLocalEngine();
+  const stateDir = join(localDir, PREFIX + (keepSeconds === 0 ? process.pid : fingerprint(keepSeconds)));
+  let found = await findAnnounced(stateDir);
+  if (!found) {
+    note('Starting a local service …');
+    await sweep();
+    found = await start(stateDir, keepSeconds, signal);
+    if (keepSeconds > 0) {
+      note(`It stays for ${durationText(keepSeconds)}, so that the next call starts at once (ROLLCALL_KEEP_SECONDS).`);
+    }
+  }
+  const renew = (): void => {
+    if (existsSync(stateDir)) writeFileSync(usedPath(stateDir), '');
+  };
+  renew();
+  const renewal = setInterval(renew, RENEWAL_MS);
+  renewal.unref();
+  const close = async (): Promise<void> => {
+    clearInterval(renewal);
+    renew();
+    if (keepSeconds === 0) await stop(livingOwner(stateDir)?.pid);
+  };
+  return { ...found, close };
+}
+
+function readKeepSeconds(text: string | undefined): number {
+  if (text === undefined || text === '') return DEFAULT_KEEP_SECONDS;
+  if (!/^\d{1,6}$/.test(text)) {
+    throw new CliError(EXIT.usage, `ROLLCALL_KEEP_SECONDS must be a whole number of seconds, not "${text}".`);
+  }
+  return Number(text);
+}
+
+const durationText = (seconds: number): string =>
+  seconds % 60 === 0 ? `${seconds / 60} minute${seconds === 60 ? '' : 's'}` : `${seconds} seconds`;
+
+/** What decides how a service answers. */
+function fingerprint(keepSeconds: number): string {
+  const variables = Object.entries(process.env).filter(([name]) => /^(ROLLCALL_ASR_|MINIFLARE_)/.test(name));
+  const parts = [sourcesHash(projectDir), keepSeconds, variables.sort(), process.version];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
+}
+
+async function start(stateDir: string, keepSeconds: number, signal: AbortSignal): Promise<Announcement> {
+  makePrivateDir(stateDir);
+  const complaints = openSync(join(stateDir, 'start.log'), 'a+', 0o600);
+  const args = [join(projectDir, 'bin/rollcall.js'), 'kept-service', stateDir, String(keepSeconds)];
+  const stdio = ['ignore', 'ignore', complaints] as const;
+  const child = spawn(process.execPath, args, { detached: true, stdio: [...stdio], windowsHide: true });
+  let isOver = false;
+  child.once('exit', () => (isOver = true));
+  child.once('error', () => (isOver = true));
+  child.unref();
+  try {
+    for (const deadline = Date.now() + START_MS; Date.now() < deadline; ) {
+      if (signal.aborted) {
+        await stop(child.pid);
+        // A signal may end it before it can do so.
+        if (!livingOwner(stateDir)) removeState(stateDir);
+        throw new Interrupted();
+      }
+      const found = existsSync(stateDir) ? await findAnnounced(stateDir) : undefined;
+      if (found) return found;
+      // It ends where another command has started the same service a moment earlier.
+      if (isOver && !livingOwner(stateDir)) break;
+      await new Promise((wake) => setTimeout(wake, POLL_MS));
+    }
+    const why = readAll(complaints).trim().split('\n').at(-1) || 'it does not answer';
+    throw new CliError(EXIT.unreachable, `The local service did not start: ${why}`);
+  } finally {
+    closeSync(complaints);
+  }
+}
+
+/** From the open file: the service removes its folder when it ends. */
+function readAll(file: number): string {
+  const buffer = Buffer.alloc(64 * 1024);
+  return buffer.toString('utf8', 0, readSync(file, buffer, 0, buffer.length, 0));
+}
+
+/** Ends a service and waits until it has removed its state. */
+async function stop(pid: number | undefined): Promise<void> {
+  if (pid === undefined || !isAlive(pid)) return;
+  process.kill(pid, 'SIGTERM');
+  for (const deadline = Date.now() + STOP_MS; isAlive(pid) && Date.now() < deadline; ) {
+    await new Promise((wake) => setTimeout(wake, POLL_MS));
+  }
+}
+
+/** Removes what services left that were killed. */
+async function sweep(): Promise<void> {
+  if (!existsSync(localDir)) return;
+  for (const name of readdirSync(localDir)) {
+    const stateDir = join(localDir, name);
+    if (!name.startsWith(PREFIX) || livingOwner(stateDir)) continue;
+    const madeAtMs = statSync(stateDir, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (Date.now() - madeAtMs < STARTING_MS) continue;
+    await killOrphans(stateDir);
+    removeState(stateDir);
+  }
+}
+
+function removeState(stateDir: string): void {
+  rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
+}

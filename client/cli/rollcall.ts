@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { projectDir } from '../local/paths.ts';
+import { COMMANDS } from './commands.ts';
+import { EXIT, note, printHelp, runCommand } from './run.ts';
+
+/**
+ * The command `rollcall`. Loads only what the given subcommand needs.
+ *
+ * @param words what stands after the command's name
+ */
+export async function main(words: readonly string[]): Promise<void> {
+  const [name, ...rest] = words;
+  const known = COMMANDS.find((candidate) => candidate.name === name);
+  if (known) return runCommand(await known.load(), rest);
+  if (name === '--version' || name === '-V') return printHelp(`${versionOf(projectDir)}\n`);
+  const isHelp = name === undefined || name === 'help' || name === '--help' || name === '-h';
+  const asked = name === 'help' ? COMMANDS.find((candidate) => candidate.name === rest[0]) : undefined;
+  if (asked) return runCommand(await asked.load(), ['--help']);
+  if (isHelp) return printHelp(overview());
+  note(`rollcall: there is no command ${name}. rollcall --help lists them.`);
+  process.exitCode = EXIT.usage;
+}
+
+function overview(): string {
+  const program = new Command('rollcall')
+    .description('Who spoke when, and what they said. rollcall COMMAND --help describes a command.')
+    .option('-V, --version', 'print the version')
+    .usage('COMMAND [options]');
+  for (const { name, description, hidden = false } of COMMANDS)
+    program.command(name, { hidden }).description(description);
+  return program.helpCommand(false).helpInformation();
+}
+
+function versionOf(root: string): string {
+  return (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version;
+}

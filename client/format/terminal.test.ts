@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import { drawTerminalTimeline, palette } from './terminal.ts';
+
+const output = {
+  diarization: [
+    { speaker: 'SPEAKER_00', start: 0, end: 5 },
+    { speaker: 'SPEAKER_01', start: 5, end: 20 },
+  ],
+};
+const lines = ['0.000  5.000  SPEAKER_00', '5.000  20.000  SPEAKER_01'];
+
+it('draws a row for each speaker, with the share of the talk, as wide as the terminal', () => {
+  const text = drawTerminalTimeline(output, lines, { columns: 39, paint: palette(1) });
+  expect(text).toBe(
+    [
+      'SPEAKER_00  █████···············   25 %',
+      'SPEAKER_01  ·····███████████████   75 %',
+      '            0 s           20.0 s',
+      '',
+      ...lines,
+      '',
+    ].join('\n'),
+  );
+});
+
+it('gives each speaker a colour of its own where the terminal has colours', () => {
+  const text = drawTerminalTimeline(output, lines, { columns: 39, paint: palette(8) });
+  const start = String.fromCharCode(27);
+  expect(text).toContain(`${start}[38;5;33m${lines[0]}${start}[0m`);
+  expect(text).toContain(`${start}[38;5;208m${lines[1]}${start}[0m`);
+});
+
+it('has nothing to draw where nobody talks', () => {
+  expect(drawTerminalTimeline({ diarization: [] }, [''], { columns: 80, paint: palette(1) })).toBe('');
+});

@@ -1,0 +1,28 @@
+/** What went wrong: no answer, a refusal, another program's answer, or how the job ended. */
+export type RollcallErrorKind = 'unreachable' | 'refused' | 'unexpected' | 'failed' | 'canceled';
+
+export interface RollcallErrorDetails {
+  /** HTTP status of a refusal. */
+  readonly status?: number;
+  readonly requestId?: string;
+  readonly retryAfterSeconds?: number;
+  /** Faulty fields of a request that was refused with 400. */
+  readonly fields?: readonly { readonly field: string; readonly message: string }[];
+  /** Of a job that failed or was canceled. */
+  readonly jobId?: string;
+  /** Machine-readable reason of a job that failed. */
+  readonly code?: string;
+}
+
+/** What the calls of `Rollcall` throw for what the network, the service or a job does. */
+export class RollcallError extends Error {
+  override readonly name = 'RollcallError';
+
+  constructor(
+    readonly kind: RollcallErrorKind,
+    message: string,
+    readonly details: RollcallErrorDetails = {},
+  ) {
+    super(message);
+  }
+}

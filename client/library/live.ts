@@ -1,0 +1,2 @@
+/** The client of live streams alone. */
+export * from '../live/index.ts';

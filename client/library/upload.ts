@@ -1,0 +1,50 @@
+import { readError, type request } from '../sdk/request.ts';
+
+/** Passes a stream on and reports how many bytes have gone. */
+export function countedStream(
+  stream: ReadableStream<Uint8Array>,
+  onSent: (sentBytes: number) => void,
+): ReadableStream<Uint8Array> {
+  let sentBytes = 0;
+  const counter = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, control) {
+      control.enqueue(chunk);
+      sentBytes += chunk.byteLength;
+      onSent(sentBytes);
+    },
+  });
+  return stream.pipeThrough(counter);
+}
+
+/** Sends a body in a browser and reports how many bytes have gone, which `fetch` does not. */
+export function putWithProgress(onSent: (sentBytes: number) => void): typeof request {
+  return (url, { body, signal }) =>
+    new Promise((done) => {
+      const sending = new XMLHttpRequest();
+      const stop = (): void => sending.abort();
+      const settle = (outcome: Awaited<ReturnType<typeof request>>): void => {
+        signal?.removeEventListener('abort', stop);
+        done(outcome);
+      };
+      const lose = (): void => {
+        const message = `${new URL(url).origin} cannot be reached: the upload broke off`;
+        settle({ ok: false, error: { kind: 'unreachable', message, broken: true } });
+      };
+      signal?.addEventListener('abort', stop);
+      sending.upload.addEventListener('progress', ({ loaded }) => onSent(loaded));
+      for (const name of ['error', 'abort', 'timeout']) sending.addEventListener(name, lose);
+      sending.addEventListener('load', () => {
+        const headers = new Headers();
+        const retryAfter = sending.getResponseHeader('Retry-After');
+        if (retryAfter !== null) headers.set('Retry-After', retryAfter);
+        const text = sending.status === 204 ? null : sending.responseText;
+        const response = new Response(text, { status: sending.status, headers });
+        // `readError` names the address that answered.
+        Object.defineProperty(response, 'url', { value: url });
+        if (response.ok) settle({ ok: true, value: response });
+        else void readError(response).then((error) => settle({ ok: false, error }));
+      });
+      sending.open('PUT', url);
+      sending.send(body as XMLHttpRequestBodyInit);
+    });
+}
