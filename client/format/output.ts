@@ -1,11 +1,4 @@
-import {
-  createTurnWriter,
-  type Line,
-  listToShow,
-  type Match,
-  TURN_FORMATS,
-  VOICEPRINTS,
-} from '../../src/formats/index.ts';
+import { type Line, listToShow, type Match, TURN_FORMATS, VOICEPRINTS, writeTurns } from '../../src/formats/index.ts';
 import type { DiarizeOutput } from '../sdk/types.ts';
 
 export { fileIdOf } from '../../src/formats/index.ts';
@@ -26,8 +19,8 @@ export function formatOutput(output: DiarizeOutput, format: Format, fileId: stri
   const name = format === 'text' ? 'txt' : format;
   const members: Readonly<Record<string, unknown>> = output;
   const list = listToShow(name, (member) => members[member] !== undefined) ?? 'diarization';
-  const writer = createTurnWriter(name, list, fileId, members[VOICEPRINTS] as readonly Match[] | undefined);
-  return writer.head + (members[list] as readonly Line[]).map((line, index) => writer.line(line, index)).join('');
+  const matches = members[VOICEPRINTS] as readonly Match[] | undefined;
+  return writeTurns(members[list] as readonly Line[], name, list, fileId, matches);
 }
 
 /** The output as JSON, a turn a line: readable and yet not a line per number for the frame-wise lists. */

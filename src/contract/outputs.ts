@@ -64,6 +64,21 @@ export const voiceprintOutputSchema = z
   .openapi('VoiceprintOutput');
 export type VoiceprintOutput = z.infer<typeof voiceprintOutputSchema>;
 
+/** Turns as `pyannote.core` reads them. */
+export const annotationSchema = z
+  .object({
+    pyannote: z.literal('Annotation'),
+    uri: z.string(),
+    content: z.array(
+      z.object({
+        segment: z.object({ start: z.number(), end: z.number() }),
+        track: z.string().openapi({ example: 'T0' }),
+        label: z.string().openapi({ example: 'SPEAKER_00' }),
+      }),
+    ),
+  })
+  .openapi('Annotation');
+
 /** Output of a failed or canceled job. */
 export const errorOutputSchema = z
   .object({

@@ -45,3 +45,13 @@ function csvField(text: string): string {
   const harmless = /^[\s\p{Cc}]*[=+\-@]|^[\t\r\n]/u.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
+
+/** Label track of Audacity: start, end and label between tabs; what was said comes after the speaker. */
+export const AUDACITY: TurnWriter = {
+  head: '',
+  line({ start, end, speaker, text }) {
+    const label = oneLabel(speaker);
+    const said = text === undefined ? label : `${label}: ${oneLine(text)}`;
+    return `${start.toFixed(3)}\t${end.toFixed(3)}\t${said}\n`;
+  },
+};
