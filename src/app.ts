@@ -29,6 +29,7 @@ import { createDownload, download } from './routes/media-output.ts';
 import { listModels, readModel } from './routes/openai/models.ts';
 import { createTranscription } from './routes/openai/transcriptions.ts';
 import { type PlaygroundAssets, playground } from './routes/playground.ts';
+import { recountJob } from './routes/recount.ts';
 import { readUsage } from './routes/usage.ts';
 import { voiceprint } from './routes/voiceprint.ts';
 
@@ -41,6 +42,7 @@ export const ENDPOINTS = [
   readJob,
   cancelJob,
   deleteJob,
+  recountJob,
   jobEvents,
   jobOutput,
   listJobs,

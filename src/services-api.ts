@@ -8,6 +8,7 @@ import { type CursorPort, listJobs } from './jobs/list.ts';
 import { createLiveService } from './jobs/live/service.ts';
 import { sweepStreams } from './jobs/live/sweep.ts';
 import type { ControlPorts, JobRecord } from './jobs/ports.ts';
+import { createRecount } from './jobs/recount.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
 import { openTranscript } from './jobs/spoken-output.ts';
 import { MIN_POLL_MS, watchJob } from './jobs/watch.ts';
@@ -93,6 +94,12 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
     find,
     async create(input) {
       const created = await createJob(ports, input, crypto.randomUUID());
+      return created.ok ? { ok: true, value: viewOf(created.value) } : created;
+    },
+    async recount(accountId, jobId, bounds, idempotency) {
+      const source = await ports.store.findOwned(accountId, jobId);
+      if (!source) return undefined;
+      const created = await createRecount(ports, source, bounds, { id: crypto.randomUUID(), idempotency });
       return created.ok ? { ok: true, value: viewOf(created.value) } : created;
     },
     hasReplay: async (accountId, key) => (await ports.store.findReplay(accountId, key, ports.now())) !== undefined,

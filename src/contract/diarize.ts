@@ -47,6 +47,9 @@ export const diarizeBodySchema = z
     speechProbability: optionalFlag(),
     crosstalkProbability: optionalFlag(),
     speakerProbability: optionalFlag(),
+    embeddings: optionalFlag().openapi({
+      description: 'Adds `voiceprints`: a voiceprint of each speaker with enough speech, for POST /v1/identify.',
+    }),
     transcription: optionalFlag(),
     transcriptionConfig: transcriptionConfigSchema.nullish(),
     transcription_config: transcriptionConfigSchema.nullish().openapi(aliasOf('transcriptionConfig')),
@@ -58,6 +61,10 @@ export interface DiarizeRequest extends JobFields, DiarizationFields {
   readonly speechProbability: boolean;
   readonly crosstalkProbability: boolean;
   readonly speakerProbability: boolean;
+  /** Absent for false, so that requests without it keep the hash that their idempotency keys are stored with. */
+  readonly embeddings?: true;
+  /** Job whose kept analysis stands for the recording; set by the service alone. */
+  readonly recountOf?: string;
   readonly transcription: boolean;
   /** Set only together with `transcription`. `language` is an ISO 639 code. */
   readonly transcriptionConfig?: { readonly model: TranscriptionModel; readonly language?: string };
@@ -120,6 +127,7 @@ function withDefaults(body: z.infer<typeof diarizeBodySchema>): DiarizeRequest {
     speechProbability: body.speechProbability ?? false,
     crosstalkProbability: body.crosstalkProbability ?? false,
     speakerProbability: body.speakerProbability ?? false,
+    embeddings: body.embeddings || undefined,
     transcription,
     transcriptionConfig: transcription ? transcriptionSettings(body.transcriptionConfig ?? {}) : undefined,
   };

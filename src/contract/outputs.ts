@@ -24,6 +24,7 @@ export const diarizeOutputSchema = z
     speechProbability: framesOf(z.array(z.number())).optional(),
     crosstalkProbability: framesOf(z.array(z.number())).optional(),
     speakerProbability: framesOf(z.record(z.string(), z.array(z.number()))).optional(),
+    voiceprints: z.array(z.object({ speaker: z.string(), voiceprint: z.string() })).optional(),
     wordLevelTranscription: z.array(wordSchema).optional(),
     turnLevelTranscription: z.array(wordSchema).optional(),
     warning: z.string().optional(),

@@ -213,6 +213,9 @@ export interface Queued {
   readonly delaySeconds: number;
 }
 
+/** Contents of an object in order; text is written as UTF-8. */
+export type ObjectChunks = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+
 /** Objects by key. */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
@@ -224,7 +227,7 @@ export interface ObjectStore {
    */
   replace(key: string, bytes: Uint8Array, etag: string | undefined): Promise<string | undefined>;
   /** Writes chunks of unknown total length, in bounded memory. */
-  putStream(key: string, chunks: Iterable<string> | AsyncIterable<string>): Promise<void>;
+  putStream(key: string, chunks: ObjectChunks): Promise<void>;
   get(key: string): Promise<Uint8Array | undefined>;
   /** With its tag, for `replace`. */
   getTagged(key: string): Promise<{ readonly bytes: Uint8Array; readonly etag: string } | undefined>;
