@@ -33,7 +33,7 @@ function expandALaw(byte: number): number {
 }
 
 /** ITU-T G.711 µ-law, one byte to −1…1. */
-function expandMuLaw(byte: number): number {
+export function expandMuLaw(byte: number): number {
   const value = ~byte & 0xff;
   const magnitude = ((((value & 15) << 3) + 0x84) << ((value >> 4) & 7)) - 0x84;
   return (value & 0x80 ? -magnitude : magnitude) / 32768;
