@@ -1,11 +1,14 @@
 import { type Line, listToShow, type Match, TURN_FORMATS, VOICEPRINTS, writeTurns } from '../../src/formats/index.ts';
-import type { DiarizeOutput, IdentifyOutput } from '../sdk/types.ts';
+import type { DiarizeOutput } from '../sdk/types.ts';
 
 export { fileIdOf } from '../../src/formats/index.ts';
 
 /** `text` is what the service calls `txt`. */
 export const FORMATS = ['text', 'json', ...TURN_FORMATS.filter((name) => name !== 'txt')] as const;
 export type Format = (typeof FORMATS)[number];
+
+/** Output of a diarize or identify job; their `voiceprints` differ. */
+type Shown = Omit<DiarizeOutput, 'voiceprints'>;
 
 /**
  * Writes a job's output in one of the formats; every format but `json` shows the turns alone, without overlap when the
@@ -14,7 +17,7 @@ export type Format = (typeof FORMATS)[number];
  * @param fileId what RTTM calls the recording
  * @returns text that ends with a line break, or nothing when there are no turns to write
  */
-export function formatOutput(output: DiarizeOutput | IdentifyOutput, format: Format, fileId: string): string {
+export function formatOutput(output: Shown, format: Format, fileId: string): string {
   if (format === 'json') return formatJson(output);
   const name = format === 'text' ? 'txt' : format;
   const members: Readonly<Record<string, unknown>> = output;
@@ -24,7 +27,7 @@ export function formatOutput(output: DiarizeOutput | IdentifyOutput, format: For
 }
 
 /** The output as JSON, a turn a line: readable and yet not a line per number for the frame-wise lists. */
-function formatJson(output: DiarizeOutput | IdentifyOutput): string {
+function formatJson(output: Shown): string {
   const members = Object.entries(output).map(([key, value]) => {
     const isList = Array.isArray(value) && value.length > 0;
     const text = isList

@@ -1,7 +1,6 @@
 import type { AudioPorts, Checkpoint, RecordingEnd, RecordingFacts, Result } from '../../src/audio/index.ts';
 import { type ByteSource, type ByteStream, SeekNeeded } from '../../src/audio/types.ts';
 import { readVoiceprints } from '../../src/jobs/attachments.ts';
-import { partKey } from '../../src/jobs/keys.ts';
 import type { JobPorts } from '../../src/jobs/ports.ts';
 import type { Assembly, JobFault, OutputText } from '../../src/jobs/results/index.ts';
 import { copyRecording, type SimulatedClient } from './copying.ts';
