@@ -16,10 +16,12 @@ const wordSchema = z
 const framesOf = <T extends z.ZodType>(score: T) =>
   z.object({ score, resolution: z.number().openapi({ description: 'Seconds between two scores.', example: 0.02 }) });
 
+const channel = z.number().int().optional().openapi({ description: 'From 0, where channels are separate.' });
+
 export const diarizeOutputSchema = z
   .object({
-    diarization: z.array(turnSchema.extend({ confidence: confidenceBySpeakerSchema.optional() })),
-    exclusiveDiarization: z.array(turnSchema).optional(),
+    diarization: z.array(turnSchema.extend({ channel, confidence: confidenceBySpeakerSchema.optional() })),
+    exclusiveDiarization: z.array(turnSchema.extend({ channel })).optional(),
     confidence: framesOf(z.array(z.number())).optional(),
     speechProbability: framesOf(z.array(z.number())).optional(),
     crosstalkProbability: framesOf(z.array(z.number())).optional(),

@@ -121,6 +121,10 @@ describe('labels of free text', () => {
   });
 });
 
+it('names the channel in RTTM, from 1', () => {
+  expect(write('rttm', [{ ...turn('A'), channel: 1 }])).toBe('SPEAKER talk 2 0.000 1.000 <NA> <NA> A <NA> <NA>\n');
+});
+
 describe('formats of annotation tools', () => {
   const lines: Line[] = [
     { speaker: 'Zoë "Z"', start: 0.5, end: 2, text: 'Well,\n<yes> & "no"' },

@@ -6,11 +6,11 @@ export function rttm(fileId: string): TurnWriter {
   const file = oneWord(fileId);
   return {
     head: '',
-    line({ start, end, speaker }) {
+    line({ start, end, speaker, channel = 0 }) {
       // From whole milliseconds: the difference of two doubles may round the other way.
       const durationMs = Math.round(end * 1000) - Math.round(start * 1000);
       const duration = (durationMs / 1000).toFixed(3);
-      return `SPEAKER ${file} 1 ${start.toFixed(3)} ${duration} <NA> <NA> ${oneWord(speaker)} <NA> <NA>\n`;
+      return `SPEAKER ${file} ${channel + 1} ${start.toFixed(3)} ${duration} <NA> <NA> ${oneWord(speaker)} <NA> <NA>\n`;
     },
   };
 }

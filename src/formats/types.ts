@@ -19,6 +19,8 @@ export interface Line {
   readonly start: number;
   readonly end: number;
   readonly text?: string;
+  /** Of the recording, from 0, where its channels were diarized separately. */
+  readonly channel?: number;
 }
 
 /** Writes turns one by one, so that a long list is never text as a whole. Each list has a writer of its own. */

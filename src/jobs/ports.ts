@@ -386,8 +386,10 @@ export interface IngestedLength {
 /** A recording that was read as a whole. */
 export interface IngestedRecording extends IngestedLength {
   readonly facts: RecordingFacts;
-  /** At 16 kHz. */
+  /** At 16 kHz, of each channel where they are separate. */
   readonly totalSamples: number;
+  /** Where each channel was read by itself: how many there are. They have equal shares of the shards. */
+  readonly separateChannels?: number;
   readonly warning?: string;
 }
 
@@ -402,6 +404,8 @@ export interface IngestState {
   /** Chunks that are stored, and where another invocation continues after them. */
   readonly chunks: number;
   readonly checkpoint: Checkpoint;
+  /** The channel that is read, from 0, where each is read by itself; `chunks` and `checkpoint` are of this one. */
+  readonly channel?: number;
   /** Of the job: shards need nothing else of it. */
   readonly model: JobRecord['request']['model'];
   /** Once it has been read as a whole. */

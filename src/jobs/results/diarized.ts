@@ -2,6 +2,7 @@ import type { Result } from '../../audio/types.ts';
 import { assemble, type Diarization, openPart, partsOf, settingsOf } from '../../diarization/index.ts';
 import { tracksKey } from '../keys.ts';
 import type { IngestedRecording, JobPorts, JobRecord, ObjectStore } from '../ports.ts';
+import { diarizeChannels } from './channels.ts';
 import { lostInTheMix } from './lost-in-the-mix.ts';
 
 /** Why a job has no result, in a sentence for the caller. */
@@ -27,9 +28,13 @@ export interface Assembly {
  * diarization.
  */
 export async function diarizeParts(
-  { ports, job, recording, readPart, pulse }: Assembly,
+  assembly: Assembly,
   options: { readonly voices: boolean },
 ): Promise<Result<Diarization, JobFault>> {
+  const { ports, job, recording, readPart, pulse } = assembly;
+  const { separateChannels } = recording;
+  if (separateChannels !== undefined)
+    return diarizeChannels(assembly, separateChannels, (channel) => diarizeParts(channel, options));
   const parts = await Promise.all(
     Array.from({ length: recording.shardCount }, (_, shard) =>
       openPart((offset, length) => readPart(shard, offset, length)),
