@@ -35,8 +35,9 @@ async function call(): Promise<Uint8Array<ArrayBuffer>> {
 
 describe('a diarize job with `channels: "separate"`', () => {
   it('hears each side of a call by itself, also when it is recounted', async () => {
+    const recording = await call();
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://call' } });
-    await service.call('PUT', body.url, { key: null, body: await call() });
+    expect((await service.call('PUT', body.url, { key: null, body: recording })).status).toBe(200);
     const first = await run('/v1/diarize', { url: 'media://call', channels: 'separate', embeddings: true });
     const second = await run(`/v1/jobs/${first.jobId}/recount`, { numSpeakers: 1 });
     for (const { status, output } of [first, second]) {
