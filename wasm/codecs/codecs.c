@@ -185,8 +185,8 @@ static int is_heard(const Decoder *decoder, int channel) {
 }
 
 /*
- * Appends the mean of the frame's channels, without low-frequency effects, or the selected one at `position`. Returns the sample count, or -1 for a
- * format it does not know.
+ * Appends the mean of the frame's channels, without low-frequency effects, or the selected one at `position`. Returns
+ * the sample count, or -1 for a format it does not know.
  */
 static int append_mono(Decoder *decoder, int position) {
   const AVFrame *frame = decoder->frame;
