@@ -24,11 +24,13 @@ import { jobOutput } from './routes/job-output.ts';
 import { readJob } from './routes/jobs.ts';
 import { keyTest } from './routes/key-test.ts';
 import { connectLive, createLive, readLive } from './routes/live.ts';
+import { mcp } from './routes/mcp.ts';
 import { createUpload, upload } from './routes/media.ts';
 import { createDownload, download } from './routes/media-output.ts';
 import { listModels, readModel } from './routes/openai/models.ts';
 import { createTranscription } from './routes/openai/transcriptions.ts';
 import { type PlaygroundAssets, playground } from './routes/playground.ts';
+import { recountJob } from './routes/recount.ts';
 import { readUsage } from './routes/usage.ts';
 import { voiceprint } from './routes/voiceprint.ts';
 
@@ -41,6 +43,7 @@ export const ENDPOINTS = [
   readJob,
   cancelJob,
   deleteJob,
+  recountJob,
   jobEvents,
   jobOutput,
   listJobs,
@@ -81,7 +84,12 @@ export function createApp<Bindings extends object>(
   app.use(requestLog);
 
   registerShared(app.openAPIRegistry);
-  register(app, [...ENDPOINTS, ...documentation(app, version, assets.docs), ...playground(version, assets.playground)]);
+  register(app, [
+    ...ENDPOINTS,
+    mcp((...request) => app.fetch(...request), version),
+    ...documentation(app, version, assets.docs),
+    ...playground(version, assets.playground),
+  ]);
 
   // Whoever holds no key learns nothing about which addresses exist.
   app.all('/v1/*', authenticate, countRequest());

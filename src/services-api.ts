@@ -9,6 +9,7 @@ import { createLiveService } from './jobs/live/service.ts';
 import { sweepStreams } from './jobs/live/sweep.ts';
 import { outboxId } from './jobs/messages.ts';
 import type { ControlPorts, JobRecord } from './jobs/ports.ts';
+import { createRecount } from './jobs/recount.ts';
 import { MAX_FAULTS } from './jobs/retry.ts';
 import { SharedReads } from './jobs/shared-reads.ts';
 import { openTranscript } from './jobs/spoken-output.ts';
@@ -104,6 +105,12 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
     find,
     async create(input) {
       const created = await createJob(ports, input, crypto.randomUUID());
+      return created.ok ? { ok: true, value: viewOf(created.value) } : created;
+    },
+    async recount(accountId, jobId, bounds, idempotency) {
+      const source = await ports.store.findOwned(accountId, jobId);
+      if (!source) return undefined;
+      const created = await createRecount(ports, source, bounds, { id: crypto.randomUUID(), idempotency });
       return created.ok ? { ok: true, value: viewOf(created.value) } : created;
     },
     hasReplay: async (accountId, key) => (await ports.store.findReplay(accountId, key, ports.now())) !== undefined,

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
+import type { ShownOutput } from '../format/output.ts';
 import { type Format, fileIdOf, formatOutput } from '../format/output.ts';
 import { drawTerminalTimeline, palette } from '../format/terminal.ts';
-import type { DiarizeOutput } from '../sdk/types.ts';
 import { type Destination, deliver, fetchedAgain, openDestination } from './deliver.ts';
 import { findInputs } from './inputs.ts';
 import { type JobOutput, type Session, withService } from './job.ts';
@@ -61,7 +61,7 @@ export async function openBatch(names: readonly string[], options: BatchOptions)
  *
  * @throws CliError where one failed
  */
-export async function runBatch<T extends DiarizeOutput>(
+export async function runBatch<T extends ShownOutput>(
   items: readonly BatchItem[],
   format: Format,
   work: (session: Session, recording: Recording) => Promise<JobOutput<T>>,
@@ -89,7 +89,7 @@ export async function runBatch<T extends DiarizeOutput>(
   if (failed > 0) throw new CliError(EXIT.failed, `${failed} of ${items.length} recordings failed.`);
 }
 
-function timelineOf(output: DiarizeOutput): string {
+function timelineOf(output: ShownOutput): string {
   const lines = formatOutput(output, 'text', '').trimEnd().split('\n');
   return drawTerminalTimeline(output, lines, {
     columns: process.stdout.columns,

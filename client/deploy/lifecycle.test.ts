@@ -55,6 +55,7 @@ it('never takes what the sweep has not been to', () => {
   // Two hours for jobs that were accepted before, two more for those that came by presigned addresses, one for sweeps.
   expect(ageMs('media/')).toBeGreaterThan(MEDIA_TTL_MS + 5 * HOUR_MS);
   expect(ageMs('outputs/')).toBeGreaterThan(25 * HOUR_MS);
+  expect(ageMs('analyses/')).toBe(ageMs('outputs/'));
 });
 
 it('never names the models, which stay', () => {

@@ -9,6 +9,7 @@ import { mustWrangler } from './wrangler.ts';
 export const LIFECYCLE_RULES = [
   { prefix: 'work/', days: 7 },
   { prefix: 'outputs/', days: 2 },
+  { prefix: 'analyses/', days: 2 },
   { prefix: 'media/', days: 3 },
   { prefix: 'uploads/', days: 7 },
 ] as const;

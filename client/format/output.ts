@@ -1,18 +1,17 @@
-import {
-  createTurnWriter,
-  type Line,
-  listToShow,
-  type Match,
-  TURN_FORMATS,
-  VOICEPRINTS,
-} from '../../src/formats/index.ts';
-import type { DiarizeOutput } from '../sdk/types.ts';
+import { type Line, listToShow, type Match, TURN_FORMATS, VOICEPRINTS, writeTurns } from '../../src/formats/index.ts';
+import type { Turn } from '../sdk/types.ts';
 
 export { fileIdOf } from '../../src/formats/index.ts';
 
 /** `text` is what the service calls `txt`. */
 export const FORMATS = ['text', 'json', ...TURN_FORMATS.filter((name) => name !== 'txt')] as const;
 export type Format = (typeof FORMATS)[number];
+
+/** What outputs of diarize and identify jobs have in common; their `voiceprints` differ. */
+export type ShownOutput = {
+  readonly diarization: readonly Turn[];
+  readonly exclusiveDiarization?: readonly Turn[];
+};
 
 /**
  * Writes a job's output in one of the formats; every format but `json` shows the turns alone, without overlap when the
@@ -21,17 +20,17 @@ export type Format = (typeof FORMATS)[number];
  * @param fileId what RTTM calls the recording
  * @returns text that ends with a line break, or nothing when there are no turns to write
  */
-export function formatOutput(output: DiarizeOutput, format: Format, fileId: string): string {
+export function formatOutput(output: ShownOutput, format: Format, fileId: string): string {
   if (format === 'json') return formatJson(output);
   const name = format === 'text' ? 'txt' : format;
   const members: Readonly<Record<string, unknown>> = output;
   const list = listToShow(name, (member) => members[member] !== undefined) ?? 'diarization';
-  const writer = createTurnWriter(name, list, fileId, members[VOICEPRINTS] as readonly Match[] | undefined);
-  return writer.head + (members[list] as readonly Line[]).map((line, index) => writer.line(line, index)).join('');
+  const matches = members[VOICEPRINTS] as readonly Match[] | undefined;
+  return writeTurns(members[list] as readonly Line[], name, list, fileId, matches);
 }
 
 /** The output as JSON, a turn a line: readable and yet not a line per number for the frame-wise lists. */
-function formatJson(output: DiarizeOutput): string {
+function formatJson(output: ShownOutput): string {
   const members = Object.entries(output).map(([key, value]) => {
     const isList = Array.isArray(value) && value.length > 0;
     const text = isList

@@ -1,4 +1,5 @@
-import type { DiarizeOutput, Turn } from '../sdk/types.ts';
+import type { Turn } from '../sdk/types.ts';
+import type { ShownOutput } from './output.ts';
 
 /** Colours text; the same index is the same colour. */
 export type Paint = (text: string, index: number) => string;
@@ -29,7 +30,7 @@ export function palette(bits: number): Paint {
  * @param lines the turns as text, in their order
  */
 export function drawTerminalTimeline(
-  output: DiarizeOutput,
+  output: ShownOutput,
   lines: readonly string[],
   { columns, paint }: TerminalOptions,
 ): string {

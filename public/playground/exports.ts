@@ -1,6 +1,5 @@
 import { type Format, fileIdOf, formatOutput } from '../../client/format/output.ts';
-import type { DiarizeOutput } from '../../client/sdk/types.ts';
-import { OUTPUT_FORMATS, type OutputFormat } from '../../src/contract/output-formats.ts';
+import { endingOf, OUTPUT_FORMATS, type OutputFormat } from '../../src/contract/output-formats.ts';
 import { type EditedResult, namedOutput } from './edits.ts';
 import { saveFile } from './page.ts';
 
@@ -24,11 +23,11 @@ export const formatName = (format: OutputFormat): string => NAMES[format] ?? for
 /** The edited result in one of the service's formats, with names, as the service writes it. */
 export function exportText(result: EditedResult, format: OutputFormat, recordingName: string): string {
   const name = (format === 'txt' ? 'text' : format) as Format;
-  return formatOutput(namedOutput(result) as unknown as DiarizeOutput, name, fileIdOf(recordingName));
+  return formatOutput(namedOutput(result), name, fileIdOf(recordingName));
 }
 
 /** Saves the edited result as a file that is named after the recording. */
 export function saveAs(result: EditedResult, format: OutputFormat, recordingName: string): void {
   const text = exportText(result, format, recordingName);
-  saveFile(`${fileIdOf(recordingName)}.${format}`, OUTPUT_FORMATS[format], text);
+  saveFile(`${fileIdOf(recordingName)}.${endingOf(format)}`, OUTPUT_FORMATS[format], text);
 }

@@ -33,7 +33,7 @@ function expandALaw(byte: number): number {
 }
 
 /** ITU-T G.711 µ-law, one byte to −1…1. */
-function expandMuLaw(byte: number): number {
+export function expandMuLaw(byte: number): number {
   const value = ~byte & 0xff;
   const magnitude = ((((value & 15) << 3) + 0x84) << ((value >> 4) & 7)) - 0x84;
   return (value & 0x80 ? -magnitude : magnitude) / 32768;
@@ -70,9 +70,13 @@ function loader({ encoding, bytesPerSample, isBigEndian }: PcmLayout): Load {
 /** NaN and infinities of damaged float files would spoil everything after them. */
 const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
 
-/** Converts interleaved samples to mono, the mean of the channels without low-frequency effects. */
-export function monoConverter(layout: PcmLayout): MonoConverter {
-  const convert = meanConverter(layout);
+/**
+ * Converts interleaved samples to mono: to the mean of the channels without low-frequency effects, or to one channel.
+ *
+ * @param channel from 0; silence where there are fewer
+ */
+export function monoConverter(layout: PcmLayout, channel?: number): MonoConverter {
+  const convert = meanConverter(layout, channel);
   if (layout.encoding !== 'float') return convert;
   return (bytes, frames, out) => {
     convert(bytes, frames, out);
@@ -80,11 +84,13 @@ export function monoConverter(layout: PcmLayout): MonoConverter {
   };
 }
 
-function meanConverter(layout: PcmLayout): MonoConverter {
+function meanConverter(layout: PcmLayout, channel: number | undefined): MonoConverter {
   const { bytesPerSample, channels, effects = [] } = layout;
   const load = loader(layout);
   const frameBytes = bytesPerSample * channels;
-  const heard = Array.from({ length: channels }, (_, c) => c).filter((c) => !effects.includes(c));
+  const isHeard = (c: number) => (channel === undefined ? !effects.includes(c) : c === channel);
+  const heard = Array.from({ length: channels }, (_, c) => c).filter(isHeard);
+  if (heard.length === 0) return (_bytes, frames, out) => void out.fill(0, 0, frames);
   const offsets = heard.map((c) => c * bytesPerSample);
   return (bytes, frames, out) => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -34,6 +34,10 @@ export interface RecordingEnd {
   readonly warning?: string;
 }
 
+function ofChannel(decoder: DecoderPort, channel: number | undefined): DecoderPort {
+  return channel === undefined ? decoder : { channel, open: (spec) => decoder.open({ ...spec, channel }) };
+}
+
 /**
  * One forward pass over a recording: 16 kHz mono samples. A sample does not depend on where the pass began, to the bit
  * (`decode.ts`).
@@ -54,13 +58,19 @@ export class Recording {
    * Detects the format from the content (never from a name). Failures of the source are thrown as they come.
    *
    * @param from where another process left off, from `checkpointAt`
+   * @param channel the one to decode, from 0; the mean of all without it
    */
-  static async open(source: ByteSource, ports: AudioPorts, from?: Checkpoint): Promise<AudioResult<Recording>> {
+  static async open(
+    source: ByteSource,
+    ports: AudioPorts,
+    from?: Checkpoint,
+    channel?: number,
+  ): Promise<AudioResult<Recording>> {
     if (source.sizeBytes === 0) return fail('empty', 'The file is empty.');
     const reader = new BlockReader(source);
     let isOpen = false;
     try {
-      const part = await openPart(reader, ports.decoder);
+      const part = await openPart(reader, ofChannel(ports.decoder, channel));
       if (!part.ok) return part;
       const { format, codec, sampleRateHz, channels, where } = part.value;
       const decoding = await Decoding.open(reader, part.value, from?.restart);

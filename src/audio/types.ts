@@ -60,12 +60,15 @@ export interface CodecSpec {
   readonly blockBytes?: number;
   /** Bits of one coded sample, for ADPCM. */
   readonly bitsPerCodedSample?: number;
+  /** The channel to decode, from 0; absent for the mean of all. */
+  readonly channel?: number;
 }
 
 /** One open decoder: packets in, mono out. */
 export interface PacketDecoder {
   /**
-   * Decodes one packet to mono (mean of the channels without low-frequency effects), at the codec's own rate, in −1…1.
+   * Decodes one packet to mono (mean of the channels without low-frequency effects, or one of them), at the codec's
+   * own rate, in −1…1.
    * A damaged packet gives an empty array, never a throw. The view is valid until the next call.
    */
   decode(packet: Uint8Array): Float32Array;
@@ -75,6 +78,8 @@ export interface PacketDecoder {
 }
 
 export interface DecoderPort {
+  /** The channel that decoders give, from 0; absent for the mean of all. */
+  readonly channel?: number;
   open(spec: CodecSpec): PacketDecoder;
 }
 

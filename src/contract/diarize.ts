@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import type { FieldError, Parsed } from './errors.ts';
-import { asObject, metadataErrors, optionalFlag, optionalText } from './fields.ts';
+import { asObject, metadataErrors, optionalChoice, optionalFlag, optionalText } from './fields.ts';
 import {
   aliasOf,
   type DiarizationFields,
@@ -47,6 +47,12 @@ export const diarizeBodySchema = z
     speechProbability: optionalFlag(),
     crosstalkProbability: optionalFlag(),
     speakerProbability: optionalFlag(),
+    embeddings: optionalFlag().openapi({
+      description: 'Adds `voiceprints`: a voiceprint of each speaker with enough speech, for POST /v1/identify.',
+    }),
+    channels: optionalChoice(['separate']).openapi({
+      description: 'Diarizes each channel by itself, at most 8; without it, their mean.',
+    }),
     transcription: optionalFlag(),
     transcriptionConfig: transcriptionConfigSchema.nullish(),
     transcription_config: transcriptionConfigSchema.nullish().openapi(aliasOf('transcriptionConfig')),
@@ -58,6 +64,12 @@ export interface DiarizeRequest extends JobFields, DiarizationFields {
   readonly speechProbability: boolean;
   readonly crosstalkProbability: boolean;
   readonly speakerProbability: boolean;
+  /** Absent for false, so that requests without it keep the hash that their idempotency keys are stored with. */
+  readonly embeddings?: true;
+  /** Absent for the mean of the channels. */
+  readonly channels?: 'separate';
+  /** Job whose kept analysis stands for the recording; set by the service alone. */
+  readonly recountOf?: string;
   readonly transcription: boolean;
   /** Set only together with `transcription`. `language` is an ISO 639 code. */
   readonly transcriptionConfig?: { readonly model: TranscriptionModel; readonly language?: string };
@@ -77,6 +89,7 @@ export function parseDiarizeBody(
     ...speakerCountErrors(fields),
     ...transcriptionErrors(fields, raw.transcriptionConfig, options.transcription),
     ...languageErrors(raw.transcriptionConfig),
+    ...channelErrors(fields),
   ]);
   return parsed.ok ? { ok: true, value: withDefaults(parsed.value) } : parsed;
 }
@@ -107,6 +120,23 @@ function languageErrors(settings: unknown): FieldError[] {
   return [{ field: 'transcriptionConfig.language', message: `is not a language of ${models.join(' or ')}` }];
 }
 
+/** What is made of the mean of all channels. */
+const OF_THE_MIX = [
+  'confidence',
+  'speechProbability',
+  'crosstalkProbability',
+  'speakerProbability',
+  'transcription',
+] as const;
+
+function channelErrors(body: Record<string, unknown>): FieldError[] {
+  if (body.channels !== 'separate') return [];
+  return OF_THE_MIX.filter((field) => body[field] === true).map((field) => ({
+    field,
+    message: 'is not available with separate channels',
+  }));
+}
+
 /** The model that a wire name stands for; undefined for a name that is none. */
 function transcriptionModel(name: unknown): TranscriptionModel | undefined {
   return TRANSCRIPTION_MODELS.find((model) => model === name || TRANSCRIPTION_MODEL_ALIASES[model] === name);
@@ -120,6 +150,8 @@ function withDefaults(body: z.infer<typeof diarizeBodySchema>): DiarizeRequest {
     speechProbability: body.speechProbability ?? false,
     crosstalkProbability: body.crosstalkProbability ?? false,
     speakerProbability: body.speakerProbability ?? false,
+    embeddings: body.embeddings || undefined,
+    channels: body.channels ?? undefined,
     transcription,
     transcriptionConfig: transcription ? transcriptionSettings(body.transcriptionConfig ?? {}) : undefined,
   };

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import type { Parsed } from './errors.ts';
+import type { FieldError, Parsed } from './errors.ts';
 import { expected, optionalChoice, optionalFlag } from './fields.ts';
 import { type SubmittedVoiceprint, submittedVoiceprints, voiceprintErrors } from './identify.ts';
 import { MODELS } from './job-fields.ts';
@@ -8,8 +8,12 @@ import { parseBody } from './parse-body.ts';
 
 export const SAMPLE_RATES_HZ = [8000, 16_000, 24_000, 44_100, 48_000] as const;
 export type SampleRateHz = (typeof SAMPLE_RATES_HZ)[number];
-export const ENCODINGS = ['pcm_f32le', 'pcm_s16le'] as const;
+export const ENCODINGS = ['pcm_f32le', 'pcm_s16le', 'mulaw'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
+
+/** The only rate of µ-law. */
+export const MULAW_RATE_HZ: SampleRateHz = 8000;
+export const ENVELOPES = ['twilio'] as const;
 
 export const LIVE_DEFAULTS = {
   maxSpeakers: MAX_SPEAKERS,
@@ -36,7 +40,13 @@ const options = {
       default: LIVE_DEFAULTS.sampleRate,
       description: 'Samples a second of the audio that will be sent.',
     }),
-  encoding: optionalChoice(ENCODINGS).openapi({ default: LIVE_DEFAULTS.encoding }),
+  encoding: optionalChoice(ENCODINGS).openapi({
+    default: LIVE_DEFAULTS.encoding,
+    description: '`mulaw` has 8000 samples a second, in frames of 20 ms or a multiple of that.',
+  }),
+  envelope: optionalChoice(ENVELOPES).openapi({
+    description: 'Whether audio comes in the JSON messages of a Twilio media stream, as `mulaw`.',
+  }),
   latency: wholeNumber(LATENCY_MS.min, LATENCY_MS.max).openapi({
     default: LIVE_DEFAULTS.latency,
     description:
@@ -80,7 +90,10 @@ export function parseLiveBody(
   body: unknown,
   voiceprintFault: (voiceprint: string) => string | undefined,
 ): Parsed<LiveRequest> {
-  const parsed = parseBody(body, liveBodySchema, (_fields, raw) => voiceprintErrors(raw.voiceprints, voiceprintFault));
+  const parsed = parseBody(body, liveBodySchema, (fields, raw) => [
+    ...voiceprintErrors(raw.voiceprints, voiceprintFault),
+    ...telephonyErrors(fields),
+  ]);
   if (!parsed.ok) return parsed;
   const { voiceprints, ...fields } = parsed.value;
   const input = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
@@ -88,6 +101,17 @@ export function parseLiveBody(
     ok: true,
     value: { input, voiceprints: (voiceprints ?? []).map(({ label, voiceprint }) => ({ label, voiceprint })) },
   };
+}
+
+function telephonyErrors({ envelope, encoding, sampleRate }: Record<string, unknown>): FieldError[] {
+  const errors: FieldError[] = [];
+  const isInEnvelope = typeof envelope === 'string';
+  if (isInEnvelope && typeof encoding === 'string' && encoding !== 'mulaw')
+    errors.push({ field: 'encoding', message: `must be mulaw with the envelope ${envelope}` });
+  const isMuLaw = isInEnvelope || encoding === 'mulaw';
+  if (isMuLaw && typeof sampleRate === 'number' && sampleRate !== MULAW_RATE_HZ)
+    errors.push({ field: 'sampleRate', message: `must be ${MULAW_RATE_HZ} with the encoding mulaw` });
+  return errors;
 }
 
 export const liveStatusSchema = z.enum(['created', 'running', 'done', 'error']).openapi('LiveStatus');

@@ -16,14 +16,17 @@ const wordSchema = z
 const framesOf = <T extends z.ZodType>(score: T) =>
   z.object({ score, resolution: z.number().openapi({ description: 'Seconds between two scores.', example: 0.02 }) });
 
+const channel = z.number().int().optional().openapi({ description: 'From 0, where channels are separate.' });
+
 export const diarizeOutputSchema = z
   .object({
-    diarization: z.array(turnSchema.extend({ confidence: confidenceBySpeakerSchema.optional() })),
-    exclusiveDiarization: z.array(turnSchema).optional(),
+    diarization: z.array(turnSchema.extend({ channel, confidence: confidenceBySpeakerSchema.optional() })),
+    exclusiveDiarization: z.array(turnSchema.extend({ channel })).optional(),
     confidence: framesOf(z.array(z.number())).optional(),
     speechProbability: framesOf(z.array(z.number())).optional(),
     crosstalkProbability: framesOf(z.array(z.number())).optional(),
     speakerProbability: framesOf(z.record(z.string(), z.array(z.number()))).optional(),
+    voiceprints: z.array(z.object({ speaker: z.string(), voiceprint: z.string() })).optional(),
     wordLevelTranscription: z.array(wordSchema).optional(),
     turnLevelTranscription: z.array(wordSchema).optional(),
     warning: z.string().optional(),
@@ -63,6 +66,21 @@ export const voiceprintOutputSchema = z
   })
   .openapi('VoiceprintOutput');
 export type VoiceprintOutput = z.infer<typeof voiceprintOutputSchema>;
+
+/** Turns as `pyannote.core` reads them. */
+export const annotationSchema = z
+  .object({
+    pyannote: z.literal('Annotation'),
+    uri: z.string(),
+    content: z.array(
+      z.object({
+        segment: z.object({ start: z.number(), end: z.number() }),
+        track: z.string().openapi({ example: 'T0' }),
+        label: z.string().openapi({ example: 'SPEAKER_00' }),
+      }),
+    ),
+  })
+  .openapi('Annotation');
 
 /** Output of a failed or canceled job. */
 export const errorOutputSchema = z

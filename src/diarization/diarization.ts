@@ -19,6 +19,8 @@ export interface SpeakerTurn {
   readonly speaker: number;
   readonly startSeconds: number;
   readonly endSeconds: number;
+  /** From 0, where the channels of the recording were diarized separately. */
+  readonly channel?: number;
 }
 
 export interface ScoredTurn extends SpeakerTurn {

@@ -33,19 +33,20 @@ export async function* writeOutput(
   const resolution = JSON.stringify(tracks.resolutionSeconds);
 
   yield '{"diarization":[';
-  yield* joined(diarization.turns, ({ speaker, startSeconds, endSeconds, confidence }) =>
+  yield* joined(diarization.turns, ({ speaker, startSeconds, endSeconds, channel, confidence }) =>
     JSON.stringify({
       speaker: labels[speaker],
       start: startSeconds,
       end: endSeconds,
+      channel,
       ...(flags.turnLevelConfidence ? { confidence: byLabel(labels, confidence) } : {}),
     }),
   );
   yield ']';
   if (flags.exclusive) {
     yield ',"exclusiveDiarization":[';
-    yield* joined(diarization.exclusiveTurns, ({ speaker, startSeconds, endSeconds }) =>
-      JSON.stringify({ speaker: labels[speaker], start: startSeconds, end: endSeconds }),
+    yield* joined(diarization.exclusiveTurns, ({ speaker, startSeconds, endSeconds, channel }) =>
+      JSON.stringify({ speaker: labels[speaker], start: startSeconds, end: endSeconds, channel }),
     );
     yield ']';
   }

@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createTurnWriter, fileIdOf, type Line, listToShow, type TurnFormat } from './index.ts';
+import { createTurnWriter, fileIdOf, type Line, listToShow, type TurnFormat, writeTurns } from './index.ts';
 
-const write = (format: TurnFormat, lines: readonly Line[], list = 'identification', fileId = 'talk') => {
-  const writer = createTurnWriter(format, list, fileId);
-  return writer.head + lines.map((line, index) => writer.line(line, index)).join('');
-};
+const write = (format: TurnFormat, lines: readonly Line[], list = 'identification', fileId = 'talk') =>
+  writeTurns(lines, format, list, fileId);
 /** Labels are free text. */
 const turn = (speaker: string, text?: string): Line => ({ speaker, start: 0, end: 1, text });
 
@@ -16,7 +14,8 @@ describe('listToShow', () => {
     expect(show('rttm', 'diarization', 'identification')).toBe('identification');
     expect(show('rttm', 'diarization', 'exclusiveDiarization', 'identification')).toBe('exclusiveDiarization');
     expect(show('rttm', 'diarization', 'turnLevelTranscription')).toBe('diarization');
-    for (const format of ['srt', 'vtt', 'csv', 'txt'] as const) {
+    expect(show('pyannote', 'diarization', 'turnLevelTranscription')).toBe('diarization');
+    for (const format of ['srt', 'vtt', 'csv', 'txt', 'audacity', 'textgrid', 'eaf', 'diarized_json'] as const) {
       expect(show(format, 'diarization', 'turnLevelTranscription')).toBe('turnLevelTranscription');
     }
     expect(show('srt', 'voiceprint')).toBeUndefined();
@@ -119,6 +118,80 @@ describe('labels of free text', () => {
 
   it('take one line of text, in columns of two spaces', () => {
     expect(write('txt', [turn('a  b\nc', 'x\ny')])).toBe('0.000  1.000  a b c  x y\n');
+  });
+});
+
+it('names the channel in RTTM, from 1', () => {
+  expect(write('rttm', [{ ...turn('A'), channel: 1 }])).toBe('SPEAKER talk 2 0.000 1.000 <NA> <NA> A <NA> <NA>\n');
+});
+
+describe('formats of annotation tools', () => {
+  const lines: Line[] = [
+    { speaker: 'Zoë "Z"', start: 0.5, end: 2, text: 'Well,\n<yes> & "no"' },
+    { speaker: 'SPEAKER_01', start: 1, end: 3, text: 'Oh.' },
+    { speaker: 'Zoë "Z"', start: 1.9, end: 2.5, text: 'Then.' },
+  ];
+  const inSeconds = (format: TurnFormat, seconds?: number) =>
+    writeTurns(lines, format, 'diarization', 'a', [], seconds);
+
+  it('write Audacity labels with the speaker in front of the text', () => {
+    expect(write('audacity', lines.slice(1, 2))).toBe('1.000\t3.000\tSPEAKER_01: Oh.\n');
+    expect(write('audacity', [turn('a\tb')])).toBe('0.000\t1.000\ta b\n');
+  });
+
+  it('fill the tiers of a TextGrid with silence to the end of the recording, without overlap within a tier', () => {
+    const intervalsOf = (text: string) =>
+      [...text.matchAll(/intervals \[\d+\]:\s+xmin = (\S+)\s+xmax = (\S+)\s+text = (.*)/g)].map((found) =>
+        found.slice(1),
+      );
+    const text = inSeconds('textgrid', 10);
+    expect(text).toContain('xmax = 10\ntiers? <exists>\nsize = 2\n');
+    expect(text).toContain('name = "Zoë ""Z"""\n        xmin = 0\n        xmax = 10\n        intervals: size = 4\n');
+    expect(intervalsOf(text)).toEqual([
+      ['0', '0.5', '""'],
+      ['0.5', '2', '"Well, <yes> & ""no"""'],
+      ['2', '2.5', '"Then."'],
+      ['2.5', '10', '""'],
+      ['0', '1', '""'],
+      ['1', '3', '"Oh."'],
+      ['3', '10', '""'],
+    ]);
+    expect(intervalsOf(inSeconds('textgrid')).at(-1)).toEqual(['1', '3', '"Oh."']);
+    expect(write('textgrid', [turn('A')])).toContain('text = "A"\n');
+    expect(write('textgrid', [])).toContain('tiers? <absent>\n');
+  });
+
+  it('give ELAN a tier a speaker, with names and texts escaped', () => {
+    const text = inSeconds('eaf');
+    expect(text).toContain('TIER_ID="Zoë &quot;Z&quot;"');
+    expect(text).toContain('<ANNOTATION_VALUE>Well, &lt;yes&gt; &amp; &quot;no&quot;</ANNOTATION_VALUE>');
+    const times = [...text.matchAll(/TIME_SLOT_ID="(ts\d)" TIME_VALUE="(\d+)"/g)].map((found) => found.slice(1));
+    expect(times.flat().join(' ')).toBe('ts1 500 ts2 2000 ts3 2000 ts4 2500 ts5 1000 ts6 3000');
+    expect(text).toContain('ANNOTATION_ID="a3" TIME_SLOT_REF1="ts5" TIME_SLOT_REF2="ts6"');
+  });
+
+  it('write an Annotation of pyannote with a track a turn', () => {
+    expect(JSON.parse(write('pyannote', lines, 'diarization', 'my talk'))).toEqual({
+      pyannote: 'Annotation',
+      uri: 'my_talk',
+      content: lines.map(({ speaker, start, end }, i) => ({ segment: { start, end }, track: `T${i}`, label: speaker })),
+    });
+    expect(JSON.parse(write('pyannote', []))).toMatchObject({ content: [] });
+  });
+
+  it('write the diarized JSON of OpenAI', () => {
+    const document = JSON.parse(inSeconds('diarized_json', 9.5));
+    expect(document).toMatchObject({ task: 'transcribe', duration: 9.5, usage: { type: 'duration', seconds: 10 } });
+    expect(document.text).toBe('Well,\n<yes> & "no" Oh. Then.');
+    expect(document.segments[1]).toEqual({
+      type: 'transcript.text.segment',
+      id: 'seg_002',
+      start: 1,
+      end: 3,
+      speaker: 'SPEAKER_01',
+      text: 'Oh.',
+    });
+    expect(JSON.parse(write('diarized_json', [turn('A')]))).toMatchObject({ text: '', duration: 1 });
   });
 });
 

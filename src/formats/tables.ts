@@ -6,11 +6,11 @@ export function rttm(fileId: string): TurnWriter {
   const file = oneWord(fileId);
   return {
     head: '',
-    line({ start, end, speaker }) {
+    line({ start, end, speaker, channel = 0 }) {
       // From whole milliseconds: the difference of two doubles may round the other way.
       const durationMs = Math.round(end * 1000) - Math.round(start * 1000);
       const duration = (durationMs / 1000).toFixed(3);
-      return `SPEAKER ${file} 1 ${start.toFixed(3)} ${duration} <NA> <NA> ${oneWord(speaker)} <NA> <NA>\n`;
+      return `SPEAKER ${file} ${channel + 1} ${start.toFixed(3)} ${duration} <NA> <NA> ${oneWord(speaker)} <NA> <NA>\n`;
     },
   };
 }
@@ -45,3 +45,13 @@ function csvField(text: string): string {
   const harmless = /^[\s\p{Cc}]*[=+\-@]|^[\t\r\n]/u.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
+
+/** Label track of Audacity: start, end and label between tabs; what was said comes after the speaker. */
+export const AUDACITY: TurnWriter = {
+  head: '',
+  line({ start, end, speaker, text }) {
+    const label = oneLabel(speaker);
+    const said = text === undefined ? label : `${label}: ${oneLine(text)}`;
+    return `${start.toFixed(3)}\t${end.toFixed(3)}\t${said}\n`;
+  },
+};

@@ -1,5 +1,16 @@
 /** Text forms of the turns of an output. */
-export const TURN_FORMATS = ['rttm', 'srt', 'vtt', 'csv', 'txt'] as const;
+export const TURN_FORMATS = [
+  'rttm',
+  'srt',
+  'vtt',
+  'csv',
+  'txt',
+  'audacity',
+  'textgrid',
+  'eaf',
+  'pyannote',
+  'diarized_json',
+] as const;
 export type TurnFormat = (typeof TURN_FORMATS)[number];
 
 /** One speaker's turn, in seconds from the start of the audio, with what was said in it, if that is known. */
@@ -8,12 +19,16 @@ export interface Line {
   readonly start: number;
   readonly end: number;
   readonly text?: string;
+  /** Of the recording, from 0, where its channels were diarized separately. */
+  readonly channel?: number;
 }
 
-/** Writes turns one by one, so that a long list is never text as a whole. */
+/** Writes turns one by one, so that a long list is never text as a whole. Each list has a writer of its own. */
 export interface TurnWriter {
   /** Comes before the first turn, also when there is none. */
   readonly head: string;
   /** @param index 0 for the first turn */
   line(line: Line, index: number): string;
+  /** Comes after the last turn, in chunks. */
+  tail?(): Iterable<string>;
 }

@@ -1,20 +1,26 @@
+import { diarizedJson, pyannoteAnnotation } from './json.ts';
 import { SRT, VTT } from './subtitles.ts';
-import { csv, rttm, TXT } from './tables.ts';
-import type { TurnFormat, TurnWriter } from './types.ts';
+import { AUDACITY, csv, rttm, TXT } from './tables.ts';
+import { eaf, textGrid } from './tiers.ts';
+import type { Line, TurnFormat, TurnWriter } from './types.ts';
 
 const TRANSCRIPTION = 'turnLevelTranscription';
 /** Lists of turns: without overlap, which only who asked for it gets; with names; plain. */
 const TURNS = ['exclusiveDiarization', 'identification', 'diarization'] as const;
 
+/** Formats without a place for text. */
+const TURNS_ALONE: readonly TurnFormat[] = ['rttm', 'pyannote'];
+
 /**
- * Which list of an output document a format shows: RTTM the turns alone, the others what was said in them where that is known. The turns without overlap
- * have the labels of the diarization, and get their names from the matches.
+ * Which list of an output document a format shows: RTTM and pyannote's JSON the turns alone, the others what was said
+ * in them where that is known. The turns without overlap have the labels of the diarization, and get their names from
+ * the matches.
  *
  * @param has whether the document has a member of that name
  * @returns undefined for an output without turns
  */
 export function listToShow(format: TurnFormat, has: (member: string) => boolean): string | undefined {
-  if (format !== 'rttm' && has(TRANSCRIPTION)) return TRANSCRIPTION;
+  if (!TURNS_ALONE.includes(format) && has(TRANSCRIPTION)) return TRANSCRIPTION;
   return TURNS.find(has);
 }
 
@@ -31,24 +37,33 @@ export interface Match {
  * @param list what `listToShow` chose
  * @param fileId what RTTM calls the recording
  * @param matches the `voiceprints` of an identify output, none for others
+ * @param durationSeconds of the recording; undefined where only its turns are known
  */
 export function createTurnWriter(
   format: TurnFormat,
   list: string,
   fileId: string,
   matches: readonly Match[] = [],
+  durationSeconds?: number,
 ): TurnWriter {
-  const writer = writerOf(format, list, fileId);
+  const writer = writerOf(format, list, fileId, durationSeconds);
   // Those of `identification` have their names already, and a name may look like another speaker's label.
   if (list !== 'exclusiveDiarization' || matches.length === 0) return writer;
   const names = new Map(matches.map(({ speaker, match }) => [speaker, match ?? speaker]));
   return {
-    head: writer.head,
+    ...writer,
     line: (line, index) => writer.line({ ...line, speaker: names.get(line.speaker) ?? line.speaker }, index),
   };
 }
 
-function writerOf(format: TurnFormat, list: string, fileId: string): TurnWriter {
+/** The whole text of a list that is in memory; parameters as for `createTurnWriter`. */
+export function writeTurns(lines: readonly Line[], ...options: Parameters<typeof createTurnWriter>): string {
+  const writer = createTurnWriter(...options);
+  const body = lines.map((line, index) => writer.line(line, index));
+  return [writer.head, ...body, ...(writer.tail?.() ?? [])].join('');
+}
+
+function writerOf(format: TurnFormat, list: string, fileId: string, durationSeconds: number | undefined): TurnWriter {
   switch (format) {
     case 'rttm':
       return rttm(fileId);
@@ -60,5 +75,15 @@ function writerOf(format: TurnFormat, list: string, fileId: string): TurnWriter 
       return csv(list === TRANSCRIPTION);
     case 'txt':
       return TXT;
+    case 'audacity':
+      return AUDACITY;
+    case 'textgrid':
+      return textGrid(durationSeconds);
+    case 'eaf':
+      return eaf();
+    case 'pyannote':
+      return pyannoteAnnotation(fileId);
+    case 'diarized_json':
+      return diarizedJson(durationSeconds);
   }
 }

@@ -60,6 +60,8 @@ export interface PassPorts {
 export interface PassOptions {
   /** Where to continue; from the start without it. */
   readonly from?: Checkpoint;
+  /** The channel to read, from 0; the mean of all without it. */
+  readonly channel?: number;
   readonly maxSeconds: number;
   /** Whether the pass ends as `slow` where the source is. */
   readonly endsWhenSlow: boolean;
@@ -84,7 +86,12 @@ export async function ingest(source: ByteSource, ports: PassPorts, options: Pass
   const pace = new Pace(source, ports, options.endsWhenSlow);
   let recording: Recording | undefined;
   try {
-    const opened: Result<Recording, AudioError> = await Recording.open(pace.source, ports.audio, options.from);
+    const opened: Result<Recording, AudioError> = await Recording.open(
+      pace.source,
+      ports.audio,
+      options.from,
+      options.channel,
+    );
     if (!opened.ok) return { kind: 'failed', error: opened.error };
     recording = opened.value;
     return await storeAll(recording, source, pace, ports, options);

@@ -3,6 +3,7 @@ import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { IdentifyRequest } from '../contract/identify.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
 import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
+import type { RecountRequest } from '../contract/recount.ts';
 import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
 import type { TurnFormat } from '../formats/index.ts';
@@ -104,6 +105,16 @@ export interface SpeakerMatch {
 
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' | 'payment_required' }>>;
+  /**
+   * A new job from the kept analysis of a diarization, without credit; undefined as for `find`.
+   * @param bounds in the place of those of the job
+   */
+  recount(
+    accountId: string,
+    jobId: string,
+    bounds: RecountRequest,
+    idempotency: CreateJob['idempotency'],
+  ): Promise<Result<JobView, { kind: 'idempotency_conflict' | 'payment_required' | 'no_analysis' }> | undefined>;
   /** Whether a call with this key has made a job that stands for it still. */
   hasReplay(accountId: string, idempotencyKey: string): Promise<boolean>;
   /** undefined for unknown, deleted and other accounts' jobs alike */

@@ -1,8 +1,9 @@
 import type { Result } from '../audio/types.ts';
+import { keepAnalysis } from './analysis.ts';
 import { billOf } from './bill.ts';
 import { afterEnd, failJob } from './fail.ts';
 import { readRecording } from './ingest-state.ts';
-import { outputKey, partKey } from './keys.ts';
+import { analysisKey, outputKey, partKey } from './keys.ts';
 import { JobGone } from './lease.ts';
 import type { JobOutcome, JobPorts, JobRecord } from './ports.ts';
 import { type Assembly, diarizeParts, type JobFault, type OutputText, resultOf } from './results/index.ts';
@@ -13,8 +14,10 @@ export async function assembleJob(ports: JobPorts, job: JobRecord, pulse: () => 
   await pulse();
   const startedAt = ports.now();
   const { recording, tag } = await readRecording(ports, job.id);
-  const assembly = { ports, job, recording, tag, pulse };
-  const result = await endingOf(assembly, startedAt).catch(async (error: unknown) => {
+  const readPart: Assembly['readPart'] = (shard, offset, length) =>
+    ports.objects.getRange(partKey(job.id, shard, tag), offset, length);
+  const assembly = { ports, job, recording, readPart, pulse };
+  const result = await endingOf(assembly, tag, startedAt).catch(async (error: unknown) => {
     if (!(await isPartMissing(ports, job.id, recording.shardCount, tag))) throw error;
     // The parts go with the end of their job, which is noted before they go.
     if ((await ports.store.find(job.id))?.status !== 'running') throw new JobGone(job.id);
@@ -37,16 +40,21 @@ export async function assembleJob(ports: JobPorts, job: JobRecord, pulse: () => 
 /**
  * What is left to do when all parts have been put together: to end the job with its output, or to have it transcribed.
  */
-async function endingOf(assembly: Assembly, startedAt: number): Promise<Result<() => Promise<void>, JobFault>> {
-  const { ports, job, recording, tag, pulse } = assembly;
+async function endingOf(
+  assembly: Assembly,
+  tag: string,
+  startedAt: number,
+): Promise<Result<() => Promise<void>, JobFault>> {
+  const { ports, job, recording, pulse } = assembly;
   const log = () =>
     ports.log('info', 'job_assembled', {
       jobId: job.id,
       shards: recording.shardCount,
       totalMs: ports.now() - startedAt,
     });
+  const { id, kind } = job;
   if (isTranscribed(job)) {
-    const diarized = await diarizeParts(assembly, { voices: false });
+    const diarized = await diarizeParts(assembly, { voices: job.request.embeddings === true });
     if (!diarized.ok) return diarized;
     return {
       ok: true,
@@ -62,6 +70,7 @@ async function endingOf(assembly: Assembly, startedAt: number): Promise<Result<(
     ok: true,
     value: async () => {
       await ports.objects.putStream(outputKey(job.id), withPulse(output.value, ports.now, pulse));
+      if (kind === 'diarize') await keepAnalysis(ports, id, pulse);
       await ports.pause();
       log();
       const { durationSeconds } = recording;
@@ -106,5 +115,5 @@ export async function* withPulse(chunks: OutputText, now: () => number, pulse: (
 /** Deletes an output that was written while its job was canceled or deleted. */
 async function dropOrphan(ports: JobPorts, jobId: string): Promise<void> {
   const job = await ports.store.find(jobId);
-  if (job?.status !== 'succeeded') await ports.objects.deleteMany([outputKey(jobId)]);
+  if (job?.status !== 'succeeded') await ports.objects.deleteMany([outputKey(jobId), analysisKey(jobId)]);
 }

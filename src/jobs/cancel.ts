@@ -1,5 +1,5 @@
 import { afterEnd } from './fail.ts';
-import { outputKey } from './keys.ts';
+import { analysisKey, outputKey } from './keys.ts';
 import type { ControlPorts, JobRecord } from './ports.ts';
 
 const CANCELED = { code: 'canceled', message: 'The job was canceled.' } as const;
@@ -31,7 +31,7 @@ export async function deleteJob(ports: ControlPorts, accountId: string, jobId: s
   if (!(await ports.store.remove(accountId, jobId, ports.now()))) return false;
   ports.log('info', 'job_deleted', { jobId });
   // The row went first: from here on nobody reads these, and the sweep finds what a crash leaves.
-  await ports.objects.deleteMany([outputKey(jobId)]);
+  await ports.objects.deleteMany([outputKey(jobId), analysisKey(jobId)]);
   await afterEnd(ports, { id: jobId, accountId });
   return true;
 }

@@ -1,5 +1,5 @@
 import { removeWork } from './fail.ts';
-import { inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
+import { analysisKey, inlineUrlKey, jobOfKey, outputKey, voiceprintsKey, WORK_PREFIX } from './keys.ts';
 import { type ControlPorts, type DeletedJob, IDEMPOTENCY_TTL_MS } from './ports.ts';
 
 /** As many objects as R2 deletes in one call: a sweep deletes 50,000 of a kind, which leaves no backlog at a hundred jobs a second. */
@@ -57,7 +57,7 @@ async function expireOutputs(ports: ControlPorts, now: number): Promise<number> 
     const jobs = await ports.store.expired(now - ports.outputTtlMs, BATCH_OBJECTS);
     if (jobs.length === 0) break;
     // The object goes before the note: a crash in between deletes it a second time, which is harmless.
-    await ports.objects.deleteMany(jobs.map((job) => job.outputKey ?? outputKey(job.id)));
+    await ports.objects.deleteMany(jobs.flatMap((job) => [job.outputKey ?? outputKey(job.id), analysisKey(job.id)]));
     await ports.store.markCleaned(
       jobs.map((job) => job.id),
       now,
@@ -80,7 +80,7 @@ async function sweepDeleted(ports: ControlPorts, now: number): Promise<number> {
     const jobs = await ports.store.deleted(DELETED_BATCH, after);
     if (jobs.length === 0) break;
     after = jobs.at(-1);
-    await ports.objects.deleteMany(jobs.map((job) => outputKey(job.id)));
+    await ports.objects.deleteMany(jobs.flatMap((job) => [outputKey(job.id), analysisKey(job.id)]));
     const done = jobs.filter((job) => job.deletedAt <= now - LAST_WRITE_MS).map((job) => job.id);
     if (done.length > 0) await ports.store.markCleaned(done, now);
     total += done.length;

@@ -9,6 +9,7 @@ import { isUrgent, type Message, type OutboxMessage, outboxId } from './messages
 import type { Mutex } from './mutex.ts';
 import { markPlatformFaults } from './platform-fault.ts';
 import type { JobPorts, JobRecord, StepStart } from './ports.ts';
+import { assembleRecount, beginRecount, isRecount } from './recount.ts';
 import { judge, MAX_STARTS } from './retry.ts';
 import { beginShard, handOutAgain } from './run-shard.ts';
 import { isTerminal } from './state.ts';
@@ -104,11 +105,13 @@ async function runStep(
   if (!job || isTerminal(job.status)) return ports.store.settle(id);
   switch (message.step) {
     case 'ingest':
+      if (isRecount(job)) return beginRecount(ports, job);
       return keepLease(ports, job.id, id, (signal) => ingestJob(ports, job, starts, signal));
     case 'analyse':
       await analyse(ports, job.id);
       return ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
     case 'assemble':
+      if (isRecount(job)) return assembleRecount(ports, job, pulse);
       return (await hasWork(ports, job)) ? assembleJob(ports, job, pulse) : requestIngest(ports, job.id);
     case 'transcribe':
       if (!(await hasWork(ports, job))) return requestIngest(ports, job.id);

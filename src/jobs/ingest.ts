@@ -12,7 +12,14 @@ import { JobGone } from './lease.ts';
 import { outboxId } from './messages.ts';
 import type { IngestState, JobPorts, JobRecord, OpenSource } from './ports.ts';
 import { RetryStep } from './retry.ts';
-import { readyShards, SHARD_SECONDS, SHORT_SHARDS, shardCountOf } from './shards.ts';
+import {
+  firstChunkOf,
+  MAX_SEPARATE_CHANNELS,
+  readyShards,
+  SHARD_SECONDS,
+  SHORT_SHARDS,
+  shardCountOf,
+} from './shards.ts';
 import { isPassing, type SourceError, SourceReadError } from './source-error.ts';
 import { isTerminal } from './state.ts';
 
@@ -105,6 +112,11 @@ const unpaid = (durationSeconds: number) => ({
     'enough credit for it, beside what its other unfinished jobs and streams need.',
 });
 
+const tooManyChannels = (channels: number) => ({
+  code: 'audio_too_many_channels',
+  message: `The recording has ${channels} channels; at most ${MAX_SEPARATE_CHANNELS} can be diarized separately.`,
+});
+
 /** One run of the step. */
 class Ingest {
   readonly #limits: (typeof LIMITS)[keyof typeof LIMITS];
@@ -156,6 +168,10 @@ class Ingest {
     }
   }
 
+  get #isSeparate(): boolean {
+    return this.job.kind === 'diarize' && this.job.request.channels === 'separate';
+  }
+
   get #isRemote(): boolean {
     const { url } = this.job.request;
     return !url.startsWith('media://') && url !== INLINE_URL;
@@ -164,7 +180,13 @@ class Ingest {
   /** Where the reading begins: after what is stored of the same bytes, else at the start. */
   async #begin(stored: StoredIngest | undefined, identity: string): Promise<IngestState> {
     const { ports, job } = this;
-    const start = { identity, model: job.request.model, chunks: 0, checkpoint: { sample: 0 } };
+    const start = {
+      identity,
+      model: job.request.model,
+      chunks: 0,
+      checkpoint: { sample: 0 },
+      ...(this.#isSeparate && { channel: 0 }),
+    };
     let state: IngestState = stored?.state ?? { ...start, generation: 0 };
     const isChanged = stored !== undefined && stored.state.identity !== identity;
     if (isChanged) {
@@ -192,12 +214,14 @@ class Ingest {
           this.keepOn();
           await ports.pause();
         },
-        store: (chunk, bytes) => ports.objects.put(chunkKey(job.id, chunk, tag), bytes),
+        store: (chunk, bytes) =>
+          ports.objects.put(chunkKey(job.id, firstChunkOf(state.channel ?? 0) + chunk, tag), bytes),
         stored: (chunks, checkpoint, facts) => this.#stored(state, chunks, checkpoint, facts),
         progress: (share) => this.#report(share),
       },
       {
         from: state.checkpoint,
+        channel: state.channel,
         maxSeconds: this.#limits.maxSeconds + PADDING_SECONDS,
         endsWhenSlow: this.#isRemote && !this.#isCopied,
       },
@@ -231,13 +255,22 @@ class Ingest {
         return sendAgain(ports, { step: 'ingest', jobId: job.id });
       case 'whole': {
         const { facts, chunks } = end;
+        const { channels } = facts;
+        if (state.channel !== undefined && channels > MAX_SEPARATE_CHANNELS)
+          return failJob(ports, job.id, tooManyChannels(channels));
+        if (state.channel !== undefined && state.channel + 1 < channels) {
+          await this.#save({ ...state, channel: state.channel + 1, chunks: 0, checkpoint: { sample: 0 } });
+          await ports.store.handOver(id, ports.now() + QUEUE_LEASE_MS);
+          return sendAgain(ports, { step: 'ingest', jobId: job.id });
+        }
         const { totalSamples, durationSeconds, warning } = end.end;
-        const shardCount = shardCountOf(totalSamples);
+        const separateChannels = this.#isSeparate ? channels : undefined;
         const recording = {
           facts,
           totalSamples,
           durationSeconds,
-          shardCount,
+          shardCount: shardCountOf(totalSamples) * (separateChannels ?? 1),
+          separateChannels,
           ...(warning !== undefined && { warning }),
         };
         const whole = { ...state, chunks, recording };
@@ -279,7 +312,8 @@ class Ingest {
   async #handOut(state: IngestState, ready: number): Promise<void> {
     const { ports, job } = this;
     this.#ready = ready;
-    if (ready <= SHORT_SHARDS) return;
+    // The number of channels, and with it that of the shards, is known at the end.
+    if (ready <= SHORT_SHARDS || this.#isSeparate) return;
     if (ready > this.#reserved) {
       // Twice as much each time: a day takes six of these.
       const shards = Math.max(ready, RESERVED_SHARDS, 2 * this.#reserved);
@@ -299,7 +333,8 @@ class Ingest {
   async #report(share: number): Promise<void> {
     const { ports, job } = this;
     const now = ports.now();
-    if (now - this.#reportedAt < REPORT_EVERY_MS) return;
+    // Of the first channel the share says little of the whole, and progress must not go back.
+    if (this.#isSeparate || now - this.#reportedAt < REPORT_EVERY_MS) return;
     this.#reportedAt = now;
     // A hint for progress bars.
     await ports.progress.reportIngest(job.id, share).catch((error) => {

@@ -53,8 +53,8 @@ export async function openTurns(
   const matches = await matchesOf(ports, key, members.get(VOICEPRINTS));
   const body = await ports.objects.openRange(key, range.offset, range.length);
   if (!body) return undefined;
-  const pieces = writePieces(body, createTurnWriter(format, list, fileIdOf(job.request.url), matches));
-  return toStream(pieces);
+  const writer = createTurnWriter(format, list, fileIdOf(job.request.url), matches, job.durationSeconds);
+  return toStream(writePieces(body, writer));
 }
 
 /** The matches of an identify job's speakers; undefined when there is no output or it is past its time. */
@@ -94,6 +94,12 @@ async function* writePieces(body: ReadableStream<Uint8Array>, writer: TurnWriter
       yield text;
       text = '';
     }
+  }
+  for (const piece of writer.tail?.() ?? []) {
+    text += piece;
+    if (text.length < CHUNK_CHARS) continue;
+    yield text;
+    text = '';
   }
   if (text !== '') yield text;
 }

@@ -39,13 +39,15 @@ export const transcriptionKey = (jobId: string, tag: string) => `${workPrefix(jo
 /** Words of a piece of the recording. */
 export const wordsKey = (jobId: string, tag: string, piece: number) =>
   `${workPrefix(jobId)}words-${tag}-${numbered(piece)}.json`;
-const OUTPUT_KEY = /^outputs\/([^/]+)\.json$/;
+const RESULT_KEY = /^(?:outputs|analyses)\/([^/.]+)/;
 export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
+/** What a recount needs of a diarize job; lives as long as the output. */
+export const analysisKey = (jobId: string) => `analyses/${jobId}`;
 
 /** The job that an object belongs to, by its key; undefined for one that is no job's. */
 export function jobOfKey(key: string): string | undefined {
   if (key.startsWith(WORK_PREFIX)) return key.slice(WORK_PREFIX.length).split('/', 1)[0];
-  return OUTPUT_KEY.exec(key)?.[1];
+  return RESULT_KEY.exec(key)?.[1];
 }
 
 /** Stands in a stored request for a `data:` URL, whose text is an object of its own until the job ends. */

@@ -1,5 +1,5 @@
 import type { ByteSource } from '../audio/index.ts';
-import type { JobPorts, ObjectStore } from './ports.ts';
+import type { JobPorts, ObjectChunks, ObjectStore } from './ports.ts';
 import { SourceReadError } from './source-error.ts';
 
 /** D1, R2, a queue or a Durable Object failed. Never counted against a job. */
@@ -73,7 +73,7 @@ function objectsMarked(objects: ObjectStore): ObjectStore {
     get: (target, name) => (name === 'putStream' ? putStream : Reflect.get(target, name)),
   });
 
-  async function putStream(key: string, chunks: Iterable<string> | AsyncIterable<string>): Promise<void> {
+  async function putStream(key: string, chunks: ObjectChunks): Promise<void> {
     let own: { readonly error: unknown } | undefined;
     const watched = (async function* () {
       try {

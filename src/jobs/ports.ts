@@ -213,6 +213,9 @@ export interface Queued {
   readonly delaySeconds: number;
 }
 
+/** Contents of an object in order; text is written as UTF-8. */
+export type ObjectChunks = Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+
 /** Objects by key. */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
@@ -224,7 +227,7 @@ export interface ObjectStore {
    */
   replace(key: string, bytes: Uint8Array, etag: string | undefined): Promise<string | undefined>;
   /** Writes chunks of unknown total length, in bounded memory. */
-  putStream(key: string, chunks: Iterable<string> | AsyncIterable<string>): Promise<void>;
+  putStream(key: string, chunks: ObjectChunks): Promise<void>;
   get(key: string): Promise<Uint8Array | undefined>;
   /** With its tag, for `replace`. */
   getTagged(key: string): Promise<{ readonly bytes: Uint8Array; readonly etag: string } | undefined>;
@@ -383,8 +386,10 @@ export interface IngestedLength {
 /** A recording that was read as a whole. */
 export interface IngestedRecording extends IngestedLength {
   readonly facts: RecordingFacts;
-  /** At 16 kHz. */
+  /** At 16 kHz, of each channel where they are separate. */
   readonly totalSamples: number;
+  /** Where each channel was read by itself: how many there are. They have equal shares of the shards. */
+  readonly separateChannels?: number;
   readonly warning?: string;
 }
 
@@ -399,6 +404,8 @@ export interface IngestState {
   /** Chunks that are stored, and where another invocation continues after them. */
   readonly chunks: number;
   readonly checkpoint: Checkpoint;
+  /** The channel that is read, from 0, where each is read by itself; `chunks` and `checkpoint` are of this one. */
+  readonly channel?: number;
   /** Of the job: shards need nothing else of it. */
   readonly model: JobRecord['request']['model'];
   /** Once it has been read as a whole. */

@@ -6,7 +6,7 @@ import { findIngest, tagOf } from './ingest-state.ts';
 import { chunkKey, partKey } from './keys.ts';
 import type { ShardMessage } from './messages.ts';
 import type { Engine, IngestState, JobPorts } from './ports.ts';
-import { OVERRUN_SAMPLES, readyShards, SHARD_SAMPLES } from './shards.ts';
+import { firstChunkOf, OVERRUN_SAMPLES, placeOf, readyShards, SHARD_SAMPLES } from './shards.ts';
 import { StageClock } from './stage-clock.ts';
 import type { BegunStep } from './step.ts';
 
@@ -89,13 +89,15 @@ async function analyse(ports: JobPorts, work: ShardWork): Promise<Uint8Array> {
   // While the end of the recording is not known, a shard is handed out only where it is far enough away to make no
   // difference.
   const totalSamples = state.recording?.totalSamples ?? Number.MAX_SAFE_INTEGER;
-  const startSample = shard * SHARD_SAMPLES;
+  const { channel, number } = placeOf(shard, state.recording);
+  const startSample = number * SHARD_SAMPLES;
   const endSample = Math.min(startSample + SHARD_SAMPLES, totalSamples);
   const readTo = Math.min(endSample + OVERRUN_SAMPLES, totalSamples);
   const clock = new StageClock(ports.now, pulse);
   let readCount = 0;
   const chunks = readChunks(
-    (chunk, offset, length) => ports.objects.getRange(chunkKey(jobId, chunk, tag), offset, length),
+    (chunk, offset, length) =>
+      ports.objects.getRange(chunkKey(jobId, firstChunkOf(channel) + chunk, tag), offset, length),
     startSample,
     readTo,
   );

@@ -1,4 +1,5 @@
 import { OUTPUT_RATE_HZ } from '../audio/types.ts';
+import type { IngestedRecording } from './ports.ts';
 
 /** Audio of one shard; a multiple of the embedder's stretch, so that shards never change a result. */
 export const SHARD_SECONDS = 300;
@@ -8,6 +9,28 @@ export const OVERRUN_SAMPLES = 10 * OUTPUT_RATE_HZ;
 
 /** Shards of a recording: they cover it without overlap; a short one is a single shard. */
 export const shardCountOf = (totalSamples: number): number => Math.ceil(totalSamples / SHARD_SAMPLES);
+
+/** Channels of a recording that are read one by one at most. */
+export const MAX_SEPARATE_CHANNELS = 8;
+/** More than the chunks of the longest recording. */
+const CHUNKS_PER_CHANNEL = 1000;
+
+/** Number of the first chunk of a channel, from 0. */
+export const firstChunkOf = (channel: number): number => channel * CHUNKS_PER_CHANNEL;
+
+/**
+ * The channel of a shard, and its number within that channel, both from 0.
+ *
+ * @param recording undefined while it is read: then its channels are not separate
+ */
+export function placeOf(
+  shard: number,
+  recording: Pick<IngestedRecording, 'shardCount' | 'separateChannels'> | undefined,
+): { readonly channel: number; readonly number: number } {
+  if (recording?.separateChannels === undefined) return { channel: 0, number: shard };
+  const shardsEach = recording.shardCount / recording.separateChannels;
+  return { channel: Math.floor(shard / shardsEach), number: shard % shardsEach };
+}
 
 /** Shards that can be analysed once so many samples are stored, while the end of the recording is not known. */
 export const readyShards = (storedSamples: number): number =>

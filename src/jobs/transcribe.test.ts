@@ -142,7 +142,7 @@ it('may die at any line, and ends with the same output', async () => {
       expect(JSON.stringify(await output()), `${method} ${call}`).toBe(undisturbed);
     }
   }
-});
+}, 60_000);
 
 it('is not assembled a second time while it is transcribed, and continues where an assembly ran twice', async () => {
   await assembled();

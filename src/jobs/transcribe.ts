@@ -11,6 +11,7 @@ import {
   timedWords,
   type Word,
 } from '../transcription/index.ts';
+import { keepAnalysis } from './analysis.ts';
 import { succeed } from './assemble.ts';
 import { billOf } from './bill.ts';
 import { QUEUE_LEASE_MS, sendAgain } from './dispatch.ts';
@@ -214,6 +215,7 @@ async function finish(ports: JobPorts, job: TranscribedJob, tag: string, end: Tr
   const bill = billOf(job.kind, turns.durationSeconds);
   const transcribedSeconds = transcript && bill.billedSeconds;
   const outcome = { outputKey: outputKey(job.id), ...bill, transcribedSeconds };
+  await keepAnalysis(ports, job.id);
   await succeed(ports, job, outcome);
 }
 

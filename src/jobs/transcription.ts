@@ -1,9 +1,10 @@
-import { type Diarization, writeOutput } from '../diarization/index.ts';
+import type { Diarization } from '../diarization/index.ts';
 import type { SpeakerTurns } from '../transcription/index.ts';
 import { dispatch } from './dispatch.ts';
 import { documentKey, transcriptionKey } from './keys.ts';
 import { JobGone } from './lease.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
+import { writeDiarization } from './results/index.ts';
 
 /** A diarize job. Use `isTranscribed` to check whether it asks for a transcription. */
 export type TranscribedJob = Extract<JobRecord, { kind: 'diarize' }>;
@@ -35,7 +36,7 @@ export async function beginTranscription(
   tag: string,
   { warning, ...diarization }: Diarization,
 ): Promise<void> {
-  await ports.objects.putStream(documentKey(job.id, tag), writeOutput(diarization, job.request));
+  await ports.objects.putStream(documentKey(job.id, tag), writeDiarization(diarization, job.request));
   const { durationSeconds, turns, exclusiveTurns } = diarization;
   const spans = (all: Diarization['exclusiveTurns']) =>
     all.map(({ speaker, startSeconds, endSeconds }) => ({ speaker, startSeconds, endSeconds }));

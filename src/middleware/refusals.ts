@@ -21,7 +21,7 @@ export type Refusal =
   | { readonly kind: 'live_not_enabled' | 'origin_not_allowed' | 'overloaded' }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'method_not_allowed'; readonly allow: string }
-  | { readonly kind: 'idempotency_conflict' }
+  | { readonly kind: 'idempotency_conflict' | 'no_analysis' }
   | { readonly kind: 'body_too_large'; readonly maxBytes: number }
   | { readonly kind: 'media_type'; readonly wanted?: string }
   | { readonly kind: 'too_many_requests'; readonly retryAfterSeconds: number }
@@ -87,6 +87,8 @@ export function refuse(c: AppContext, refusal: Refusal): Response {
       return apiError(c, 405, `Method not allowed; this address takes ${refusal.allow}.`);
     case 'idempotency_conflict':
       return apiError(c, 409, 'This Idempotency-Key was used with another request.');
+    case 'no_analysis':
+      return apiError(c, 409, 'The job is no diarization that has succeeded, or its analysis is no longer stored.');
     case 'body_too_large':
       return apiError(
         c,

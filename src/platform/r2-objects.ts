@@ -1,4 +1,4 @@
-import type { ObjectStore } from '../jobs/ports.ts';
+import type { ObjectChunks, ObjectStore } from '../jobs/ports.ts';
 import { abortNotedUploads, createNotedUpload, type NotedUpload } from './noted-upload.ts';
 import { PART_BYTES } from './r2-upload.ts';
 import { objectBody } from './sources/object-source.ts';
@@ -86,19 +86,15 @@ export function createObjectStore(bucket: R2Bucket): ObjectStore {
   };
 }
 
-/** Encodes chunks of text into one reused part buffer; small objects take one put, larger ones a multipart upload. */
-async function putStream(
-  bucket: R2Bucket,
-  key: string,
-  chunks: Iterable<string> | AsyncIterable<string>,
-): Promise<void> {
+/** Puts chunks into one reused part buffer; small objects take one put, larger ones a multipart upload. */
+async function putStream(bucket: R2Bucket, key: string, chunks: ObjectChunks): Promise<void> {
   const text = new TextParts(PART_BYTES);
   let upload: NotedUpload | undefined;
   const uploaded: R2UploadedPart[] = [];
   try {
     for await (const chunk of chunks) {
-      for (let left = chunk; left !== ''; ) {
-        left = text.add(left);
+      for (let left = chunk; left.length > 0; ) {
+        left = typeof left === 'string' ? text.add(left) : text.addBytes(left);
         if (!text.isFull) continue;
         upload ??= await createNotedUpload(bucket, key);
         uploaded.push(await upload.uploadPart(uploaded.length + 1, text.bytes));

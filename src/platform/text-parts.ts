@@ -31,6 +31,15 @@ export class TextParts {
     return left;
   }
 
+  /** As `add`, of bytes. */
+  addBytes(bytes: Uint8Array): Uint8Array {
+    while (this.#buffer.length < this.partBytes && this.#used + bytes.length > this.#buffer.length) this.#grow();
+    const taken = bytes.subarray(0, this.#buffer.length - this.#used);
+    this.#buffer.set(taken, this.#used);
+    this.#used += taken.length;
+    return bytes.subarray(taken.length);
+  }
+
   get isFull(): boolean {
     return this.#used === this.partBytes;
   }

@@ -1,8 +1,19 @@
 import { z } from '@hono/zod-openapi';
 import { headerRefs } from '../contract/api-document.ts';
 import { successOutputSchemas } from '../contract/jobs.ts';
-import { OUTPUT_FORMAT_NAMES, OUTPUT_FORMATS, type OutputFormat, outputFormat } from '../contract/output-formats.ts';
+import { diarizedTranscriptionSchema } from '../contract/openai.ts';
+import {
+  endingOf,
+  OUTPUT_FORMAT_NAMES,
+  OUTPUT_FORMATS,
+  type OutputFormat,
+  outputFormat,
+} from '../contract/output-formats.ts';
+import { annotationSchema } from '../contract/outputs.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
+
+/** Documents of the formats that are JSON. */
+const JSON_SCHEMAS = [...successOutputSchemas, annotationSchema, diarizedTranscriptionSchema] as const;
 
 /** GET /v1/jobs/{jobId}/output: the output of a success as a file. */
 export const jobOutput = endpoint(
@@ -21,7 +32,7 @@ export const jobOutput = endpoint(
         headers: headerRefs('Content-Disposition'),
         content: {
           ...Object.fromEntries(Object.values(OUTPUT_FORMATS).map((type) => [type, { schema: z.string() }])),
-          [OUTPUT_FORMATS.json]: { schema: z.union(successOutputSchemas) },
+          [OUTPUT_FORMATS.json]: { schema: z.union(JSON_SCHEMAS) },
         },
       },
       ...errorResponses(400, 401, 403, 404),
@@ -49,7 +60,7 @@ export const jobOutput = endpoint(
       if (!body) return { kind: 'not_found' };
       const headers = {
         'Content-Type': OUTPUT_FORMATS[format],
-        'Content-Disposition': `attachment; filename="${job.id}.${format}"`,
+        'Content-Disposition': `attachment; filename="${job.id}.${endingOf(format)}"`,
       };
       if (c.req.method !== 'HEAD') return c.body(body, 200, headers);
       await body.cancel();

@@ -3,10 +3,23 @@ import {
   type Diarization,
   joined,
   type OutputFlags,
+  type SpeakerVoice,
   speakerLabel,
   writeOutput,
 } from '../diarization/index.ts';
+import { hasEnoughSpeech } from './enrol.ts';
 import { type SpeakerMatch, turnConfidence } from './match.ts';
+import { encodeVoiceprint } from './voiceprint.ts';
+
+/** Member of a diarize output: a voiceprint for each speaker with enough speech. @param voices [speakers] */
+export function* voiceprintsMember(voices: readonly SpeakerVoice[]): Generator<string> {
+  const prints = voices.flatMap((voice, speaker) =>
+    hasEnoughSpeech(voice) ? [{ speaker: speakerLabel(speaker), voiceprint: encodeVoiceprint(voice) }] : [],
+  );
+  yield ',"voiceprints":[';
+  yield* joined(prints, (print) => JSON.stringify(print));
+  yield ']';
+}
 
 /**
  * The output of an identify job as JSON text, in chunks: that of the diarization with `identification`, a line a turn, and

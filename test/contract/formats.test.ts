@@ -8,7 +8,26 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-const FORMATS = ['json', 'rttm', 'srt', 'vtt', 'csv', 'txt'];
+const FORMATS = [
+  'json',
+  'rttm',
+  'srt',
+  'vtt',
+  'csv',
+  'txt',
+  'audacity',
+  'textgrid',
+  'eaf',
+  'pyannote',
+  'diarized_json',
+];
+/** Of files, where they differ from the format's name. */
+const ENDINGS: Record<string, string> = {
+  audacity: 'txt',
+  textgrid: 'TextGrid',
+  pyannote: 'json',
+  diarized_json: 'json',
+};
 const TYPES: Record<string, string> = {
   json: 'application/json',
   rttm: 'text/plain; charset=utf-8',
@@ -16,6 +35,11 @@ const TYPES: Record<string, string> = {
   vtt: 'text/vtt; charset=utf-8',
   csv: 'text/csv; charset=utf-8',
   txt: 'text/plain; charset=utf-8',
+  audacity: 'text/plain; charset=utf-8',
+  textgrid: 'text/plain; charset=utf-8',
+  eaf: 'application/xml; charset=utf-8',
+  pyannote: 'application/json',
+  diarized_json: 'application/json',
 };
 
 const path = (id: string, format: string) => `/v1/jobs/${id}/output?format=${format}`;
@@ -57,7 +81,7 @@ describe('GET /v1/jobs/{jobId}/output', () => {
 
   it('writes the turns in every format, as a file with its type', async () => {
     await store('turns', { diarization, confidence: { score: [1, 2], resolution: 0.02 } });
-    const expected: Record<string, string> = {
+    const expected: Record<string, string | RegExp> = {
       rttm:
         'SPEAKER talk 1 0.500 2.880 <NA> <NA> SPEAKER_00 <NA> <NA>\n' +
         'SPEAKER talk 1 3.100 3722.900 <NA> <NA> SPEAKER_01 <NA> <NA>\n',
@@ -67,14 +91,23 @@ describe('GET /v1/jobs/{jobId}/output', () => {
         '\n00:00:03.100 --> 01:02:06.000\n<v SPEAKER_01>SPEAKER_01</v>\n',
       csv: 'start,end,speaker\n0.500,3.380,SPEAKER_00\n3.100,3726.000,SPEAKER_01\n',
       txt: '0.500  3.380  SPEAKER_00\n3.100  3726.000  SPEAKER_01\n',
+      audacity: '0.500\t3.380\tSPEAKER_00\n3.100\t3726.000\tSPEAKER_01\n',
+      textgrid: /^File type = "ooTextFile"\n.*xmax = 3726\n.*name = "SPEAKER_01".*xmin = 3\.1\n/s,
+      eaf: /^<\?xml .*TIER_ID="SPEAKER_01".*<\/ANNOTATION_DOCUMENT>\n$/s,
+      pyannote: /^\{"pyannote":"Annotation","uri":"talk".*"track":"T1","label":"SPEAKER_01"\}\]\}\n$/s,
+      diarized_json: /^\{"task":"transcribe","segments":\[.*"speaker":"SPEAKER_01","text":""\}\],"text":"",/s,
     };
     for (const format of FORMATS) {
       const answer = await download('turns', format);
       expect(answer.status).toBe(200);
       expect(answer.headers.get('Content-Type')).toBe(TYPES[format]);
-      expect(answer.headers.get('Content-Disposition')).toBe(`attachment; filename="turns.${format}"`);
+      expect(answer.headers.get('Content-Disposition')).toBe(
+        `attachment; filename="turns.${ENDINGS[format] ?? format}"`,
+      );
       const text = await answer.text();
-      if (format !== 'json') expect(text).toBe(expected[format]);
+      const wanted = expected[format];
+      if (wanted instanceof RegExp) expect(text).toMatch(wanted);
+      else if (format !== 'json') expect(text).toBe(wanted);
       const head = await service.call('HEAD', path('turns', format));
       expect([head.status, head.body, head.headers.get('Content-Type')]).toEqual([200, undefined, TYPES[format]]);
     }

@@ -1,6 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type IdentifyOutput, identifyOutputSchema, voiceprintOutputSchema } from '../../src/contract/outputs.ts';
+import {
+  diarizeOutputSchema,
+  type IdentifyOutput,
+  identifyOutputSchema,
+  voiceprintOutputSchema,
+} from '../../src/contract/outputs.ts';
 import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
 import { conversation } from '../helpers/local-process.ts';
 import { conversationTurns, voiceSample } from '../helpers/voices.ts';
@@ -56,6 +61,20 @@ function rightShare({ identification }: IdentifyOutput): number {
   }
   return right / total;
 }
+
+describe('a diarize job with `embeddings`', () => {
+  it('gives voiceprints by which an identify job knows its speakers', async () => {
+    const { output } = await run('/v1/diarize', { url: 'media://conversation', embeddings: true });
+    expect(diarizeOutputSchema.strict().safeParse(output).error).toBeUndefined();
+    const found: { speaker: string; voiceprint: string }[] = output.voiceprints;
+    expect(found.map(({ speaker }) => speaker)).toEqual(['SPEAKER_00', 'SPEAKER_01', 'SPEAKER_02']);
+    const voiceprints = found.map(({ speaker, voiceprint }) => ({ label: `again ${speaker}`, voiceprint }));
+    const again = (await run('/v1/identify', { url: 'media://conversation', voiceprints })).output as IdentifyOutput;
+    expect(again.voiceprints.map(({ speaker, match }) => [speaker, match])).toEqual(
+      found.map(({ speaker }) => [speaker, `again ${speaker}`]),
+    );
+  });
+});
 
 describe('a voiceprint job', () => {
   it('answers with a voiceprint alone', async () => {

@@ -99,6 +99,7 @@ describe('POST /v1/live', () => {
       maxSpeakers: null,
       sampleRate: null,
       encoding: null,
+      envelope: null,
       latency: null,
       model: null,
     };
@@ -139,6 +140,9 @@ describe('POST /v1/live', () => {
     [{ latency: 300.5 }, 'latency'],
     [{ maxSpeakers: 0 }, 'maxSpeakers'],
     [{ sampleRate: '16000' }, 'sampleRate'],
+    [{ encoding: 'mulaw', sampleRate: 16_000 }, 'sampleRate'],
+    [{ envelope: 'twilio', encoding: 'pcm_s16le' }, 'encoding'],
+    [{ envelope: 'vonage' }, 'envelope'],
     [{ voiceprints: [] }, 'voiceprints'],
     [{ voiceprints: [{ label: 'x', voiceprint: 'bm9uc2Vuc2U=' }] }, 'voiceprints.0.voiceprint'],
     [[], 'body'],

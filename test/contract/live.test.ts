@@ -84,6 +84,38 @@ describe('frames', () => {
   });
 });
 
+describe('telephony', () => {
+  it('in the messages of a Twilio media stream is diarized, and billed by its length', async () => {
+    const samples = (await conversationSamples()).subarray(0, 16 * 16_000);
+    // Two samples at 16 kHz are one at 8 kHz.
+    const bytes = Uint8Array.from({ length: samples.length / 2 }, (_, i) =>
+      muLaw((samples[2 * i] + samples[2 * i + 1]) / 2),
+    );
+    const stream = await open({ envelope: 'twilio' });
+    stream.send('{"event":"connected","protocol":"Call","version":"1.0.0"}');
+    for (let at = 0; at < bytes.length; at += 160) {
+      const payload = Buffer.from(bytes.subarray(at, at + 160)).toString('base64');
+      stream.send(JSON.stringify({ event: 'media', media: { track: 'inbound', payload } }));
+      if (at % 800 === 0) await sleep(100);
+    }
+    stream.send('{"event":"stop"}');
+    expect(await stream.closed).toMatchObject({ code: 1000 });
+    expect([turnFaults(stream.received), errorsOf(stream)]).toEqual([[], []]);
+    const speakers = new Set(stream.received.map(({ data }) => data?.speaker));
+    expect(speakers.size).toBeGreaterThanOrEqual(2);
+    expect(await read(stream)).toMatchObject({ status: 'done', input: { envelope: 'twilio' } });
+    expect(await totals(stream.key)).toEqual({ billedSeconds: 20, jobs: 1, voiceprints: 0 });
+  }, 60_000);
+});
+
+/** ITU-T G.711 µ-law of a sample in −1…1. */
+function muLaw(sample: number): number {
+  const magnitude = Math.min(32_635, Math.abs(Math.round(sample * 32_768))) + 0x84;
+  const exponent = Math.floor(Math.log2(magnitude)) - 7;
+  const mantissa = (magnitude >> (exponent + 3)) & 15;
+  return ~((sample < 0 ? 0x80 : 0) | (exponent << 4) | mantissa) & 0xff;
+}
+
 describe('texts', () => {
   it('that are no message of the contract are told, and the stream continues', async () => {
     const stream = await open();

@@ -1,7 +1,6 @@
 import type { AudioPorts, Checkpoint, RecordingEnd, RecordingFacts, Result } from '../../src/audio/index.ts';
 import { type ByteSource, type ByteStream, SeekNeeded } from '../../src/audio/types.ts';
 import { readVoiceprints } from '../../src/jobs/attachments.ts';
-import { partKey } from '../../src/jobs/keys.ts';
 import type { JobPorts } from '../../src/jobs/ports.ts';
 import type { Assembly, JobFault, OutputText } from '../../src/jobs/results/index.ts';
 import { copyRecording, type SimulatedClient } from './copying.ts';
@@ -137,10 +136,10 @@ export const diarization = {
 
 export const results = {
   /** Reads every part, and what else a result of its kind is made of. */
-  async resultOf({ ports, job, recording, tag, pulse }: Assembly): Promise<Result<OutputText, JobFault>> {
+  async resultOf({ ports, job, recording, readPart, pulse }: Assembly): Promise<Result<OutputText, JobFault>> {
     let text = '';
     for (let shard = 0; shard < recording.shardCount; shard++) {
-      const part = await ports.objects.getRange(partKey(job.id, shard, tag), 0, PART_BYTES);
+      const part = await readPart(shard, 0, PART_BYTES);
       text += new TextDecoder().decode(part).trim();
       // A day takes a minute.
       await ports.sleep(Math.min(4000, 60_000 / recording.shardCount));

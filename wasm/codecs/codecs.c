@@ -35,6 +35,8 @@ typedef struct Decoder {
   uint8_t *input;
   int input_capacity;
   int sample_rate;
+  /* The channel that is heard alone, from 0; -1 for the mean of all. */
+  int channel;
 } Decoder;
 
 /* libavutil's file helpers are left out of the build, and a decoder opens no files. */
@@ -83,6 +85,7 @@ Decoder *rc_open(const char *name, int sample_rate, int channels, const uint8_t 
   if (!codec || extra_size < 0 || extra_size > MAX_PACKET_BYTES) return NULL;
   Decoder *decoder = av_mallocz(sizeof(Decoder));
   if (!decoder) return NULL;
+  decoder->channel = -1;
   decoder->context = avcodec_alloc_context3(codec);
   decoder->packet = av_packet_alloc();
   decoder->frame = av_frame_alloc();
@@ -111,6 +114,9 @@ failed:
   rc_close(decoder);
   return NULL;
 }
+
+/* From the next packet on one channel is heard alone, from 0; silence where a frame has fewer. */
+EXPORT(rc_select) void rc_select(Decoder *decoder, int channel) { decoder->channel = channel; }
 
 /* Buffer for the next packet of `size` bytes, or 0 when that is too much. Valid until the next call with this handle. */
 EXPORT(rc_input) uint8_t *rc_input(Decoder *decoder, int size) {
@@ -173,9 +179,14 @@ static void add_plane(const float *in, float *out, int count, float scale, int i
   }
 }
 
+static int is_heard(const Decoder *decoder, int channel) {
+  if (decoder->channel >= 0) return channel == decoder->channel;
+  return !is_effects(&decoder->frame->ch_layout, channel);
+}
+
 /*
- * Appends the mean of the frame's channels, without low-frequency effects, at `position`. Returns the sample count, or -1 for a
- * format it does not know.
+ * Appends the mean of the frame's channels, without low-frequency effects, or the selected one at `position`. Returns
+ * the sample count, or -1 for a format it does not know.
  */
 static int append_mono(Decoder *decoder, int position) {
   const AVFrame *frame = decoder->frame;
@@ -186,10 +197,11 @@ static int append_mono(Decoder *decoder, int position) {
   int stride = planar ? 1 : channels;
   float *out = decoder->output + position;
   int heard = 0, is_first = 1;
-  for (int channel = 0; channel < channels; channel++) heard += !is_effects(&frame->ch_layout, channel);
-  if (heard == 0) return -1;
+  for (int channel = 0; channel < channels; channel++) heard += is_heard(decoder, channel);
+  if (heard == 0 && decoder->channel < 0) return -1;
+  if (heard == 0) memset(out, 0, (size_t)count * sizeof(float));
   for (int channel = 0; channel < channels; channel++) {
-    if (is_effects(&frame->ch_layout, channel)) continue;
+    if (!is_heard(decoder, channel)) continue;
     const void *source = planar ? frame->extended_data[channel] : frame->extended_data[0];
     float scale = 1.0f / (float)heard;
     switch (format) {

@@ -1,9 +1,9 @@
 import { monoConverter, type PcmLayout } from '../pcm.ts';
-import type { PacketDecoder } from '../types.ts';
+import type { DecoderPort, PacketDecoder } from '../types.ts';
 
 /** Uncompressed samples, in the shape of a decoder. */
-export function pcmDecoder(layout: PcmLayout, sampleRateHz: number): PacketDecoder {
-  const toMono = monoConverter(layout);
+export function pcmDecoder(layout: PcmLayout, sampleRateHz: number, { channel }: DecoderPort): PacketDecoder {
+  const toMono = monoConverter(layout, channel);
   const frameBytes = layout.bytesPerSample * layout.channels;
   let out = new Float32Array(0);
   return {

@@ -59,7 +59,7 @@ function openDecoder(
   { codec, pcm, sampleRateHz, channels, extraData }: TrackCodec,
   decoders: DecoderPort,
 ): PacketDecoder {
-  if (pcm) return pcmDecoder(pcm, sampleRateHz);
+  if (pcm) return pcmDecoder(pcm, sampleRateHz, decoders);
   if (codec === 'pcm') throw new RangeError('samples without a layout');
   return decoders.open({ codec, sampleRateHz, channels, extraData });
 }

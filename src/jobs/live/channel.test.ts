@@ -23,16 +23,21 @@ const turn = () => new Promise<void>((wake) => setImmediate(wake));
 interface Options {
   readonly openSession?: () => Promise<LiveSession>;
   readonly maxMs?: number;
+  readonly format?: AudioFormat;
 }
 
-function channelOf({ openSession = async () => new LevelSession(turn), maxMs = 3_600_000 }: Options = {}) {
+function channelOf({
+  openSession = async () => new LevelSession(turn),
+  maxMs = 3_600_000,
+  format = FORMAT,
+}: Options = {}) {
   const received: Received[] = [];
   const ends: ChannelEnd[] = [];
   const troubles: unknown[] = [];
   const clock = { now: 0 };
   const ports = {
     openSession,
-    format: FORMAT,
+    format,
     maxMs,
     send: (text: string) => received.push(JSON.parse(text)),
     end: async (end: ChannelEnd) => void ends.push(end),
@@ -56,6 +61,73 @@ describe('LiveChannel', () => {
     await channel.receive(audio(0.3));
     expect(texts(received).slice(3)).toEqual(['end SPEAKER_01 0.4']);
     expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'end of stream', receivedSeconds: 0.4 }]);
+  });
+
+  describe('of telephony', () => {
+    // At 16 kHz, so that the test needs no resampler: a frame of 100 ms has 1600 bytes, ten of the telephone's.
+    const format: AudioFormat = { sampleRateHz: 16_000, encoding: 'mulaw' };
+    const twilio: AudioFormat = { ...format, envelope: 'twilio' };
+    /** 0.1 of full scale, and silence. */
+    const [LOUD, QUIET] = [0xb1, 0xff];
+    const bytes = (value: number, count: number) => new Uint8Array(count).fill(value);
+    const media = (value: number, count: number, track?: string) => {
+      const payload = Buffer.from(bytes(value, count)).toString('base64');
+      return JSON.stringify({
+        event: 'media',
+        streamSid: 'MZ1',
+        media: { track, chunk: '1', timestamp: '5', payload },
+      });
+    };
+
+    it('joins frames of any multiple, and fills up the last one', async () => {
+      const { channel, received, ends } = channelOf({ format });
+      for (const count of [160, 320, 1120]) await channel.receive(bytes(LOUD, count).buffer);
+      expect([channel.receivedFrames, texts(received)]).toEqual([1, ['start SPEAKER_00 0']]);
+      await channel.receive(bytes(LOUD, 3360).buffer);
+      await channel.receive(bytes(QUIET, 100).buffer);
+      await channel.receive(new ArrayBuffer(0));
+      await channel.receive(END);
+      expect(texts(received).filter((text) => text === 'Invalid chunk size')).toHaveLength(2);
+      expect(ends).toEqual([expect.objectContaining({ status: 'done', receivedSeconds: 0.4 })]);
+    });
+
+    it('goes on after a suspension in the middle of a frame', async () => {
+      const { channel, ports } = channelOf({ format });
+      await channel.receive(bytes(LOUD, 2400).buffer);
+      const kept = await channel.suspend();
+      const next = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state);
+      await next.receive(bytes(LOUD, 800).buffer);
+      expect(next.receivedFrames).toBe(2);
+      // Who resumes a stream sends whole frames from the one that is named.
+      const resumed = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state, 0);
+      await resumed.receive(bytes(LOUD, 800).buffer);
+      expect(resumed.receivedFrames).toBe(1);
+    });
+
+    it('takes the messages of a Twilio media stream, of the caller alone, and ends at `stop`', async () => {
+      const { channel, received, ends } = channelOf({ format: twilio });
+      await channel.receive('{"event":"connected","protocol":"Call","version":"1.0.0"}');
+      await channel.receive(
+        '{"event":"start","sequenceNumber":"1","start":{"mediaFormat":{"encoding":"audio/x-mulaw"}}}',
+      );
+      for (let i = 0; i < 10; i++) {
+        await channel.receive(media(LOUD, 160, 'inbound'));
+        await channel.receive(media(LOUD, 160, 'outbound'));
+      }
+      await channel.receive(media(QUIET, 1600));
+      expect([channel.receivedFrames, texts(received)]).toEqual([2, ['start SPEAKER_00 0', 'end SPEAKER_00 0.1']]);
+      for (const wrong of ['{"event":"media"}', '{"event":"media","media":{"payload":"%"}}', 'x', '{}'])
+        await channel.receive(wrong);
+      expect(texts(received).slice(2)).toEqual(Array(4).fill('Unknown message'));
+      await channel.receive('{"event":"stop","streamSid":"MZ1"}');
+      expect(ends).toEqual([expect.objectContaining({ closeCode: 1000, receivedSeconds: 0.2 })]);
+    });
+
+    it('knows those messages only where they were asked for', async () => {
+      const { channel, received } = channelOf({ format });
+      await channel.receive(media(LOUD, 1600));
+      expect(texts(received)).toEqual(['Unknown message']);
+    });
   });
 
   it('processes frames in order, one at a time, though they come at once', async () => {

@@ -1,11 +1,14 @@
+import { fromBase64 } from '../../audio/base64.ts';
 import {
   parseClientMessage,
   type ResumedMessage,
   type ResumeMessage,
   type ServerMessage,
 } from '../../contract/live-messages.ts';
+import { parseTwilioMessage } from '../../contract/twilio.ts';
 import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/types.ts';
-import { type AudioFormat, decodeFrame, FRAME_MS } from './frames.ts';
+import { FrameJoiner } from './frame-joiner.ts';
+import { type AudioFormat, decodeFrame, FRAME_MS, frameBytes } from './frames.ts';
 import type { InputState, LiveInput } from './input.ts';
 import {
   FRAMES_PER_FAULT,
@@ -40,6 +43,8 @@ export interface ChannelState {
   readonly correctionBytes: number;
   readonly openSpeakers: readonly number[];
   readonly input: InputState;
+  /** Of telephony: what has come since the last whole frame. */
+  readonly pending?: Uint8Array;
 }
 
 /** A place from which a stream can go on. */
@@ -85,6 +90,8 @@ export class LiveChannel {
   readonly #queue: Waiting[] = [];
   readonly #pace: Pace;
   readonly #openSpeakers: Set<number>;
+  /** Only of telephony. */
+  readonly #joiner: FrameJoiner | undefined;
   readonly #session: () => Promise<LiveSession>;
   #receivedFrames: number;
   /** How many frames were processed when the stream was last kept. */
@@ -111,6 +118,9 @@ export class LiveChannel {
     this.#sentBytes = state.sentBytes;
     this.#correctionBytes = state.correctionBytes;
     this.#openSpeakers = new Set(state.openSpeakers);
+    // A client that resumes a stream begins with a whole frame.
+    const pending = resumedFrom === undefined ? state.pending : undefined;
+    if (ports.format.encoding === 'mulaw') this.#joiner = new FrameJoiner(frameBytes(ports.format), pending);
     let session: Promise<LiveSession> | undefined;
     this.#session = () => {
       session ??= ports.openSession();
@@ -203,6 +213,7 @@ export class LiveChannel {
       correctionBytes: this.#correctionBytes,
       openSpeakers: [...this.#openSpeakers],
       input: this.input.state,
+      ...(this.#joiner && { pending: this.#joiner.pending }),
     };
     return { state, session: session.snapshot() };
   }
@@ -217,8 +228,23 @@ export class LiveChannel {
 
   #receiveText(text: string): void {
     if (isLonger(text, MAX_FRAME_BYTES)) this.#refuse(CLOSE.tooBig, 'Message too large');
-    else if (parseClientMessage(text)) this.#end('done', CLOSE.normal, 'end of stream');
+    else if (parseClientMessage(text)) this.#endOfStream();
+    else if (this.ports.format.envelope === 'twilio') this.#receiveTwilio(text);
     else this.#tellFault('Unknown message');
+  }
+
+  #receiveTwilio(text: string): void {
+    const message = parseTwilioMessage(text);
+    const bytes = message?.kind === 'audio' ? fromBase64(message.payload) : undefined;
+    if (bytes) this.#receiveTelephony(bytes);
+    else if (message?.kind === 'end') this.#endOfStream();
+    else if (message?.kind !== 'other') this.#tellFault('Unknown message');
+  }
+
+  #endOfStream(): void {
+    const rest = this.#joiner?.flush();
+    if (rest) this.#takeFrame(rest);
+    this.#end('done', CLOSE.normal, 'end of stream');
   }
 
   #receiveFrame(frame: ArrayBuffer): void {
@@ -226,6 +252,17 @@ export class LiveChannel {
       this.#refuse(CLOSE.tooBig, 'Message too large');
       return;
     }
+    if (this.#joiner) this.#receiveTelephony(new Uint8Array(frame));
+    else this.#takeFrame(frame);
+  }
+
+  #receiveTelephony(bytes: Uint8Array): void {
+    const frames = this.#joiner?.push(bytes);
+    if (!frames) this.#tellFault('Invalid chunk size');
+    for (const frame of frames ?? []) if (!this.#ending) this.#takeFrame(frame);
+  }
+
+  #takeFrame(frame: ArrayBuffer): void {
     const decoded = decodeFrame(frame, this.ports.format);
     if (!decoded) {
       this.#tellFault('Invalid chunk size');

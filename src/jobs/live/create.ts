@@ -1,7 +1,8 @@
 import type { Result } from '../../audio/types.ts';
-import { LIVE_DEFAULTS, type LiveRequest } from '../../contract/live.ts';
+import { LIVE_DEFAULTS, type LiveRequest, MULAW_RATE_HZ } from '../../contract/live.ts';
 import type { KnownVoice } from '../../live/types.ts';
 import { decodeVoiceprint } from '../../voiceprint/index.ts';
+import type { AudioFormat } from './frames.ts';
 import { MAX_OPEN_STREAMS } from './limits.ts';
 import type { LiveObjects, LiveStore, StreamSetup, StreamTokens } from './ports.ts';
 import { tokenDigest } from './token.ts';
@@ -56,10 +57,7 @@ function setupOf({ streamId, request, origins }: NewStream, digest: Uint8Array, 
     expiresAt,
     isResumable: input.resume ?? LIVE_DEFAULTS.resume,
     origins,
-    format: {
-      sampleRateHz: input.sampleRate ?? LIVE_DEFAULTS.sampleRate,
-      encoding: input.encoding ?? LIVE_DEFAULTS.encoding,
-    },
+    format: formatOf(input),
     settings: {
       latencyMs: input.latency ?? LIVE_DEFAULTS.latency,
       maxSpeakers: input.maxSpeakers ?? LIVE_DEFAULTS.maxSpeakers,
@@ -67,6 +65,12 @@ function setupOf({ streamId, request, origins }: NewStream, digest: Uint8Array, 
       voices: voiceprints.map(knownVoice),
     },
   };
+}
+
+function formatOf({ sampleRate, encoding, envelope }: LiveRequest['input']): AudioFormat {
+  if (envelope || encoding === 'mulaw')
+    return { sampleRateHz: MULAW_RATE_HZ, encoding: 'mulaw', ...(envelope && { envelope }) };
+  return { sampleRateHz: sampleRate ?? LIVE_DEFAULTS.sampleRate, encoding: encoding ?? LIVE_DEFAULTS.encoding };
 }
 
 function knownVoice({ label, voiceprint }: LiveRequest['voiceprints'][number]): KnownVoice {

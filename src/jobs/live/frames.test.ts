@@ -9,6 +9,7 @@ it('wants 100 ms in every encoding and rate, to the byte', () => {
   expect(sizes).toEqual([
     [3200, 6400, 9600, 17_640, 19_200],
     [1600, 3200, 4800, 8820, 9600],
+    [800, 1600, 2400, 4410, 4800],
   ]);
   for (const encoding of ENCODINGS) {
     for (const sampleRateHz of SAMPLE_RATES_HZ) {
@@ -29,6 +30,13 @@ it('reads 16-bit samples as parts of full scale', () => {
   const decoded = decodeFrame(frame, { sampleRateHz: 8000, encoding: 'pcm_s16le' })!;
   expect([...decoded.samples.subarray(0, 6)]).toEqual([0, 1 / 32_768, -1 / 32_768, 0.5, 32_767 / 32_768, -1]);
   expect(decoded.silenced).toBe(false);
+});
+
+it('reads µ-law as parts of full scale', () => {
+  const frame = new Uint8Array(800).fill(0xff);
+  frame.set([0x00, 0x80, 0x7f]);
+  const { samples } = decodeFrame(frame.buffer, { sampleRateHz: 8000, encoding: 'mulaw' })!;
+  expect([...samples.subarray(0, 4)]).toEqual([-32_124 / 32_768, 32_124 / 32_768, -0, 0]);
 });
 
 it('clips what is too loud and silences what is no number', () => {

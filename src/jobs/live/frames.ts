@@ -1,4 +1,5 @@
-import type { Encoding, SampleRateHz } from '../../contract/live.ts';
+import { expandMuLaw } from '../../audio/index.ts';
+import type { ENVELOPES, Encoding, SampleRateHz } from '../../contract/live.ts';
 
 /** Every frame has this much audio. */
 export const FRAME_MS = 100;
@@ -7,9 +8,12 @@ export const FRAME_MS = 100;
 export interface AudioFormat {
   readonly sampleRateHz: SampleRateHz;
   readonly encoding: Encoding;
+  /** Messages that the audio comes in; absent for none. */
+  readonly envelope?: (typeof ENVELOPES)[number];
 }
 
-const SAMPLE_BYTES: Readonly<Record<Encoding, number>> = { pcm_f32le: 4, pcm_s16le: 2 };
+const SAMPLE_BYTES: Readonly<Record<Encoding, number>> = { pcm_f32le: 4, pcm_s16le: 2, mulaw: 1 };
+const MULAW_VALUES = Float32Array.from({ length: 256 }, (_, byte) => expandMuLaw(byte));
 const S16_SCALE = 1 / 32768;
 
 /** The one size that frames of a format have. */
@@ -27,6 +31,8 @@ export interface DecodedFrame {
 /** @returns undefined for a frame of the wrong size */
 export function decodeFrame(frame: ArrayBuffer, format: AudioFormat): DecodedFrame | undefined {
   if (frame.byteLength !== frameBytes(format)) return undefined;
+  if (format.encoding === 'mulaw')
+    return { samples: Float32Array.from(new Uint8Array(frame), (byte) => MULAW_VALUES[byte]), silenced: false };
   const view = new DataView(frame);
   const samples = new Float32Array(frame.byteLength / SAMPLE_BYTES[format.encoding]);
   if (format.encoding === 'pcm_s16le') {

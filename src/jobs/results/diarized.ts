@@ -1,7 +1,8 @@
 import type { Result } from '../../audio/types.ts';
 import { assemble, type Diarization, openPart, partsOf, settingsOf } from '../../diarization/index.ts';
-import { partKey, tracksKey } from '../keys.ts';
+import { tracksKey } from '../keys.ts';
 import type { IngestedRecording, JobPorts, JobRecord, ObjectStore } from '../ports.ts';
+import { diarizeChannels } from './channels.ts';
 import { lostInTheMix } from './lost-in-the-mix.ts';
 
 /** Why a job has no result, in a sentence for the caller. */
@@ -18,8 +19,7 @@ export interface Assembly {
   readonly ports: JobPorts;
   readonly job: JobRecord;
   readonly recording: IngestedRecording;
-  /** Of the parts. */
-  readonly tag: string;
+  readPart(shard: number, offset: number, length: number): Promise<Uint8Array>;
   readonly pulse: () => Promise<void>;
 }
 
@@ -28,14 +28,17 @@ export interface Assembly {
  * diarization.
  */
 export async function diarizeParts(
-  { ports, job, recording, tag, pulse }: Assembly,
+  assembly: Assembly,
   options: { readonly voices: boolean },
 ): Promise<Result<Diarization, JobFault>> {
+  const { ports, job, recording, readPart, pulse } = assembly;
+  const { separateChannels } = recording;
+  if (separateChannels !== undefined)
+    return diarizeChannels(assembly, separateChannels, (channel) => diarizeParts(channel, options));
   const parts = await Promise.all(
-    Array.from({ length: recording.shardCount }, (_, shard) => {
-      const key = partKey(job.id, shard, tag);
-      return openPart((offset, length) => ports.objects.getRange(key, offset, length));
-    }),
+    Array.from({ length: recording.shardCount }, (_, shard) =>
+      openPart((offset, length) => readPart(shard, offset, length)),
+    ),
   );
   const result = await assemble(
     partsOf(parts),

@@ -1,5 +1,7 @@
 import type { Result } from '../../audio/types.ts';
-import { writeOutput } from '../../diarization/index.ts';
+import type { DiarizeRequest } from '../../contract/diarize.ts';
+import { type Diarization, writeOutput } from '../../diarization/index.ts';
+import { voiceprintsMember } from '../../voiceprint/index.ts';
 import type { JobRecord } from '../ports.ts';
 import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';
 import { identification } from './identification.ts';
@@ -24,6 +26,11 @@ async function diarization(
   assembly: Assembly,
   { request }: Extract<JobRecord, { kind: 'diarize' }>,
 ): Promise<Result<OutputText, JobFault>> {
-  const diarized = await diarizeParts(assembly, { voices: false });
-  return diarized.ok ? { ok: true, value: writeOutput(diarized.value, request) } : diarized;
+  const diarized = await diarizeParts(assembly, { voices: request.embeddings === true });
+  return diarized.ok ? { ok: true, value: writeDiarization(diarized.value, request) } : diarized;
+}
+
+/** The document of a diarize job, without a transcription. */
+export function writeDiarization(diarized: Diarization, request: DiarizeRequest): AsyncGenerator<string> {
+  return writeOutput(diarized, request, request.embeddings && voiceprintsMember(diarized.voices ?? []));
 }

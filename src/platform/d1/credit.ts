@@ -27,7 +27,8 @@ export function hasCreditFor(account: string, now: string, seconds: string, exce
  */
 export const setAsideForJobs = (account: string, exceptJob = `''`): string =>
   `SELECT COALESCE(SUM(MAX(${LEAST_CREDIT_SECONDS}, CASE kind WHEN 'voiceprint' THEN 0 ELSE COALESCE(duration_seconds, 0) END)), 0)
-   FROM jobs WHERE account_id = ${account} AND completed_at IS NULL AND id <> ${exceptJob}`;
+   FROM jobs WHERE account_id = ${account} AND completed_at IS NULL AND id <> ${exceptJob}
+     AND request ->> '$.recountOf' IS NULL`;
 
 /** `hasCreditFor` the least that a job or stream costs. */
 export const hasCreditLeft = (account: string, now: string): string =>

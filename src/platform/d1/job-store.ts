@@ -168,7 +168,7 @@ async function create(
         `INSERT INTO jobs (id, account_id, kind, status, work_seconds, request, webhook_url, webhook_status_only, created_at, updated_at)
          SELECT ?1, ?2, ?3, CASE WHEN isPaid THEN CASE WHEN beginsAtOnce THEN 'created' ELSE 'pending' END END,
            CASE WHEN beginsAtOnce THEN ?8 END, ?4, ?5, ?6, ?7, ?7
-         FROM (SELECT ${hasCreditLeft('?2', '?7')} AS isPaid, ${beginsAtOnce('?2', '?8', '?9')} AS beginsAtOnce)`,
+         FROM (SELECT (?10 OR ${hasCreditLeft('?2', '?7')}) AS isPaid, ${beginsAtOnce('?2', '?8', '?9')} AS beginsAtOnce)`,
       )
       .bind(
         id,
@@ -180,6 +180,8 @@ async function create(
         now,
         seconds,
         maxWorkSeconds,
+        // A recount is billed nothing.
+        'recountOf' in request && request.recountOf !== undefined ? 1 : 0,
       ),
     insertFirstStep(db, id, now, now + LEASE_MS),
     db

@@ -15,6 +15,7 @@ interface CodecExports {
     blockAlign: number,
     bitsPerSample: number,
   ): number;
+  rc_select(handle: number, channel: number): void;
   rc_input(handle: number, bytes: number): number;
   rc_decode(handle: number, bytes: number): number;
   rc_output(handle: number): number;
@@ -59,7 +60,7 @@ function withBytes<T>(exports: CodecExports, bytes: Uint8Array, use: (pointer: n
 
 function openHandle({ exports }: Runtime, spec: CodecSpec, extraData: Uint8Array): number {
   const name = new TextEncoder().encode(`${DECODER_NAMES[spec.codec]}\0`);
-  return withBytes(exports, name, (namePointer) =>
+  const handle = withBytes(exports, name, (namePointer) =>
     withBytes(exports, extraData, (extra) =>
       exports.rc_open(
         namePointer,
@@ -72,6 +73,8 @@ function openHandle({ exports }: Runtime, spec: CodecSpec, extraData: Uint8Array
       ),
     ),
   );
+  if (handle !== 0 && spec.channel !== undefined) exports.rc_select(handle, spec.channel);
+  return handle;
 }
 
 class WasmDecoder implements PacketDecoder {

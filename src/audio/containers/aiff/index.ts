@@ -35,7 +35,7 @@ export const aiff: Container = {
         ...common,
         codec: 'pcm',
         channels: format.pcm.channels,
-        openDecoder: () => pcmDecoder(format.pcm, sampleRateHz),
+        openDecoder: () => pcmDecoder(format.pcm, sampleRateHz, decoders),
         walk: (_, entry) => blockPackets(blocks, entry),
       });
     }

@@ -68,7 +68,7 @@ function openPlain(reader: BlockReader, header: CafHeader, decoders: DecoderPort
     return ok({
       ...common,
       codec: 'pcm',
-      openDecoder: () => pcmDecoder(pcm, sampleRateHz),
+      openDecoder: () => pcmDecoder(pcm, sampleRateHz, decoders),
       walk: (_, entry) => blockPackets(blocks, entry),
     });
   }

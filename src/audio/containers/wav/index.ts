@@ -52,7 +52,7 @@ async function partOf(
         codec: 'pcm',
         sampleRateHz,
         channels: pcm.channels,
-        openDecoder: () => pcmDecoder(pcm, sampleRateHz),
+        openDecoder: () => pcmDecoder(pcm, sampleRateHz, decoders),
         walk: (_, entry) => blockPackets(blocks, entry),
       });
     }
