@@ -18,6 +18,7 @@ import {
   MAX_WAITING_BYTES,
   RESUME_EVERY_MS,
 } from './limits.ts';
+import { LagMeter, type LagReport } from './lag.ts';
 import type { LiveLoad } from './load.ts';
 import { correctionMessage, speakerMessage } from './messages.ts';
 import { type FrameTimes, Pace } from './pace.ts';
@@ -84,6 +85,7 @@ export class LiveChannel {
   readonly #name = Symbol('stream');
   readonly #queue: Waiting[] = [];
   readonly #pace: Pace;
+  readonly #lag = new LagMeter();
   readonly #openSpeakers: Set<number>;
   readonly #session: () => Promise<LiveSession>;
   #receivedFrames: number;
@@ -178,6 +180,11 @@ export class LiveChannel {
   /** Whether something is being processed: what comes now is worked off by the same run. */
   get isAtWork(): boolean {
     return this.#work !== undefined;
+  }
+
+  /** How far the frames processed since the last call were behind real time; undefined without any. */
+  takeLag(): LagReport | undefined {
+    return this.#lag.take();
   }
 
   /** Frames accepted so far. */
@@ -317,7 +324,9 @@ export class LiveChannel {
     this.#queue.shift();
     this.#noteWaiting();
     const { load, now } = this.ports;
-    load.note(now() - dueAt, now());
+    const lagMs = Math.max(0, now() - dueAt);
+    load.note(lagMs, now());
+    this.#lag.note(lagMs);
   }
 
   #fail(error: unknown): void {
