@@ -35,7 +35,7 @@ export function jobPorts(env: JobsEnv): JobPorts {
   const { allowLoopback, signingKey, previousSigningKey, transcription } = configOf(env);
   return {
     ...controlPorts(env),
-    ...inference(env.BUCKET),
+    ...inference(env.BUCKET, yieldToOthers),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
     copies: createCopies(objectsOf(env, env.SOURCE_COPY)),
     media: mediaOf(env),

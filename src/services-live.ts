@@ -31,7 +31,7 @@ export function liveRuntime(env: LiveEnv): LiveRuntime {
   config ??= readLiveConfig(env);
   return {
     store: createLiveStore(env.DB),
-    sessions: liveSessions(inference(env.BUCKET)),
+    sessions: liveSessions(inference(env.BUCKET, turn)),
     resampler: resampler(),
     times: config.live,
     tokens: createStreamTokens(config),

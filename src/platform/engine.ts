@@ -1,7 +1,6 @@
 import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda } from '../diarization/index.ts';
 import type { Engine } from '../jobs/ports.ts';
-import { pause } from './clock.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
@@ -16,13 +15,14 @@ const engine = new Loaded<Engine>();
 /**
  * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs and streams.
  *
+ * @param pause called between the runs of one analysis, and while models are loaded
  * @throws when a model file is missing in R2 or is not the one that the manifest names
  */
-export function loadEngine(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
-  return engine.get(() => load(bucket, dsp));
+export function loadEngine(bucket: R2Bucket, dsp: Dsp, pause: () => Promise<void>): Promise<Engine> {
+  return engine.get(() => load(bucket, dsp, pause));
 }
 
-async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
+async function load(bucket: R2Bucket, dsp: Dsp, pause: () => Promise<void>): Promise<Engine> {
   const pack = packOfBuild();
   const runtime = createOnnxRuntime(ortModule);
   // One after the other: each file's bytes can go before the next one is read.
@@ -33,7 +33,7 @@ async function load(bucket: R2Bucket, dsp: Dsp): Promise<Engine> {
   );
   // Each session takes the thread for about a second.
   await pause();
-  const embedding = await createEmbedding(runtime, await readEmbedder(bucket, pack.embedding), pack.embedding);
+  const embedding = await createEmbedding(runtime, await readEmbedder(bucket, pack.embedding), pack.embedding, pause);
   return {
     segmentation,
     embedding,

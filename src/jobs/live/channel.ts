@@ -7,6 +7,7 @@ import {
 import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/types.ts';
 import { type AudioFormat, decodeFrame, FRAME_MS } from './frames.ts';
 import type { InputState, LiveInput } from './input.ts';
+import { LagMeter, type LagReport } from './lag.ts';
 import {
   FRAMES_PER_FAULT,
   MAX_BACKLOG_MS,
@@ -18,7 +19,6 @@ import {
   MAX_WAITING_BYTES,
   RESUME_EVERY_MS,
 } from './limits.ts';
-import { LagMeter, type LagReport } from './lag.ts';
 import type { LiveLoad } from './load.ts';
 import { correctionMessage, speakerMessage } from './messages.ts';
 import { type FrameTimes, Pace } from './pace.ts';
