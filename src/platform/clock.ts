@@ -10,9 +10,10 @@ const HELD_MS = 40;
 const CATCH_UP_MS = 2;
 /** A wait that took this much longer than asked for: others have used the thread, and may not have finished. */
 const BUSY_MS = 5;
-/** Batch work continues after this wait, however busy the thread is: it must not stop beside too many streams. */
+/** In an isolate, batch work runs this often, however busy the thread is: it must not stop beside too many streams. */
 const MAX_YIELD_MS = 1000;
 
+/** When a yield last ended in this isolate. */
 let resumedAt = 0;
 
 /** One turn of the event loop, and the clock moves on. For work that must not fall behind: live streams. */
@@ -35,16 +36,15 @@ export async function pause(): Promise<void> {
  */
 export async function yieldToOthers(): Promise<void> {
   await turn();
-  const startedAt = Date.now();
-  if (startedAt - resumedAt < HELD_MS) return;
+  let now = Date.now();
+  if (now - resumedAt < HELD_MS) return;
   let lostMs: number;
-  let now = startedAt;
   do {
     const from = now;
     await scheduler.wait(CATCH_UP_MS);
     now = Date.now();
     lostMs = now - from - CATCH_UP_MS;
-  } while (lostMs >= BUSY_MS && now - startedAt < MAX_YIELD_MS);
+  } while (lostMs >= BUSY_MS && now - resumedAt < MAX_YIELD_MS);
   resumedAt = now;
 }
 
