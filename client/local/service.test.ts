@@ -98,7 +98,8 @@ describe('the local service', () => {
   it('runs beside another one that has a different state folder and port', async () => {
     const otherState = mkdtempSync(join(tmpdir(), 'rollcall-state-'));
     try {
-      const [one, other] = await Promise.all([start(), startService(otherState)]);
+      const one = await start();
+      const other = await startService(otherState);
       running.push(other);
       expect(await Promise.all([keyWorks(one), keyWorks(other)])).toEqual([true, true]);
       expect(await keyWorks({ url: one.url, key: other.key })).toBe(false);
@@ -117,7 +118,7 @@ describe('the local service', () => {
       await one.killAll();
       expect(await keyWorks(other)).toBe(true);
     } finally {
-      await running.at(-1)?.killAll();
+      await running[1]?.killAll();
       rmSync(otherState, { recursive: true, force: true, maxRetries: 5 });
     }
   });
