@@ -11,7 +11,7 @@ const { files, facts, trunkCuts } = embedding;
 const trunk = readFileSync(new URL(files.trunk.path, models));
 const runtime = createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
 
-it('gives the same bytes as the whole model, and pauses between the pieces', async () => {
+it('gives the same bytes as the whole model, and pauses between the subgraphs', async () => {
   let pauses = 0;
   const pause = async () => {
     pauses++;

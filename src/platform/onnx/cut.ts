@@ -25,7 +25,7 @@ interface Node {
 }
 
 /** One of the models that a model is cut into. @param typeOf the element type of a tensor that an earlier one gives */
-export type Piece = (typeOf: (name: string) => string) => Uint8Array;
+export type Subgraph = (typeOf: (name: string) => string) => Uint8Array;
 
 /**
  * Cuts a model into several that run one after the other: the same operators on the same values, so the result is the
@@ -36,7 +36,7 @@ export type Piece = (typeOf: (name: string) => string) => Uint8Array;
  * @param after names of the tensors after whose operator the model is cut, in order
  * @throws when a name is no operator's output, or the bytes are no ONNX file
  */
-export function cutModel(model: Uint8Array, after: readonly string[]): Piece[] {
+export function cutModel(model: Uint8Array, after: readonly string[]): Subgraph[] {
   const rest: Uint8Array[] = [];
   let graph: Uint8Array | undefined;
   forEachField(model, (field, payload, whole) => {
@@ -49,10 +49,10 @@ export function cutModel(model: Uint8Array, after: readonly string[]): Piece[] {
     if (at < 0) throw new Error(`the model has no operator that gives "${name}"`);
     return at + 1;
   });
-  const pieces = [...ends, nodes.length].map((end, piece) => nodes.slice(ends[piece - 1] ?? 0, end));
-  const needs = pieces.map((piece) => new Set(piece.flatMap((node) => node.inputs)));
-  return pieces.map((piece, index) => {
-    const own = new Set(piece.flatMap((node) => node.outputs));
+  const subgraphs = [...ends, nodes.length].map((end, subgraph) => nodes.slice(ends[subgraph - 1] ?? 0, end));
+  const needs = subgraphs.map((subgraph) => new Set(subgraph.flatMap((node) => node.inputs)));
+  return subgraphs.map((subgraph, index) => {
+    const own = new Set(subgraph.flatMap((node) => node.outputs));
     const isNeededLater = (name: string) => needs.slice(index + 1).some((later) => later.has(name));
     const constants = initializers.filter(({ name }) => needs[index].has(name));
     const given = inputs.filter(({ name }) => needs[index].has(name));
@@ -61,7 +61,7 @@ export function cutModel(model: Uint8Array, after: readonly string[]): Piece[] {
     const results = outputs.filter(({ name }) => own.has(name));
     const kept = [...own].filter((name) => isNeededLater(name) && results.every((result) => result.name !== name));
     const parts = (typeOf: (name: string) => string) => [
-      ...piece.map(({ whole }) => whole),
+      ...subgraph.map(({ whole }) => whole),
       ...others,
       ...constants.map(({ whole }) => whole),
       ...given.map(({ whole }) => whole),

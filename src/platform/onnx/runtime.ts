@@ -17,7 +17,7 @@ export interface OnnxSession {
 export interface Cuts {
   /** As `cutModel` takes them. */
   readonly after: readonly string[];
-  /** Called between the runs of the pieces; other runs may begin meanwhile. */
+  /** Called between the runs of the subgraphs; other runs may begin meanwhile. */
   readonly pause: () => Promise<void>;
 }
 
@@ -128,16 +128,16 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
     return first;
   }
 
-  async function openPieces(model: Uint8Array, { after, pause }: Cuts): Promise<ort.InferenceSession[]> {
+  async function openSubgraphs(model: Uint8Array, { after, pause }: Cuts): Promise<ort.InferenceSession[]> {
     const isLarge = model.byteLength > maxWholeBytes;
     const { graph, weights } = isLarge ? withExternalWeights(model) : { graph: model, weights: undefined };
     if (after.length === 0) return [await open(graph, weights)];
     const sessions: ort.InferenceSession[] = [];
     const types = new Map<string, string>();
-    for (const piece of cutModel(graph, after)) {
+    for (const subgraph of cutModel(graph, after)) {
       if (sessions.length > 0) await pause();
       const session = await open(
-        piece((name) => types.get(name) ?? ''),
+        subgraph((name) => types.get(name) ?? ''),
         weights,
       );
       for (const output of session.outputMetadata) if (output.isTensor) types.set(output.name, output.type);
@@ -148,7 +148,7 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
 
   return {
     // Closures keep all that any closure beside them refers to: one made where the model's bytes are would hold them as long as the session.
-    createSession: async (model, cuts = UNCUT) => sessionOf(await openPieces(model, cuts), cuts.pause),
+    createSession: async (model, cuts = UNCUT) => sessionOf(await openSubgraphs(model, cuts), cuts.pause),
     memoryBytes: () => heap?.buffer.byteLength ?? 0,
   };
 }
@@ -183,20 +183,20 @@ function copied(inputs: Tensors): Tensors {
 
 const UNCUT: Cuts = { after: [], pause: async () => undefined };
 
-function sessionOf(pieces: readonly ort.InferenceSession[], pause: () => Promise<void>): OnnxSession {
-  const last = pieces[pieces.length - 1];
+function sessionOf(subgraphs: readonly ort.InferenceSession[], pause: () => Promise<void>): OnnxSession {
+  const last = subgraphs[subgraphs.length - 1];
   return {
     async run(inputs) {
-      let known = await runAlone(pieces[0], inputs);
-      for (const [index, piece] of pieces.entries()) {
+      let known = await runAlone(subgraphs[0], inputs);
+      for (const [index, subgraph] of subgraphs.entries()) {
         if (index === 0) continue;
         await pause();
-        known = { ...known, ...(await runAlone(piece, named(known, piece.inputNames))) };
-        known = withoutUnneeded(known, pieces.slice(index + 1), last.outputNames);
+        known = { ...known, ...(await runAlone(subgraph, named(known, subgraph.inputNames))) };
+        known = withoutUnneeded(known, subgraphs.slice(index + 1), last.outputNames);
       }
       return known;
     },
-    inputNames: pieces[0].inputNames,
+    inputNames: subgraphs[0].inputNames,
     outputNames: last.outputNames,
   };
 }
@@ -204,7 +204,7 @@ function sessionOf(pieces: readonly ort.InferenceSession[], pause: () => Promise
 const named = (tensors: Tensors, names: readonly string[]): Tensors =>
   Object.fromEntries(names.map((name) => [name, tensors[name]]));
 
-/** Releases what neither a later piece nor the caller takes: some megabytes a run. */
+/** Releases what neither a later subgraph nor the caller takes: some megabytes a run. */
 function withoutUnneeded(
   tensors: Tensors,
   later: readonly ort.InferenceSession[],
