@@ -183,6 +183,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
   #letGo(): void {
     clearTimeout(this.#suspendTimer);
     this.#suspendTimer = null;
+    this.#logLag(this.#channel);
     this.#channel?.abandon();
     this.#channel = undefined;
     this.#isBehind = false;
@@ -290,12 +291,21 @@ export class LiveStream extends DurableObject<LiveEnv> {
   }
 
   #noteFrame(channel: LiveChannel): void {
-    if ((channel.receivedFrames * FRAME_MS) % this.#runtime.times.creditMs === 0)
+    if ((channel.receivedFrames * FRAME_MS) % this.#runtime.times.creditMs === 0) {
+      this.#logLag(channel);
       this.ctx.waitUntil(this.#checkCredit(channel));
+    }
     this.#lastFrameAt = Date.now();
     if (!this.#isBehind) this.#storage.markBehind();
     this.#isBehind = true;
     this.#suspendIn(SUSPEND_AFTER_MS);
+  }
+
+  /** For alerts: a line after each minute of audio and at the end of a connection. */
+  #logLag(channel: LiveChannel | undefined): void {
+    const lag = channel?.takeLag();
+    const { stream } = this.#storage;
+    if (lag && stream) this.#runtime.log('info', 'live_lag', { streamId: stream.id, ...lag });
   }
 
   /** Records the stream's usage after each minute of audio, and ends it when the account has no credit left. */
@@ -360,6 +370,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
   /** Decided first, then written to the database, then told: a client that sees the connection close can read the end. */
   async #end(stream: StoredStream, { status, receivedSeconds, closeCode, closeReason }: ChannelEnd): Promise<void> {
     clearTimeout(this.#suspendTimer);
+    this.#logLag(this.#channel);
     const outcome: LiveOutcome = { status, receivedSeconds };
     this.#storage.end(stream, outcome, Date.now());
     await this.ctx.storage.setAlarm(Date.now() + RETRY_MS);

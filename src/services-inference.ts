@@ -14,9 +14,16 @@ function sharedDsp(): Dsp {
 /** Made once per isolate, on first use. */
 export const resampler = (): ResamplerPort => sharedDsp().resampler;
 
-/** The models over the bucket that holds them. Cheap: they are loaded once per isolate, on first use. */
-export const inference = (bucket: R2Bucket): Pick<JobPorts, 'engine' | 'plda' | 'identification'> => ({
-  engine: (setting) => loadEngine(bucket, sharedDsp(), setting),
+/**
+ * The models over the bucket that holds them. Cheap: they are loaded once per isolate, on first use.
+ *
+ * @param pause of the first call: how the isolate yields to others between model runs
+ */
+export const inference = (
+  bucket: R2Bucket,
+  pause: () => Promise<void>,
+): Pick<JobPorts, 'engine' | 'plda' | 'identification'> => ({
+  engine: (setting) => loadEngine(bucket, sharedDsp(), setting, pause),
   plda: (embeddingId) => loadPlda(bucket, embeddingId),
   identification: identificationOf,
 });

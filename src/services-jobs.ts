@@ -2,7 +2,7 @@ import codecsModule from '../wasm/codecs/codecs.wasm';
 import { type JobsEnv, WORKERS_AI } from './env.ts';
 import { workOf } from './jobs/keys.ts';
 import type { JobPorts } from './jobs/ports.ts';
-import { now, pause } from './platform/clock.ts';
+import { now, yieldToOthers } from './platform/clock.ts';
 import { createCopies } from './platform/copies.ts';
 import { readBacklog } from './platform/d1/backlog.ts';
 import { log } from './platform/log.ts';
@@ -35,7 +35,7 @@ export function jobPorts(env: JobsEnv): JobPorts {
   const { allowLoopback, signingKey, previousSigningKey, transcription } = configOf(env);
   return {
     ...controlPorts(env),
-    ...inference(env.BUCKET),
+    ...inference(env.BUCKET, yieldToOthers),
     sources: createSources({ bucket: env.BUCKET, allowLoopback }),
     copies: createCopies(objectsOf(env, env.SOURCE_COPY)),
     media: mediaOf(env),
@@ -53,6 +53,6 @@ export function jobPorts(env: JobsEnv): JobPorts {
       return codecs;
     },
     work: workOf(nameOfModels(packOfBuild())),
-    pause,
+    pause: yieldToOthers,
   };
 }

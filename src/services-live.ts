@@ -6,7 +6,7 @@ import type { LiveSessions, LiveStore, StreamTokens } from './jobs/live/ports.ts
 import type { Log } from './jobs/ports.ts';
 import { createLiveSession, restoreLiveSession } from './live/index.ts';
 import type { LiveEngine } from './live/types.ts';
-import { pause } from './platform/clock.ts';
+import { turn } from './platform/clock.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { log } from './platform/log.ts';
 import { createStreamTokens } from './platform/stream-token.ts';
@@ -31,7 +31,7 @@ export function liveRuntime(env: LiveEnv): LiveRuntime {
   config ??= readLiveConfig(env);
   return {
     store: createLiveStore(env.DB),
-    sessions: liveSessions(inference(env.BUCKET)),
+    sessions: liveSessions(inference(env.BUCKET, turn)),
     resampler: resampler(),
     times: config.live,
     tokens: createStreamTokens(config),
@@ -52,9 +52,9 @@ function liveSessions(ports: Inference): LiveSessions {
       // They were checked when the stream was made; the models may have been changed since.
       if (settings.voices.some(({ voice }) => voice.embeddingId !== id))
         throw new Error(`a voiceprint is not of ${id}`);
-      return createLiveSession(engine, settings, pause);
+      return createLiveSession(engine, settings, turn);
     },
-    restore: async (snapshot) => restoreLiveSession(await liveEngine(ports), snapshot, pause),
+    restore: async (snapshot) => restoreLiveSession(await liveEngine(ports), snapshot, turn),
   };
 }
 

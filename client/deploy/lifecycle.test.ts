@@ -27,11 +27,12 @@ beforeEach(async () => {
 });
 afterEach(() => stop());
 
-it('gives the bucket a rule for each prefix whose objects end, once, and leaves the rules that are there', {
+it('gives the bucket a rule for each prefix whose objects end, once, in place of those of earlier versions, and leaves other rules', {
   timeout: 60_000,
 }, async () => {
   const own = { id: 'own', enabled: true, conditions: { prefix: 'archive/' } };
-  rules = [own];
+  const former = { id: 'rollcall-media-3d', enabled: true, conditions: { prefix: 'media/' } };
+  rules = [own, former];
   const said: string[] = [];
   const ensure = () => ensureLifecycle(root, BUCKET, undefined, (line) => said.push(line));
   await ensure();

@@ -3,14 +3,14 @@ import { inJurisdiction } from './home.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /**
- * Expiry of objects in the bucket, in case the sweep misses them. Recordings are needed for at most 52 hours, outputs
- * for 24 hours, and no job takes seven days.
+ * Expiry of objects in the bucket, in case the sweep misses them. Recordings are needed for 52 hours, and longer by jobs
+ * that wait; outputs for 24 hours; and no job works for seven days.
  */
 export const LIFECYCLE_RULES = [
   { prefix: 'work/', days: 7 },
   { prefix: 'outputs/', days: 2 },
   { prefix: 'analyses/', days: 2 },
-  { prefix: 'media/', days: 3 },
+  { prefix: 'media/', days: 30 },
   { prefix: 'uploads/', days: 7 },
 ] as const;
 
@@ -18,7 +18,7 @@ type LifecycleRule = (typeof LIFECYCLE_RULES)[number];
 
 const nameOf = ({ prefix, days }: LifecycleRule): string => `rollcall-${prefix.slice(0, -1)}-${days}d`;
 
-/** Adds the missing rules; other rules of the bucket are kept. */
+/** Adds the missing rules, and removes those of earlier versions; other rules of the bucket are kept. */
 export async function ensureLifecycle(
   root: string,
   bucket: string,
@@ -30,6 +30,9 @@ export async function ensureLifecycle(
   const names = [...listed.matchAll(/^name:\s+(\S+)$/gm)].map(([, name]) => name);
   for (const rule of LIFECYCLE_RULES) {
     const name = nameOf(rule);
+    const former = names.filter((other) => other !== name && other.replace(/\d+d$/, '') === name.replace(/\d+d$/, ''));
+    for (const other of former)
+      await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'remove', bucket, '--name', other, ...where]);
     if (names.includes(name)) continue;
     say(`adding the lifecycle rule ${name}`);
     const args = [bucket, name, rule.prefix, '--expire-days', String(rule.days), '--force', ...where];

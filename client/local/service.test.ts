@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
-import { type RunningService, root, runCli, startService } from '../../test/helpers/local-process.ts';
+import { conversation, type RunningService, root, runCli, startService } from '../../test/helpers/local-process.ts';
 import { modelKey, readManifest } from '../models/store.ts';
 import { RollcallClient } from '../sdk/client.ts';
 import { quietWranglerEnv, wranglerScript } from './bundle.ts';
@@ -93,6 +93,34 @@ describe('the local service', () => {
       await service.stop();
     }
     expect(lines.join('')).not.toMatch(/error|exception/i);
+  });
+
+  it('runs beside another one that has a different state folder and port', async () => {
+    const otherState = mkdtempSync(join(tmpdir(), 'rollcall-state-'));
+    try {
+      const one = await start();
+      const other = await startService(otherState);
+      running.push(other);
+      expect(await Promise.all([keyWorks(one), keyWorks(other)])).toEqual([true, true]);
+      expect(await keyWorks({ url: one.url, key: other.key })).toBe(false);
+      const diarize = ['--model', 'community-1', conversation];
+      const run = (state: string) => runCli('diarize', diarize, { ROLLCALL_STATE: state });
+      const results = await Promise.all([run(stateDir), run(otherState)]);
+      expect(results.map(({ code }) => code)).toEqual([0, 0]);
+      expect(results[0]!.stdout).toBe(results[1]!.stdout);
+      const jobsOf = async (service: RunningService) => {
+        const listed = await new RollcallClient(service).list();
+        return listed.ok ? listed.value.items.map(({ id }) => id) : listed;
+      };
+      const jobs = [await jobsOf(one), await jobsOf(other)];
+      expect(jobs).toEqual([[expect.any(String)], [expect.any(String)]]);
+      expect(jobs[0]).not.toEqual(jobs[1]);
+      await one.killAll();
+      expect(await keyWorks(other)).toBe(true);
+    } finally {
+      await running[1]?.killAll();
+      rmSync(otherState, { recursive: true, force: true, maxRetries: 5 });
+    }
   });
 
   it('keeps its state and its key over a restart, on the port that PORT names', async () => {

@@ -18,17 +18,26 @@ export async function admitWaiting(ports: AdmitPorts, accountId: string): Promis
   }
 }
 
+const SWEEP = 'admit';
 const ACCOUNTS_PER_PAGE = 50;
 /** Each takes a few statements, and an invocation may run 1,000. */
 const MAX_ACCOUNTS = 100;
 
-/** `admitWaiting` for all accounts with waiting jobs: a net for the ends of jobs, which call it themselves. */
+/**
+ * `admitWaiting` for all accounts whose waiting jobs have room: a net for the ends of jobs, which call it themselves. A
+ * run continues where the last one ended, so that each account gets its turn, however many others come before it.
+ */
 export async function admitAll(ports: AdmitPorts): Promise<void> {
-  let after: string | undefined;
-  for (let accounts = 0; accounts < MAX_ACCOUNTS; accounts += ACCOUNTS_PER_PAGE) {
-    const page = await ports.store.waitingAccounts(ACCOUNTS_PER_PAGE, after);
+  let after = await ports.store.sweepPosition(SWEEP);
+  let left = MAX_ACCOUNTS;
+  // From the position to the end, then once from the beginning.
+  for (let rounds = after === '' ? 1 : 2; rounds > 0 && left > 0; ) {
+    const page = await ports.store.waitingAccounts(Math.min(ACCOUNTS_PER_PAGE, left), after);
     for (const accountId of page) await admitWaiting(ports, accountId);
-    if (page.length < ACCOUNTS_PER_PAGE) return;
-    after = page.at(-1);
+    left -= page.length;
+    after = page.at(-1) ?? '';
+    if (page.length > 0) continue;
+    rounds--;
   }
+  await ports.store.setSweepPosition(SWEEP, after);
 }

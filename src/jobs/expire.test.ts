@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startStorage } from '../../test/helpers/database.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import { createJobStore } from '../platform/d1/job-store.ts';
+import { createLiveStore } from '../platform/d1/live-store.ts';
 import { createMediaRows } from '../platform/d1/media-rows.ts';
 import { createUsage } from '../platform/d1/usage.ts';
 import { createNotedUpload } from '../platform/noted-upload.ts';
@@ -127,6 +128,46 @@ describe('a sweep', () => {
     expect([await keysBelow('media/'), await rowCount('media')]).toEqual([['media/a/1'], 1]);
     await sweep(NOW + 50 * HOUR);
     expect([await keysBelow('media/'), await rowCount('media')]).toEqual([[], 0]);
+  });
+
+  it.each([
+    ['through the Worker', 'waits.wav', undefined],
+    ['to an address of the bucket', undefined, 'waits.wav'],
+  ])('keeps a recording that was uploaded %s while an unfinished job needs it', async (_, published, claimed) => {
+    const rows = createMediaRows(storage.db);
+    const upload = async (key: string, of: string | undefined, at: number) => {
+      await rows.claim('a', key, at, at + 48 * HOUR, of);
+      if (published) await rows.publish('a', published, key, 1, at, at + 48 * HOUR);
+      await put(key);
+    };
+    await upload('media/a/needed', claimed, NOW - HOUR);
+    const request = { url: 'media://waits.wav' } as DiarizeRequest;
+    const id = `waits-${made++}`;
+    await store.create({ accountId: 'a', kind: 'diarize', request, id, now: NOW });
+    // After the job, under the same name; and another name.
+    await upload('media/a/later', claimed, NOW + 100 * HOUR);
+    await rows.claim('a', 'media/a/other', NOW, NOW + 48 * HOUR, 'other.wav');
+    await put('media/a/other');
+    await sweep(NOW + 99 * HOUR);
+    expect(await keysBelow('media/')).toEqual(['media/a/later', 'media/a/needed']);
+    await store.fail(id, { code: 'x', message: 'x' }, NOW);
+    await sweep(NOW + 99 * HOUR);
+    expect(await keysBelow('media/')).toEqual(['media/a/later']);
+    await sweep(NOW + 200 * HOUR);
+    expect([await keysBelow('media/'), await rowCount('media')]).toEqual([[], 0]);
+  });
+
+  it('forgets live streams a month after their end, and none that is open', async () => {
+    const live = createLiveStore(storage.db);
+    for (const id of ['ended', 'open']) {
+      await live.create({ id, accountId: 'a', input: {}, now: NOW } as Parameters<typeof live.create>[0], 10);
+      await live.start(id, NOW);
+    }
+    await live.end('ended', { status: 'done', receivedSeconds: 60 }, NOW);
+    await sweep(NOW + 30 * 24 * HOUR - 1);
+    expect(await rowCount('live_streams')).toBe(2);
+    await sweep(NOW + 30 * 24 * HOUR);
+    expect([await live.find('ended'), (await live.find('open'))?.status]).toEqual([undefined, 'running']);
   });
 
   it('aborts an upload that was cut off, and none that may still be written', async () => {

@@ -8,13 +8,13 @@ const MAX_BATCHES = 50;
 const NEW_JOB_MS = 5 * 60_000;
 /** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
 const LAST_WRITE_MS = 20 * 60_000;
-/** Jobs that were accepted while their recording could be read still read it for a while. */
+/** A request that names a recording in its last moments stores its job a moment later. */
 const MEDIA_SLACK_MS = 2 * 3600 * 1000;
 /** Longer than an object is written: the slowest source takes a day and a half for the largest recording. */
 const UPLOAD_MS = 48 * 3600 * 1000;
 const DELETED_BATCH = 1000;
 const FOLDERS_BATCH = 1000;
-/** How long the row of a job is kept after its end. */
+/** How long the row of a job or a live stream is kept after its end. */
 const KEPT_MS = 30 * 24 * 3600 * 1000;
 const FORGOTTEN_BATCH = 500;
 
@@ -101,7 +101,7 @@ async function expireMedia(ports: ControlPorts, now: number): Promise<number> {
   return total;
 }
 
-/** Rows of jobs that ended 30 days ago: without that the database is full one day. Their usage stays. */
+/** Rows of jobs and streams that ended 30 days ago: without that the database is full one day. Their usage stays. */
 async function forgetOld(ports: ControlPorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {

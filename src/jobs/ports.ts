@@ -138,8 +138,11 @@ export interface JobStore {
    * Has the account's next waiting jobs begin, in their order, as far as its work allows. @returns their ids
    */
   admit(accountId: string, now: number): Promise<string[]>;
-  /** Accounts with jobs that wait, after that one. */
-  waitingAccounts(limit: number, after?: string): Promise<string[]>;
+  /** Accounts whose next waiting job their limit of work allows, in the order of their ids, after that one. */
+  waitingAccounts(limit: number, after: string): Promise<string[]>;
+  /** Where the next run of a sweep continues: what its last run has stored, else ''. */
+  sweepPosition(sweep: string): Promise<string>;
+  setSweepPosition(sweep: string, position: string): Promise<void>;
   /** Jobs that have been running since before that moment. */
   runningSince(before: number, limit: number): Promise<string[]>;
   /** running → succeeded, with the usage record, the credit and the webhook message: all or nothing, once. */
@@ -193,12 +196,15 @@ export interface JobStore {
   unfinished(jobIds: readonly string[]): Promise<Set<string>>;
   /** The versions of the secret to sign with, the current one first; none for an account that is gone. */
   webhookSecretVersions(accountId: string, now: number): Promise<number[]>;
-  /** Object keys of media past their time. */
+  /** Object keys of media past their time, without those that an unfinished job needs. */
   expiredMedia(now: number, limit: number): Promise<string[]>;
   /** Forgets media whose objects are gone. */
   removeMedia(objectKeys: readonly string[]): Promise<void>;
   expireIdempotencyKeys(before: number): Promise<void>;
-  /** Deletes rows of jobs that ended before `before`, `limit` at most; keeps their usage by day and kind. @returns how many */
+  /**
+   * Deletes rows of jobs and live streams that ended before `endedBefore`, `limit` of each at most; keeps their usage by
+   * day and kind. @returns how many, of the kind that has most
+   */
   forget(endedBefore: number, limit: number): Promise<number>;
 }
 

@@ -8,17 +8,44 @@ export const sleep = (ms: number): Promise<void> => scheduler.wait(ms);
 const HELD_MS = 40;
 /** Long enough for all steps of a request, each of which takes a turn of the event loop; 1 % of a model run. */
 const CATCH_UP_MS = 2;
+/** A wait that took this much longer than asked for: others have used the thread, and may not have finished. */
+const BUSY_MS = 5;
+/** In an isolate, batch work runs this often, however busy the thread is: it must not stop beside too many streams. */
+const MAX_YIELD_MS = 1000;
 
+/** When a yield last ended in this isolate. */
 let resumedAt = 0;
+
+/** One turn of the event loop, and the clock moves on. For work that must not fall behind: live streams. */
+export const turn = (): Promise<void> => scheduler.wait(0);
 
 /**
  * Yields to other requests of the isolate and lets the clock move on. After long work they get 2 ms: with a single turn
  * of the event loop, each step of a request, such as a database's answer, would wait for another model run.
  */
 export async function pause(): Promise<void> {
-  await scheduler.wait(0);
+  await turn();
   if (Date.now() - resumedAt >= HELD_MS) await scheduler.wait(CATCH_UP_MS);
   resumedAt = Date.now();
+}
+
+/**
+ * For batch work: yields until nothing else has used the thread for 2 ms. Locally all Workers share one thread, and the
+ * time that is lost in a wait is all that an isolate can know of the live streams in another one. A live stream takes
+ * single turns between its model runs, so batch work continues only when the stream has caught up.
+ */
+export async function yieldToOthers(): Promise<void> {
+  await turn();
+  let now = Date.now();
+  if (now - resumedAt < HELD_MS) return;
+  let lostMs: number;
+  do {
+    const from = now;
+    await scheduler.wait(CATCH_UP_MS);
+    now = Date.now();
+    lostMs = now - from - CATCH_UP_MS;
+  } while (lostMs >= BUSY_MS && now - resumedAt < MAX_YIELD_MS);
+  resumedAt = now;
 }
 
 const PAUSE_BYTES = 1024 * 1024;

@@ -15,7 +15,7 @@ const LIST_PAGE = 1000;
 /**
  * Uploads that go to the bucket without passing the Worker, which hears nothing of them. Each address has a key of its own in
  * a folder of the recording, so what has been uploaded under a name is what lies in its folder; the latest counts. A row of
- * `media` without a name has the sweep delete the object, whether or not anybody ever asked for it.
+ * `media` has the sweep delete the object, whether or not it was ever read.
  */
 export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentials: S3Credentials) {
   return {
@@ -28,7 +28,7 @@ export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentia
       mediaTtlMs: number,
     ): Promise<string> {
       const key = `${await folderOf(accountId, name)}${crypto.randomUUID()}`;
-      await rows.claim(accountId, key, now, now + ttlMs + mediaTtlMs);
+      await rows.claim(accountId, key, now, now + ttlMs + mediaTtlMs, name);
       return presign(credentials, { method: 'PUT', key, expiresSeconds: Math.floor(ttlMs / 1000) }, now);
     },
 

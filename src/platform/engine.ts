@@ -2,7 +2,6 @@ import { toHex } from '../audio/bytes.ts';
 import { type Plda, parsePlda, type SettingName } from '../diarization/index.ts';
 import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
 import type { Engine } from '../jobs/ports.ts';
-import { pause } from './clock.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
 import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
@@ -28,18 +27,24 @@ const segmentations = new Map<string, Loaded<SegmentationPort>>();
  * loaded with the first job or stream that needs it.
  *
  * @param setting whose segmentation is wanted; live streams use that of community-1
+ * @param pause called between the runs of one analysis, and while models are loaded
  * @throws when a model file is missing in R2 or is not the one that the manifest names
  */
-export async function loadEngine(bucket: R2Bucket, dsp: Dsp, setting: SettingName): Promise<Engine> {
+export async function loadEngine(
+  bucket: R2Bucket,
+  dsp: Dsp,
+  setting: SettingName,
+  pause: () => Promise<void>,
+): Promise<Engine> {
   const pack = packOfBuild();
   runtime ??= createOnnxRuntime(ortModule);
   const ort = runtime;
   // One after the other: each file's bytes can go before the next one is read.
-  const segmentation = await loadSegmentation(bucket, ort, segmentationOf(pack, setting));
+  const segmentation = await loadSegmentation(bucket, ort, segmentationOf(pack, setting), pause);
   const embedder = await embedding.get(async () => {
     // Each session takes the thread for about a second.
     await pause();
-    return createEmbedding(ort, await readEmbedder(bucket, pack.embedding), pack.embedding);
+    return createEmbedding(ort, await readEmbedder(bucket, pack.embedding), pack.embedding, pause);
   });
   return {
     segmentation,
@@ -52,14 +57,19 @@ export async function loadEngine(bucket: R2Bucket, dsp: Dsp, setting: SettingNam
   };
 }
 
-function loadSegmentation(bucket: R2Bucket, ort: OnnxRuntime, entry: SegmentationEntry): Promise<SegmentationPort> {
+function loadSegmentation(
+  bucket: R2Bucket,
+  ort: OnnxRuntime,
+  entry: SegmentationEntry,
+  pause: () => Promise<void>,
+): Promise<SegmentationPort> {
   const file = segmentationFile(entry);
   let loaded = segmentations.get(file.sha256);
   if (loaded === undefined) {
     loaded = new Loaded();
     segmentations.set(file.sha256, loaded);
   }
-  return loaded.get(async () => createSegmentation(ort, await readModel(bucket, file), entry));
+  return loaded.get(async () => createSegmentation(ort, await readModel(bucket, file), entry, pause));
 }
 
 const plda = new Loaded<Plda | undefined>();

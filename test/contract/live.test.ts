@@ -254,6 +254,7 @@ describe('a stream of speech', () => {
     }
     expect(resumed).toEqual(expected);
     expect(service.log()).toContain('"event":"live_resumed"');
+    expect(service.log()).toMatch(/"event":"live_lag","streamId":"[^"]+","frames":\d+,"meanLagMs":\d+,"maxLagMs":\d+/);
   });
 
   it('tells a match on starts where voiceprints were given', { timeout: 60_000 }, async () => {

@@ -230,16 +230,17 @@ describe('a long job', () => {
 
   it('asks D1 a few times for its reading, and never for a shard', async () => {
     const costs = [];
-    for (const shards of [1, 12, 36]) {
+    for (const shards of [1, 12, 36, 288]) {
       const { broken, cost } = await runJob(shards);
       expect(broken).toEqual([]);
       costs.push({ shards, ...cost });
     }
     if (SIM_LOG !== undefined) console.table(costs);
-    const [short, hour, hours] = costs;
+    const [short, hour, hours, day] = costs;
     expect(short!.d1Statements).toBeLessThanOrEqual(30);
     expect(hour!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 45);
     expect(hours!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 80);
+    expect(day!.d1Statements).toBeLessThanOrEqual(short!.d1Statements + 420);
     for (const { shards, objectRequests, r2Operations } of costs) {
       expect(objectRequests).toBeLessThanOrEqual(4 * shards + 12);
       expect(r2Operations).toBeLessThanOrEqual(14 * shards + 24);

@@ -10,6 +10,7 @@ import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/types.t
 import { FrameJoiner } from './frame-joiner.ts';
 import { type AudioFormat, decodeFrame, FRAME_MS, frameBytes } from './frames.ts';
 import type { InputState, LiveInput } from './input.ts';
+import { LagMeter, type LagReport } from './lag.ts';
 import {
   FRAMES_PER_FAULT,
   MAX_BACKLOG_MS,
@@ -89,6 +90,7 @@ export class LiveChannel {
   readonly #name = Symbol('stream');
   readonly #queue: Waiting[] = [];
   readonly #pace: Pace;
+  readonly #lag = new LagMeter();
   readonly #openSpeakers: Set<number>;
   /** Only of telephony. */
   readonly #joiner: FrameJoiner | undefined;
@@ -188,6 +190,11 @@ export class LiveChannel {
   /** Whether something is being processed: what comes now is worked off by the same run. */
   get isAtWork(): boolean {
     return this.#work !== undefined;
+  }
+
+  /** How far the frames processed since the last call were behind real time; undefined without any. */
+  takeLag(): LagReport | undefined {
+    return this.#lag.take();
   }
 
   /** Frames accepted so far. */
@@ -354,7 +361,9 @@ export class LiveChannel {
     this.#queue.shift();
     this.#noteWaiting();
     const { load, now } = this.ports;
-    load.note(now() - dueAt, now());
+    const lagMs = Math.max(0, now() - dueAt);
+    load.note(lagMs, now());
+    this.#lag.note(lagMs);
   }
 
   #fail(error: unknown): void {

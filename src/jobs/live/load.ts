@@ -13,11 +13,11 @@ export class LiveLoad {
   #lagMs = 0;
   #notedAt = Number.NEGATIVE_INFINITY;
 
-  /** Records a processed frame. @param lagMs time since it was due; frames ahead of real time count 0 */
+  /** Records a processed frame. @param lagMs time since it was due; 0 for a frame ahead of real time */
   note(lagMs: number, now: number): void {
     if (now - this.#notedAt > STALE_MS) this.#lagMs = 0;
     const weight = 1 - Math.exp(-Math.min(now - this.#notedAt, MEMORY_MS) / MEMORY_MS);
-    this.#lagMs += weight * (Math.max(0, lagMs) - this.#lagMs);
+    this.#lagMs += weight * (lagMs - this.#lagMs);
     this.#notedAt = now;
   }
 

@@ -121,13 +121,51 @@ it('ten thousand jobs of one account hold up neither the first of another nor th
   };
   await admitAll({ store, queue, now: () => now, log: () => undefined } as unknown as JobPorts);
   expect(sent).toContain(waiting);
-  const read = await storage.db.prepare(WAITING_ACCOUNTS_SQL).bind('', 50).all();
+  const read = await storage.db
+    .prepare(WAITING_ACCOUNTS_SQL)
+    .bind('', 50, 3 * HOUR)
+    .all();
   expect(read.meta.rows_read).toBeLessThan(200);
+});
+
+it('the sweep comes to every account, a hundred at a time, and leaves out accounts without room', async () => {
+  await storage.db.batch(['jobs', 'outbox', 'accounts'].map((table) => storage.db.prepare(`DELETE FROM ${table}`)));
+  const accounts = 250;
+  const insert = (table: string, columns: string, values: string) =>
+    storage.db.prepare(
+      `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${accounts - 1})
+       INSERT INTO ${table} (${columns}) SELECT ${values} FROM n`,
+    );
+  await storage.db.batch([
+    // Every fifth one is full.
+    insert('accounts', 'id, name, created_at, work_seconds', `'w' || i, 'w' || i, 0, (i % 5 = 0) * ${3 * HOUR}`),
+    insert(
+      'jobs',
+      'id, account_id, kind, status, request, created_at, updated_at',
+      `'w' || i, 'w' || i, 'diarize', 'pending', '{}', 0, 0`,
+    ),
+  ]);
+  const sent: string[] = [];
+  const queue = {
+    send: async () => undefined,
+    sendAll: async (all: readonly { message: { jobId: string } }[]) =>
+      void sent.push(...all.map(({ message }) => message.jobId)),
+  };
+  // An account whose jobs cannot be admitted must not be in the way of those after it.
+  const stuck = (accountId: string) => accountId.startsWith('w1');
+  const admit: JobStore['admit'] = (accountId, at) =>
+    stuck(accountId) ? Promise.reject(new Error('x')) : store.admit(accountId, at);
+  const ports = { store: { ...store, admit }, queue, now: () => now, log: () => undefined } as unknown as JobPorts;
+  const expected = Array.from({ length: accounts }, (_, i) => `w${i}`).filter((id, i) => i % 5 > 0 && !stuck(id));
+  await admitAll(ports);
+  expect(sent.length).toBeLessThanOrEqual(100);
+  for (let sweeps = 1; sweeps < 3; sweeps++) await admitAll(ports);
+  expect(sent.sort()).toEqual(expected.sort());
 });
 
 it.each([
   ['waiting jobs', WAITING_SQL, ['a', 1]],
-  ['accounts with waiting jobs', WAITING_ACCOUNTS_SQL, ['', 1]],
+  ['accounts with waiting jobs', WAITING_ACCOUNTS_SQL, ['', 1, 1]],
 ])('finds %s by their index', async (_, sql, values) => {
   const { results } = await storage.db
     .prepare(`EXPLAIN QUERY PLAN ${sql}`)

@@ -19,6 +19,9 @@ export const beginsAtOnce = (account: string, seconds: string, limit: string): s
   NOT EXISTS (SELECT 1 FROM jobs WHERE account_id = ${account} AND status = 'pending' AND work_seconds IS NULL)
   AND EXISTS (SELECT 1 FROM accounts WHERE id = ${account} AND ${hasRoom(seconds, limit)}))`;
 
+const NEXT_KIND_SQL = `SELECT kind FROM jobs
+  WHERE account_id = account AND status = 'pending' AND jobs.work_seconds IS NULL ORDER BY created_at, id LIMIT 1`;
+
 export const WAITING_SQL = `SELECT id, kind FROM jobs
   WHERE account_id = ?1 AND status = 'pending' AND work_seconds IS NULL ORDER BY created_at, id LIMIT ?2`;
 
@@ -48,7 +51,7 @@ export async function admit(db: D1Database, accountId: string, maxWorkSeconds: n
   return admitted;
 }
 
-/** The accounts with waiting jobs, found by one seek each: an account may have ten thousand. */
+/** The accounts whose next waiting job has room, found by two seeks each: an account may have ten thousand. */
 export const WAITING_ACCOUNTS_SQL = `
   WITH RECURSIVE waiting (account) AS (
     SELECT (SELECT MIN(account_id) FROM jobs WHERE account_id > ?1 AND status = 'pending' AND work_seconds IS NULL)
@@ -56,11 +59,21 @@ export const WAITING_ACCOUNTS_SQL = `
     SELECT (SELECT MIN(account_id) FROM jobs WHERE account_id > account AND status = 'pending' AND work_seconds IS NULL)
     FROM waiting WHERE account IS NOT NULL
   )
-  SELECT account FROM waiting WHERE account IS NOT NULL LIMIT ?2`;
+  SELECT account FROM waiting JOIN accounts ON id = account
+  WHERE ${hasRoom(
+    `CASE (${NEXT_KIND_SQL}) WHEN 'voiceprint' THEN ${VOICE_SECONDS} ELSE ${ESTIMATED_SECONDS} END`,
+    '?3',
+  )} LIMIT ?2`;
 
 /** `JobStore.waitingAccounts` */
-export async function waitingAccounts(db: D1Database, limit: number, after = ''): Promise<string[]> {
-  const { results } = await db.prepare(WAITING_ACCOUNTS_SQL).bind(after, limit).all<{ account: string }>();
+export async function waitingAccounts(
+  db: D1Database,
+  limit: number,
+  after: string,
+  maxWorkSeconds: number,
+): Promise<string[]> {
+  const sql = db.prepare(WAITING_ACCOUNTS_SQL).bind(after, limit, maxWorkSeconds);
+  const { results } = await sql.all<{ account: string }>();
   return results.map(({ account }) => account);
 }
 

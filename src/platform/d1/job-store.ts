@@ -37,7 +37,22 @@ export function createJobStore(db: D1Database, maxWorkSeconds = DEFAULT_WORK_HOU
     finishIngest: (job, recording, now) => finishIngest(db, job, recording, now),
     nextStep: (jobId, from, to, now) => nextStep(db, jobId, from, to, now),
     admit: (accountId, now) => admit(db, accountId, maxWorkSeconds, now),
-    waitingAccounts: (limit, after) => waitingAccounts(db, limit, after),
+    waitingAccounts: (limit, after) => waitingAccounts(db, limit, after, maxWorkSeconds),
+
+    async sweepPosition(sweep) {
+      const row = db.prepare('SELECT position FROM sweep_positions WHERE sweep = ?1').bind(sweep);
+      return (await row.first<string>('position')) ?? '';
+    },
+
+    async setSweepPosition(sweep, position) {
+      await db
+        .prepare(
+          `INSERT INTO sweep_positions (sweep, position) VALUES (?1, ?2)
+           ON CONFLICT DO UPDATE SET position = excluded.position`,
+        )
+        .bind(sweep, position)
+        .run();
+    },
 
     async runningSince(before, limit) {
       const { results } = await db.prepare(RUNNING_SQL).bind(before, limit).all<{ id: string }>();
@@ -119,10 +134,7 @@ export function createJobStore(db: D1Database, maxWorkSeconds = DEFAULT_WORK_HOU
     },
 
     async expiredMedia(now, limit) {
-      const { results } = await db
-        .prepare('SELECT object_key FROM media WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2')
-        .bind(now, limit)
-        .all<{ object_key: string }>();
+      const { results } = await db.prepare(EXPIRED_MEDIA_SQL).bind(now, limit).all<{ object_key: string }>();
       return results.map((row) => row.object_key);
     },
 
@@ -146,6 +158,15 @@ export const RUNNING_SQL = `SELECT id FROM jobs
 
 export const EXPIRED_SQL = `SELECT id, output_key FROM jobs
   WHERE completed_at <= ?1 AND cleaned_at IS NULL AND deleted_at IS NULL ORDER BY completed_at LIMIT ?2`;
+
+/** A job reads what had the name when it was created; that was not past its time then. */
+export const EXPIRED_MEDIA_SQL = `SELECT object_key FROM media
+  WHERE expires_at <= ?1 AND NOT EXISTS (
+    SELECT 1 FROM jobs WHERE jobs.account_id = media.account_id AND completed_at IS NULL
+      AND substr(json_extract(request, '$.url'), 1, 8) = 'media://'
+      AND json_extract(request, '$.url') = 'media://' || COALESCE(media.former_name, media.name)
+      AND jobs.created_at < media.expires_at
+  ) ORDER BY expires_at LIMIT ?2`;
 
 const MAX_CREATE_TRIES = 3;
 /**

@@ -3,6 +3,7 @@
  * with `#` and the name that it had; the column `former_name` is computed from that form, so it must stay.
  */
 const unnamed = (objectKey: string) => `#${objectKey}`;
+const former = (objectKey: string, name: string) => `${unnamed(objectKey)}#${name}`;
 
 /** A whole recording; times are milliseconds since the Unix epoch. */
 export interface MediaRow {
@@ -35,11 +36,15 @@ export const AS_OF_SQL = `
  */
 export function createMediaRows(db: D1Database) {
   return {
-    /** Notes an object that is about to be written. Times are milliseconds since the Unix epoch. */
-    async claim(accountId: string, objectKey: string, now: number, expiresAt: number): Promise<void> {
+    /**
+     * Notes an object that is about to be written. Times are milliseconds since the Unix epoch.
+     *
+     * @param name of an object that is never published, because it does not pass the Worker: jobs that need it keep it
+     */
+    async claim(accountId: string, objectKey: string, now: number, expiresAt: number, name?: string): Promise<void> {
       await db
         .prepare('INSERT INTO media (account_id, name, object_key, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)')
-        .bind(accountId, unnamed(objectKey), objectKey, now, expiresAt)
+        .bind(accountId, name === undefined ? unnamed(objectKey) : former(objectKey, name), objectKey, now, expiresAt)
         .run();
     },
 

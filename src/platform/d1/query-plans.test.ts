@@ -69,7 +69,8 @@ const CALLS: Record<string, (store: JobStore) => Promise<unknown>> = {
   'sweep: deleted': (store) => store.deleted(100, { id: ID, deletedAt: NOW }),
   'sweep: unfinished': (store) => store.unfinished([ID]),
   'sweep: runningSince': (store) => store.runningSince(NOW, 100),
-  'sweep: waitingAccounts': (store) => store.waitingAccounts(100),
+  'sweep: waitingAccounts': (store) => store.waitingAccounts(100, ''),
+  'sweep: position': (store) => store.sweepPosition('admit'),
   'sweep: expiredMedia': (store) => store.expiredMedia(NOW, 100),
   'sweep: removeMedia': (store) => store.removeMedia(['key']),
   'sweep: expireIdempotencyKeys': (store) => store.expireIdempotencyKeys(NOW),
@@ -100,7 +101,7 @@ it('no table is read as a whole, neither by a list nor by the steps of a job nor
         .bind(...values)
         .all<{ detail: string }>();
       const plan = results.map(({ detail }) => detail).join('\n');
-      expect(plan, `${name}: ${sql}`).not.toMatch(/SCAN (jobs|outbox|accounts|usage_|media|idempotency|live_)/);
+      expect(plan, `${name}: ${sql}`).not.toMatch(/SCAN (jobs|outbox|accounts|usage_|media|idempotency|live_|sweep_)/);
     }
   }
 });

@@ -3,6 +3,9 @@ const DAY_MS = 24 * 3600 * 1000;
 export const ENDED_SQL = `SELECT id FROM jobs
   WHERE completed_at <= ?1 AND cleaned_at IS NOT NULL ORDER BY completed_at LIMIT ?2`;
 
+export const ENDED_STREAMS_SQL = `SELECT id FROM live_streams
+  WHERE completed_at <= ?1 ORDER BY completed_at LIMIT ?2`;
+
 const OLD_USAGE = `(SELECT job_id FROM usage_records WHERE created_at <= ?1 ORDER BY created_at, job_id LIMIT ?2)`;
 
 /** Adds old usage up by day and kind. The limit is that of what is deleted, in the same order. */
@@ -19,6 +22,7 @@ export async function forget(db: D1Database, endedBefore: number, limit: number)
     db.prepare(FOLD_USAGE_SQL).bind(endedBefore, limit),
     db.prepare(`DELETE FROM usage_records WHERE job_id IN ${OLD_USAGE}`).bind(endedBefore, limit),
     db.prepare(`DELETE FROM jobs WHERE id IN (${ENDED_SQL})`).bind(endedBefore, limit),
+    db.prepare(`DELETE FROM live_streams WHERE id IN (${ENDED_STREAMS_SQL})`).bind(endedBefore, limit),
   ]);
-  return Math.max(results[1].meta.changes, results[2].meta.changes);
+  return Math.max(...results.slice(1).map(({ meta }) => meta.changes));
 }

@@ -11,12 +11,14 @@ export type EmbeddingModel =
 /**
  * Opens a speaker embedder.
  *
+ * @param pause called between the runs of a trunk that is cut
  * @throws when the bytes are of the other form, damaged, or their metadata contradicts the manifest
  */
 export async function createEmbedding(
   runtime: OnnxRuntime,
   model: EmbeddingModel,
   entry: EmbeddingEntry,
+  pause: () => Promise<void> = async () => undefined,
 ): Promise<EmbeddingPort> {
   if (model.form !== entry.form) throw new Error(`${entry.id} is a ${entry.form} embedder in the manifest`);
   const { melBands } = entry.facts;
@@ -42,7 +44,8 @@ export async function createEmbedding(
     };
   }
   checkMetadata(model.trunk, entry);
-  const trunk = await runtime.createSession(model.trunk);
+  const after = entry.form === 'split' ? entry.trunkCuts : [];
+  const trunk = await runtime.createSession(model.trunk, { after, pause });
   const head = await runtime.createSession(model.head);
   return {
     form: 'split',

@@ -1,4 +1,4 @@
-import { delimited, forEachField, numbered } from './protobuf.ts';
+import { delimited, forEachField, joinedParts, numbered } from './protobuf.ts';
 
 /** A model whose large weights lie outside of it. */
 export interface ExternalModel {
@@ -34,7 +34,7 @@ export function withExternalWeights(model: Uint8Array): ExternalModel {
     if (field === MODEL.graph && payload !== undefined) parts.push(...delimited(field, graphOf(payload, model)));
     else parts.push(whole);
   });
-  return { graph: concatenated(parts), weights: model };
+  return { graph: joinedParts(parts), weights: model };
 }
 
 function graphOf(graph: Uint8Array, file: Uint8Array): Uint8Array[] {
@@ -69,13 +69,3 @@ function tensorOf(tensor: Uint8Array, file: Uint8Array): Uint8Array[] | undefine
 }
 
 const utf8 = new TextEncoder();
-
-function concatenated(parts: readonly Uint8Array[]): Uint8Array {
-  const result = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let filled = 0;
-  for (const part of parts) {
-    result.set(part, filled);
-    filled += part.length;
-  }
-  return result;
-}

@@ -38,7 +38,12 @@ export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts 
         readonly form: 'split';
         readonly files: { readonly network: ModelFile; readonly whole?: ModelFile; readonly wholeInt8?: ModelFile };
       }
-    | { readonly form: 'whole'; readonly files: { readonly model: ModelFile } }
+    | {
+        readonly form: 'whole';
+        readonly files: { readonly model: ModelFile };
+        /** Tensors after which the model is cut, so that no run holds the thread for long. */
+        readonly cuts: readonly string[];
+      }
   );
 
 export interface EmbeddingFacts {
@@ -62,6 +67,8 @@ export type EmbeddingEntry = SlotEntry & {
     | {
         readonly form: 'split';
         readonly files: { readonly trunk: ModelFile; readonly head: ModelFile; readonly plda?: ModelFile };
+        /** Tensors after which the trunk is cut, so that no run holds the thread for long. */
+        readonly trunkCuts: readonly string[];
       }
     | { readonly form: 'whole'; readonly files: { readonly model: ModelFile; readonly plda?: ModelFile } }
   );
@@ -169,7 +176,8 @@ function segmentationEntry(value: unknown, at: string): SegmentationEntry {
     },
   };
   if (entry.form === 'whole') {
-    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`) } };
+    const cuts = entry.cuts === undefined ? [] : texts(entry.cuts, `${at}.cuts`);
+    return { ...shared, form: 'whole', files: { model: file(files.model, `${at}.files.model`) }, cuts };
   }
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
   const whole = files.whole === undefined ? {} : { whole: file(files.whole, `${at}.files.whole`) };
@@ -204,7 +212,8 @@ function embeddingEntry(value: unknown, at: string): EmbeddingEntry {
   }
   if (entry.form !== 'split') throw fault(`${at}.form`, 'must be "split" or "whole"');
   const [trunk, head] = (['trunk', 'head'] as const).map((name) => file(files[name], `${at}.files.${name}`));
-  return { ...shared, ...fitted, form: 'split', files: { trunk, head, ...plda } };
+  const trunkCuts = entry.trunkCuts === undefined ? [] : texts(entry.trunkCuts, `${at}.trunkCuts`);
+  return { ...shared, ...fitted, form: 'split', files: { trunk, head, ...plda }, trunkCuts };
 }
 
 function identification(value: unknown, at: string): IdentificationParameters {
@@ -271,6 +280,11 @@ type Fields = Readonly<Record<string, unknown>>;
 function object(value: unknown, at: string): Fields {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw fault(at, 'must be an object');
   return value as Fields;
+}
+
+function texts(value: unknown, at: string): string[] {
+  if (!Array.isArray(value)) throw fault(at, 'must be a list');
+  return value.map((item, index) => text(item, `${at}[${index}]`));
 }
 
 function text(value: unknown, at: string): string {

@@ -70,6 +70,17 @@ function varintOf(value: number): Uint8Array {
   return Uint8Array.from([...bytes, rest]);
 }
 
+/** The parts as one array. */
+export function joinedParts(parts: readonly Uint8Array[]): Uint8Array {
+  const result = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let filled = 0;
+  for (const part of parts) {
+    result.set(part, filled);
+    filled += part.length;
+  }
+  return result;
+}
+
 function malformed(): Error {
   return new Error('not an ONNX model: the file is damaged or of another format');
 }

@@ -1,4 +1,6 @@
 import * as ort from 'onnxruntime-web/wasm';
+import { release } from '../../audio/memory.ts';
+import { cutModel } from './cut.ts';
 import { WEIGHTS_PATH, withExternalWeights } from './external-weights.ts';
 
 /** A model's input or output tensors by name. */
@@ -11,8 +13,16 @@ export interface OnnxSession {
   readonly outputNames: readonly string[];
 }
 
+/** Where a model is cut, so that none of its runs holds the thread for long. */
+export interface Cuts {
+  /** As `cutModel` takes them. */
+  readonly after: readonly string[];
+  /** Called between the runs of the subgraphs; other runs may begin meanwhile. */
+  readonly pause: () => Promise<void>;
+}
+
 export interface OnnxRuntime {
-  createSession(model: Uint8Array): Promise<OnnxSession>;
+  createSession(model: Uint8Array, cuts?: Cuts): Promise<OnnxSession>;
   /** Size of the runtime's WebAssembly memory now, in bytes (it never shrinks); 0 before the first session. */
   memoryBytes(): number;
 }
@@ -91,9 +101,7 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
   ort.env.wasm.wasmBinary = PLACEHOLDER;
   ort.env.logLevel = 'error';
 
-  async function create(model: Uint8Array): Promise<ort.InferenceSession> {
-    const isLarge = model.byteLength > maxWholeBytes;
-    const { graph, weights } = isLarge ? withExternalWeights(model) : { graph: model, weights: undefined };
+  async function create(graph: Uint8Array, weights: Uint8Array | undefined): Promise<ort.InferenceSession> {
     return ort.InferenceSession.create(graph, {
       ...(weights && { externalData: [{ path: WEIGHTS_PATH, data: weights }] }),
       executionProviders: ['wasm'],
@@ -101,16 +109,16 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
       // Arena blocks grow in powers of two and are never given back; without the arena the heap holds what is in use.
       enableCpuMemArena: false,
       enableMemPattern: false,
-      extra: { session: { disable_prepacking: isLarge ? '1' : '0' } },
+      extra: { session: { disable_prepacking: weights ? '1' : '0' } },
     });
   }
 
-  async function open(model: Uint8Array): Promise<ort.InferenceSession> {
+  async function open(graph: Uint8Array, weights: Uint8Array | undefined): Promise<ort.InferenceSession> {
     if (ready !== undefined) {
       await ready;
-      return create(model);
+      return create(graph, weights);
     }
-    const first = withModule(module, () => create(model));
+    const first = withModule(module, () => create(graph, weights));
     ready = first.then(
       () => undefined,
       () => {
@@ -120,9 +128,27 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
     return first;
   }
 
+  async function openSubgraphs(model: Uint8Array, { after, pause }: Cuts): Promise<ort.InferenceSession[]> {
+    const isLarge = model.byteLength > maxWholeBytes;
+    const { graph, weights } = isLarge ? withExternalWeights(model) : { graph: model, weights: undefined };
+    if (after.length === 0) return [await open(graph, weights)];
+    const sessions: ort.InferenceSession[] = [];
+    const types = new Map<string, string>();
+    for (const subgraph of cutModel(graph, after)) {
+      if (sessions.length > 0) await pause();
+      const session = await open(
+        subgraph((name) => types.get(name) ?? ''),
+        weights,
+      );
+      for (const output of session.outputMetadata) if (output.isTensor) types.set(output.name, output.type);
+      sessions.push(session);
+    }
+    return sessions;
+  }
+
   return {
     // Closures keep all that any closure beside them refers to: one made where the model's bytes are would hold them as long as the session.
-    createSession: async (model) => sessionOf(await open(model)),
+    createSession: async (model, cuts = UNCUT) => sessionOf(await openSubgraphs(model, cuts), cuts.pause),
     memoryBytes: () => heap?.buffer.byteLength ?? 0,
   };
 }
@@ -155,12 +181,39 @@ function copied(inputs: Tensors): Tensors {
   );
 }
 
-function sessionOf(session: ort.InferenceSession): OnnxSession {
+const UNCUT: Cuts = { after: [], pause: async () => undefined };
+
+function sessionOf(subgraphs: readonly ort.InferenceSession[], pause: () => Promise<void>): OnnxSession {
+  const last = subgraphs[subgraphs.length - 1];
   return {
-    run: (inputs) => runAlone(session, inputs),
-    inputNames: session.inputNames,
-    outputNames: session.outputNames,
+    async run(inputs) {
+      let known = await runAlone(subgraphs[0], inputs);
+      for (const [index, subgraph] of subgraphs.entries()) {
+        if (index === 0) continue;
+        await pause();
+        known = { ...known, ...(await runAlone(subgraph, named(known, subgraph.inputNames))) };
+        known = withoutUnneeded(known, subgraphs.slice(index + 1), last.outputNames);
+      }
+      return known;
+    },
+    inputNames: subgraphs[0].inputNames,
+    outputNames: last.outputNames,
   };
+}
+
+const named = (tensors: Tensors, names: readonly string[]): Tensors =>
+  Object.fromEntries(names.map((name) => [name, tensors[name]]));
+
+/** Releases what neither a later subgraph nor the caller takes: some megabytes a run. */
+function withoutUnneeded(
+  tensors: Tensors,
+  later: readonly ort.InferenceSession[],
+  results: readonly string[],
+): Tensors {
+  const needed = new Set([...later.flatMap(({ inputNames }) => inputNames), ...results]);
+  for (const [name, { data }] of Object.entries(tensors))
+    if (!needed.has(name) && data instanceof Float32Array) release(data);
+  return Object.fromEntries(Object.entries(tensors).filter(([name]) => needed.has(name)));
 }
 
 /** Float tensor over the caller's array. */

@@ -25,15 +25,17 @@ const METADATA_FACTS = {
  * What the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
  * manifest has is taken from there.
  *
+ * @param pause called between the runs of a model that is cut
  * @throws when the file is damaged, or its classes do not fit the powerset that it declares
  */
 export async function createSegmentation(
   runtime: OnnxRuntime,
   model: Uint8Array,
   entry: SegmentationEntry,
+  pause: () => Promise<void> = async () => undefined,
 ): Promise<SegmentationPort> {
   const info = segmentationInfo(model, entry);
-  const session = await runtime.createSession(model);
+  const session = await runtime.createSession(model, { after: entry.form === 'whole' ? entry.cuts : [], pause });
   const input = entry.form === 'split' ? 'powers' : 'x';
   if (!session.inputNames.includes(input)) throw new Error(`${info.id} has no input "${input}"`);
   const { windowSamples, framesPerWindow, classes } = info;

@@ -60,7 +60,7 @@ describe('segmentation', () => {
 
   it('gives in 8 bits, on mel powers from dsp.wasm, nearly what the whole model gives in floating point', async () => {
     const split = new Segmenter(await createSegmentation(runtime, network(), fast), dsp.melPower);
-    const entry = { ...fast, form: 'whole', files: { model: wholeFile } } as SegmentationEntry;
+    const entry = { ...fast, form: 'whole', cuts: [], files: { model: wholeFile } } as SegmentationEntry;
     const whole = new Segmenter(await createSegmentation(runtime, bytes(wholeFile.path), entry), dsp.melPower);
     const moved = async (window: Float32Array) => {
       const [ours, exact] = [await split.run(window, 0), await whole.run(window, 0)];
@@ -90,7 +90,12 @@ describe('segmentation', () => {
       '320',
     ]);
     const split = new Segmenter(await createSegmentation(runtime, network(), entry), dsp.melPower);
-    const described = { ...entry, form: 'whole', files: { model: entry.files.wholeInt8 } } as SegmentationEntry;
+    const described = {
+      ...entry,
+      form: 'whole',
+      cuts: [],
+      files: { model: entry.files.wholeInt8 },
+    } as SegmentationEntry;
     const whole = new Segmenter(await createSegmentation(runtime, bytes(path), described), dsp.melPower);
     for (const window of [conversation.subarray(0, 160_000), conversation.subarray(32_000, 32_000 + 403 * 160)]) {
       const [one, two] = [await whole.run(window, 0), await split.run(window, 0)];
