@@ -1,7 +1,7 @@
 import { oneWord } from './text.ts';
 import type { TurnWriter } from './types.ts';
 
-/** What `pyannote.core` 4 and 5 write and read as the JSON of an `Annotation`. */
+/** What `pyannote.core` 4 writes and reads as the JSON of an `Annotation`. */
 export function pyannoteAnnotation(fileId: string): TurnWriter {
   return {
     head: `{"pyannote":"Annotation","uri":${JSON.stringify(oneWord(fileId))},"content":[`,

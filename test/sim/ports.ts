@@ -54,7 +54,7 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
     }),
   );
 
-  const objects: ObjectStore = {
+  const storage: ObjectStore = {
     ...wrapped(world.objects, (name, args, run) =>
       faults.call(caller, `objects.${name}`, async () => {
         const key = String(args[0]);
@@ -68,6 +68,15 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
     // It asks the database about each upload, so that it cannot be one call. Nothing here is large enough for an upload
     // in parts.
     abortUploads: async () => 0,
+  };
+  const objects: ObjectStore = {
+    ...storage,
+    // Chunks may come from other calls, and a call is one event of the simulation: it cannot wait for others.
+    putStream: async (key, chunks) => {
+      const gathered: (string | Uint8Array)[] = [];
+      for await (const chunk of chunks) gathered.push(typeof chunk === 'string' ? chunk : chunk.slice());
+      return storage.putStream(key, gathered);
+    },
   };
 
   return {
