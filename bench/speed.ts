@@ -116,7 +116,8 @@ function render(times: ReadonlyMap<Setting, JobTimes>, sherpa: SherpaSpeed | und
   }
   const labels = [...times.keys()].map((setting) => packOfService(setting).label);
   return `${LONG_SECONDS / 60} minutes of MP3 (44.1 kHz stereo, 128 kbit/s), fetched by the real service (workerd, one isolate, one thread) over
-HTTP from this machine; weights ${labels.join(', ')} and ${packOfService().pack.embedding.id}; the service had been warmed up with one short job.
+HTTP from this machine; weights ${[...labels, packOfService().pack.embedding.id].join(', ')};
+the service had been warmed up with one short job.
 
 ${table(['', ...times.keys()], rows)}
 

@@ -23,8 +23,8 @@ export function checkKey(name: string, text: string): string {
 }
 
 /**
- * The service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that `rollcall serve` runs, else one that this command
- * starts or an earlier one has left running.
+ * The service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that `rollcall serve` runs,
+ * else one that this command starts or an earlier one has left running.
  *
  * @param signal gives up a start
  */
