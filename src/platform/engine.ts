@@ -46,7 +46,6 @@ export async function loadEngine(bucket: R2Bucket, dsp: Dsp, setting: SettingNam
     embedding: embedder,
     filterbank: dsp.filterbank,
     melPower: dsp.melPower,
-    voicing: dsp.voicing,
     pooling: dsp.pooling,
     memoryBytes: () => ort.memoryBytes() + dsp.memoryBytes(),
   };
