@@ -7,8 +7,8 @@ import { analysedBytes } from './pipeline.ts';
 import { cacheDir } from './shared.ts';
 
 /** Of what has a say before a recording is assembled: a part that was kept would not have it. */
-export function analysisOf({ windows, localSpeakers, faintVoices, subsegments }: DiarizationSettings): string {
-  return JSON.stringify([windows, localSpeakers, faintVoices, subsegments.minCleanSeconds]);
+export function analysisOf({ windows, localSpeakers, subsegments }: DiarizationSettings): string {
+  return JSON.stringify([windows, localSpeakers, subsegments.minCleanSeconds]);
 }
 
 /** The part of a recording from an earlier run, else a new one, which is kept: by its samples, the models and what has a say in the analysis. */

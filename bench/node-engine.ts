@@ -19,7 +19,6 @@ export async function nodeEngine({ pack }: MeasuredPack): Promise<Engine> {
     embedding: await createEmbedding(ort, readEmbedder(pack.embedding), pack.embedding),
     filterbank: dspOfProcess.filterbank,
     melPower: dspOfProcess.melPower,
-    voicing: dspOfProcess.voicing,
     pooling: dspOfProcess.pooling,
     memoryBytes: () => ort.memoryBytes() + dspOfProcess.memoryBytes(),
   };

@@ -1,7 +1,6 @@
 import type { DiarizeOutput } from '../client/sdk/types.ts';
 import type { Assignment } from '../src/diarization/clustering/types.ts';
 import type { DiarizationSettings, PartReader } from '../src/diarization/index.ts';
-import { quietPlacesOf } from '../src/diarization/levels.ts';
 import { withTuning } from '../src/diarization/parameters.ts';
 import type { ShardPart } from '../src/diarization/part.ts';
 import { buildPowerset, decodeHard } from '../src/diarization/powerset.ts';
@@ -41,7 +40,6 @@ export async function finishWithOracle(
     totalSamples,
     durationSeconds: totalSamples / 16000,
     speakerTracks: true,
-    quiet: quietPlacesOf(whole.levels, tuned.quiet),
   });
   return toOutput(diarization);
 }

@@ -69,9 +69,6 @@ function measureDsp(): void {
       resampler.close();
     });
   }
-  row('voicing', 10, () => {
-    dsp.voicing.compute(noise);
-  });
   row('filterbank, 10 s at a time', 60, () => {
     for (let i = 0; i < 6; i++) dsp.filterbank.compute(noise);
   });

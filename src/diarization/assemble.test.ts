@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../test/helpers/collect.ts';
-import { fakePorts, recording } from '../../test/helpers/fake-models.ts';
+import { recording } from '../../test/helpers/fake-models.ts';
 import { shardedPartsOf } from '../../test/helpers/fake-parts.ts';
 import { assemble, type SpeakerRequest } from './assemble.ts';
 import type { Plda } from './clustering/plda.ts';
@@ -275,25 +275,6 @@ describe('assemble', () => {
       expect((await diarizeWithPlda(SWAPPING, settingsOf('precision-2'), request)).speakers).toBe(speakers);
       expect((await diarizeWithPlda(TALK, settingsOf('precision-2'), request)).speakers).toBe(speakers);
     });
-  });
-
-  it('has nobody talk where a recording is far below its speech, although the segmentation hears somebody', async () => {
-    const samples = recording([
-      [[9], 12],
-      [[], 3],
-      [[9], 12],
-    ]);
-    // The same voice once more, 34 dB fainter, in a segmentation that hears it as well as before.
-    const ports = fakePorts();
-    const faint = samples.map((value, at) => (at >= 15 * 16000 ? value / 50 : value));
-    if (ports.segmentation.form !== 'whole') throw new Error('the fake segmentation has its front end inside');
-    const { run } = ports.segmentation;
-    const louder = (window: Float32Array) => run(window.map((value) => (Math.abs(value) < 0.05 ? 50 * value : value)));
-    const deaf = { ...ports, segmentation: { ...ports.segmentation, run: louder } };
-    const parts = await shardedPartsOf(faint, 'precision-2', 300, deaf);
-    const result = await assemble(parts, { totalSamples: faint.length }, settingsOf('precision-2'), {});
-    const turns = result.ok ? result.value.turns : [];
-    expect(Math.max(...turns.map(({ endSeconds }) => endSeconds))).toBe(12);
   });
 
   it('refuses parts that do not belong together', async () => {

@@ -4,7 +4,7 @@ import { findSpeakers } from './clustering/cluster.ts';
 import type { Plda } from './clustering/plda.ts';
 import type { Representing, SpeakerBounds, ThinnedSubsegments } from './clustering/types.ts';
 import type { Diarization } from './diarization.ts';
-import { LEVEL_HOP_SAMPLES, loudestDb, type QuietPlaces, quietPlacesOf } from './levels.ts';
+import { SILENCE_DB } from './levels.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { EmbeddingsSection, ModelFacts } from './part.ts';
 import { type Parts, readAhead, totalCounts } from './parts.ts';
@@ -67,8 +67,8 @@ export async function assemble(
   const { pause = async () => undefined, speakerTracks = true, pldaOf = async () => undefined } = options;
   const bounds = boundsOf(request);
   const gathered = await gather(parts, audio.totalSamples, settings, pause);
-  if (gathered === undefined || gathered.speakers.count === 0) return noSpeech(gathered?.loudest);
-  const { facts, tuned, speakers, subsegments, quiet, loudest } = gathered;
+  if (gathered === undefined || gathered.speakers.count === 0) return noSpeech(gathered?.loudestDb);
+  const { facts, tuned, speakers, subsegments, loudestDb } = gathered;
   const model = await findSpeakers(
     speakers,
     tuned.clustering,
@@ -82,11 +82,10 @@ export async function assemble(
     totalSamples: audio.totalSamples,
     durationSeconds: audio.durationSeconds ?? audio.totalSamples / 16000,
     speakerTracks,
-    quiet,
     trackSpill: options.trackSpill,
   };
   const { diarization, clusterOf } = await reconstructWanted(parts, bounds.min, model, pause, context);
-  if (diarization.turns.length === 0) return noSpeech(loudest);
+  if (diarization.turns.length === 0) return noSpeech(loudestDb);
   const warning = warningFor(diarization.speakers, request);
   const voices = options.voices
     ? await speakerVoices(parts, model, clusterOf, facts.embeddingId, diarization, pause)
@@ -97,7 +96,7 @@ export async function assemble(
       ...diarization,
       ...(voices && { voices }),
       ...(warning !== undefined && { warning }),
-      loudestDb: loudest,
+      loudestDb,
     },
   };
 }
@@ -114,8 +113,7 @@ interface Gathered {
   readonly tuned: DiarizationSettings;
   readonly speakers: Representing;
   readonly subsegments: ThinnedSubsegments;
-  readonly quiet: QuietPlaces;
-  readonly loudest: number;
+  readonly loudestDb: number;
 }
 
 async function gather(
@@ -134,17 +132,15 @@ async function gather(
   const every = Math.max(1, Math.ceil(subsegmentCount / tuned.clustering.maxSubsegments));
   const subsegments: Subsegments[] = [];
   let nextSubsegment = 0;
-  const levels = new Uint8Array(Math.ceil(totalSamples / LEVEL_HOP_SAMPLES));
   let nextWindow = 0;
-  let nextLevel = 0;
+  let loudestDb = SILENCE_DB;
   for await (const part of readAhead(parts.count, parts.readEmbeddings)) {
     checkSequence(part, facts, nextWindow);
     nextWindow += part.windowCount;
     await representatives.add(part.speakers);
     subsegments.push(thinned(part.subsegments, every, nextSubsegment));
     nextSubsegment += part.subsegments.count;
-    levels.set(part.levels, nextLevel);
-    nextLevel += part.levels.length;
+    loudestDb = Math.max(loudestDb, part.loudestDb);
     release(part.speakers.embeddings);
     if (every > 1) release(part.subsegments.embeddings);
   }
@@ -154,8 +150,7 @@ async function gather(
     tuned,
     speakers: await representatives.finish(),
     subsegments: { ...joinSubsegments(subsegments, facts.dimension), every },
-    quiet: quietPlacesOf(levels, tuned.quiet),
-    loudest: loudestDb(levels),
+    loudestDb,
   };
 }
 
@@ -181,6 +176,6 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
   return `${asked} asked for, but only ${found} could be told apart in this recording.`;
 }
 
-function noSpeech(loudest = loudestDb(new Uint8Array(0))): Result<never, NoSpeech> {
-  return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb: loudest } };
+function noSpeech(loudestDb = SILENCE_DB): Result<never, NoSpeech> {
+  return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb } };
 }

@@ -51,8 +51,7 @@ export async function claimsOf(
 }
 
 /**
- * Where a claim is heard: not in quiet places, nor in the silence beside speech or in crosstalk, where it changes
- * nothing.
+ * Where a claim is heard: not in the silence beside speech, nor in crosstalk, where it changes nothing.
  *
  * @param tracks of any round: who is boosted or claims changes nothing about how many talk at once
  * @returns of a subsegment, whether one person talks for as long as a turn must be in the half second that a claim to

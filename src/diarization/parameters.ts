@@ -1,7 +1,5 @@
 import type { ClusteringParameters } from './clustering/types.ts';
 import type { ConfidenceParameters } from './confidence.ts';
-import type { FaintVoiceParameters } from './faint-voices.ts';
-import type { QuietParameters } from './levels.ts';
 import type { Tuning, TuningBySetting } from './types.ts';
 
 /** The two settings share all parameters; they differ in the segmentation (`segmentationOf`) and in a model's tuning. */
@@ -32,8 +30,6 @@ export interface DiarizationSettings {
     readonly temperature: number;
   };
   readonly clustering: ClusteringParameters;
-  readonly faintVoices: FaintVoiceParameters;
-  readonly quiet: QuietParameters;
   readonly reconstruction: {
     /** Weigh a window's frames by how far they are from its edges: the model sees less context there. 0 no, 1 fully. */
     readonly edgeTaper: number;
@@ -74,15 +70,6 @@ const SHARED: Omit<DiarizationSettings, 'name'> = {
     wantedMinSpeakerSeconds: 0.3,
     temperature: 0.1,
   },
-  faintVoices: {
-    minPeriodicity: 0.7,
-    minVoicedShare: 0.4,
-    reachSeconds: 0.8,
-    plainDb: 8,
-    raiseShare: 0.6,
-    maxRaiseDb: 20,
-  },
-  quiet: { loudShare: 0.9, belowDb: 26, reachSeconds: 0.4, voicedShare: 0.3, voicedReachSeconds: 2.5 },
   reconstruction: {
     // Only two windows see a frame: without the taper their disagreements would be ties.
     edgeTaper: 0.5,

@@ -33,8 +33,8 @@ export interface ShardPart extends WindowRange {
   readonly subsegments: Subsegments;
   /** [windowCount, framesPerWindow, classes] probabilities of the powerset classes, 255 is 1 */
   readonly probabilities: Uint8Array;
-  /** A byte for each tenth of a second of the shard's windows, in the recording's order and without repetition, see `measureLevels`. */
-  readonly levels: Uint8Array;
+  /** Level of the loudest tenth of a second of the shard's windows, dB of full scale. */
+  readonly loudestDb: number;
 }
 
 /** A part without its frames. */
@@ -56,13 +56,14 @@ export interface PartReader {
 
 /**
  * Layout, little-endian: `RCPT`, u16 version, u16 zero, u32 length of the header, u32 length of the embeddings section, u32
- * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers, subsegments, levels). The
- * embeddings section holds per speaker u32 window, u8 local speaker, three zeros, f32 clean and f32 active seconds, f32 × dimension;
- * then per subsegment u32 index, f32 × dimension; then the levels. The frames section is `probabilities` as it is.
+ * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers and
+ * subsegments, loudest level). The embeddings section holds per speaker u32 window, u8 local speaker, three zeros, f32
+ * clean and f32 active seconds, f32 × dimension; then per subsegment u32 index, f32 × dimension. The frames section is
+ * `probabilities` as it is.
  */
 const MAGIC = 0x54504352;
 /** Whoever stores parts of running jobs raises the version of what is stored along with it. */
-const VERSION = 4;
+const VERSION = 5;
 const PREFIX_BYTES = 20;
 /** Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default pack they have some 430 bytes. */
 const OPENING_BYTES = 2048;
@@ -73,24 +74,24 @@ interface Header extends WindowRange {
   readonly facts: ModelFacts;
   readonly speakerCount: number;
   readonly subsegmentCount: number;
-  readonly levelCount: number;
+  readonly loudestDb: number;
 }
 
 /** The part as bytes, the same for the same part. */
 export function encodePart(part: ShardPart): Uint8Array {
-  const { facts, firstWindow, windowCount, speakers, subsegments, probabilities, levels } = part;
+  const { facts, firstWindow, windowCount, speakers, subsegments, probabilities, loudestDb } = part;
   const header: Header = {
     facts,
     firstWindow,
     windowCount,
     speakerCount: speakers.count,
     subsegmentCount: subsegments.count,
-    levelCount: levels.length,
+    loudestDb,
   };
   const headerBytes = encodeAscii(JSON.stringify(header));
   const stride = SPEAKER_BYTES + 4 * facts.dimension;
   const subsegmentStride = SUBSEGMENT_BYTES + 4 * facts.dimension;
-  const embeddingBytes = stride * speakers.count + subsegmentStride * subsegments.count + levels.length;
+  const embeddingBytes = stride * speakers.count + subsegmentStride * subsegments.count;
   const bytes = new Uint8Array(PREFIX_BYTES + headerBytes.length + embeddingBytes + probabilities.length);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC, true);
@@ -118,7 +119,6 @@ export function encodePart(part: ShardPart): Uint8Array {
       view.setFloat32(at + SUBSEGMENT_BYTES + 4 * index, subsegments.embeddings[row * facts.dimension + index], true);
     }
   }
-  bytes.set(levels, start + embeddingBytes - levels.length);
   bytes.set(probabilities, start + embeddingBytes);
   return bytes;
 }
@@ -140,8 +140,8 @@ export async function openPart(read: (offset: number, length: number) => Promise
   const start = PREFIX_BYTES + headerLength;
   const headerBytes = start > opening.length ? await exactly(read, PREFIX_BYTES, headerLength) : undefined;
   const header = parseHeader(headerBytes ?? opening.subarray(PREFIX_BYTES, start));
-  const { facts, windowCount, speakerCount, subsegmentCount, levelCount } = header;
-  if (embeddingsLength !== placesOf(header).levels + levelCount) throw damaged('embeddings');
+  const { facts, windowCount, speakerCount, subsegmentCount } = header;
+  if (embeddingsLength !== bytesOf(header).speakers + bytesOf(header).subsegments) throw damaged('embeddings');
   if (framesLength !== windowCount * facts.framesPerWindow * facts.classes) throw damaged('frames');
   return {
     facts,
@@ -181,39 +181,34 @@ function parseHeader(bytes: Uint8Array): Header {
     throw damaged('header');
   }
   const { facts } = header;
-  const { firstWindow, windowCount, speakerCount, subsegmentCount, levelCount } = header;
-  const counts = [
-    firstWindow,
-    windowCount,
-    speakerCount,
-    subsegmentCount,
-    levelCount,
-    facts?.dimension,
-    facts?.classes,
-  ];
+  const { firstWindow, windowCount, speakerCount, subsegmentCount, loudestDb } = header;
+  const counts = [firstWindow, windowCount, speakerCount, subsegmentCount, facts?.dimension, facts?.classes];
   const positive = [facts?.framesPerWindow, facts?.stepSamples, facts?.windowSamples, facts?.frameShiftSamples];
   const isCount = (value: unknown) => typeof value === 'number' && Number.isInteger(value) && value >= 0;
   if (!counts.every(isCount) || !positive.every((value) => isCount(value) && value > 0)) throw damaged('header');
+  if (typeof loudestDb !== 'number') throw damaged('header');
   return header;
 }
 
-/** Where in the embeddings section the speakers end and the subsegments do, bytes. */
-function placesOf({ facts, speakerCount, subsegmentCount }: Header): { subsegments: number; levels: number } {
-  const subsegments = speakerCount * (SPEAKER_BYTES + 4 * facts.dimension);
-  return { subsegments, levels: subsegments + subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension) };
+/** Lengths of what the embeddings section holds. */
+function bytesOf({ facts, speakerCount, subsegmentCount }: Header): { speakers: number; subsegments: number } {
+  return {
+    speakers: speakerCount * (SPEAKER_BYTES + 4 * facts.dimension),
+    subsegments: subsegmentCount * (SUBSEGMENT_BYTES + 4 * facts.dimension),
+  };
 }
 
 /** @param bytes the embeddings section, of the length that the header gives it; what comes out are copies */
 function decodeEmbeddings(bytes: Uint8Array, header: Header): EmbeddingsSection {
-  const { facts, firstWindow, windowCount } = header;
-  const places = placesOf(header);
+  const { facts, firstWindow, windowCount, loudestDb } = header;
+  const speakerBytes = bytesOf(header).speakers;
   return {
     facts,
     firstWindow,
     windowCount,
-    speakers: decodeSpeakers(bytes.subarray(0, places.subsegments), header),
-    subsegments: decodeSubsegments(bytes.subarray(places.subsegments, places.levels), header),
-    levels: bytes.slice(places.levels),
+    speakers: decodeSpeakers(bytes.subarray(0, speakerBytes), header),
+    subsegments: decodeSubsegments(bytes.subarray(speakerBytes), header),
+    loudestDb,
   };
 }
 

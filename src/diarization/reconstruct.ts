@@ -2,7 +2,6 @@ import type { Claims } from './claims.ts';
 import type { Assignment, ClusterModel } from './clustering/types.ts';
 import type { Diarization } from './diarization.ts';
 import { FrameCollector } from './frame-collector.ts';
-import type { QuietPlaces } from './levels.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
 import { OverlapAdd } from './overlap-add.ts';
 import type { DiarizationSettings } from './parameters.ts';
@@ -38,8 +37,6 @@ export interface ReconstructionContext {
   readonly model?: ClusterModel;
   /** Subsegments that are a speaker's whatever the votes say. */
   readonly claims?: Claims;
-  /** Where nobody talks, whatever the segmentation says. */
-  readonly quiet?: QuietPlaces;
 }
 
 export interface Reconstruction {
@@ -115,7 +112,6 @@ function pushPart(
   const perWindow = framesPerWindow * classes;
   const clusterOf = new Int32Array(facts.maxLocalSpeakers);
   const posterior = new Float32Array(facts.maxLocalSpeakers * clusters);
-  const scratch = new Uint8Array(perWindow);
   let row = 0;
   for (let index = 0; index < frames.windowCount; index++) {
     const window = frames.firstWindow + index;
@@ -126,36 +122,9 @@ function pushPart(
       clusterOf[local] = assignment.clusterOf[row];
       posterior.set(assignment.posterior.subarray(row * clusters, (row + 1) * clusters), local * clusters);
     }
-    const seen = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
-    const start = window * facts.stepSamples;
-    const probabilities = context.quiet ? silenced(seen, start, context.quiet, facts, scratch) : seen;
+    const probabilities = frames.probabilities.subarray(index * perWindow, (index + 1) * perWindow);
     overlapAdd.push(firstFrame(window, grid, frameGrid), reader.read(probabilities, { clusterOf, posterior }));
   }
-}
-
-/**
- * Probabilities with "nobody" where it is quiet; the same where that is nowhere.
- * @param scratch takes the result, as long as the probabilities
- */
-function silenced(
-  probabilities: Uint8Array,
-  startSample: number,
-  quiet: QuietPlaces,
-  facts: ModelFacts,
-  scratch: Uint8Array,
-): Uint8Array {
-  const { classes, framesPerWindow, frameShiftSamples, frameSizeSamples } = facts;
-  let result = probabilities;
-  for (let frame = 0; frame < framesPerWindow; frame++) {
-    if (!quiet.has(startSample + frame * frameShiftSamples + frameSizeSamples / 2)) continue;
-    if (result === probabilities) {
-      scratch.set(probabilities);
-      result = scratch;
-    }
-    result.fill(0, frame * classes, (frame + 1) * classes);
-    result[frame * classes] = 255;
-  }
-  return result;
 }
 
 /** Weights of a window's frames: 1 in the middle, falling linearly to `1 − strength` at the edges. */

@@ -1,5 +1,4 @@
 import { release } from '../audio/memory.ts';
-import type { FaintVoices } from './faint-voices.ts';
 import { POWER_BANDS, POWER_SHIFT_SAMPLES } from './mel-powers.ts';
 import type { MelPowerPort, SegmentationInfo, SegmentationPort } from './types.ts';
 
@@ -10,7 +9,7 @@ const LEAD_SAMPLES = 120;
 /**
  * Segmentation of one recording or stream, window after window. Windows overlap; a model whose front end is apart gets the mel powers of what
  * a window has in common with the one before from there. As in the model with its front end inside, a window is silent outside: its
- * first and last frame are its own. In such a model's windows faint voices are raised, if asked for. What comes out does not depend on which windows were seen before, to the bit.
+ * first and last frame are its own. What comes out does not depend on which windows were seen before, to the bit.
  */
 export class Segmenter {
   #powers = new Float32Array(0);
@@ -19,7 +18,6 @@ export class Segmenter {
   constructor(
     private readonly port: SegmentationPort,
     private readonly melPower: MelPowerPort,
-    private readonly faintVoices?: FaintVoices,
   ) {}
 
   get info(): SegmentationInfo {
@@ -35,14 +33,12 @@ export class Segmenter {
     if (this.port.form === 'whole') return this.port.run(window);
     const frames = Math.floor(window.length / POWER_SHIFT_SAMPLES);
     this.#update(window, startSample, frames);
-    const heard = this.faintVoices?.raise(window, startSample, this.#powers) ?? this.#powers;
-    return this.port.run(heard, frames);
+    return this.port.run(this.#powers, frames);
   }
 
   /** Gives its memory back; nothing may be run afterwards. */
   close(): void {
     release(this.#powers);
-    this.faintVoices?.close();
   }
 
   #update(window: Float32Array, startSample: number, frames: number): void {

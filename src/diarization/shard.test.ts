@@ -35,13 +35,12 @@ describe('analyseShard', () => {
   it('gives the same, bit for bit, however the recording is cut', async () => {
     const whole = await analyse(0, TALK.length);
     expect(whole.windowCount).toBe(38);
-    expect(whole.levels).toHaveLength(Math.ceil(TALK.length / 1600));
     for (const cuts of [[20], [10, 20, 30, 40], [40]]) {
       const bounds = [0, ...cuts.map((seconds) => seconds * SECOND), TALK.length];
       const parts = [];
       for (let index = 1; index < bounds.length; index++) parts.push(await analyse(bounds[index - 1], bounds[index]));
       expect(parts.flatMap(({ probabilities }) => Array.from(probabilities))).toEqual(Array.from(whole.probabilities));
-      expect(parts.flatMap(({ levels }) => Array.from(levels))).toEqual(Array.from(whole.levels));
+      expect(Math.max(...parts.map(({ loudestDb }) => loudestDb))).toBe(whole.loudestDb);
       for (const field of ['windows', 'locals', 'cleanSeconds', 'activeSeconds', 'embeddings'] as const) {
         expect(parts.flatMap(({ speakers }) => Array.from(speakers[field]))).toEqual(Array.from(whole.speakers[field]));
       }

@@ -1,7 +1,6 @@
 import { release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
-import { FaintVoices } from './faint-voices.ts';
-import { measureLevels } from './levels.ts';
+import { loudestDb, SILENCE_DB } from './levels.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
@@ -9,15 +8,8 @@ import { buildPowerset, decodeHard } from './powerset.ts';
 import { SampleBuffer } from './sample-buffer.ts';
 import { Segmenter } from './segmenter.ts';
 import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
-import type {
-  EmbeddingPort,
-  FilterbankPort,
-  MelPowerPort,
-  PoolingPort,
-  SegmentationPort,
-  VoicingPort,
-} from './types.ts';
-import { windowCount, windowsOfShard } from './windows.ts';
+import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './types.ts';
+import { windowsOfShard } from './windows.ts';
 
 const SAMPLE_RATE_HZ = 16000;
 
@@ -27,7 +19,6 @@ export interface AnalysisPorts {
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
-  readonly voicing: VoicingPort;
   readonly pooling: PoolingPort;
 }
 
@@ -72,16 +63,12 @@ export async function analyseShard(
   const { first, count } = windowsOfShard(grid, shard.startSample, shard.endSample);
 
   const buffer = new SampleBuffer(samples, shard.startSample);
-  const segmenter = new Segmenter(
-    ports.segmentation,
-    ports.melPower,
-    new FaintVoices(ports.voicing, tuned.faintVoices),
-  );
+  const segmenter = new Segmenter(ports.segmentation, ports.melPower);
   const embedder = new Embedder(ports, buffer, shard.totalSamples, pause);
   const probabilities = new Uint8Array(count * framesPerWindow * classes);
   const rows = new SpeakerRows(facts.dimension);
   const pieces = new SubsegmentRows(facts.dimension);
-  const levels: Uint8Array[] = [];
+  let loudest = SILENCE_DB;
   const minSubsegmentFrames = Math.ceil(tuned.subsegments.minCleanSeconds / secondsPerFrame);
   try {
     for (let index = 0; index < count; index++) {
@@ -97,14 +84,7 @@ export async function analyseShard(
       release(scores);
       const masks = speakerMasks(active, maxLocalSpeakers, minActiveFrames, minCleanFrames);
       const next = start + stepSamples;
-      const isLast = window + 1 === windowCount(grid);
-      levels.push(
-        measureLevels(heard, start, isLast ? Math.min(end, shard.totalSamples) : next, {
-          isSpeechAt: (sample) => isSpeech(active, maxLocalSpeakers, Math.floor((sample - start) / frameShiftSamples)),
-          voicing: ports.voicing,
-          minPeriodicity: tuned.faintVoices.minPeriodicity,
-        }),
-      );
+      loudest = Math.max(loudest, loudestDb(heard));
       const centreOfFrame = (frame: number) => start + frame * frameShiftSamples + facts.frameSizeSamples / 2;
       const subsegments: { index: number; mask: Uint8Array }[] = [];
       // A whole embedder would have to run once for each of them.
@@ -151,23 +131,8 @@ export async function analyseShard(
     speakers: rows.finish(),
     subsegments: pieces.finish(),
     probabilities,
-    levels: joined(levels),
+    loudestDb: loudest,
   };
-}
-
-/** @param active [frames, locals] */
-function isSpeech(active: Uint8Array, locals: number, frame: number): boolean {
-  return active.subarray(frame * locals, (frame + 1) * locals).includes(1);
-}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
 }
 
 function modelFacts({ segmentation, embedding }: AnalysisPorts, settings: DiarizationSettings): ModelFacts {

@@ -47,15 +47,6 @@ export interface MelPowerPort {
   compute(samples: Float32Array): Float32Array;
 }
 
-export interface VoicingPort {
-  /**
-   * How periodic each whole tenth of a second is (`wasm/dsp/voicing.c`): near 1 in a vowel, seldom above 0.7 in noise.
-   * samples at 16 kHz → [tenths], 0…1; a tenth depends on its own samples alone, to the bit. The view is valid until
-   * the next call.
-   */
-  compute(samples: Float32Array): Float32Array;
-}
-
 export interface EmbeddingInfo {
   readonly id: string;
   readonly dimension: number;

@@ -5,7 +5,7 @@ export const workPrefix = (jobId: string) => `${WORK_PREFIX}${jobId}/`;
  * Raised with every change of what the steps of a job leave for one another: the state of its ingest, the chunks, the
  * parts.
  */
-export const WORK_VERSION = 9;
+export const WORK_VERSION = 10;
 /**
  * What the steps of a job leave for one another is of one version of the service and of one pair of models: embeddings
  * of two models cannot be compared. What another version or other models left is not looked at: the recording is read

@@ -7,7 +7,6 @@ import type {
   MelPowerPort,
   PoolingPort,
   SegmentationPort,
-  VoicingPort,
 } from '../diarization/types.ts';
 import type { EngineAnswer } from '../transcription/index.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
@@ -301,7 +300,6 @@ export interface Engine {
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
-  readonly voicing: VoicingPort;
   readonly pooling: PoolingPort;
   /** WebAssembly memory now, in bytes. */
   memoryBytes(): number;

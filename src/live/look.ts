@@ -32,24 +32,6 @@ export class Look {
     return this.activations[(frame - this.firstFrame) * this.speakers + local];
   }
 
-  isAnybody(frame: number): boolean {
-    return this.count(frame) > 0;
-  }
-
-  /** The look with nobody in some frames; the same where there are none. */
-  without(isLeftOut: (frame: number) => boolean): Look {
-    const { frames, speakers } = this;
-    const rows = Array.from({ length: frames }, (_, row) => row).filter((row) => isLeftOut(this.firstFrame + row));
-    if (rows.length === 0) return this;
-    const [activations, expected, active] = [this.activations.slice(), this.expected.slice(), this.active.slice()];
-    for (const row of rows) {
-      activations.fill(0, row * speakers, (row + 1) * speakers);
-      active.fill(0, row * speakers, (row + 1) * speakers);
-      expected[row] = 0;
-    }
-    return new Look(this.firstFrame, frames, speakers, activations, expected, active);
-  }
-
   /** How many talk at once. */
   count(frame: number): number {
     let sum = 0;

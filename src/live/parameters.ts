@@ -73,16 +73,6 @@ export const LIVE = {
   /** Before somebody is new it looks back so far, at least. */
   wideSamples: 6 * SAMPLE_RATE_HZ,
 
-  /** Quiet places are left out once so much speech was heard. */
-  minLevelSeconds: 2,
-
-  /**
-   * Voices are raised from further down than in recordings: a look that hears one more now and then tells of somebody
-   * new.
-   */
-  faintPlainDb: 12,
-  faintRaiseShare: 0.7,
-
   /** Of looks that are taken together, frames count fully that have at least so many others after them. */
   fullWeightFrames: 50,
 

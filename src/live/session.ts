@@ -1,5 +1,3 @@
-import { FaintVoices } from '../diarization/faint-voices.ts';
-import { settingsOf, withTuning } from '../diarization/parameters.ts';
 import { toMilliseconds } from '../diarization/rounding.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
@@ -9,7 +7,6 @@ import { Ear, type EarState } from './ear.ts';
 import { Look, look } from './look.ts';
 import { Naming } from './naming.ts';
 import { LIVE, type LiveTiming, SAMPLE_RATE_HZ, timingOf } from './parameters.ts';
-import { Quiet, type QuietState } from './quiet.ts';
 import { Revision } from './revision.ts';
 import { modelsOf, packState } from './snapshot.ts';
 import { Speakers, type SpeakersState } from './speakers.ts';
@@ -31,7 +28,6 @@ export interface SessionState {
   readonly told: ToldState;
   readonly kept: number;
   readonly past: readonly LookState[];
-  readonly quiet: QuietState;
   readonly ear: EarState;
   readonly speakers: SpeakersState;
   readonly turns: TurnsState;
@@ -48,7 +44,6 @@ export class RollingSession implements LiveSession {
   readonly #ear: Ear;
   readonly #speakers: Speakers;
   readonly #turns: Turns;
-  readonly #quiet: Quiet;
   readonly #told = new Told();
   readonly #naming: Naming;
   /** Where they were asked for. */
@@ -67,13 +62,7 @@ export class RollingSession implements LiveSession {
     private readonly pause: () => Promise<void>,
   ) {
     this.#timing = timingOf(settings);
-    const { quiet, faintVoices } = withTuning(settingsOf('precision-2'), engine.segmentation.info.tuned);
-    this.#quiet = new Quiet(quiet, engine.voicing, faintVoices.minPeriodicity);
-    this.#segmenter = new Segmenter(
-      engine.segmentation,
-      engine.melPower,
-      new FaintVoices(engine.voicing, { ...faintVoices, plainDb: LIVE.faintPlainDb, raiseShare: LIVE.faintRaiseShare }),
-    );
+    this.#segmenter = new Segmenter(engine.segmentation, engine.melPower);
     this.#ear = new Ear(engine, this.#timing);
     this.#speakers = new Speakers(engine, settings.maxSpeakers, this.#timing.windowSamples, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
@@ -128,7 +117,6 @@ export class RollingSession implements LiveSession {
       told: this.#told.save(),
       kept: this.#naming.kept,
       past: this.#past,
-      quiet: this.#quiet.save(),
       ear: this.#ear.save(),
       speakers: this.#speakers.save(),
       turns: this.#turns.save(),
@@ -144,7 +132,6 @@ export class RollingSession implements LiveSession {
     this.#past = state.past.map(
       (l) => new Look(l.firstFrame, l.frames, l.speakers, l.activations, l.expected, l.active),
     );
-    this.#quiet.restore(state.quiet);
     this.#ear.restore(state.ear);
     this.#speakers.restore(state.speakers);
     this.#turns.restore(state.turns);
@@ -160,8 +147,7 @@ export class RollingSession implements LiveSession {
     const now = this.#ear.end;
     const start = Math.max(now - this.#timing.windowSamples, Math.min(0, now - LIVE.leastWindowSamples));
     const window = this.#ear.window(start, now);
-    const raw = await look(this.#segmenter, window, start);
-    const fresh = this.#quiet.silence(raw, window, start, this.#shift);
+    const fresh = await look(this.#segmenter, window, start);
     const seen = blend(fresh, this.#past);
     this.#past = [fresh, ...this.#past].slice(0, this.#timing.pastLooks);
     await this.pause();

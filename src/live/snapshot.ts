@@ -6,7 +6,7 @@ import type { LiveEngine } from './types.ts';
  * arrays behind it, in the order and with the types and lengths that the text names in their places: `{"$": "f32", "n":
  * 192}`.
  */
-const VERSION = 7;
+const VERSION = 8;
 const TYPES = { f32: Float32Array, i32: Int32Array, u8: Uint8Array, i8: Int8Array } as const;
 type TypeName = keyof typeof TYPES;
 type Numbers = Float32Array | Int32Array | Uint8Array | Int8Array;

@@ -1,11 +1,5 @@
 import type { Plda, SpeakerVoice } from '../diarization/index.ts';
-import type {
-  EmbeddingPort,
-  FilterbankPort,
-  MelPowerPort,
-  SegmentationPort,
-  VoicingPort,
-} from '../diarization/types.ts';
+import type { EmbeddingPort, FilterbankPort, MelPowerPort, SegmentationPort } from '../diarization/types.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 
 /** A known voice whose label is reported when it is heard. */
@@ -58,7 +52,6 @@ export interface LiveEngine {
   readonly embedding: EmbeddingPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
-  readonly voicing: VoicingPort;
   readonly plda: Plda | undefined;
   readonly identification: IdentificationParameters;
 }

@@ -51,7 +51,6 @@ export async function loadEngine(
     embedding: embedder,
     filterbank: dsp.filterbank,
     melPower: dsp.melPower,
-    voicing: dsp.voicing,
     pooling: dsp.pooling,
     memoryBytes: () => ort.memoryBytes() + dsp.memoryBytes(),
   };

@@ -65,7 +65,6 @@ export function fakePorts(onRun: (stage: 'segmentation' | 'trunk') => void = () 
         return feats;
       },
     },
-    voicing: { compute: (samples) => new Float32Array(Math.floor(samples.length / 1600)) },
     melPower: {
       compute() {
         throw new Error('the segmentation has its front end inside');

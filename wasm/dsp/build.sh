@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds dsp.wasm: resampler, filterbank, mel powers, voicing and pooling. No imports, no network.
+# Builds dsp.wasm: resampler, filterbank, mel powers and pooling. No imports, no network.
 # Needs (Debian 12): clang-14, lld-14, wasi-libc (for sin, log, malloc), libclang-rt-14-dev-wasm32. OUT=file writes elsewhere.
 set -euo pipefail
 
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 # -ffp-contract=off: every multiplication and addition rounds on its own, as the tests' references do.
 cflags=(--target=wasm32-wasi -O3 -msimd128 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror -fvisibility=hidden "-ffile-prefix-map=$here=.")
 objects=()
-for part in resampler filterbank melpower voicing pooling; do
+for part in resampler filterbank melpower pooling; do
   "$clang" "${cflags[@]}" -c "$here/$part.c" -o "$work/$part.o"
   objects+=("$work/$part.o")
 done

@@ -1,7 +1,6 @@
 import type { Resampler, ResamplerPort } from '../../audio/types.ts';
-import { LEVEL_HOP_SAMPLES } from '../../diarization/levels.ts';
 import { POWER_BANDS } from '../../diarization/mel-powers.ts';
-import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort, VoicingPort } from '../../diarization/types.ts';
+import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort } from '../../diarization/types.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
 /** What `wasm/dsp/*.c` exports; pointers and handles are byte offsets, 0 for "no". */
@@ -22,10 +21,6 @@ interface DspExports {
   mp_capacity(): number;
   mp_output(): number;
   mp_compute(samples: number): number;
-  vo_input(): number;
-  vo_capacity(): number;
-  vo_output(): number;
-  vo_compute(hops: number): void;
   pool_begin(channels: number): number;
   pool_rows(): number;
   pool_stride(): number;
@@ -44,7 +39,6 @@ export interface Dsp {
   readonly resampler: ResamplerPort;
   readonly filterbank: FilterbankPort;
   readonly melPower: MelPowerPort;
-  readonly voicing: VoicingPort;
   readonly pooling: PoolingPort;
   /** Linear memory in use, in bytes; it never shrinks. */
   memoryBytes(): number;
@@ -153,26 +147,6 @@ function createFrames(
   };
 }
 
-function createVoicing(dsp: DspExports): VoicingPort {
-  const [input, capacity, output] = [dsp.vo_input(), dsp.vo_capacity(), dsp.vo_output()];
-  const buffer = new ResultBuffer();
-  return {
-    compute(samples) {
-      const hops = Math.floor(samples.length / LEVEL_HOP_SAMPLES);
-      const result = buffer.reserve(hops);
-      for (let first = 0; first < hops; first += capacity) {
-        const count = Math.min(capacity, hops - first);
-        const from = first * LEVEL_HOP_SAMPLES;
-        const block = samples.subarray(from, from + count * LEVEL_HOP_SAMPLES);
-        new Float32Array(dsp.memory.buffer, input, block.length).set(block);
-        dsp.vo_compute(count);
-        result.set(new Float32Array(dsp.memory.buffer, output, count), first);
-      }
-      return result;
-    },
-  };
-}
-
 function createPooling(dsp: DspExports): PoolingPort {
   return {
     pool(pieces) {
@@ -226,7 +200,7 @@ function addPieces(dsp: DspExports, pieces: readonly PoolingPiece[], channels: n
 }
 
 /**
- * Signal processing in WebAssembly: resampler, filterbank, mel powers, voicing and pooling over one instance of
+ * Signal processing in WebAssembly: resampler, filterbank, mel powers and pooling over one instance of
  * `wasm/dsp/dsp.wasm`. Instantiates at once; everything it returns lies outside the wasm memory.
  */
 export function createDsp(module: WebAssembly.Module): Dsp {
@@ -245,7 +219,6 @@ export function createDsp(module: WebAssembly.Module): Dsp {
       output: dsp.mp_output(),
       run: (samples) => dsp.mp_compute(samples),
     }),
-    voicing: createVoicing(dsp),
     pooling: createPooling(dsp),
     memoryBytes: () => dsp.memory.buffer.byteLength,
   };
