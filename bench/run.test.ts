@@ -5,7 +5,15 @@ import { root } from '../test/helpers/local-process.ts';
 
 function bench(...args: string[]): { code: number | null; stdout: string; stderr: string } {
   const command = ['--import', 'tsx', join(root, 'bench', 'run.ts'), ...args];
-  const { status: code, stdout, stderr } = spawnSync(process.execPath, command, { cwd: root, encoding: 'utf8' });
+  const {
+    status: code,
+    stdout,
+    stderr,
+  } = spawnSync(process.execPath, command, {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, npm_lifecycle_event: 'bench' },
+  });
   return { code, stdout, stderr };
 }
 

@@ -42,7 +42,9 @@ export function writeDeployConfig(
     text = text.replace(pattern, (_, old: string) => `${name} = ${JSON.stringify(value(old))}`);
   };
   put('main', (path) => resolve(root, path));
-  if (worker === API) put('migrations_dir', (path) => resolve(root, path));
+  if (worker === API) {
+    for (const name of ['migrations_dir', '"ajv"', '"ajv-formats"']) put(name, (path) => resolve(root, path));
+  }
   put('database_id', () => databaseId);
   if (worker.transcribes) {
     const variables = engineVariables().filter(([name]) => !isKey(name));

@@ -67,6 +67,7 @@ describe('writeDeployConfig', () => {
         .filter((line, at) => line !== original[at])
         .sort(),
     ).toEqual([
+      ...['ajv', 'ajv-formats'].map((name) => `"${name}" = "${join(checkout, 'src/routes/no-ajv.ts')}"`),
       'database_id = "id-of-the-account"',
       `main = "${join(checkout, 'src/worker.ts')}"`,
       `migrations_dir = "${join(checkout, 'migrations')}"`,
