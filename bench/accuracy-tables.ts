@@ -27,11 +27,11 @@ with its defaults (threshold 0.5), and with threshold 0.8, the best of an earlie
   }
   return `${recordings.length} labelled recordings, ${minutes.toFixed(0)} minutes (${origin}).
 DER in per cent, no collar, overlap scored, pooled over a set (monologues: confusion alone). The mean counts every set
-the same; "simulated" is reported and not in the mean. In brackets the 95 % interval of the mean (bootstrap over the
-recordings of every set). Miss, false alarm and confusion are over all recordings. "Oracle" replaces the clustering by
-the reference's speakers and keeps everything else.
-${beside} The figures were made in Node with the Worker's code and WebAssembly; through the
-real service the whole answers were equal for ${service.provenThroughService.join(', ')} (both settings).
+the same, without "simulated". In brackets the 95 % interval of the mean (bootstrap over the recordings of every set).
+Miss, false alarm and confusion are over all recordings. "Oracle" replaces the clustering by the reference's speakers
+and keeps everything else.
+${beside} The figures were made in Node with the Worker's code and WebAssembly. The service
+gave equal outputs for ${service.provenThroughService.join(', ')} (both settings).
 
 ${table(
   [

@@ -19,7 +19,7 @@ import { SETTINGS, type Setting } from './speed.ts';
 
 /** One setting with one pack over all recordings, in their order. */
 export interface SettingResult {
-  /** Segmentation of the setting. */
+  /** Segmentation model of the setting. */
   readonly label: string;
   readonly setting: Setting;
   readonly errors: readonly DiarizationError[];
@@ -52,7 +52,7 @@ export async function measureMeetings(): Promise<string> {
 }
 
 async function measureService(recordings: readonly LabelledRecording[]): Promise<ServiceResult> {
-  // First what can fail.
+  // Compared first: a mismatch must end the run before the long measurement.
   const provenThroughService = await compareWithService(recordings);
   const settings: SettingResult[] = [];
   for (const setting of SETTINGS) settings.push(await measureSetting(packOfService(setting), setting, recordings));
@@ -115,7 +115,7 @@ async function compareWithService(recordings: readonly LabelledRecording[]): Pro
         const here = await finish(part, audio.length, settingsOf(model), plda);
         const there: DiarizeOutput = (await service.diarize(path, { model, ...ALL_FIELDS })).output;
         if (!isDeepStrictEqual(here, there)) {
-          throw new Error(`${model} gives another result through the service for ${name}`);
+          throw new Error(`${model} gives a different result through the service for ${name}`);
         }
       }
     }

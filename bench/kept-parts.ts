@@ -6,7 +6,7 @@ import type { MeasuredPack } from './packs.ts';
 import { analysedBytes } from './pipeline.ts';
 import { cacheDir } from './shared.ts';
 
-/** Of what has a say before a recording is assembled: a part that was kept would not have it. */
+/** The settings that decide the analysis, as a key: a kept part of other settings must not be used. */
 export function analysisOf({ windows, localSpeakers, subsegments }: DiarizationSettings): string {
   return JSON.stringify([windows, localSpeakers, subsegments.minCleanSeconds]);
 }

@@ -15,7 +15,7 @@ export interface MeasuredPack {
 
 const REFERENCE_FILE = 'segmentation-3.0.int8.onnx';
 
-/** The pack in use as a setting of the service runs it; live streams run it as community-1 does. */
+/** The pack in use, with the segmentation of a setting; live streams use that of community-1. */
 export function packOfService(setting: SettingName = 'precision-2'): MeasuredPack {
   const pack = packInUse(readManifest(projectDir));
   const segmentation = segmentationOf(pack, setting);

@@ -25,7 +25,7 @@ const MEAN_HOURS = RECORDINGS.reduce((sum, { hours, share }) => sum + hours * sh
 /** Shards of a job that are handed out at a time (`durable-objects/job-progress.ts`). */
 const WINDOW_SHARDS = 8;
 
-/** Operations of a job, and further ones of each of its shards: counted in `test/sim/crash.test.ts`. */
+/** Operations of a job, and those that each of its shards adds; counted in `test/sim/crash.test.ts`. */
 const OF_A_JOB = { statements: 43, r2: 14, rowBytes: 2500 };
 const OF_A_SHARD = { statements: 1.4, r2: 12.3, objectRequests: 3.8 };
 const RETENTION_DAYS = 30;
@@ -257,10 +257,10 @@ export function renderScale(costs: Costs): string {
   const live = usesOfLive(10_000, costs).map(({ name, used }) => [name, used]);
   const measured = [costs.ingestMs, costs.analysisMs, costs.assembleMs].map((ms) => `${(ms / 1000).toFixed(0)} s`);
   return `Simulated: the busiest hour of a day (${PEAK} times its mean), recordings of 5 minutes (70 %), one hour (25 %)
-and eight hours (5 %), ${CONSUMERS_A_QUEUE} consumers a queue, eight shards of a job at a time. Measured: statements and object operations of a
-job, and the CPU of an hour of audio (reading, analysis, assembly: ${measured.join(', ')}). Assumed: ${COLD_START_MS / 1000} s for an isolate to
-start, ${QUEUE_MS / 1000} s between sending and delivery of a message, ${D1_STATEMENTS_A_SECOND} statements a second for D1. Network and storage
-cost no time.
+and eight hours (5 %), ${CONSUMERS_A_QUEUE} consumers a queue, eight shards of a job at a time. Measured: statements and
+object operations of a job, and the CPU of an hour of audio (reading, analysis, assembly: ${measured.join(', ')}).
+Assumed: ${COLD_START_MS / 1000} s for an isolate to start, ${QUEUE_MS / 1000} s between sending and delivery of a
+message, ${D1_STATEMENTS_A_SECOND} statements a second for D1. Network and storage cost no time.
 
 ${table(
   [

@@ -8,7 +8,7 @@ import { segmentsFromTurns } from './score/rttm.ts';
 import { cacheDir, say } from './shared.ts';
 import { SherpaDiarizer, sherpaVersion } from './sherpa.ts';
 
-/** Clustering thresholds: the engine's default, and the best one of an earlier sweep. Each is a full run of the engine. */
+/** Clustering thresholds: the engine's default, and the best one of an earlier sweep. Each is a full run. */
 const THRESHOLDS = [0.5, 0.8];
 
 /** Errors of every recording, in their order, at one threshold. */

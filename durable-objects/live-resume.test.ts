@@ -6,7 +6,7 @@ import { END_OF_STREAM, framesOf } from '../test/helpers/live-client.ts';
 import { conversationSamples } from '../test/helpers/voices.ts';
 import { startWorkers } from '../test/helpers/workerd.ts';
 
-/** Live streams in workerd, with the service's own models: what a stream with and without `resume` survives. */
+/** Live streams in workerd with the service's models, with and without `resume`. */
 const FRONT = `
 import { LiveStream as Real } from './worker.js';
 export class LiveStream extends Real {
@@ -192,7 +192,7 @@ it('ends with 1008 where the credit is used up, and is billed what it received',
   expect(bill!.billed_seconds).toBeLessThan(22);
 });
 
-it('ends when no client resumes it: billed as received after a drop, an unbilled error after our own fault', {
+it('ends when no client resumes it: billed as received after a drop, an unbilled error after a fault of the service', {
   timeout: 120_000,
 }, async () => {
   const run = async (isOurs: boolean) => {

@@ -47,7 +47,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
 
   /**
    * The stream has been created; now its token can be used.
-   * @returns false where this isolate is overloaded: then no stream is created
+   * @returns false, without creating a stream, when this isolate is overloaded
    */
   async open({ streamId, expiresAt, ...setup }: StreamSetup): Promise<boolean> {
     if (this.#runtime.load.isOverloaded(Date.now())) return false;
@@ -79,7 +79,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
 
   async #connect(digest: Uint8Array): Promise<Response> {
     const now = Date.now();
-    // The token remains valid for another try.
+    // Checked before the token is burnt, so that the client can retry with it.
     const isWaiting = this.#storage.stream?.phase.name === 'waiting';
     if (isWaiting && this.#runtime.load.isOverloaded(now)) return refused(OVERLOADED);
     const stream = this.#storage.burn(digest, now);
@@ -90,15 +90,15 @@ export class LiveStream extends DurableObject<LiveEnv> {
     return this.#accept(this.#resume());
   }
 
-  /** Continues from the last snapshot; the client sends the frames after it again. */
+  /** Resumes from the last snapshot; the client sends the later frames again. */
   async #reconnect(digest: Uint8Array): Promise<Response> {
     const now = Date.now();
     const { idleMs, connectedMs, resumeMs } = this.#runtime.times;
-    // The last events of a stream that ends are on their way and cannot be repeated.
+    // A stream that is ending cannot be resumed: its last events are already sent and cannot be repeated.
     const stream = this.#channel?.isEnding ? undefined : this.#storage.burnResume(digest, now - resumeMs);
     if (stream?.phase.name !== 'running') return refused(UNAUTHORIZED);
     this.#letGo();
-    // The client may know of the loss of its connection before this object does.
+    // The client may notice the lost connection before this object does.
     for (const socket of this.ctx.getWebSockets()) socket.close(CLOSE.policy, 'resumed by another connection');
     const resumedFrom = this.#storage.suspended?.lastFrameAt ?? stream.phase.startedAt;
     const channel = this.#resume(resumedFrom);
@@ -114,8 +114,8 @@ export class LiveStream extends DurableObject<LiveEnv> {
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server, [tagOf(stream.phase)]);
     const opening = channel.open();
-    // The models load before the client may send, or its first seconds would wait for them. A resumed connection is
-    // answered at once: its token is already burnt.
+    // Load the models before the client may send, or its first seconds would wait. Answer a resumed connection at
+    // once: its token is already burnt, so that the client could not retry.
     if (isResumed) this.ctx.waitUntil(opening);
     else await opening;
     if (isResumed) channel.announce({ type: 'resumed', frame: channel.receivedFrames });
@@ -223,10 +223,10 @@ export class LiveStream extends DurableObject<LiveEnv> {
     else await this.ctx.storage.setAlarm(Math.min(idleAt, endsAt));
   }
 
-  /** Ends a resumable stream that has no connection when its time to be resumed is over. */
+  /** Ends a resumable stream without a connection once the time to resume it is over. */
   async #waitForReturn(stream: StoredStream, phase: RunningPhase): Promise<void> {
     const { dropped } = phase;
-    // The object lost its memory together with the connection: the time begins now.
+    // The object lost its memory with the connection: the time to resume begins now.
     if (!dropped) return this.#drop(stream, phase, this.#channel === undefined);
     const { at, receivedSeconds, isOurs } = dropped;
     const endsAt = at + this.#runtime.times.resumeMs;
@@ -246,7 +246,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
   }
 
   /**
-   * The channel of the running stream, out of the storage where memory was lost; undefined for one that does not run.
+   * The channel of the running stream, restored from storage if memory was lost; undefined unless the stream runs.
    * @param resumedFrom when the previous connection last sent a frame, milliseconds since the Unix epoch
    */
   #resume(resumedFrom?: number): LiveChannel | undefined {
@@ -301,7 +301,7 @@ export class LiveStream extends DurableObject<LiveEnv> {
     this.#suspendIn(SUSPEND_AFTER_MS);
   }
 
-  /** For alerts: a line after each minute of audio and at the end of a connection. */
+  /** Logs the lag after each minute of audio and at the end of a connection; alerts read it. */
   #logLag(channel: LiveChannel | undefined): void {
     const lag = channel?.takeLag();
     const { stream } = this.#storage;

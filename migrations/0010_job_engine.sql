@@ -7,9 +7,9 @@ DELETE FROM outbox
 WHERE queue IN ('jobs', 'transcripts') AND job_id IN (SELECT job_id FROM outbox WHERE queue = 'ingest');
 UPDATE outbox SET queue = 'priority' WHERE queue = 'jobs';
 
--- Start of reading, then start of analysis: a job fails 24 hours after it.
+-- Start of reading, replaced by the start of analysis: a job fails 24 hours after this time.
 ALTER TABLE jobs ADD COLUMN started_at INTEGER;
--- Audio in the account's work: an estimate until the duration is known. NULL while the job waits to be admitted.
+-- Seconds of audio, an estimate until the duration is known. NULL while the job waits to be admitted.
 ALTER TABLE jobs ADD COLUMN work_seconds REAL;
 -- Sum of work_seconds over the account's unfinished jobs.
 ALTER TABLE accounts ADD COLUMN work_seconds REAL NOT NULL DEFAULT 0;

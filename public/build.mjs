@@ -28,12 +28,13 @@ const { outputFiles } = await build({
 /**
  * Script and styles of Scalar's API reference for browsers. Its own package has 284 dependencies; the plugin for
  * Fastify holds the same script as a string. The script begins with a statement that puts the styles into the page,
- * which the page's policy forbids: they become a file of their own.
+ * which the page's policy forbids: they become a separate file.
  */
 function reference() {
   const plugin = join(root, 'node_modules', '@scalar', 'fastify-api-reference', 'dist', 'index.js');
   const literal = /^var standalone_default = (".*");$/m.exec(readFileSync(plugin, 'utf8'))?.[1];
-  if (literal === undefined) throw new Error('@scalar/fastify-api-reference holds its script elsewhere than before');
+  if (literal === undefined)
+    throw new Error('@scalar/fastify-api-reference does not hold its script where it is expected');
   const script = runInNewContext(literal);
   const end = script.indexOf('})();') + '})();'.length;
   let styles = '';

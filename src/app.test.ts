@@ -79,7 +79,7 @@ describe('the API document', () => {
         expect(headers, where).toContain('X-Request-Id');
         expect(headers.includes('X-RateLimit-Remaining'), where).toBe(isCounted && status !== '401');
         expect(headers.includes('Retry-After'), where).toBe(status === '429' || status === '503');
-        // The protocol's own error.
+        // The MCP SDK answers 406 with a body of its own format.
         if (Number(status) < 400 || where === 'post /mcp 406') continue;
         const isOpenAi = /^\w+ \/v1\/(models|audio)\b/.test(name);
         const schema = isOpenAi ? 'OpenAiError' : status === '400' ? 'ValidationError' : 'ApiError';

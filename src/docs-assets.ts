@@ -10,8 +10,8 @@ import type { DocsAssets } from './routes/documentation.ts';
 import type { PlaygroundAssets } from './routes/playground.ts';
 
 /**
- * The files of `/docs`, out of the Worker's bundle: the page works without any other server. The reference has four
- * megabytes, which an isolate holds once it has asked for them; those that compute never do.
+ * The files of `/docs`, from the Worker's bundle: the page needs no other server. The four megabytes of the reference
+ * are loaded at its first request, so that isolates which run models do not hold them.
  */
 export const docsAssets: DocsAssets = {
   page: docsPage,

@@ -87,10 +87,10 @@ function jobService(ports: ControlPorts, cursors: CursorPort): JobService {
       ports.log('warn', 'progress_not_read', { jobId, error: String(error) });
       return undefined;
     });
-  /** Asked for only until something of the recording was read. */
+  /** Try to read the recording, from the second one on. Of interest only until something was read. */
   const attemptOf = async (jobId: string) => {
     const row = await ports.store.outboxRow(outboxId({ step: 'ingest', jobId }));
-    // A step that waits for its next try has been started once less.
+    // `starts` does not yet count the try that a step waits for.
     const number = row ? row.starts + (row.dueAt > ports.now() ? 1 : 0) : 0;
     return number > 1 ? { number: Math.min(number, MAX_FAULTS), of: MAX_FAULTS } : undefined;
   };

@@ -15,9 +15,9 @@ function sharedDsp(): Dsp {
 export const resampler = (): ResamplerPort => sharedDsp().resampler;
 
 /**
- * The models over the bucket that holds them. Cheap: they are loaded once per isolate, on first use.
+ * Models from the bucket, loaded once per isolate on first use.
  *
- * @param pause of the first call: how the isolate yields to others between model runs
+ * @param pause yields to others between model runs; the first call of an isolate sets it
  */
 export const inference = (
   bucket: R2Bucket,

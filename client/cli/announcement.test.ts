@@ -12,14 +12,14 @@ describe('the banner of rollcall serve', () => {
   const key = 'eyJhbGciOiJIUzI1NiJ9.eyJzY29wZSI6ImpvYnM6cmVhZCJ9.a-b_c';
   const service = { url: 'http://127.0.0.1:8787', key };
 
-  it('has the key once', () => {
+  it('contains the key once', () => {
     const lines = greeting(service, false).split('\n');
     expect(lines).toContain(`key: ${key}`);
     expect(lines).toContain('playground: http://127.0.0.1:8787/');
     expect(lines.filter((line) => line.includes(key))).toHaveLength(1);
   });
 
-  it('shows a terminal a link of the playground that signs in', () => {
+  it('links to the playground with the key on a terminal', () => {
     const link =
       greeting(service, true)
         .split(/\s/)

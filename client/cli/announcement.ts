@@ -10,10 +10,10 @@ export interface Announcement {
 }
 
 /**
- * What `rollcall serve` prints. The key is there once.
+ * What `rollcall serve` prints: addresses, and the key once.
  *
- * @param hasLinks stdout is a terminal that shows links: that of the playground signs in with the key, which browsers
- *   take from behind the `#` and do not send
+ * @param hasLinks stdout is a terminal, which shows links: the link of the playground then carries the key in its
+ *   fragment, which browsers do not send
  */
 export function greeting({ url, key }: Announcement, hasLinks: boolean): string {
   const page = `${url}/`;

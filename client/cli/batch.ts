@@ -9,32 +9,32 @@ import { type JobOutput, type Session, withService } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { CliError, EXIT, note } from './run.ts';
 
-/** One of the recordings of a command, and where its result goes. */
+/** A recording of a command, and the destination of its result. */
 export interface BatchItem {
-  /** As the person called it. */
+  /** As given on the command line. */
   readonly name: string;
   readonly recording: Recording;
   readonly destination: Destination;
 }
 
 export interface BatchOptions {
-  /** Folder that relative names are meant from. */
+  /** Folder that relative names are resolved against. */
   readonly baseDir: string;
   readonly format: Format;
   readonly output?: string;
-  /** Other files that the command reads, which no result must replace. */
+  /** Other files that the command reads; no result may overwrite them. */
   readonly reads: readonly string[];
 }
 
 /**
- * Finds out what is wrong with recordings and destinations before anything is started. Several recordings need
- * `--output` to name a folder, which is made where it is missing.
+ * Checks recordings and destinations before a service is started. For several recordings `--output` names a folder,
+ * which is created if it is missing.
  *
- * @param names files, addresses, patterns, or `-` for the standard input
+ * @param asked files, addresses, patterns, or `-` for the standard input
  */
-export async function openBatch(names: readonly string[], options: BatchOptions): Promise<BatchItem[]> {
+export async function openBatch(asked: readonly string[], options: BatchOptions): Promise<BatchItem[]> {
   const { baseDir, format, output, reads } = options;
-  const inputs = await findInputs(names, baseDir);
+  const inputs = await findInputs(asked, baseDir);
   if (inputs.length === 1) {
     const [{ name, path }] = inputs;
     const recording = openRecording(path, baseDir, name);
@@ -45,21 +45,39 @@ export async function openBatch(names: readonly string[], options: BatchOptions)
   }
   const recordings = inputs.map(({ name, path }) => ({ name, recording: openRecording(path, baseDir, name) }));
   mkdirSync(resolve(baseDir, output), { recursive: true });
-  const read = [...inputs.map(({ path }) => path), ...reads];
+  const reserved = [...inputs.map(({ path }) => path), ...reads];
   const extension = format === 'text' ? 'txt' : format;
-  const stems = inputs.map(({ name }) => basename(new URL(name, 'file:///').pathname));
+  const names = resultNames(inputs.map(({ name }) => name));
   return recordings.map(({ name, recording }, index) => {
-    const short = basename(stems[index], extname(stems[index]));
-    const isAlone = stems.filter((other) => basename(other, extname(other)) === short).length === 1;
-    const file = join(output, `${decodeURIComponent(isAlone ? short : stems[index])}.${extension}`);
-    return { name, recording, destination: openDestination(file, baseDir, read) };
+    const file = join(output, `${names[index]}.${extension}`);
+    return { name, recording, destination: openDestination(file, baseDir, reserved) };
   });
 }
 
 /**
- * Runs a job for each recording and writes the results. Of several, the others go on where one fails.
+ * File names for the results of several recordings, without an extension, all different: the name of the recording,
+ * with its extension or a number where others have the same one.
+ */
+export function resultNames(recordings: readonly string[]): string[] {
+  const files = recordings.map(
+    (name) => basename(/^https?:/i.test(name) ? new URL(name).pathname : name) || 'recording',
+  );
+  const stem = (file: string) => basename(file, extname(file));
+  const taken = new Set<string>();
+  return files.map((file) => {
+    const isUnique = files.filter((other) => stem(other) === stem(file)).length === 1;
+    const wanted = isUnique ? stem(file) : file;
+    let name = wanted;
+    for (let number = 2; taken.has(name); number++) name = `${wanted}-${number}`;
+    taken.add(name);
+    return name;
+  });
+}
+
+/**
+ * Runs a job for each recording and writes the results. A recording that fails does not stop the others.
  *
- * @throws CliError where one failed
+ * @throws CliError when a recording failed
  */
 export async function runBatch<T extends ShownOutput>(
   items: readonly BatchItem[],
@@ -79,8 +97,8 @@ export async function runBatch<T extends ShownOutput>(
         await deliver(text, destination, fetchedAgain(address, format));
         if (items.length > 1 && destination.kind === 'file') note(`${name}: ${destination.name}`);
       } catch (error) {
-        const ends = items.length === 1 || session.signal.aborted || !(error instanceof CliError);
-        if (ends || error.exitCode === EXIT.unreachable) throw error;
+        const isFatal = items.length === 1 || session.signal.aborted || !(error instanceof CliError);
+        if (isFatal || error.exitCode === EXIT.unreachable) throw error;
         note(`rollcall: ${error.message}`);
         failed++;
       }

@@ -1,2 +1,2 @@
-/** Builds the command where its sources have changed since it was built last. */
+/** Builds the command if its sources have changed since the last build. */
 export function buildCommand(): Promise<void>;

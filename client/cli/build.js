@@ -1,15 +1,15 @@
-// Builds the command `rollcall` with esbuild: it starts two seconds sooner than by a loader that translates each file.
+// Builds the command `rollcall` with esbuild: it starts two seconds faster than with a loader that compiles each file.
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-/** As deep in the package as `client/local`, which finds the package's files by its own place. */
+/** As deep as `client/local`: `paths.ts` finds the package's root relative to the file that it is in. */
 const target = join(root, 'dist', 'cli');
 const stamp = join(target, 'inputs.json');
 const DAY_MS = 24 * 3600 * 1000;
 
-/** Builds the command where its sources have changed since it was built last. */
+/** Builds the command if its sources have changed since the last build. */
 export async function buildCommand() {
   if (isCurrent()) return;
   const { build } = await import('esbuild');
@@ -28,7 +28,7 @@ export async function buildCommand() {
     logLevel: 'error',
   });
   mkdirSync(target, { recursive: true });
-  // Another command may be loading its parts: none may be missing or half written.
+  // Another command may load these files at the same time: each is replaced atomically, the entry last.
   const entry = join(target, 'rollcall.js');
   const isEntry = ({ path }) => path === entry;
   for (const { path, contents } of outputFiles.filter((file) => !isEntry(file))) replace(path, contents);

@@ -18,7 +18,7 @@ export const COMMANDS: readonly Subcommand[] = [
   },
   {
     name: 'identify',
-    description: 'who of the people you know spoke when',
+    description: 'when known people spoke in recordings',
     load: async () => (await import('./identify.ts')).command,
   },
   {
@@ -33,7 +33,7 @@ export const COMMANDS: readonly Subcommand[] = [
   },
   {
     name: 'live',
-    description: 'who speaks, while it is heard',
+    description: 'who is speaking, in real time',
     load: async () => (await import('./live.ts')).command,
   },
   {

@@ -25,7 +25,8 @@ describe('rollcall completion', () => {
     [['rollcall', 'diarize', 'meet'], ''],
     [['rollcall', 'kept'], ''],
   ])('completes %j to %j in bash', (words, expected) => {
-    const script = `${bash}\nCOMP_WORDS=(${words.join(' ')}); COMP_CWORD=${words.length - 1}; _rollcall; echo "$COMPREPLY"`;
+    const input = `COMP_WORDS=(${words.join(' ')}); COMP_CWORD=${words.length - 1}`;
+    const script = `${bash}\n${input}; _rollcall; echo "$COMPREPLY"`;
     expect(execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim()).toBe(expected);
   });
 

@@ -36,7 +36,7 @@ function optionsOf(command: Command): Word[] {
 const namesOf = (words: readonly Word[]): string => words.map(({ word }) => word).join(' ');
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Files are completed where nothing else fits. */
+/** Completes file names where no word fits. */
 function bashScript(completions: readonly Completion[]): string {
   const cases = completions.map(
     ({ word, children, options }) =>
@@ -77,21 +77,17 @@ compdef _rollcall rollcall
 }
 
 function fishScript(completions: readonly Completion[]): string {
+  const after = (command: string, words: string, { description }: Word): string =>
+    `complete -c rollcall -n '__fish_seen_subcommand_from ${command}' ${words} -d ${quote(description)}`;
   const lines = completions.flatMap(({ word, description, children, options }) => [
     `complete -c rollcall -n __fish_use_subcommand -f -a ${word} -d ${quote(description)}`,
-    ...children.map(
-      (child) =>
-        `complete -c rollcall -n '__fish_seen_subcommand_from ${word}' -a ${child.word} -d ${quote(child.description)}`,
-    ),
-    ...options.map(
-      (option) =>
-        `complete -c rollcall -n '__fish_seen_subcommand_from ${word}' -l ${option.word.slice(2)} -d ${quote(option.description)}`,
-    ),
+    ...children.map((child) => after(word, `-a ${child.word}`, child)),
+    ...options.map((option) => after(word, `-l ${option.word.slice(2)}`, option)),
   ]);
   return `${lines.join('\n')}\n`;
 }
 
 export const command = new Command('completion')
-  .description('Prints what makes a shell complete the command: source <(rollcall completion bash)')
+  .description('Prints a completion script for a shell: source <(rollcall completion bash)')
   .addArgument(new Argument('<shell>').choices(SHELLS))
   .action(complete);

@@ -81,6 +81,6 @@ export const command = new Command('deploy')
   .addOption(instead('--dry-run', 'bundle and check only, offline'))
   .addOption(instead('--uploads', 'set up uploads that go to the bucket directly, of up to 1 GiB'))
   .addOption(instead('--rotate-signing-key', 'make a new signing key; the previous one is still accepted'))
-  .addOption(instead('--end-rotation', 'end that'))
+  .addOption(instead('--end-rotation', 'refuse what the previous signing key signed'))
   .addOption(instead('--destroy', 'delete the instance with all it has stored; asks for its name'))
   .action(run);

@@ -15,7 +15,7 @@ interface Options extends Omit<DiarizeOptions, 'url' | 'transcription' | 'transc
   readonly transcriptionModel?: string;
 }
 
-/** What only a diarize job can tell. */
+/** Fields that only diarize jobs have. */
 const DIARIZE_ONLY = ['speechProbability', 'crosstalkProbability', 'speakerProbability'] as const;
 
 async function diarize(names: readonly string[], options: Options): Promise<void> {
@@ -30,7 +30,7 @@ async function diarize(names: readonly string[], options: Options): Promise<void
     transcriptionModel,
     ...request
   } = options;
-  // Said before an upload that may be long.
+  // Checked before the upload, which may take long.
   checkCounts(request);
   if (!transcribe && (language !== undefined || transcriptionModel !== undefined)) {
     throw new CliError(EXIT.usage, '--language and --transcription-model need --transcribe.');
@@ -69,7 +69,8 @@ function commandOf(name: string, description: string): Command {
       .description(description)
       .argument(
         '<files-or-urls...>',
-        'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), a file, a pattern, an http(s) address, or - for stdin',
+        'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md): ' +
+          'a file, a pattern, an http(s) address, or - for stdin',
       ),
   )
     .option('--speech-probability', 'probability of speech per frame (json)')
@@ -80,17 +81,13 @@ function commandOf(name: string, description: string): Command {
     .addHelpText('after', JOB_HELP);
 }
 
-export const command = commandOf('diarize', 'Tells who spoke when in a recording.')
+export const command = commandOf('diarize', 'Finds who spoke when in recordings.')
   .option('--transcribe', 'also write what was said; needs a transcription engine (docs/transcription.md)')
-  .option(
-    '--voiceprint <name=file>',
-    'a recording or voiceprint of somebody to be found; may be repeated',
-    collectVoice,
-  )
+  .option('--voiceprint <name=file>', 'recording or voiceprint of a known person; may be repeated', collectVoice)
   .option('--threshold <n>', 'least confidence of a match with a voiceprint, 0 to 100', percent)
   .action(diarize);
 
 export const transcribeCommand = commandOf(
   'transcribe',
-  'Writes who said what in a recording; needs a transcription engine (docs/transcription.md).',
+  'Writes who said what in recordings; needs a transcription engine (docs/transcription.md).',
 ).action((names: string[], options: Options) => diarize(names, { ...options, transcribe: true }));

@@ -33,17 +33,21 @@ async function run(names: readonly string[], options: Options): Promise<void> {
   await runBatch(batch, format, work, ({ voiceprints }) => {
     for (const { speaker, match, confidence } of voiceprints) {
       const scores = Object.entries(confidence).map(([label, value]) => `${label} ${value}`);
-      note(`${speaker}: ${match ?? 'nobody of these'} (${scores.join(', ')})`);
+      note(`${speaker}: ${match ?? 'no match'} (${scores.join(', ')})`);
     }
   });
 }
 
 export const command = addSpeakerOptions(
   new Command('identify')
-    .description('Tells who of the people you know spoke when in a recording.')
-    .argument('<files-or-urls...>', 'recording, a file, a pattern, an http(s) address, or - for stdin'),
+    .description('Finds when known people spoke in recordings.')
+    .argument('<files-or-urls...>', 'recording: a file, a pattern, an http(s) address, or - for stdin'),
 )
-  .requiredOption('--voiceprint <name=file>', 'a recording or voiceprint of somebody; may be repeated', collectVoice)
+  .requiredOption(
+    '--voiceprint <name=file>',
+    'recording or voiceprint of a known person; may be repeated',
+    collectVoice,
+  )
   .option('--threshold <n>', 'least confidence of a match, 0 to 100', percent)
   .option('--several', 'let several speakers match the same person')
   .addHelpText('after', JOB_HELP)

@@ -4,22 +4,24 @@ import { join, relative, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { glob } from 'tinyglobby';
 import { MAX_RECORDING_BYTES } from '../sdk/limits.ts';
-import { CliError, EXIT } from './run.ts';
+import { CliError, EXIT, Interrupted } from './run.ts';
 
-/** A recording as the person called it, and where it is: a path or an address. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** A recording: its name on the command line, and its path or address. */
 export interface Input {
   readonly name: string;
   readonly path: string;
 }
 
 /**
- * Expands patterns that the shell has left as they are (quoted, or on Windows), and reads the standard input for `-`.
+ * Expands patterns that the shell has not expanded (quoted, or on Windows), and reads the standard input for `-`.
  *
- * @param baseDir folder that relative names are meant from
+ * @param baseDir folder that relative names are resolved against
  */
 export async function findInputs(names: readonly string[], baseDir: string): Promise<Input[]> {
   if (names.filter((name) => name === '-').length > 1) {
-    throw new CliError(EXIT.usage, 'The standard input (-) can be read once.');
+    throw new CliError(EXIT.usage, 'The standard input (-) can be given only once.');
   }
   const found: Input[] = [];
   for (const name of names) {
@@ -36,11 +38,11 @@ function isPattern(name: string, baseDir: string): boolean {
 
 async function expand(pattern: string, baseDir: string): Promise<Input[]> {
   const paths = await glob(pattern.replaceAll('\\', '/'), { cwd: baseDir, absolute: true, expandDirectories: false });
-  if (paths.length === 0) throw new CliError(EXIT.usage, `${pattern}: no file has such a name.`);
+  if (paths.length === 0) throw new CliError(EXIT.usage, `${pattern}: no file matches.`);
   return paths.sort().map((path) => ({ name: relative(baseDir, path), path }));
 }
 
-/** An upload needs its length before it begins. */
+/** Copies the standard input to a file: an upload must know its length before it begins. */
 async function spoolStdin(): Promise<string> {
   if (process.stdin.isTTY) throw new CliError(EXIT.usage, 'The standard input is a terminal, not a recording.');
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-stdin-'));
@@ -54,7 +56,17 @@ async function spoolStdin(): Promise<string> {
       yield chunk;
     }
   };
-  await pipeline(process.stdin, limited, createWriteStream(path, { mode: 0o600 }));
+  // A signal would end the process without its `exit` event.
+  const stop = new AbortController();
+  const onSignal = (): void => stop.abort();
+  for (const signal of SIGNALS) process.once(signal, onSignal);
+  try {
+    await pipeline(process.stdin, limited, createWriteStream(path, { mode: 0o600 }), { signal: stop.signal });
+  } catch (error) {
+    throw stop.signal.aborted ? new Interrupted() : error;
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, onSignal);
+  }
   if (statSync(path).size === 0) throw new CliError(EXIT.failed, 'The standard input is empty.');
   return path;
 }

@@ -111,7 +111,7 @@ async function upload({ client, progress, signal }: Session, recording: Recordin
   return must(uploaded);
 }
 
-/** Cancels the job of an interrupted command: it would be billed. */
+/** Cancels the job of an interrupted command, which would be billed. */
 async function abandon({ client, progress }: Session, jobId: string): Promise<void> {
   const job = await client.cancel(jobId);
   progress.end();

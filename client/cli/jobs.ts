@@ -7,7 +7,7 @@ import { print, printLines } from './print.ts';
 import { CliError, EXIT, note } from './run.ts';
 
 const STATUSES: readonly JobStatus[] = ['created', 'pending', 'running', 'succeeded', 'failed', 'canceled'];
-/** Jobs that one request reads. */
+/** Jobs per request. */
 const PAGE_JOBS = 100;
 
 async function list({ status, limit, json }: { status?: JobStatus; limit: number; json?: boolean }): Promise<void> {
@@ -56,24 +56,20 @@ async function remove(ids: readonly string[]): Promise<void> {
   note(ids.length === 1 ? `The job ${ids[0]} is deleted.` : `${ids.length} jobs are deleted.`);
 }
 
-export const command = new Command('jobs').description('The jobs of the account, those of the last 30 days.');
+export const command = new Command('jobs').description('Jobs of the account of the last 30 days.');
 command
   .command('list')
   .description('show jobs, the newest first: id, status, time of creation')
-  .addOption(new Option('--status <status>', 'only those').choices(STATUSES))
-  .option('--limit <n>', 'how many', wholeNumberIn(1, 100_000), 20)
-  .option('--json', 'as JSON')
+  .addOption(new Option('--status <status>', 'only jobs of this status').choices(STATUSES))
+  .option('--limit <n>', 'number of jobs', wholeNumberIn(1, 100_000), 20)
+  .option('--json', 'print JSON')
   .action(list);
 command
   .command('get')
   .argument('<id>')
   .description('show a job, or with --format its result')
   .addOption(new Option('--format <format>', 'print the turns').choices(FORMATS))
-  .option('--json', 'the whole answer as JSON')
+  .option('--json', 'print the whole answer as JSON')
   .action(get);
 command.command('cancel').argument('<id>').description('stop a job; it is not billed').action(cancel);
-command
-  .command('delete')
-  .argument('<ids...>')
-  .description('delete jobs with all that the service has of them')
-  .action(remove);
+command.command('delete').argument('<ids...>').description('delete jobs with all their data').action(remove);

@@ -12,8 +12,8 @@ const CHECK_MS = 1000;
 const GRACE_SECONDS = 20;
 
 /**
- * Runs a service without a terminal until no command has used it for a while, then removes its state. The idle time is
- * counted in checks: the clock also runs while the machine sleeps.
+ * Runs a service without a terminal until no command has used it for a while, then removes its state. Counts the idle
+ * time in checks, because the clock also runs while the machine sleeps.
  */
 async function keepService(stateDir: string, idleSecondsText: string): Promise<void> {
   const maxIdleMs = (Number(idleSecondsText) + GRACE_SECONDS) * 1000;
@@ -22,7 +22,7 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
   const end = (exitCode: number): Promise<void> => {
     ending ??= (async () => {
       await service?.stop();
-      // Of two that start at once, one has the folder.
+      // Of two services that start at once, only the owner may remove the folder.
       const owner = livingOwner(stateDir);
       if (!owner || owner.pid === process.pid) rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 });
       process.exit(exitCode);
@@ -49,7 +49,7 @@ async function keepService(stateDir: string, idleSecondsText: string): Promise<v
 }
 
 export const command = new Command('kept-service')
-  .description('Runs the service that other commands have started for themselves.')
+  .description('Runs a local service for other commands, which start it.')
   .argument('<state-dir>')
   .argument('<idle-seconds>')
   .action(keepService);

@@ -8,9 +8,9 @@ vi.setConfig({ testTimeout: 180_000 });
 const folders = () =>
   readdirSync(join(root, '.wrangler', 'rollcall')).filter((name) => /^kept-[0-9a-f]{16}$/.test(name));
 
-it('keeps one service for commands at once and in turn, ends it after its last use and removes its state', async () => {
+it('shares one service between parallel and later commands, and removes its state after the last use', async () => {
   const before = folders();
-  // A duration that no other test has: another one is another service.
+  // A duration that no other test uses, because services are kept by duration.
   const env = { ROLLCALL_KEEP_SECONDS: '3', ROLLCALL_STATE: '/nonexistent' };
   const runs = await Promise.all([runCli('jobs', ['list'], env), runCli('jobs', ['list'], env)]);
   const made = folders().filter((name) => !before.includes(name));

@@ -18,23 +18,23 @@ const POLL_MS = 25;
 const START_MS = 180_000;
 /** A stop takes a second, and on a loaded machine ten. */
 const STOP_MS = 30_000;
-/** A folder without an owner belongs to a service that starts at this moment, or to one that was killed. */
+/** A younger folder without an owner file belongs to a service that is starting; an older one is left over. */
 const STARTING_MS = 60_000;
 
-/** A service that runs in a process of its own, for this command and those that follow. */
+/** A service in a separate process, for this command and later ones. */
 export interface KeptService extends Announcement {
-  /** Lets the service go; ends it where it is not to be kept. */
+  /** Ends this command's use of the service, and the service itself if ROLLCALL_KEEP_SECONDS is 0. */
   close(): Promise<void>;
 }
 
-/** Its time of change is that of the latest use. */
+/** File whose modification time is that of the last use. */
 export const usedPath = (stateDir: string): string => join(stateDir, 'used');
 
 /**
- * Finds the service that an earlier command has left running, or starts one. ROLLCALL_KEEP_SECONDS says how long it
- * stays after its last use; 0 ends it with this command. One with other sources or engines is another service.
+ * Finds the service that an earlier command left running with the same sources and engines, or starts one.
+ * ROLLCALL_KEEP_SECONDS is how long it runs after its last use; 0 ends it with this command.
  *
- * @param signal gives up the start
+ * @param signal aborts the start
  */
 export async function openKept(signal: AbortSignal): Promise<KeptService> {
   const keepSeconds = readKeepSeconds(process.env.ROLLCALL_KEEP_SECONDS);
@@ -74,7 +74,7 @@ function readKeepSeconds(text: string | undefined): number {
 const durationText = (seconds: number): string =>
   seconds % 60 === 0 ? `${seconds / 60} minute${seconds === 60 ? '' : 's'}` : `${seconds} seconds`;
 
-/** What decides how a service answers. */
+/** Hash of all that decides how a service answers. */
 function fingerprint(keepSeconds: number): string {
   const variables = Object.entries(process.env).filter(([name]) => /^(ROLLCALL_ASR_|MINIFLARE_)/.test(name));
   const parts = [sourcesHash(projectDir), keepSeconds, variables.sort(), process.version];
@@ -83,36 +83,36 @@ function fingerprint(keepSeconds: number): string {
 
 async function start(stateDir: string, keepSeconds: number, signal: AbortSignal): Promise<Announcement> {
   makePrivateDir(stateDir);
-  const complaints = openSync(join(stateDir, 'start.log'), 'a+', 0o600);
+  const startLog = openSync(join(stateDir, 'start.log'), 'a+', 0o600);
   const args = [join(projectDir, 'bin/rollcall.js'), 'kept-service', stateDir, String(keepSeconds)];
-  const stdio = ['ignore', 'ignore', complaints] as const;
+  const stdio = ['ignore', 'ignore', startLog] as const;
   const child = spawn(process.execPath, args, { detached: true, stdio: [...stdio], windowsHide: true });
-  let isOver = false;
-  child.once('exit', () => (isOver = true));
-  child.once('error', () => (isOver = true));
+  let hasEnded = false;
+  child.once('exit', () => (hasEnded = true));
+  child.once('error', () => (hasEnded = true));
   child.unref();
   try {
     for (const deadline = Date.now() + START_MS; Date.now() < deadline; ) {
       if (signal.aborted) {
         await stop(child.pid);
-        // A signal may end it before it can do so.
+        // The signal may end the service before it can remove its state.
         if (!livingOwner(stateDir)) removeState(stateDir);
         throw new Interrupted();
       }
       const found = existsSync(stateDir) ? await findAnnounced(stateDir) : undefined;
       if (found) return found;
-      // It ends where another command has started the same service a moment earlier.
-      if (isOver && !livingOwner(stateDir)) break;
+      // With a living owner, another command started the same service earlier: wait for that one.
+      if (hasEnded && !livingOwner(stateDir)) break;
       await new Promise((wake) => setTimeout(wake, POLL_MS));
     }
-    const why = readAll(complaints).trim().split('\n').at(-1) || 'it does not answer';
+    const why = readAll(startLog).trim().split('\n').at(-1) || 'it does not answer';
     throw new CliError(EXIT.unreachable, `The local service did not start: ${why}`);
   } finally {
-    closeSync(complaints);
+    closeSync(startLog);
   }
 }
 
-/** From the open file: the service removes its folder when it ends. */
+/** Reads an open file, since the service removes its folder when it ends. */
 function readAll(file: number): string {
   const buffer = Buffer.alloc(64 * 1024);
   return buffer.toString('utf8', 0, readSync(file, buffer, 0, buffer.length, 0));
@@ -127,7 +127,7 @@ async function stop(pid: number | undefined): Promise<void> {
   }
 }
 
-/** Removes what services left that were killed. */
+/** Removes the state of services that were killed. */
 async function sweep(): Promise<void> {
   if (!existsSync(localDir)) return;
   for (const name of readdirSync(localDir)) {

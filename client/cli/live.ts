@@ -202,5 +202,5 @@ export const command = new Command('live')
   )
   .addOption(new Option('--format <format>', 'form of the turns').choices(['text', 'rttm', 'json']).default('text'))
   .option('--output <file>', 'write the turns there instead of to the standard output')
-  .addHelpText('after', `\nCtrl-C ends the stream, and the turns up to there are told.${JOB_HELP}`)
+  .addHelpText('after', `\nCtrl-C ends the stream and prints the turns up to there.${JOB_HELP}`)
   .action(live);

@@ -1,23 +1,31 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Announcement } from './announcement.ts';
+import { CliError, EXIT } from './run.ts';
 
-/** ROLLCALL_CONFIG moves it. */
+/** The variable ROLLCALL_CONFIG names another folder. */
 function loginPath(): string {
   const { ROLLCALL_CONFIG, XDG_CONFIG_HOME, APPDATA } = process.env;
   const folder = ROLLCALL_CONFIG || join(XDG_CONFIG_HOME || APPDATA || join(homedir(), '.config'), 'rollcall');
   return join(folder, 'login.json');
 }
 
-/** The service that `rollcall login` has stored. */
+/**
+ * The service that `rollcall login` has stored.
+ *
+ * @throws CliError where the file is there and is no login: another service would be used without notice
+ */
 export function readLogin(): Announcement | undefined {
+  const path = loginPath();
+  if (!existsSync(path)) return undefined;
   try {
-    const { url, key } = JSON.parse(readFileSync(loginPath(), 'utf8')) as Partial<Announcement>;
-    return typeof url === 'string' && typeof key === 'string' ? { url, key } : undefined;
+    const { url, key } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Announcement>;
+    if (typeof url === 'string' && typeof key === 'string') return { url, key };
   } catch {
-    return undefined;
+    // Unreadable or damaged: the error below says so.
   }
+  throw new CliError(EXIT.usage, `${path} is damaged or cannot be read. Run "rollcall login" again.`);
 }
 
 /** @returns path of the file, which only this user can read */
@@ -29,9 +37,9 @@ export function saveLogin(service: Announcement): string {
   return path;
 }
 
-/** @returns whether there was one */
+/** @returns whether a login was stored */
 export function removeLogin(): boolean {
-  const isThere = readLogin() !== undefined;
+  const isThere = existsSync(loginPath());
   rmSync(loginPath(), { force: true });
   return isThere;
 }

@@ -26,7 +26,7 @@ async function login(address: string | undefined, { logout }: { logout?: boolean
   note(`Logged in to ${address}. The key is in ${path}, which only you can read.`);
 }
 
-/** From the terminal without an echo, else the first line of stdin: an argument would show it to other users. */
+/** Reads it from the terminal without echo, else from stdin: other users could see it as an argument. */
 async function askForKey(): Promise<string> {
   const { stdin, stderr } = process;
   if (stdin.isTTY) stderr.write('key: ');
@@ -40,7 +40,7 @@ async function askForKey(): Promise<string> {
 }
 
 export const command = new Command('login')
-  .description('Stores the address and a key of a service for the commands that follow; reads the key from stdin.')
-  .argument('[address]', 'of the service, as https://rollcall.example.workers.dev; without it, shows the login')
-  .option('--logout', 'forget them')
+  .description('Stores the address and a key of a service for later commands; reads the key from stdin.')
+  .argument('[address]', 'of the service, as https://rollcall.example.workers.dev; without it, the login is shown')
+  .option('--logout', 'delete the stored login')
   .action(login);

@@ -23,7 +23,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 /** What a person may do in the first minutes, and the one line that says what to change. */
 const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', ['-'], {}, 1, /The standard input is empty/],
-  ['diarize', ['*.mp9'], {}, 2, /no file has such a name/],
+  ['diarize', ['*.mp9'], {}, 2, /no file matches/],
   ['diarize', ['a.wav', 'b.wav'], {}, 2, /need --output FOLDER/],
   ['usage', [], { ROLLCALL_KEEP_SECONDS: 'x' }, 2, /ROLLCALL_KEEP_SECONDS must be/],
   ['live', ['-'], {}, 2, /Only diarize, transcribe, identify and voiceprint read the standard input/],
@@ -115,7 +115,7 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     },
   );
 
-  it('says what two words may come from', async () => {
+  it('explains that a name with spaces needs quotes', async () => {
     const run = await runCli('voiceprint', ['my', 'recording.wav']);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toContain('A name with spaces needs quotes');

@@ -94,7 +94,11 @@ function findPack(name: string): ModelPack {
 }
 
 export const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
-command.command('list').description('show the packs; * marks the one in use').option('--json', 'as JSON').action(list);
+command
+  .command('list')
+  .description('show the packs; * marks the one in use')
+  .option('--json', 'print JSON')
+  .action(list);
 command
   .command('pull')
   .argument('<name>')

@@ -5,7 +5,7 @@ interface Environment {
   readonly [name: string]: string | undefined;
 }
 
-/** Scripts of npm that have another name than the command that they run. */
+/** npm scripts whose name differs from that of the command, by command. */
 const SCRIPTS: Readonly<Record<string, string>> = { serve: 'start', keys: 'key' };
 
 /** The npm script that runs a subcommand of `rollcall`. */

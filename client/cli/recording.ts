@@ -14,10 +14,10 @@ export type Recording =
   | { readonly kind: 'file'; readonly name: string; readonly path: string; readonly sizeBytes: number };
 
 /**
- * Tells addresses from files and finds out what is wrong with a file before anything is started.
+ * Distinguishes addresses from files, and checks a file before a service is started.
  *
- * @param baseDir folder that relative names are meant from
- * @param name what messages call it, where that is not its path
+ * @param baseDir folder that relative names are resolved against
+ * @param name of the recording in messages
  */
 export function openRecording(fileOrUrl: string, baseDir: string, name = fileOrUrl): Recording {
   if (/^(https?|media):\/\//i.test(fileOrUrl) || isDataUrl(fileOrUrl)) return { kind: 'url', url: fileOrUrl };

@@ -8,7 +8,7 @@ import { EXIT, note, printHelp, runCommand } from './run.ts';
 /**
  * The command `rollcall`. Loads only what the given subcommand needs.
  *
- * @param words what stands after the command's name
+ * @param words arguments of the command, the subcommand first
  */
 export async function main(words: readonly string[]): Promise<void> {
   const [name, ...rest] = words;

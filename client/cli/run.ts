@@ -31,7 +31,7 @@ export function note(message: string): void {
 /**
  * Parses the arguments and runs the command's action, turning its errors into exit codes.
  *
- * @param words what stands after the command's name
+ * @param words arguments after the name of the command
  */
 export async function runCommand(command: Command, words: readonly string[] = process.argv.slice(2)): Promise<void> {
   outliveFailedStreams();
@@ -49,11 +49,11 @@ export async function runCommand(command: Command, words: readonly string[] = pr
   } catch (error) {
     process.exitCode = report(error);
   }
-  // Commander prints without waiting.
+  // Commander does not wait for its output.
   if (help.length > 0) await printHelp(help.join(''));
 }
 
-/** `print` for what is no command's result; a reader that has ended is no fault. */
+/** `print` that sets the exit code in place of throwing. */
 export async function printHelp(text: string): Promise<void> {
   outliveFailedStreams();
   await print(text).catch((error: unknown) => (process.exitCode = report(error)));

@@ -30,11 +30,11 @@ export function addSpeakerOptions(command: Command): Command {
         .default('precision-2'),
     )
     .option('--num-speakers <n>', 'how many speakers there are, if that is known', wholeNumber)
-    .option('--min-speakers <n>', 'at least so many', wholeNumber)
-    .option('--max-speakers <n>', 'at most so many', wholeNumber)
+    .option('--min-speakers <n>', 'lower limit of the number of speakers', wholeNumber)
+    .option('--max-speakers <n>', 'upper limit of the number of speakers', wholeNumber)
     .addOption(new Option('--format <format>', 'form of the result').choices(FORMATS).default('text'))
     .option('--json', 'the same as --format json')
-    .option('--output <file>', 'write the result there, not to stdout; a folder for several recordings')
+    .option('--output <file>', 'write the result to this file, not to stdout; a folder for several recordings')
     .option('--exclusive', 'turns without overlap: one speaker at a time')
     .option('--turn-level-confidence', 'confidence of each turn (json)')
     .option('--confidence', 'confidence of each frame (json)');
@@ -45,7 +45,7 @@ export const JOB_HELP =
   '\nUses the service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that\n' +
   '`rollcall serve` runs, else starts one, which stays for ROLLCALL_KEEP_SECONDS (600).\n' +
   'Exit code: 0 done, 1 the job failed, 2 wrong usage, 3 the service cannot be reached,\n' +
-  '130 after Ctrl-C, 141 nobody reads the result any more.';
+  '130 after Ctrl-C, 141 the reader of stdout has closed it.';
 
 /** @throws CliError when counts contradict each other */
 export function checkCounts({ numSpeakers, minSpeakers, maxSpeakers }: SpeakerOptions): void {

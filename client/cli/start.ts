@@ -34,7 +34,7 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
 
   note('rollcall is starting …');
   const engine = await useLocalEngine();
-  // Only now: it brings Miniflare, which takes most of a second.
+  // Loaded after the message: its import of Miniflare takes most of a second.
   const { startLocalService } = await import('../local/service.ts');
   service = await startLocalService({
     stateDir,
@@ -61,7 +61,7 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
     if (engine !== undefined) note(`Transcription: the engine of npm run asr, ${engine}`);
     if (!verbose) note(`log: ${join(stateDir, 'service.log')}`);
   } catch (error) {
-    // A service whose key nobody has seen would hold the port for nothing.
+    // Without its key the service cannot be used, and would only occupy the port.
     withdraw(stateDir);
     await service.stop();
     throw error;
@@ -80,6 +80,6 @@ function readPort(text: string | undefined): number {
 export const command = new Command('serve')
   .description('Runs the whole service on this machine until it is interrupted.')
   .option('--port <port>', 'port to listen on (PORT, 8787)')
-  .option('--verbose', 'write the log to stderr, too')
+  .option('--verbose', 'also write the log to stderr')
   .option('--json', 'print address, playground and key as JSON')
   .action(serve);

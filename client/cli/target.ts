@@ -9,24 +9,24 @@ import { CliError, EXIT, note } from './run.ts';
 export interface Target {
   readonly url: string;
   readonly key: string;
-  /** Keeps the results of its jobs for hours; one that a command has started ends a while after its last use. */
+  /** Keeps the results of its jobs for hours; a service that a command started ends soon after its last use. */
   readonly lasts: boolean;
-  /** Lets the service go, or ends it where it was started for this command alone. */
+  /** Ends this command's use of the service, and the service if it was started for this command alone. */
   close(): Promise<void>;
 }
 
-/** @throws CliError for a text that no header can carry */
+/** @throws CliError for text that is not allowed in a header */
 export function checkKey(name: string, text: string): string {
   const key = text.trim();
   if (/^[!-~]+$/.test(key)) return key;
-  throw new CliError(EXIT.usage, `${name} is not a key: it holds characters that no key has.`);
+  throw new CliError(EXIT.usage, `${name} is not a key: it contains characters that no key has.`);
 }
 
 /**
  * The service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that `rollcall serve` runs,
- * else one that this command starts or an earlier one has left running.
+ * else one that an earlier command left running, else one that this command starts.
  *
- * @param signal gives up a start
+ * @param signal aborts the start of a service
  */
 export async function openTarget(signal: AbortSignal): Promise<Target> {
   const { ROLLCALL_URL: url, ROLLCALL_KEY: key } = process.env;

@@ -20,5 +20,5 @@ export const command = new Command('usage')
   .description('What the account was billed, by UTC day and kind; the last 30 days by default.')
   .option('--from <time>', 'date or datetime')
   .option('--to <time>', 'date (all of it) or datetime')
-  .option('--json', 'as JSON')
+  .option('--json', 'print JSON')
   .action(usage);

@@ -82,8 +82,8 @@ export function printIn(recording: Recording): string | undefined {
   return text.split(/[\s\ufeff]+/).find((word) => word.startsWith(PRINT_START));
 }
 
-/** Voiceprints that this command has made: several recordings are compared with the same voices. */
-const made = new WeakMap<KnownVoice, string>();
+/** Voiceprints of this process, so that a voice is not analysed again for each recording. */
+const known = new WeakMap<KnownVoice, string>();
 
 /** The voiceprints of all voices; one job for each that comes as a recording. */
 export async function voiceprintsOf(
@@ -96,8 +96,8 @@ export async function voiceprintsOf(
     const voiceprint =
       source.kind === 'print'
         ? source.text
-        : (made.get(voice) ?? (await makeVoiceprint(session, source.recording, label, option)).output.voiceprint);
-    made.set(voice, voiceprint);
+        : (known.get(voice) ?? (await makeVoiceprint(session, source.recording, label, option)).output.voiceprint);
+    known.set(voice, voiceprint);
     prints.push({ label, voiceprint });
   }
   return prints;

@@ -2,17 +2,17 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 
-/** What Cloudflare's API answers; fields of its envelope that are missing say that nothing was found. */
+/** Answer of Cloudflare's API; `body` overrides fields of an empty envelope. */
 export interface ApiAnswer {
   readonly status: number;
   readonly body?: object;
 }
 
 /**
- * A server in place of Cloudflare's API for the wrangler of this process, with an account `account`. Undefined from
- * `answer` is a 404.
+ * Starts a server in place of Cloudflare's API, with the account `account`, and points wrangler to it.
  *
- * @returns stops it, and takes back the environment variables that point to it
+ * @param answer undefined means 404
+ * @returns stops the server, and restores the environment variables
  */
 export async function startCloudflareApi(
   answer: (request: IncomingMessage, body: string) => ApiAnswer | undefined,

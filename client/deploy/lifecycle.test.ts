@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => stop());
 
-it('gives the bucket a rule for each prefix whose objects end, once, in place of those of earlier versions, and leaves other rules', {
+it('adds one rule for each prefix, replaces the rules of earlier versions, and keeps other rules', {
   timeout: 60_000,
 }, async () => {
   const own = { id: 'own', enabled: true, conditions: { prefix: 'archive/' } };

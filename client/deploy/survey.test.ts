@@ -3,7 +3,7 @@ import { root } from '../../test/helpers/local-process.ts';
 import { type ApiAnswer, startCloudflareApi } from './cloudflare-api.fixture.ts';
 import { secretNames } from './survey.ts';
 
-/** To the question for the secrets of the account's Worker, in Cloudflare's own words. */
+/** Cloudflare's answer to the request for the names of the Worker's secrets. */
 let answer: ApiAnswer;
 let stop: () => void;
 beforeEach(async () => {

@@ -7,7 +7,7 @@ export { fileIdOf } from '../../src/formats/index.ts';
 export const FORMATS = ['text', 'json', ...TURN_FORMATS.filter((name) => name !== 'txt')] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** What outputs of diarize and identify jobs have in common; their `voiceprints` differ. */
+/** Fields that outputs of diarize and identify jobs share. */
 export type ShownOutput = {
   readonly diarization: readonly Turn[];
   readonly exclusiveDiarization?: readonly Turn[];

@@ -23,13 +23,13 @@ it('draws a row for each speaker, with the share of the talk, as wide as the ter
   );
 });
 
-it('gives each speaker a colour of its own where the terminal has colours', () => {
+it('gives each speaker another colour where the terminal has colours', () => {
   const text = drawTerminalTimeline(output, lines, { columns: 39, paint: palette(8) });
-  const start = String.fromCharCode(27);
-  expect(text).toContain(`${start}[38;5;33m${lines[0]}${start}[0m`);
-  expect(text).toContain(`${start}[38;5;208m${lines[1]}${start}[0m`);
+  const esc = String.fromCharCode(27);
+  expect(text).toContain(`${esc}[38;5;33m${lines[0]}${esc}[0m`);
+  expect(text).toContain(`${esc}[38;5;208m${lines[1]}${esc}[0m`);
 });
 
-it('has nothing to draw where nobody talks', () => {
+it('draws nothing without turns', () => {
   expect(drawTerminalTimeline({ diarization: [] }, [''], { columns: 80, paint: palette(1) })).toBe('');
 });

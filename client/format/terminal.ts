@@ -1,7 +1,7 @@
 import type { Turn } from '../sdk/types.ts';
 import type { ShownOutput } from './output.ts';
 
-/** Colours text; the same index is the same colour. */
+/** Colours text; equal indices give equal colours. */
 export type Paint = (text: string, index: number) => string;
 
 export interface TerminalOptions {
@@ -9,12 +9,12 @@ export interface TerminalOptions {
   readonly paint: Paint;
 }
 
-/** Colours of Okabe and Ito, which people with any colour vision can tell apart, as of 256; and of 8. */
+/** Okabe and Ito's colours for any colour vision, from the palette of 256; then for terminals with 8 colours. */
 const COLOURS_256 = [33, 208, 36, 175, 220, 81];
 const COLOURS_8 = [34, 33, 32, 35, 31, 36];
 const RESET = '\u001b[0m';
 
-/** @param bits that the terminal has for a colour; below 4, nothing is coloured */
+/** @param bits colour depth of the terminal; below 4, text stays plain */
 export function palette(bits: number): Paint {
   if (bits < 4) return (text) => text;
   return (text, index) => {
@@ -25,7 +25,7 @@ export function palette(bits: number): Paint {
 }
 
 /**
- * A row for each speaker, time to the right, with the speaker's share of the talk; below it the turns.
+ * Draws a row for each speaker over time, with the speaker's share of the speech, then the turns.
  *
  * @param lines the turns as text, in their order
  */
@@ -53,10 +53,8 @@ export function drawTerminalTimeline(
     return `${paint(speaker.padEnd(labelWidth), index)}  ${paint(bar, index)}  ${share}\n`;
   });
   const axis = `${' '.repeat(labelWidth + 2)}${'0 s'.padEnd(width - 8)}${`${endSeconds.toFixed(1)} s`.padStart(8)}\n`;
-  const coloured = lines.map((line) => {
-    const index = speakers.findIndex((speaker) => line.includes(speaker));
-    return `${paint(line, Math.max(0, index))}\n`;
-  });
+  // Start, end and speaker are two spaces apart.
+  const coloured = lines.map((line) => `${paint(line, Math.max(0, speakers.indexOf(line.split('  ')[2])))}\n`);
   return `${rows.join('')}${axis}\n${coloured.join('')}`;
 }
 

@@ -12,7 +12,7 @@ const target = join(library, '..', 'dist');
 const require = createRequire(import.meta.url);
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
-/** The entry for Node shares the classes of the other one. */
+/** Imports `index.js` in the entry for Node, so that both entries have the same classes. */
 const indexModule = {
   name: 'index',
   setup: ({ onResolve }) => onResolve({ filter: /^\.\/index\.ts$/ }, () => ({ path: './index.js', external: true })),
@@ -44,7 +44,7 @@ async function buildModules() {
     ...common,
     entryPoints: { node: 'client/library/node.ts' },
     platform: 'node',
-    // `ws` is a CommonJS module, and looks for two optional ones.
+    // `ws` is a CommonJS module that requires two optional ones.
     banner: { js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);" },
     external: ['bufferutil', 'utf-8-validate'],
     plugins: [indexModule],
@@ -52,7 +52,7 @@ async function buildModules() {
   cpSync(join(dirname(require.resolve('ws/package.json')), 'LICENSE'), join(scratch, 'ws.LICENSE.txt'));
 }
 
-/** The library's declarations, with the contract's types as they are written here. */
+/** Writes the library's declarations, with `contract.d.ts` in place of the contract's sources. */
 function buildTypes(contract) {
   const types = join(scratch, 'types');
   const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
@@ -72,7 +72,7 @@ function buildTypes(contract) {
   writeFileSync(join(scratch, 'contract.d.ts'), contract);
 }
 
-/** Prints the schemas of the contract as TypeScript, so that the package needs no zod. */
+/** Writes the schemas of the contract as TypeScript, so that the package does not need zod. */
 async function contractTypes() {
   const entry = `
     export { z } from 'zod';
@@ -106,7 +106,7 @@ async function contractTypes() {
     const json = contract.z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any' });
     return `export type ${name} = ${typeOf(json)};\n`;
   });
-  return `// The answers of rollcall ${version}, written from its contract.\n${lines.join('')}`;
+  return `// Answers of rollcall ${version}, generated from its contract.\n${lines.join('')}`;
 }
 
 function typeOf(schema) {

@@ -8,13 +8,13 @@ export interface RollcallErrorDetails {
   readonly retryAfterSeconds?: number;
   /** Faulty fields of a request that was refused with 400. */
   readonly fields?: readonly { readonly field: string; readonly message: string }[];
-  /** Of a job that failed or was canceled. */
+  /** Job that failed or was canceled. */
   readonly jobId?: string;
   /** Machine-readable reason of a job that failed. */
   readonly code?: string;
 }
 
-/** What the calls of `Rollcall` throw for what the network, the service or a job does. */
+/** Thrown by the calls of `Rollcall` for faults of the network, the service or a job. */
 export class RollcallError extends Error {
   override readonly name = 'RollcallError';
 

@@ -9,7 +9,7 @@ import { type Recording, Rollcall as RollcallEverywhere, type RollcallOptions, t
 export * from './index.ts';
 export { nodeWebSocket };
 
-/** A file on this machine; it is read as it is sent. */
+/** A file on this machine, read while it is sent. */
 export async function fileAt(path: string): Promise<StreamableFile> {
   const { size } = await stat(path);
   return { size, stream: () => Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array> };

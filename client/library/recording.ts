@@ -12,7 +12,7 @@ export type Recording = StreamableFile | Uint8Array | ArrayBuffer | URL | string
 
 export type PlacedRecording = StreamableFile | { readonly url: string };
 
-/** @throws TypeError for what is no recording */
+/** @throws TypeError for a value that is not a recording */
 export async function placeOf(recording: Recording): Promise<PlacedRecording> {
   if (typeof recording === 'string' || recording instanceof URL) {
     const url = String(recording);

@@ -23,11 +23,11 @@ import { type PlacedRecording, placeOf, type Recording } from './recording.ts';
 import { countedStream, putWithProgress } from './upload.ts';
 
 export interface RollcallOptions extends ClientOptions {
-  /** Where there is no global WebSocket (Node 20), for `live`; `rollcall-client/node` brings one. */
+  /** For `live` without a global WebSocket (Node 20); `rollcall-client/node` sets it. */
   readonly webSocket?: WebSocketConstructor;
 }
 
-/** How far a job is: first its recording is sent, then it is analysed. `fraction` is 0 to 1. */
+/** Progress of a job: its recording is sent, then analysed. `fraction` is 0 to 1. */
 export interface JobProgress {
   readonly stage: 'uploading' | 'running';
   readonly fraction: number;
@@ -51,7 +51,7 @@ export type DiarizeFileOptions = Omit<DiarizeOptions, 'url'> & JobOptions;
 export type IdentifyFileOptions = Omit<IdentifyOptions, 'url' | 'voiceprints'> & JobOptions;
 export type TranscribeFileOptions = Omit<DiarizeOptions, 'url' | 'transcription' | 'transcriptionConfig'> &
   JobOptions & {
-    /** Name or ISO code; detected where it is not given. */
+    /** Name or ISO code; detected by default. */
     readonly language?: string;
     /** Transcription model. */
     readonly transcriptionModel?: string;
@@ -78,7 +78,7 @@ export interface Transcription {
 
 type StartJob = (url: string) => Promise<Outcome<JobCreated>>;
 
-/** The service, from recordings to results. Calls throw `RollcallError`; `api` has the single requests, which do not. */
+/** The service, from recordings to results. Calls throw `RollcallError`; `api` has single requests, which do not. */
 export class Rollcall {
   readonly api: RollcallClient;
   private readonly webSocket: WebSocketConstructor | undefined;
@@ -96,7 +96,7 @@ export class Rollcall {
     return { jobId, turns: output.diarization, output };
   }
 
-  /** Who of the people whose voices are given spoke when. */
+  /** Which of the given voices spoke when. */
   async identify(
     recording: Recording,
     voices: readonly KnownVoice[],
@@ -155,17 +155,17 @@ export class Rollcall {
     }
   }
 
-  /** A job as it is now. */
+  /** The current state of a job. */
   async job(jobId: string): Promise<JobState> {
     return must(await this.api.retrieve(jobId));
   }
 
-  /** Stops a job, which is not billed then. */
+  /** Cancels a job; it is not billed. */
   async cancel(jobId: string): Promise<JobState> {
     return must(await this.api.cancel(jobId));
   }
 
-  /** Removes a job with all that the service has of it. */
+  /** Deletes a job with all its data. */
   async delete(jobId: string): Promise<void> {
     must(await this.api.remove(jobId));
   }
@@ -175,7 +175,7 @@ export class Rollcall {
     return must(await this.api.usage(range));
   }
 
-  /** Where a recording is; another platform knows more kinds. */
+  /** Bytes or address of a recording; `rollcall-client/node` overrides it for file names. */
   protected place(recording: Recording): Promise<PlacedRecording> {
     return placeOf(recording);
   }
@@ -190,7 +190,7 @@ export class Rollcall {
     const { jobId } = must(await start(url));
     let fraction = 0;
     const onUpdate = ({ status, progress = 0 }: JobState): void => {
-      // A job that has ended states no progress.
+      // A job that has ended reports no progress.
       fraction = status === 'succeeded' ? 1 : Math.max(fraction, progress);
       onProgress?.({ stage: 'running', fraction });
     };
@@ -214,7 +214,7 @@ export class Rollcall {
       onProgress?.({ stage: 'uploading', fraction: file.size === 0 ? 1 : Math.min(1, sentBytes / file.size) });
     report(0);
     const name = `client/${randomId()}`;
-    // Browsers do not send streams everywhere, and `fetch` does not report progress there.
+    // Not every browser can send streams, and `fetch` reports no progress.
     const isBrowser = typeof XMLHttpRequest === 'function' && file instanceof Blob;
     const sent = isBrowser
       ? await this.api.upload(name, file, undefined, signal, putWithProgress(report))

@@ -35,8 +35,10 @@ export function putWithProgress(onSent: (sentBytes: number) => void): typeof req
       for (const name of ['error', 'abort', 'timeout']) sending.addEventListener(name, lose);
       sending.addEventListener('load', () => {
         const headers = new Headers();
-        const retryAfter = sending.getResponseHeader('Retry-After');
-        if (retryAfter !== null) headers.set('Retry-After', retryAfter);
+        for (const name of ['Retry-After', 'X-Request-Id']) {
+          const value = sending.getResponseHeader(name);
+          if (value !== null) headers.set(name, value);
+        }
         const text = sending.status === 204 ? null : sending.responseText;
         const response = new Response(text, { status: sending.status, headers });
         // `readError` names the address that answered.

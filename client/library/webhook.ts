@@ -1,17 +1,17 @@
 export interface WebhookOptions {
-  /** Largest age, and largest lead, of a webhook; 300 by default. */
+  /** Largest difference between the webhook's time and `now`; 300 by default. */
   readonly toleranceSeconds?: number;
-  /** Milliseconds since the Unix epoch; now by default. */
+  /** Milliseconds since the Unix epoch; the current time by default. */
   readonly now?: number;
 }
 
-/** Headers of a request: those of `fetch`, of Node's http, or plain ones. */
+/** Headers of a request: from `fetch`, from Node's http, or a plain object. */
 export type WebhookHeaders =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Whether a webhook comes from the service: signed with the account's secret, now or before a rotation, and fresh.
+ * Whether a webhook is recent and signed with the account's secret, which may be the previous one in a rotation.
  *
  * @param body as it was received, before any parser
  */

@@ -128,7 +128,7 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
 });
 
 describe.each(implementations)('a stream over %s that loses its connection', (_, webSocket) => {
-  /** A service that keeps every fourth frame, names a speaker at each, and breaks connections after `frames` frames. */
+  /** A service that keeps every fourth frame and names a speaker at each; connections end after `breaksAfter` frames. */
   async function openBreaking(breaksAfter: readonly number[], isRefusing = false) {
     const received: number[] = [];
     let token = 0;

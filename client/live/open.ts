@@ -24,8 +24,8 @@ const DEFAULT_BUFFERED_SECONDS = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
- * Creates a live stream and connects to it; the stream survives the loss of its connection, unless `resume` is
- * false. Faults of the network or the service are results, never exceptions.
+ * Creates a live stream and connects to it; the stream survives the loss of its connection, unless `resume` is false.
+ * Returns faults of the network or the service, and never throws them.
  *
  * @throws Error without any WebSocket in the platform
  */

@@ -1,13 +1,13 @@
 import { FRAMES_PER_SECOND } from './framer.ts';
 
-/** Frames kept at most, 90 s: 60 s without a connection, 10 s that are sent again, and a reserve. */
+/** Frames kept at most, 90 s: 60 s without a connection, 10 s that are sent again, and a margin. */
 const MAX_KEPT_FRAMES = 90 * FRAMES_PER_SECOND;
 /** Until the service offers a token, which comes with the connection if at all. */
 const MAX_FRAMES_BEFORE_TOKEN = 20 * FRAMES_PER_SECOND;
 
 /**
- * What a stream needs to go on over another connection: its token, the frames that the service has not stored, and
- * the messages that will come again. Frames are numbered from the beginning of the stream.
+ * What a stream needs to continue over another connection: its token, the frames that the service has not stored, and
+ * the messages that the service will repeat. Frames are numbered from the beginning of the stream.
  */
 export class ResumeBuffer {
   private token: string | undefined;

@@ -277,7 +277,11 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     }
   }
 
-  /** The first cause counts. @param isConnected whether the service can still be told */
+  /**
+   * Ends the stream; only the first call has an effect.
+   *
+   * @param isConnected whether the service can get the end-of-stream message
+   */
   private finish(close: LiveClose, isConnected = true): void {
     if (this.close) return;
     this.close = close;
@@ -285,7 +289,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     clearTimeout(this.retryTimer);
     // Else the service would wait for another connection.
     if (this.canResume && isConnected) this.sendEndOfStream();
-    // Nobody waits for an answer any more: one that never comes would keep a process alive.
+    // Closing waits for the service's answer; a missing one would keep the process alive.
     const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
     if (isGivenUp && this.socket.terminate) this.socket.terminate();
     else this.socket.close();

@@ -34,7 +34,7 @@ export function wranglerScript(): string {
 const inputs = [
   'src',
   'public',
-  // What the playground takes its client and its formats from.
+  // Sources of the playground's client and formats.
   'client/sdk',
   'client/live',
   'client/format',
@@ -102,7 +102,7 @@ async function readOptions(root: string, { config: name }: ServiceWorker): Promi
 /** What wrangler has to say of its files stays off the standard output, which is for results; and it leaves `.env` alone. */
 const READING = { WRANGLER_LOG: 'warn', CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: 'false' };
 
-/** Names the version of the Workers' sources. */
+/** Hash of the Workers' sources; of an installed package, hash of its package.json. */
 export function sourcesHash(root: string): string {
   if (isInstalled)
     return createHash('sha256')

@@ -54,7 +54,7 @@ async function notifyWithoutEnd(handle: Int32Array): Promise<void> {
   await new Promise((here) => worker.once('message', here));
 }
 
-it('copies a large configuration a few times only: each start took three seconds of that', async () => {
+it('copies a large configuration at most three times', async () => {
   const { set } = Float64Array.prototype;
   const copied = { small: 0, large: 0 };
   Float64Array.prototype.set = function (source, offset) {

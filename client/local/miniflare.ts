@@ -1,13 +1,12 @@
 import { createRequire } from 'node:module';
 
-/**
- * Miniflare, mended. Whatever starts a runtime takes it from here.
- *
- * A call of Miniflare's bindings that is not awaited (`prepare`, `bind`) waits with `Atomics.wait` for a thread that stores 1 and then notifies.
- * When that thread is held up between the two, its notice arrives during the next call, which ends without an answer; from then on every
- * call of the process gets the answer of the one before (cloudflare/workers-sdk pull request 15552, mended in a release that
- * Node 20 does not run).
- */
+// Miniflare with two repairs. Code that starts a runtime imports it from here.
+//
+// A call of Miniflare's bindings that is not awaited (`prepare`, `bind`) waits with `Atomics.wait` for a thread that
+// stores 1 and then notifies. If that thread is delayed between the two, its notification arrives during the next call,
+// which ends without an answer; from then on every call of the process gets the answer of the previous one
+// (cloudflare/workers-sdk pull request 15552, repaired in a release that Node 20 does not run).
+
 /** Waits are cut into pieces of this length, so that a runtime that does not answer is noticed. */
 const PIECE_MS = 500;
 
@@ -48,13 +47,13 @@ function waitForChanges(): void {
   };
 }
 
-/** Buffers below this grow in Miniflare's own steps. */
+/** Smaller buffers grow in Miniflare's steps. */
 const LARGE_BYTES = 1024 * 1024;
 
 /**
- * Miniflare writes its configuration for workerd, all modules included, into one buffer. When the buffer is full, the
- * function below copies it into one that is 4 KiB larger. After the 30 MB of this service's modules some two hundred
- * copies follow, which take three seconds. A buffer that is larger by half makes them one or two.
+ * Miniflare writes its configuration for workerd, all modules included, into one buffer. When the buffer is full, this
+ * function copies it into one that is 4 KiB larger: with the 30 MB of this service's modules some two hundred times,
+ * which takes three seconds. Growing the buffer by half leaves one or two copies.
  */
 const GROWING_FUNCTION = /^Error.*\n.*\n *at \S*allocate\$1 /;
 
@@ -73,7 +72,7 @@ function growConfigurationInLargeSteps(): void {
 waitForChanges();
 growConfigurationInLargeSteps();
 
-// By `require`: as an ES module it takes half a second longer, in which Node looks for its exports.
+// `require`, because `import` takes half a second longer: Node would parse the module for its exports.
 const miniflare = createRequire(import.meta.url)('miniflare') as typeof import('miniflare');
 export const { fetch, Log, LogLevel, Miniflare } = miniflare;
 export type Miniflare = import('miniflare').Miniflare;

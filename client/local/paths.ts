@@ -7,10 +7,10 @@ import { LocalStateError } from './state-error.ts';
 /** Root of the repository: where wrangler.toml, models/ and migrations/ are. */
 export const projectDir = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 
-/** The command was installed as a package, whose folder npm owns; else this is a checkout. */
+/** Whether this is an installed package, whose folder npm owns, and not a checkout. */
 export const isInstalled = projectDir.split(sep).includes('node_modules');
 
-/** Folder of everything local: the state of the service, those of kept services, and in a checkout the bundles. */
+/** Folder of local data: the state of the service, those of kept services, and in a checkout the bundles. */
 export const localDir = isInstalled ? userStateDir() : join(projectDir, '.wrangler', 'rollcall');
 
 function userStateDir(): string {

@@ -95,7 +95,7 @@ describe('the local service', () => {
     expect(lines.join('')).not.toMatch(/error|exception/i);
   });
 
-  it('runs beside another one that has a different state folder and port', async () => {
+  it('runs at the same time as a service with another state folder and port', async () => {
     const otherState = mkdtempSync(join(tmpdir(), 'rollcall-state-'));
     try {
       const one = await start();
@@ -160,7 +160,8 @@ describe('the local service', () => {
     expect(refused.stdout).toBe('');
     expect(refused.stderr).toMatch(
       new RegExp(
-        `^rollcall is starting …\nrollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*variable PORT, for example 8788\\.\\n$`,
+        '^rollcall is starting …\n' +
+          `rollcall: Port ${port} on 127\\.0\\.0\\.1 is taken.*variable PORT, for example 8788\\.\\n$`,
       ),
     );
 

@@ -16,7 +16,7 @@ const texts: [string, string][] = [
 ];
 
 describe('splitting a migration', () => {
-  it.each(texts)('%s, gives the statements that wrangler finds', async (_, text) => {
+  it.each(texts)('%s: gives the statements that wrangler finds', async (_, text) => {
     const { unstable_splitSqlQuery: reference } = await loadWrangler();
     const bare = (statement: string) =>
       statement

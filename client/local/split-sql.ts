@@ -1,9 +1,9 @@
-/** Comments, texts and quoted names, in which nothing counts; words that open and close a block; the end of a statement. */
+/** Comments, strings and quoted names, which are skipped; words that open or close a block; the end of a statement. */
 const TOKEN = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|\b(?:BEGIN|CASE|END)\b|;/gi;
 
 /**
- * The statements of a migration, without comments around them. wrangler's own splitter does the same, but its library takes two
- * seconds to load, of each start on a new state folder.
+ * Splits a migration into its statements; drops text that is only comments. wrangler's splitter does the same, but its
+ * library takes two seconds to load on the first start with a state folder.
  */
 export function splitSql(text: string): string[] {
   const statements: string[] = [];

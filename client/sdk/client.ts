@@ -37,7 +37,7 @@ export interface WaitOptions {
   readonly patienceMs?: number;
   /** Called after each poll. */
   readonly onUpdate?: (job: JobState) => void;
-  /** Called after a poll that failed and will be repeated. */
+  /** Called after a failed poll that will be repeated. */
   readonly onTrouble?: (error: ClientError) => void;
 }
 
@@ -90,10 +90,10 @@ export class RollcallClient {
    * Stores a recording under a name of this account for 48 hours.
    *
    * @param name letters, digits and `-_./`, without `media://`
-   * @param body a function makes the stream again where the rate limit has refused the one before; a stream alone can be sent once
+   * @param body a stream can be sent only once; a function makes another one after a refusal by the rate limit
    * @param sizeBytes length of a stream
    * @param signal ends the upload
-   * @param send in the place of `fetch`, which does not report how much was sent
+   * @param send replaces `fetch`, which does not report upload progress
    * @returns the address to use as `url` of a job
    */
   async upload(

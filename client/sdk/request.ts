@@ -38,7 +38,7 @@ function reasonOf(error: unknown): string {
   return `cannot be reached: ${cause?.message || (error instanceof Error ? error.message : String(error))}`;
 }
 
-/** The error that an answer which is no success tells of. */
+/** Reads the error from a response that is not a success. */
 export async function readError(response: Response): Promise<ClientError> {
   try {
     const body = (await response.json()) as {

@@ -5,7 +5,7 @@ export function fillOrigin(): void {
   }
 }
 
-/** Shows one example at a time. Without this script they stand one below the other. */
+/** Shows one example at a time. Without this script, all are shown one below the other. */
 export function mountTabs(): void {
   const list = document.getElementById('tabs');
   const examples = [...document.querySelectorAll<HTMLElement>('.example')];
@@ -53,7 +53,7 @@ function copyButton(text: string): HTMLButtonElement {
   copy.className = 'copy';
   copy.textContent = 'Copy';
   copy.addEventListener('click', () => {
-    // Missing where the page came over plain http from another machine.
+    // Undefined on a page that came over plain http from another machine.
     void navigator.clipboard?.writeText(text).then(() => {
       copy.textContent = 'Copied';
     });

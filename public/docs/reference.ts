@@ -1,15 +1,15 @@
-/** As much of Scalar's script as is used. */
+/** The part of Scalar's script that is used. */
 interface Scalar {
   createApiReference(target: string, configuration: object): unknown;
 }
 
-/** Loads the reference when the reader comes near it: it is a hundred times larger than the quickstart. */
+/** Loads the reference when the reader scrolls near it: it is a hundred times larger than the quickstart. */
 export function mountReference(): void {
   const section = document.getElementById('reference');
   if (!section) return;
-  // Until the reference brings a main landmark of its own.
+  // Until the reference adds its main landmark.
   document.getElementById('quickstart')?.setAttribute('role', 'main');
-  // An address of an operation, as the reference writes it.
+  // The fragment is the reference's address of an operation.
   if (location.hash.includes('/')) return void load(section);
   const watch = new IntersectionObserver(
     (entries) => {
@@ -26,7 +26,7 @@ function load({ dataset: { files } }: HTMLElement): void {
   const styles = document.createElement('link');
   styles.rel = 'stylesheet';
   styles.href = `${files}/reference.css`;
-  // Before the page's own styles, which change some of its colours.
+  // Before the page's own styles, which override some colours of the reference.
   document.head.prepend(styles);
   const script = document.createElement('script');
   script.src = `${files}/reference.js`;
@@ -46,22 +46,22 @@ function load({ dataset: { files } }: HTMLElement): void {
     });
   });
   document.head.append(script);
-  mendNames();
+  nameControls();
 }
 
-/** Gives parts of the reference the names that a screen reader needs: Scalar leaves some out and repeats others. */
-function mendNames(): void {
+/** Names controls of the reference for screen readers: Scalar leaves some names out and repeats others. */
+function nameControls(): void {
   const target = document.getElementById('scalar');
   if (!target) return;
   new MutationObserver(() => {
     for (const copy of target.querySelectorAll('button[class*="copy-button"]:not([aria-label])')) {
       copy.setAttribute('aria-label', 'Copy');
     }
-    // What is written on a button is its name.
+    // The name of a button is its text.
     for (const named of target.querySelectorAll('button.show-more[aria-label], button[data-testid][aria-label]')) {
       if (named.textContent?.trim()) named.removeAttribute('aria-label');
     }
-    // Every operation has one of the same name, which are no landmarks of the page.
+    // Every operation has a card of the same name, but the names of landmarks must differ.
     for (const card of target.querySelectorAll('.response-card[role="region"]')) card.setAttribute('role', 'group');
     if (target.querySelector('main')) document.getElementById('quickstart')?.removeAttribute('role');
   }).observe(target, { childList: true, subtree: true });

@@ -1,8 +1,8 @@
 import { cutFrames } from './mp3-cut.ts';
 
-/** Part of a file that is decoded at once. */
+/** Size of the parts of a file that are decoded one by one. */
 const PART_BYTES = 4 * 1024 * 1024;
-/** Files of other formats are decoded as a whole, which takes 16 times their bytes of memory or more. */
+/** Files of other formats are decoded whole, which takes at least 16 times their size in memory. */
 const MAX_WHOLE_BYTES = 96 * 1024 * 1024;
 
 /** Consecutive samples of a recording, mixed to one channel. */
@@ -12,10 +12,11 @@ export interface DecodedPart {
 }
 
 /**
- * Decodes a recording in the browser, in its order. WAV and MP3 are decoded in parts, so that hours take little memory.
+ * Decodes a recording in the browser, from start to end. WAV and MP3 are decoded in parts, so that hours take little
+ * memory.
  *
  * @param sampleRateHz 8000 or more
- * @throws where the browser cannot decode the file, or it is too large to be decoded as a whole
+ * @throws if the browser cannot decode the file, or the file is too large to be decoded whole
  */
 export async function* decodeParts(file: Blob, sampleRateHz: number): AsyncGenerator<DecodedPart> {
   const head = new DataView(await file.slice(0, 64 * 1024).arrayBuffer());
@@ -42,7 +43,7 @@ export async function* decodeParts(file: Blob, sampleRateHz: number): AsyncGener
     }
     return;
   }
-  if (file.size > MAX_WHOLE_BYTES) throw new Error('the file is too large to be decoded as a whole');
+  if (file.size > MAX_WHOLE_BYTES) throw new Error('the file is too large to be decoded whole');
   yield { startSeconds: 0, samples: await decode(await file.arrayBuffer(), sampleRateHz) };
 }
 
@@ -57,7 +58,7 @@ async function decode(bytes: ArrayBuffer, sampleRateHz: number): Promise<Float32
   return mix;
 }
 
-/** Where the audio of a WAV file lies; undefined for other files. */
+/** The layout of a WAV file; undefined for other files. */
 function wavLayout(head: DataView, fileBytes: number) {
   const name = (at: number) => String.fromCharCode(...[0, 1, 2, 3].map((i) => head.getUint8(at + i)));
   if (head.byteLength < 12 || name(0) !== 'RIFF' || name(8) !== 'WAVE') return undefined;
@@ -75,7 +76,7 @@ function wavLayout(head: DataView, fileBytes: number) {
       const dataStart = at + 8;
       return {
         dataStart,
-        // A file that was written as a stream states no length, or one of 4 GiB.
+        // A file that was written as a stream states a length of 0 or 4 GiB.
         dataEnd: Math.min(fileBytes, bytes === 0 ? fileBytes : dataStart + bytes),
         partBytes: Math.ceil(PART_BYTES / frameBytes) * frameBytes,
         bytesPerSecond,
@@ -97,7 +98,7 @@ function wavHeader(format: Uint8Array<ArrayBuffer>, dataBytes: number): Blob {
   return new Blob([chunk('RIFF', 4 + format.length + 8 + dataBytes), 'WAVE', format, chunk('data', dataBytes)]);
 }
 
-/** Where the frames of an MP3 file begin; undefined for other files. */
+/** Offset of the first frame of an MP3 file; undefined for other files. */
 function mp3Start(head: DataView): number | undefined {
   const bytes = new Uint8Array(head.buffer);
   if (bytes.length > 10 && bytes[0] === 0x49 && bytes[1] === 0x44 && bytes[2] === 0x33) {
@@ -106,7 +107,7 @@ function mp3Start(head: DataView): number | undefined {
   return cutFrames(bytes).from === 0 && cutFrames(bytes).to > 0 ? 0 : undefined;
 }
 
-/** A WAV file of 16-bit samples. */
+/** Encodes samples as a WAV file of 16 bits. */
 export function wavFile(parts: readonly Float32Array[], sampleRateHz: number): Blob {
   const samples = parts.map((part) => Int16Array.from(part, (value) => Math.max(-1, Math.min(1, value)) * 32_767));
   const format = new DataView(new ArrayBuffer(24));

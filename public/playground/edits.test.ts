@@ -16,8 +16,8 @@ const OUTPUT: Output = {
 const turns = (result: ReturnType<typeof applyEdits>) =>
   result.output.diarization.map(({ speaker, start, end }) => [speaker, start, end]);
 
-describe('changes of a result', () => {
-  it('rename a speaker everywhere in what is saved, and nothing in what is shown', () => {
+describe('edits of a result', () => {
+  it('rename a speaker in the saved output only; the shown output keeps its labels', () => {
     const result = applyEdits(OUTPUT, [{ kind: 'rename', speaker: 'SPEAKER_00', name: 'Sarah' }]);
     expect(result.speakers.map(({ label, name }) => [label, name])).toEqual([
       ['SPEAKER_00', 'Sarah'],
@@ -33,11 +33,11 @@ describe('changes of a result', () => {
       confidence: { Sarah: 90, SPEAKER_01: 20 },
     });
     expect(saved.turnLevelTranscription).toMatchObject([{ speaker: 'Sarah' }, { speaker: 'SPEAKER_01' }]);
-    // It would still have the former names.
+    // It would still have the old names.
     expect(saved).not.toHaveProperty('identification');
   });
 
-  it('merge two speakers into one, whose overlapping turns become one', () => {
+  it('merge two speakers and join their overlapping turns', () => {
     const result = applyEdits(OUTPUT, [{ kind: 'merge', from: 'SPEAKER_01', into: 'SPEAKER_00' }]);
     expect(turns(result)).toEqual([
       ['SPEAKER_00', 0, 6],
@@ -52,7 +52,7 @@ describe('changes of a result', () => {
     ]);
   });
 
-  it('move the part of a turn that lies in a span to another speaker, with its words', () => {
+  it('move the part of a turn inside a span to another speaker, with its words', () => {
     const move = { kind: 'move', from: 'SPEAKER_01', to: 'SPEAKER_02', start: 3.5, end: 6 } as const;
     const result = applyEdits(OUTPUT, [move]);
     expect(turns(result)).toEqual([
@@ -64,13 +64,28 @@ describe('changes of a result', () => {
     expect(result.output.turnLevelTranscription).toMatchObject([{ speaker: 'SPEAKER_00' }, { speaker: 'SPEAKER_02' }]);
   });
 
-  it('recolour a speaker, and give a new speaker a label that is free', () => {
+  it('recolour a speaker, and give a new speaker a free label', () => {
     const { speakers } = applyEdits(OUTPUT, [{ kind: 'recolour', speaker: 'SPEAKER_01', colour: 6 }]);
     expect(speakers.map(({ colour }) => colour)).toEqual([0, 6, 2]);
-    expect(newLabel(OUTPUT)).toBe('SPEAKER_03');
+    expect(newLabel(OUTPUT, [])).toBe('SPEAKER_03');
   });
 
-  it('are undone and done again; a new one forgets those that were undone', () => {
+  it('gives a new speaker a label without the name of one that was merged away', () => {
+    const edits = [
+      { kind: 'rename', speaker: 'SPEAKER_01', name: 'Tom' },
+      { kind: 'merge', from: 'SPEAKER_01', into: 'SPEAKER_00' },
+    ] as const;
+    const label = newLabel(OUTPUT, edits);
+    const { speakers } = applyEdits(OUTPUT, [
+      ...edits,
+      { kind: 'move', from: 'SPEAKER_02', to: label, start: 8, end: 10 },
+    ]);
+    expect(speakers.find((speaker) => speaker.label === label)?.name).toBe(label);
+    const moved = { kind: 'move', from: 'SPEAKER_00', to: label, start: 0, end: 1 } as const;
+    expect(newLabel(OUTPUT, [moved])).toBe('SPEAKER_04');
+  });
+
+  it('can be undone and redone; a new edit drops the undone ones', () => {
     const [one, two, three] = ['A', 'B', 'C'].map((name) => ({ kind: 'rename', speaker: 'S', name }) as const);
     const history = EditHistory.empty.with(one).with(two).undo();
     expect([history.edits, history.canUndo, history.canRedo]).toEqual([[one], true, true]);

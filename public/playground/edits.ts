@@ -1,7 +1,7 @@
 import type { JobState } from '../../client/sdk/types.ts';
 
-/** A list item of an output that one speaker said. */
-interface Spoken {
+/** A turn or word of an output. */
+interface SpokenItem {
   readonly speaker: string;
   readonly start: number;
   readonly end: number;
@@ -9,7 +9,7 @@ interface Spoken {
   readonly confidence?: Readonly<Record<string, number>>;
 }
 
-/** A change that a person made to a result. Speakers are named by their labels. */
+/** A change of a result by the user. Speakers are given by their labels. */
 export type Edit =
   | { readonly kind: 'rename'; readonly speaker: string; readonly name: string }
   | { readonly kind: 'recolour'; readonly speaker: string; readonly colour: number }
@@ -19,35 +19,35 @@ export type Edit =
 
 export interface EditedSpeaker {
   readonly label: string;
-  /** What the person calls them; the label by default. */
+  /** Name that is shown; the label by default. */
   readonly name: string;
   readonly colour: number;
 }
 
 export interface EditedResult {
-  /** In order of their labels, those without a turn left out. */
+  /** Speakers with a turn, in order of their labels. */
   readonly speakers: readonly EditedSpeaker[];
-  /** With the labels of the service. */
+  /** With labels, not with names. */
   readonly output: Output;
 }
 
-/** A diarize or identify output as far as it is edited. */
-export type Output = Readonly<Record<string, unknown>> & { readonly diarization: readonly Spoken[] };
+/** A diarize or identify output. */
+export type Output = Readonly<Record<string, unknown>> & { readonly diarization: readonly SpokenItem[] };
 
-/** Lists of turns that are cut at the bounds of a move. Items of the other lists are moved whole. */
+/** Lists of turns that are cut at the bounds of a move. Items of `TEXT_LISTS` are moved whole. */
 const TURN_LISTS = ['diarization', 'exclusiveDiarization'];
 const TEXT_LISTS = ['wordLevelTranscription', 'turnLevelTranscription'];
 /** Members of an identify output that repeat the diarization with the names of matches. */
 const MATCH_MEMBERS = ['identification', 'voiceprints'];
 
 const byLabel = new Intl.Collator('en', { numeric: true });
-const byTime = (a: Spoken, b: Spoken): number => a.start - b.start || byLabel.compare(a.speaker, b.speaker);
+const byTime = (a: SpokenItem, b: SpokenItem): number => a.start - b.start || byLabel.compare(a.speaker, b.speaker);
 
 export function outputOf(job: JobState): Output | undefined {
   return job.output && 'diarization' in job.output ? (job.output as Output) : undefined;
 }
 
-/** The result after the changes, in their order. */
+/** Applies the changes, in their order. */
 export function applyEdits(original: Output, edits: readonly Edit[]): EditedResult {
   let output = original;
   const names = new Map<string, string>();
@@ -58,7 +58,7 @@ export function applyEdits(original: Output, edits: readonly Edit[]): EditedResu
     else if (edit.kind === 'merge') output = relabel(output, edit.from, edit.into, 0, Number.POSITIVE_INFINITY);
     else output = relabel(output, edit.from, edit.to, edit.start, edit.end);
   }
-  // Colours follow the labels of the service, so that a merge recolours nobody else.
+  // Colours follow the labels of the service, so that a merge changes no other colour.
   const known = [...labelsOf(original), ...labelsOf(output)].filter((label, i, all) => all.indexOf(label) === i);
   const speakers = labelsOf(output).map((label) => {
     return { label, name: names.get(label) ?? label, colour: colours.get(label) ?? known.indexOf(label) };
@@ -66,7 +66,7 @@ export function applyEdits(original: Output, edits: readonly Edit[]): EditedResu
   return { speakers, output };
 }
 
-/** The output to be saved: with names in the place of labels. */
+/** The output with names instead of labels, to be saved. */
 export function namedOutput({ output, speakers }: EditedResult): Output {
   const names = new Map(speakers.map(({ label, name }) => [label, name]));
   const rename = (label: string): string => names.get(label) ?? label;
@@ -74,14 +74,18 @@ export function namedOutput({ output, speakers }: EditedResult): Output {
   const changed = kept.map(([member, value]) => {
     if (member === 'speakerProbability') return [member, renameScores(value as Scores, rename)];
     if (![...TURN_LISTS, ...TEXT_LISTS].includes(member)) return [member, value];
-    return [member, (value as readonly Spoken[]).map((item) => renamed(item, rename))];
+    return [member, (value as readonly SpokenItem[]).map((item) => renamed(item, rename))];
   });
   return Object.fromEntries(changed);
 }
 
-/** A label for a speaker whom the service did not find. */
-export function newLabel(output: Output): string {
-  const taken = new Set(output.diarization.map(({ speaker }) => speaker));
+/**
+ * The first free label, for a speaker that the service did not find. A label that was merged away keeps its name and
+ * colour in the changes, so it is not free.
+ */
+export function newLabel(original: Output, edits: readonly Edit[]): string {
+  const added = edits.flatMap((edit) => (edit.kind === 'move' ? [edit.to] : []));
+  const taken = new Set([...original.diarization.map(({ speaker }) => speaker), ...added]);
   for (let number = 0; ; number++) {
     const label = `SPEAKER_${String(number).padStart(2, '0')}`;
     if (!taken.has(label)) return label;
@@ -90,7 +94,7 @@ export function newLabel(output: Output): string {
 
 /** Changes with undo and redo. */
 export class EditHistory {
-  /** @param done how many of the changes hold; the later ones were undone */
+  /** @param done how many of the changes apply; the later ones were undone */
   private constructor(
     private readonly all: readonly Edit[],
     private readonly done: number,
@@ -136,15 +140,15 @@ function relabel(output: Output, from: string, to: string, start: number, end: n
   const isMove = Number.isFinite(end);
   const changed = Object.entries(output).map(([member, value]) => {
     if (TURN_LISTS.includes(member)) {
-      const turns = (value as readonly Spoken[]).flatMap((turn) => {
+      const turns = (value as readonly SpokenItem[]).flatMap((turn) => {
         if (turn.speaker !== from) return [isMove ? turn : renamed(turn, rename)];
         return cut(turn, start, end).map((part) => (part.isInside ? renamed(part.turn, rename) : part.turn));
       });
       return [member, unite(turns.sort(byTime))];
     }
     if (TEXT_LISTS.includes(member)) {
-      const isInside = (item: Spoken) => start <= (item.start + item.end) / 2 && (item.start + item.end) / 2 < end;
-      const items = value as readonly Spoken[];
+      const isInside = (item: SpokenItem) => start <= (item.start + item.end) / 2 && (item.start + item.end) / 2 < end;
+      const items = value as readonly SpokenItem[];
       return [member, items.map((item) => (isInside(item) ? renamed(item, rename) : item))];
     }
     if (member === 'speakerProbability' && !isMove) return [member, renameScores(value as Scores, rename)];
@@ -153,7 +157,11 @@ function relabel(output: Output, from: string, to: string, start: number, end: n
   return Object.fromEntries(changed);
 }
 
-function cut(turn: Spoken, start: number, end: number): { readonly turn: Spoken; readonly isInside: boolean }[] {
+function cut(
+  turn: SpokenItem,
+  start: number,
+  end: number,
+): { readonly turn: SpokenItem; readonly isInside: boolean }[] {
   const [from, to] = [Math.max(turn.start, start), Math.min(turn.end, end)];
   if (from >= to) return [{ turn, isInside: false }];
   const parts = [
@@ -164,9 +172,9 @@ function cut(turn: Spoken, start: number, end: number): { readonly turn: Spoken;
   return parts.filter((part) => part.turn.start < part.turn.end);
 }
 
-/** One turn in the place of turns of one speaker that overlap or touch. @param turns in order of time */
-function unite(turns: readonly Spoken[]): Spoken[] {
-  const united: Spoken[] = [];
+/** Joins turns of the same speaker that overlap or touch. @param turns in order of their starts */
+function unite(turns: readonly SpokenItem[]): SpokenItem[] {
+  const united: SpokenItem[] = [];
   const lastOf = new Map<string, number>();
   for (const turn of turns) {
     const last = lastOf.get(turn.speaker);
@@ -181,7 +189,7 @@ function unite(turns: readonly Spoken[]): Spoken[] {
   return united;
 }
 
-function renamed(item: Spoken, rename: (label: string) => string): Spoken {
+function renamed(item: SpokenItem, rename: (label: string) => string): SpokenItem {
   const { confidence } = item;
   const speaker = rename(item.speaker);
   if (!confidence) return speaker === item.speaker ? item : { ...item, speaker };
@@ -197,7 +205,7 @@ function renameScores(scores: Scores, rename: (label: string) => string): Scores
   return { ...scores, score: renameKeys(scores.score, rename, larger) };
 }
 
-/** @param combine makes one value of two whose keys become one */
+/** @param combine joins the values of two keys that get the same name */
 function renameKeys<T>(
   record: Readonly<Record<string, T>>,
   rename: (key: string) => string,

@@ -13,7 +13,7 @@ const RESULT = applyEdits(
   [{ kind: 'rename', speaker: 'SPEAKER_00', name: 'Sarah' }],
 );
 
-it.each(OUTPUT_FORMAT_NAMES)('writes the names of a person into %s', (format) => {
+it.each(OUTPUT_FORMAT_NAMES)('writes speaker names into %s', (format) => {
   const text = exportText(RESULT, format, 'a talk.mp3');
   expect(text).toContain('Sarah');
   expect(text).toContain('SPEAKER_01');
@@ -21,7 +21,7 @@ it.each(OUTPUT_FORMAT_NAMES)('writes the names of a person into %s', (format) =>
   expect(formatName(format)).not.toBe(format);
 });
 
-it('calls the recording by the name of its file', () => {
+it('takes the file id of RTTM from the name of the file', () => {
   expect(exportText(RESULT, 'rttm', 'a talk.mp3')).toBe(
     'SPEAKER a_talk 1 0.500 1.500 <NA> <NA> Sarah <NA> <NA>\n' +
       'SPEAKER a_talk 1 3.000 1.000 <NA> <NA> SPEAKER_01 <NA> <NA>\n',

@@ -17,10 +17,10 @@ const NAMES: Partial<Record<string, string>> = {
   diarized_json: 'OpenAI diarized_json',
 };
 
-/** What a person reads in the list of formats. */
+/** Name of a format as the list shows it. */
 export const formatName = (format: OutputFormat): string => NAMES[format] ?? format;
 
-/** The edited result in one of the service's formats, with names, as the service writes it. */
+/** The edited result with names, written by the service's own writers. */
 export function exportText(result: EditedResult, format: OutputFormat, recordingName: string): string {
   const name = (format === 'txt' ? 'text' : format) as Format;
   return formatOutput(namedOutput(result), name, fileIdOf(recordingName));

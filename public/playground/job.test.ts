@@ -6,7 +6,7 @@ import { runJob } from './job.ts';
 
 const job = (status: string, output?: object) => ({ jobId: 'j', status, createdAt: '', updatedAt: '', output });
 const ADDRESS = { kind: 'address', url: 'https://example.com/a.mp3' } as const;
-/** Nobody listens there: to the page as good as a host that its policy does not let it speak to. */
+/** A closed port, in place of a host that the page's policy forbids. */
 const CLOSED = 'http://127.0.0.1:1';
 
 let server: Server;
@@ -49,12 +49,12 @@ afterEach(() => vi.unstubAllGlobals());
 
 const created = () => Response.json({ jobId: 'j', status: 'created' });
 const run = (source: Parameters<typeof runJob>[1]['source'], signal = new AbortController().signal) => {
-  const told: [string, number?][] = [];
-  const tell = (...state: [string, number?]) => void told.push(state);
+  const messages: [string, number?][] = [];
+  const showState = (...state: [string, number?]) => void messages.push(state);
   const created: string[] = [];
   const onCreated = (id: string) => void created.push(id);
   const asked = { source, model: 'precision-2', numSpeakers: 2 } as const;
-  return runJob(client, asked, { tell, onCreated, signal }).then((end) => ({ end, told, created }));
+  return runJob(client, asked, { showState, onCreated, signal }).then((end) => ({ end, messages, created }));
 };
 
 describe('a job of the playground', () => {
@@ -64,7 +64,7 @@ describe('a job of the playground', () => {
       'POST /v1/diarize': created,
       'GET /v1/jobs/j': () => Response.json(states.shift(), { headers: { 'X-Job-Progress': '0.5' } }),
     });
-    const { end, told, created: ids } = await run(ADDRESS);
+    const { end, messages, created: ids } = await run(ADDRESS);
     expect(ids).toEqual(['j']);
     expect(end).toMatchObject({ ok: true, job: { status: 'succeeded' } });
     expect(calls[0].body).toEqual({
@@ -73,7 +73,7 @@ describe('a job of the playground', () => {
       numSpeakers: 2,
       turnLevelConfidence: true,
     });
-    expect(told.map(([text]) => text)).toEqual([
+    expect(messages.map(([text]) => text)).toEqual([
       'Starting …',
       'The job waits for its turn …',
       'Listening … 50 %',
@@ -81,7 +81,7 @@ describe('a job of the playground', () => {
     ]);
   });
 
-  it('says which try to fetch the recording it is', async () => {
+  it('shows the number of the attempt to fetch the recording', async () => {
     const states = ['running', 'succeeded'];
     service({
       'POST /v1/diarize': created,
@@ -90,23 +90,27 @@ describe('a job of the playground', () => {
         return Response.json(job(states.shift()!, { diarization: [] }), { headers });
       },
     });
-    const { told } = await run(ADDRESS);
-    expect(told.map(([text]) => text)).toEqual(['Starting …', 'Fetching the recording (attempt 2 of 5) …', 'Done.']);
+    const { messages } = await run(ADDRESS);
+    expect(messages.map(([text]) => text)).toEqual([
+      'Starting …',
+      'Fetching the recording (attempt 2 of 5) …',
+      'Done.',
+    ]);
   });
 
-  it('says within two seconds that the connection is lost, and goes on when it is back', async () => {
+  it('reports a lost connection, and continues when it is back', async () => {
     let polls = 0;
     service({
       'POST /v1/diarize': created,
       'GET /v1/jobs/j': () => {
         polls++;
-        // The connection ends without an answer; a call is repeated once at once.
+        // The connection ends without an answer; the client repeats each call once, immediately.
         if (polls > 1 && polls < 6) throw new Error('lost');
         return Response.json(job(polls === 1 ? 'running' : 'succeeded', { diarization: [] }));
       },
     });
-    const { end, told } = await run(ADDRESS);
-    expect(told.map(([text]) => text)).toContain('Connection lost, retrying …');
+    const { end, messages } = await run(ADDRESS);
+    expect(messages.map(([text]) => text)).toContain('Connection lost, retrying …');
     expect(end.ok).toBe(true);
   });
 
@@ -187,7 +191,7 @@ describe('a job of the playground', () => {
     expect((await run(ADDRESS)).end).not.toHaveProperty('isLost');
   });
 
-  it('whose key is revoked or expires meanwhile goes on, and is told as one that does (it was forgotten)', async () => {
+  it('continues after its key was revoked or has expired, and the page says so (it was forgotten)', async () => {
     const refused = () => Response.json({ message: 'The API key is revoked.', requestId: 'r' }, { status: 401 });
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': refused });
     const { end } = await run(ADDRESS);

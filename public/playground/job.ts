@@ -15,23 +15,23 @@ const withAnotherKey = (jobId: string): string =>
 const EXPIRED = 'The result is gone: the service keeps it for 24 hours after the end of the job.';
 
 const POLL_MS = 1000;
-/** An answer that takes longer is worth a word. */
+/** After this time without an answer, the page reports that the service is slow. */
 const SLOW_MS = 4000;
-/** A laptop may sleep, or a train go through a tunnel. */
+/** Time without a connection before the page gives up: a laptop may sleep, or a train go through a tunnel. */
 const PATIENCE_MS = 10 * 60 * 1000;
 const LOST = 'Connection lost, retrying …';
 
-/** How far it is; `fraction` is known only while the job runs. */
-export type Tell = (message: string, fraction?: number) => void;
+/** Shows the state of a job; `fraction` is known only while the job runs. */
+export type ShowState = (message: string, fraction?: number) => void;
 
 export interface FollowOptions {
-  readonly tell: Tell;
-  /** Gives up: the job is canceled. */
+  readonly showState: ShowState;
+  /** Cancels the job. */
   readonly signal: AbortSignal;
 }
 
 export interface RunOptions extends FollowOptions {
-  /** Called with the job's id, and what the service reads; from then on the job continues without the page. */
+  /** Called with the job's id and the URL of its recording; from then on the job continues without the page. */
   readonly onCreated: (jobId: string, url: string) => void;
   /** Sends an upload; `fetch` by default. */
   readonly put?: typeof request;
@@ -48,13 +48,13 @@ export type JobEnd =
 
 type Recording = Exclude<Source, { kind: 'microphone' }>;
 
-/** Sends a recording, starts a job and waits for its end. @returns no problem where it was given up */
+/** Sends a recording, starts a job and waits for its end. @returns no problem if the signal aborted it */
 export async function runJob(
   client: RollcallClient,
   { source, model, numSpeakers, transcription }: Omit<Asked, 'source' | 'key'> & { readonly source: Recording },
-  { tell, onCreated, signal, put }: RunOptions,
+  { showState, onCreated, signal, put }: RunOptions,
 ): Promise<JobEnd> {
-  tell(source.kind === 'file' ? 'Sending the file …' : 'Starting …');
+  showState(source.kind === 'file' ? 'Sending the file …' : 'Starting …');
   const url = await addressOf(client, source, signal, put);
   if (signal.aborted) return { ok: false };
   if (!url.ok) return { ok: false, problem: 'problem' in url ? url.problem : problemOf(url.error) };
@@ -65,16 +65,16 @@ export async function runJob(
   if (!created.ok) return { ok: false, problem: problemOf(created.error) };
   const { jobId } = created.value;
   onCreated(jobId, url.value);
-  return followJob(client, jobId, { tell, signal });
+  return followJob(client, jobId, { showState, signal });
 }
 
-/** Waits for the end of a job. Result as of `runJob`. */
+/** Waits for the end of a job. @returns the same as `runJob` */
 export async function followJob(
   client: RollcallClient,
   jobId: string,
-  { tell, signal }: FollowOptions,
+  { showState, signal }: FollowOptions,
 ): Promise<JobEnd> {
-  const whileSlow = () => setTimeout(() => tell('The service answers slowly, waiting …'), SLOW_MS + POLL_MS);
+  const whileSlow = () => setTimeout(() => showState('The service answers slowly, waiting …'), SLOW_MS + POLL_MS);
   let slow = whileSlow();
   const waited = await client.wait(jobId, {
     signal,
@@ -83,11 +83,11 @@ export async function followJob(
     onUpdate(job) {
       clearTimeout(slow);
       slow = whileSlow();
-      tell(...stateOf(job));
+      showState(...stateOf(job));
     },
     onTrouble({ kind, message }) {
       clearTimeout(slow);
-      tell(kind === 'unreachable' ? LOST : `${message}, retrying …`);
+      showState(kind === 'unreachable' ? LOST : `${message}, retrying …`);
     },
   });
   clearTimeout(slow);
@@ -140,11 +140,12 @@ async function addressOf(
   const stored = await client.upload(`playground/${randomId()}`, file, undefined, signal, put);
   if (stored.ok || stored.error.kind !== 'unreachable' || signal.aborted) return stored;
   if (!(await isReadable(file))) return { ok: false, problem: { message: CHANGED, details: [] } };
-  // A service may take uploads at another host, which this page must not speak to: what is small goes along with the
-  // request.
+  // A service may take uploads at another host, which this page must not call: a small file is sent in the request.
   if (!stored.error.elsewhere) return stored;
   if (file.size <= MAX_DATA_BYTES) return { ok: true, value: await dataUrl(file) };
-  const message = `${stored.error.message}. Where uploads go to another host than this page's, only files of up to ${MAX_DATA_BYTES / 1024 ** 2} MiB can be tried here; use an address, or npm run diarize`;
+  const limit = `${MAX_DATA_BYTES / 1024 ** 2} MiB`;
+  const advice = `This page can send only files of up to ${limit}; use an address, or npm run diarize`;
+  const message = `${stored.error.message}. This service takes uploads at another host. ${advice}`;
   return { ok: false, error: { kind: 'unreachable', message } };
 }
 

@@ -1,3 +1,4 @@
+import { putWithProgress } from '../../client/library/upload.ts';
 import { isTerminal, RollcallClient } from '../../client/sdk/client.ts';
 import { wavFile } from './decode.ts';
 import { outputOf } from './edits.ts';
@@ -12,7 +13,6 @@ import { type Asked, type Fault, nameOf, readForm } from './request.ts';
 import { keyInFragment, Session } from './session.ts';
 import { SNIPPET_LANGUAGES, type SnippetLanguage, snippet } from './snippets.ts';
 import { liveLength, type Turn } from './turns.ts';
-import { putWithProgress } from './upload.ts';
 import { compareVoices, voiceClip } from './voices.ts';
 import { Workbench } from './workbench.ts';
 
@@ -31,10 +31,10 @@ const compareButton = find('compare', HTMLButtonElement);
 const session = new Session(() => sessionStorage);
 const memory = new Memory(() => localStorage);
 
-/** Recordings that are fetched as a whole, to draw their waveform; larger ones are played from their address. */
+/** Largest recording that is fetched whole for its waveform; a larger one plays from its address only. */
 const MAX_FETCHED_BYTES = 512 * 1024 * 1024;
-/** Of a live stream, so much is kept to be played. */
-const MAX_HEARD_SECONDS = 3600;
+/** Length of a live stream that is kept to be played. */
+const MAX_KEPT_SECONDS = 3600;
 let running: AbortController | undefined;
 /** The job that is shown. */
 let shown: RememberedJob | undefined;
@@ -101,7 +101,7 @@ function takeKey(): void {
   showKey(keyField.value !== '');
 }
 
-/** For a screen reader, and where nothing else shows what has happened. */
+/** Reports what has happened: to screen readers, in the status line and in a toast. */
 function say(message: string): void {
   spoken.textContent = message;
   statusText.textContent = message;
@@ -152,7 +152,7 @@ function clearFaults(): void {
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
 }
 
-/** The form makes room for a result. */
+/** Shows the form; a result is shown in its place. */
 function showForm(isShown: boolean): void {
   form.hidden = !isShown;
   find('again', HTMLElement).hidden = isShown;
@@ -172,14 +172,14 @@ const clientOf = (key: string): RollcallClient => {
   return new RollcallClient({ url: location.origin, key, onRateLimit });
 };
 
-async function hear(client: RollcallClient, signal: AbortSignal): Promise<void> {
+async function stream(client: RollcallClient, signal: AbortSignal): Promise<void> {
   showState('Waiting for the microphone …');
   const peaks = new Peaks();
-  const heard: Float32Array[] = [];
+  const kept: Float32Array[] = [];
   let [rateHz, seconds] = [16_000, 0];
   const onSamples = (samples: Float32Array, sampleRateHz: number) => {
     rateHz = sampleRateHz;
-    if (seconds < MAX_HEARD_SECONDS) heard.push(samples);
+    if (seconds < MAX_KEPT_SECONDS) kept.push(samples);
     peaks.add(samples, sampleRateHz, seconds);
     seconds += samples.length / sampleRateHz;
   };
@@ -192,22 +192,29 @@ async function hear(client: RollcallClient, signal: AbortSignal): Promise<void> 
   const problem = await listen(client, onTurns, signal, onSamples);
   if (problem) showProblem(problem);
   if (turns.length === 0) return workbench.close();
-  workbench.load(wavFile(heard, rateHz));
+  workbench.load(wavFile(kept, rateHz));
   workbench.open({ name: 'microphone', output: { diarization: turns }, edits: [] });
   showForm(false);
 }
 
+function showSent(totalBytes: number): (sentBytes: number) => void {
+  return (sentBytes) => {
+    const share = totalBytes > 0 ? sentBytes / totalBytes : 0;
+    showState(`Sending the file … ${Math.round(100 * share)} %`, share);
+  };
+}
+
 async function work(client: RollcallClient, { source, ...asked }: Asked, signal: AbortSignal): Promise<void> {
-  if (source.kind === 'microphone') return hear(client, signal);
+  if (source.kind === 'microphone') return stream(client, signal);
   let job: RememberedJob = { id: '', name: nameOf(source) };
   const options: RunOptions = {
-    tell: showState,
+    showState,
     onCreated(id, url) {
       job = { ...job, id, ...(!/^data:/i.test(url) && { url }) };
       session.job = job;
       memory.rememberJob(job);
     },
-    put: putWithProgress((fraction) => showState(`Sending the file … ${Math.round(100 * fraction)} %`, fraction)),
+    ...(source.kind === 'file' && { put: putWithProgress(showSent(source.file.size)) }),
     signal,
   };
   const end = await runJob(client, { ...asked, source }, options);
@@ -232,7 +239,7 @@ function showEnd(client: RollcallClient, end: JobEnd, job: RememberedJob, file: 
   if (!end.ok && end.problem) showProblem(end.problem);
 }
 
-/** The recording of a job whose file this page does not have: the service keeps uploads for two days. */
+/** Loads the recording of a job whose file this page does not have: the service keeps uploads for 48 hours. */
 async function loadRecording(client: RollcallClient, { id, url }: RememberedJob): Promise<void> {
   if (url === undefined) return workbench.note('The recording of this job is not known to this browser.', true);
   if (!url.startsWith('media://')) return workbench.load(url);
@@ -257,7 +264,7 @@ async function sizeOf(address: string): Promise<{ readonly size: number }> {
   return { size: ok && Number.isFinite(length) ? length : Infinity };
 }
 
-/** Does something that can be stopped; the form waits meanwhile. */
+/** Runs a task that can be stopped; the form is blocked until its end. */
 async function run(key: string, task: (client: RollcallClient, signal: AbortSignal) => Promise<void>): Promise<void> {
   const control = new AbortController();
   running = control;
@@ -310,13 +317,13 @@ async function start(): Promise<void> {
   if (isJobDone) showState(`Done in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 }
 
-/** Takes up a job of before. One that has come to nothing meanwhile is no news. */
+/** Follows a job that was started earlier, and shows its result. A job that failed in the meantime is not reported. */
 async function resume(key: string, job: RememberedJob): Promise<void> {
   if (running) return;
   clearFaults();
   clear();
   await run(key, async (client, signal) => {
-    showState('Asking after the job …');
+    showState('Looking for the job …');
     const known = await client.retrieve(job.id, signal);
     if (!known.ok && !signal.aborted) {
       const isGone = known.error.kind === 'refused' && known.error.status === 404;
@@ -326,7 +333,7 @@ async function resume(key: string, job: RememberedJob): Promise<void> {
     const isNews = !known.ok || known.value.output !== undefined || !isTerminal(known.value.status);
     if (!isNews) return showProblem({ message: 'The result is gone: it was kept for 24 hours.', details: [] });
     session.job = job;
-    showEnd(client, await followJob(client, job.id, { tell: showState, signal }), job, undefined);
+    showEnd(client, await followJob(client, job.id, { showState, signal }), job, undefined);
   });
 }
 
@@ -336,7 +343,7 @@ function showCompare(): void {
   compareButton.textContent = `Compare with ${length === 1 ? 'your voice' : `your ${length} voices`}`;
 }
 
-/** Asks the service which speakers sound like the voices of this browser, and the person whether they do. */
+/** Finds speakers who sound like the voices of this browser, and asks the user to confirm each match. */
 async function compare(): Promise<void> {
   const job = shown;
   if (!job?.url || running) return;
@@ -366,7 +373,7 @@ async function compare(): Promise<void> {
     return [row];
   });
   suggestions.replaceChildren(...rows);
-  say(rows.length === 0 ? 'None of the other speakers sounds like your voices.' : 'Are these the voices?');
+  say(rows.length === 0 ? 'None of the other speakers sounds like your voices.' : 'Are these matches right?');
   suggestions.querySelector('button')?.focus();
 }
 
@@ -401,7 +408,7 @@ function listenToCode(): void {
     tabs.append(tab);
   }
   find('copy', HTMLButtonElement).addEventListener('click', () => {
-    // Missing where the page came over plain http from another machine.
+    // Undefined on a page that came over plain http from another machine.
     const copied = navigator.clipboard?.writeText(find('code', HTMLElement).textContent ?? '');
     void copied?.then(() => say('Copied.')).catch(() => undefined);
   });

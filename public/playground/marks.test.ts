@@ -8,7 +8,7 @@ const TURNS = [
   { speaker: 'B', start: 9, end: 10 },
 ];
 
-it('tells who talks when, overlaps included', () => {
+it('divides time by the active speakers, overlaps included', () => {
   expect(rangesOf(TURNS)).toEqual([
     { start: 0, end: 3, speakers: ['A'] },
     { start: 3, end: 4, speakers: ['A', 'B'] },
@@ -19,7 +19,7 @@ it('tells who talks when, overlaps included', () => {
   expect(rangesOf([])).toEqual([]);
 });
 
-it('finds the overlap of a turn, and where a speaker talks alone', () => {
+it('finds the overlap of a turn, and the ranges in which a speaker talks alone', () => {
   const ranges = rangesOf(TURNS);
   expect(TURNS.map((turn) => overlapSeconds(turn, ranges))).toEqual([1, 1, 0, 0]);
   expect(aloneRanges(ranges, 'B').map(({ start, end }) => [start, end])).toEqual([
@@ -32,7 +32,7 @@ it('finds the last item that has started', () => {
   expect([-1, 0, 5.9, 6, 100].map((at) => lastStarted(TURNS, at))).toEqual([-1, 0, 1, 2, 3]);
 });
 
-it('is unsure of a turn whose speaker has a low confidence, not of one without any', () => {
+it('marks a turn as unsure if its confidence is low, not if it has none', () => {
   const turn = { speaker: 'A', start: 0, end: 1 };
   expect(isUnsure({ ...turn, confidence: { A: 41, B: 59 } })).toBe(true);
   expect(isUnsure({ ...turn, confidence: { A: 93 } })).toBe(false);

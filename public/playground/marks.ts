@@ -1,9 +1,9 @@
 import type { Turn } from './turns.ts';
 
-/** Below this share of a hundred, the speaker of a turn is marked as unsure. */
+/** Turns with a lower confidence (0 to 100) are marked as unsure. */
 export const UNSURE_BELOW = 60;
 
-/** Time in which the same speakers talk. Ranges follow one another; those in which nobody talks are left out. */
+/** A span of time with the same active speakers. Ranges do not overlap; spans without speech have no range. */
 export interface Range {
   readonly start: number;
   readonly end: number;
@@ -12,7 +12,7 @@ export interface Range {
 
 export type ConfidentTurn = Turn & { readonly confidence?: Readonly<Record<string, number>> };
 
-/** How sure the service is of a turn's speaker, 0 to 100; undefined where the result does not say. */
+/** Confidence of the service in a turn's speaker, 0 to 100; undefined if the result has none. */
 export function confidenceOf({ speaker, confidence }: ConfidentTurn): number | undefined {
   return confidence?.[speaker];
 }
@@ -21,7 +21,7 @@ export function isUnsure(turn: ConfidentTurn): boolean {
   return (confidenceOf(turn) ?? 100) < UNSURE_BELOW;
 }
 
-/** Who talks when, overlaps included. @param turns in order of their starts */
+/** Divides time by the active speakers. @param turns in order of their starts */
 export function rangesOf(turns: readonly Turn[]): Range[] {
   const events = turns.flatMap((turn) => [
     { at: turn.start, turn, isStart: true },
@@ -53,7 +53,7 @@ export function lastStarted(items: readonly { readonly start: number }[], second
   return low - 1;
 }
 
-/** Seconds of a turn in which others talk, too. */
+/** Seconds of a turn in which other speakers talk as well. */
 export function overlapSeconds(turn: Turn, ranges: readonly Range[]): number {
   let seconds = 0;
   for (let i = Math.max(0, lastStarted(ranges, turn.start)); i < ranges.length && ranges[i].start < turn.end; i++) {
@@ -64,7 +64,7 @@ export function overlapSeconds(turn: Turn, ranges: readonly Range[]): number {
   return seconds;
 }
 
-/** Stretches in which one speaker talks alone, the longest first. */
+/** Ranges in which one speaker talks alone, the longest first. */
 export function aloneRanges(ranges: readonly Range[], speaker: string): Range[] {
   return ranges
     .filter(({ speakers }) => speakers.length === 1 && speakers[0] === speaker)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Memory, MOST_VOICES, type Store } from './memory.ts';
+import { MAX_VOICES, Memory, type Store } from './memory.ts';
 
 function store(): Store {
   const kept = new Map<string, string>();
@@ -10,7 +10,7 @@ function store(): Store {
   };
 }
 
-it('remembers jobs, the newest first, and what was changed in them', () => {
+it('stores jobs with their edits, the newest first', () => {
   const kept = store();
   const memory = new Memory(() => kept);
   for (let i = 0; i < 60; i++) memory.rememberJob({ id: `j${i}`, name: 'a talk' });
@@ -21,21 +21,21 @@ it('remembers jobs, the newest first, and what was changed in them', () => {
   expect(new Memory(() => kept).jobs[1]).toEqual({ id: 'j58', name: 'a talk', edits });
 });
 
-it('remembers one voice a name, and as many as a job takes', () => {
+it('stores one voice per name, up to the limit of a job', () => {
   const memory = new Memory(() => store());
   expect(memory.voices).toEqual([]);
   const kept = store();
   const full = new Memory(() => kept);
   const voice = (name: string) => ({ name, voiceprint: 'x', addedAt: '' });
-  for (let i = 0; i < MOST_VOICES; i++) expect(full.rememberVoice(voice(`v${i}`))).toBe(true);
+  for (let i = 0; i < MAX_VOICES; i++) expect(full.rememberVoice(voice(`v${i}`))).toBe(true);
   expect(full.rememberVoice(voice('one more'))).toBe(false);
   expect(full.rememberVoice({ ...voice('v0'), voiceprint: 'y' })).toBe(true);
-  expect(full.voices).toHaveLength(MOST_VOICES);
+  expect(full.voices).toHaveLength(MAX_VOICES);
   full.forgetVoice('v0');
   expect(full.voices.some(({ name }) => name === 'v0')).toBe(false);
 });
 
-it('goes on where the browser keeps nothing', () => {
+it('works if the browser refuses to store', () => {
   const memory = new Memory(() => {
     throw new DOMException('denied', 'SecurityError');
   });

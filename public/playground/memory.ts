@@ -1,20 +1,20 @@
 import type { Edit } from './edits.ts';
 
-/** As much of the browser's `localStorage` as is used. */
+/** The part of the browser's `localStorage` that is used. */
 export type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
-/** A job that was begun in this browser, or opened in it. */
+/** A job that this browser has started or opened. */
 export interface RememberedJob {
   readonly id: string;
-  /** What the person knows the recording by. */
+  /** Name of the recording, such as that of its file. */
   readonly name: string;
-  /** What the service reads it from: an address, or `media://` for an upload. */
+  /** URL of the recording: an address, or `media://` for an upload. */
   readonly url?: string;
-  /** Changes of the person to the result. */
+  /** The user's changes of the result. */
   readonly edits?: readonly Edit[];
 }
 
-/** A person's voice, kept in this browser alone. */
+/** A person's voice, stored in this browser alone. */
 export interface Voice {
   readonly name: string;
   readonly voiceprint: string;
@@ -23,12 +23,12 @@ export interface Voice {
 
 const JOBS = 'rollcall.jobs';
 const VOICES = 'rollcall.voices';
-/** The service forgets a job's result after a day. */
-const MOST_JOBS = 50;
-/** What an identify job takes. */
-export const MOST_VOICES = 50;
+/** A short list is enough: the service deletes results after a day. */
+const MAX_JOBS = 50;
+/** Limit of an identify job. */
+export const MAX_VOICES = 50;
 
-/** What this browser remembers between visits. Browsers may refuse to keep it; then the page works without. */
+/** Data that the browser stores between visits. If it refuses to store, the page works without this data. */
 export class Memory {
   /** @param open gives the store; may throw */
   constructor(private readonly open: () => Store) {}
@@ -42,22 +42,22 @@ export class Memory {
     return this.jobs.find((job) => job.id === id);
   }
 
-  /** Adds a job, or replaces what is known of it. */
+  /** Adds a job, or replaces the stored one with its id. */
   rememberJob(job: RememberedJob): void {
     const others = this.jobs.filter(({ id }) => id !== job.id);
     const isKnown = others.length < this.jobs.length;
     const jobs = isKnown ? this.jobs.map((known) => (known.id === job.id ? job : known)) : [job, ...others];
-    this.write(JOBS, jobs.slice(0, MOST_JOBS));
+    this.write(JOBS, jobs.slice(0, MAX_JOBS));
   }
 
   get voices(): readonly Voice[] {
     return this.read<Voice>(VOICES);
   }
 
-  /** A voice of the same name is replaced. @returns false where there are too many, or the browser keeps nothing */
+  /** A voice of the same name is replaced. @returns false if there are too many, or the browser refuses to store it */
   rememberVoice(voice: Voice): boolean {
     const voices = [...this.voices.filter(({ name }) => name !== voice.name), voice];
-    return voices.length <= MOST_VOICES && this.write(VOICES, voices);
+    return voices.length <= MAX_VOICES && this.write(VOICES, voices);
   }
 
   forgetVoice(name: string): void {

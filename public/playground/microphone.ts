@@ -4,20 +4,20 @@ import { Recent } from './recent.ts';
 import { redraw } from './redraw.ts';
 import type { Turn } from './turns.ts';
 
-/** Turns as they are told so far, and how much has been heard. */
+/** Called with the turns so far, and the seconds of audio that were sent. */
 export type Hear = (turns: readonly Turn[], seconds: number) => void;
 
 /** Between two drawings of what was heard, at least. */
 const REDRAW_MS = 250;
-/** What is heard while the stream is opened and sent then, in tenths of a second. A stream takes five seconds at once. */
+/** Tenths of a second that are kept while the stream is opened. A stream takes five seconds at once. */
 const WAITING_PORTIONS = 30;
 /** Rates of a live stream, the best first. */
 const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
 
 /**
- * Sends what the microphone hears to a live stream until the signal, and tells the turns as they come, corrected.
+ * Sends the microphone's samples to a live stream until the signal aborts, and reports the turns, corrected.
  *
- * @param onSamples called with what is sent, too
+ * @param onSamples called with the samples that are sent
  * @returns what went wrong
  */
 export async function listen(
@@ -51,10 +51,10 @@ export async function listen(
     finish();
   });
   signal.addEventListener('abort', finish, { once: true });
-  const told = new TurnCollector<string>();
-  const show = () => hear(told.turns(stream.sentSeconds), stream.sentSeconds);
+  const collector = new TurnCollector<string>();
+  const show = () => hear(collector.turns(stream.sentSeconds), stream.sentSeconds);
   const stop = redraw(show, REDRAW_MS);
-  for await (const event of stream) told.add(event);
+  for await (const event of stream) collector.add(event);
   stop();
   show();
   const close = await stream.closed;
@@ -116,7 +116,7 @@ async function openMicrophone(): Promise<Microphone | Problem> {
       channelCount: 1,
       channelCountMode: 'explicit',
     });
-    // While the stream is opened its words wait here, but not all of them: it would take them for audio that comes too fast.
+    // The last samples while the stream is opened. More of them would end the stream: audio that comes too fast.
     const recent = new Recent<Float32Array>(WAITING_PORTIONS);
     frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => recent.put(data);
     // Its output is silence; without a way to the loudspeaker some browsers would not run it.
@@ -146,7 +146,7 @@ async function openMicrophone(): Promise<Microphone | Problem> {
   }
 }
 
-/** A context at the best rate at which the browser lets the microphone into it: Firefox does at that of the device alone. */
+/** A context at the best rate that the browser allows for the microphone: in Firefox only that of the device. */
 function openContext(media: MediaStream): { context: AudioContext; source: MediaStreamAudioSourceNode } | Problem {
   const details: string[] = [];
   for (const options of [{ sampleRate: RATES_HZ[0] }, {}]) {

@@ -5,7 +5,7 @@ import { cutFrames } from './mp3-cut.ts';
 
 const bytes = new Uint8Array(readFileSync(conversation));
 
-it('finds every frame of an MP3 file, in whatever parts it comes', () => {
+it('finds every frame of an MP3 file that is read in parts', () => {
   let [at, seconds, parts] = [0, 0, 0];
   while (at < bytes.length) {
     const cut = cutFrames(bytes.subarray(at, at + 50_000));
@@ -20,7 +20,7 @@ it('finds every frame of an MP3 file, in whatever parts it comes', () => {
   expect(seconds).toBeCloseTo(56.6, 0);
 });
 
-it('skips what is no frame in front of the first one, and finds none in other bytes', () => {
+it('skips bytes before the first frame, and finds no frame in other data', () => {
   expect(cutFrames(new Uint8Array([0xff, 0xff, 0x12, ...bytes.subarray(0, 2000)])).from).toBe(3);
   expect(cutFrames(new Uint8Array(1000))).toEqual({ from: 1000, to: 1000, seconds: 0 });
 });

@@ -4,7 +4,7 @@ const RATES_HZ: Readonly<Record<number, readonly number[]>> = {
   2: [22_050, 24_000, 16_000],
   0: [11_025, 12_000, 8000],
 };
-/** Layer III, by the header's index, in kbit/s. */
+/** Bit rates of layer III in kbit/s, by the header's index. */
 const KBITS_MPEG_1 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 const KBITS_MPEG_2 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
@@ -34,7 +34,7 @@ export function cutFrames(bytes: Uint8Array): Mp3Cut {
   return { from, to, seconds };
 }
 
-/** One sync word may be chance; two at a frame's distance are none. */
+/** A sync word may be chance, so that a second one must follow at the frame's length. */
 function startsHere(bytes: Uint8Array, at: number): boolean {
   const frame = frameAt(bytes, at);
   return frame !== undefined && (at + frame.bytes + 4 > bytes.length || frameAt(bytes, at + frame.bytes) !== undefined);

@@ -1,13 +1,13 @@
 import { COLOURS } from './timeline.ts';
 
-/** An element of the page, of the type that it is used as. */
+/** The element with an id. @throws if the page has none of this type */
 export function find<T extends HTMLElement>(id: string, type: new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof type)) throw new Error(`the page has no ${type.name} #${id}`);
   return found;
 }
 
-/** Text is always set as text: labels come from outside. */
+/** Makes an element. Text is set as text, never as markup: labels come from the service and the user. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   className = '',
@@ -19,7 +19,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
-/** A button that is no submit button. */
+/** Makes a button that does not submit its form. */
 export function button(text: string, onClick: () => void, className = ''): HTMLButtonElement {
   const node = element('button', className, text);
   node.type = 'button';
@@ -32,7 +32,7 @@ export function mark(colour: number): HTMLElement {
   return element('span', `mark speaker-${colour % COLOURS}${colour < COLOURS ? '' : ' again'}`);
 }
 
-/** Saves a text as a file of the browser. */
+/** Downloads a text as a file. */
 export function saveFile(name: string, type: string, text: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type }));

@@ -11,7 +11,7 @@ const EXPLANATION =
   'The voiceprint stays in this browser. This service gets it only when you compare voices, for the time of that job.';
 
 export interface PanelEvents {
-  /** @returns undefined where no key is known */
+  /** @returns undefined without a key */
   client(): RollcallClient | undefined;
   onOpenJob(job: RememberedJob): void;
   onVoices(): void;
@@ -45,7 +45,10 @@ export class Panels {
     const audio = await clip();
     if (!audio) return;
     const print = await makeVoiceprint(client, audio);
-    if (!print.ok) return this.events.showProblem(print.problem);
+    if (!print.ok) {
+      this.events.say('');
+      return this.events.showProblem(print.problem);
+    }
     const voice = { name: given, voiceprint: print.value, addedAt: new Date().toISOString() };
     const isKept = this.memory.rememberVoice(voice);
     this.events.say(
@@ -85,7 +88,7 @@ export class Panels {
       }
       list.append(row);
     }
-    const help = 'Jobs of this account, results for 24 hours. Names and changes are those of this browser.';
+    const help = 'Jobs of this account. Results are kept for 24 hours. Names and changes are stored in this browser.';
     const isEmpty = listed.value.items.length === 0;
     this.open('History', element('p', 'help', isEmpty ? 'No jobs yet.' : help), list);
   }

@@ -1,25 +1,25 @@
-/** Peaks a second of the finest level. */
+/** Peaks per second of the finest level. */
 export const PEAKS_PER_SECOND = 100;
-/** Peaks of a level that make one of the next. */
+/** One peak of a level stands for this many of the finer level. */
 const FACTOR = 4;
-/** Fewest peaks that are read of a stretch that has as many. The error at its ends is smaller than one of them. */
-const FEWEST_READ = 8;
+/** A span is read from the coarsest level that has this many peaks in it: its ends are wrong by a peak at most. */
+const MIN_PEAKS_READ = 8;
 
 /**
- * Loudest samples of a recording, 0 to 255, in levels from fine to coarse, so that any zoom reads few values for
- * each column that it draws. Three hours take 1.4 MB.
+ * Loudest samples of a recording, 0 to 255, in levels from fine to coarse, so that each column of the waveform reads
+ * few values at any zoom. Three hours take 1.4 MB.
  */
 export class Peaks {
   private levels: Uint8Array[] = [new Uint8Array(0)];
-  /** Peaks of the finest level that are known. */
+  /** Number of known peaks of the finest level. */
   private length = 0;
 
-  /** Seconds from the start up to which peaks are known. */
+  /** Time up to which peaks are known. */
   get seconds(): number {
     return this.length / PEAKS_PER_SECOND;
   }
 
-  /** Adds samples. @param startSeconds where they stand in the recording */
+  /** Adds samples. @param startSeconds time of the first sample in the recording */
   add(samples: Float32Array, sampleRateHz: number, startSeconds: number): void {
     const first = Math.round(startSeconds * PEAKS_PER_SECOND);
     const perPeak = sampleRateHz / PEAKS_PER_SECOND;
@@ -43,7 +43,7 @@ export class Peaks {
   loudest(start: number, end: number): number {
     let [from, to] = [start * PEAKS_PER_SECOND, end * PEAKS_PER_SECOND];
     let level = 0;
-    while (level + 1 < this.levels.length && to - from >= FEWEST_READ * FACTOR) {
+    while (level + 1 < this.levels.length && to - from >= MIN_PEAKS_READ * FACTOR) {
       level++;
       from /= FACTOR;
       to /= FACTOR;

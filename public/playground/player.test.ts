@@ -70,7 +70,7 @@ it('stops a turn that is asked for again, and takes another in its place', () =>
   expect(moments.at(-1)?.turn).toBe(next);
 });
 
-it('goes to a moment, and plays on from there only if it was playing', () => {
+it('seeks, and continues to play only if it was playing', () => {
   player.load(new Blob(['audio']));
   player.seek(5);
   expect([audio.currentTime, audio.paused, moments.at(-1)]).toEqual([5, true, { at: 5, isPlaying: false }]);
@@ -82,7 +82,7 @@ it('goes to a moment, and plays on from there only if it was playing', () => {
   expect(audio.currentTime).toBe(100);
 });
 
-it('plays an address as it does a file', () => {
+it('plays an address like a file', () => {
   player.load('https://example.com/a.mp3');
   expect([audio.src, player.canPlay]).toEqual(['https://example.com/a.mp3', true]);
   player.togglePlay();
@@ -91,7 +91,7 @@ it('plays an address as it does a file', () => {
   expect(audio.paused).toBe(true);
 });
 
-it('says whether there is something that it can play', () => {
+it('reports whether it can play the recording', () => {
   expect(player.canPlay).toBe(false);
   player.load(new Blob(['audio']));
   expect(player.canPlay).toBe(true);

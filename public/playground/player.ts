@@ -1,13 +1,13 @@
 import type { Turn } from './turns.ts';
 
-/** Where the recording is; `turn` is what was asked to be played, until its end. */
+/** Position of the playback. `turn` is set while one turn alone is played. */
 export interface Moment {
   readonly at: number;
   readonly isPlaying: boolean;
   readonly turn?: Turn;
 }
 
-/** The browser does not go to the very moment that it was sent to. */
+/** A browser may seek to slightly before the requested moment. */
 const SEEK_SLACK_SECONDS = 0.05;
 
 /** Plays a recording, or one turn of it. */
@@ -20,13 +20,13 @@ export class Player {
     private readonly audio: HTMLAudioElement,
     private readonly onMoment: (moment: Moment | undefined) => void,
   ) {
-    // The browser tells the time four times a second, and also where no frames are drawn.
-    for (const name of ['timeupdate', 'seeked', 'durationchange']) audio.addEventListener(name, () => this.look());
+    // Fires four times a second, also in a hidden tab, where no animation frames are drawn.
+    for (const name of ['timeupdate', 'seeked', 'durationchange']) audio.addEventListener(name, () => this.report());
     audio.addEventListener('play', () => this.follow());
     audio.addEventListener('pause', () => {
       if (!audio.paused) return;
       this.turn = undefined;
-      this.look();
+      this.report();
     });
     audio.addEventListener('error', () => {
       if (this.address !== undefined) this.onMoment(undefined);
@@ -41,12 +41,12 @@ export class Player {
     this.address = recording instanceof Blob ? URL.createObjectURL(recording) : recording;
     if (this.address === undefined) {
       this.audio.removeAttribute('src');
-      this.audio.load(); // or the file of before stays, with its length
+      this.audio.load(); // otherwise the previous file stays loaded
     } else this.audio.src = this.address;
     this.onMoment(undefined);
   }
 
-  /** Length of the recording, seconds; NaN until the browser has found it out, or where it cannot play the file. */
+  /** Length of the recording, seconds; NaN while it is unknown, or if the browser cannot play the file. */
   get seconds(): number {
     return this.address === undefined ? Number.NaN : this.audio.duration;
   }
@@ -59,12 +59,12 @@ export class Player {
     return !this.audio.paused;
   }
 
-  /** Whether there is a recording that the browser can play; the service may have read others nevertheless. */
+  /** Whether there is a recording that the browser can play; the service reads more formats. */
   get canPlay(): boolean {
     return this.address !== undefined && this.audio.error === null;
   }
 
-  /** Plays a turn to its end; where that turn is playing, stops it. */
+  /** Plays a turn to its end, or stops it if it is playing. */
   toggle(turn: Turn): void {
     if (this.turn === turn && !this.audio.paused) {
       this.audio.pause();
@@ -87,7 +87,7 @@ export class Player {
     this.turn = undefined;
     const end = Number.isFinite(this.audio.duration) ? this.audio.duration : seconds;
     this.audio.currentTime = Math.max(0, Math.min(end, seconds));
-    this.look();
+    this.report();
   }
 
   set speed(factor: number) {
@@ -95,18 +95,17 @@ export class Player {
   }
 
   private play(): void {
-    // Refused where another moment is asked for before this one has begun, or the file cannot be played, which `error`
-    // reports.
+    // Rejects if another position is requested before playback begins. An unplayable file is reported by `error`.
     this.audio.play().catch(() => undefined);
   }
 
-  /** At each frame: a turn of half a second would be overrun by what comes after it otherwise. */
+  /** Checks at each animation frame, so that a short turn stops at its end. */
   private follow(): void {
-    this.look();
+    this.report();
     if (!this.audio.paused) requestAnimationFrame(() => this.follow());
   }
 
-  private look(): void {
+  private report(): void {
     if (!this.canPlay) return;
     const { currentTime: at, paused } = this.audio;
     const isOver = this.turn && at >= this.turn.end && !paused;

@@ -1,30 +1,31 @@
 import { plainKey } from './request.ts';
 
-/** A job that goes on without the page. */
+/** A job that continues without the page. */
 export interface KnownJob {
   readonly id: string;
-  /** What the person knows the recording by. */
+  /** Name of the recording, such as that of its file. */
   readonly name: string;
-  /** What the service reads it from; unknown of a file that went along with the request. */
+  /** URL of the recording; undefined for a file that was sent in the request. */
   readonly url?: string;
 }
 
-/** As much of the browser's `sessionStorage` as is used. */
+/** The part of the browser's `sessionStorage` that is used. */
 export type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
 const KEY = 'rollcall.key';
 const JOB = 'rollcall.job';
 
 /**
- * The key in an address like `http://127.0.0.1:8787/#key=…`, which `npm start` prints. Browsers keep what is after `#` to themselves.
- * Only on this very machine: elsewhere a link could put a stranger's key into the page, and recordings into their account.
+ * The key in an address like `http://127.0.0.1:8787/#key=…`, which `npm start` links in a terminal. Browsers do not
+ * send what is after `#`. Only for loopback hosts: elsewhere a link could put a stranger's key into the page, and recordings
+ * into the stranger's account.
  */
 export function keyInFragment({ hostname, hash }: Pick<Location, 'hostname' | 'hash'>): string | undefined {
   if (!/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)) return undefined;
   return plainKey(new URLSearchParams(hash.replace(/^#/, '')).get('key') ?? '') || undefined;
 }
 
-/** What outlives a reload of the tab, and ends with the tab. Browsers may refuse to keep it; then the page goes on without. */
+/** Data that the tab keeps over a reload. If the browser refuses to store it, the page works without this data. */
 export class Session {
   /** @param open gives the store; may throw */
   constructor(private readonly open: () => Store) {}

@@ -3,7 +3,7 @@ import { button, element, find } from './page.ts';
 /** Below this width a sheet lies at the bottom of the screen. */
 const NARROW_PIXELS = 640;
 
-/** A small dialog beside what it belongs to. */
+/** A small dialog next to the element that opened it. */
 export class Sheet {
   private readonly dialog = find('sheet', HTMLDialogElement);
   private readonly title = find('sheet-title', HTMLElement);
@@ -12,12 +12,12 @@ export class Sheet {
   constructor() {
     find('sheet-close', HTMLButtonElement).addEventListener('click', () => this.dialog.close());
     this.dialog.addEventListener('click', (event) => {
-      // What is around the dialog counts as the dialog itself.
+      // A click on the backdrop has the dialog itself as its target.
       if (event.target === this.dialog) this.dialog.close();
     });
   }
 
-  /** @param fill puts the content in; it is called with what closes the sheet */
+  /** @param fill adds the content; its second parameter closes the sheet */
   open(anchor: HTMLElement, title: string, fill: (body: HTMLElement, close: () => void) => void): void {
     this.title.textContent = title;
     this.body.replaceChildren();
@@ -34,7 +34,7 @@ export class Sheet {
   }
 }
 
-/** A question that is answered by text and a tick; undefined where it is put away. */
+/** Asks for a name and a tick for consent. @returns undefined if the dialog is closed */
 export function askName(
   title: string,
   explanation: string,

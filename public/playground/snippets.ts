@@ -1,4 +1,4 @@
-/** A diarize job as the page begins it. */
+/** A diarize request of the form. */
 export interface ApiCall {
   readonly origin: string;
   readonly url: string;
@@ -10,7 +10,7 @@ export interface ApiCall {
 export const SNIPPET_LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const;
 export type SnippetLanguage = keyof typeof SNIPPET_LANGUAGES;
 
-/** Code that makes the same call. The key is read from the environment, so that it is in no text that is passed on. */
+/** Code that makes the call. It reads the key from the environment, so that copied code does not contain it. */
 export function snippet(language: SnippetLanguage, call: ApiCall): string {
   switch (language) {
     case 'curl':

@@ -3,7 +3,7 @@ import { type ConfidentTurn, isUnsure, lastStarted, type Range } from './marks.t
 import type { Peaks } from './peaks.ts';
 import { clock } from './turns.ts';
 
-/** Colours of the style sheet; further speakers have the same ones, striped. */
+/** Colours in the style sheet; further speakers repeat them, striped. */
 export const COLOURS = 8;
 const MAX_PIXELS_PER_SECOND = 200;
 /** Browsers cannot lay out wider elements. */
@@ -11,14 +11,13 @@ const MAX_CONTENT_PIXELS = 8_000_000;
 const RULER_PIXELS = 24;
 const WAVE_PIXELS = 72;
 const MINIMAP_PIXELS = 36;
-/** Of the window's height: a picture that is higher scrolls away with the page. */
+/** Share of the window's height; a higher picture scrolls away with the page. */
 const MAX_STICKY_SHARE = 0.5;
-/** Width of a column of the waveform, and its distance to the next one. */
+/** Width of a column of the waveform, and the distance from one column's start to the next one's. */
 const [COLUMN_PIXELS, COLUMN_STEP] = [2, 3];
 const MIN_LABEL_PIXELS = 90;
 const TICK_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
 
-/** What the timeline shows. */
 export interface TimelineContent {
   readonly speakers: readonly EditedSpeaker[];
   /** In order of their starts. */
@@ -35,7 +34,7 @@ export interface TimelineElements {
   readonly spacer: HTMLElement;
   readonly canvas: HTMLCanvasElement;
   readonly minimap: HTMLCanvasElement;
-  /** Holds all of it. */
+  /** Contains the other elements. */
   readonly picture: HTMLElement;
   /** Holds a header for each speaker, placed beside or above their lane. */
   readonly lanes: HTMLElement;
@@ -57,8 +56,8 @@ interface Theme {
 }
 
 /**
- * Waveform, a lane for each speaker, and a minimap. Only what is in view is drawn, so that a recording of hours scrolls
- * as a short one does. The browser scrolls an empty element of the whole width; the canvas stays in place.
+ * Waveform, a lane for each speaker, and a minimap. Only the visible part is drawn, so that hours scroll as smoothly as
+ * minutes. The browser scrolls an empty element of the full width; the canvas stays in place.
  */
 export class Timeline {
   private content: TimelineContent = { speakers: [], turns: [], ranges: [], seconds: 1 };
@@ -67,11 +66,11 @@ export class Timeline {
   private isFitted = true;
   private playhead: number | undefined;
   private selected: ConfidentTurn | undefined;
-  private isDrawPlanned = false;
-  private isMinimapOld = true;
+  private isDrawRequested = false;
+  private isMinimapStale = true;
   private minimapImage: HTMLCanvasElement | undefined;
   private theme: Theme;
-  /** As the scroller has it: read once a scroll, since reading makes the browser lay out the page. */
+  /** Copy of the scroller's `scrollLeft`, since reading that makes the browser lay out the page. */
   private scrollLeft = 0;
   private width = 0;
   private isCompact = false;
@@ -84,7 +83,7 @@ export class Timeline {
     const { scroller, canvas, minimap } = elements;
     scroller.addEventListener('scroll', () => {
       this.scrollLeft = scroller.scrollLeft;
-      this.plan();
+      this.requestDraw();
     });
     scroller.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     canvas.addEventListener('click', (event) => this.onClick(event));
@@ -99,50 +98,50 @@ export class Timeline {
     for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
       matchMedia(query).addEventListener('change', () => {
         this.theme = readTheme();
-        this.isMinimapOld = true;
-        this.plan();
+        this.isMinimapStale = true;
+        this.requestDraw();
       });
     }
   }
 
   show(content: TimelineContent): void {
-    const isLonger = content.seconds !== this.content.seconds;
+    const hasNewLength = content.seconds !== this.content.seconds;
     this.content = content;
     const lanes = new Map<string, ConfidentTurn[]>(content.speakers.map(({ label }) => [label, []]));
     for (const turn of content.turns) lanes.get(turn.speaker)?.push(turn);
     this.lanes = lanes;
-    if (isLonger && this.width > 0) this.setZoom(this.isFitted ? 0 : this.pixelsPerSecond);
+    if (hasNewLength && this.width > 0) this.setZoom(this.isFitted ? 0 : this.pixelsPerSecond);
     this.placeLanes();
-    this.isMinimapOld = true;
-    this.plan();
+    this.isMinimapStale = true;
+    this.requestDraw();
   }
 
-  /** Draws again, as more peaks are known. */
+  /** Redraws after peaks were added. */
   refresh(): void {
-    this.isMinimapOld = true;
-    this.plan();
+    this.isMinimapStale = true;
+    this.requestDraw();
   }
 
   select(turn: ConfidentTurn | undefined): void {
     this.selected = turn;
-    this.plan();
+    this.requestDraw();
   }
 
   /** @param isFollowed whether the view moves with the playhead */
   movePlayhead(seconds: number | undefined, isFollowed: boolean): void {
     this.playhead = seconds;
     if (seconds !== undefined && isFollowed) this.reveal(seconds);
-    this.plan();
+    this.requestDraw();
   }
 
-  /** Scrolls only where the moment is out of view: then it stands at a tenth of the width. */
+  /** Scrolls a moment that is out of view to a tenth of the width. */
   reveal(seconds: number): void {
     const x = seconds * this.pixelsPerSecond;
     const isInView = x >= this.scrollLeft && x <= this.scrollLeft + this.width;
     if (!isInView) this.scrollTo(x - this.width / 10);
   }
 
-  /** @param factor above 1 to see less of the recording; the playhead, where in view, or the middle stays in place */
+  /** @param factor above 1 zooms in; the playhead stays in place, or the middle if the playhead is out of view */
   zoom(factor: number): void {
     const head = (this.playhead ?? -1) * this.pixelsPerSecond - this.scrollLeft;
     this.zoomAround(factor, head >= 0 && head <= this.width ? head : this.width / 2);
@@ -154,7 +153,7 @@ export class Timeline {
     this.scrollTo(0);
   }
 
-  /** Seconds between two arrow keys' places: a twentieth of what is in view, at most five. */
+  /** Step of an arrow key in seconds: a twentieth of the visible time, five at most. */
   get stepSeconds(): number {
     return Math.min(5, Math.max(0.1, this.width / this.pixelsPerSecond / 20));
   }
@@ -171,7 +170,7 @@ export class Timeline {
     const width = this.isFitted ? 0 : this.content.seconds * this.pixelsPerSecond;
     this.elements.spacer.style.width = `${width}px`;
     this.scrollLeft = this.elements.scroller.scrollLeft;
-    this.plan();
+    this.requestDraw();
   }
 
   private zoomAround(factor: number, x: number): void {
@@ -183,11 +182,11 @@ export class Timeline {
   private scrollTo(left: number): void {
     this.elements.scroller.scrollLeft = left;
     this.scrollLeft = this.elements.scroller.scrollLeft;
-    this.plan();
+    this.requestDraw();
   }
 
   private onWheel(event: WheelEvent): void {
-    // Browsers report a pinch of a touch pad as a turn of the wheel with Ctrl.
+    // Browsers report a pinch on a touch pad as a wheel event with Ctrl.
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     const { left } = this.elements.scroller.getBoundingClientRect();
@@ -202,7 +201,7 @@ export class Timeline {
       return clientY - top >= laneTop && clientY - top < laneTop + this.trackHeight;
     });
     const turns = this.lanes.get(this.content.speakers[lane]?.label) ?? [];
-    // A turn of a pixel is hard to hit.
+    // A turn that is one pixel wide is hard to hit.
     const slack = 2 / this.pixelsPerSecond;
     const turn = turns.findLast(({ start, end }) => start - slack <= seconds && seconds <= end + slack);
     const at = Math.min(this.content.seconds, Math.max(0, seconds));
@@ -253,15 +252,15 @@ export class Timeline {
     this.elements.canvas.style.width = `${width}px`;
     this.setZoom(this.isFitted ? 0 : this.pixelsPerSecond);
     this.placeLanes();
-    this.isMinimapOld = true;
-    this.plan();
+    this.isMinimapStale = true;
+    this.requestDraw();
   }
 
-  private plan(): void {
-    if (this.isDrawPlanned) return;
-    this.isDrawPlanned = true;
+  private requestDraw(): void {
+    if (this.isDrawRequested) return;
+    this.isDrawRequested = true;
     requestAnimationFrame(() => {
-      this.isDrawPlanned = false;
+      this.isDrawRequested = false;
       if (this.width === 0) return;
       this.draw();
       this.drawMinimap();
@@ -272,7 +271,7 @@ export class Timeline {
     const { canvas } = this.elements;
     const { speakers } = this.content;
     const height = RULER_PIXELS + this.waveHeight + speakers.length * this.laneHeight + 8;
-    const context = prepare(canvas, this.width, height);
+    const context = prepareCanvas(canvas, this.width, height);
     const [from, to] = [this.scrollLeft / this.pixelsPerSecond, (this.scrollLeft + this.width) / this.pixelsPerSecond];
     this.drawRuler(context, from, to, height);
     if (this.content.peaks) {
@@ -340,7 +339,7 @@ export class Timeline {
     context.fillStyle = this.theme.colours[colour % COLOURS];
     context.fill(sure);
     if (colour >= COLOURS) this.hatch(context, sure, top);
-    // Outlined: a paler fill would be hard to see.
+    // With an outline: a paler fill alone would be hard to see.
     context.save();
     context.clip(unsure);
     context.globalAlpha = 0.35;
@@ -405,11 +404,11 @@ export class Timeline {
     minimap.hidden = !isUseful;
     if (!isUseful) return;
     const width = minimap.clientWidth || this.width;
-    if (this.isMinimapOld || !this.minimapImage || this.minimapImage.width !== Math.round(width * devicePixelRatio)) {
+    if (this.isMinimapStale || !this.minimapImage || this.minimapImage.width !== Math.round(width * devicePixelRatio)) {
       this.minimapImage = this.makeMinimap(width);
-      this.isMinimapOld = false;
+      this.isMinimapStale = false;
     }
-    const context = prepare(minimap, width, MINIMAP_PIXELS);
+    const context = prepareCanvas(minimap, width, MINIMAP_PIXELS);
     context.drawImage(this.minimapImage, 0, 0, width, MINIMAP_PIXELS);
     const scale = width / (this.content.seconds * this.pixelsPerSecond);
     const left = this.scrollLeft * scale;
@@ -422,10 +421,10 @@ export class Timeline {
     context.fillRect((this.playhead / this.content.seconds) * width - 1, 0, 2, MINIMAP_PIXELS);
   }
 
-  /** Drawn once for a result: the whole of it would cost each frame too much. */
+  /** The minimap's image, which is cached: drawing every turn takes too long for each frame. */
   private makeMinimap(width: number): HTMLCanvasElement {
     const image = document.createElement('canvas');
-    const context = prepare(image, width, MINIMAP_PIXELS);
+    const context = prepareCanvas(image, width, MINIMAP_PIXELS);
     context.fillStyle = this.theme.faint;
     context.fillRect(0, 0, width, MINIMAP_PIXELS);
     const { speakers, seconds } = this.content;
@@ -454,7 +453,7 @@ interface Area {
   readonly height: number;
 }
 
-/** The waveform in the colours of who talks; several at once in the colour of text. */
+/** Draws the waveform in the colours of the speakers; overlap has the colour of text. */
 function drawWave(
   context: CanvasRenderingContext2D,
   { peaks, ranges, speakers }: TimelineContent,
@@ -465,7 +464,7 @@ function drawWave(
   const colours = new Map(speakers.map(({ label, colour }) => [label, theme.colours[colour % COLOURS]]));
   const paths = new Map<string, Path2D>();
   const secondsPerStep = ((to - from) / width) * COLUMN_STEP;
-  // Columns stand on a grid of the recording, so that they keep their heights while it scrolls.
+  // Columns lie on a fixed grid of the recording, so that their heights do not change while it scrolls.
   const first = Math.floor(from / secondsPerStep);
   let range = Math.max(0, lastStarted(ranges, from));
   for (let i = first; i * secondsPerStep < to; i++) {
@@ -488,7 +487,7 @@ function drawWave(
 }
 
 /** Sizes a canvas for the screen's pixels and clears it. */
-function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+function prepareCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const [pixelWidth, pixelHeight] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
   const context = canvas.getContext('2d');
   if (!context) throw new Error('this browser has no canvas');

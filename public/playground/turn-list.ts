@@ -4,10 +4,10 @@ import { element, mark } from './page.ts';
 import type { Moment } from './player.ts';
 import { preciseClock, type SaidTurn } from './turns.ts';
 
-/** Rows that are added at once, as the reader comes near the end of those that are there. */
+/** Rows that are added when the reader scrolls near the last one. */
 const ROWS_AT_ONCE = 200;
-/** Turns before the one that started last that may still go on. */
-const MOST_AT_ONCE = 12;
+/** Number of turns before the last started one that are checked for overlap with the position. */
+const MAX_EARLIER_TURNS = 12;
 /** Height of the player and some space, at the bottom of the window. */
 const PLAYER_PIXELS = 100;
 
@@ -28,11 +28,11 @@ export interface TurnListElements {
 
 export interface TurnListEvents {
   onPlay(turn: ListedTurn): void;
-  /** The turn may be another speaker's. */
+  /** The user wants to move the turn to another speaker. */
   onMove(turn: ListedTurn, anchor: HTMLElement): void;
 }
 
-/** All turns in words, with what was said where that is known. It is what a screen reader reads. */
+/** The list of turns, with their words if they were transcribed. Screen readers read it instead of the timeline. */
 export class TurnList {
   private rows: Row[] = [];
   private listed: readonly ListedTurn[] = [];
@@ -57,12 +57,12 @@ export class TurnList {
     watch.observe(elements.more);
   }
 
-  /** May be called again as turns come: rows that stay as they are are left alone. */
+  /** Shows turns. Rows at the start that have not changed are kept, so that a live stream may call it often. */
   show(turns: readonly ListedTurn[], speakers: readonly EditedSpeaker[]): void {
     const known = new Map(speakers.map((speaker) => [speaker.label, speaker]));
     const wanted = Math.max(ROWS_AT_ONCE, this.rows.length);
     let kept = 0;
-    while (kept < this.rows.length && this.isShown(this.rows[kept].turn, turns[kept], known)) kept++;
+    while (kept < this.rows.length && this.isUnchanged(this.rows[kept].turn, turns[kept], known)) kept++;
     const focused = this.rows.findIndex(({ line }) => line.contains(document.activeElement));
     const isWho = document.activeElement?.classList.contains('who');
     for (const { line } of this.rows.splice(kept)) line.remove();
@@ -76,11 +76,11 @@ export class TurnList {
     else focusRow(row);
   }
 
-  /** Shows which turns are heard. @param isFollowed whether the page scrolls to the first of them */
+  /** Highlights the turns at the position. @param isFollowed whether the page scrolls to the first of them */
   move({ at, isPlaying, turn: asked }: Moment, isFollowed: boolean): void {
     const last = lastStarted(this.listed, at);
     if (last >= this.rows.length && this.rows.length > 0) this.fill(last + 1);
-    const heard = this.rows.slice(Math.max(0, last - MOST_AT_ONCE), last + 1).filter(({ turn }) => at < turn.end);
+    const heard = this.rows.slice(Math.max(0, last - MAX_EARLIER_TURNS), last + 1).filter(({ turn }) => at < turn.end);
     for (const row of new Set([...this.heard, ...heard])) {
       const isHeard = heard.includes(row);
       const isAsked = isHeard && isPlaying && asked !== undefined && isSameTurn(asked, row.turn);
@@ -106,7 +106,7 @@ export class TurnList {
     focusRow(this.rows[index]);
   }
 
-  private isShown(
+  private isUnchanged(
     turn: ListedTurn,
     now: ListedTurn | undefined,
     speakers: ReadonlyMap<string, EditedSpeaker>,
@@ -168,13 +168,13 @@ export class TurnList {
 const isSameTurn = (one: ListedTurn, other: { readonly speaker: string; readonly start: number }): boolean =>
   one.speaker === other.speaker && one.start === other.start;
 
-/** Without a recording there is nothing to play, and the button is hidden. */
+/** Focuses the play button, or the speaker's: the play button is hidden if there is no recording. */
 function focusRow(row: Row | undefined): void {
   row?.play.focus({ preventScroll: true });
   if (row && document.activeElement !== row.play) row.who.focus({ preventScroll: true });
 }
 
-/** Scrolls to a line that is not between the picture, where that stays in view, and the player. */
+/** Scrolls to a line, unless it is fully visible between the picture, if that stays in view, and the player. */
 function reveal(line: HTMLElement): void {
   const { top, bottom } = line.getBoundingClientRect();
   const hidden = document.querySelector('.picture.stays')?.getBoundingClientRect().bottom ?? 0;

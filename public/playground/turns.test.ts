@@ -18,7 +18,7 @@ it('speakers come in order of their labels, with all that they said and their sh
   expect(speakersOf(labels).map(({ name }) => name)).toEqual(['SPEAKER_2', 'SPEAKER_9', 'SPEAKER_10']);
   expect(summary(TURNS)).toBe('2 speakers, 3 turns. Talk: SPEAKER_00 0:40 (57 %), SPEAKER_01 0:30 (43 %).');
   expect(summary(TURNS.slice(1, 2))).toMatch(/^1 speaker, 1 turn\./);
-  expect(summary([])).toBe('Nobody has spoken.');
+  expect(summary([])).toBe('No speech.');
 });
 
 it('times are written as clocks have them, and never rounded up', () => {

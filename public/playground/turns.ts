@@ -86,7 +86,7 @@ export const percent = (share: number): string => `${Math.round(100 * share)} %`
 /** The picture in a sentence, for those who do not see it. */
 export function summary(turns: readonly Turn[]): string {
   const speakers = speakersOf(turns);
-  if (speakers.length === 0) return 'Nobody has spoken.';
+  if (speakers.length === 0) return 'No speech.';
   const said = speakers.map(({ name, seconds, share }) => `${name} ${clock(seconds)} (${percent(share)})`).join(', ');
   return `${count(speakers.length, 'speaker')}, ${count(turns.length, 'turn')}. Talk: ${said}.`;
 }

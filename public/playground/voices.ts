@@ -8,16 +8,15 @@ import { type Problem, problemOf, problemOfJob } from './problem.ts';
 
 const VOICE_RATE_HZ = 16_000;
 /** A voiceprint job takes at most 30 seconds. */
-const MOST_SECONDS = 28;
-const LEAST_SECONDS = 2;
-/** Below this a match is no suggestion. */
-const THRESHOLD = 50;
+const MAX_CLIP_SECONDS = 28;
+const MIN_CLIP_SECONDS = 2;
+/** Matches with a lower confidence are not suggested. */
+const MATCH_THRESHOLD = 50;
 
 export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: Problem };
 
 /** A speaker of the recording who sounds like a known voice. */
 export interface Suggestion {
-  /** Their turns. */
   readonly turns: readonly Turn[];
   readonly name: string;
   /** 0 to 100. */
@@ -30,17 +29,17 @@ const refused = (message: string): { ok: false; problem: Problem } => ({
 });
 const failed = (error: ClientError): { ok: false; problem: Problem } => ({ ok: false, problem: problemOf(error) });
 
-/** What one speaker says while nobody else does, as a WAV file: the longest stretches, 28 seconds at most. */
+/** A WAV file of the longest ranges in which a speaker talks alone, 28 seconds at most. */
 export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: string): Promise<Answer<Blob>> {
   const wanted: Range[] = [];
   let seconds = 0;
   for (const range of aloneRanges(ranges, speaker)) {
-    if (seconds >= MOST_SECONDS) break;
-    const end = Math.min(range.end, range.start + MOST_SECONDS - seconds);
+    if (seconds >= MAX_CLIP_SECONDS) break;
+    const end = Math.min(range.end, range.start + MAX_CLIP_SECONDS - seconds);
     wanted.push({ ...range, end });
     seconds += end - range.start;
   }
-  if (seconds < LEAST_SECONDS) return refused('This speaker never talks alone for long enough.');
+  if (seconds < MIN_CLIP_SECONDS) return refused('This speaker never talks alone for long enough.');
   wanted.sort((a, b) => a.start - b.start);
   const parts: Float32Array[] = [];
   try {
@@ -52,12 +51,12 @@ export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: s
       if (startSeconds + samples.length / VOICE_RATE_HZ > (wanted.at(-1)?.end ?? 0)) break;
     }
   } catch {
-    return refused('This browser cannot decode the recording. Add the voice from a file of its own.');
+    return refused('This browser cannot decode the recording. Add the voice from a separate file.');
   }
   return { ok: true, value: wavFile(parts, VOICE_RATE_HZ) };
 }
 
-/** The voiceprint of one person's recording. */
+/** Makes the voiceprint of a recording of one person. */
 export async function makeVoiceprint(client: RollcallClient, clip: Blob): Promise<Answer<string>> {
   const stored = await client.upload(`playground/voice-${randomId()}`, clip);
   if (!stored.ok) return failed(stored.error);
@@ -79,7 +78,7 @@ export async function compareVoices(
   onUpdate: (job: JobState) => void,
 ): Promise<Answer<Suggestion[]>> {
   const voiceprints = voices.map(({ name, voiceprint }) => ({ label: name, voiceprint }));
-  const created = await client.identify({ url, voiceprints, matching: { threshold: THRESHOLD } });
+  const created = await client.identify({ url, voiceprints, matching: { threshold: MATCH_THRESHOLD } });
   if (!created.ok) return failed(created.error);
   const ended = await client.wait(created.value.jobId, { onUpdate });
   if (!ended.ok) return failed(ended.error);

@@ -12,27 +12,27 @@ import { COLOURS, Timeline } from './timeline.ts';
 import { type ListedTurn, TurnList } from './turn-list.ts';
 import { clock, count, percent, preciseClock, saidTurnsOf, speakersOf, summary, type Turn } from './turns.ts';
 
-/** Enough for peaks; voices need more. */
+/** Enough for peaks; voiceprints need 16 kHz. */
 const PEAKS_RATE_HZ = 8000;
 const UNPLAYABLE = 'This browser cannot play the recording.';
 
-/** A result as the workbench shows it. */
-export interface Work {
-  /** What the person knows the recording by. */
+/** A result with its changes. */
+export interface OpenedResult {
+  /** Name of the recording, such as that of its file. */
   readonly name: string;
   readonly output: Output;
   readonly edits: readonly Edit[];
 }
 
 export interface WorkbenchEvents {
-  /** The person has changed the result. */
+  /** The user has changed the result. */
   onEdits(edits: readonly Edit[]): void;
-  /** The person wants this speaker's voice to be kept. */
+  /** The user wants to store this speaker's voice. */
   onRemember(label: string, name: string): void;
   say(message: string): void;
 }
 
-/** A result that can be heard, seen, changed and saved. */
+/** Shows a result, plays its recording, and changes and exports it. */
 export class Workbench {
   private readonly section = find('result', HTMLElement);
   private readonly bar = find('player-bar', HTMLElement);
@@ -55,9 +55,9 @@ export class Workbench {
   private peaksJob: AbortController | undefined;
   private blob: Blob | undefined;
   private isEditable = false;
-  /** Of the last turn, seconds. */
+  /** End of the last turn, seconds. */
   private lastEnd = 0;
-  /** Length of the recording when the result was drawn last. */
+  /** Length of the recording in the last drawing. */
   private shownSeconds = 0;
 
   constructor(private readonly events: WorkbenchEvents) {
@@ -107,21 +107,21 @@ export class Workbench {
     return !this.section.hidden;
   }
 
-  /** Who talks when, for the voices. */
+  /** Time, divided by the active speakers. */
   get ranges(): readonly Range[] {
     return this.currentRanges;
   }
 
-  /** The recording, where this browser has it whole. */
+  /** The recording's file; undefined if this browser does not have it. */
   get file(): Blob | undefined {
     return this.blob;
   }
 
   /** Shows a result of the service. */
-  open(work: Work): void {
-    this.name = work.name;
-    this.original = work.output;
-    this.history = EditHistory.of(work.edits);
+  open({ name, output, edits }: OpenedResult): void {
+    this.name = name;
+    this.original = output;
+    this.history = EditHistory.of(edits);
     this.isEditable = true;
     this.section.classList.remove('live');
     this.update();
@@ -131,7 +131,7 @@ export class Workbench {
     this.section.scrollIntoView({ block: 'start' });
   }
 
-  /** Shows turns as they come from a live stream. @param seconds heard so far */
+  /** Shows the turns of a live stream so far. @param seconds sent so far */
   showLive(turns: readonly Turn[], seconds: number, length: number, peaks: Peaks): void {
     this.name = 'microphone';
     this.peaks = peaks;
@@ -152,7 +152,7 @@ export class Workbench {
     this.update();
   }
 
-  /** Takes the recording of the result. @param recording a file, or an address that can be played alone */
+  /** Sets the result's recording. @param recording a file, or an address, which plays without a waveform */
   load(recording: Blob | string | undefined): void {
     this.peaksJob?.abort();
     this.peaks = undefined;
@@ -163,15 +163,15 @@ export class Workbench {
     if (this.blob) void this.readPeaks(this.blob);
   }
 
-  /** Takes the file of a recording that plays from its address: for the waveform, and for voices. */
+  /** Adds the file of a recording that plays from its address, for the waveform and for voiceprints. */
   attach(file: Blob): void {
     this.blob = file;
-    // An address of the service expires; but what plays is not interrupted.
+    // The service's address expires, so that the file replaces it, unless playback has begun.
     if (!this.player.isPlaying && this.player.at === 0) this.player.load(file);
     void this.readPeaks(file);
   }
 
-  /** A word on the recording. @param isMissing whether the person may give its file */
+  /** Shows a note on the recording. @param isMissing whether to ask for its file */
   note(text: string, isMissing = false): void {
     find('caption', HTMLElement).textContent = text;
     find('attach', HTMLElement).hidden = !isMissing;
@@ -183,10 +183,10 @@ export class Workbench {
       this.result.speakers.find((known) => known.label !== label && known.name === name),
     ];
     if (!speaker || name === '' || name === speaker.name) return;
-    // Two speakers of one name are one person.
+    // Two speakers with the same name are one person.
     if (other) {
-      this.edit({ kind: 'merge', from: label, into: other.label }, `${speaker.name} and ${name} are one speaker now.`);
-    } else this.edit({ kind: 'rename', speaker: label, name }, `${speaker.name} is called ${name} now.`);
+      this.edit({ kind: 'merge', from: label, into: other.label }, `${speaker.name} and ${name} are now one speaker.`);
+    } else this.edit({ kind: 'rename', speaker: label, name }, `${speaker.name} is now called ${name}.`);
   }
 
   nameOf(label: string): string {
@@ -207,7 +207,7 @@ export class Workbench {
 
   private edit(edit: Edit, message: string): void {
     this.history = this.history.with(edit);
-    this.changed(`${message} Undo takes it back.`);
+    this.changed(`${message} Undo reverts it.`);
   }
 
   private changed(message: string): void {
@@ -226,10 +226,10 @@ export class Workbench {
   private redo(): void {
     if (!this.history.canRedo) return;
     this.history = this.history.redo();
-    this.changed('Done again.');
+    this.changed('Redone.');
   }
 
-  /** @param length seconds that the picture shows at least */
+  /** @param length minimum length of the picture, seconds */
   private update(length = 0): void {
     this.result = applyEdits(this.original, this.history.edits);
     const { speakers, output } = this.result;
@@ -254,7 +254,7 @@ export class Workbench {
       peaks: this.peaks,
     });
     this.list.show(listed, speakers);
-    const title = speakers.length === 0 ? 'Nobody speaks' : count(speakers.length, 'speaker');
+    const title = speakers.length === 0 ? 'No speech' : count(speakers.length, 'speaker');
     find('result-title', HTMLElement).textContent = title;
     const overlap = this.currentRanges.reduce((sum, { start, end, speakers: { length: talking } }) => {
       return talking > 1 ? sum + end - start : sum;
@@ -327,7 +327,7 @@ export class Workbench {
       for (let colour = 0; colour < COLOURS; colour++) {
         const choose = button('', () => {
           close();
-          this.edit({ kind: 'recolour', speaker: label, colour }, `${speaker.name} has another colour now.`);
+          this.edit({ kind: 'recolour', speaker: label, colour }, `${speaker.name} has a new colour.`);
         });
         choose.setAttribute('aria-label', `Colour ${colour + 1}`);
         choose.setAttribute('aria-pressed', String(speaker.colour === colour));
@@ -340,7 +340,7 @@ export class Workbench {
         for (const other of others) {
           const merge = button(other.name, () => {
             close();
-            const message = `${speaker.name} and ${other.name} are one speaker now.`;
+            const message = `${speaker.name} and ${other.name} are now one speaker.`;
             this.edit({ kind: 'merge', from: label, into: other.label }, message);
           });
           merge.prepend(mark(other.colour));
@@ -363,7 +363,7 @@ export class Workbench {
     const title = `Turn at ${preciseClock(turn.start)}: who speaks?`;
     const move = (to: string, name: string) => {
       const { speaker: from, start, end } = turn;
-      this.edit({ kind: 'move', from, to, start, end }, `The turn at ${preciseClock(start)} is ${name}'s now.`);
+      this.edit({ kind: 'move', from, to, start, end }, `The turn at ${preciseClock(start)} now belongs to ${name}.`);
     };
     this.sheet.open(anchor, title, (body, close) => {
       for (const { label, name, colour } of this.result.speakers) {
@@ -375,7 +375,7 @@ export class Workbench {
         choose.setAttribute('aria-pressed', String(label === turn.speaker));
         body.append(choose);
       }
-      const label = newLabel(this.result.output);
+      const label = newLabel(this.original, this.history.edits);
       body.append(
         button('Another speaker', () => {
           close();
@@ -400,7 +400,7 @@ export class Workbench {
     this.showPosition(moment.at);
   }
 
-  /** The length of a recording is known some time after its turns are. */
+  /** Redraws when the browser has found out the length of the recording, which is later than the turns. */
   private lengthen(): void {
     if (this.shownSeconds === this.player.seconds) return;
     this.shownSeconds = this.player.seconds;
@@ -417,7 +417,7 @@ export class Workbench {
     if (heard.textContent !== who) heard.textContent = who;
     this.scroller.setAttribute('aria-valuemax', String(Math.round(seconds)));
     this.scroller.setAttribute('aria-valuenow', String(Math.min(Math.round(seconds), Math.round(at))));
-    this.scroller.setAttribute('aria-valuetext', `${clock(at)}, ${who === '' ? 'nobody speaks' : who}`);
+    this.scroller.setAttribute('aria-valuetext', `${clock(at)}, ${who === '' ? 'no speech' : who}`);
   }
 
   private showBar(isShown: boolean): void {
@@ -440,7 +440,7 @@ export class Workbench {
       }
       if (!control.signal.aborted) this.update();
     } catch {
-      // Files that the browser cannot decode, or only as a whole and too large for that, are shown without a waveform.
+      // A file that the browser cannot decode, or that is too large to be decoded whole, has no waveform.
     }
   }
 
@@ -454,7 +454,7 @@ export class Workbench {
     this.list.focus(turn);
   }
 
-  /** To the start of the next turn, or of the one before. */
+  /** Goes to the start of the next turn, or of the previous one. */
   private step(direction: 1 | -1): void {
     const { at } = this.player;
     const next =
@@ -514,7 +514,7 @@ export class Workbench {
       ArrowRight: () => this.goTo(this.player.at + step),
       '+': () => this.timeline.zoom(2),
       '-': () => this.timeline.zoom(0.5),
-      // A button has the space bar for itself.
+      // On a button, the space bar clicks it.
       ...(!target.closest('button, a, summary') && { ' ': () => this.player.togglePlay() }),
       ...(isSlider && {
         ArrowUp: () => this.step(-1),

@@ -27,7 +27,7 @@ it.each([
   'mp4-aac-44100-stereo.m4a',
   'ogg-opus-stereo.opus',
   'ogg-vorbis-44100-stereo.ogg',
-])('reads each channel of %s by itself: their mean is the mix', async (name) => {
+])('reads each channel of %s separately; their mean is the mix', async (name) => {
   const bytes = new Uint8Array(readFileSync(join(FORMATS, name)));
   const mix = await samplesOf(bytes);
   expect(mix.channels).toBe(2);
@@ -39,7 +39,7 @@ it.each([
       mix.samples,
     ),
   ).toBeLessThan(1e-5);
-  // What is not there is silent.
+  // A channel that does not exist is silent.
   expect((await samplesOf(bytes, 2)).samples.every((value) => value === 0)).toBe(true);
 });
 

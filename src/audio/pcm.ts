@@ -73,7 +73,7 @@ const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
 /**
  * Converts interleaved samples to mono: to the mean of the channels without low-frequency effects, or to one channel.
  *
- * @param channel from 0; silence where there are fewer
+ * @param channel from 0; silence if there are fewer channels
  */
 export function monoConverter(layout: PcmLayout, channel?: number): MonoConverter {
   const convert = meanConverter(layout, channel);

@@ -58,7 +58,7 @@ export class Recording {
    * Detects the format from the content (never from a name). Failures of the source are thrown as they come.
    *
    * @param from where another process left off, from `checkpointAt`
-   * @param channel the one to decode, from 0; the mean of all without it
+   * @param channel to decode, from 0; the mean of all if absent
    */
   static async open(
     source: ByteSource,

@@ -86,7 +86,7 @@ const HEADERS = {
     example: 0.375,
   },
   'X-Job-Attempt': {
-    description: 'Which try to read the recording this is, and how many there are, from the second one on.',
+    description: 'Number of the try to read the recording, and of how many; sent from the second try on.',
     schema: { type: 'string' },
     example: '2/5',
   },

@@ -51,7 +51,7 @@ export const diarizeBodySchema = z
       description: 'Adds `voiceprints`: a voiceprint of each speaker with enough speech, for POST /v1/identify.',
     }),
     channels: optionalChoice(['separate']).openapi({
-      description: 'Diarizes each channel by itself, at most 8; without it, their mean.',
+      description: 'Diarizes each channel separately, at most 8; if absent, the mean of the channels.',
     }),
     transcription: optionalFlag(),
     transcriptionConfig: transcriptionConfigSchema.nullish(),
@@ -64,11 +64,11 @@ export interface DiarizeRequest extends JobFields, DiarizationFields {
   readonly speechProbability: boolean;
   readonly crosstalkProbability: boolean;
   readonly speakerProbability: boolean;
-  /** Absent for false, so that requests without it keep the hash that their idempotency keys are stored with. */
+  /** Absent instead of false, so that the hash of requests without it, stored with their idempotency keys, is kept. */
   readonly embeddings?: true;
   /** Absent for the mean of the channels. */
   readonly channels?: 'separate';
-  /** Job whose kept analysis stands for the recording; set by the service alone. */
+  /** Job whose stored analysis replaces reading the recording; set only by the service. */
   readonly recountOf?: string;
   readonly transcription: boolean;
   /** Set only together with `transcription`. `language` is an ISO 639 code. */
@@ -120,7 +120,7 @@ function languageErrors(settings: unknown): FieldError[] {
   return [{ field: 'transcriptionConfig.language', message: `is not a language of ${models.join(' or ')}` }];
 }
 
-/** What is made of the mean of all channels. */
+/** Fields that need the mean of all channels. */
 const OF_THE_MIX = [
   'confidence',
   'speechProbability',

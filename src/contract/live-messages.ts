@@ -41,7 +41,7 @@ export interface ErrorMessage {
 export interface ResumeMessage {
   readonly type: 'resume';
   readonly token: string;
-  /** Frames that the service has stored: a resumed stream continues after them. */
+  /** Number of frames that the service has stored; a resumed stream continues after them. */
   readonly frame: number;
 }
 

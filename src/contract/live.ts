@@ -11,7 +11,7 @@ export type SampleRateHz = (typeof SAMPLE_RATES_HZ)[number];
 export const ENCODINGS = ['pcm_f32le', 'pcm_s16le', 'mulaw'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** The only rate of µ-law. */
+/** The only sample rate for µ-law. */
 export const MULAW_RATE_HZ: SampleRateHz = 8000;
 export const ENVELOPES = ['twilio'] as const;
 
@@ -42,10 +42,10 @@ const options = {
     }),
   encoding: optionalChoice(ENCODINGS).openapi({
     default: LIVE_DEFAULTS.encoding,
-    description: '`mulaw` has 8000 samples a second, in frames of 20 ms or a multiple of that.',
+    description: '`mulaw` has 8000 samples a second; its frames have 20 ms or a multiple of that.',
   }),
   envelope: optionalChoice(ENVELOPES).openapi({
-    description: 'Whether audio comes in the JSON messages of a Twilio media stream, as `mulaw`.',
+    description: '`twilio`: the audio comes in the JSON messages of a Twilio media stream, as `mulaw`.',
   }),
   latency: wholeNumber(LATENCY_MS.min, LATENCY_MS.max).openapi({
     default: LIVE_DEFAULTS.latency,

@@ -21,7 +21,7 @@ const ENDINGS: Partial<Record<OutputFormat, string>> = {
   diarized_json: 'json',
 };
 
-/** Ending of a file in that format. */
+/** File name extension of a format. */
 export const endingOf = (format: OutputFormat): string => ENDINGS[format] ?? format;
 
 export const OUTPUT_FORMAT_NAMES = Object.keys(OUTPUT_FORMATS) as OutputFormat[];

@@ -16,7 +16,7 @@ const wordSchema = z
 const framesOf = <T extends z.ZodType>(score: T) =>
   z.object({ score, resolution: z.number().openapi({ description: 'Seconds between two scores.', example: 0.02 }) });
 
-const channel = z.number().int().optional().openapi({ description: 'From 0, where channels are separate.' });
+const channel = z.number().int().optional().openapi({ description: 'From 0; only with separate channels.' });
 
 export const diarizeOutputSchema = z
   .object({
@@ -67,7 +67,7 @@ export const voiceprintOutputSchema = z
   .openapi('VoiceprintOutput');
 export type VoiceprintOutput = z.infer<typeof voiceprintOutputSchema>;
 
-/** Turns as `pyannote.core` reads them. */
+/** An `Annotation` as `pyannote.core` reads it. */
 export const annotationSchema = z
   .object({
     pyannote: z.literal('Annotation'),

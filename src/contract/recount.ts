@@ -20,7 +20,7 @@ export interface RecountRequest {
   readonly maxSpeakers: number | undefined;
 }
 
-/** Reads the body of POST /v1/jobs/{jobId}/recount. Finds every faulty field at once. */
+/** Reads the body of POST /v1/jobs/{jobId}/recount. Reports all faulty fields at once. */
 export function parseRecountBody(body: unknown): Parsed<RecountRequest> {
   const parsed = parseBody(body, recountBodySchema, speakerCountErrors);
   if (!parsed.ok) return parsed;

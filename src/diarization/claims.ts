@@ -51,11 +51,10 @@ export async function claimsOf(
 }
 
 /**
- * Where a claim is heard: not in the silence beside speech, nor in crosstalk, where it changes nothing.
+ * Whether a claim to a subsegment can change a turn. In silence and in crosstalk it changes nothing.
  *
- * @param tracks of any round: who is boosted or claims changes nothing about how many talk at once
- * @returns of a subsegment, whether one person talks for as long as a turn must be in the half second that a claim to
- *   it gives away
+ * @param tracks of any round: boosts and claims do not change how many people talk at once
+ * @returns whether exactly one person talks for at least the minimum duration of a turn in the subsegment's half second
  */
 export function hearingOf(
   { speech, crosstalk, resolutionSeconds }: Pick<FrameTracks, 'speech' | 'crosstalk' | 'resolutionSeconds'>,

@@ -19,7 +19,7 @@ export interface SpeakerTurn {
   readonly speaker: number;
   readonly startSeconds: number;
   readonly endSeconds: number;
-  /** From 0, where the channels of the recording were diarized separately. */
+  /** From 0; only if the channels of the recording were diarized separately. */
   readonly channel?: number;
 }
 

@@ -1,12 +1,12 @@
 /** Levels are measured over tenths of a second. */
 const TENTH_SAMPLES = 1600;
 
-/** Level that silence counts as. */
+/** Level of silence. */
 export const SILENCE_DB = -126;
 
 /**
- * Level of the loudest tenth of a second, in whole dB of full scale: mean power about the tenth's mean, because an
- * offset is no sound. At least `SILENCE_DB`.
+ * Level of the loudest tenth of a second, in whole dB of full scale; at least `SILENCE_DB`. The power of a tenth is the
+ * variance of its samples, because an offset is no sound.
  *
  * @param samples 16 kHz mono
  */

@@ -2,7 +2,7 @@ import type { ClusteringParameters } from './clustering/types.ts';
 import type { ConfidenceParameters } from './confidence.ts';
 import type { Tuning, TuningBySetting } from './types.ts';
 
-/** The two settings share all parameters; they differ in the segmentation (`segmentationOf`) and in a model's tuning. */
+/** Both settings have these parameters; they differ in their segmentation (`segmentationOf`) and a model's tuning. */
 export type SettingName = 'precision-2' | 'community-1';
 
 /**
@@ -71,7 +71,7 @@ const SHARED: Omit<DiarizationSettings, 'name'> = {
     temperature: 0.1,
   },
   reconstruction: {
-    // Only two windows see a frame: without the taper their disagreements would be ties.
+    // Two windows cover a frame: without the taper their disagreements would be ties.
     edgeTaper: 0.5,
     countBias: -0.15,
     minDurationOffSeconds: 0.1,

@@ -55,14 +55,14 @@ export interface PartReader {
 }
 
 /**
- * Layout, little-endian: `RCPT`, u16 version, u16 zero, u32 length of the header, u32 length of the embeddings section, u32
- * length of the frames section, then the three. The header is JSON (facts, window range, number of speakers and
- * subsegments, loudest level). The embeddings section holds per speaker u32 window, u8 local speaker, three zeros, f32
- * clean and f32 active seconds, f32 × dimension; then per subsegment u32 index, f32 × dimension. The frames section is
- * `probabilities` as it is.
+ * Layout, little-endian: `RCPT`, u16 version, u16 zero, u32 length of the header, u32 length of the embeddings section,
+ * u32 length of the frames section, then header, embeddings and frames. The header is JSON (facts, window range, number
+ * of speakers and subsegments, loudest level). The embeddings section holds per speaker u32 window, u8 local speaker,
+ * three zeros, f32 clean and f32 active seconds, f32 × dimension; then per subsegment u32 index, f32 × dimension. The
+ * frames section holds `probabilities`.
  */
 const MAGIC = 0x54504352;
-/** Whoever stores parts of running jobs raises the version of what is stored along with it. */
+/** Raise `WORK_VERSION` (`src/jobs/keys.ts`) with it: running jobs have stored parts. */
 const VERSION = 5;
 const PREFIX_BYTES = 20;
 /** Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default pack they have some 430 bytes. */
@@ -190,7 +190,7 @@ function parseHeader(bytes: Uint8Array): Header {
   return header;
 }
 
-/** Lengths of what the embeddings section holds. */
+/** Bytes of the speakers and of the subsegments in the embeddings section. */
 function bytesOf({ facts, speakerCount, subsegmentCount }: Header): { speakers: number; subsegments: number } {
   return {
     speakers: speakerCount * (SPEAKER_BYTES + 4 * facts.dimension),

@@ -146,8 +146,8 @@ describe('reconstructWanted', () => {
     expect(await heard(part, [20, 40, 60, 180])).toEqual([0, 1, 2, 3, 3]);
   });
 
-  it('claims what can be heard: where nobody talks, four claims in a row did nothing', async () => {
-    // The other one's own subsegments come first, all but the last, which sounds more like who is heard.
+  it('claims no subsegment in silence, where a claim changes nothing', async () => {
+    // Speaker 1's subsegments come first and are silent, except the last, which sounds more like speaker 0.
     const degrees = [0, 40, 40, 40, 40, 40, 0, 15, 0];
     const subsegments = new Map(degrees.map((angle, window) => [2 * window + 1, angle]));
     const inSilence = () =>

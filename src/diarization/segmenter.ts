@@ -7,9 +7,10 @@ const FRAME_SAMPLES = 400;
 const LEAD_SAMPLES = 120;
 
 /**
- * Segmentation of one recording or stream, window after window. Windows overlap; a model whose front end is apart gets the mel powers of what
- * a window has in common with the one before from there. As in the model with its front end inside, a window is silent outside: its
- * first and last frame are its own. What comes out does not depend on which windows were seen before, to the bit.
+ * Segmentation of one recording or stream, window by window. Windows overlap: for a model with a separate front end the
+ * mel powers that a window shares with the one before are computed once. As in a model with its front end inside,
+ * samples outside the window count as silence, so the first and last frame are not shared. The result does not depend,
+ * to the bit, on the windows before.
  */
 export class Segmenter {
   #powers = new Float32Array(0);

@@ -161,7 +161,7 @@ describe('formats of annotation tools', () => {
     expect(write('textgrid', [])).toContain('tiers? <absent>\n');
   });
 
-  it('give ELAN a tier a speaker, with names and texts escaped', () => {
+  it('write one ELAN tier per speaker, with names and texts escaped', () => {
     const text = inSeconds('eaf');
     expect(text).toContain('TIER_ID="Zoë &quot;Z&quot;"');
     expect(text).toContain('<ANNOTATION_VALUE>Well, &lt;yes&gt; &amp; &quot;no&quot;</ANNOTATION_VALUE>');
@@ -170,7 +170,7 @@ describe('formats of annotation tools', () => {
     expect(text).toContain('ANNOTATION_ID="a3" TIME_SLOT_REF1="ts5" TIME_SLOT_REF2="ts6"');
   });
 
-  it('write an Annotation of pyannote with a track a turn', () => {
+  it('write an Annotation of pyannote with one track per turn', () => {
     expect(JSON.parse(write('pyannote', lines, 'diarization', 'my talk'))).toEqual({
       pyannote: 'Annotation',
       uri: 'my_talk',

@@ -1,12 +1,12 @@
 import { oneWord } from './text.ts';
 import type { TurnWriter } from './types.ts';
 
-/** What `pyannote.core` 4 writes and reads as the JSON of an `Annotation`. */
+/** JSON of an `Annotation`, as `pyannote.core` 4 writes and reads it. */
 export function pyannoteAnnotation(fileId: string): TurnWriter {
   return {
     head: `{"pyannote":"Annotation","uri":${JSON.stringify(oneWord(fileId))},"content":[`,
     line({ start, end, speaker }, index) {
-      // Two turns may have the same times, so that each has a track of its own.
+      // Two turns may have the same times: separate tracks keep both.
       const record = { segment: { start, end }, track: `T${index}`, label: speaker };
       return `${index > 0 ? ',' : ''}\n${JSON.stringify(record)}`;
     },
@@ -15,8 +15,8 @@ export function pyannoteAnnotation(fileId: string): TurnWriter {
 }
 
 /**
- * The `diarized_json` of OpenAI's transcriptions, with the labels of this output; `text` is empty where nothing was
- * transcribed. Its members come in the order in which they are known.
+ * The `diarized_json` of OpenAI's transcriptions, with the labels of this output; `text` is empty without a
+ * transcription. `text` and `duration` come last, because they are known after the last turn.
  */
 export function diarizedJson(durationSeconds: number | undefined): TurnWriter {
   const texts: string[] = [];

@@ -46,7 +46,7 @@ function csvField(text: string): string {
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Label track of Audacity: start, end and label between tabs; what was said comes after the speaker. */
+/** Label track of Audacity: start, end and label, separated by tabs. The label is the speaker, then the text. */
 export const AUDACITY: TurnWriter = {
   head: '',
   line({ start, end, speaker, text }) {

@@ -1,17 +1,17 @@
 import { oneLabel, oneLine } from './text.ts';
 import type { Line, TurnWriter } from './types.ts';
 
-/** Time on a tier, in whole milliseconds, and what stands there. */
+/** Interval of a tier, in whole milliseconds, and its text. */
 interface Interval {
   readonly startMs: number;
   readonly endMs: number;
   readonly text: string;
 }
 
-/** Intervals by speaker, in order of first appearance. Those of a speaker are in order and do not overlap. */
+/** Intervals by speaker, in order of first appearance. The intervals of a speaker are sorted and do not overlap. */
 type Tiers = ReadonlyMap<string, readonly Interval[]>;
 
-/** Collects the turns by speaker. The formats of annotation tools state counts or times before the first turn. */
+/** Collects the turns by speaker, because these formats state counts or times before the first turn. */
 function tierWriter(write: (tiers: Tiers, lastMs: number) => Iterable<string>): TurnWriter {
   const tiers = new Map<string, Interval[]>();
   let lastMs = 0;
@@ -33,9 +33,9 @@ function tierWriter(write: (tiers: Tiers, lastMs: number) => Iterable<string>): 
 }
 
 /**
- * Praat's long text format: a tier a speaker, silence as intervals without text.
+ * Praat's long text format: one tier per speaker, silence as intervals without text.
  *
- * @param durationSeconds of the recording; undefined where only its turns are known
+ * @param durationSeconds of the recording; undefined if unknown: the tiers then end with the last turn
  */
 export function textGrid(durationSeconds: number | undefined): TurnWriter {
   return tierWriter(function* (tiers, lastMs) {
@@ -74,7 +74,7 @@ function withSilence(intervals: readonly Interval[], endMs: number): Interval[] 
 const seconds = (ms: number): string => String(ms / 1000);
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
-/** ELAN annotation format: a tier a speaker. No media file is named: only its reader knows where it has one. */
+/** ELAN annotation format: one tier per speaker. It names no media file, because the reader's path is unknown. */
 export function eaf(): TurnWriter {
   return tierWriter(function* (tiers) {
     // The schema wants a date; a fixed one keeps equal outputs equal.
@@ -106,7 +106,7 @@ export function eaf(): TurnWriter {
   });
 }
 
-/** `oneLine` leaves no control character; two others are none of XML's, either. */
+/** Escapes a text. `oneLine` has removed control characters; these are the other two that XML forbids. */
 function xml(text: string): string {
   return text
     .replace(/[\uFFFE\uFFFF]/g, '\uFFFD')

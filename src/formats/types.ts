@@ -19,16 +19,16 @@ export interface Line {
   readonly start: number;
   readonly end: number;
   readonly text?: string;
-  /** Of the recording, from 0, where its channels were diarized separately. */
+  /** Channel of the recording, from 0; only if its channels were diarized separately. */
   readonly channel?: number;
 }
 
-/** Writes turns one by one, so that a long list is never text as a whole. Each list has a writer of its own. */
+/** Writes turns one by one, so that memory never holds a long list as text. Each list needs a new writer. */
 export interface TurnWriter {
   /** Comes before the first turn, also when there is none. */
   readonly head: string;
   /** @param index 0 for the first turn */
   line(line: Line, index: number): string;
-  /** Comes after the last turn, in chunks. */
+  /** Text after the last turn, in chunks. */
   tail?(): Iterable<string>;
 }

@@ -8,13 +8,12 @@ const TRANSCRIPTION = 'turnLevelTranscription';
 /** Lists of turns: without overlap, which only who asked for it gets; with names; plain. */
 const TURNS = ['exclusiveDiarization', 'identification', 'diarization'] as const;
 
-/** Formats without a place for text. */
+/** Formats that cannot hold text. */
 const TURNS_ALONE: readonly TurnFormat[] = ['rttm', 'pyannote'];
 
 /**
- * Which list of an output document a format shows: RTTM and pyannote's JSON the turns alone, the others what was said
- * in them where that is known. The turns without overlap have the labels of the diarization, and get their names from
- * the matches.
+ * Which list of an output document a format shows: the transcription if there is one, but the turns in formats without
+ * text. The turns without overlap have the labels of the diarization, and get their names from the matches.
  *
  * @param has whether the document has a member of that name
  * @returns undefined for an output without turns
@@ -37,7 +36,7 @@ export interface Match {
  * @param list what `listToShow` chose
  * @param fileId what RTTM calls the recording
  * @param matches the `voiceprints` of an identify output, none for others
- * @param durationSeconds of the recording; undefined where only its turns are known
+ * @param durationSeconds of the recording; undefined if unknown
  */
 export function createTurnWriter(
   format: TurnFormat,

@@ -60,7 +60,7 @@ export interface PassPorts {
 export interface PassOptions {
   /** Where to continue; from the start without it. */
   readonly from?: Checkpoint;
-  /** The channel to read, from 0; the mean of all without it. */
+  /** Channel to read, from 0; the mean of all if absent. */
   readonly channel?: number;
   readonly maxSeconds: number;
   /** Whether the pass ends as `slow` where the source is. */

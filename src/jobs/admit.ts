@@ -20,12 +20,12 @@ export async function admitWaiting(ports: AdmitPorts, accountId: string): Promis
 
 const SWEEP = 'admit';
 const ACCOUNTS_PER_PAGE = 50;
-/** Each takes a few statements, and an invocation may run 1,000. */
+/** An account takes a few statements, and an invocation may run 1,000. */
 const MAX_ACCOUNTS = 100;
 
 /**
- * `admitWaiting` for all accounts whose waiting jobs have room: a net for the ends of jobs, which call it themselves. A
- * run continues where the last one ended, so that each account gets its turn, however many others come before it.
+ * `admitWaiting` for all accounts with room for a waiting job. A job that ends calls `admitWaiting` itself; this covers
+ * the calls that failed. A run continues where the last one ended, so that every account gets its turn.
  */
 export async function admitAll(ports: AdmitPorts): Promise<void> {
   let after = await ports.store.sweepPosition(SWEEP);

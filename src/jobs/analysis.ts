@@ -3,9 +3,9 @@ import { readRecording } from './ingest-state.ts';
 import { analysisKey, partKey } from './keys.ts';
 import type { IngestedRecording, JobPorts } from './ports.ts';
 
-/** What a recount needs of a recording: an object of all parts, then this index as JSON, then the index's length. */
+/** Index of a stored analysis. The object holds all parts, then this index as JSON, then the length of the JSON. */
 interface AnalysisIndex {
-  /** Of the parts (`JobPorts.work`). */
+  /** Version and models that made the parts (`JobPorts.work`). */
   readonly work: string;
   readonly recording: IngestedRecording;
   /** Length of each part, in bytes. */
@@ -15,8 +15,8 @@ interface AnalysisIndex {
 const LENGTH_BYTES = 4;
 
 /**
- * Stores the parts of a job, whose working data goes with its end, for as long as its output. Nothing is stored where a
- * part is missing: the job loses only its recount.
+ * Stores the parts of a job for as long as its output, because a job's end deletes its working data. If a part is
+ * missing, nothing is stored: the job can then not be recounted.
  */
 export async function keepAnalysis(
   ports: JobPorts,
@@ -51,13 +51,13 @@ export async function keepAnalysis(
   ports.log('warn', 'analysis_not_kept', { jobId });
 }
 
-/** A kept analysis. */
+/** A stored analysis. */
 export interface Analysis {
   readonly recording: IngestedRecording;
   readPart(shard: number, offset: number, length: number): Promise<Uint8Array>;
 }
 
-/** @returns undefined where it is gone, or of another version of the service or other models */
+/** @returns undefined if it was deleted, or made by another version of the service or by other models */
 export async function openAnalysis(ports: JobPorts, jobId: string): Promise<Analysis | undefined> {
   const key = analysisKey(jobId);
   const sizeBytes = await ports.objects.sizeBytes(key);

@@ -51,7 +51,7 @@ export interface JobView {
   readonly metadata?: Record<string, string>;
   /** 0…1 while the job runs; sent as the header `X-Job-Progress`. */
   readonly progress?: number;
-  /** From the second try to read the recording on; sent as the header `X-Job-Attempt`. */
+  /** Try to read the recording, from the second one on; sent as the header `X-Job-Attempt`. */
   readonly attempt?: { readonly number: number; readonly of: number };
   /** Set on failed and canceled jobs. */
   readonly error?: { readonly code: string; readonly message: string };
@@ -106,8 +106,8 @@ export interface SpeakerMatch {
 export interface JobService {
   create(input: CreateJob): Promise<Result<JobView, { kind: 'idempotency_conflict' | 'payment_required' }>>;
   /**
-   * A new job from the kept analysis of a diarization, without credit; undefined as for `find`.
-   * @param bounds in the place of those of the job
+   * A new job from the stored analysis of a diarization; costs no credit. Undefined as for `find`.
+   * @param bounds replace those of the job
    */
   recount(
     accountId: string,

@@ -30,7 +30,7 @@ export async function cancelJob(ports: ControlPorts, accountId: string, jobId: s
 export async function deleteJob(ports: ControlPorts, accountId: string, jobId: string): Promise<boolean> {
   if (!(await ports.store.remove(accountId, jobId, ports.now()))) return false;
   ports.log('info', 'job_deleted', { jobId });
-  // The row went first: from here on nobody reads these, and the sweep finds what a crash leaves.
+  // The row is deleted first, so that nothing reads these objects; the sweep deletes what a crash leaves.
   await ports.objects.deleteMany([outputKey(jobId), analysisKey(jobId)]);
   await afterEnd(ports, { id: jobId, accountId });
   return true;

@@ -44,12 +44,12 @@ async function diarized(channels: readonly Float32Array[], request: object): Pro
   return stored && JSON.parse(new TextDecoder().decode(stored));
 }
 
-it('diarizes each channel by itself, over several shards, with labels that count on', async () => {
+it('diarizes each channel separately, over several shards, with labels numbered across channels', async () => {
   const output = await diarized([LEFT, RIGHT], { exclusive: true });
   expect(await world.record()).toMatchObject({ status: 'succeeded', shardCount: 4, durationSeconds: 310 });
   const places = new Set(output?.diarization.map(({ speaker, channel }) => `${speaker} ${channel}`));
   expect([...places].sort()).toEqual(['SPEAKER_00 0', 'SPEAKER_01 0', 'SPEAKER_02 1', 'SPEAKER_03 1']);
-  // Each channel is what it would be as a recording.
+  // Each channel has the turns that it has as a recording alone.
   for (const [channel, samples] of [LEFT, RIGHT].entries()) {
     world.another();
     const alone = await diarized([samples], { channels: undefined });
@@ -64,7 +64,7 @@ it('diarizes each channel by itself, over several shards, with labels that count
   expect(output).not.toHaveProperty('warning');
 }, 60_000);
 
-it('warns of one channel, and leaves silent ones out', async () => {
+it('warns if there is only one channel, and leaves out silent ones', async () => {
   const one = LEFT.subarray(0, 320_000);
   expect(await diarized([one], {})).toMatchObject({
     diarization: expect.arrayContaining([expect.objectContaining({ channel: 0 })]),

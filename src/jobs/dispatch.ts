@@ -37,7 +37,7 @@ export async function sendAgain(ports: DispatchPorts, message: OutboxMessage, de
 /** Messages that a queue takes at once. */
 export const BATCH_MESSAGES = 100;
 
-/** `dispatch` for many messages, in batches: an invocation may run 1,000 statements, and an outage leaves more messages. */
+/** `dispatch` in batches: an outage leaves more messages than the 1,000 statements that an invocation may run. */
 export async function dispatchAll(
   ports: DispatchPorts,
   queued: readonly { readonly message: OutboxMessage; readonly delaySeconds: number }[],

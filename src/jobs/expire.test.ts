@@ -144,7 +144,7 @@ describe('a sweep', () => {
     const request = { url: 'media://waits.wav' } as DiarizeRequest;
     const id = `waits-${made++}`;
     await store.create({ accountId: 'a', kind: 'diarize', request, id, now: NOW });
-    // After the job, under the same name; and another name.
+    // The job needs neither a later upload of the same name nor one of another name.
     await upload('media/a/later', claimed, NOW + 100 * HOUR);
     await rows.claim('a', 'media/a/other', NOW, NOW + 48 * HOUR, 'other.wav');
     await put('media/a/other');
@@ -157,7 +157,7 @@ describe('a sweep', () => {
     expect([await keysBelow('media/'), await rowCount('media')]).toEqual([[], 0]);
   });
 
-  it('forgets live streams a month after their end, and none that is open', async () => {
+  it('deletes the rows of live streams a month after their end, but of no open one', async () => {
     const live = createLiveStore(storage.db);
     for (const id of ['ended', 'open']) {
       await live.create({ id, accountId: 'a', input: {}, now: NOW } as Parameters<typeof live.create>[0], 10);

@@ -8,7 +8,7 @@ const MAX_BATCHES = 50;
 const NEW_JOB_MS = 5 * 60_000;
 /** Longer than a step can run on the platform (15 minutes): none can write for a job that was deleted before that. */
 const LAST_WRITE_MS = 20 * 60_000;
-/** A request that names a recording in its last moments stores its job a moment later. */
+/** A request may name a recording that is about to expire; its job is stored a moment later. */
 const MEDIA_SLACK_MS = 2 * 3600 * 1000;
 /** Longer than an object is written: the slowest source takes a day and a half for the largest recording. */
 const UPLOAD_MS = 48 * 3600 * 1000;
@@ -101,7 +101,7 @@ async function expireMedia(ports: ControlPorts, now: number): Promise<number> {
   return total;
 }
 
-/** Rows of jobs and streams that ended 30 days ago: without that the database is full one day. Their usage stays. */
+/** Deletes rows of jobs and streams that ended 30 days ago, or the database would fill up. Their usage is kept. */
 async function forgetOld(ports: ControlPorts, now: number): Promise<number> {
   let total = 0;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {

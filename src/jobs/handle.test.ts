@@ -188,7 +188,7 @@ describe('a fault of the platform', () => {
     });
   });
 
-  it('is not distinguished from the death of an invocation: ten deaths, over an hour, fail the job', async () => {
+  it('that ends the invocation counts as a start: ten, over an hour, fail the job', async () => {
     expect(await delivered(world.ports, MAX_STARTS)).toMatchObject({ status: 'running', error: undefined });
     expect(await delivered(world.ports, MAX_STARTS + 1)).toMatchObject({
       status: 'failed',

@@ -123,7 +123,7 @@ async function runStep(
 const hasWork = async (ports: JobPorts, { id }: JobRecord): Promise<boolean> =>
   (await findIngest(ports, id)) !== undefined;
 
-/** Has the job's object hand out its shards, lost ones included. */
+/** Makes the job's object hand out its shards, including lost ones. */
 async function analyse(ports: JobPorts, jobId: string): Promise<void> {
   const state = (await findIngest(ports, jobId))?.state;
   if (state) await handOutAgain(ports, jobId, state);
@@ -154,7 +154,7 @@ async function onError(
     case 'again': {
       const { event, delaySeconds, isForgiven } = judgement;
       if (event !== 'step_retried') logFault(ports, event, message, attempt, error);
-      // The lease covers the pause. If the database is what failed, the lease runs out and the message is sent again.
+      // The lease covers the pause. If this write fails, the lease runs out and the message is sent again.
       await begun?.putBack(ports.now() + delaySeconds * 1000, isForgiven).catch((fault: unknown) => {
         ports.log('warn', 'step_not_put_back', { jobId, step, error: String(fault) });
       });

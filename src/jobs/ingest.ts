@@ -312,7 +312,7 @@ class Ingest {
   async #handOut(state: IngestState, ready: number): Promise<void> {
     const { ports, job } = this;
     this.#ready = ready;
-    // The number of channels, and with it that of the shards, is known at the end.
+    // With separate channels the number of shards is known only at the end.
     if (ready <= SHORT_SHARDS || this.#isSeparate) return;
     if (ready > this.#reserved) {
       // Twice as much each time: a day takes six of these.
@@ -333,7 +333,7 @@ class Ingest {
   async #report(share: number): Promise<void> {
     const { ports, job } = this;
     const now = ports.now();
-    // Of the first channel the share says little of the whole, and progress must not go back.
+    // Each separate channel begins again at 0, and progress must not go back.
     if (this.#isSeparate || now - this.#reportedAt < REPORT_EVERY_MS) return;
     this.#reportedAt = now;
     // A hint for progress bars.

@@ -41,7 +41,7 @@ export const wordsKey = (jobId: string, tag: string, piece: number) =>
   `${workPrefix(jobId)}words-${tag}-${numbered(piece)}.json`;
 const RESULT_KEY = /^(?:outputs|analyses)\/([^/.]+)/;
 export const outputKey = (jobId: string) => `outputs/${jobId}.json`;
-/** What a recount needs of a diarize job; lives as long as the output. */
+/** Analysis that a recount of a diarize job needs; stored as long as the output. */
 export const analysisKey = (jobId: string) => `analyses/${jobId}`;
 
 /** The job that an object belongs to, by its key; undefined for one that is no job's. */

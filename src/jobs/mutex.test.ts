@@ -47,7 +47,7 @@ it('gives assemblies and short jobs their turn before the shards of long ones, w
   expect(noted).toEqual(['running', 'assembly', 'short', 'shard 0', 'shard 1', 'shard 2', 'shard 3', 'shard 4']);
 });
 
-it('does not let urgent calls overtake that come a minute later: endless short jobs would starve long ones', async () => {
+it('lets no urgent call overtake one that came a minute earlier: short jobs would starve long ones', async () => {
   let now = 0;
   const mutex = new Mutex(() => now);
   const noted: string[] = [];
@@ -70,7 +70,7 @@ it('is free again after work that failed', async () => {
   expect(await mutex.run({ sleep }, async () => 'free')).toBe('free');
 });
 
-it('takes the turn from work that is silent for two minutes: an invocation that the platform ended would keep it', async () => {
+it('ends the turn of work without a sign of life for two minutes: the platform may have ended it', async () => {
   let now = 0;
   const mutex = new Mutex(() => now);
   let goOn = () => {};

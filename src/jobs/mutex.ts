@@ -2,14 +2,13 @@
 const STALE_MS = 120_000;
 /**
  * Interval in which a waiting call checks whether the holder, or a call ahead of it, was ended by the platform. The end
- * of a turn wakes the next call without it.
+ * of a turn wakes the next call at once.
  */
 const LOOK_MS = 5000;
-/** A waiting call without a check for this long was ended by the platform: the thread is never held as long. */
+/** A waiting call without a check for this long was ended by the platform: nothing holds the thread for as long. */
 const GONE_MS = 4 * LOOK_MS;
 /**
- * Urgent calls overtake calls that came up to this much earlier. Later ones do not, so that long jobs get their turn,
- * too.
+ * Urgent calls overtake calls that came at most this much earlier, and no older ones, so that long jobs get their turn.
  */
 const HEAD_START_MS = 60_000;
 
@@ -38,8 +37,8 @@ export interface TurnOptions {
 
 /**
  * One analysis at a time in an isolate: a shard in work holds tens of megabytes, and the isolate has one thread anyway.
- * Calls get their turn in order. An invocation that the platform ends runs no `finally`, so a turn or a place in the
- * order is lost without signs of life.
+ * Calls get their turn in order. An invocation that the platform ends runs no `finally`, so a call without signs of
+ * life loses its turn or its place in the order.
  */
 export class Mutex {
   #holder: { beatAt: number } | undefined;

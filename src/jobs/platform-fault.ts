@@ -66,7 +66,7 @@ function sourceMarked(source: ByteSource): ByteSource {
   };
 }
 
-/** An exception of the chunks that are written is not a fault of the bucket. */
+/** An exception thrown by the chunks is no fault of the bucket. */
 function objectsMarked(objects: ObjectStore): ObjectStore {
   const store = marked(objects);
   return new Proxy(store, {

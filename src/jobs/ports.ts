@@ -137,9 +137,9 @@ export interface JobStore {
    * Has the account's next waiting jobs begin, in their order, as far as its work allows. @returns their ids
    */
   admit(accountId: string, now: number): Promise<string[]>;
-  /** Accounts whose next waiting job their limit of work allows, in the order of their ids, after that one. */
+  /** Accounts whose limit of work allows their next waiting job, sorted by id, after the id `after`. */
   waitingAccounts(limit: number, after: string): Promise<string[]>;
-  /** Where the next run of a sweep continues: what its last run has stored, else ''. */
+  /** Position at which the next run of a sweep continues, stored by its last run; '' without one. */
   sweepPosition(sweep: string): Promise<string>;
   setSweepPosition(sweep: string, position: string): Promise<void>;
   /** Jobs that have been running since before that moment. */
@@ -201,8 +201,8 @@ export interface JobStore {
   removeMedia(objectKeys: readonly string[]): Promise<void>;
   expireIdempotencyKeys(before: number): Promise<void>;
   /**
-   * Deletes rows of jobs and live streams that ended before `endedBefore`, `limit` of each at most; keeps their usage by
-   * day and kind. @returns how many, of the kind that has most
+   * Deletes at most `limit` rows of jobs and of live streams that ended before `endedBefore`; keeps their usage by day
+   * and kind. @returns the largest number of rows deleted of one kind
    */
   forget(endedBefore: number, limit: number): Promise<number>;
 }
@@ -322,9 +322,9 @@ export interface ProgressPort {
   begin(jobId: string, tag: string): Promise<void>;
   /** Share of the recording that was read, 0…1. */
   reportIngest(jobId: string, share: number): Promise<void>;
-  /** The first `shards` shards can be analysed; reading goes on. */
+  /** The first `shards` shards can be analysed; the recording is still being read. */
   ready(jobId: string, tag: string, shards: number): Promise<void>;
-  /** The number of shards is known. May be called again: lost shards are then sent again. */
+  /** Sets the number of shards. Another call sends lost shards again. */
   expect(jobId: string, tag: string, shardCount: number): Promise<void>;
   startShard(jobId: string, shard: number, tag: string): Promise<ShardStart>;
   /** Prolongs the lease of a shard in work. @returns whether its part is still wanted */
@@ -390,9 +390,9 @@ export interface IngestedLength {
 /** A recording that was read as a whole. */
 export interface IngestedRecording extends IngestedLength {
   readonly facts: RecordingFacts;
-  /** At 16 kHz, of each channel where they are separate. */
+  /** At 16 kHz; per channel if channels are separate. */
   readonly totalSamples: number;
-  /** Where each channel was read by itself: how many there are. They have equal shares of the shards. */
+  /** Number of channels, if each was read separately; each has the same number of shards. */
   readonly separateChannels?: number;
   readonly warning?: string;
 }
@@ -408,7 +408,7 @@ export interface IngestState {
   /** Chunks that are stored, and where another invocation continues after them. */
   readonly chunks: number;
   readonly checkpoint: Checkpoint;
-  /** The channel that is read, from 0, where each is read by itself; `chunks` and `checkpoint` are of this one. */
+  /** Channel that is being read, from 0, if each is read separately; `chunks` and `checkpoint` belong to it. */
   readonly channel?: number;
   /** Of the job: shards need nothing else of it. */
   readonly model: JobRecord['request']['model'];
@@ -448,7 +448,7 @@ export interface JobPorts {
   /** The same of the signing key before; undefined where none is accepted. */
   readonly previousWebhookSecret?: (accountId: string, version: number) => Promise<string | undefined>;
   readonly codecs: () => AudioPorts;
-  /** With the segmentation of that setting. */
+  /** Models, with the segmentation of that setting. */
   readonly engine: (setting: SettingName) => Promise<Engine>;
   /** Of which version of the service and which models the work of a job is (`workOf`). */
   readonly work: string;

@@ -34,7 +34,7 @@ beforeEach(async () => {
   }
 });
 
-/** Diarizes the recording from parts that are there. @returns the job's id */
+/** Diarizes the recording from stored parts. @returns the job's id */
 async function diarized(): Promise<string> {
   const { id, ports } = world;
   await world.running({ totalSamples: samples.length });
@@ -71,7 +71,7 @@ describe('a recount', () => {
       .run();
     const one = await recounted(first, { numSpeakers: 1 });
     expect([...speakersOf(one.output)]).toEqual(['SPEAKER_00']);
-    // From a recount, another one.
+    // A recount of a recount.
     const again = await recounted(one.id, {});
     expect(speakersOf(again.output).size).toBe(2);
     expect(again.output).toEqual(JSON.parse(new TextDecoder().decode(await world.ports.objects.get(outputKey(first)))));
@@ -85,7 +85,7 @@ describe('a recount', () => {
     ]);
   });
 
-  it('is refused once the analysis is gone: with its output, or with the job', async () => {
+  it('is refused once the output has expired; the sweep deletes the analysis', async () => {
     const { ports } = world;
     const first = await diarized();
     const source = await world.record();
@@ -96,7 +96,7 @@ describe('a recount', () => {
     expect(await ports.objects.exists(analysisKey(first))).toBe(false);
   });
 
-  it('fails where the analysis goes before it has begun', async () => {
+  it('fails if the analysis is deleted before the recount begins', async () => {
     const first = await diarized();
     const source = await world.record();
     world.another();

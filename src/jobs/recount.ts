@@ -11,7 +11,7 @@ import { analysisKey, outputKey } from './keys.ts';
 import type { ControlPorts, JobPorts, JobRecord } from './ports.ts';
 import { resultOf } from './results/index.ts';
 
-/** A job that diarizes from another job's kept analysis, which `request.recountOf` names. */
+/** A job that diarizes from the stored analysis of another job, `request.recountOf`. */
 export type RecountJob = Extract<JobRecord, { kind: 'diarize' }>;
 
 export const isRecount = (job: JobRecord): job is RecountJob =>
@@ -46,14 +46,14 @@ export async function createRecount(
   return createJob(ports, input, options.id);
 }
 
-/** First step of a recount, in the place of reading a recording. */
+/** First step of a recount: there is no recording to read. */
 export async function beginRecount(ports: JobPorts, job: RecountJob): Promise<void> {
   await ports.store.start(job.id, ports.now());
   if (await ports.store.nextStep(job.id, ['ingest'], 'assemble', ports.now()))
     await dispatch(ports, { step: 'assemble', jobId: job.id });
 }
 
-/** Last step of a recount: as that of other jobs, but billed nothing. */
+/** Last step of a recount: as for other jobs, but nothing is billed. */
 export async function assembleRecount(ports: JobPorts, job: RecountJob, pulse: () => Promise<void>): Promise<void> {
   await pulse();
   const analysis = await openAnalysis(ports, job.request.recountOf ?? '');

@@ -2,12 +2,11 @@ import { TurnLost } from './mutex.ts';
 import { PlatformFault } from './platform-fault.ts';
 import { type SourceError, type SourceErrorKind, SourceReadError } from './source-error.ts';
 
-/** Exceptions of a step after which its job fails: the recording, or the code that works on it, is at fault. */
+/** The job fails after this many exceptions of a step: the recording, or the code that works on it, is at fault. */
 export const MAX_FAULTS = 5;
 /**
- * Starts without an end after which a job fails: its step ends its isolate every time. A death has no known reason, so
- * the pauses between starts grow and ten starts take an hour: neither another job in the isolate nor a deployment fails
- * a job.
+ * The job fails after this many starts of a step without a known end: the step probably ends its isolate. The pauses
+ * between starts grow, and ten starts take an hour, so that another job in the isolate or a deployment fails no job.
  */
 export const MAX_STARTS = 10;
 /** A job fails when it has run for longer. */
@@ -16,9 +15,9 @@ export const MAX_JOB_MS = 24 * 3600 * 1000;
 /** Pauses of a step that met a fault of the platform: doubled each time, up to a quarter of an hour. */
 const FIRST_PLATFORM_PAUSE_SECONDS = 5;
 const MAX_PAUSE_SECONDS = 900;
-/** Pause before a step is tried again whose source failed, doubled each time: four minutes in all. */
+/** Pause after a failure of the source, doubled each time: four minutes in all. */
 const SOURCE_PAUSE_SECONDS = 15;
-/** Pause before a step is tried again that threw an exception, quadrupled each time. */
+/** Pause after an exception of the step, quadrupled each time. */
 const OWN_PAUSE_SECONDS = 2;
 /** Pause of a step that lost its turn in an isolate. */
 const TURN_PAUSE_SECONDS = 30;
@@ -71,7 +70,7 @@ const isOutOfMemory = (error: unknown): boolean =>
   error instanceof RangeError && /allocation failed|out of memory/i.test(error.message);
 
 /**
- * Faults that another try does not mend: a changed source does not change back, a short one does not grow, a refused
+ * Faults that a retry does not fix: a changed source does not change back, a short one does not grow, a refused
  * address stays refused.
  */
 const PERMANENT: ReadonlySet<SourceErrorKind> = new Set([

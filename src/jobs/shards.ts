@@ -10,7 +10,7 @@ export const OVERRUN_SAMPLES = 10 * OUTPUT_RATE_HZ;
 /** Shards of a recording: they cover it without overlap; a short one is a single shard. */
 export const shardCountOf = (totalSamples: number): number => Math.ceil(totalSamples / SHARD_SAMPLES);
 
-/** Channels of a recording that are read one by one at most. */
+/** Maximum number of channels that are read separately. */
 export const MAX_SEPARATE_CHANNELS = 8;
 /** More than the chunks of the longest recording. */
 const CHUNKS_PER_CHANNEL = 1000;
@@ -21,7 +21,7 @@ export const firstChunkOf = (channel: number): number => channel * CHUNKS_PER_CH
 /**
  * The channel of a shard, and its number within that channel, both from 0.
  *
- * @param recording undefined while it is read: then its channels are not separate
+ * @param recording undefined while it is being read: shards are analysed so early only without separate channels
  */
 export function placeOf(
   shard: number,
@@ -32,7 +32,7 @@ export function placeOf(
   return { channel: Math.floor(shard / shardsEach), number: shard % shardsEach };
 }
 
-/** Shards that can be analysed once so many samples are stored, while the end of the recording is not known. */
+/** Number of shards that can be analysed while the end of the recording is not known. */
 export const readyShards = (storedSamples: number): number =>
   Math.max(0, Math.floor((storedSamples - OVERRUN_SAMPLES) / SHARD_SAMPLES));
 

@@ -8,15 +8,15 @@ export const sleep = (ms: number): Promise<void> => scheduler.wait(ms);
 const HELD_MS = 40;
 /** Long enough for all steps of a request, each of which takes a turn of the event loop; 1 % of a model run. */
 const CATCH_UP_MS = 2;
-/** A wait that took this much longer than asked for: others have used the thread, and may not have finished. */
+/** A wait that takes this much longer than requested: others have used the thread, and may not have finished. */
 const BUSY_MS = 5;
-/** In an isolate, batch work runs this often, however busy the thread is: it must not stop beside too many streams. */
+/** Longest yield of batch work: it must make progress even beside too many live streams. */
 const MAX_YIELD_MS = 1000;
 
 /** When a yield last ended in this isolate. */
 let resumedAt = 0;
 
-/** One turn of the event loop, and the clock moves on. For work that must not fall behind: live streams. */
+/** Waits one turn of the event loop; the clock moves on. For live streams, which must not fall behind. */
 export const turn = (): Promise<void> => scheduler.wait(0);
 
 /**
@@ -30,9 +30,9 @@ export async function pause(): Promise<void> {
 }
 
 /**
- * For batch work: yields until nothing else has used the thread for 2 ms. Locally all Workers share one thread, and the
- * time that is lost in a wait is all that an isolate can know of the live streams in another one. A live stream takes
- * single turns between its model runs, so batch work continues only when the stream has caught up.
+ * For batch work: yields until nothing else has used the thread for 2 ms. Locally all Workers share one thread, and an
+ * isolate notices the live streams of another one only by the time that a wait loses. A live stream yields single turns
+ * between its model runs, so that batch work continues only when the stream has caught up.
  */
 export async function yieldToOthers(): Promise<void> {
   await turn();

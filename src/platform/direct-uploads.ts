@@ -13,9 +13,9 @@ export interface StoredMedia {
 const LIST_PAGE = 1000;
 
 /**
- * Uploads that go to the bucket without passing the Worker, which hears nothing of them. Each address has a key of its own in
- * a folder of the recording, so what has been uploaded under a name is what lies in its folder; the latest counts. A row of
- * `media` has the sweep delete the object, whether or not it was ever read.
+ * Uploads that go to the bucket without passing the Worker. Each address has a new key in a folder of the recording, so
+ * that a list of the folder shows its uploads; the latest one counts. A row of `media` makes the sweep delete the
+ * object when it expires, even if it was never read.
  */
 export function createDirectUploads(bucket: R2Bucket, rows: MediaRows, credentials: S3Credentials) {
   return {

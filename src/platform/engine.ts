@@ -19,14 +19,14 @@ import type { Dsp } from './wasm/dsp.ts';
 
 let runtime: OnnxRuntime | undefined;
 const embedding = new Loaded<EmbeddingPort>();
-/** By the hash of their files: settings may share one. */
+/** By the hash of the file: settings may share a model. */
 const segmentations = new Map<string, Loaded<SegmentationPort>>();
 
 /**
  * Models of the pack in use, loaded from R2 once per isolate and shared by all its jobs and streams. A segmentation is
  * loaded with the first job or stream that needs it.
  *
- * @param setting whose segmentation is wanted; live streams use that of community-1
+ * @param setting determines the segmentation; live streams use that of community-1
  * @param pause called between the runs of one analysis, and while models are loaded
  * @throws when a model file is missing in R2 or is not the one that the manifest names
  */
@@ -42,7 +42,7 @@ export async function loadEngine(
   // One after the other: each file's bytes can go before the next one is read.
   const segmentation = await loadSegmentation(bucket, ort, segmentationOf(pack, setting), pause);
   const embedder = await embedding.get(async () => {
-    // Each session takes the thread for about a second.
+    // Creating a session holds the thread for about a second.
     await pause();
     return createEmbedding(ort, await readEmbedder(bucket, pack.embedding), pack.embedding, pause);
   });

@@ -10,8 +10,8 @@ export function packOfBuild(): ModelPack {
 }
 
 /**
- * A short name for what a pack makes parts with, 24 to 40 hexadecimal digits: it changes with the files of the
- * segmentation models and the embedder, and with their facts and parameters.
+ * Short name of the models that make a pack's parts, 24 to 40 hexadecimal digits: it changes with the files, facts and
+ * parameters of the segmentation models and the embedder.
  */
 export function nameOfModels(pack: ModelPack): string {
   const { embedding } = pack;

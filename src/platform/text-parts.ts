@@ -31,7 +31,7 @@ export class TextParts {
     return left;
   }
 
-  /** As `add`, of bytes. */
+  /** As `add`, for bytes. */
   addBytes(bytes: Uint8Array): Uint8Array {
     while (this.#buffer.length < this.partBytes && this.#used + bytes.length > this.#buffer.length) this.#grow();
     const taken = bytes.subarray(0, this.#buffer.length - this.#used);

@@ -6,7 +6,7 @@ import { FOR_GOOD, FOR_MINUTES, file, open, page, send } from './static-files.ts
 
 /** Files of `/docs`, as the Worker's bundle holds them. */
 export interface DocsAssets {
-  /** HTML with `{{reference}}` where the address of the reference's folder goes. */
+  /** HTML; `{{reference}}` is replaced by the address of the reference's folder. */
   readonly page: string;
   readonly styles: string;
   readonly script: string;

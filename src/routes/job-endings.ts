@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { jobResultSchema } from '../contract/jobs.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
-import { answerJob, describeJob } from './jobs.ts';
+import { answerJob, describeJob, jobOfCaller } from './jobs.ts';
 
 const params = z.object({ jobId: z.string() });
 
@@ -20,12 +20,11 @@ export const cancelJob = endpoint(
   },
   'jobs:write',
   async (c) => {
-    const { jobs } = c.get('services');
-    const accountId = c.get('principal').account.id;
-    const found = await jobs.find(accountId, c.req.param('jobId') ?? '');
+    const found = await jobOfCaller(c);
     if (!found) return { kind: 'not_found' };
     return async () => {
-      const job = await jobs.cancel(accountId, found.id);
+      const { jobs } = c.get('services');
+      const job = await jobs.cancel(c.get('principal').account.id, found.id);
       if (!job) return { kind: 'not_found' };
       if (c.get('principal').scopes.has('jobs:read')) return answerJob(c, job);
       // Who may not read jobs learns no more than that it has ended.
@@ -47,10 +46,11 @@ export const deleteJob = endpoint(
   },
   'jobs:write',
   async (c) => {
-    const { jobs } = c.get('services');
-    const accountId = c.get('principal').account.id;
-    const found = await jobs.find(accountId, c.req.param('jobId') ?? '');
+    const found = await jobOfCaller(c);
     if (!found) return { kind: 'not_found' };
-    return async () => ((await jobs.remove(accountId, found.id)) ? c.body(null, 204) : { kind: 'not_found' });
+    return async () => {
+      const isGone = await c.get('services').jobs.remove(c.get('principal').account.id, found.id);
+      return isGone ? c.body(null, 204) : { kind: 'not_found' };
+    };
   },
 );

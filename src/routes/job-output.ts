@@ -11,6 +11,7 @@ import {
 } from '../contract/output-formats.ts';
 import { annotationSchema } from '../contract/outputs.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
+import { jobOfCaller } from './jobs.ts';
 
 /** Documents of the formats that are JSON. */
 const JSON_SCHEMAS = [...successOutputSchemas, annotationSchema, diarizedTranscriptionSchema] as const;
@@ -41,7 +42,7 @@ export const jobOutput = endpoint(
   'jobs:read',
   async (c) => {
     const { jobs } = c.get('services');
-    const job = await jobs.find(c.get('principal').account.id, c.req.param('jobId') ?? '');
+    const job = await jobOfCaller(c);
     if (job?.status !== 'succeeded') return { kind: 'not_found' };
     const asked = c.req.query('format') ?? 'json';
     const format = outputFormat(asked);

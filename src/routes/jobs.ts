@@ -26,11 +26,15 @@ export const readJob = endpoint(
   },
   'jobs:read',
   async (c) => {
-    const { jobs } = c.get('services');
-    const job = await jobs.find(c.get('principal').account.id, c.req.param('jobId') ?? '');
+    const job = await jobOfCaller(c);
     return job ? () => answerJob(c, job) : { kind: 'not_found' };
   },
 );
+
+/** The job that the path names; undefined if the caller's account has none of that id. */
+export function jobOfCaller(c: AppContext): Promise<JobView | undefined> {
+  return c.get('services').jobs.find(c.get('principal').account.id, c.req.param('jobId') ?? '');
+}
 
 /** A job with its output, if that is still there. */
 export async function answerJob(c: AppContext, job: JobView): Promise<Response> {

@@ -79,12 +79,14 @@ export const connectLive = endpoint(
     operationId: 'connectLiveStream',
     summary: 'Stream audio, get speaker turns',
     description:
-      'A WebSocket. The client sends binary frames of 100 ms and, at the end, the text `{"type":"end_of_stream"}`. The service sends ' +
-      '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and `{"type":"error","message"}`; where corrections were ' +
-      'asked for also `{"type":"diarization_speaker_correction","data":{"changes":[{"start","end","from","to"}]}}`. ' +
-      'Where `resume` was asked for, the service sends `{"type":"resume","token","frame"}` at the beginning and every ' +
-      '10 s of audio. The last `token`, as `resume` in the query in place of `token`, resumes the stream within 60 s of ' +
-      'a drop: the service sends `{"type":"resumed","frame"}`, and the client goes on from that frame.',
+      'A WebSocket. The client sends binary frames of 100 ms and, at the end, the text ' +
+      '`{"type":"end_of_stream"}`. The service sends ' +
+      '`{"type":"diarization_speaker_start","data":{"timestamp","speaker"}}`, the same with `_end`, and ' +
+      '`{"type":"error","message"}`; if corrections were requested also ' +
+      '`{"type":"diarization_speaker_correction","data":{"changes":[{"start","end","from","to"}]}}`. ' +
+      'If `resume` was requested, the service sends `{"type":"resume","token","frame"}` at the beginning and every ' +
+      '10 s of audio. The last `token`, as `resume` in the query in place of `token`, resumes the stream within 60 s ' +
+      'of a drop: the service sends `{"type":"resumed","frame"}`, and the client continues from that frame.',
     request: {
       params: z.object({ id: z.string() }),
       query: z.object({ token: z.string().optional(), resume: z.string().optional() }),

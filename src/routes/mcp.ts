@@ -10,16 +10,16 @@ import { readJsonBody } from '../middleware/json-body.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
 import { describeJob } from './jobs.ts';
 
-/** Answers a request to this service, as if it had come from outside. */
+/** Answers a request as the service answers one from outside. */
 export type Fetch = (request: Request, env: object, context: ExecutionContext) => Response | Promise<Response>;
 
-/** Of an output; a language model takes no more. */
-const MAX_OUTPUT_BYTES = 256 * 1024;
-const MORE = '\n[The output is longer. Read the rest from the address of the job.]';
+/** Longest output of a tool: a language model takes no more. */
+const MAX_OUTPUT_CHARS = 256 * 1024;
+const MORE = '\n[The output is longer. Read all of it at GET /v1/jobs/{jobId}/output.]';
 
 /**
- * POST /mcp: the Model Context Protocol over streamable HTTP, without sessions. Tools that make or list jobs are
- * requests to the service's own addresses with the caller's key: scopes, limits, credit and faults are theirs.
+ * POST /mcp: the Model Context Protocol over streamable HTTP, without sessions. Tools that create or list jobs call the
+ * service's own routes with the caller's key, so that scopes, limits, credit and errors are the same.
  */
 export function mcp(fetch: Fetch, version: string): Endpoint {
   return endpoint(
@@ -31,12 +31,12 @@ export function mcp(fetch: Fetch, version: string): Endpoint {
       request: { body: { required: true, content: { 'application/json': { schema: mcpMessageSchema } } } },
       responses: {
         200: {
-          description: 'The answer of the protocol',
+          description: 'The response of the protocol',
           content: { 'application/json': { schema: mcpMessageSchema } },
         },
-        202: { description: 'A notification was taken' },
+        202: { description: 'The notification was accepted' },
         ...errorResponses(400, 401, 413, 415),
-        406: { description: 'The client takes no `application/json` and `text/event-stream`' },
+        406: { description: 'The client does not accept both `application/json` and `text/event-stream`' },
       },
     },
     'any key',
@@ -53,7 +53,7 @@ export function mcp(fetch: Fetch, version: string): Endpoint {
   );
 }
 
-/** Judges what a client answers to a server's questions: there are none. The SDK's own compiles code, as no Worker may. */
+/** For a client's answers to this server, which asks nothing. The SDK's validator compiles code, as no Worker may. */
 const NO_VALIDATOR: jsonSchemaValidator = {
   getValidator() {
     throw new Error('this server asks its clients nothing');
@@ -74,7 +74,7 @@ function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
   };
 
   const { diarize, transcribe, identify, voiceprint, recount, get_job, list_jobs } = MCP_ARGUMENTS;
-  const started = 'Gives the id of a job; read it with get_job.';
+  const started = 'Returns the id of a job; read the job with get_job.';
   server.registerTool(
     'diarize',
     { description: `Finds out who speaks when in a recording. ${started}`, inputSchema: diarize },
@@ -82,14 +82,14 @@ function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
   );
   server.registerTool(
     'transcribe',
-    { description: `Writes down what is said in a recording, and by whom. ${started}`, inputSchema: transcribe },
+    { description: `Transcribes a recording, with the speaker of each turn. ${started}`, inputSchema: transcribe },
     ({ language, ...input }) =>
       answer(ask('POST', '/v1/diarize', { ...input, transcription: true, transcriptionConfig: { language } })),
   );
   server.registerTool(
     'identify',
     {
-      description: `Finds out who speaks when, and which speakers are the people of the voiceprints. ${started}`,
+      description: `Finds out who speaks when, and which speakers match the given voiceprints. ${started}`,
       inputSchema: identify,
     },
     ({ threshold, ...input }) => answer(ask('POST', '/v1/identify', { ...input, matching: { threshold } })),
@@ -132,7 +132,7 @@ function serverOf(c: AppContext, fetch: Fetch, version: string): McpServer {
   return server;
 }
 
-/** A job at its end, or as it is when the time is over; undefined where the account has no such job. */
+/** The job once it has ended or the wait is over; undefined if the account has no such job. */
 async function endOrTimeout(c: AppContext, jobId: string, waitSeconds: number): Promise<JobView | undefined> {
   const { jobs } = c.get('services');
   const accountId = c.get('principal').account.id;
@@ -156,9 +156,9 @@ async function boundedText({ body }: Response): Promise<string> {
   let text = '';
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     text += decoder.decode(next.value, { stream: true });
-    if (text.length < MAX_OUTPUT_BYTES) continue;
+    if (text.length < MAX_OUTPUT_CHARS) continue;
     await reader.cancel();
-    return text.slice(0, MAX_OUTPUT_BYTES) + MORE;
+    return text.slice(0, MAX_OUTPUT_CHARS) + MORE;
   }
   return text;
 }

@@ -9,15 +9,15 @@ export interface PlaygroundAssets {
   readonly script: string;
   /** What runs in the browser's audio thread. */
   readonly microphoneFrames: string;
-  /** A recording to try the service with, MP3. */
+  /** Sample recording, MP3. */
   readonly sample: () => Promise<ArrayBuffer>;
 }
 
 const SCRIPT = 'text/javascript; charset=utf-8';
 
 /**
- * GET /: a page on which a person tries the service, with its files. A recording of the device is played from the
- * page's memory (`blob:`), an upload from the service, one at an address from there.
+ * GET /: the playground with its files. It plays a local recording from the page's memory (`blob:`), an upload from the
+ * service, and a recording on the web from its address.
  */
 export function playground(version: string, assets: PlaygroundAssets): Endpoint[] {
   const html = assets.page.replace('{{version}}', version);

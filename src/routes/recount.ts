@@ -5,6 +5,7 @@ import { parseRecountBody, recountBodySchema } from '../contract/recount.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
 import { endpoint, errorResponses } from './endpoint.ts';
 import { idempotency, idempotencyKeyErrors } from './idempotency.ts';
+import { jobOfCaller } from './jobs.ts';
 
 /** POST /v1/jobs/{jobId}/recount: diarizes again from a job's kept analysis, with other bounds. */
 export const recountJob = endpoint(
@@ -29,9 +30,7 @@ export const recountJob = endpoint(
   },
   'jobs:write',
   async (c) => {
-    const { jobs } = c.get('services');
-    const accountId = c.get('principal').account.id;
-    const found = await jobs.find(accountId, c.req.param('jobId') ?? '');
+    const found = await jobOfCaller(c);
     if (!found) return { kind: 'not_found' };
     const body = await readJsonBody(c, {});
     if (!body.ok) return body.error;
@@ -41,7 +40,7 @@ export const recountJob = endpoint(
     const bounds = parsed.value;
     return async () => {
       const key = await idempotency(c, 'diarize', { recount: found.id, ...bounds });
-      const created = await jobs.recount(accountId, found.id, bounds, key);
+      const created = await c.get('services').jobs.recount(c.get('principal').account.id, found.id, bounds, key);
       if (!created) return { kind: 'not_found' };
       if (!created.ok) return created.error;
       const answer: JobCreated = { jobId: created.value.id, status: created.value.status };

@@ -22,7 +22,7 @@ async function run(path: string, request: object): Promise<Answer['body']> {
   }
 }
 
-/** A call in which both sides talk all the time, each in a channel. */
+/** A call in which both sides talk all the time, each on one channel. */
 async function call(): Promise<Uint8Array<ArrayBuffer>> {
   const [left, right] = [await voiceSample('adam', 8), await voiceSample('beth', 8)].map(
     (file) => new Int16Array(file.slice(HEADER_BYTES).buffer),
@@ -34,7 +34,7 @@ async function call(): Promise<Uint8Array<ArrayBuffer>> {
 }
 
 describe('a diarize job with `channels: "separate"`', () => {
-  it('hears each side of a call by itself, also when it is recounted', async () => {
+  it('diarizes each side of a call separately, also in a recount', async () => {
     const recording = await call();
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://call' } });
     expect((await service.call('PUT', body.url, { key: null, body: recording })).status).toBe(200);
@@ -56,7 +56,7 @@ describe('a diarize job with `channels: "separate"`', () => {
     expect(usage.totals.billedSeconds).toBe(20);
   }, 90_000);
 
-  it('refuses what is made of the mean of the channels, and other values', async () => {
+  it('refuses fields that need the mean of the channels, and other values', async () => {
     const mixed = { confidence: true, speechProbability: true, crosstalkProbability: true, speakerProbability: true };
     const answer = await service.call('POST', '/v1/diarize', {
       body: { url: 'media://call', channels: 'separate', exclusive: true, ...mixed },

@@ -21,7 +21,7 @@ const FORMATS = [
   'pyannote',
   'diarized_json',
 ];
-/** Of files, where they differ from the format's name. */
+/** File name extensions that differ from the format's name. */
 const ENDINGS: Record<string, string> = {
   audacity: 'txt',
   textgrid: 'TextGrid',

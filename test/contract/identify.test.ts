@@ -63,7 +63,7 @@ function rightShare({ identification }: IdentifyOutput): number {
 }
 
 describe('a diarize job with `embeddings`', () => {
-  it('gives voiceprints by which an identify job knows its speakers', async () => {
+  it('gives voiceprints that an identify job matches to the same speakers', async () => {
     const { output } = await run('/v1/diarize', { url: 'media://conversation', embeddings: true });
     expect(diarizeOutputSchema.strict().safeParse(output).error).toBeUndefined();
     const found: { speaker: string; voiceprint: string }[] = output.voiceprints;

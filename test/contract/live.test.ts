@@ -87,7 +87,7 @@ describe('frames', () => {
 describe('telephony', () => {
   it('in the messages of a Twilio media stream is diarized, and billed by its length', async () => {
     const samples = (await conversationSamples()).subarray(0, 16 * 16_000);
-    // Two samples at 16 kHz are one at 8 kHz.
+    // The mean of two samples at 16 kHz is one at 8 kHz.
     const bytes = Uint8Array.from({ length: samples.length / 2 }, (_, i) =>
       muLaw((samples[2 * i] + samples[2 * i + 1]) / 2),
     );

@@ -32,7 +32,7 @@ const call = async (name: string, args: object, by = client) =>
   (await by.callTool({ name, arguments: { ...args } })) as unknown as ToolResult;
 
 describe('the MCP server, with the client of the SDK', () => {
-  it('has its tools', async () => {
+  it('lists its tools', async () => {
     expect(client.getServerVersion()).toMatchObject({ name: 'rollcall' });
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name).sort()).toEqual([
@@ -63,7 +63,7 @@ describe('the MCP server, with the client of the SDK', () => {
     expect(JSON.parse(list.text)).toMatchObject({ items: [{ status: 'succeeded' }], nextCursor: expect.any(String) });
   }, 90_000);
 
-  it('passes on what the service refuses', async () => {
+  it('passes on errors of the service', async () => {
     const wrong = await call('identify', { url: 'ftp://x', voiceprints: [{ label: 'Ann', voiceprint: 'x' }] });
     expect(wrong.isError).toBe(true);
     const { errors } = JSON.parse(wrong.content[0].text) as { errors: { field: string }[] };
@@ -73,7 +73,7 @@ describe('the MCP server, with the client of the SDK', () => {
     expect(await call('get_job', { jobId: 'nowhere' })).toMatchObject({ isError: true });
   });
 
-  it('acts with the key of its caller', async () => {
+  it('uses the key of its caller', async () => {
     await storeJob(service, { id: 'mine', status: 'succeeded', output: '{"diarization":[]}' });
     const stranger = await connected((await service.newKey({ account: 'other' })).token);
     expect(await call('get_job', { jobId: 'mine' }, stranger)).toMatchObject({ isError: true });
@@ -86,7 +86,7 @@ describe('the MCP server, with the client of the SDK', () => {
     await expect(connected('no-key')).rejects.toThrow();
   });
 
-  it('shows the beginning of a long output', async () => {
+  it('cuts off a long output', async () => {
     const turn = { speaker: 'SPEAKER_00', start: 0, end: 1 };
     await storeJob(service, {
       id: 'long',
@@ -98,7 +98,7 @@ describe('the MCP server, with the client of the SDK', () => {
     expect(text).toMatch(/\[The output is longer\..*\]$/);
   });
 
-  it('takes POST alone', async () => {
+  it('accepts only POST with a key', async () => {
     expect((await service.call('GET', '/mcp')).status).toBe(405);
     expect((await service.call('POST', '/mcp', { key: null, body: {} })).status).toBe(401);
   });

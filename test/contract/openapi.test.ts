@@ -161,7 +161,7 @@ describe('the pages', () => {
     expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
     const policy = response.headers.get('Content-Security-Policy') ?? '';
     expect(policy).toContain("default-src 'none'");
-    // A recording at an address is played from there.
+    // Recordings on the web are played from their own address.
     expect(policy.replace(/media-src [^;]*/, '')).not.toMatch(/unsafe|https?:|\*/);
     const html = await response.text();
     expect(html).not.toMatch(/<script(?![^>]* src=)|<style|style=|\son\w+=/);

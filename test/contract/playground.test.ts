@@ -52,7 +52,7 @@ describe('the playground (GET /)', () => {
       expect(response.headers.get('Cache-Control')).toMatch(/^public, max-age=\d+$/);
       const script = await response.text();
       await expect(transform(script, { loader: 'js', format: 'esm' })).resolves.toMatchObject({ warnings: [] });
-      // An example of an address, and names that files of ELAN hold.
+      // An example address, and XML namespaces of ELAN files.
       const named =
         /https:\/\/example\.com\/|http:\/\/www\.(w3\.org\/2001\/XMLSchema-instance|mpi\.nl\/tools\/elan\/)/g;
       expect(script.replaceAll(named, '')).not.toMatch(/https?:\/\/\w|\beval\(|new Function|innerHTML/);
@@ -83,7 +83,7 @@ describe('the playground (GET /)', () => {
       expect(ids).toContain(targets);
   });
 
-  it('gives its first view in 60 KB', async () => {
+  it('loads its first view in 60 KB', async () => {
     const parts = [
       html,
       ...(await Promise.all(['playground.js', 'playground.css'].map(async (n) => (await file(n)).text()))),
@@ -92,7 +92,7 @@ describe('the playground (GET /)', () => {
     expect(bytes).toBeLessThan(60 * 1024);
   });
 
-  it('has a recording to try it with', async () => {
+  it('serves the sample recording', async () => {
     const response = await file('sample.mp3');
     expect(response.headers.get('Content-Type')).toBe('audio/mpeg');
     const sample = readFileSync(new URL('../fixtures/conversation.mp3', import.meta.url));

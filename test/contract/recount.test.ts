@@ -31,7 +31,7 @@ const speakersOf = ({ output }: Answer['body']) =>
   new Set(output.diarization.map(({ speaker }: { speaker: string }) => speaker)).size;
 
 describe('POST /v1/jobs/{jobId}/recount', () => {
-  it('makes a job of another number of speakers, with the fields and the metadata of the first', async () => {
+  it('creates a job with another number of speakers, and the fields and metadata of the first', async () => {
     const { status, body } = await recount(first.jobId, { numSpeakers: 2, minSpeakers: null });
     expect([status, body]).toEqual([200, { jobId: expect.any(String), status: 'created' }]);
     const second = await ended(body.jobId);
@@ -44,7 +44,7 @@ describe('POST /v1/jobs/{jobId}/recount', () => {
     expect(usage.totals.billedSeconds).toBeLessThan(maxSeconds);
   });
 
-  it('refuses faulty bounds, all at once', async () => {
+  it('reports all faulty bounds at once', async () => {
     const answer = await recount(first.jobId, { numSpeakers: 0, minSpeakers: 3, maxSpeakers: 2 });
     expect([answer.status, faultyFields(answer).sort()]).toEqual([400, ['maxSpeakers', 'minSpeakers', 'numSpeakers']]);
   });

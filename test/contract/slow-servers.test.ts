@@ -99,7 +99,7 @@ describe('other people’s servers', () => {
   });
 });
 
-it('a job whose server fails says which try to fetch its recording is next', async () => {
+it('a job whose source fails shows the number of the next try to fetch it', async () => {
   const jobId = await post({ url: `${server.origin}/broken` });
   const read = () => service.call('GET', `/v1/jobs/${jobId}`);
   await expect.poll(async () => (await read()).headers.get('X-Job-Attempt'), { timeout: 30_000 }).toBe('2/5');

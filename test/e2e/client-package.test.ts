@@ -48,7 +48,7 @@ async function runJavaScript(code: string): Promise<{ stdout: string; stderr: st
 }
 
 describe('rollcall-client, installed from its tarball', () => {
-  it('has no dependency and nothing but the build', () => {
+  it('has no dependencies and contains only the build', () => {
     const tree = execFileSync('npm', ['ls', '--all', '--parseable'], { cwd: project, encoding: 'utf8' });
     expect(tree.trim().split('\n')).toHaveLength(2);
     const declared = readFileSync(file('node_modules/rollcall-client/dist/sdk/types.d.ts'), 'utf8');
@@ -66,7 +66,7 @@ describe('rollcall-client, installed from its tarball', () => {
     expect((await runJavaScript(live)).stdout).toBe('done\n');
   });
 
-  it('ends a job that fails with its reason, and cancels one at the signal', async () => {
+  it('rejects with the reason of a failed job, and cancels a job when the signal aborts', async () => {
     const { stdout } = await runJavaScript(`
       import { Rollcall } from 'rollcall-client';
       const rollcall = new Rollcall({ url: process.env.ROLLCALL_URL, key: process.env.ROLLCALL_KEY });
@@ -140,7 +140,8 @@ describe('rollcall-client, installed from its tarball', () => {
     ];
     const { stdout } = await runJavaScript(`
       import { verifyWebhook } from 'rollcall-client';
-      for (const [body, headers] of ${JSON.stringify(cases)}) console.log(await verifyWebhook(body, headers, 'whsec_a'));
+      for (const [body, headers] of ${JSON.stringify(cases)})
+        console.log(await verifyWebhook(body, headers, 'whsec_a'));
     `);
     expect(stdout).toBe('true\nfalse\nfalse\ntrue\n');
   });

@@ -7,7 +7,7 @@ import { conversation, type Finished, root } from '../helpers/local-process.ts';
 import { errorRate, readRttm } from '../helpers/score.ts';
 
 let project: string;
-/** Why the package's dependencies could not be installed: they come from npm's cache or the registry. */
+/** Why npm could not install the package's dependencies, from its cache or the registry. */
 let missing: string | undefined;
 const file = (name: string) => join(project, name);
 const stateDir = () => file('state');
@@ -57,7 +57,7 @@ function rollcall(args: readonly string[], input = ''): Promise<Finished> {
 }
 
 describe('the command rollcall, installed from its tarball', () => {
-  it('diarizes with a service that stays for the next call', async ({ skip }) => {
+  it('diarizes with a service that keeps running for the next call', async ({ skip }) => {
     if (missing !== undefined) return skip(missing);
     const first = await rollcall(['diarize', 'meeting one.mp3', '--format', 'rttm']);
     expect(first, first.stderr).toMatchObject({ code: 0 });
@@ -73,7 +73,7 @@ describe('the command rollcall, installed from its tarball', () => {
     expect(keptServices()).toHaveLength(1);
   });
 
-  it('lists, shows and deletes jobs, and what they cost', async ({ skip }) => {
+  it('lists, shows and deletes jobs, and shows the usage', async ({ skip }) => {
     if (missing !== undefined) return skip(missing);
     const listed = await rollcall(['jobs', 'list', '--json']);
     const jobs = JSON.parse(listed.stdout) as { id: string; status: string }[];
@@ -86,7 +86,7 @@ describe('the command rollcall, installed from its tarball', () => {
     expect((await rollcall(['usage'])).stdout).toMatch(/diarize .* 4 jobs/);
   });
 
-  it('knows its version and its commands, and logs in to no stranger', async ({ skip }) => {
+  it('shows its version and help, and refuses unknown commands and unreachable services', async ({ skip }) => {
     if (missing !== undefined) return skip(missing);
     expect((await rollcall(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect((await rollcall(['--help'])).stdout).toMatch(/diarize(.*\n)+ *serve(.*\n)+ *jobs/);

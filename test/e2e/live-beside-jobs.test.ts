@@ -17,12 +17,12 @@ const FRAME_MS = 100;
 const JOBS = 8;
 const WARM_UP_SECONDS = 15;
 const STREAM_SECONDS = 60;
-/** Long enough that all jobs are still in work when the stream ends. */
+/** Long enough that all jobs still run when the stream ends. */
 const JOB_SECONDS = 1800;
-/** What the jobs may add to the delay of the stream's events. Where jobs went first, it was five seconds and grew. */
+/** Delay that the jobs may add to the stream's events. With priority for jobs it was five seconds and grew. */
 const ADDED_MS = 1000;
-/** Nothing can be said of a machine that cannot follow one stream: its latency is 1.3 s. */
-const MOST_ALONE_MS = 3000;
+/** The test needs a machine that can follow one stream, whose latency is 1.3 s. */
+const MAX_ALONE_MS = 3000;
 
 let stateDir: string;
 let service: RunningService;
@@ -36,7 +36,7 @@ afterEach(async () => {
 
 /**
  * Streams in real time.
- * @returns from the time of a start or end in the audio to its event: the median and the 90th percentile
+ * @returns delays from a start or end in the audio to its event: median and 90th percentile
  */
 async function delaysOf(client: RollcallClient, samples: Float32Array): Promise<{ medianMs: number; p90Ms: number }> {
   const opened = await openLiveStream(client, { webSocket: nodeWebSocket });
@@ -67,7 +67,7 @@ const repeated = (samples: Float32Array, seconds: number): Float32Array =>
 const shardsDone = (): number =>
   readFileSync(join(stateDir, 'service.log'), 'utf8').split('"event":"shard_done"').length - 1;
 
-it('a live stream keeps its rate beside eight jobs (F4), and the jobs go on', { timeout: 600_000 }, async () => {
+it('a live stream keeps its rate beside eight jobs (F4), and the jobs continue', { timeout: 600_000 }, async () => {
   stateDir = mkdtempSync(join(tmpdir(), 'rollcall-live-jobs-'));
   const samples = await conversationSamples();
   const bytes = wav16(repeated(samples, JOB_SECONDS), SAMPLE_RATE_HZ);
@@ -78,7 +78,7 @@ it('a live stream keeps its rate beside eight jobs (F4), and the jobs go on', { 
   // The first stream after a start is slower: V8 still optimises the code of the models.
   await delaysOf(client, spoken.subarray(0, WARM_UP_SECONDS * SAMPLE_RATE_HZ));
   const alone = await delaysOf(client, spoken);
-  expect(alone.p90Ms, 'the machine is too busy for one stream').toBeLessThan(MOST_ALONE_MS);
+  expect(alone.p90Ms, 'the machine is too busy for one stream').toBeLessThan(MAX_ALONE_MS);
   const jobs = await Promise.all(
     Array.from({ length: JOBS }, async (_, index) => {
       const job = await client.diarize({ url: `${origin.origin}/${index}.wav`, model: 'precision-2' });

@@ -62,7 +62,7 @@ async function run(stream: LiveStream, drops: Readonly<Record<number, () => unkn
   return events;
 }
 
-it('a stream over three drops, one of them a kill and restart of the service, has the events of one without, and is billed once', {
+it('three drops, one of them a kill and restart of the service, change neither the events nor the bill of a stream', {
   timeout: 300_000,
 }, async () => {
   stateDir = mkdtempSync(join(tmpdir(), 'rollcall-resume-'));

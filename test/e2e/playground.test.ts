@@ -13,14 +13,14 @@ import { wav16 } from '../helpers/wav.ts';
 
 const ELSEWHERE = 'rollcall.test';
 
-/** As a meeting of five: 4,000 turns, some of which overlap. */
+/** Turns of a meeting of five people, some of which overlap. */
 const threeHours = () =>
   Array.from({ length: 4000 }, (_, i) => {
     const start = Number((2.7 * i).toFixed(3));
     return { speaker: `SPEAKER_0${(i * 7) % 5}`, start, end: start + (i % 9 === 0 ? 3.4 : 2.2) };
   });
 
-/** Scrolls the timeline, then the page, a step a frame: the median milliseconds of a frame, and of drawing one. */
+/** Scrolls the timeline, then the page, one step per frame: median milliseconds of a frame, and of drawing one. */
 const MEASURE_SCROLL = `(async () => {
   const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
   const frame = () => new Promise(requestAnimationFrame);
@@ -44,7 +44,10 @@ const MEASURE_SCROLL = `(async () => {
     draw(now);
     draws.push(performance.now() - begun);
   });
-  for (let i = 0; i < 60; i++) { scroller.scrollLeft = 20000 + i * 90; await new Promise((done) => setTimeout(done, 30)); }
+  for (let i = 0; i < 60; i++) {
+    scroller.scrollLeft = 20000 + i * 90;
+    await new Promise((done) => setTimeout(done, 30));
+  }
   window.requestAnimationFrame = request;
   return { timeline, page: await pace((i) => scrollTo(0, i * 60)), draw: median(draws) };
 })()`;
@@ -104,7 +107,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await page.evaluate("document.querySelector('#sheet form').requestSubmit()");
   }
 
-  /** What the browser would save in a format. */
+  /** The file that the browser would save in a format. */
   async function exported(format: string): Promise<string> {
     await page.evaluate(`{
       window.saved = undefined;
@@ -121,7 +124,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await ready('status', /^Done in/);
   }
 
-  it('takes a file from its upload over changes and exports to a reload', async () => {
+  it('uploads a file, edits and exports the result, and restores it after a reload', async () => {
     await page.open(withKey());
     expect(await page.evaluate('location.hash')).toBe('');
     await listenToStatus();
@@ -141,7 +144,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await rename(0, 'Sarah');
     await rename(1, 'Tom');
     expect(await facts()).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
-    // The name of another speaker makes them one.
+    // The name of another speaker merges the two.
     await rename(2, 'Tom');
     expect(await facts()).toEqual(['Sarah', 'Tom']);
     await click('undo');
@@ -158,7 +161,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
 
     await page.evaluate('location.reload()');
     await expect.poll(facts).toEqual(['Sarah', 'Tom', 'SPEAKER_02']);
-    // The recording comes from the service again.
+    // The page loads the recording from the service.
     await expect.poll(() => page.evaluate("document.getElementById('player').duration")).toBeGreaterThan(50);
     await page.evaluate("document.getElementById('scroll').focus()");
     await page.press(' ');
@@ -169,7 +172,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(await page.evaluate("document.getElementById('scroll').getAttribute('aria-valuetext')")).toMatch(/^0:0\d, /);
   });
 
-  it('remembers a voice of a result with consent, and finds it in another recording', async () => {
+  it('stores a voice of a result after consent, and finds it in another recording', async () => {
     const other = join(folder, 'other.wav');
     writeFileSync(other, await voiceSample('beth'));
     await page.open(withKey());
@@ -177,7 +180,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await page.evaluate("document.querySelectorAll('.speaker')[1].click()");
     await page.evaluate("[...document.querySelectorAll('#sheet-body button')].at(-1).click()");
     await page.evaluate("document.getElementById('question-name').value = 'Beth'");
-    // Without consent nothing is kept.
+    // Without consent nothing is stored.
     await page.evaluate("document.querySelector('dialog[open] form').requestSubmit()");
     expect(await count('dialog[open]')).toBe(1);
     await page.evaluate("document.getElementById('question-consent').click()");
@@ -215,7 +218,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     ['light', 390],
     ['dark', 1280],
     ['dark', 390],
-  ])('has no violation that axe finds (%s, %i px), nor a target below 44 px', async (value, width) => {
+  ])('has no axe violation and no target below 44 px (%s, %i px)', async (value, width) => {
     await page.send('Emulation.setDeviceMetricsOverride', {
       width,
       height: 900,
@@ -237,20 +240,20 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
   });
 
-  it('scrolls three hours of turns at the rate of the screen', async () => {
+  it('draws a frame of three hours of turns in less than 8 ms', async () => {
     const id = '44444444-4444-4444-8444-444444444444';
     await storeJob(service, { id, status: 'succeeded', output: JSON.stringify({ diarization: threeHours() }) });
     await page.open(withKey());
     await page.evaluate(`sessionStorage.setItem('rollcall.job', JSON.stringify({ id: '${id}', name: 'three hours' }))`);
     await page.evaluate('location.reload()');
     await ready('result-title', /^5 speakers$/);
-    // Its recording is nowhere: a person may have the file.
+    // The service has no recording of this job; the user chooses the file.
     await page.choose('#recording', conversation);
     await expect.poll(() => page.evaluate("document.getElementById('player').duration || 0")).toBeGreaterThan(50);
     await page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('zoom-in').click()");
     const paces = await page.evaluate<{ timeline: number; page: number; draw: number }>(MEASURE_SCROLL);
     console.log(JSON.stringify(paces));
-    // A frame of 60 a second has 16.7 ms; the machine of the test may be slower than a screen.
+    // At 60 Hz a frame has 16.7 ms. The rate itself depends on the machine.
     expect(paces.draw).toBeLessThan(8);
     expect(await count('#turns .turn')).toBeLessThan(5000);
   });
@@ -271,7 +274,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     await click('stop');
     await ready('status', /^Done/);
     expect(await text('result-title')).toMatch(/^\d speakers?$/);
-    // What was heard can be played, and named.
+    // The recorded audio can be played, and its speakers renamed.
     await expect.poll(() => page.evaluate("document.getElementById('player').duration || 0")).toBeGreaterThan(1);
     await rename(0, 'Sarah');
     expect(await exported('rttm')).toContain(' Sarah ');
@@ -298,7 +301,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(shown).toBeLessThan(1200);
     await page.evaluate("document.getElementById('more').focus({ preventScroll: true })");
     await page.press('Enter');
-    // Of the first new row; without its recording a turn can be moved, not played.
+    // In the first new row; without a recording there is no play button.
     expect(await page.evaluate(`[...document.querySelectorAll('.who')].indexOf(document.activeElement)`)).toBe(shown);
     await page.evaluate('scrollTo(0, document.body.scrollHeight)');
     await expect.poll(() => count('#turns .turn')).toBeGreaterThan(shown + 200);
@@ -355,7 +358,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(edges[0]).not.toBe(edges[1]);
   });
 
-  it('has docs whose reference is drawn from this service alone, without a violation that axe finds', async () => {
+  it('has docs whose reference loads only from this service, without axe violations', async () => {
     for (const value of ['light', 'dark']) {
       await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
       await page.open(`${service.url}/docs`);
@@ -376,7 +379,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
         expect(await axeViolations(page)).toEqual([]);
       }
     }
-    // Styles that the reference has in its own file, too, and that the policy keeps out of the page.
+    // The policy blocks inline styles of the reference; its stylesheet has them, too.
     const others = page.complaints.filter((complaint) => !complaint.includes('Applying inline style violates'));
     page.complaints.length = 0;
     expect(others).toEqual([]);

@@ -4,7 +4,7 @@ import type { Page } from './browser.ts';
 
 const script = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What axe finds wrong with a page as it is now: rule and elements of each violation. */
+/** Violations that axe finds in a page: the rule and elements of each. */
 export async function axeViolations(page: Page): Promise<string[]> {
   await page.evaluate(`${script}; undefined`);
   return page.evaluate<string[]>(`axe.run().then(({ violations }) =>

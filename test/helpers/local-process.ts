@@ -12,13 +12,13 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** No engine or login of this machine, and no service that outlives the test. */
-const APART = { ROLLCALL_ASR_URL: '', ROLLCALL_CONFIG: join(tmpdir(), 'no-login'), ROLLCALL_KEEP_SECONDS: '0' };
+/** Commands use no engine or login of this machine, and leave no service running. */
+const ISOLATED = { ROLLCALL_ASR_URL: '', ROLLCALL_CONFIG: join(tmpdir(), 'no-login'), ROLLCALL_KEEP_SECONDS: '0' };
 
 /** Subcommands of `rollcall` by the name of the npm script that runs them. */
 const SUBCOMMANDS: Readonly<Record<string, string>> = { start: 'serve', key: 'keys' };
 
-/** Runs the command of an npm script as a person would, with only the given ROLLCALL_ variables. */
+/** Runs the command of an npm script with only the given ROLLCALL_ variables. */
 export function runCli(name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
   return collect(spawnCli(name, args, env));
 }
@@ -35,7 +35,7 @@ export function spawnCli(
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ROLLCALL_|npm_|INIT_CWD|PORT$)/.test(key));
   return spawn(process.execPath, ['bin/rollcall.js', SUBCOMMANDS[name] ?? name, ...args], {
     cwd: root,
-    env: { ...Object.fromEntries(inherited), ...APART, ...env },
+    env: { ...Object.fromEntries(inherited), ...ISOLATED, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: ownGroup,
   });
@@ -129,7 +129,7 @@ export async function startService(
   };
 }
 
-/** State folders of services that were started for one command which is over; other tests may run theirs. */
+/** State folders of services whose command has ended; other tests may run at the same time. */
 export function abandonedServices(): string[] {
   const local = join(root, '.wrangler', 'rollcall');
   if (!existsSync(local)) return [];

@@ -77,7 +77,7 @@ interface WorkerChanges {
   readonly vars?: Readonly<Record<string, string>>;
 }
 
-/** The service's Workers in workerd, with empty storage in memory and without queue consumers; the caller stops them. */
+/** The service's Workers in workerd, with empty storage in memory, without queue consumers; the caller stops them. */
 export async function startWorkers({
   jobs,
   live,

@@ -71,7 +71,7 @@ export function portsOf(world: World, caller: Invocation, isolate: Pick<Isolate,
   };
   const objects: ObjectStore = {
     ...storage,
-    // Chunks may come from other calls, and a call is one event of the simulation: it cannot wait for others.
+    // Gather first: a call is one event of the simulation and cannot wait for calls that produce its chunks.
     putStream: async (key, chunks) => {
       const gathered: (string | Uint8Array)[] = [];
       for await (const chunk of chunks) gathered.push(typeof chunk === 'string' ? chunk : chunk.slice());

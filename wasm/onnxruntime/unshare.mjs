@@ -1,10 +1,10 @@
 // ONNX Runtime's module for one thread and ordinary memory.
 //
-// The package holds one build, for threads: its memory is imported as shared. Workers have no threads, and whether their platform gives a
-// shared memory at all is not promised. The module's own code needs none on one thread: atomic instructions work on ordinary memory too
-// (WebAssembly threads proposal, "Atomic Memory Accesses"), all but the waits, which one thread never reaches. So one byte is changed,
-// the flag of the imported memory's limits. wrangler runs this before it bundles a Worker
-// that has models (`[build]` in its wrangler file).
+// The package holds one build, for threads, which imports a shared memory. Workers have no threads, and their platform
+// does not promise shared memory. On one thread the module works with ordinary memory: atomic instructions do
+// (WebAssembly threads proposal, "Atomic Memory Accesses"), except waits, which one thread never reaches. So this script
+// changes one byte, the flag in the limits of the imported memory. wrangler runs it before it bundles a Worker that has
+// models (`[build]` in its wrangler file).
 
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

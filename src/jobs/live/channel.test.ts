@@ -63,8 +63,8 @@ describe('LiveChannel', () => {
     expect(ends).toEqual([{ status: 'done', closeCode: 1000, closeReason: 'end of stream', receivedSeconds: 0.4 }]);
   });
 
-  describe('of telephony', () => {
-    // At 16 kHz, so that the test needs no resampler: a frame of 100 ms has 1600 bytes, ten of the telephone's.
+  describe('with telephony audio', () => {
+    // At 16 kHz, so that the test needs no resampler: a frame of 100 ms has 1600 bytes, ten telephony frames.
     const format: AudioFormat = { sampleRateHz: 16_000, encoding: 'mulaw' };
     const twilio: AudioFormat = { ...format, envelope: 'twilio' };
     /** 0.1 of full scale, and silence. */
@@ -79,7 +79,7 @@ describe('LiveChannel', () => {
       });
     };
 
-    it('joins frames of any multiple, and fills up the last one', async () => {
+    it('joins chunks of any number of telephony frames, and pads the last frame', async () => {
       const { channel, received, ends } = channelOf({ format });
       for (const count of [160, 320, 1120]) await channel.receive(bytes(LOUD, count).buffer);
       expect([channel.receivedFrames, texts(received)]).toEqual([1, ['start SPEAKER_00 0']]);
@@ -91,20 +91,20 @@ describe('LiveChannel', () => {
       expect(ends).toEqual([expect.objectContaining({ status: 'done', receivedSeconds: 0.4 })]);
     });
 
-    it('goes on after a suspension in the middle of a frame', async () => {
+    it('continues after a suspension in the middle of a frame', async () => {
       const { channel, ports } = channelOf({ format });
       await channel.receive(bytes(LOUD, 2400).buffer);
       const kept = await channel.suspend();
       const next = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state);
       await next.receive(bytes(LOUD, 800).buffer);
       expect(next.receivedFrames).toBe(2);
-      // Who resumes a stream sends whole frames from the one that is named.
+      // A client that resumes a stream sends whole frames.
       const resumed = new LiveChannel(ports, new LiveInput(16_000, noResampler), kept?.state, 0);
       await resumed.receive(bytes(LOUD, 800).buffer);
       expect(resumed.receivedFrames).toBe(1);
     });
 
-    it('takes the messages of a Twilio media stream, of the caller alone, and ends at `stop`', async () => {
+    it('reads the audio of the caller from Twilio messages, and ends at `stop`', async () => {
       const { channel, received, ends } = channelOf({ format: twilio });
       await channel.receive('{"event":"connected","protocol":"Call","version":"1.0.0"}');
       await channel.receive(
@@ -123,7 +123,7 @@ describe('LiveChannel', () => {
       expect(ends).toEqual([expect.objectContaining({ closeCode: 1000, receivedSeconds: 0.2 })]);
     });
 
-    it('knows those messages only where they were asked for', async () => {
+    it('refuses Twilio messages on a stream without the envelope', async () => {
       const { channel, received } = channelOf({ format });
       await channel.receive(media(LOUD, 1600));
       expect(texts(received)).toEqual(['Unknown message']);

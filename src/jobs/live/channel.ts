@@ -44,7 +44,7 @@ export interface ChannelState {
   readonly correctionBytes: number;
   readonly openSpeakers: readonly number[];
   readonly input: InputState;
-  /** Of telephony: what has come since the last whole frame. */
+  /** Telephony only: the bytes since the last whole frame. */
   readonly pending?: Uint8Array;
 }
 
@@ -92,7 +92,7 @@ export class LiveChannel {
   readonly #pace: Pace;
   readonly #lag = new LagMeter();
   readonly #openSpeakers: Set<number>;
-  /** Only of telephony. */
+  /** Only for telephony. */
   readonly #joiner: FrameJoiner | undefined;
   readonly #session: () => Promise<LiveSession>;
   #receivedFrames: number;
@@ -192,7 +192,7 @@ export class LiveChannel {
     return this.#work !== undefined;
   }
 
-  /** How far the frames processed since the last call were behind real time; undefined without any. */
+  /** Lag behind real time of the frames processed since the last call; undefined without frames. */
   takeLag(): LagReport | undefined {
     return this.#lag.take();
   }
@@ -284,8 +284,8 @@ export class LiveChannel {
   }
 
   /**
-   * Ends the stream where too much waits. A client that is ahead of real time is refused: most of what waits would have
-   * come later. Else it is the service that is slow: the stream goes on while there is memory, and is not billed if it has to end.
+   * Ends the stream if too many frames wait. A client is refused if most of the waiting frames are ahead of real time.
+   * Otherwise the service is slow: the stream continues while there is memory, and is not billed if it has to end.
    */
   #isOverfull(): boolean {
     const now = this.ports.now();

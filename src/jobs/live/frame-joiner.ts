@@ -1,9 +1,9 @@
-/** A frame of telephony: 20 ms of 8 kHz in a byte a sample. */
+/** A telephony frame: 20 ms at 8 kHz, one byte per sample. */
 const TELEPHONY_FRAME_BYTES = 160;
-/** µ-law of a sample of zero. */
+/** µ-law code of zero. */
 const SILENCE = 0xff;
 
-/** Joins telephone frames to those of the stream, which have 100 ms. */
+/** Joins telephony frames into the stream's frames of 100 ms. */
 export class FrameJoiner {
   #pending: Uint8Array;
 
@@ -14,12 +14,12 @@ export class FrameJoiner {
     this.#pending = pending;
   }
 
-  /** What has come since the last whole frame. */
+  /** Bytes since the last whole frame. */
   get pending(): Uint8Array {
     return this.#pending;
   }
 
-  /** @returns the frames that are whole; undefined for bytes that are no number of telephone frames */
+  /** @returns the whole frames; undefined unless `bytes` holds whole telephony frames */
   push(bytes: Uint8Array): ArrayBuffer[] | undefined {
     if (bytes.length === 0 || bytes.length % TELEPHONY_FRAME_BYTES !== 0) return undefined;
     const joined = new Uint8Array(this.#pending.length + bytes.length);
@@ -30,7 +30,7 @@ export class FrameJoiner {
     return Array.from({ length: whole }, (_, i) => joined.slice(i * this.frameBytes, (i + 1) * this.frameBytes).buffer);
   }
 
-  /** The last frame, filled up with silence; undefined where nothing is left. */
+  /** The last frame, padded with silence; undefined if no bytes are pending. */
   flush(): ArrayBuffer | undefined {
     if (this.#pending.length === 0) return undefined;
     const frame = new Uint8Array(this.frameBytes).fill(SILENCE);

@@ -8,7 +8,7 @@ export const FRAME_MS = 100;
 export interface AudioFormat {
   readonly sampleRateHz: SampleRateHz;
   readonly encoding: Encoding;
-  /** Messages that the audio comes in; absent for none. */
+  /** Format of the messages that carry the audio; absent for binary frames. */
   readonly envelope?: (typeof ENVELOPES)[number];
 }
 

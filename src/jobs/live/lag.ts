@@ -5,7 +5,7 @@ export interface LagReport {
   readonly maxLagMs: number;
 }
 
-/** Collects the lag of a stream's frames between two lines of the log. */
+/** Collects the lag of a stream's frames between two log lines. */
 export class LagMeter {
   #frames = 0;
   #sumMs = 0;

@@ -1,8 +1,8 @@
 /** Streams of an account that may be open at once; a stream counts from its creation until it ends (contract §7). */
 export const MAX_OPEN_STREAMS = 10;
-/** Audio that may wait to be processed where most of it is ahead of real time. */
+/** Maximum audio in the queue when most of it is ahead of real time. */
 export const MAX_BACKLOG_MS = 5000;
-/** The same where the service is slow, or a client catches up after a drop: a minute of audio, and repeated frames. */
+/** The same when the service is slow or a client catches up after a drop: a minute, and the repeated frames. */
 export const MAX_LATE_BACKLOG_MS = 75_000;
 /** What may wait in all streams of an isolate: it has 128 MB for everything. */
 export const MAX_WAITING_BYTES = 32 * 1024 * 1024;

@@ -7,7 +7,7 @@ const STALE_MS = 5000;
 /** A queue without a change for this long belongs to an object that the platform has reset. */
 const FORGOTTEN_MS = 120_000;
 
-/** Lag of the live streams of an isolate, which share its thread, after real time. */
+/** Lag behind real time of the live streams of an isolate, which share its thread. */
 export class LiveLoad {
   readonly #waiting = new Map<symbol, { readonly bytes: number; readonly at: number }>();
   #lagMs = 0;
@@ -37,7 +37,7 @@ export class LiveLoad {
     return sum;
   }
 
-  /** Whether the running streams lag so much that no further one is taken. */
+  /** Whether the running streams lag too much to accept another one. */
   isOverloaded(now: number): boolean {
     return now - this.#notedAt <= STALE_MS && this.#lagMs > MAX_LAG_MS;
   }

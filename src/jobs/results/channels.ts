@@ -11,11 +11,11 @@ const NO_TRACKS: FrameTracks = {
 };
 
 /**
- * Who spoke when, channel by channel: the parts of the recording are those of its channels, one after another. Speakers
- * count on across channels. Frame-wise tracks are left out.
+ * Diarizes channel by channel. The parts of the recording are sorted by channel. Speakers are numbered across channels.
+ * Frame-wise tracks are left out.
  *
- * @param channels of the recording
- * @param diarize gives the diarization of one channel
+ * @param channels number of channels
+ * @param diarize diarizes one channel
  */
 export async function diarizeChannels(
   assembly: Assembly,

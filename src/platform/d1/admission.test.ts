@@ -128,7 +128,7 @@ it('ten thousand jobs of one account hold up neither the first of another nor th
   expect(read.meta.rows_read).toBeLessThan(200);
 });
 
-it('the sweep comes to every account, a hundred at a time, and leaves out accounts without room', async () => {
+it('the sweep reaches every account, a hundred at a time, and skips accounts without room', async () => {
   await storage.db.batch(['jobs', 'outbox', 'accounts'].map((table) => storage.db.prepare(`DELETE FROM ${table}`)));
   const accounts = 250;
   const insert = (table: string, columns: string, values: string) =>
@@ -137,7 +137,7 @@ it('the sweep comes to every account, a hundred at a time, and leaves out accoun
        INSERT INTO ${table} (${columns}) SELECT ${values} FROM n`,
     );
   await storage.db.batch([
-    // Every fifth one is full.
+    // Every fifth account is full.
     insert('accounts', 'id, name, created_at, work_seconds', `'w' || i, 'w' || i, 0, (i % 5 = 0) * ${3 * HOUR}`),
     insert(
       'jobs',
@@ -151,7 +151,7 @@ it('the sweep comes to every account, a hundred at a time, and leaves out accoun
     sendAll: async (all: readonly { message: { jobId: string } }[]) =>
       void sent.push(...all.map(({ message }) => message.jobId)),
   };
-  // An account whose jobs cannot be admitted must not be in the way of those after it.
+  // An account whose jobs cannot be admitted must not block the accounts after it.
   const stuck = (accountId: string) => accountId.startsWith('w1');
   const admit: JobStore['admit'] = (accountId, at) =>
     stuck(accountId) ? Promise.reject(new Error('x')) : store.admit(accountId, at);

@@ -51,7 +51,7 @@ export async function admit(db: D1Database, accountId: string, maxWorkSeconds: n
   return admitted;
 }
 
-/** The accounts whose next waiting job has room, found by two seeks each: an account may have ten thousand. */
+/** Accounts with room for their next waiting job. Two seeks per account, which may have ten thousand jobs. */
 export const WAITING_ACCOUNTS_SQL = `
   WITH RECURSIVE waiting (account) AS (
     SELECT (SELECT MIN(account_id) FROM jobs WHERE account_id > ?1 AND status = 'pending' AND work_seconds IS NULL)

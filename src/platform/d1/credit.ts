@@ -1,10 +1,10 @@
 import { LEAST_CREDIT_SECONDS } from '../../jobs/bill.ts';
 
 /**
- * An SQL expression: whether an account can pay for `seconds` of audio. What it has begun is set aside until it ends: a
- * voiceprint and whatever is not known to be longer with the least that is billed, a job whose recording was read with
- * its length, a stream with how long it runs, or how much it has used where it is sent faster. By the millisecond: sums
- * of decimal fractions are off by less, and twenty seconds that are left must be twenty.
+ * An SQL expression: whether an account can pay for `seconds` of audio beside its unfinished jobs and streams. Of
+ * these, a voiceprint or a recording of unknown length counts as the least that is billed, another recording as its
+ * length, a stream as the time since its start or the audio received, whichever is more. Rounded to milliseconds,
+ * because sums of decimal fractions are inexact.
  *
  * @param account the parameter that holds the account's id, such as `?2`
  * @param now the parameter that holds the time, in milliseconds since the Unix epoch
@@ -26,7 +26,9 @@ export function hasCreditFor(account: string, now: string, seconds: string, exce
  * @param exceptJob SQL of the id of a job that is left out
  */
 export const setAsideForJobs = (account: string, exceptJob = `''`): string =>
-  `SELECT COALESCE(SUM(MAX(${LEAST_CREDIT_SECONDS}, CASE kind WHEN 'voiceprint' THEN 0 ELSE COALESCE(duration_seconds, 0) END)), 0)
+  `SELECT COALESCE(SUM(MAX(
+     ${LEAST_CREDIT_SECONDS}, CASE kind WHEN 'voiceprint' THEN 0 ELSE COALESCE(duration_seconds, 0) END
+   )), 0)
    FROM jobs WHERE account_id = ${account} AND completed_at IS NULL AND id <> ${exceptJob}
      AND request ->> '$.recountOf' IS NULL`;
 

@@ -159,7 +159,7 @@ export const RUNNING_SQL = `SELECT id FROM jobs
 export const EXPIRED_SQL = `SELECT id, output_key FROM jobs
   WHERE completed_at <= ?1 AND cleaned_at IS NULL AND deleted_at IS NULL ORDER BY completed_at LIMIT ?2`;
 
-/** A job reads what had the name when it was created; that was not past its time then. */
+/** A job reads the object that had the name when the job was created, and had not expired then. */
 export const EXPIRED_MEDIA_SQL = `SELECT object_key FROM media
   WHERE expires_at <= ?1 AND NOT EXISTS (
     SELECT 1 FROM jobs WHERE jobs.account_id = media.account_id AND completed_at IS NULL
@@ -189,7 +189,9 @@ async function create(
         `INSERT INTO jobs (id, account_id, kind, status, work_seconds, request, webhook_url, webhook_status_only, created_at, updated_at)
          SELECT ?1, ?2, ?3, CASE WHEN isPaid THEN CASE WHEN beginsAtOnce THEN 'created' ELSE 'pending' END END,
            CASE WHEN beginsAtOnce THEN ?8 END, ?4, ?5, ?6, ?7, ?7
-         FROM (SELECT (?10 OR ${hasCreditLeft('?2', '?7')}) AS isPaid, ${beginsAtOnce('?2', '?8', '?9')} AS beginsAtOnce)`,
+         FROM (
+           SELECT (?10 OR ${hasCreditLeft('?2', '?7')}) AS isPaid, ${beginsAtOnce('?2', '?8', '?9')} AS beginsAtOnce
+         )`,
       )
       .bind(
         id,
@@ -201,7 +203,7 @@ async function create(
         now,
         seconds,
         maxWorkSeconds,
-        // A recount is billed nothing.
+        // A recount costs nothing.
         'recountOf' in request && request.recountOf !== undefined ? 1 : 0,
       ),
     insertFirstStep(db, id, now, now + LEASE_MS),

@@ -39,7 +39,7 @@ export function createMediaRows(db: D1Database) {
     /**
      * Notes an object that is about to be written. Times are milliseconds since the Unix epoch.
      *
-     * @param name of an object that is never published, because it does not pass the Worker: jobs that need it keep it
+     * @param name of an object that bypasses the Worker, so that it is never published: jobs that need the name keep it
      */
     async claim(accountId: string, objectKey: string, now: number, expiresAt: number, name?: string): Promise<void> {
       await db

@@ -36,7 +36,7 @@ it('gives the same bytes as the whole model, and pauses between the subgraphs', 
   }
 });
 
-it('gives the same bytes of the segmentation of precision-2', async () => {
+it('gives the same bytes as the whole segmentation of precision-2', async () => {
   if (segmentation.form !== 'whole') throw new Error('the segmentation in use takes no samples');
   const model = readFileSync(new URL(segmentation.files.model.path, models));
   const whole = await runtime.createSession(model);

@@ -8,13 +8,13 @@ const TENSOR = { name: 8 } as const;
 const VALUE = { name: 1, type: 2 } as const;
 const TYPE = { tensor: 1 } as const;
 const TENSOR_TYPE = { element: 1 } as const;
-/** Element types by the names that the runtime has for them. */
+/** Element types by the runtime's names. */
 const ELEMENTS: Readonly<Record<string, number>> = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9 };
 
 interface Field {
-  /** All of its bytes. */
+  /** All bytes of the field, with its tag. */
   readonly whole: Uint8Array;
-  /** Of an initializer, a graph's input or output. */
+  /** Name of the initializer, or of the graph's input or output. */
   readonly name: string;
 }
 
@@ -24,15 +24,15 @@ interface Node {
   readonly outputs: readonly string[];
 }
 
-/** One of the models that a model is cut into. @param typeOf the element type of a tensor that an earlier one gives */
+/** Writes one of the models that a model is cut into. @param typeOf element type of an earlier one's output */
 export type Subgraph = (typeOf: (name: string) => string) => Uint8Array;
 
 /**
  * Cuts a model into several that run one after the other: the same operators on the same values, so the result is the
- * same to the byte. Each model takes the tensors that it needs of those before it by their names, and gives those that
- * later ones need.
+ * same to the byte. The inputs of each model include the tensors that it needs from earlier models, its outputs those
+ * that later models need; tensors keep their names.
  *
- * @param model without operators that hold graphs (If, Loop), since these use tensors that no list of inputs names
+ * @param model without operators that contain graphs (If, Loop): these use tensors that their inputs do not list
  * @param after names of the tensors after whose operator the model is cut, in order
  * @throws when a name is no operator's output, or the bytes are no ONNX file
  */

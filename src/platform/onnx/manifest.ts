@@ -75,9 +75,9 @@ export type EmbeddingEntry = SlotEntry & {
 
 export interface ModelPack {
   readonly name: string;
-  /** Of precision-2. */
+  /** For precision-2. */
   readonly segmentation: SegmentationEntry;
-  /** Of community-1 and of live streams, which need a fast one; absent where one model does for all. */
+  /** For community-1 and live streams, which need a fast model; absent if one model serves all. */
   readonly fastSegmentation?: SegmentationEntry;
   readonly embedding: EmbeddingEntry;
 }

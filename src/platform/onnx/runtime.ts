@@ -13,9 +13,9 @@ export interface OnnxSession {
   readonly outputNames: readonly string[];
 }
 
-/** Where a model is cut, so that none of its runs holds the thread for long. */
+/** Cuts of a model, so that none of its runs holds the thread for long. */
 export interface Cuts {
-  /** As `cutModel` takes them. */
+  /** Tensors after which it is cut (`cutModel`). */
   readonly after: readonly string[];
   /** Called between the runs of the subgraphs; other runs may begin meanwhile. */
   readonly pause: () => Promise<void>;
@@ -147,7 +147,8 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
   }
 
   return {
-    // Closures keep all that any closure beside them refers to: one made where the model's bytes are would hold them as long as the session.
+    // A closure keeps all variables that any closure of its scope uses: one that is created beside the model's bytes
+    // would hold them as long as the session.
     createSession: async (model, cuts = UNCUT) => sessionOf(await openSubgraphs(model, cuts), cuts.pause),
     memoryBytes: () => heap?.buffer.byteLength ?? 0,
   };
@@ -204,7 +205,7 @@ function sessionOf(subgraphs: readonly ort.InferenceSession[], pause: () => Prom
 const named = (tensors: Tensors, names: readonly string[]): Tensors =>
   Object.fromEntries(names.map((name) => [name, tensors[name]]));
 
-/** Releases what neither a later subgraph nor the caller takes: some megabytes a run. */
+/** Releases tensors that neither a later subgraph nor the caller needs: some megabytes per run. */
 function withoutUnneeded(
   tensors: Tensors,
   later: readonly ort.InferenceSession[],
