@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { aloneRanges, isUnsure, lastStarted, overlapSeconds, rangesOf } from './marks.ts';
+import { aloneRanges, isUnsure, lastStarted, overlapSeconds, rangesOf, withConfidence } from './marks.ts';
 
 const TURNS = [
   { speaker: 'A', start: 0, end: 4 },
@@ -37,4 +37,17 @@ it('marks a turn as unsure if its confidence is low, not if it has none', () => 
   expect(isUnsure({ ...turn, confidence: { A: 41, B: 59 } })).toBe(true);
   expect(isUnsure({ ...turn, confidence: { A: 93 } })).toBe(false);
   expect(isUnsure(turn)).toBe(false);
+});
+
+it('gives a transcribed turn the confidence of the turn of its speaker that it shares most time with', () => {
+  const turns = [
+    { speaker: 'A', start: 0, end: 1, confidence: { A: 90 } },
+    { speaker: 'A', start: 1.2, end: 4, confidence: { A: 45, B: 55 } },
+    { speaker: 'B', start: 1.2, end: 5, confidence: { B: 80 } },
+  ];
+  const said = [
+    { speaker: 'A', start: 0.5, end: 4, text: 'and so on' },
+    { speaker: 'B', start: 6, end: 7, text: 'yes' },
+  ];
+  expect(withConfidence(said, turns)).toEqual([{ ...said[0], confidence: { A: 45, B: 55 } }, said[1]]);
 });

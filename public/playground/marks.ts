@@ -21,6 +21,25 @@ export function isUnsure(turn: ConfidentTurn): boolean {
   return (confidenceOf(turn) ?? 100) < UNSURE_BELOW;
 }
 
+/**
+ * Transcribed turns with the confidence of the turn of the same speaker that they share most time with.
+ * @param turns in order of their starts
+ */
+export function withConfidence<T extends Turn>(
+  said: readonly T[],
+  turns: readonly ConfidentTurn[],
+): (T & ConfidentTurn)[] {
+  return said.map((turn) => {
+    let [confidence, longest]: [ConfidentTurn['confidence'], number] = [undefined, 0];
+    for (const other of turns) {
+      if (other.start >= turn.end) break;
+      const shared = Math.min(other.end, turn.end) - Math.max(other.start, turn.start);
+      if (other.speaker === turn.speaker && shared > longest) [confidence, longest] = [other.confidence, shared];
+    }
+    return confidence ? { ...turn, confidence } : turn;
+  });
+}
+
 /** Divides time by the active speakers. @param turns in order of their starts */
 export function rangesOf(turns: readonly Turn[]): Range[] {
   const events = turns.flatMap((turn) => [

@@ -11,7 +11,7 @@ const MAX_EARLIER_TURNS = 12;
 /** Height of the player and some space, at the bottom of the window. */
 const PLAYER_PIXELS = 100;
 
-export type ListedTurn = (ConfidentTurn | SaidTurn) & { readonly overlap?: number };
+export type ListedTurn = (ConfidentTurn | (SaidTurn & ConfidentTurn)) & { readonly overlap?: number };
 
 interface Row {
   readonly turn: ListedTurn;
@@ -144,7 +144,7 @@ export class TurnList {
     when.append(element('span', 'length', ` · ${(turn.end - turn.start).toFixed(1)} s`));
     line.append(play, who, when);
     if ((turn.overlap ?? 0) >= 0.1) line.append(element('span', 'badge', `overlap ${turn.overlap?.toFixed(1)} s`));
-    if (!('pieces' in turn) && isUnsure(turn)) {
+    if (isUnsure(turn)) {
       line.append(element('span', 'badge unsure', `unsure, ${Math.round(confidenceOf(turn) ?? 0)} %`));
     }
     const words: Row['words'][number][] = [];

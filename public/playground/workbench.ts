@@ -3,7 +3,15 @@ import { OUTPUT_FORMAT_NAMES, outputFormat } from '../../src/contract/output-for
 import { decodeParts } from './decode.ts';
 import { applyEdits, type Edit, type EditedResult, EditHistory, newLabel, type Output } from './edits.ts';
 import { formatName, saveAs } from './exports.ts';
-import { type ConfidentTurn, isUnsure, lastStarted, overlapSeconds, type Range, rangesOf } from './marks.ts';
+import {
+  type ConfidentTurn,
+  isUnsure,
+  lastStarted,
+  overlapSeconds,
+  type Range,
+  rangesOf,
+  withConfidence,
+} from './marks.ts';
 import { button, element, find, mark } from './page.ts';
 import { Peaks } from './peaks.ts';
 import { type Moment, Player } from './player.ts';
@@ -236,7 +244,7 @@ export class Workbench {
     this.turns = output.diarization;
     this.currentRanges = rangesOf(this.turns);
     const said = saidTurnsOf({ output } as unknown as JobState);
-    const listed: ListedTurn[] = (said ?? this.turns).map((turn) => {
+    const listed: ListedTurn[] = (said ? withConfidence(said, this.turns) : this.turns).map((turn) => {
       const overlap = overlapSeconds(turn, this.currentRanges);
       return overlap > 0 ? { ...turn, overlap } : turn;
     });

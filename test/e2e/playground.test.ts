@@ -136,7 +136,7 @@ describe.skipIf(chromium === undefined)('the playground in a browser', () => {
     expect(await focused()).toBe('result-title');
     const turns = await count('.turn');
     expect(turns).toBeGreaterThan(8);
-    await page.evaluate("document.querySelectorAll('.turn .play')[2].click()");
+    await page.evaluate("document.querySelectorAll('.turn .play')[1].click()");
     await expect.poll(() => page.evaluate("document.getElementById('player').currentTime")).toBeGreaterThan(5);
     await expect.poll(() => count('.turn.now')).toBe(1);
     await expect.poll(() => text('heard')).toBe('SPEAKER_01');
