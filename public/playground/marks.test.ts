@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest';
-import { aloneRanges, isUnsure, lastStarted, overlapSeconds, rangesOf, withConfidence } from './marks.ts';
+import {
+  aloneRanges,
+  type ConfidentTurn,
+  isUnsure,
+  lastStarted,
+  overlapSeconds,
+  rangesOf,
+  withConfidence,
+} from './marks.ts';
 
 const TURNS = [
   { speaker: 'A', start: 0, end: 4 },
@@ -40,7 +48,7 @@ it('marks a turn as unsure if its confidence is low, not if it has none', () => 
 });
 
 it('gives a transcribed turn the confidence of the turn of its speaker that it shares most time with', () => {
-  const turns = [
+  const turns: ConfidentTurn[] = [
     { speaker: 'A', start: 0, end: 1, confidence: { A: 90 } },
     { speaker: 'A', start: 1.2, end: 4, confidence: { A: 45, B: 55 } },
     { speaker: 'B', start: 1.2, end: 5, confidence: { B: 80 } },
