@@ -52,7 +52,7 @@ def _one_of_two(number: int, port: int, results) -> None:
 
 
 def _check_rendered(device: str) -> None:
-    """Speech that is mixed on a device, in rooms, is what numpy makes of its samples."""
+    """Speech that is mixed on a device, in rooms, equals the mixture that numpy makes."""
     rng = np.random.default_rng(6)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -130,7 +130,7 @@ class SegmentationParts(unittest.TestCase):
         )
 
     def test_two_processes_average_gradients(self) -> None:
-        """Gradients of 1 and 2 are 1.5 in both processes, and the first one's clock is that of both."""
+        """Gradients of 1 and 2 are 1.5 in both processes, and both follow the clock of the first one."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -155,7 +155,7 @@ class SegmentationParts(unittest.TestCase):
         assert torch.allclose(soft_label_loss(logs, torch.eye(7)[classes], torch.ones(4, 100)), hard, atol=1e-5)
 
     def test_added_blocks_change_nothing_at_first(self) -> None:
-        """More blocks say nothing at first, and every one of them learns from the first step on."""
+        """Added blocks do not change the output at first, and each has gradients from the first step on."""
         torch.manual_seed(4)
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/weights.pt"
@@ -168,7 +168,7 @@ class SegmentationParts(unittest.TestCase):
             assert any(float(parameter.grad.abs().max()) > 0 for parameter in block.parameters())
 
     def test_shortened_windows_have_no_mean(self) -> None:
-        """A stretch of a window has no mean over its own time, and as many frames as its labels."""
+        """A part of a window has a mean of zero over its time, and two feature frames a label."""
         x = shortened(torch.randn(2, 1000, 64) + 3, slice(100, 250))
         assert x.shape == (2, 300, 64) and float(x.mean(1).abs().max()) < 1e-5
 

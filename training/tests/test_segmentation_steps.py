@@ -19,7 +19,7 @@ VALIDATION_WINDOWS = 4
 
 
 class LoudnessTeacher(torch.nn.Module):
-    """A made-up teacher: one speaker where it is loud, nobody elsewhere."""
+    """A made-up teacher: one speaker where it is loud, no speech elsewhere."""
 
     def forward(self, x):
         level = torch.log10(F.avg_pool1d(x * x, 320) + 1e-10)
