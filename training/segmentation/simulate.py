@@ -1,4 +1,4 @@
-"""Conversations of 10 s drawn on the fly in the mel-power domain: features, labels, loss mask and identities of the speakers.
+"""Conversations of 10 s drawn on the fly in the mel-power domain: features, labels, loss mask, identities of speakers.
 
 Powers of the sources add up, with a cross term 2 sqrt(A B) cos(phase) of random phase where two people speak at once (its spread shrinks with the number
 of DFT bins in a band). A window takes about 2 ms.
@@ -59,7 +59,13 @@ class Simulator:
     @staticmethod
     def shapes() -> Shapes:
         """Of features, labels, mask and identities."""
-        return [((WINDOW_FRAMES, BANDS), np.float16), ((LOCAL_SPEAKERS, WINDOW_FRAMES // 2), np.uint8), ((WINDOW_FRAMES // 2,), np.uint8), ((LOCAL_SPEAKERS,), np.int32)]
+        labels = WINDOW_FRAMES // 2
+        return [
+            ((WINDOW_FRAMES, BANDS), np.float16),
+            ((LOCAL_SPEAKERS, labels), np.uint8),
+            ((labels,), np.uint8),
+            ((LOCAL_SPEAKERS,), np.int32),
+        ]
 
     @property
     def identities(self) -> int:

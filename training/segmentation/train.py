@@ -134,7 +134,10 @@ class Trainer:
         args, identities = self.args, self.simulator.identities
         if state:
             blocks = blocks_in(state["model"])
-        model = load_weights(args.start, identities, blocks) if args.start else Segmentation(identities, blocks or BLOCKS)
+        if args.start:
+            model = load_weights(args.start, identities, blocks)
+        else:
+            model = Segmentation(identities, blocks or BLOCKS)
         return Learner(model.to(self.device), checkpoint, args.rate, args.heads_only, state)
 
     def save(self) -> None:

@@ -70,7 +70,7 @@ class SegmentationSteps(InFolder):
             np.testing.assert_allclose(soft["soft"].astype(float).sum(2), 1, atol=2e-3)
 
     def test_3_trains_one_step_on_waveforms_and_on_mel_powers(self) -> None:
-        for name, waves in (("mel", []), ("waves", ["--waves", self.noise])):
+        for name, waves in (("mel", []), ("waves", ["--waves", self.noise, "--workers", 2, "--mel-share", 0.5])):
             checkpoint = self.folder / f"{name}.pt"
             start = ["--start", WEIGHTS, "--work", self.work, "--checkpoint", checkpoint]
             length = ["--minutes", 0.0001, "--batch", 2, "--float32", "--device", "cpu"]
