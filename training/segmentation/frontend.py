@@ -68,20 +68,3 @@ def log_features(power: np.ndarray) -> np.ndarray:
     """Mel power of one window [frames, 64] -> what the network sees [frames, 64], float32."""
     logs = np.log(power * (1 / (power.mean() + POWER_FLOOR)) + POWER_FLOOR)
     return ((logs - logs.mean(0)) * FEATURE_SCALE).astype(np.float32)
-
-
-SILENT_POWER = 1e-8
-"""Frames with less mel power in all are digital silence and say nothing about level and colour."""
-
-
-def running_features(power: np.ndarray) -> np.ndarray:
-    """`log_features` for a stream: floor and mean of every frame come from the frames up to it, digital silence excepted.
-
-    Mel power [frames, 64] from the beginning of a state on -> [frames, 64], float32.
-    """
-    power = power.astype(np.float64)
-    heard = (power.sum(1, keepdims=True) > SILENT_POWER).astype(np.float64)
-    count = np.maximum(np.cumsum(heard, 0), 1)
-    level = np.cumsum(power.mean(1, keepdims=True), 0) / count
-    logs = np.log(power + POWER_FLOOR * (level + POWER_FLOOR))
-    return ((logs - np.cumsum(logs * heard, 0) / count) * FEATURE_SCALE).astype(np.float32)

@@ -50,14 +50,6 @@ def soft_label_loss(logs: Tensor, soft: Tensor, mask: Tensor) -> Tensor:
     return torch.stack(losses, 1).min(1)[0]
 
 
-def best_order_for(probabilities: Tensor, classes: Tensor) -> Tensor:
-    """Probabilities [N,T,7] with the speakers in the order in which the classes [N,T] are likeliest, window by window."""
-    ordered = torch.stack([probabilities[..., order] for order in _on(classes.device)[2]], 1)
-    wanted = classes[:, None, :, None].expand(-1, ordered.shape[1], -1, 1)
-    best = ordered.gather(3, wanted)[..., 0].sum(2).argmax(1)
-    return ordered[torch.arange(len(best)), best]
-
-
 def pair_loss(model: Segmentation, embeddings: Tensor, alone: Tensor, speakers: Tensor) -> Tensor:
     """Balanced same/different decision on pairs of every fourth frame: embeddings [N,F,48], alone [N,F], speakers [N,3,F]."""
     first = int(torch.randint(4, (1,)))

@@ -90,14 +90,12 @@ class GruBlock(nn.Module):
 class Segmentation(nn.Module):
     """See the module's docstring; `identities` is the number of training voices of the identity loss (0: none)."""
 
-    kinds: tuple[type[nn.Module], type[nn.Module]] = (AttentionBlock, GruBlock)
-
     def __init__(self, identities: int = 0, blocks: int = BLOCKS) -> None:
         super().__init__()
         self.conv1, self.norm1 = nn.Conv1d(BANDS, WIDTH, 6, stride=2, padding=2, bias=False), nn.BatchNorm1d(WIDTH)
         self.conv2, self.norm2 = nn.Conv1d(WIDTH, WIDTH, 3, padding=1, bias=False), nn.BatchNorm1d(WIDTH)
         self.down = nn.Conv1d(WIDTH, WIDTH, 2, stride=2)
-        self.blocks = nn.ModuleList([self.kinds[number % 2]() for number in range(blocks)])
+        self.blocks = nn.ModuleList([(AttentionBlock, GruBlock)[number % 2]() for number in range(blocks)])
         self.norm = nn.LayerNorm(WIDTH)
         self.up, self.skip = nn.Linear(WIDTH, 2 * SKIP), nn.Conv1d(WIDTH, SKIP, 1)
         self.conv3, self.out = nn.Conv1d(SKIP, 64, 3, padding=1), nn.Linear(64, 7)
@@ -126,14 +124,6 @@ class Segmentation(nn.Module):
         return logs, self.identity_head(first).float(), self.pair_head(z).float()
 
 
-_OLD_NAMES = {
-    "c1": "conv1", "b1": "norm1", "c2": "conv2", "b2": "norm2", "dn": "down", "nf": "norm", "sk": "skip", "c3": "conv3",
-    "e1": "identity_head", "e2": "pair_head", "ab": "pair_scale", "L": "blocks", "n1": "norm_conv", "n2": "norm_attention",
-    "n3": "norm_forward", "c": "depthwise", "p": "pointwise", "a": "attention", "o": "out", "f1": "widen", "f2": "narrow", "n": "norm",
-    "g": "gru",
-}  # fmt: skip
-
-
 @torch.no_grad()
 def silence(block: nn.Module) -> None:
     """Lets a residual block add nothing, so that a deeper network begins as the one it comes from; the block's gradients are not all zero."""
@@ -152,16 +142,13 @@ def blocks_in(state: dict[str, Tensor]) -> int:
 
 
 def stored_state(path: str) -> dict[str, Tensor]:
-    """The averaged weights of a checkpoint ("average" in it), a plain state_dict, or that of version 0, whose names are short there."""
+    """The averaged weights of a checkpoint ("average" in it), or a plain state_dict."""
     state = torch.load(path, map_location="cpu")
-    state = state.get("average", state)
-    if "c1.weight" in state:
-        state = {".".join(_OLD_NAMES.get(part, part) for part in name.split(".")): value for name, value in state.items()}
-    return state
+    return state.get("average", state)
 
 
-def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segmentation, blocks: int | None = None) -> Segmentation:
-    """A model of a form with the weights of `stored_state`.
+def load_weights(path: str, identities: int = 0, blocks: int | None = None) -> Segmentation:
+    """A model with the weights of `stored_state`.
 
     It has as many blocks as are stored; with `blocks` there may be more at the end, which say nothing yet.
     """
@@ -169,7 +156,7 @@ def load_weights(path: str, identities: int = 0, form: type[Segmentation] = Segm
     stored = blocks_in(state)
     if blocks is not None and blocks < stored:
         raise ValueError(f"{path} has {stored} blocks, more than {blocks}")
-    model = form(identities, blocks or stored)
+    model = Segmentation(identities, blocks or stored)
     for block in model.blocks[stored:]:
         silence(block)
     wanted = model.state_dict()

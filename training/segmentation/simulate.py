@@ -1,11 +1,11 @@
-"""Conversations of 10 s or longer drawn on the fly in the mel-power domain: features, labels, loss mask and identities of the speakers.
+"""Conversations of 10 s drawn on the fly in the mel-power domain: features, labels, loss mask, identities of speakers.
 
 Powers of the sources add up, with a cross term 2 sqrt(A B) cos(phase) of random phase where two people speak at once (its spread shrinks with the number
 of DFT bins in a band). A window takes about 2 ms.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,20 +45,11 @@ Shapes = list[tuple[tuple[int, ...], type]]
 
 
 class Simulator:
-    """Draws windows from the voices of one split; the same seed gives the same windows.
+    """Draws windows from the voices of one split; the same seed gives the same windows."""
 
-    `frames` is their length at 100 Hz; `features` makes what the network sees of mel power [frames,64].
-    """
+    frames = WINDOW_FRAMES
 
-    def __init__(
-        self,
-        work: Path,
-        split: str,
-        seed: int | Sequence[int],
-        frames: int = WINDOW_FRAMES,
-        features: Callable[[np.ndarray], np.ndarray] = log_features,
-    ):
-        self.frames, self.features = frames, features
+    def __init__(self, work: Path, split: str, seed: int | Sequence[int]):
         self.rng = np.random.default_rng(seed)
         self.voices, self.noises = VoiceBank(work, split, self.rng), NoiseBank(work, self.rng)
         self.profiles = voicing.Profiles(self.voices)
@@ -66,9 +57,15 @@ class Simulator:
         self.cross = (2 * phases / np.sqrt(BINS_PER_BAND)).astype(np.float32)
 
     @staticmethod
-    def shapes(frames: int) -> Shapes:
+    def shapes() -> Shapes:
         """Of features, labels, mask and identities."""
-        return [((frames, BANDS), np.float16), ((LOCAL_SPEAKERS, frames // 2), np.uint8), ((frames // 2,), np.uint8), ((LOCAL_SPEAKERS,), np.int32)]
+        labels = WINDOW_FRAMES // 2
+        return [
+            ((WINDOW_FRAMES, BANDS), np.float16),
+            ((LOCAL_SPEAKERS, labels), np.uint8),
+            ((labels,), np.uint8),
+            ((LOCAL_SPEAKERS,), np.int32),
+        ]
 
     @property
     def identities(self) -> int:
@@ -187,7 +184,7 @@ class Simulator:
                 kind = "stored" if rng.random() < 0.6 else "white"
             power += sounds.background(self.noises, self.voices, self.frames, kind) * to_power(-snr_db)
         rate = 2.5 if quiet else 0.9 if scene.kind == "meeting" else 0.6
-        for _ in range(int(rng.poisson(rate * self.frames / WINDOW_FRAMES)) if rng.random() < 0.65 else 0):
+        for _ in range(int(rng.poisson(rate)) if rng.random() < 0.65 else 0):
             sound = sounds.event(self.noises, self.voices)
             level_db = rng.uniform(-30, 3) if not quiet else rng.uniform(-28, 10) if speakers else -snr_db + rng.uniform(0, 25)
             at = int(rng.integers(-len(sound) // 2, self.frames - len(sound) // 2))
@@ -197,7 +194,7 @@ class Simulator:
             silence = scenes.Track(0, "dry", np.zeros(BANDS) if rng.random() < 0.5 else sounds.random_curve(rng, 2.5), 0, 0)
             louder_db = rng.uniform(5, 40) - snr_db
             breaths = np.zeros_like(power)
-            for at in np.cumsum(rng.uniform(100, 500, 6 * self.frames // WINDOW_FRAMES)).astype(int):
+            for at in np.cumsum(rng.uniform(100, 500, 6)).astype(int):
                 self._breathe(breaths, int(at), silence)
             power += breaths * to_power(louder_db)
         if rng.random() < 0.2:
@@ -237,7 +234,7 @@ class Simulator:
             silent = slice(edge, None) if rng.random() < 0.8 else slice(None, edge)
             power[silent], activity[:, silent] = 0, 0
         identities = [n if abs(t.warp) < 0.02 else -1 for n, t in zip(numbers, scene.tracks)]
-        return (self.features(power).astype(np.float16), *targets(activity, identities))
+        return (log_features(power).astype(np.float16), *targets(activity, identities))
 
     def batch(self, size: int) -> list[np.ndarray]:
         """`size` windows, stacked."""

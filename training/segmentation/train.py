@@ -15,15 +15,13 @@ import numpy as np
 import torch
 
 from .corpus import read_noise_index
-from .ensemble import Ensemble
-from .frontend import FRAMES_PER_SECOND, log_features, running_features
+from .frontend import FRAMES_PER_SECOND
 from .learner import VALIDATED_AT_ONCE, Learner, LossOf
 from .losses import error_rates, permutation_loss, side_losses, soft_label_loss
-from .model import BLOCKS, Segmentation, blocks_in, load_weights, stored_state
+from .model import BLOCKS, Segmentation, blocks_in, load_weights
 from .render import Renderer
 from .simulate import Simulator
 from .soft import SoftWindows
-from .streaming_model import LIFE_SECONDS, StreamingSegmentation
 from .together import Together
 from .turns import WINDOW_FRAMES
 from .waves import WaveSimulator
@@ -36,8 +34,6 @@ VALIDATION_WINDOWS, VALIDATION_SEED = 300, 77
 REPORT_EVERY = 100
 SHORT_SECONDS = (3, 7)
 """Windows of live streams and last windows of recordings are as short as this."""
-BEGINNING_LABELS, BEGINNING_WEIGHT = 75, 0.3
-"""What a streaming state says at its very beginning counts little, and so little of it is asked."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -56,29 +52,18 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--average-decay", type=float, default=AVERAGE_DECAY, help="of the running average of the weights, per step")
     parser.add_argument("--waves", type=Path, metavar="NOISE", help="speech is mixed as waveforms (prepare_waves.py), in the rooms of this noise folder and in drawn ones")
     parser.add_argument("--mel-share", type=float, default=0.0, help="with --waves: share of the batches that are mixed as mel powers all the same")
-    parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is one (never for --streaming)")
+    parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda where there is one")
     parser.add_argument("--float32", action="store_true", help="no bfloat16: faster on processors that have no units for its matrices (AMX)")
     parser.add_argument("--workers", type=int, default=0, help="processes that draw windows; 0: the trainer draws them itself")
     parser.add_argument("--save-minutes", type=float, default=5.0)
     parser.add_argument("--pair-weight", type=float, default=0.6)
     parser.add_argument("--identity-weight", type=float, default=0.25, help="less when starting from trained weights")
     parser.add_argument("--heads-only", action="store_true", help="only the heads of the side losses, which stored weights lack")
-    parser.add_argument("--streaming", action="store_true", help="the form that carries its state; sequences as long as a state lives")
     parser.add_argument("--soft", type=Path, help="soft labels written by distil.py")
     parser.add_argument("--soft-share", type=float, default=0.15, help="share of batches drawn from them")
     parser.add_argument("--soft-weight", type=float, default=0.5)
-    parser.add_argument("--teachers", nargs="+", help="weights whose probabilities, averaged, are soft labels of the simulated windows")
-    parser.add_argument("--teacher-weight", type=float, default=0.5, help="how much they count beside the exact labels")
-    parser.add_argument("--short-share", type=float, default=0.0, help="share of batches of which only 3 to 7 s are heard; teachers hear all of it")
+    parser.add_argument("--short-share", type=float, default=0.0, help="share of batches that are cut to 3 to 7 s")
     args = parser.parse_args()
-    if args.streaming and (args.teachers or args.short_share or args.waves):
-        parser.error("--teachers, --short-share and --waves are for windows")
-    if args.streaming and args.device == "cuda":
-        parser.error("the streaming form is trained on the CPU only")
-    if args.streaming and args.blocks not in (None, [BLOCKS]):
-        parser.error(f"the streaming form has {BLOCKS} blocks, no others can be exported: leave out --blocks")
-    if args.streaming and args.start and (blocks := blocks_in(stored_state(args.start))) != BLOCKS:
-        parser.error(f"{args.start} has {blocks} blocks, the streaming form {BLOCKS}: start from weights of {BLOCKS} blocks, such as segmentation-v5.pt")
     if args.mel_share and not args.waves:
         parser.error("without --waves all batches are mel powers: leave out --mel-share")
     if not 0 <= args.mel_share < 1 or (args.workers and args.mel_share and not 0 < round(args.workers * args.mel_share) < args.workers):
@@ -91,19 +76,15 @@ def parse_arguments() -> argparse.Namespace:
     path = args.checkpoint
     args.checkpoints = [path] if args.blocks is None or len(args.blocks) == 1 else [path.with_stem(f"{path.stem}-{blocks}") for blocks in args.blocks]
     args.blocks = args.blocks or [None]
-    args.device = args.device or ("cuda" if torch.cuda.is_available() and not args.streaming else "cpu")
+    args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     return args
 
 
-def window_frames(args: argparse.Namespace) -> int:
-    return LIFE_SECONDS * FRAMES_PER_SECOND if args.streaming else WINDOW_FRAMES
-
-
 def simulator(args: argparse.Namespace, split: str, seed: int | list[int], mel: bool = False) -> Simulator:
-    """Draws what the chosen form is trained on, or `mel` powers for it."""
+    """Draws windows to train on; with `mel` as mel powers, whatever --waves says."""
     if args.waves and not mel:
         return WaveSimulator(args.work, split, seed, len(read_noise_index(args.waves, "rir")))
-    return Simulator(args.work, split, seed, window_frames(args), running_features if args.streaming else log_features)
+    return Simulator(args.work, split, seed)
 
 
 def validation_set(args: argparse.Namespace, renderer: Renderer | None) -> list[torch.Tensor]:
@@ -135,7 +116,6 @@ class Trainer:
         self.mel_source = self._source(args, mels, None)[1] if args.mel_share else None
         torch.manual_seed(args.seed)
         self.learners = [self._learner(*one) for one in zip(args.blocks, args.checkpoints, states)]
-        self.ensemble = Ensemble(args.teachers, self.device) if args.teachers else None
         self.soft = SoftWindows(args.soft, args.seed + self.step + together.number) if args.soft else None
         self.chance = np.random.default_rng([args.seed, self.step])  # the same in all processes, so that the same parameters have gradients
 
@@ -145,17 +125,19 @@ class Trainer:
         mel = renderer is None
         make = partial(simulator, args, "train", mel=mel)
         apart = [1] if mel and args.waves else []  # batches of both kinds are drawn apart
-        shapes = (Simulator if mel else WaveSimulator).shapes(window_frames(args))
+        shapes = (Simulator if mel else WaveSimulator).shapes()
         workers = Workers(count, args.batch, shapes, make, [args.seed, self.step, *mine, *apart]) if count else None
         drawn = make([args.seed * 1000 + self.step, *mine, *apart])
         return drawn, Source(drawn, workers, args.batch, self.device, renderer)
 
     def _learner(self, blocks: int | None, checkpoint: Path, state: dict | None) -> Learner:
         args, identities = self.args, self.simulator.identities
-        form = StreamingSegmentation if args.streaming else Segmentation
         if state:
             blocks = blocks_in(state["model"])
-        model = load_weights(args.start, identities, form, blocks) if args.start else form(identities, blocks or BLOCKS)
+        if args.start:
+            model = load_weights(args.start, identities, blocks)
+        else:
+            model = Segmentation(identities, blocks or BLOCKS)
         return Learner(model.to(self.device), checkpoint, args.rate, args.heads_only, state)
 
     def save(self) -> None:
@@ -201,20 +183,16 @@ class Trainer:
         x, labels, mask, identities = source.batch()
         self.seconds_waited += time.monotonic() - before
         mask = mask.float()
-        if args.streaming:
-            mask[:, :BEGINNING_LABELS] *= BEGINNING_WEIGHT
         x = x.float()
-        target = self.ensemble.targets(x, labels, args.teacher_weight) if self.ensemble else None
         if self.chance.random() < args.short_share:
             part = self._short_part()
             x, labels, mask = shortened(x, part), labels[..., part], mask[:, part]
-            target = target[:, part] if target is not None else None
         late = 1.0 if progress < LATE_FROM else LATE_FACTOR
 
         def loss(model: Segmentation) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
             with self._autocast():
                 logs, first, last = model(x.transpose(1, 2), heads=True)
-            main = (permutation_loss(logs, labels, mask) if target is None else soft_label_loss(logs, target, mask)).mean()
+            main = permutation_loss(logs, labels, mask).mean()
             pair, identity = side_losses(model, first, last, labels.float(), mask, identities)
             total = main + late * (args.pair_weight * pair + args.identity_weight * identity)
             return total, dict(main=main.detach(), pair=pair.detach(), identity=identity.detach())

