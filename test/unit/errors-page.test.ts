@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { root } from '../helpers/local-process.ts';
+
+/** Two literals that are added up. */
+const SUM = /(['`])((?:(?!\1)[^\\]|\\.)*)\1\s*\+\s*(['`])((?:(?!\3)[^\\]|\\.)*)\3/g;
+const LITERAL = /'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g;
+/** Sentences, faults of a field, and what a live stream sends. */
+const SENTENCE = /^(…|[A-Z]).* .*\.$/;
+const FIELD = /^(must|is|has|contradicts|keys|ended|came) /;
+const LIVE = /(#refuse|#tellFault|#sendError)\(([\w.]+, )?$/;
+/** Literals that describe the API or are read by operators only. */
+const OTHERS =
+  /(description|summary|example|message: string|\b[A-Z]\w+): *$|DESCRIPTION =\s*$|describe\($|unusable\($|fault\([^)]*, $/;
+const NOT_PUBLIC =
+  /^(must be (a text|a list|an object|1)$|must be a SHA-256|must stay inside|is isl|Returns the id|Your API key)/;
+
+/** A message as the page has it: `…` for inserted values. */
+const asOnPage = (text: string) =>
+  text
+    .replace(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, '…')
+    .replace(/\\(.)/g, '$1')
+    .replace(/\s+/g, ' ')
+    .trim();
+
+function messagesIn(source: string): string[] {
+  const code = source
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/(^|\s)\/\/.*$/gm, '')
+    .replace(SUM, (_, _quote, first: string, _other, second: string) => `\`${first}${second}\``);
+  return [...code.matchAll(LITERAL)].flatMap((match) => {
+    const before = code.slice(Math.max(0, match.index - 40), match.index).replace(/\s+/g, ' ');
+    const text = asOnPage(match[1] ?? match[2] ?? match[3]);
+    const isMessage = SENTENCE.test(text) || FIELD.test(text) || LIVE.test(before);
+    return isMessage && !OTHERS.test(before) && !NOT_PUBLIC.test(text) ? [text] : [];
+  });
+}
+
+it('has every public message of the code, and no other', () => {
+  const files = ['src', 'durable-objects'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true }).map((name) => join(root, folder, String(name))),
+  );
+  const isSource = (name: string) => name.endsWith('.ts') && !/\.(test|fixture)\.ts$/.test(name);
+  const messages = new Set(files.filter(isSource).flatMap((name) => messagesIn(readFileSync(name, 'utf8'))));
+  const page = readFileSync(join(root, 'docs/errors.md'), 'utf8');
+  const rows = new Set([...page.matchAll(/^\| [^|]*\| ([^|]*) \|/gm)].map(([, message]) => message.trim()));
+  rows.delete('Message');
+  expect([...messages].filter((message) => !rows.has(message))).toEqual([]);
+  expect([...rows].filter((row) => !messages.has(row))).toEqual([]);
+});
