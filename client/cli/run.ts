@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import { LocalStateError } from '../local/state-error.ts';
+import { LocalStateError } from '../local/paths.ts';
 import { optionsKeptByNpm, scriptOf } from './npm-options.ts';
 import { OutputLost, outliveFailedStreams, print } from './print.ts';
 import { describeSystemError } from './system-error.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { defaultStateDir } from '../local/paths.ts';
 import type { LocalService } from '../local/service.ts';
-import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
+import { keepServiceFromInterrupts } from '../local/workerd-program.ts';
 import { announce, greeting, withdraw } from './announcement.ts';
 import { onInterrupt, outlivesTerminal } from './interrupt.ts';
 import { useLocalEngine } from './local-engine.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { root, runCli } from '../../test/helpers/local-process.ts';
-import { LocalStateError } from '../local/state-error.ts';
+import { LocalStateError } from '../local/paths.ts';
 import { modelKey, readManifest } from '../models/store.ts';
 import { API, JOBS, LIVE, WORKERS } from '../workers.ts';
 import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';

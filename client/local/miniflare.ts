@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-// Miniflare with two repairs. Code that starts a runtime imports it from here.
+// Miniflare with two repairs. All code that starts a runtime imports it from this file.
 //
 // A call of Miniflare's bindings that is not awaited (`prepare`, `bind`) waits with `Atomics.wait` for a thread that
 // stores 1 and then notifies. If that thread is delayed between the two, its notification arrives during the next call,
@@ -17,9 +17,9 @@ interface WaitLimit {
 const limits = new Set<WaitLimit>();
 
 /**
- * Limits how long a binding's call may block this process. A runtime that hangs would block it for good, and with it every timer.
+ * Limits how long a binding's call may block this process: a runtime that hangs would block it, and all timers, forever.
  *
- * @param onExceeded ends the runtime that does not answer: then the call fails
+ * @param onExceeded ends the runtime that does not answer, so that the call fails
  * @returns ends the limit
  */
 export function limitBlockingCalls(limitMs: number, onExceeded: () => void): () => void {
@@ -28,13 +28,13 @@ export function limitBlockingCalls(limitMs: number, onExceeded: () => void): () 
   return () => limits.delete(limit);
 }
 
-/** From now on a wait for one shared integer, without a limit of time, ends when the integer has changed, whoever notifies before. */
+/** Makes waits for a single shared integer, without a timeout, end only when the integer has changed. */
 function waitForChanges(): void {
   const { wait } = Atomics;
   Atomics.wait = (array: Int32Array | BigInt64Array, index: number, value: number | bigint, timeoutMs?: number) => {
     const once = (ms?: number) => wait(array as Int32Array, index, value as number, ms);
     if (array.length > 1 || timeoutMs !== undefined) return once(timeoutMs);
-    // Pieces are counted, not the clock: a process that stood still did not wait.
+    // Counts pieces instead of reading the clock, which also runs while the process is suspended.
     for (let waitedMs = 0; ; ) {
       const outcome = once(PIECE_MS);
       if (Atomics.load(array as Int32Array, index) !== value) return outcome === 'not-equal' ? outcome : 'ok';
@@ -47,7 +47,7 @@ function waitForChanges(): void {
   };
 }
 
-/** Smaller buffers grow in Miniflare's steps. */
+/** Smaller buffers grow in Miniflare's own steps. */
 const LARGE_BYTES = 1024 * 1024;
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ModelFile, type ModelManifest, type ModelPack, parseManifest } from '../../src/platform/onnx/manifest.ts';
-import { LocalStateError } from '../local/state-error.ts';
+import { LocalStateError } from '../local/paths.ts';
 
 const manifestPath = (root: string): string => join(root, 'models', 'manifest.json');
 
