@@ -30,7 +30,7 @@ describe('the banner of rollcall serve', () => {
   });
 });
 
-it('an announcement whose process is dead, or that is of another port, is not asked and gets no key', async () => {
+it('sends no key to a service whose owner is dead or has another port', async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-announced-'));
   const asked: string[] = [];
   const stranger = createServer((request, response) => {

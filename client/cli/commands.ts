@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
 
-/** A subcommand of `rollcall`; its module is loaded when it is called. */
+/** A subcommand of `rollcall`. */
 export interface Subcommand {
   readonly name: string;
   /** One line of the overview. */
   readonly description: string;
   /** Left out of the overview. */
   readonly hidden?: boolean;
+  /** Imports its module. */
   load(): Promise<Command>;
 }
 
@@ -88,7 +89,7 @@ export const COMMANDS: readonly Subcommand[] = [
   },
   {
     name: 'kept-service',
-    description: 'run by other commands',
+    description: 'used by other commands',
     hidden: true,
     load: async () => (await import('./kept-service.ts')).command,
   },

@@ -57,27 +57,27 @@ beforeEach(() => {
 });
 
 describe('the upload of a recording', () => {
-  it('sends all of it, and what a growing file had when it was opened', async () => {
+  it('sends a growing file up to its size when it was opened', async () => {
     appendFileSync(join(scratch, 'a.wav'), Buffer.alloc(SIZE));
     expect(await upload()).toMatchObject({ ok: true, value: expect.stringMatching(/^media:\/\/cli\//) });
     expect([receivedBytes, sentBytes]).toEqual([SIZE, SIZE]);
   });
 
-  it('is repeated where the rate limit has refused it, as every other call is', async () => {
+  it('is repeated after a refusal by the rate limit', async () => {
     refusals = 1;
     expect(await upload()).toMatchObject({ ok: true });
     expect(refusals).toBe(-1);
     expect(sentBytes).toBe(SIZE);
   });
 
-  it('blames the file, not the network, where it became shorter or went away', async () => {
+  it('reports a file that became shorter or was removed, not the network', async () => {
     truncateSync(join(scratch, 'a.wav'), SIZE / 2);
     await expect(upload()).rejects.toThrow('a.wav became shorter while it was uploaded.');
     rmSync(join(scratch, 'a.wav'));
     await expect(upload()).rejects.toThrow('a.wav cannot be read: no such file or directory.');
   });
 
-  it('ends with its signal', async () => {
+  it('ends at the signal', async () => {
     expect(await upload(AbortSignal.abort())).toMatchObject({ ok: false });
     expect(receivedBytes).toBeLessThan(SIZE);
   });

@@ -6,7 +6,7 @@ import { COMMANDS } from './commands.ts';
 import { EXIT, note, printHelp, runCommand } from './run.ts';
 
 /**
- * The command `rollcall`. Loads only what the given subcommand needs.
+ * The command `rollcall`. Loads only the given subcommand.
  *
  * @param words arguments of the command, the subcommand first
  */

@@ -12,8 +12,8 @@ import { withoutSignalHandlers, withVariables } from './process-globals.ts';
 let wrangler: Promise<typeof import('wrangler')> | undefined;
 
 /**
- * wrangler's API, loaded at the first call, which takes most of a second. wrangler reads the path of its log while it is
- * loaded; by default it writes a file for every process into the home folder.
+ * wrangler's API, loaded at the first call, which takes most of a second. wrangler reads the path of its log while it
+ * is loaded; by default it writes a file for every process into the home folder.
  */
 export function loadWrangler(): Promise<typeof import('wrangler')> {
   wrangler ??= withVariables({ WRANGLER_LOG_PATH: newLog('wrangler-api.log') }, () =>

@@ -9,8 +9,8 @@ export interface LogFile {
 const MAX_LOG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Opens a log for appending. A log that is too long is kept as `PATH.1`, and a new one started. If it cannot be written,
- * the service continues without a log.
+ * Opens a log for appending. A log that is too long is kept as `PATH.1`, and a new one started. If it cannot be
+ * written, the service continues without a log.
  *
  * @param onFailure called once, with the reason
  */
@@ -63,8 +63,8 @@ function closeQuietly(file: number): void {
 
 /**
  * Lines of workerd that are left out of the log: connections that the other end closed while they were served, and the
- * code addresses that follow every complaint. A lost connection elsewhere, as in a queue's broker, and a host that could
- * not be reached are faults.
+ * code addresses that follow every complaint. A lost connection elsewhere, as in a queue's broker, and a host that
+ * could not be reached are faults.
  */
 const IGNORED_LINES = [
   /^workerd\/server\/server\.c\+\+:\d+: error: Uncaught exception: .*\bdisconnected: (?!connect\(\))/,

@@ -8,7 +8,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-it('answers each call of a binding with its own result, also if notifications of earlier calls arrive late', async () => {
+it('answers each call of a binding with its own result, also after late notifications of earlier calls', async () => {
   const { db, stop } = await startStorage();
   cleanups.push(stop);
   await notifyForever(handleOf(() => db.prepare('SELECT 0')));

@@ -17,7 +17,8 @@ interface WaitLimit {
 const limits = new Set<WaitLimit>();
 
 /**
- * Limits how long a binding's call may block this process: a runtime that hangs would block it, and all timers, forever.
+ * Limits how long a binding's call may block this process: a runtime that hangs would block it, and all timers,
+ * forever.
  *
  * @param onExceeded ends the runtime that does not answer, so that the call fails
  * @returns ends the limit

@@ -28,8 +28,8 @@ export function defaultStateDir(): string {
 }
 
 /**
- * Where Miniflare keeps database, recordings and outputs, in the layout of `wrangler --persist-to`. Closed to other users
- * even if the state folder is an existing open one.
+ * Where Miniflare keeps database, recordings and outputs, in the layout of `wrangler --persist-to`. Closed to other
+ * users even if the state folder is an existing open one.
  */
 export const persistDir = (stateDir: string): string => join(stateDir, 'v3');
 

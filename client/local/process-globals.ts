@@ -1,8 +1,8 @@
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Runs code that installs signal handlers which end the process at once, as Miniflare and wrangler do, and removes those
- * handlers again. The caller decides what a signal means, and stops the service properly.
+ * Runs code that installs signal handlers which end the process at once, as Miniflare and wrangler do, and removes
+ * those handlers again. The caller decides what a signal means, and stops the service properly.
  */
 export async function withoutSignalHandlers<T>(run: () => T | Promise<T>): Promise<T> {
   const before = SIGNALS.map((signal) => process.listeners(signal));

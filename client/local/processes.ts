@@ -39,7 +39,8 @@ function listFromProc(): ProcessInfo[] {
 function readProc(pid: number): ProcessInfo | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the name in brackets and may hold spaces: count from the last bracket. Field numbers: proc(5).
+    // The second field is the name in brackets and may hold spaces: count from the last bracket. Field numbers:
+    // proc(5).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z') return undefined;
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();

@@ -44,7 +44,7 @@ const keyWorks = async ({ url, key }: { url: string; key: string }): Promise<boo
   (await new RollcallClient({ url, key }).test()).ok;
 
 describe('the local service', () => {
-  it('starts with an empty folder: applies the migrations for wrangler too, stores models, closes secrets', async () => {
+  it('starts with an empty folder: migrations as wrangler records them, models, private secrets', async () => {
     const service = await startLocalService({ stateDir });
     try {
       const { count } = (await service.db.prepare('SELECT COUNT(*) AS count FROM jobs').first<{ count: number }>())!;

@@ -70,9 +70,9 @@ export interface LocalService {
 }
 
 /**
- * Starts the whole service on this machine: its Workers in workerd with local D1, R2, Queues and Durable Objects. Cleans
- * up after a service that was killed with this state folder. A runtime that hangs or ends is replaced. In both cases,
- * jobs continue.
+ * Starts the whole service on this machine: its Workers in workerd with local D1, R2, Queues and Durable Objects.
+ * Cleans up after a service that was killed with this state folder. A runtime that hangs or ends is replaced. In both
+ * cases, jobs continue.
  *
  * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does
  *   not run

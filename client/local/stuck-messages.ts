@@ -13,8 +13,8 @@ export interface WaitingMessage {
 /** More than one, because this version of the service may not be able to read the first. */
 const MESSAGES_PER_QUEUE = 20;
 /**
- * A step that runs, or waits for its turn in the isolate, renews its lease to LEASE_MS from now. Longer leases belong to
- * messages that wait in a queue.
+ * A step that runs, or waits for its turn in the isolate, renews its lease to LEASE_MS from now. Longer leases belong
+ * to messages that wait in a queue.
  */
 const LONGEST_WORK_LEASE_MS = LEASE_MS + 1000;
 
@@ -45,10 +45,11 @@ SELECT queue, id, starts || ' ' || lease_until AS state
 FROM ranked WHERE place <= ${MESSAGES_PER_QUEUE} ORDER BY queue, place`;
 
 /**
- * Prepares the query for messages that wait too long if they do not change. Preparing blocks this process and a call does
- * not, so the call is safe with a runtime that may hang.
+ * Prepares the query for messages that wait too long if they do not change. Preparing blocks this process and a call
+ * does not, so the call is safe with a runtime that may hang.
  *
- * @returns the oldest messages of each queue, oldest first; none after an error of the database, which is an answer, too
+ * @returns the oldest messages of each queue, oldest first; none after an error of the database, which is an answer,
+ *   too
  */
 export function waitingMessagesOf(db: D1Database): () => Promise<WaitingMessage[]> {
   const statement = db.prepare(QUERY);

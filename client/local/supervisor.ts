@@ -1,3 +1,4 @@
+import { pause } from '../sdk/pause.ts';
 import type { LocalRuntime } from './local-runtime.ts';
 import { type RestartReason, Watchdog, type WatchdogTimes } from './watchdog.ts';
 
@@ -166,12 +167,3 @@ function describe(reason: RestartReason, times: WatchdogTimes): string {
 }
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;
-
-/** Ends early when the signal is aborted. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((wake) => {
-    if (signal.aborted) return wake();
-    setTimeout(wake, ms);
-    signal.addEventListener('abort', () => wake());
-  });
-}

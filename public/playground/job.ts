@@ -1,4 +1,4 @@
-import { needsAnotherKey, type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
+import { isKeyRefused, mayJobContinue, type RollcallClient } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
 import type { request } from '../../client/sdk/request.ts';
 import type { JobState, Outcome } from '../../client/sdk/types.ts';
@@ -92,9 +92,9 @@ export async function followJob(
   });
   clearTimeout(slow);
   if (signal.aborted) return cancel(client, jobId);
-  if (!waited.ok && saysNothing(waited.error)) {
+  if (!waited.ok && mayJobContinue(waited.error)) {
     const problem = problemOf(waited.error);
-    const details = [...problem.details, needsAnotherKey(waited.error) ? withAnotherKey(jobId) : TAKEN_UP];
+    const details = [...problem.details, isKeyRefused(waited.error) ? withAnotherKey(jobId) : TAKEN_UP];
     return { ok: false, problem: { ...problem, details }, isLost: true };
   }
   if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
@@ -114,7 +114,7 @@ async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
   if (canceled.ok) return canceled.value.status === 'succeeded' ? resultOf(canceled.value) : { ok: false };
   if (canceled.error.kind === 'refused' && canceled.error.status === 404) return { ok: false };
   const problem = problemOf(canceled.error);
-  const goesOn = needsAnotherKey(canceled.error) ? withAnotherKey(jobId) : TAKEN_UP;
+  const goesOn = isKeyRefused(canceled.error) ? withAnotherKey(jobId) : TAKEN_UP;
   const details = [...problem.details, `Job ${jobId}`, goesOn];
   return {
     ok: false,

@@ -72,10 +72,10 @@ it('sends what is heard while the stream is opened, and ends it at the signal', 
   });
   const seconds: number[] = [];
   const listening = listen(client, (_, heard) => void seconds.push(heard), stop.signal);
-  await expect.poll(() => server.heard.frames.length).toBe(5);
+  await expect.poll(() => server.received.frames.length).toBe(5);
   stop.abort();
   expect(await listening).toBeUndefined();
-  expect([seconds.at(-1), server.heard.texts.length]).toEqual([0.5, 1]);
+  expect([seconds.at(-1), server.received.texts.length]).toEqual([0.5, 1]);
   expect(track.stop).toHaveBeenCalled();
 });
 
@@ -93,7 +93,7 @@ it('sends nothing where it is given up while the stream is opened: that would be
   expect(shown).not.toHaveBeenCalled();
   expect(track.stop).toHaveBeenCalled();
   await new Promise((wake) => setTimeout(wake, 200));
-  expect(server.heard).toEqual({ frames: [], texts: [] });
+  expect(server.received).toEqual({ frames: [], texts: [] });
 });
 
 it('is closed once, however many reasons there are at once: the page took the second for a fault of its own', async () => {
@@ -102,7 +102,7 @@ it('is closed once, however many reasons there are at once: the page took the se
   await expect.poll(() => server.requests.length).toBe(1);
   const framesHeard = () => {
     hear();
-    return server.heard.frames.length;
+    return server.received.frames.length;
   };
   await expect.poll(framesHeard).toBeGreaterThan(0);
   stop.abort();

@@ -34,32 +34,31 @@ it.each([
   ['diarize', ['https://example.com/a.wav'], 'POST /v1/diarize'],
   ['voiceprint', ['https://example.com/a.wav'], 'POST /v1/voiceprint'],
   ['live', [conversation, '--fast'], 'POST /v1/live'],
-])(
-  'Ctrl-C while npm run %s waits for the rate limit ends it at once: nothing has begun',
-  async (command, args, call) => {
-    answers = {};
-    const child = start(command, args);
-    child.stderr?.on('data', (chunk: Buffer) => {
-      if (chunk.toString().includes('Trying again')) child.kill('SIGINT');
-    });
-    const run = await collect(child);
-    expect(run).toMatchObject({ code: 130, stdout: '' });
-    expect(run.stderr).toMatch(/Trying again in 60 s …\n$/);
-    expect(asked.at(-1)).toBe(call);
-  },
-);
+])('Ctrl-C ends npm run %s at once while it waits for the rate limit', async (command, args, call) => {
+  answers = {};
+  const child = start(command, args);
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (chunk.toString().includes('Trying again')) child.kill('SIGINT');
+  });
+  const run = await collect(child);
+  expect(run).toMatchObject({ code: 130, stdout: '' });
+  expect(run.stderr).toMatch(/Trying again in 60 s …\n$/);
+  expect(asked.at(-1)).toBe(call);
+});
 
-it('a job whose state something else answers for may go on: where its result will be is said', async () => {
+it('prints the address of the result if another program answers for a job', async () => {
   answers = {
     'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
     'GET /v1/jobs/j': (_, response) => void response.end('<html>Please log in</html>'),
   };
   const run = await collect(start('diarize', ['https://example.com/a.wav']));
   expect(run).toMatchObject({ code: 3, stdout: '' });
-  expect(run.stderr).toMatch(/not rollcall's\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/);
+  expect(run.stderr).toMatch(
+    /answered 200, but not as rollcall does\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/,
+  );
 });
 
-it('a job that could not be canceled: why, as one sentence (it ended in two full stops)', async () => {
+it('prints in one sentence why a job could not be canceled', async () => {
   answers = {
     'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
     'GET /v1/jobs/j': (_, response) => void response.end('{"jobId":"j","status":"running"}'),
@@ -77,7 +76,7 @@ it('a job that could not be canceled: why, as one sentence (it ended in two full
   );
 });
 
-it('a job whose key is revoked meanwhile may go on: where its result will be is said (it was not)', async () => {
+it('prints the address of the result if the key is revoked during a job', async () => {
   answers = {
     'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
     'GET /v1/jobs/j': (_, response) =>
