@@ -109,7 +109,7 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toMatch(message);
     expect(run.stderr).not.toContain('Starting');
-    expect((await runCli('live', ['--help'])).stdout).toMatch(/300 to 5000;\s+1000 if not given/);
+    expect((await runCli('live', ['--help'])).stdout).toMatch(/300 to 5000;\s+1000\s+if\s+not\s+given/);
   });
 
   it('explains that a name with spaces needs quotes', async () => {

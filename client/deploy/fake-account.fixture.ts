@@ -72,7 +72,7 @@ export class FakeAccount {
   #rows(sql: string): object[] {
     if (sql.includes('COUNT(*) AS keys')) return [{ keys: this.keys }];
     if (sql.startsWith('INSERT INTO api_keys')) this.keys++;
-    return sql.startsWith('SELECT') ? [{ id: 'id' }] : [];
+    return sql.trimStart().startsWith('SELECT') ? [{ id: 'id' }] : [];
   }
 
   #secretNames(worker: string): string | undefined {

@@ -1,8 +1,8 @@
 import { cutFrames } from './mp3-cut.ts';
 
-/** Size of the parts of a file that are decoded one by one. */
+/** Size of the parts in which a file is decoded. */
 const PART_BYTES = 4 * 1024 * 1024;
-/** Files of other formats are decoded whole, which takes at least 16 times their size in memory. */
+/** Files that cannot be cut are decoded whole, which takes at least 16 times their size in memory. */
 const MAX_WHOLE_BYTES = 96 * 1024 * 1024;
 
 /** Consecutive samples of a recording, mixed to one channel. */
@@ -76,7 +76,7 @@ function wavLayout(head: DataView, fileBytes: number) {
       const dataStart = at + 8;
       return {
         dataStart,
-        // A file that was written as a stream states a length of 0 or 4 GiB.
+        // A file that was written as a stream has a length of 0 or 4 GiB in its header.
         dataEnd: Math.min(fileBytes, bytes === 0 ? fileBytes : dataStart + bytes),
         partBytes: Math.ceil(PART_BYTES / frameBytes) * frameBytes,
         bytesPerSecond,

@@ -5,7 +5,7 @@ import { cutFrames } from './mp3-cut.ts';
 
 const bytes = new Uint8Array(readFileSync(conversation));
 
-it('finds every frame of an MP3 file that is read in parts', () => {
+it('finds all frames of an MP3 file that is read in parts', () => {
   let [at, seconds, parts] = [0, 0, 0];
   while (at < bytes.length) {
     const cut = cutFrames(bytes.subarray(at, at + 50_000));

@@ -34,7 +34,7 @@ export function cutFrames(bytes: Uint8Array): Mp3Cut {
   return { from, to, seconds };
 }
 
-/** A sync word may be chance, so that a second one must follow at the frame's length. */
+/** Bytes may look like a sync word by chance, so a second one must follow after the frame. */
 function startsHere(bytes: Uint8Array, at: number): boolean {
   const frame = frameAt(bytes, at);
   return frame !== undefined && (at + frame.bytes + 4 > bytes.length || frameAt(bytes, at + frame.bytes) !== undefined);

@@ -1,6 +1,6 @@
 import type { RollcallClient } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
-import type { ClientError, JobState, Turn } from '../../client/sdk/types.ts';
+import type { ClientError, JobCreated, JobState, Outcome, Turn } from '../../client/sdk/types.ts';
 import { decodeParts, wavFile } from './decode.ts';
 import { aloneRanges, type Range } from './marks.ts';
 import type { Voice } from './memory.ts';
@@ -15,7 +15,7 @@ const MATCH_THRESHOLD = 50;
 
 export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: Problem };
 
-/** A speaker of the recording who sounds like a known voice. */
+/** A speaker of the recording who matches a known voice. */
 export interface Suggestion {
   readonly turns: readonly Turn[];
   readonly name: string;
@@ -39,7 +39,7 @@ export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: s
     wanted.push({ ...range, end });
     seconds += end - range.start;
   }
-  if (seconds < MIN_CLIP_SECONDS) return refused('This speaker never talks alone for long enough.');
+  if (seconds < MIN_CLIP_SECONDS) return refused('This speaker does not talk alone for long enough.');
   wanted.sort((a, b) => a.start - b.start);
   const parts: Float32Array[] = [];
   try {
@@ -60,17 +60,15 @@ export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: s
 export async function makeVoiceprint(client: RollcallClient, clip: Blob): Promise<Answer<string>> {
   const stored = await client.upload(`playground/voice-${randomId()}`, clip);
   if (!stored.ok) return failed(stored.error);
-  const created = await client.voiceprint({ url: stored.value });
-  if (!created.ok) return failed(created.error);
-  const ended = await client.wait(created.value.jobId);
-  if (!ended.ok) return failed(ended.error);
+  const ended = await endOf(client, await client.voiceprint({ url: stored.value }));
+  if (!ended.ok) return ended;
   const { output } = ended.value;
   return output && 'voiceprint' in output
     ? { ok: true, value: output.voiceprint }
     : { ok: false, problem: problemOfJob(ended.value) };
 }
 
-/** Compares the speakers of a recording with voices, by an identify job. */
+/** Compares the speakers of a recording with voices. Runs an identify job, which is billed. */
 export async function compareVoices(
   client: RollcallClient,
   url: string,
@@ -79,9 +77,8 @@ export async function compareVoices(
 ): Promise<Answer<Suggestion[]>> {
   const voiceprints = voices.map(({ name, voiceprint }) => ({ label: name, voiceprint }));
   const created = await client.identify({ url, voiceprints, matching: { threshold: MATCH_THRESHOLD } });
-  if (!created.ok) return failed(created.error);
-  const ended = await client.wait(created.value.jobId, { onUpdate });
-  if (!ended.ok) return failed(ended.error);
+  const ended = await endOf(client, created, onUpdate);
+  if (!ended.ok) return ended;
   const { output } = ended.value;
   if (!output || !('identification' in output)) return { ok: false, problem: problemOfJob(ended.value) };
   const value = output.voiceprints.flatMap(({ speaker, match, confidence }) => {
@@ -90,4 +87,15 @@ export async function compareVoices(
     return [{ turns, name: match, confidence: confidence[match] ?? 0 }];
   });
   return { ok: true, value };
+}
+
+/** Waits for the end of a job. */
+async function endOf(
+  client: RollcallClient,
+  created: Outcome<JobCreated>,
+  onUpdate?: (job: JobState) => void,
+): Promise<Answer<JobState>> {
+  if (!created.ok) return failed(created.error);
+  const ended = await client.wait(created.value.jobId, { onUpdate });
+  return ended.ok ? ended : failed(ended.error);
 }
