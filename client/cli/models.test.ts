@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { startServer } from '../../test/helpers/http-server.ts';
 import { root as repository, runCli } from '../../test/helpers/local-process.ts';
 import { helloTarBz2 } from '../models/bunzip2.fixture.ts';
 
@@ -31,15 +30,11 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 it('pulls the studio pack from its public addresses, verifies it and switches to it', async () => {
-  const paths: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
-    paths.push(request.url);
+  const server = await startServer((request, response) => {
     response.end(request.url?.endsWith('.tar.bz2') ? helloTarBz2 : weights);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const models = (...args: string[]) =>
-    runCli('models', args, { ROLLCALL_MODELS_ROOT: root, ROLLCALL_MODELS_MIRROR: mirror });
+    runCli('models', args, { ROLLCALL_MODELS_ROOT: root, ROLLCALL_MODELS_MIRROR: server.origin });
   try {
     const listed = (await models('list')).stdout;
     expect(listed).toMatch(/^\* default {2}not complete. Check out the repository again.$/m);
@@ -52,7 +47,7 @@ it('pulls the studio pack from its public addresses, verifies it and switches to
     expect(pulled.code).toBe(0);
     expect(pulled.stdout.match(/pulled and verified/g)).toHaveLength(2);
     const releases = '/github.com/k2-fsa/sherpa-onnx/releases/download';
-    expect(paths).toEqual([
+    expect(server.requests.map(({ path }) => path)).toEqual([
       `${releases}/speaker-segmentation-models/sherpa-onnx-pyannote-segmentation-3-0.tar.bz2`,
       `${releases}/speaker-recongition-models/wespeaker_en_voxceleb_resnet34_LM.onnx`,
     ]);
@@ -69,8 +64,7 @@ it('pulls the studio pack from its public addresses, verifies it and switches to
     expect(verified.code).toBe(1);
     expect(verified.stdout).toContain('resnet34_LM.onnx  damaged');
   } finally {
-    server.closeAllConnections();
-    server.close();
+    await server.close();
   }
 });
 

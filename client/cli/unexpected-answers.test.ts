@@ -1,15 +1,15 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { collect, conversation, spawnCli } from '../../test/helpers/local-process.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-let server: Server;
+let server: TestServer;
 let asked: string[];
 let answers: Record<string, RequestListener>;
 beforeAll(async () => {
-  server = createServer((request, response) => {
+  server = await startServer((request, response) => {
     const call = `${request.method} ${request.url}`;
     asked.push(call);
     request.resume();
@@ -17,7 +17,6 @@ beforeAll(async () => {
     if (call === 'GET /v1/test') response.end('{"status":"OK","message":""}');
     else (answers[call] ?? tooMany)(request, response);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
 });
 afterAll(() => server.close());
 
@@ -26,8 +25,7 @@ const tooMany: RequestListener = (_, response) =>
 
 function start(command: string, args: readonly string[]) {
   asked = [];
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return spawnCli(command, args, { ROLLCALL_URL: url, ROLLCALL_KEY: 'k' });
+  return spawnCli(command, args, { ROLLCALL_URL: server.origin, ROLLCALL_KEY: 'k' });
 }
 
 it.each([

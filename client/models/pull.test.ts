@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelFile } from '../../src/platform/onnx/manifest.ts';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { helloTarBz2 } from './bunzip2.fixture.ts';
 import { pullFile } from './pull.ts';
 
@@ -34,26 +34,19 @@ const packed: ModelFile = {
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 let root: string;
-let server: Server;
+let server: TestServer;
 let mirror: string;
 let handler: Handler;
-let requests: { path: string | undefined; range: string | undefined }[];
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'rollcall-pull-'));
-  requests = [];
   handler = (_, response) => response.end(weights);
-  server = createServer((request, response) => {
-    requests.push({ path: request.url, range: request.headers.range });
-    handler(request, response);
-  });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  server = await startServer((request, response) => handler(request, response));
+  mirror = `${server.origin}/`;
 });
 
 afterEach(async () => {
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
+  await server.close();
   rmSync(root, { recursive: true, force: true });
 });
 
@@ -65,7 +58,7 @@ describe('pullFile', () => {
     const seen: number[] = [];
     const outcome = await pullFile(plain, { root, mirror, onProgress: (received) => seen.push(received) });
     expect(outcome).toEqual({ kind: 'pulled' });
-    expect(requests).toEqual([{ path: '/models.example/pub/weights.onnx', range: undefined }]);
+    expect(server.requests).toEqual([{ path: '/models.example/pub/weights.onnx', range: undefined }]);
     expect(new Uint8Array(readFileSync(join(root, 'models', plain.path)))).toEqual(weights);
     expect(folder()).toEqual(['weights.onnx']);
     expect(seen.at(-1)).toBe(weights.length);
@@ -74,7 +67,7 @@ describe('pullFile', () => {
   it('does not download a file that is present', async () => {
     await pullFile(plain, { root, mirror });
     expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'present' });
-    expect(requests).toHaveLength(1);
+    expect(server.requests).toHaveLength(1);
   });
 
   it('follows redirects', async () => {
@@ -108,7 +101,7 @@ describe('pullFile', () => {
       response.end(weights.subarray(start));
     };
     expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
-    expect(requests[1].range).toMatch(/^bytes=[1-9]\d*-$/);
+    expect(server.requests[1].range).toMatch(/^bytes=[1-9]\d*-$/);
     expect(folder()).toEqual(['weights.onnx']);
   });
 
@@ -135,7 +128,7 @@ describe('pullFile', () => {
     await pullFile({ ...plain, path: 'studio/other.onnx' }, { root, mirror });
     writeFileSync(join(root, 'models/studio/weights.onnx.part'), weights.subarray(0, 5));
     expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
-    expect(requests.slice(1).map(({ range }) => range)).toEqual(['bytes=5-', undefined]);
+    expect(server.requests.slice(1).map(({ range }) => range)).toEqual(['bytes=5-', undefined]);
   });
 
   it('refuses and removes a file with a wrong hash', async () => {
@@ -185,6 +178,6 @@ describe('pullFile', () => {
 
   it('does not download files of the repository', async () => {
     expect(await pullFile({ ...plain, origin: undefined }, { root, mirror })).toMatchObject({ kind: 'no_origin' });
-    expect(requests).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 });

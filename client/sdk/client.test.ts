@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { RollcallClient } from './client.ts';
 import type { Outcome } from './types.ts';
 
@@ -11,7 +11,7 @@ interface Seen {
   readonly body: string;
 }
 
-let server: Server;
+let server: TestServer;
 let url: string;
 let seen: Seen[];
 let answers: ((response: ServerResponse) => void)[];
@@ -28,21 +28,17 @@ const throwMissing = (): never => {
 beforeEach(async () => {
   seen = [];
   answers = [];
-  server = createServer(async (request, response) => {
+  server = await startServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { method, url: path, headers } = request;
     seen.push({ method, path, headers, body: Buffer.concat(chunks).toString() });
     (answers.shift() ?? json(500, { requestId: 'r', message: 'no answer left' }))(response);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  url = server.origin;
 });
 
-afterEach(async () => {
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
-});
+afterEach(() => server.close());
 
 describe('RollcallClient', () => {
   it('lists and removes jobs, reads usage, and gets download addresses', async () => {

@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RollcallClient } from '../../client/sdk/client.ts';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { runJob } from './job.ts';
 
 const job = (status: string, output?: object) => ({ jobId: 'j', status, createdAt: '', updatedAt: '', output });
@@ -9,7 +9,7 @@ const ADDRESS = { kind: 'address', url: 'https://example.com/a.mp3' } as const;
 /** A closed port, in place of a host that the page's policy forbids. */
 const CLOSED = 'http://127.0.0.1:1';
 
-let server: Server;
+let server: TestServer;
 let origin: string;
 let client: RollcallClient;
 let answers: Record<string, () => Response> = {};
@@ -36,15 +36,11 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 }
 
 beforeAll(async () => {
-  server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()));
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = await startServer((request, response) => void answer(request, response).catch(() => response.destroy()));
+  origin = server.origin;
   client = new RollcallClient({ url: origin, key: 'k' });
 });
-afterAll(async () => {
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
-});
+afterAll(() => server.close());
 afterEach(() => vi.unstubAllGlobals());
 
 const created = () => Response.json({ jobId: 'j', status: 'created' });
