@@ -74,7 +74,7 @@ export const requestCount = wholeNumberIn(1, MAX_RATE_LIMIT);
 /** @throws CliError for a variable whose value is no web address */
 export function checkAddress(variable: string, address: string): void {
   if (URL.canParse(address) && /^https?:\/\//i.test(address)) return;
-  throw new CliError(EXIT.usage, `${variable} is not an address with http:// or https:// in front: ${address}`);
+  throw new CliError(EXIT.usage, `${variable} is not an address that begins with http:// or https://: ${address}`);
 }
 
 /** Parses the name of an account for commander. */

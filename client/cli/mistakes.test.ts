@@ -36,7 +36,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
     ['pull', 'studio'],
     { ROLLCALL_MODELS_MIRROR: 'mirror' },
     2,
-    /ROLLCALL_MODELS_MIRROR is not an address with/,
+    /ROLLCALL_MODELS_MIRROR is not an address that begins/,
   ],
   [
     'voiceprint',
@@ -53,7 +53,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
     [conversation],
     { ROLLCALL_URL: 'localhost:8787', ROLLCALL_KEY: 'k' },
     2,
-    /with http:\/\/ or https:\/\/ in/,
+    /begins with http:\/\/ or https:\/\//,
   ],
   ['diarize', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'schlüssel–' }, 2, /is not a key/],
   ['diarize', [conversation], { npm_lifecycle_event: 'diarize', npm_config_exclusive: 'true' }, 2, /Write -- before/],

@@ -69,7 +69,9 @@ function prepare(command: Command, writeOut: (text: string) => void): void {
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.code === 'commander.excessArguments') {
-      note('(A name with spaces needs quotes. After `npm run`, options need -- in front: npm has options of its own.)');
+      note(
+        '(A name with spaces needs quotes. After `npm run`, options need -- before them, since npm has options too.)',
+      );
     }
     const option = /^error: unknown option '(.+)'/.exec(error.message)?.[1];
     if (option !== undefined && isFile(option)) note(`(The file of that name is ./${option})`);

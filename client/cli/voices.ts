@@ -30,7 +30,7 @@ export function collectVoice(text: string, before: readonly [string, string][] =
   const at = text.indexOf('=');
   if (at < 1 || at === text.length - 1) throw new InvalidArgumentError('It must be NAME=FILE.');
   const name = text.slice(0, at).trim();
-  if (name === '') throw new InvalidArgumentError('The name in front of = is blank.');
+  if (name === '') throw new InvalidArgumentError('The name before = is blank.');
   if ([...name].length > MAX_NAME_CHARS) {
     throw new InvalidArgumentError(`The name may have ${MAX_NAME_CHARS} characters at most.`);
   }

@@ -71,7 +71,7 @@ export function collectTurns<Speaker extends string | number>(
   return collector.turns(untilSeconds);
 }
 
-/** Cuts open turns at the end of a change: the first part is closed, the rest is still open. */
+/** Cuts open turns at the end of a change: closes the first span, and leaves the rest open. */
 function cutOpenTurns<Speaker>(
   turns: LiveTurn<Speaker>[],
   open: Map<Speaker, number>,
@@ -93,18 +93,18 @@ function corrected<Speaker>(
   turn: LiveTurn<Speaker>,
   changes: readonly SpeakerChange<Speaker>[],
 ): LiveTurn<Speaker> | LiveTurn<Speaker>[] {
-  const pieces: LiveTurn<Speaker>[] = [];
+  const spans: LiveTurn<Speaker>[] = [];
   let at = turn.start;
   for (const { startSeconds, endSeconds, from, to } of changes) {
     const [start, end] = [Math.max(at, startSeconds), Math.min(turn.end, endSeconds)];
     if (from !== turn.speaker || end <= start) continue;
-    if (start > at) pieces.push({ ...turn, start: at, end: start });
-    pieces.push({ speaker: to, start, end });
+    if (start > at) spans.push({ ...turn, start: at, end: start });
+    spans.push({ speaker: to, start, end });
     at = end;
   }
-  if (pieces.length === 0) return turn;
-  if (at < turn.end) pieces.push({ ...turn, start: at });
-  return pieces;
+  if (spans.length === 0) return turn;
+  if (at < turn.end) spans.push({ ...turn, start: at });
+  return spans;
 }
 
 /** Joins turns of a speaker that touch or overlap after corrections. @param turns by start */

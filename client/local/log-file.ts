@@ -54,7 +54,7 @@ export function openLogFile(path: string, onFailure: (why: string) => void): Log
   };
 }
 
-/** A full disk may be reported only at the close, when the lost text cannot be saved any more. */
+/** A full disk may be reported only here, when the lost text can no longer be saved. */
 function closeQuietly(file: number): void {
   try {
     closeSync(file);

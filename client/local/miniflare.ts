@@ -7,8 +7,8 @@ import { createRequire } from 'node:module';
 // which ends without an answer; from then on every call of the process gets the answer of the previous one
 // (cloudflare/workers-sdk pull request 15552, repaired in a release that Node 20 does not run).
 
-/** Waits are cut into pieces of this length, so that a runtime that does not answer is noticed. */
-const PIECE_MS = 500;
+/** Waits are cut into slices of this length, so that a runtime that does not answer is noticed. */
+const SLICE_MS = 500;
 
 interface WaitLimit {
   readonly limitMs: number;
@@ -35,15 +35,15 @@ function waitForChanges(): void {
   Atomics.wait = (array: Int32Array | BigInt64Array, index: number, value: number | bigint, timeoutMs?: number) => {
     const once = (ms?: number) => wait(array as Int32Array, index, value as number, ms);
     if (array.length > 1 || timeoutMs !== undefined) return once(timeoutMs);
-    // Counts pieces instead of reading the clock, which also runs while the process is suspended.
+    // Counts slices instead of reading the clock, which also runs while the process is suspended.
     for (let waitedMs = 0; ; ) {
-      const outcome = once(PIECE_MS);
+      const outcome = once(SLICE_MS);
       if (Atomics.load(array as Int32Array, index) !== value) return outcome === 'not-equal' ? outcome : 'ok';
       if (outcome !== 'timed-out') continue;
       for (const { limitMs, onExceeded } of limits) {
-        if (waitedMs < limitMs && waitedMs + PIECE_MS >= limitMs) onExceeded();
+        if (waitedMs < limitMs && waitedMs + SLICE_MS >= limitMs) onExceeded();
       }
-      waitedMs += PIECE_MS;
+      waitedMs += SLICE_MS;
     }
   };
 }

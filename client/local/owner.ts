@@ -161,7 +161,7 @@ export function forgetOwner(stateDir: string): void {
 }
 
 /**
- * Ends the workerd of an owner that was killed: it would hold the port and the database files, and go on working. The
+ * Ends the workerd of an owner that was killed: it would hold the port and the database files, and continue to work. The
  * owner of the folder must be this process or dead.
  *
  * @returns pids that were killed

@@ -89,7 +89,7 @@ it('does not give up if deaths are rare', async () => {
   expect([givenUp, runtimes.length]).toEqual([0, 11]);
 });
 
-it('replaces a runtime that hangs, however often', async () => {
+it('replaces a runtime that hangs, without a limit', async () => {
   await supervise();
   for (let round = 1; round <= 5; round++) {
     last().answers = false;

@@ -112,7 +112,7 @@ export class Supervisor {
     life.state = 'up';
   }
 
-  /** Queues a restart behind a current one. */
+  /** Starts a restart after the end of a current one. */
   #afterRestart(work: () => Promise<void>): void {
     const restarting = (this.#restarting ?? Promise.resolve()).then(work).finally(() => {
       if (this.#restarting === restarting) this.#restarting = undefined;

@@ -52,7 +52,7 @@ describe('edits of a result', () => {
     ]);
   });
 
-  it('move the part of a turn inside a span to another speaker, with its words', () => {
+  it('move a span of a turn to another speaker, with its words', () => {
     const move = { kind: 'move', from: 'SPEAKER_01', to: 'SPEAKER_02', start: 3.5, end: 6 } as const;
     const result = applyEdits(OUTPUT, [move]);
     expect(turns(result)).toEqual([

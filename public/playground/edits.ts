@@ -142,7 +142,7 @@ function relabel(output: Output, from: string, to: string, start: number, end: n
     if (TURN_LISTS.includes(member)) {
       const turns = (value as readonly SpokenItem[]).flatMap((turn) => {
         if (turn.speaker !== from) return [isMove ? turn : renamed(turn, rename)];
-        return cut(turn, start, end).map((part) => (part.isInside ? renamed(part.turn, rename) : part.turn));
+        return cut(turn, start, end).map((span) => (span.isInside ? renamed(span.turn, rename) : span.turn));
       });
       return [member, unite(turns.sort(byTime))];
     }
@@ -164,12 +164,12 @@ function cut(
 ): { readonly turn: SpokenItem; readonly isInside: boolean }[] {
   const [from, to] = [Math.max(turn.start, start), Math.min(turn.end, end)];
   if (from >= to) return [{ turn, isInside: false }];
-  const parts = [
+  const spans = [
     { turn: { ...turn, end: from }, isInside: false },
     { turn: { ...turn, start: from, end: to }, isInside: true },
     { turn: { ...turn, start: to }, isInside: false },
   ];
-  return parts.filter((part) => part.turn.start < part.turn.end);
+  return spans.filter((span) => span.turn.start < span.turn.end);
 }
 
 /** Joins turns of the same speaker that overlap or touch. @param turns in order of their starts */

@@ -94,7 +94,7 @@ describe('a job of the playground', () => {
     ]);
   });
 
-  it('reports a lost connection, and continues afterwards', async () => {
+  it('reports a lost connection, and continues when it is back', async () => {
     let polls = 0;
     service({
       'POST /v1/diarize': created,

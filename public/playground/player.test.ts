@@ -10,12 +10,12 @@ class FakeAudio extends EventTarget {
   src = '';
   async play(): Promise<void> {
     this.paused = false;
-    this.tell('play');
+    this.fire('play');
   }
   pause(): void {
     if (this.paused) return;
     this.paused = true;
-    this.tell('pause');
+    this.fire('pause');
   }
   /** Without an address, unloads the previous file. */
   load(): void {
@@ -25,12 +25,12 @@ class FakeAudio extends EventTarget {
   removeAttribute(): void {
     this.src = '';
   }
-  tell(name: string): void {
+  fire(name: string): void {
     this.dispatchEvent(new Event(name));
   }
   go(seconds: number): void {
     this.currentTime = seconds;
-    this.tell('timeupdate');
+    this.fire('timeupdate');
   }
 }
 
@@ -96,7 +96,7 @@ it('reports whether it can play the recording', () => {
   player.load(new Blob(['audio']));
   expect(player.canPlay).toBe(true);
   audio.error = {};
-  audio.tell('error');
+  audio.fire('error');
   expect([player.canPlay, moments.at(-1)]).toEqual([false, undefined]);
   audio.error = null;
   player.load(undefined);

@@ -113,7 +113,7 @@ export class TurnList {
   ): boolean {
     const [old, next] = [this.speakers.get(turn.speaker), now && speakers.get(now.speaker)];
     if (!now || !isSameTurn(turn, now) || turn.end !== now.end) return false;
-    if ('pieces' in turn && turn !== now) return false;
+    if ('fragments' in turn && turn !== now) return false;
     return old?.name === next?.name && old?.colour === next?.colour && turn.overlap === now.overlap;
   }
 
@@ -148,9 +148,9 @@ export class TurnList {
       line.append(element('span', 'badge unsure', `unsure, ${Math.round(confidenceOf(turn) ?? 0)} %`));
     }
     const words: Row['words'][number][] = [];
-    if ('pieces' in turn) {
+    if ('fragments' in turn) {
       const said = element('p', 'said');
-      for (const { text, start, end } of turn.pieces) {
+      for (const { text, start, end } of turn.fragments) {
         const node = start === undefined ? text : element('span', 'word', text);
         said.append(node);
         if (typeof node !== 'string' && start !== undefined && end !== undefined) words.push({ node, start, end });

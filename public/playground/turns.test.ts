@@ -46,14 +46,14 @@ it('splits the text of a transcribed turn into words with times and the text bet
   ];
   const output = { diarization: TURNS, wordLevelTranscription: words, turnLevelTranscription: turns };
   const transcribed = transcribedTurnsOf({ output } as unknown as JobState) ?? [];
-  expect(transcribed.map(({ pieces }) => pieces.map(({ text }) => text).join(''))).toEqual(
+  expect(transcribed.map(({ fragments }) => fragments.map(({ text }) => text).join(''))).toEqual(
     turns.map(({ text }) => text),
   );
-  expect(transcribed[0].pieces).toEqual([
+  expect(transcribed[0].fragments).toEqual([
     { text: 'Good', start: 1, end: 1.4 },
     { text: ' ' },
     { text: 'morning.', start: 1.5, end: 2 },
   ]);
-  expect(transcribed[1]).toMatchObject({ speaker: 'SPEAKER_01', start: 2.5, end: 3.5, pieces: { length: 2 } });
+  expect(transcribed[1]).toMatchObject({ speaker: 'SPEAKER_01', start: 2.5, end: 3.5, fragments: { length: 2 } });
   expect(transcribedTurnsOf({ output: { diarization: TURNS } } as unknown as JobState)).toBeUndefined();
 });

@@ -5,7 +5,7 @@ export type { Turn };
 /** A turn with its transcription. */
 export interface TranscribedTurn extends Turn {
   /** Words with times, and the text between words; joined, the text of the turn. */
-  readonly pieces: readonly { readonly text: string; readonly start?: number; readonly end?: number }[];
+  readonly fragments: readonly { readonly text: string; readonly start?: number; readonly end?: number }[];
 }
 
 /** A speaker's part in the recording. */
@@ -23,19 +23,19 @@ export function transcribedTurnsOf(job: JobState): readonly TranscribedTurn[] | 
   const { wordLevelTranscription: words = [], turnLevelTranscription: turns = [] } = job.output;
   let next = 0;
   return turns.map(({ text, ...turn }) => {
-    const pieces: TranscribedTurn['pieces'][number][] = [];
+    const fragments: TranscribedTurn['fragments'][number][] = [];
     let at = 0;
     for (; next < words.length && at < text.length; next++) {
       const word = words[next];
       const found = text.indexOf(word.text, at);
       // The words of the turns are in the order of the list.
       if (found < 0 || word.speaker !== turn.speaker) break;
-      if (found > at) pieces.push({ text: text.slice(at, found) });
-      pieces.push({ text: word.text, start: word.start, end: word.end });
+      if (found > at) fragments.push({ text: text.slice(at, found) });
+      fragments.push({ text: word.text, start: word.start, end: word.end });
       at = found + word.text.length;
     }
-    if (at < text.length) pieces.push({ text: text.slice(at) });
-    return { ...turn, pieces };
+    if (at < text.length) fragments.push({ text: text.slice(at) });
+    return { ...turn, fragments };
   });
 }
 

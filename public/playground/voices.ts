@@ -1,7 +1,7 @@
 import type { RollcallClient } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
 import type { ClientError, JobCreated, JobState, Outcome, Turn } from '../../client/sdk/types.ts';
-import { decodeParts, wavFile } from './decode.ts';
+import { decodeChunks, wavFile } from './decode.ts';
 import { aloneRanges, type Range } from './marks.ts';
 import type { Voice } from './memory.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
@@ -41,19 +41,19 @@ export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: s
   }
   if (seconds < MIN_CLIP_SECONDS) return refused('This speaker does not talk alone for long enough.');
   wanted.sort((a, b) => a.start - b.start);
-  const parts: Float32Array[] = [];
+  const clip: Float32Array[] = [];
   try {
-    for await (const { startSeconds, samples } of decodeParts(file, VOICE_RATE_HZ)) {
+    for await (const { startSeconds, samples } of decodeChunks(file, VOICE_RATE_HZ)) {
       for (const { start, end } of wanted) {
         const [from, to] = [start, end].map((at) => Math.round((at - startSeconds) * VOICE_RATE_HZ));
-        if (to > 0 && from < samples.length) parts.push(samples.slice(Math.max(0, from), to));
+        if (to > 0 && from < samples.length) clip.push(samples.slice(Math.max(0, from), to));
       }
       if (startSeconds + samples.length / VOICE_RATE_HZ > (wanted.at(-1)?.end ?? 0)) break;
     }
   } catch {
     return refused('This browser cannot decode the recording. Add the voice from a separate file.');
   }
-  return { ok: true, value: wavFile(parts, VOICE_RATE_HZ) };
+  return { ok: true, value: wavFile(clip, VOICE_RATE_HZ) };
 }
 
 /** Makes the voiceprint of a recording of one person. */

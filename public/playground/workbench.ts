@@ -1,6 +1,6 @@
 import type { JobState } from '../../client/sdk/types.ts';
 import { OUTPUT_FORMAT_NAMES, outputFormat } from '../../src/contract/output-formats.ts';
-import { decodeParts } from './decode.ts';
+import { decodeChunks } from './decode.ts';
 import {
   applyEdits,
   type Edit,
@@ -392,7 +392,7 @@ export class Workbench {
     this.peaksJob = control;
     const peaks = new Peaks();
     try {
-      for await (const { startSeconds, samples } of decodeParts(file, PEAKS_RATE_HZ)) {
+      for await (const { startSeconds, samples } of decodeChunks(file, PEAKS_RATE_HZ)) {
         if (control.signal.aborted) return;
         peaks.add(samples, PEAKS_RATE_HZ, startSeconds);
         const isFirst = this.peaks === undefined;
