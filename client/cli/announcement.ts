@@ -1,6 +1,7 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { livingOwner } from '../local/owner.ts';
+import { writePrivateFile } from '../local/paths.ts';
 import { RollcallClient } from '../sdk/client.ts';
 
 /** Address and key of a running service, for other commands of this user. */
@@ -23,11 +24,9 @@ export function greeting({ url, key }: Announcement, hasLinks: boolean): string 
 
 const pathIn = (stateDir: string): string => join(stateDir, 'service.json');
 
-/** Writes address and key atomically to a file that only this user can read. */
+/** Records address and key of a service that has started. */
 export function announce(stateDir: string, service: Announcement): void {
-  const path = pathIn(stateDir);
-  writeFileSync(`${path}.new`, JSON.stringify(service), { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  writePrivateFile(pathIn(stateDir), JSON.stringify(service));
 }
 
 /** Removes the announcement of a service that ends. */

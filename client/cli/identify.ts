@@ -8,12 +8,12 @@ import {
   addSpeakerOptions,
   checkCounts,
   JOB_HELP,
+  type RequestOptions,
   type ResultOptions,
-  type SpeakerOptions,
 } from './speaker-options.ts';
 import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
-interface Options extends SpeakerOptions, ResultOptions {
+interface Options extends RequestOptions, ResultOptions {
   readonly voiceprint: readonly [string, string][];
   readonly threshold?: number;
   readonly several?: boolean;

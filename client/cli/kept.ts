@@ -6,6 +6,7 @@ import { sourcesHash } from '../local/bundle.ts';
 import { killOrphans, livingOwner } from '../local/owner.ts';
 import { localDir, makePrivateDir, projectDir } from '../local/paths.ts';
 import { isAlive } from '../local/processes.ts';
+import { pause } from '../sdk/pause.ts';
 import { type Announcement, findAnnounced } from './announcement.ts';
 import { useLocalEngine } from './local-engine.ts';
 import { CliError, EXIT, Interrupted, note } from './run.ts';
@@ -103,7 +104,7 @@ async function start(stateDir: string, keepSeconds: number, signal: AbortSignal)
       if (found) return found;
       // A living owner is the same service, started earlier by another command.
       if (hasEnded && !livingOwner(stateDir)) break;
-      await new Promise((wake) => setTimeout(wake, POLL_MS));
+      await pause(POLL_MS);
     }
     const why = readAll(startLog).trim().split('\n').at(-1) || 'it does not answer';
     throw new CliError(EXIT.unreachable, `The local service did not start: ${why}`);
@@ -123,7 +124,7 @@ async function stop(pid: number | undefined): Promise<void> {
   if (pid === undefined || !isAlive(pid)) return;
   process.kill(pid, 'SIGTERM');
   for (const deadline = Date.now() + STOP_MS; isAlive(pid) && Date.now() < deadline; ) {
-    await new Promise((wake) => setTimeout(wake, POLL_MS));
+    await pause(POLL_MS);
   }
 }
 

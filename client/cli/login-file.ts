@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { writePrivateFile } from '../local/paths.ts';
 import type { Announcement } from './announcement.ts';
 import { CliError, EXIT } from './run.ts';
 
@@ -32,8 +33,7 @@ export function readLogin(): Announcement | undefined {
 export function saveLogin(service: Announcement): string {
   const path = loginPath();
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileSync(`${path}.new`, `${JSON.stringify(service)}\n`, { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  writePrivateFile(path, `${JSON.stringify(service)}\n`);
   return path;
 }
 

@@ -28,8 +28,7 @@ function overview(): string {
     .description('Who spoke when, and what they said. rollcall COMMAND --help describes a command.')
     .option('-V, --version', 'print the version')
     .usage('COMMAND [options]');
-  for (const { name, description, hidden = false } of COMMANDS)
-    program.command(name, { hidden }).description(description);
+  for (const { name, description, hidden } of COMMANDS) program.command(name, { hidden }).description(description);
   return program.helpCommand(false).helpInformation();
 }
 

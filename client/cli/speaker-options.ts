@@ -1,18 +1,11 @@
 import { type Command, Option } from 'commander';
 import { FORMATS, type Format } from '../format/output.ts';
+import type { DiarizeOptions, SpeakerOptions } from '../sdk/types.ts';
 import { wholeNumber } from './arguments.ts';
 import { CliError, EXIT } from './run.ts';
 
 /** Request options that `diarize` and `identify` share. */
-export interface SpeakerOptions {
-  readonly model?: 'precision-2' | 'community-1';
-  readonly numSpeakers?: number;
-  readonly minSpeakers?: number;
-  readonly maxSpeakers?: number;
-  readonly exclusive?: boolean;
-  readonly turnLevelConfidence?: boolean;
-  readonly confidence?: boolean;
-}
+export type RequestOptions = SpeakerOptions & Pick<DiarizeOptions, 'model'>;
 
 export interface ResultOptions {
   readonly format: Format;
@@ -21,7 +14,7 @@ export interface ResultOptions {
   readonly json?: boolean;
 }
 
-/** Adds the options of `SpeakerOptions` and `ResultOptions` to a command. */
+/** Adds the options of `RequestOptions` and `ResultOptions` to a command. */
 export function addSpeakerOptions(command: Command): Command {
   return command
     .addOption(

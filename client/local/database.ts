@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import type { D1Database } from '@cloudflare/workers-types';
+import { pause } from '../sdk/pause.ts';
 import { API } from '../workers.ts';
 import { readBindings } from './bundle.ts';
 import { applyMigrations } from './migrations.ts';
@@ -83,7 +84,7 @@ async function throughOwner(stateDir: string): Promise<RunSql> {
   const deadline = Date.now() + 30_000;
   let control = livingOwner(stateDir)?.control;
   while (!control && livingOwner(stateDir) && Date.now() < deadline) {
-    await new Promise((wake) => setTimeout(wake, 100));
+    await pause(100);
     control = livingOwner(stateDir)?.control;
   }
   if (!control) throw new Error(`The service on ${stateDir} does not answer.`);

@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { LocalStateError, makePrivateDir, persistDir } from './paths.ts';
+import { pause } from '../sdk/pause.ts';
+import { LocalStateError, makePrivateDir, persistDir, writePrivateFile } from './paths.ts';
 import { findProcess, isAlive, listProcesses, type ProcessInfo } from './processes.ts';
 
 /** The port or the state folder is in use. */
@@ -50,7 +51,7 @@ export async function claimState(stateDir: string, port: number, use: { brief?: 
   const deadline = Date.now() + COMMAND_WAIT_MS;
   let owner = await takeState(stateDir, use);
   while ((owner?.brief || owner?.starting) && Date.now() < deadline) {
-    await new Promise((wake) => setTimeout(wake, 50));
+    await pause(50);
     owner = await takeState(stateDir, use);
   }
   if (owner) {
@@ -82,7 +83,7 @@ export async function claimPort(port: number, deadline: number): Promise<number>
       const remedy = 'Choose another one with the environment variable PORT, for example 8788.';
       throw new LocalServiceBusy(`Port ${port} on 127.0.0.1 ${why}. ${remedy}`);
     }
-    await new Promise((wake) => setTimeout(wake, 50));
+    await pause(50);
   }
 }
 
@@ -127,7 +128,7 @@ async function withLock<T>(stateDir: string, work: () => T): Promise<T> {
   while (!makeDir(lock)) {
     const madeAtMs = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
     if (Date.now() - madeAtMs > STALE_LOCK_MS) rmSync(lock, { recursive: true, force: true });
-    await new Promise((wake) => setTimeout(wake, 10));
+    await pause(10);
   }
   try {
     return work();
@@ -150,9 +151,7 @@ function makeDir(path: string): boolean {
 /** Records this process as the owner of the state folder. */
 export function recordOwner(stateDir: string, use: Omit<Owner, 'pid' | 'startedAt'>): void {
   const owner: Owner = { pid: process.pid, startedAt: findProcess(process.pid)?.startedAt ?? '', ...use };
-  const path = join(stateDir, FILE_NAME);
-  writeFileSync(`${path}.new`, JSON.stringify(owner), { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  writePrivateFile(join(stateDir, FILE_NAME), JSON.stringify(owner));
 }
 
 /** Removes the record of this process. */
@@ -175,7 +174,7 @@ export async function killOrphans(stateDir: string): Promise<number[]> {
   }
   const deadline = Date.now() + 5000;
   while (orphans.some(({ pid }) => findProcess(pid)) && Date.now() < deadline) {
-    await new Promise((wake) => setTimeout(wake, 20));
+    await pause(20);
   }
   return orphans.map(({ pid }) => pid);
 }

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -49,6 +49,13 @@ export function makePrivateDir(path: string, options: { readonly closes?: boolea
     const why = isInFile ? 'is, or lies in, a file' : `cannot be made (${code})`;
     throw new LocalStateError(`The folder ${path} ${why}.${adviceOn(path, isInFile)}`);
   }
+}
+
+/** Writes a file that only this user can read. Atomic, so that a kill leaves the old content or the new one. */
+export function writePrivateFile(path: string, text: string): void {
+  const scratch = `${path}.${process.pid}.tmp`;
+  writeFileSync(scratch, text, { mode: 0o600 });
+  renameSync(scratch, path);
 }
 
 function adviceOn(path: string, isInFile: boolean): string {

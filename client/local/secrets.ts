@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LocalStateError } from './paths.ts';
+import { LocalStateError, writePrivateFile } from './paths.ts';
 
 export interface LocalSecrets {
   /** Base64 of 32 random bytes: signs API keys and media tickets. */
@@ -32,9 +32,6 @@ function readSecrets(path: string): LocalSecrets {
   );
 }
 
-/** Writes atomically, so that a kill leaves the old file or the new one; only the owner can read it. */
 export function saveSecrets(stateDir: string, secrets: LocalSecrets): void {
-  const path = join(stateDir, 'secrets.json');
-  writeFileSync(`${path}.${process.pid}`, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
-  renameSync(`${path}.${process.pid}`, path);
+  writePrivateFile(join(stateDir, 'secrets.json'), `${JSON.stringify(secrets, null, 2)}\n`);
 }

@@ -45,16 +45,16 @@ export interface DiarizeOptions {
 export type VoiceprintOptions = Pick<DiarizeOptions, 'url' | 'webhook' | 'webhookStatusOnly' | 'model' | 'metadata'>;
 
 /** Body of POST /v1/identify. */
-export interface IdentifyOptions extends VoiceprintOptions {
+export interface IdentifyOptions extends VoiceprintOptions, SpeakerOptions {
   readonly voiceprints: readonly { readonly label: string; readonly voiceprint: string }[];
   readonly matching?: { readonly threshold?: number; readonly exclusive?: boolean };
-  readonly numSpeakers?: number;
-  readonly minSpeakers?: number;
-  readonly maxSpeakers?: number;
-  readonly turnLevelConfidence?: boolean;
-  readonly exclusive?: boolean;
-  readonly confidence?: boolean;
 }
+
+/** Options that diarize and identify jobs share. */
+export type SpeakerOptions = Pick<
+  DiarizeOptions,
+  'numSpeakers' | 'minSpeakers' | 'maxSpeakers' | 'turnLevelConfidence' | 'exclusive' | 'confidence'
+>;
 
 /** Body of POST /v1/live; all optional. */
 export interface LiveOptions {
