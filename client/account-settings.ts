@@ -4,7 +4,7 @@ import { WEBHOOK_SECRET_GRACE_MS } from '../src/jobs/webhook-signature.ts';
 import { USAGE_OF_ALL_SQL, USAGE_SQL, type UsageSqlRow, usageFromRow } from '../src/platform/d1/usage.ts';
 import type { RunSql, SqlValue } from './local/database.ts';
 
-/** An account as it is stored; times are milliseconds since the Unix epoch, limits null for the service's defaults. */
+/** A row of accounts. Times are milliseconds since the Unix epoch; limits are null for the service's defaults. */
 export interface AccountRow {
   readonly id: string;
   readonly name: string;
@@ -28,13 +28,13 @@ export async function listAccounts(run: RunSql): Promise<AccountRow[]> {
   return run<AccountRow>(`${SELECT_ACCOUNTS} ORDER BY name`);
 }
 
-/** @returns undefined where there is no account of that name */
+/** @returns undefined if there is no account of that name */
 export async function findAccount(run: RunSql, name: string): Promise<AccountRow | undefined> {
   const [row] = await run<AccountRow>(`${SELECT_ACCOUNTS} WHERE name = ?`, name);
   return row;
 }
 
-/** @returns the id of the new account, undefined when there is one of that name */
+/** @returns the id of the new account, undefined if there is one of that name */
 export async function createAccount(run: RunSql, name: string, now: number): Promise<string | undefined> {
   const [row] = await run(
     'INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id',
@@ -45,20 +45,20 @@ export async function createAccount(run: RunSql, name: string, now: number): Pro
   return row && String(row.id);
 }
 
-/** What is to be changed; what is absent stays. */
+/** New values; absent settings are not changed. */
 export interface AccountSettings {
   readonly subscribed?: boolean;
   readonly creditSeconds?: number;
   readonly addCreditSeconds?: number;
-  /** Requests in a rate window to one endpoint; null goes back to the service's default. */
+  /** Requests in a rate window to one endpoint; null restores the service's default. */
   readonly postLimit?: number | null;
   readonly getLimit?: number | null;
 }
 
 /**
- * Changes an account in one statement, so that jobs which are billed meanwhile lose nothing.
+ * Changes an account in one statement, so that credit which a job uses at the same time is not lost.
  *
- * @returns false when there is no account of that name
+ * @returns false if there is no account of that name
  */
 export async function changeAccount(run: RunSql, name: string, settings: AccountSettings): Promise<boolean> {
   const { subscribed, creditSeconds, addCreditSeconds, postLimit, getLimit } = settings;
@@ -78,14 +78,14 @@ export async function changeAccount(run: RunSql, name: string, settings: Account
 
 export type Rotation =
   | { readonly kind: 'rotated'; readonly previousUntil: number }
-  /** The secret from before the last rotation still signs: one more rotation would end it early. */
+  /** The previous secret still signs: another rotation would end it early. */
   | { readonly kind: 'too_early'; readonly until: number }
   | { readonly kind: 'no_account' };
 
 /**
- * Gives an account a new webhook secret. The one before signs beside it for a day.
+ * Gives an account a new webhook secret. The previous one also signs for a day.
  *
- * @param force also within the day after a rotation, where that ends the secret from before it at once
+ * @param force rotates also within a day after a rotation, which ends the previous secret at once
  */
 export async function rotateWebhookSecret(run: RunSql, name: string, now: number, force = false): Promise<Rotation> {
   const [rotated] = await run(
@@ -101,16 +101,16 @@ export async function rotateWebhookSecret(run: RunSql, name: string, now: number
   return { kind: 'too_early', until: (account.webhookSecretRotatedAt ?? now) + WEBHOOK_SECRET_GRACE_MS };
 }
 
-/** A line of usage with the name of the account that was billed. */
+/** Usage with the name of the billed account. */
 export type AccountUsageRow = UsageRow & { readonly account: string };
 
-/** What each account was billed, by UTC day and kind. */
+/** Billed usage of all accounts, by UTC day and kind. */
 export async function usageOfAll(run: RunSql, { from, to }: UsageQuery): Promise<AccountUsageRow[]> {
   const rows = await run<UsageSqlRow & { readonly account: string }>(USAGE_OF_ALL_SQL, from, to);
   return rows.map(({ account, ...row }) => ({ account, ...usageFromRow(row) }));
 }
 
-/** What an account was billed, by UTC day and kind. */
+/** Billed usage of an account, by UTC day and kind. */
 export async function accountUsage(run: RunSql, accountId: string, { from, to }: UsageQuery): Promise<UsageRow[]> {
   const rows = await run<UsageSqlRow>(USAGE_SQL, accountId, from, to);
   return rows.map(usageFromRow);

@@ -3,13 +3,13 @@ import type { Scope } from '../src/jobs/app-services.ts';
 import { signApiKey } from '../src/platform/keys.ts';
 import { formatScopes } from '../src/platform/scopes.ts';
 import { deriveWebhookSecret } from '../src/platform/webhook-secret.ts';
+import { changeAccount, createAccount, findAccount } from './account-settings.ts';
 import type { RunSql } from './local/database.ts';
 
 export interface AccountChange {
   readonly name: string;
-  /** Sets the subscription. */
   readonly subscribe?: boolean;
-  /** Sets the credit to so many seconds of audio. */
+  /** New credit, seconds of audio. */
   readonly creditSeconds?: number;
 }
 
@@ -22,33 +22,28 @@ export interface KeyRow {
   readonly revokedAt: number | null;
 }
 
-/**
- * Makes the account if there is none of that name, and applies the change.
- *
- * @returns its id
- */
+/** Creates the account if it is missing, and applies the change. @returns its id */
 export async function ensureAccount(run: RunSql, change: AccountChange, now: number): Promise<string> {
-  await run('INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, ?, ?)', randomUUID(), change.name, now);
-  if (change.subscribe) await run('UPDATE accounts SET subscribed = 1 WHERE name = ?', change.name);
-  if (change.creditSeconds !== undefined) {
-    await run('UPDATE accounts SET credit_seconds = ? WHERE name = ?', change.creditSeconds, change.name);
+  const { name, subscribe, creditSeconds } = change;
+  const id = (await createAccount(run, name, now)) ?? (await findAccount(run, name))!.id;
+  if (subscribe || creditSeconds !== undefined) {
+    await changeAccount(run, name, { creditSeconds, ...(subscribe && { subscribed: true }) });
   }
-  const [account] = await run('SELECT id FROM accounts WHERE name = ?', change.name);
-  return String(account.id);
+  return id;
 }
 
 export interface NewKey {
   readonly accountId: string;
   readonly scopes: readonly Scope[];
-  /** Milliseconds since the Unix epoch, as `now`. */
+  /** Milliseconds since the Unix epoch. */
   readonly expiresAt?: number;
-  /** Base64, the service's own. */
+  /** The service's, base64. */
   readonly signingKey: string;
-  /** Where browsers may connect to its live streams from; anywhere if undefined. */
+  /** Pages from which browsers may connect to live streams of the key; any if undefined. */
   readonly origins?: readonly string[];
 }
 
-/** Records a new key and signs it. The token itself is not stored anywhere. */
+/** Records a new key and signs it. The token itself is not stored. */
 export async function createKey(run: RunSql, key: NewKey, now: number): Promise<{ keyId: string; token: string }> {
   const keyId = randomUUID();
   await run(
@@ -64,19 +59,19 @@ export async function createKey(run: RunSql, key: NewKey, now: number): Promise<
   return { keyId, token };
 }
 
-/** @returns what verifies the webhooks of an account, undefined when there is no account of that name */
-export async function webhookSecretOf(run: RunSql, account: string, signingKey: string): Promise<string | undefined> {
-  const [row] = await run('SELECT id, webhook_secret_version AS version FROM accounts WHERE name = ?', account);
-  return row && deriveWebhookSecret(signingKey, String(row.id), Number(row.version));
+/** @returns the secret that verifies an account's webhooks, undefined if there is no account of that name */
+export async function webhookSecretOf(run: RunSql, name: string, signingKey: string): Promise<string | undefined> {
+  const account = await findAccount(run, name);
+  return account && deriveWebhookSecret(signingKey, account.id, account.webhookSecretVersion);
 }
 
-/** @returns false when there is no such key; revoking twice is fine */
+/** @returns false if there is no such key; true for a key that is already revoked */
 export async function revokeKey(run: RunSql, keyId: string, now: number): Promise<boolean> {
   await run('UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL', now, keyId);
   return (await run('SELECT id FROM api_keys WHERE id = ?', keyId)).length === 1;
 }
 
-/** All keys, or those of one account; newest first. */
+/** The keys of one account, or of all; newest first. */
 export async function listKeys(run: RunSql, account?: string): Promise<KeyRow[]> {
   return run<KeyRow>(
     `SELECT api_keys.id AS id, accounts.name AS account, scopes, api_keys.created_at AS createdAt,

@@ -1,9 +1,9 @@
-/** One of the Workers that the service is made of. */
+/** A Worker of the service. */
 export interface ServiceWorker {
   readonly name: string;
-  /** Its wrangler file, in the root of the repository. */
+  /** Its wrangler file in the root of the repository. */
   readonly config: string;
-  /** Whether it has to know the transcription engines. */
+  /** Whether it needs the variables of the transcription engines. */
   readonly transcribes: boolean;
   /** Whether it has a scheduled handler. */
   readonly sweeps: boolean;
@@ -16,14 +16,14 @@ export const API: ServiceWorker = {
   transcribes: true,
   sweeps: true,
 };
-/** Batch jobs. Only this one sends audio to transcription engines, and so needs their keys. */
+/** Runs batch jobs. The only one that calls transcription engines and needs their keys. */
 export const JOBS: ServiceWorker = {
   name: 'rollcall-jobs',
   config: 'wrangler.jobs.toml',
   transcribes: true,
   sweeps: true,
 };
-/** Live streams. */
+/** Runs live streams. */
 export const LIVE: ServiceWorker = {
   name: 'rollcall-live',
   config: 'wrangler.live.toml',
@@ -31,5 +31,5 @@ export const LIVE: ServiceWorker = {
   sweeps: false,
 };
 
-/** In the order of their deployment: a Worker can only be bound to objects of one that is there already. */
+/** In the order of their deployment: a Worker can only be bound to Durable Objects of a deployed one. */
 export const WORKERS = [JOBS, LIVE, API] as const;

@@ -1,5 +1,5 @@
-// Makes the files of the pages that the Worker serves. wrangler runs this before it bundles the Worker (`[build]` of
-// wrangler.toml).
+// Builds the files of the pages that the Worker serves. wrangler runs this script before it bundles the Worker
+// (`[build]` in wrangler.toml).
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,15 +26,16 @@ const { outputFiles } = await build({
 });
 
 /**
- * Script and styles of Scalar's API reference for browsers. Its own package has 284 dependencies; the plugin for
- * Fastify holds the same script as a string. The script begins with a statement that puts the styles into the page,
- * which the page's policy forbids: they become a separate file.
+ * Extracts script and styles of Scalar's API reference for browsers from the plugin for Fastify, which contains the
+ * script as a string: Scalar's own package has 284 dependencies. The script begins with a statement that puts the styles
+ * into the page, which the page's policy forbids, so the styles become a separate file.
  */
 function reference() {
   const plugin = join(root, 'node_modules', '@scalar', 'fastify-api-reference', 'dist', 'index.js');
   const literal = /^var standalone_default = (".*");$/m.exec(readFileSync(plugin, 'utf8'))?.[1];
-  if (literal === undefined)
-    throw new Error('@scalar/fastify-api-reference does not hold its script where it is expected');
+  if (literal === undefined) {
+    throw new Error('@scalar/fastify-api-reference does not contain its script where it is expected');
+  }
   const script = runInNewContext(literal);
   const end = script.indexOf('})();') + '})();'.length;
   let styles = '';
@@ -55,7 +56,7 @@ const files = [
 mkdirSync(target, { recursive: true });
 for (const { path, bytes } of files) {
   if (existsSync(path) && readFileSync(path).equals(bytes)) continue;
-  // Another build may be reading: it must never see half a file.
+  // Replaced atomically, because another build may be reading it.
   const scratch = `${path}.${process.pid}.tmp`;
   writeFileSync(scratch, bytes);
   renameSync(scratch, path);

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Checks that the committed modules are the ones that were built: their checksums, and a rebuild that must give the same bytes.
+# Checks the committed modules: their checksums, and that a rebuild gives the same bytes.
 #   wasm/check.sh            checksums, rebuild of dsp.wasm (seconds)
 #   wasm/check.sh --codecs   also codecs.wasm (minutes; fetches Debian's source of FFmpeg unless FFMPEG_TARBALL is set)
-# Bytes are equal only with the compiler they were built with, clang 14.0.6 of Debian 12: another one ends the check with status 3.
+# Only clang 14.0.6 of Debian 12 gives the same bytes; with another compiler the script exits with status 3.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 cd "$here"
 if command -v sha256sum >/dev/null; then sha256sum -c SHA256SUMS; else shasum -a 256 -c SHA256SUMS; fi
 
-if ! { command -v clang-14 >/dev/null && clang-14 --version | grep -q 'version 14\.0\.6' && [ -e /usr/lib/wasm32-wasi/libc.a ] &&
+if ! { command -v clang-14 >/dev/null && clang-14 --version | grep -q 'version 14\.0\.6' &&
+  [ -e /usr/lib/wasm32-wasi/libc.a ] &&
   [ -e /usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi/libclang_rt.builtins-wasm32.a ]; }; then
   echo "not rebuilt: needs clang 14.0.6, lld, wasi-libc and libclang-rt-14-dev-wasm32 of Debian 12"
   exit 3

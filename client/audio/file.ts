@@ -5,16 +5,16 @@ import { bytesSource } from '../../src/platform/sources/object-source.ts';
 
 /** A recording on disk, decoded as it is read. */
 export interface AudioFile {
-  /** 16 kHz mono in blocks of any length; a block is a view that the next one may overwrite. */
+  /** 16 kHz mono in blocks of any length; the next block may overwrite a block. */
   blocks(): AsyncGenerator<Float32Array>;
-  /** What a person should know of a file that is not quite as it should be, once the blocks have ended. */
+  /** Warning about a faulty file, after the end of the blocks. */
   warning(): string | undefined;
   close(): Promise<void>;
 }
 
 const READ_BYTES = 1 << 18;
 
-/** Opens a recording with the service's own code, without reading it into memory as a whole. */
+/** Opens a recording with the service's own decoder, without reading the whole file into memory. */
 export async function openAudioFile(path: string, ports: AudioPorts): Promise<Result<AudioFile, AudioError>> {
   const handle = await open(path);
   try {
@@ -69,7 +69,7 @@ async function fileSource(handle: FileHandle): Promise<ByteSource> {
 /**
  * Decodes a whole file to 16 kHz mono.
  *
- * @throws Error when it is not a recording that the service reads
+ * @throws Error for a file that the service cannot decode
  */
 export async function decodeFile(path: string, ports: AudioPorts): Promise<Float32Array> {
   const opened = await Recording.open(bytesSource(readFileSync(path)), ports);

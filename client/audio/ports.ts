@@ -8,7 +8,7 @@ import { projectDir } from '../local/paths.ts';
 let dsp: Dsp | undefined;
 let decoders: Decoders | undefined;
 
-/** A WebAssembly module of this checkout. */
+/** The WebAssembly module in a file. */
 export const moduleAt = (path: string): WebAssembly.Module => new WebAssembly.Module(readFileSync(path));
 
 /** The service's signal processing, in this process. */
@@ -23,7 +23,7 @@ export function nodeAudio(): AudioPorts {
   return { decoder: decoders, resampler: nodeDsp().resampler };
 }
 
-/** WebAssembly memory of the decoders of this process after all that they have decoded so far, bytes. */
+/** WebAssembly memory of this process's decoders, bytes. */
 export function decoderBytes(): number {
   return decoders?.memoryBytes() ?? 0;
 }

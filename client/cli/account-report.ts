@@ -6,7 +6,7 @@ import type { AccountRow, AccountUsageRow } from '../account-settings.ts';
 
 const moment = (time: number): string => new Date(time).toISOString();
 
-/** One line for `account list`: name, credit in seconds, subscription, limits, when it was made. */
+/** A line of `account list`: name, credit, subscription, limits, time of creation. */
 export function accountLine(account: AccountRow): string {
   const columns = [
     account.name,
@@ -19,7 +19,7 @@ export function accountLine(account: AccountRow): string {
   return columns.join('  ');
 }
 
-/** Everything about one account, a line each. */
+/** The lines of `account show`. */
 export function accountDetails(account: AccountRow, now: number): string[] {
   const limit = (own: number | null, usual: number): string =>
     `${own ?? usual} requests a minute to each endpoint${own === null ? ' (default)' : ''}`;
@@ -40,7 +40,7 @@ export function accountDetails(account: AccountRow, now: number): string[] {
   ];
 }
 
-/** What is wrong with a bound of `account usage`: of options, as the contract speaks of a query. */
+/** The fault of a bound of `account usage`, with the name of the option in place of the contract's query field. */
 export function usageFault({ field, message }: FieldError): string {
   const ofOption =
     message === LOST_PLUS ? NOT_A_TIME : message.replaceAll('`to`', '--to').replace('not sent', 'not given');
@@ -52,11 +52,11 @@ export type UsageFormat = (typeof USAGE_FORMATS)[number];
 
 const COLUMNS = ['account', 'date', 'kind', 'jobs', 'billedSeconds', 'voiceprints'] as const;
 
-/** `account usage` of several accounts, or for programs: a line for each account, day and kind, and no totals. */
+/** `account usage` of several accounts, or in a format for programs: a line for each account, day and kind. */
 export function usageExport(rows: readonly AccountUsageRow[], format: UsageFormat): string[] {
   if (format === 'json') return rows.map((row) => JSON.stringify(row));
   const table = [COLUMNS, ...rows.map((row) => COLUMNS.map((name) => String(row[name])))];
-  // RFC 4180: of these columns only the name can need quotes.
+  // RFC 4180; only the name can need quotes.
   if (format === 'csv') return table.map((cells) => cells.map(csvCell).join(','));
   const widths = COLUMNS.map((_, i) => Math.max(...table.map((cells) => String(cells[i]).length)));
   return table.map((cells) =>
@@ -69,7 +69,7 @@ export function usageExport(rows: readonly AccountUsageRow[], format: UsageForma
 
 const csvCell = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-/** The table of `account usage`: a line for each day and kind, the totals last. */
+/** The table of `account usage`: a line for each day and kind, then the totals. */
 export function usageLines({ days, totals }: Usage): string[] {
   const line = (first: string, kind: string, row: Usage['totals']): string =>
     [

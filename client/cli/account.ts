@@ -44,9 +44,8 @@ const create = (name: string, { remote }: Remote) => {
   const work = async (run: RunSql): Promise<void> => {
     const id = await createAccount(run, name, Date.now());
     if (id === undefined) throw new CliError(EXIT.failed, `There is an account ${name} already.`);
-    note(
-      `account ${name} is made; give it credit with: npm run account -- set ${JSON.stringify(name)} --credit SECONDS`,
-    );
+    note(`account ${name} is created`);
+    note(`give it credit with: npm run account -- set ${JSON.stringify(name)} --credit SECONDS`);
     await printLines([id]);
   };
   return withDatabase(remote, work, { makes: true });
@@ -76,7 +75,7 @@ function settingsOf(options: SetOptions): AccountSettings {
 async function set(name: string, options: SetOptions): Promise<void> {
   const settings = settingsOf(options);
   if (Object.values(settings).every((value) => value === undefined)) {
-    throw new CliError(EXIT.usage, 'Give at least one thing to set; --help shows what there is.');
+    throw new CliError(EXIT.usage, 'Give at least one setting; --help lists them.');
   }
   await withDatabase(options.remote, async (run) => {
     if (!(await changeAccount(run, name, settings))) throw noAccount(name);
@@ -86,7 +85,7 @@ async function set(name: string, options: SetOptions): Promise<void> {
 
 async function rotate(name: string, { remote, force }: Remote & { readonly force?: boolean }): Promise<void> {
   await withDatabase(remote, async (run) => {
-    // First, so that nothing is rotated whose new secret could not be shown.
+    // Before the rotation: without the key the new secret could not be shown.
     const key = signingKey(remote);
     const rotation = await rotateWebhookSecret(run, name, Date.now(), force);
     if (rotation.kind === 'no_account') throw noAccount(name);
@@ -94,12 +93,11 @@ async function rotate(name: string, { remote, force }: Remote & { readonly force
       const until = new Date(rotation.until).toISOString();
       throw new CliError(
         EXIT.failed,
-        `The secret before the present one signs until ${until}; --force ends it now and rotates again.`,
+        `The previous secret signs until ${until}; --force ends it now and rotates again.`,
       );
     }
-    note(
-      `the secret before signs too, as X-Signature-Previous, until ${new Date(rotation.previousUntil).toISOString()}`,
-    );
+    const until = new Date(rotation.previousUntil).toISOString();
+    note(`the previous secret also signs, as X-Signature-Previous, until ${until}`);
     await printLines([String(await webhookSecretOf(run, name, key))]);
   });
 }
@@ -147,7 +145,7 @@ export const command = new Command('account').description(
   'Accounts: credit, subscription, rate limits, webhook secrets, usage.',
 );
 
-/** A subcommand that works on the local service, or with --remote on the deployed one. */
+/** A subcommand for the local service, or with --remote for the deployed one. */
 function subcommand(name: string, description: string): Command {
   return command
     .command(name)
@@ -157,10 +155,10 @@ function subcommand(name: string, description: string): Command {
 const ofAccount = (name: string, description: string): Command =>
   subcommand(name, description).argument('<name>', 'the account', accountName);
 
-subcommand('list', 'show the accounts: name, credit, subscription, limits, made').action(list);
+subcommand('list', 'show the accounts: name, credit, subscription, limits, time of creation').action(list);
 ofAccount('show', 'show one account').action(show);
-ofAccount('create', 'make an account and print its id').action(create);
-ofAccount('set', 'change an account; works at once on a running service')
+ofAccount('create', 'create an account and print its id').action(create);
+ofAccount('set', 'change an account; takes effect at once, also on a running service')
   .addOption(new Option('--subscribe', 'give it a subscription').conflicts('unsubscribe'))
   .option('--unsubscribe', 'end its subscription')
   .addOption(
@@ -179,12 +177,12 @@ ofAccount('set', 'change an account; works at once on a running service')
   )
   .option('--default-limits', 'go back to the limits of the service')
   .action(set);
-ofAccount('rotate-webhook-secret', 'make a new webhook secret and print it; the one before signs too for 24 hours')
+ofAccount('rotate-webhook-secret', 'make a new webhook secret and print it; the previous one also signs for 24 hours')
   .option('--force', 'also within 24 hours of the last rotation')
   .action(rotate);
-ofAccount('webhook-secret', 'print what verifies its webhooks').action(webhookSecret);
-subcommand('usage', 'show what an account was billed, or all of them, by UTC day and kind; the last 30 days by default')
-  .argument('[name]', 'the account; all of them if none is named', accountName)
+ofAccount('webhook-secret', 'print the secret that verifies its webhooks').action(webhookSecret);
+subcommand('usage', 'show what one or all accounts were billed, by UTC day and kind; the last 30 days by default')
+  .argument('[name]', 'the account; all accounts by default', accountName)
   .addOption(
     new Option('--format <format>', 'one line for each account, day and kind').choices(USAGE_FORMATS).default('text'),
   )

@@ -1,10 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { keyInFragment } from '../../public/playground/session.ts';
+import { startServer } from '../../test/helpers/http-server.ts';
 import { recordOwner } from '../local/owner.ts';
 import { announce, findAnnounced, greeting } from './announcement.ts';
 
@@ -30,17 +29,16 @@ describe('the banner of rollcall serve', () => {
   });
 });
 
-it('an announcement whose process is dead, or that is of another port, is not asked and gets no key', async () => {
+it('sends no key to a service whose owner is dead or has another port', async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-announced-'));
   const asked: string[] = [];
-  const stranger = createServer((request, response) => {
+  const server = await startServer((request, response) => {
     asked.push(`${request.headers.authorization}`);
     response.setHeader('Content-Type', 'application/json').end('{"status":"OK","message":""}');
   });
-  await new Promise<void>((done) => stranger.listen(0, '127.0.0.1', done));
   try {
-    const { port } = stranger.address() as AddressInfo;
-    announce(stateDir, { url: `http://127.0.0.1:${port}`, key: 'secret' });
+    const port = Number(new URL(server.origin).port);
+    announce(stateDir, { url: server.origin, key: 'secret' });
     expect(await findAnnounced(stateDir)).toBeUndefined();
     recordOwner(stateDir, { port: port + 1 });
     expect(await findAnnounced(stateDir)).toBeUndefined();
@@ -49,7 +47,7 @@ it('an announcement whose process is dead, or that is of another port, is not as
     expect(await findAnnounced(stateDir)).toMatchObject({ key: 'secret' });
     expect(asked).toEqual(['Bearer secret']);
   } finally {
-    stranger.close();
+    await server.close();
     rmSync(stateDir, { recursive: true });
   }
 });

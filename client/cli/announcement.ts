@@ -1,18 +1,19 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { livingOwner } from '../local/owner.ts';
+import { writePrivateFile } from '../local/paths.ts';
 import { RollcallClient } from '../sdk/client.ts';
 
-/** What `npm start` leaves for other commands of this user. */
+/** Address and key of a running service, for other commands of this user. */
 export interface Announcement {
   readonly url: string;
   readonly key: string;
 }
 
 /**
- * What `rollcall serve` prints: addresses, and the key once.
+ * The output of `rollcall serve`: addresses, and the key once.
  *
- * @param hasLinks stdout is a terminal, which shows links: the link of the playground then carries the key in its
+ * @param hasLinks whether stdout is a terminal, which shows links: then the link of the playground has the key in its
  *   fragment, which browsers do not send
  */
 export function greeting({ url, key }: Announcement, hasLinks: boolean): string {
@@ -23,21 +24,19 @@ export function greeting({ url, key }: Announcement, hasLinks: boolean): string 
 
 const pathIn = (stateDir: string): string => join(stateDir, 'service.json');
 
-/** Leaves address and key, in a file that only this user can read; whole or not at all. */
+/** Records address and key of a service that has started. */
 export function announce(stateDir: string, service: Announcement): void {
-  const path = pathIn(stateDir);
-  writeFileSync(`${path}.new`, JSON.stringify(service), { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  writePrivateFile(pathIn(stateDir), JSON.stringify(service));
 }
 
-/** Takes them away again when the service ends. */
+/** Removes the announcement of a service that ends. */
 export function withdraw(stateDir: string): void {
   rmSync(pathIn(stateDir), { force: true });
 }
 
 /**
- * The service that `npm start` runs, if it answers. Where its process was killed, the announcement stays behind, and whoever
- * listens on its port now must not get the key.
+ * The announced service, if it answers. A process that was killed leaves its announcement: another program that now
+ * listens on its port must not get the key.
  */
 export async function findAnnounced(stateDir: string): Promise<Announcement | undefined> {
   let service: Announcement;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { optionOfField, seconds, wholeNumber, wholeNumberIn } from './arguments.ts';
 
-it('a refusal of the service names what a person wrote, not the field that became of it', () => {
+it('maps fields of requests to options', () => {
   const fields = ['numSpeakers', 'latency', 'turnLevelConfidence', 'matching.threshold', 'url', 'metadata'];
   expect(fields.map(optionOfField)).toEqual([
     '--num-speakers',
@@ -13,17 +13,17 @@ it('a refusal of the service names what a person wrote, not the field that becam
   ]);
 });
 
-it('takes seconds as long as sums of them stay numbers: twice 1e308 was credit without end, shown as none', () => {
+it('refuses seconds whose sums would not be finite', () => {
   expect(seconds('1e12')).toBe(1e12);
   for (const text of ['1e308', '-1', '', 'NaN']) expect(() => seconds(text)).toThrow(/from 0 to/);
 });
 
-it('takes as many speakers as the API does: a million was no whole number of at least 1', () => {
+it('accepts as many speakers as the API', () => {
   expect(['1', '1000000', '100000000000000000000'].map(wholeNumber)).toEqual([1, 1e6, 1e20]);
   for (const text of ['0', '1.5', '-1', '', '9'.repeat(400)]) expect(() => wholeNumber(text)).toThrow(/at least 1/);
 });
 
-it('takes whole numbers of a range, and names the range for others', () => {
+it('accepts whole numbers of a range, and names the range for others', () => {
   const latency = wholeNumberIn(300, 5000);
   expect(['300', '5000'].map(latency)).toEqual([300, 5000]);
   for (const text of ['299', '5001', '1e3', '500.5', '']) expect(() => latency(text)).toThrow(/from 300 to 5000/);

@@ -5,13 +5,13 @@ import { defaultStateDir, projectDir } from '../local/paths.ts';
 import { loadSecrets } from '../local/secrets.ts';
 import { CliError, EXIT } from './run.ts';
 
-/** Largest limit that can be given; more than an account's counter can be asked in a window. */
+/** More than an account's counter can answer in a window. */
 const MAX_RATE_LIMIT = 1_000_000;
 
-/** Some thirty thousand years; sums of credit stay exact to the millisecond. */
+/** Thirty thousand years; sums of credit are still exact to the millisecond. */
 const MAX_SECONDS = 1e12;
 
-/** A number of seconds, for commander. */
+/** Parses a number of seconds for commander. */
 export function seconds(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !Number.isFinite(value) || value < 0 || value > MAX_SECONDS) {
@@ -20,24 +20,35 @@ export function seconds(text: string): number {
   return value;
 }
 
-/** Fields of requests that are options of the commands under another name than their own with dashes. */
+/** Options whose name is not that of the request's field with dashes. */
 const OPTIONS: Readonly<Record<string, string>> = {
   'matching.threshold': '--threshold',
   transcription: '--transcribe',
   'transcriptionConfig.model': '--transcription-model',
   'transcriptionConfig.language': '--language',
 };
-/** Those that have their own name. */
-const NAMED =
-  /^(model|(num|min|max)Speakers|latency|exclusive|confidence|turnLevelConfidence|(speech|crosstalk|speaker)Probability)$/;
+/** Fields whose option has the same name with dashes. */
+const NAMED = [
+  ...[
+    'model',
+    'numSpeakers',
+    'minSpeakers',
+    'maxSpeakers',
+    'latency',
+    'exclusive',
+    'confidence',
+    'turnLevelConfidence',
+  ],
+  ...['speechProbability', 'crosstalkProbability', 'speakerProbability'],
+];
 
-/** Names the option that became a field of a request. */
+/** The option that sets a field of a request; the field itself if there is none. */
 export function optionOfField(field: string): string {
-  if (!NAMED.test(field)) return OPTIONS[field] ?? field;
+  if (!NAMED.includes(field)) return OPTIONS[field] ?? field;
   return `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** A whole number of at least 1, as large as a request can say it, for commander. */
+/** Parses a whole number from 1 to the largest finite one, for commander. */
 export function wholeNumber(text: string): number {
   const value = Number(text);
   if (!/^[1-9]\d*$/.test(text) || !Number.isFinite(value)) {
@@ -46,7 +57,7 @@ export function wholeNumber(text: string): number {
   return value;
 }
 
-/** A whole number from `min` to `max`, for commander. */
+/** Parses a whole number from `min` to `max` for commander. */
 export const wholeNumberIn =
   (min: number, max: number) =>
   (text: string): number => {
@@ -57,31 +68,30 @@ export const wholeNumberIn =
     return value;
   };
 
-/** A number of requests, for commander. */
+/** Parses a number of requests for commander. */
 export const requestCount = wholeNumberIn(1, MAX_RATE_LIMIT);
 
-/** @throws CliError when the variable of this name holds no web address */
+/** @throws CliError for a variable whose value is no web address */
 export function checkAddress(variable: string, address: string): void {
   if (URL.canParse(address) && /^https?:\/\//i.test(address)) return;
-  throw new CliError(EXIT.usage, `${variable} is not an address with http:// or https:// in front: ${address}`);
+  throw new CliError(EXIT.usage, `${variable} is not an address that begins with http:// or https://: ${address}`);
 }
 
-/** The name of an account, for commander. */
+/** Parses the name of an account for commander. */
 export function accountName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > 100) throw new InvalidArgumentError('It must have 1 to 100 characters.');
   return name;
 }
 
-/** For a name that no account has. */
 export function noAccount(name: string): CliError {
   return new CliError(EXIT.failed, `There is no account ${name}.`);
 }
 
 /**
- * Lets `work` use the database of the local or of the deployed service.
+ * Runs `work` with the database of the local or the deployed service.
  *
- * @param options `makes`: the local one is made where there is none
+ * @param options `makes` a missing local one
  */
 export async function withDatabase(
   remote: boolean | undefined,
@@ -99,12 +109,12 @@ export async function withDatabase(
   }
 }
 
-/** What wrangler complains of is for the person at the terminal to mend. */
+/** Prints wrangler's complaint without a stack, since the user can solve it. */
 function refuseRemote(error: unknown): never {
   throw new CliError(EXIT.failed, error instanceof Error ? error.message : String(error));
 }
 
-/** Loads what it needs only now: wrong usage is told without waiting for wrangler's libraries. */
+/** Imports on demand, so that wrong usage is reported without loading wrangler's libraries. */
 async function openAccounts(
   remote: boolean | undefined,
   options: { readonly makes?: boolean },
@@ -115,9 +125,9 @@ async function openAccounts(
 }
 
 /**
- * The signing key of the local or of the deployed service.
+ * The signing key of the local or the deployed service.
  *
- * @throws CliError for one that nothing can be signed with: nothing may be changed before that is known
+ * @throws CliError for a missing or invalid key, before the command changes anything
  */
 export function signingKey(remote: boolean | undefined): string {
   if (!remote) return loadSecrets(defaultStateDir()).signingKey;

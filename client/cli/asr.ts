@@ -17,7 +17,7 @@ const venvPython = process.platform === 'win32' ? join(venv, 'Scripts', 'python.
 /** The oldest Python that the pinned requirements run on. */
 const OLDEST_MINOR = 11;
 const PYTHONS = ['python3', 'python3.13', 'python3.12', 'python3.11', 'python'];
-/** A server that has not ended by then is in the middle of a recording. */
+/** A server that has not ended after this time is transcribing, and is killed. */
 const STOP_MS = 3000;
 
 interface Options {
@@ -29,7 +29,7 @@ interface Options {
 }
 
 async function run(options: Options): Promise<void> {
-  let stop = (): void => process.exit(INTERRUPTED); // in the middle of the installation
+  let stop = (): void => process.exit(INTERRUPTED); // during the installation
   onInterrupt(() => stop());
   await install();
 
@@ -59,7 +59,7 @@ function argumentsOf({ whisper, parakeet, preload, host, port }: Options): strin
   ];
 }
 
-/** Installs the requirements into a virtual environment, where they are not there already. */
+/** Installs the requirements into a virtual environment, unless they are installed. */
 async function install(): Promise<void> {
   const stamp = join(venv, 'installed.sha256');
   const wanted = createHash('sha256').update(readFileSync(requirements)).digest('hex');
@@ -103,7 +103,7 @@ function findPython(): string {
 
 export const command = new Command('asr')
   .description('Runs the transcription engine of containers/asr on this machine. npm start uses it while it runs.')
-  .option('--whisper <folder>', 'Whisper in the form of CTranslate2, in place of the pinned large-v3-turbo')
+  .option('--whisper <folder>', 'Whisper in the format of CTranslate2, in place of the pinned large-v3-turbo')
   .option('--parakeet <folder>', 'a Parakeet TDT model in ONNX, in place of the pinned 0.6b-v3')
   .option('--preload <model...>', 'load whisper, parakeet or both before the first request')
   .option('--host <address>', 'address to listen on (HOST, 127.0.0.1)')

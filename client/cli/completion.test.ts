@@ -37,7 +37,7 @@ describe('rollcall completion', () => {
     if (has(shell)) execFileSync(shell, ['-n'], { input: stdout });
   });
 
-  it('refuses another shell', async () => {
+  it('refuses an unknown shell', async () => {
     expect(await runCli('completion', ['tcsh'])).toMatchObject({ code: 2, stdout: '' });
   });
 });

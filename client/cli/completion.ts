@@ -10,7 +10,7 @@ interface Word {
   readonly description: string;
 }
 
-/** What may follow a command's name. */
+/** A command with the words that may follow it. */
 interface Completion extends Word {
   readonly children: readonly Word[];
   readonly options: readonly Word[];
@@ -36,7 +36,7 @@ function optionsOf(command: Command): Word[] {
 const namesOf = (words: readonly Word[]): string => words.map(({ word }) => word).join(' ');
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Completes file names where no word fits. */
+/** Completes file names if no word fits. */
 function bashScript(completions: readonly Completion[]): string {
   const cases = completions.map(
     ({ word, children, options }) =>

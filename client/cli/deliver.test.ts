@@ -36,18 +36,18 @@ describe('--output', () => {
     ['text/out.txt', /text is not a folder/],
     ['text', /would be overwritten/],
     ['x'.repeat(256), /cannot be made \(.*too long/],
-  ])('%j is refused before a job is started, instead of after it', (name, message) => {
+  ])('%j is refused', (name, message) => {
     writeFileSync(file('text'), 'kept');
     expect(() => openDestination(name, scratch, ['text'])).toThrow(message);
     expect(readFileSync(file('text'), 'utf8')).toBe('kept');
   });
 
-  it('may not be a recording that is found in the repository, called from a folder in it', () => {
+  it('may not be a recording that is found relative to the repository', () => {
     const name = 'package.json';
     expect(() => openDestination(join(process.cwd(), name), scratch, [name])).toThrow(/would be overwritten/);
   });
 
-  it('takes a new file, an old one, and something that is no regular file', () => {
+  it('may be a new file, an existing one, or a device', () => {
     writeFileSync(file('old.txt'), 'old');
     mkdirSync(file('folder'), { recursive: true });
     for (const name of ['new.txt', 'old.txt', 'folder/new.txt', 'Zoë 会議.txt']) {
@@ -59,7 +59,7 @@ describe('--output', () => {
     expect(existsSync(file('new.txt'))).toBe(false);
   });
 
-  it('is looked at before the service', async () => {
+  it('is checked before the service is called', async () => {
     const nowhere = { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' };
     for (const command of ['diarize', 'live', 'voiceprint']) {
       const run = await runCli(command, [conversation, '--output', file('absent/out.txt')], nowhere);
@@ -68,7 +68,7 @@ describe('--output', () => {
     }
   });
 
-  it('is looked at before the recording of a live stream, which was left open where --output was refused', async () => {
+  it('is checked before the recording of a live stream is opened', async () => {
     const run = await runCli('live', [file('absent.wav'), '--output', file('absent/out.txt')]);
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toMatch(/^rollcall: --output: .* there is no folder .*\n$/);
@@ -84,14 +84,14 @@ describe('a result that cannot be written', () => {
   });
   afterAll(() => service?.interrupt());
 
-  it.runIf(existsSync(FULL_DISK))('is printed where the disk of --output is full', async () => {
+  it.runIf(existsSync(FULL_DISK))('is printed if the disk of --output is full', async () => {
     const run = await runCli('diarize', [conversation, '--output', FULL_DISK], here);
     expect(run.code).toBe(1);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
     expect(run.stderr).toMatch(/\/dev\/full could not be written: no space left on device/);
   });
 
-  it.runIf(existsSync(FULL_DISK))('can be fetched again where stdout is full, as one line says', async () => {
+  it.runIf(existsSync(FULL_DISK))('can be fetched with the printed command if stdout is full', async () => {
     const run = await toFullDisk('diarize', [conversation, '--format', 'rttm'], here);
     expect(run.code).toBe(1);
     expect(linesOf(run)).toEqual([expect.stringContaining('the result could not be printed: no space left on device')]);
@@ -100,25 +100,25 @@ describe('a result that cannot be written', () => {
     expect(await again.text()).toMatch(/^SPEAKER /);
   });
 
-  it('ends quietly where nobody reads stdout any more, as of a program that SIGPIPE ends', async () => {
+  it('ends quietly with the code of SIGPIPE if the reader of stdout has closed it', async () => {
     const child = spawnCli('diarize', [conversation], here);
     child.stdout?.destroy();
     const run = await collect(child);
     expect(run).toMatchObject({ code: 141, stderr: 'uploading …\ndiarizing …\n' });
   });
 
-  it('goes on where nobody reads the notes any more', async () => {
+  it('is still printed if the reader of stderr has closed it', async () => {
     const child = spawnCli('diarize', [conversation], here);
     child.stderr?.destroy();
     expect(await collect(child)).toMatchObject({ code: 0, stdout: expect.stringContaining('SPEAKER_00') });
   });
 });
 
-describe('what other commands print', () => {
+describe('the output of other commands', () => {
   it.each([
     ['models', ['list']],
     ['diarize', ['--help']],
-  ])('%s %j: a closed pipe is no fault of ours', async (command, args) => {
+  ])('%s %j: ends quietly at a closed pipe', async (command, args) => {
     const child = spawnCli(command, args);
     child.stdout?.destroy();
     expect(await collect(child)).toMatchObject({ code: 141, stderr: '' });
@@ -127,7 +127,7 @@ describe('what other commands print', () => {
   it.runIf(existsSync(FULL_DISK)).each([
     ['models', ['list']],
     ['diarize', ['--help']],
-  ])('%s %j: a full disk is told in one line', async (command, args) => {
+  ])('%s %j: reports a full disk in one line', async (command, args) => {
     const run = await toFullDisk(command, args, {});
     expect(run.code).toBe(1);
     expect(run.stderr).toBe('rollcall: the standard output could not be written: no space left on device.\n');

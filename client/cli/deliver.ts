@@ -5,16 +5,16 @@ import { OutputLost, print } from './print.ts';
 import { CliError, EXIT, note } from './run.ts';
 import { systemReason } from './system-error.ts';
 
-/** Where a result goes; `name` is the file as the person called it. */
+/** Destination of a result; `name` is the file as given on the command line. */
 export type Destination =
   | { readonly kind: 'stdout' }
   | { readonly kind: 'file'; readonly path: string; readonly name: string };
 
 /**
- * Finds out what is wrong with `--output` before anything is started: a job may take an hour.
+ * Checks `--output` before a job is started, which may take an hour.
  *
- * @param baseDir folder that relative names are meant from
- * @param inputs files that the command reads, which the result must not replace
+ * @param baseDir folder that relative names are resolved against
+ * @param inputs files that the command reads; the result must not replace them
  */
 export function openDestination(name: string | undefined, baseDir: string, inputs: readonly string[]): Destination {
   if (name === undefined || name === '-') return { kind: 'stdout' };
@@ -27,7 +27,7 @@ export function openDestination(name: string | undefined, baseDir: string, input
   }
   if (stats) checkWritable(path, `--output: ${name}`);
   else checkFolder(dirname(path), name);
-  // Names are looked for in the repository, too (`openRecording`).
+  // `openRecording` also finds files relative to the repository.
   const paths = inputs.flatMap((input) => [resolve(baseDir, input), resolve(input)]);
   if (stats?.isFile() && paths.some((input) => isSame(path, input))) {
     throw new CliError(EXIT.usage, `--output: ${name} is read by this command, and would be overwritten.`);
@@ -35,7 +35,7 @@ export function openDestination(name: string | undefined, baseDir: string, input
   return { kind: 'file', path, name };
 }
 
-/** Some names cannot be made, as those that are too long. */
+/** Refuses names that no file can have, such as names that are too long. */
 function checkName(path: string, name: string): void {
   try {
     lstatSync(path);
@@ -64,7 +64,7 @@ function checkWritable(path: string, what: string): void {
   }
 }
 
-/** Exact numbers: those of files on Windows are beyond what a double can tell apart. */
+/** Compares as bigint: file numbers on Windows exceed the exact range of a double. */
 function isSame(path: string, other: string): boolean {
   if (!existsSync(other)) return false;
   const [a, b] = [statSync(path, { bigint: true }), statSync(other, { bigint: true })];
@@ -72,22 +72,21 @@ function isSame(path: string, other: string): boolean {
 }
 
 /**
- * How a result that was lost here can be had once more.
+ * The advice for a result that could not be written.
  *
- * @param address of the output of its job, where the service goes on
+ * @param address of its job's output; undefined if the service ends with the command
  */
 export function fetchedAgain(address: string | undefined, format: Format): string | undefined {
   if (address === undefined) return undefined;
   return `The service has it for 24 hours: ${curlOf(`${address}?format=${format === 'text' ? 'txt' : format}`)}`;
 }
 
-/** The command that fetches an address of the service. */
 export const curlOf = (address: string): string => `curl -H "Authorization: Bearer KEY" "${address}"`;
 
 /**
- * Writes a result where it belongs; to the standard output where the file cannot be written after all.
+ * Writes a result to its destination, or to the standard output if the file cannot be written.
  *
- * @param again what `fetchedAgain` says
+ * @param again advice of `fetchedAgain`
  */
 export async function deliver(text: string, to: Destination, again?: string): Promise<void> {
   if (to.kind === 'stdout') return printOr(text, again);

@@ -54,7 +54,7 @@ function instanceArgument(name: string): string {
   return name;
 }
 
-/** One of the things that the command does instead of deploying. */
+/** An option for something that the command does instead of a deployment. */
 const instead = (flags: string, description: string): Option =>
   new Option(flags, description).conflicts(
     ['dryRun', 'uploads', 'rotateSigningKey', 'endRotation', 'destroy'].filter(
@@ -64,10 +64,10 @@ const instead = (flags: string, description: string): Option =>
 
 export const command = new Command('deploy')
   .description(
-    'Creates what is missing on Cloudflare (D1, R2, queues, secret), migrates, uploads the models, deploys, tries it.',
+    'Creates missing resources on Cloudflare (D1, R2, queues, secrets), migrates, uploads models, deploys, and tests.',
   )
   .addOption(
-    new Option('--name <name>', 'instance: its Workers and whatever else it has are named after it; ROLLCALL_INSTANCE')
+    new Option('--name <name>', 'instance, after which its Workers and resources are named; ROLLCALL_INSTANCE')
       .argParser(instanceArgument)
       .default(instanceName()),
   )
@@ -79,8 +79,8 @@ export const command = new Command('deploy')
   .option('--yes', 'take over resources of these names without asking')
   .option('--traces', "switch on the platform's traces, which hold addresses of recordings")
   .addOption(instead('--dry-run', 'bundle and check only, offline'))
-  .addOption(instead('--uploads', 'set up uploads that go to the bucket directly, of up to 1 GiB'))
+  .addOption(instead('--uploads', 'set up uploads directly to the bucket, of up to 1 GiB'))
   .addOption(instead('--rotate-signing-key', 'make a new signing key; the previous one is still accepted'))
-  .addOption(instead('--end-rotation', 'refuse what the previous signing key signed'))
-  .addOption(instead('--destroy', 'delete the instance with all it has stored; asks for its name'))
+  .addOption(instead('--end-rotation', 'refuse everything that the previous signing key signed'))
+  .addOption(instead('--destroy', 'delete the instance with all its data; asks for its name'))
   .action(run);

@@ -38,9 +38,9 @@ const here = () => ({ ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
 const diarize = (...args: string[]) => runCli('diarize', args, here());
 
 describe('npm run diarize', () => {
-  it('tells who spoke when with a service of its own, and leaves nothing behind', async () => {
-    const nobody = { ROLLCALL_STATE: join(scratch, 'nobody') };
-    const run = await runCli('diarize', [conversation, '--format', 'rttm'], nobody);
+  it('starts a service if there is none, and leaves no process behind', async () => {
+    const emptyState = { ROLLCALL_STATE: join(scratch, 'empty') };
+    const run = await runCli('diarize', [conversation, '--format', 'rttm'], emptyState);
     expect(run.stderr).toContain('Starting a local service');
     expect(run).toMatchObject({ code: 0 });
     expect(run.stdout).toMatch(/^(SPEAKER conversation 1 \d+\.\d{3} \d+\.\d{3} <NA> <NA> SPEAKER_\d\d <NA> <NA>\n)+$/);
@@ -58,10 +58,10 @@ describe('npm run diarize', () => {
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
   });
 
-  it('writes what was asked for into a file, and honours a speaker count', async () => {
+  it('passes options to the service, and writes the result to a file', async () => {
     const output = join(scratch, 'out.json');
-    const wishes = ['--num-speakers', '2', '--exclusive', '--confidence', '--turn-level-confidence'];
-    const run = await diarize(conversation, '--format', 'json', '--output', output, ...wishes);
+    const options = ['--num-speakers', '2', '--exclusive', '--confidence', '--turn-level-confidence'];
+    const run = await diarize(conversation, '--format', 'json', '--output', output, ...options);
     expect(run).toMatchObject({ code: 0, stdout: '' });
     const result = JSON.parse(readFileSync(output, 'utf8'));
     expect(new Set(result.diarization.map(({ speaker }: { speaker: string }) => speaker)).size).toBe(2);
@@ -70,7 +70,7 @@ describe('npm run diarize', () => {
     expect(result.confidence.score.length * result.confidence.resolution).toBeCloseTo(56.7, 0);
   });
 
-  it('fails a job with one clear line: not audio, silence, an address that answers 404', async () => {
+  it('reports a failed job in one line: not audio, silence, an address that answers 404', async () => {
     const page = join(scratch, 'page.mp3');
     writeFileSync(page, '<!doctype html><title>Not found</title>'.repeat(50));
     const silence = join(scratch, 'silence.wav');
@@ -92,7 +92,7 @@ describe('npm run diarize', () => {
     expect(await diarize(scratch)).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('knows wrong usage', async () => {
+  it('refuses wrong usage', async () => {
     const wrong = [
       [],
       [conversation, '--num-speakers', '0'],
@@ -106,13 +106,13 @@ describe('npm run diarize', () => {
     for (const args of wrong) expect(await diarize(...args), args.join(' ')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it("passes the service's refusals on: a bad key", async () => {
+  it('reports that the service refuses the key', async () => {
     const badKey = await runCli('diarize', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
     expect(badKey.stderr).toContain('401');
   });
 
-  it('says when no service can be reached', async () => {
+  it('reports that the service cannot be reached', async () => {
     const run = await runCli('diarize', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' });
     expect(run).toMatchObject({ code: 3, stdout: '' });
     expect(run.stderr).toMatch(/^rollcall: http:\/\/127\.0\.0\.1:9 cannot be reached/);
@@ -124,7 +124,7 @@ describe('npm run diarize', () => {
     ['diarizing', 'interrupted'],
     ['uploading', 'interrupted'],
     ['diarizing', 'sent Ctrl-C by the terminal and by npm'],
-  ])('cancels its job when, while it says %s, it is %s: a service that goes on would bill it', async (word, how) => {
+  ])('cancels its job when, during %s, it is %s', async (word, how) => {
     const child = spawnCli('diarize', [conversation], here());
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {
@@ -145,15 +145,15 @@ describe('npm run diarize', () => {
     expect(await jobs.json()).toMatchObject({ items: [] });
   });
 
-  it('is silent when it is interrupted while its own service starts', async () => {
-    const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'nobody') });
+  it('ends without a message when it is interrupted while its service starts', async () => {
+    const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'empty') });
     child.stderr?.once('data', () => child.kill('SIGINT'));
     expect(await collect(child)).toEqual({ code: 130, stdout: '', stderr: 'Starting a local service …\n' });
     expect(abandonedServices()).toEqual([]);
   });
 
-  it('cleans up when it is interrupted', async () => {
-    const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'nobody') });
+  it('leaves no process behind when it is interrupted', async () => {
+    const child = spawnCli('diarize', [conversation], { ROLLCALL_STATE: join(scratch, 'empty') });
     let stderr = '';
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();

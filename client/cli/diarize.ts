@@ -15,7 +15,7 @@ interface Options extends Omit<DiarizeOptions, 'url' | 'transcription' | 'transc
   readonly transcriptionModel?: string;
 }
 
-/** Fields that only diarize jobs have. */
+/** Fields that identify jobs do not have. */
 const DIARIZE_ONLY = ['speechProbability', 'crosstalkProbability', 'speakerProbability'] as const;
 
 async function diarize(names: readonly string[], options: Options): Promise<void> {
@@ -30,7 +30,7 @@ async function diarize(names: readonly string[], options: Options): Promise<void
     transcriptionModel,
     ...request
   } = options;
-  // Checked before the upload, which may take long.
+  // Before the upload, which may take long.
   checkCounts(request);
   if (!transcribe && (language !== undefined || transcriptionModel !== undefined)) {
     throw new CliError(EXIT.usage, '--language and --transcription-model need --transcribe.');
@@ -50,8 +50,9 @@ async function diarize(names: readonly string[], options: Options): Promise<void
   const reads = voiceprint.map(([, file]) => file);
   const batch = await openBatch(names, { baseDir, format, output, reads });
   await runBatch(batch, format, (session, recording) => {
-    if (voices.length > 0)
+    if (voices.length > 0) {
       return identify<DiarizeOutput>(session, recording, voices, { ...request, matching: { threshold } });
+    }
     const transcription = transcribe && {
       transcription: true,
       transcriptionConfig: { model: transcriptionModel, language },
@@ -62,7 +63,7 @@ async function diarize(names: readonly string[], options: Options): Promise<void
   });
 }
 
-/** What `diarize` and `transcribe` share. */
+/** A command with the options that `diarize` and `transcribe` share. */
 function commandOf(name: string, description: string): Command {
   return addSpeakerOptions(
     new Command(name)
@@ -82,9 +83,9 @@ function commandOf(name: string, description: string): Command {
 }
 
 export const command = commandOf('diarize', 'Finds who spoke when in recordings.')
-  .option('--transcribe', 'also write what was said; needs a transcription engine (docs/transcription.md)')
+  .option('--transcribe', 'also transcribe; needs a transcription engine (docs/transcription.md)')
   .option('--voiceprint <name=file>', 'recording or voiceprint of a known person; may be repeated', collectVoice)
-  .option('--threshold <n>', 'least confidence of a match with a voiceprint, 0 to 100', percent)
+  .option('--threshold <n>', 'lowest confidence of a match with a voiceprint, 0 to 100', percent)
   .action(diarize);
 
 export const transcribeCommand = commandOf(

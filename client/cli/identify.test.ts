@@ -26,7 +26,7 @@ const run = (command: string, ...args: string[]) =>
   runCli(command, args, { ROLLCALL_URL: service.url, ROLLCALL_KEY: service.key });
 
 describe('npm run identify', () => {
-  it('names the people of recordings and of voiceprints that were made before', async () => {
+  it('names people from recordings and from voiceprints', async () => {
     const made = await run('voiceprint', file('beth.wav'), '--output', file('beth.print'));
     expect(made).toMatchObject({ code: 0, stdout: '' });
     const voices = ['adam=adam.wav', 'beth=beth.print', 'carl=carl.wav'].flatMap((voice) => [
@@ -50,7 +50,7 @@ describe('npm run identify', () => {
     expect(both.code).toBe(2);
   });
 
-  it('gives diarize a threshold, too: somebody else is not named', async () => {
+  it('applies the threshold of diarize', async () => {
     const adam = ['--voiceprint', `Adam=${file('adam.wav')}`];
     expect((await run('diarize', file('beth.wav'), ...adam)).stdout).toContain('Adam');
     const sure = await run('diarize', file('beth.wav'), ...adam, '--threshold', '50');
@@ -59,7 +59,7 @@ describe('npm run identify', () => {
     expect(sure.stdout).not.toContain('Adam');
   });
 
-  it('says which of several voices is faulty', async () => {
+  it('names the faulty one of several voices', async () => {
     const made = await run('voiceprint', file('beth.wav'));
     writeFileSync(file('beth.print'), `> rollcall@0.1.0 voiceprint\n\n${made.stdout}`); // as without --silent
     writeFileSync(file('damaged.print'), `${made.stdout.slice(0, 100)}\n`);
@@ -97,7 +97,7 @@ describe('npm run identify', () => {
     expect(result.stderr).toMatch(message);
   });
 
-  it('fails with the reason for a recording of several people', async () => {
+  it('reports why a recording gives no voiceprint', async () => {
     const result = await run('voiceprint', conversation);
     expect(result).toMatchObject({ code: 1, stdout: '' });
     expect(result.stderr).toMatch(/longer than 30 seconds/);

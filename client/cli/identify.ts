@@ -8,12 +8,12 @@ import {
   addSpeakerOptions,
   checkCounts,
   JOB_HELP,
+  type RequestOptions,
   type ResultOptions,
-  type SpeakerOptions,
 } from './speaker-options.ts';
 import { collectVoice, identify, openVoices, percent } from './voices.ts';
 
-interface Options extends SpeakerOptions, ResultOptions {
+interface Options extends RequestOptions, ResultOptions {
   readonly voiceprint: readonly [string, string][];
   readonly threshold?: number;
   readonly several?: boolean;
@@ -48,7 +48,7 @@ export const command = addSpeakerOptions(
     'recording or voiceprint of a known person; may be repeated',
     collectVoice,
   )
-  .option('--threshold <n>', 'least confidence of a match, 0 to 100', percent)
+  .option('--threshold <n>', 'lowest confidence of a match, 0 to 100', percent)
   .option('--several', 'let several speakers match the same person')
   .addHelpText('after', JOB_HELP)
   .action(run);

@@ -42,7 +42,7 @@ async function expand(pattern: string, baseDir: string): Promise<Input[]> {
   return paths.sort().map((path) => ({ name: relative(baseDir, path), path }));
 }
 
-/** Copies the standard input to a file: an upload must know its length before it begins. */
+/** Copies the standard input to a file, since an upload must state its length first. */
 async function spoolStdin(): Promise<string> {
   if (process.stdin.isTTY) throw new CliError(EXIT.usage, 'The standard input is a terminal, not a recording.');
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-stdin-'));

@@ -1,23 +1,24 @@
 import { scriptOf } from './npm-options.ts';
 import { INTERRUPTED } from './run.ts';
 
-/** Within this time a second signal is the first one again: `npm run` passes on what the terminal has sent to all of its processes already. */
+/**
+ * A second signal within this time is the same one: `npm run` repeats what the terminal sent to all of its processes.
+ */
 const ECHO_MS = 500;
-/** How often a process looks whether the `npm run` that it belongs to is still there. */
+/** Interval of the checks that the parent `npm run` still runs. */
 const PARENT_CHECK_MS = 1000;
 
 /**
- * Whether SIGHUP is for somebody else: with neither output at a terminal, as `nohup` leaves them, the work is meant to outlive the terminal. What
- * `nohup` itself sets up does not last, as Node undoes it when it starts.
+ * Whether SIGHUP is to be ignored, because neither output is a terminal, as with `nohup`. `nohup` itself makes the
+ * process ignore SIGHUP, but Node undoes that when it starts.
  */
 export function outlivesTerminal(): boolean {
   return !process.stdout.isTTY && !process.stderr.isTTY;
 }
 
 /**
- * Calls back at the first Ctrl-C, SIGTERM or SIGHUP, or when `npm run` has ended above this process; a second signal, of a person who
- * does not want to wait, ends the process at once. The handlers stay: wrangler's libraries end the process themselves when they find no handler but
- * their own.
+ * Calls back at the first Ctrl-C, SIGTERM or SIGHUP, or when the parent `npm run` has ended. A second signal ends the
+ * process at once. The handlers are never removed: wrangler's libraries end the process if they find no other handler.
  */
 export function onInterrupt(callback: () => void): void {
   let isInterrupted = false;
@@ -26,7 +27,7 @@ export function onInterrupt(callback: () => void): void {
     if (mayEndAtOnce) process.exit(INTERRUPTED);
     if (isInterrupted) return;
     isInterrupted = true;
-    // Signals that came while the process was busy are handled between its timers and `setImmediate`.
+    // Signals that arrived while the process was busy are handled after its timers and before `setImmediate`.
     const allowEnd = (): void => void setImmediate(() => (mayEndAtOnce = true));
     setTimeout(allowEnd, ECHO_MS).unref();
     callback();
@@ -46,12 +47,12 @@ export function onInterrupt(callback: () => void): void {
     if (belongsToNpm && !isInterrupted) interrupt();
   };
   const check = (): void => {
-    if (process.ppid !== parentPid) setImmediate(endWithNpm); // behind a SIGHUP that has ended npm
+    if (process.ppid !== parentPid) setImmediate(endWithNpm); // after a SIGHUP that ended npm
   };
   setInterval(check, PARENT_CHECK_MS).unref();
 }
 
-/** `npm run` passes SIGTERM on to the shell of the script alone: one that has not made way for the script, as dash, keeps it to itself. */
+/** `npm run` passes SIGTERM to the script's shell only; a shell that still runs, such as dash, does not pass it on. */
 function runsBelowNpm(): boolean {
   return process.platform !== 'win32' && process.env.npm_lifecycle_event === scriptOf(process.argv[2] ?? '');
 }

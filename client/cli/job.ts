@@ -1,4 +1,5 @@
-import { isTerminal, RollcallClient, saysNothing } from '../sdk/client.ts';
+import { isTerminal, mayJobContinue, RollcallClient } from '../sdk/client.ts';
+import { aborted } from '../sdk/pause.ts';
 import type { ClientError, ErrorOutput, JobCreated, JobResult, Outcome } from '../sdk/types.ts';
 import { curlOf } from './deliver.ts';
 import { onInterrupt } from './interrupt.ts';
@@ -7,23 +8,24 @@ import { type Recording, uploadRecording } from './recording.ts';
 import { CliError, EXIT, INTERRUPTED, note } from './run.ts';
 import { openTarget } from './target.ts';
 
-/** What a command does with a service: calls, with a progress bar, until Ctrl-C. */
+/** A command's use of a service. */
 export interface Session {
   readonly client: RollcallClient;
   readonly progress: Progress;
+  /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
-  /** The service keeps the results of its jobs for hours. */
-  readonly lasts: boolean;
+  /** Whether the service keeps the results of its jobs for hours. */
+  readonly keepsResults: boolean;
 }
 
 export interface ServiceUse {
-  /** The work watches the signal itself and has a result after Ctrl-C, too. */
+  /** The work watches the signal itself, and also has a result after Ctrl-C. */
   readonly finishesAfterInterrupt?: boolean;
 }
 
 /**
- * Opens the service that a command works with, and closes it however the work ends. After Ctrl-C the process exits, since an
- * upload may still hold a connection.
+ * Opens a service for a command, and closes it after the work. Exits the process after Ctrl-C, since an upload may
+ * still hold a connection.
  */
 export async function withService<T>(work: (session: Session) => Promise<T>, use: ServiceUse = {}): Promise<T> {
   const interrupt = new AbortController();
@@ -38,7 +40,7 @@ export async function withService<T>(work: (session: Session) => Promise<T>, use
       client: new RollcallClient({ url: target.url, key: target.key, onRateLimit }),
       progress,
       signal: interrupt.signal,
-      lasts: target.lasts,
+      keepsResults: target.keepsResults,
     };
     const working = work(session).then((value) => ({ value }));
     result = use.finishesAfterInterrupt ? await working : await untilInterrupted(working, interrupt.signal);
@@ -53,24 +55,23 @@ export async function withService<T>(work: (session: Session) => Promise<T>, use
 /** A job to run on a recording. */
 export interface Task {
   readonly recording: Recording;
-  /** What the progress bar says. */
+  /** Text of the progress bar. */
   readonly doing: string;
-  /** What errors and warnings are about; the name of the file if it is left out. */
+  /** Prefix of errors and warnings; by default the name of the file. */
   readonly about?: string;
   readonly start: (url: string) => Promise<Outcome<JobCreated>>;
-  /** Says what a person wrote that became this field of the request. */
+  /** Maps a field of the request to the option that set it. */
   readonly nameOf?: (field: string) => string;
 }
 
-/** What a job has brought. */
 export interface JobOutput<T> {
   readonly output: T;
-  /** Where it can be read again, on a service that goes on. */
+  /** Address of the output; undefined if the service ends with the command. */
   readonly address?: string;
 }
 
 /**
- * Runs a job to its end, after the upload of the recording where it is a file. Its warnings go to stderr.
+ * Uploads the recording if it is a file, and runs a job to its end. Warnings go to stderr.
  *
  * @throws CliError for a job that does not succeed
  */
@@ -92,8 +93,8 @@ export async function runJob<T extends { readonly warning?: string }>(
     await abandon(session, jobId);
     signal.throwIfAborted();
   }
-  const address = session.lasts ? client.outputUrl(jobId) : undefined;
-  if (!ended.ok && saysNothing(ended.error) && address !== undefined) {
+  const address = session.keepsResults ? client.outputUrl(jobId) : undefined;
+  if (!ended.ok && mayJobContinue(ended.error) && address !== undefined) {
     const { exitCode, message } = refusalOf(ended.error, nameOf);
     throw new CliError(exitCode, `${message} The job ${jobId} may go on; its result: ${curlOf(address)}`);
   }
@@ -103,7 +104,7 @@ export async function runJob<T extends { readonly warning?: string }>(
 }
 
 async function upload({ client, progress, signal }: Session, recording: Recording & { kind: 'file' }): Promise<string> {
-  // A bad key is found out before a large file is sent.
+  // Reports a wrong key before a large file is sent.
   must(await client.test());
   progress.begin('uploading', recording.sizeBytes);
   const uploaded = await uploadRecording(client, recording, (sentBytes) => progress.update(sentBytes), signal);
@@ -119,32 +120,23 @@ async function abandon({ client, progress }: Session, jobId: string): Promise<vo
   else if (job.value.status === 'canceled' || !isTerminal(job.value.status)) note(`The job ${jobId} is canceled.`);
 }
 
-/** Longest time in which interrupted work may tidy up: end an upload, cancel a job. */
-const TIDYING_MS = 3000;
+/** Longest time for interrupted work to end an upload or cancel a job. */
+const CLEANUP_MS = 3000;
 
-/** What comes of the work, or undefined when Ctrl-C comes first; the work has a moment to tidy up then. */
+/** The result of the work, or undefined after Ctrl-C, when the work has had time to clean up. */
 export async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const result = await Promise.race([work, aborted(signal)]);
   if (result === undefined) {
-    const timeIsUp = new Promise<'time is up'>((done) => setTimeout(() => done('time is up'), TIDYING_MS));
+    const timeIsUp = new Promise<'time is up'>((done) => setTimeout(() => done('time is up'), CLEANUP_MS));
     const end = await Promise.race([work.catch(() => undefined), timeIsUp]);
-    if (end === 'time is up') note('The service did not answer in time: what it has begun may go on.');
+    if (end === 'time is up') note('The service did not answer in time: a job that has begun may go on.');
   }
   return result;
 }
 
-/** Settles with the signal. */
-export function aborted(signal: AbortSignal): Promise<undefined> {
-  return new Promise((done) => {
-    if (signal.aborted) done(undefined);
-    signal.addEventListener('abort', () => done(undefined), { once: true });
-  });
-}
-
 /**
- * The value, or the exit code and message that fit the error.
- *
- * @param nameOf what a person knows a faulty field as
+ * @param nameOf maps a faulty field to the option that set it
+ * @throws CliError for an error
  */
 export function must<T>(outcome: Outcome<T>, nameOf?: (field: string) => string): T {
   if (outcome.ok) return outcome.value;
@@ -175,7 +167,7 @@ function labelled(about: string | undefined, text: string): string {
   return about === undefined ? text : `${about}: ${text}`;
 }
 
-/** `npm run` changes into the repository; relative names are meant from where it was called. */
+/** Folder that relative names are resolved against: the caller's, although `npm run` changes into the repository. */
 export function callersDir(script: string): string {
   const { npm_lifecycle_event: running, INIT_CWD: initial } = process.env;
   return running === script && initial ? initial : process.cwd();

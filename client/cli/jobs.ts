@@ -7,8 +7,7 @@ import { print, printLines } from './print.ts';
 import { CliError, EXIT, note } from './run.ts';
 
 const STATUSES: readonly JobStatus[] = ['created', 'pending', 'running', 'succeeded', 'failed', 'canceled'];
-/** Jobs per request. */
-const PAGE_JOBS = 100;
+const JOBS_PER_REQUEST = 100;
 
 async function list({ status, limit, json }: { status?: JobStatus; limit: number; json?: boolean }): Promise<void> {
   const items = await withService((session) => read(session, status, limit));
@@ -19,7 +18,7 @@ async function list({ status, limit, json }: { status?: JobStatus; limit: number
 async function read({ client }: Session, status: JobStatus | undefined, limit: number) {
   const items: { id: string; status: JobStatus; createdAt: string }[] = [];
   for (let cursor: string | undefined; items.length < limit; ) {
-    const page = must(await client.list({ status, cursor, limit: Math.min(PAGE_JOBS, limit - items.length) }));
+    const page = must(await client.list({ status, cursor, limit: Math.min(JOBS_PER_REQUEST, limit - items.length) }));
     items.push(...page.items);
     if (page.nextCursor === null) break;
     cursor = page.nextCursor;
@@ -56,7 +55,7 @@ async function remove(ids: readonly string[]): Promise<void> {
   note(ids.length === 1 ? `The job ${ids[0]} is deleted.` : `${ids.length} jobs are deleted.`);
 }
 
-export const command = new Command('jobs').description('Jobs of the account of the last 30 days.');
+export const command = new Command('jobs').description("The account's jobs of the last 30 days.");
 command
   .command('list')
   .description('show jobs, the newest first: id, status, time of creation')

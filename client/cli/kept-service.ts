@@ -8,7 +8,7 @@ import { localKey } from './local-key.ts';
 import { EXIT, INTERRUPTED, note } from './run.ts';
 
 const CHECK_MS = 1000;
-/** Commands renew their use every five seconds; a busy machine may delay that. */
+/** A busy machine may delay the renewals of commands, every five seconds. */
 const GRACE_SECONDS = 20;
 
 /**

@@ -6,6 +6,7 @@ import { sourcesHash } from '../local/bundle.ts';
 import { killOrphans, livingOwner } from '../local/owner.ts';
 import { localDir, makePrivateDir, projectDir } from '../local/paths.ts';
 import { isAlive } from '../local/processes.ts';
+import { pause } from '../sdk/pause.ts';
 import { type Announcement, findAnnounced } from './announcement.ts';
 import { useLocalEngine } from './local-engine.ts';
 import { CliError, EXIT, Interrupted, note } from './run.ts';
@@ -14,11 +15,11 @@ const PREFIX = 'kept-';
 const DEFAULT_KEEP_SECONDS = 600;
 const RENEWAL_MS = 5000;
 const POLL_MS = 25;
-/** A start takes seconds, and on a loaded machine half a minute. */
+/** Longest start; one takes seconds, and on a loaded machine half a minute. */
 const START_MS = 180_000;
-/** A stop takes a second, and on a loaded machine ten. */
+/** Longest stop; one takes a second, and on a loaded machine ten. */
 const STOP_MS = 30_000;
-/** A younger folder without an owner file belongs to a service that is starting; an older one is left over. */
+/** A folder without an owner file: its service is starting, or after this time was killed. */
 const STARTING_MS = 60_000;
 
 /** A service in a separate process, for this command and later ones. */
@@ -74,7 +75,7 @@ function readKeepSeconds(text: string | undefined): number {
 const durationText = (seconds: number): string =>
   seconds % 60 === 0 ? `${seconds / 60} minute${seconds === 60 ? '' : 's'}` : `${seconds} seconds`;
 
-/** Hash of all that decides how a service answers. */
+/** Hash of everything that the behaviour of a service depends on. */
 function fingerprint(keepSeconds: number): string {
   const variables = Object.entries(process.env).filter(([name]) => /^(ROLLCALL_ASR_|MINIFLARE_)/.test(name));
   const parts = [sourcesHash(projectDir), keepSeconds, variables.sort(), process.version];
@@ -101,9 +102,9 @@ async function start(stateDir: string, keepSeconds: number, signal: AbortSignal)
       }
       const found = existsSync(stateDir) ? await findAnnounced(stateDir) : undefined;
       if (found) return found;
-      // With a living owner, another command started the same service earlier: wait for that one.
+      // A living owner is the same service, started earlier by another command.
       if (hasEnded && !livingOwner(stateDir)) break;
-      await new Promise((wake) => setTimeout(wake, POLL_MS));
+      await pause(POLL_MS);
     }
     const why = readAll(startLog).trim().split('\n').at(-1) || 'it does not answer';
     throw new CliError(EXIT.unreachable, `The local service did not start: ${why}`);
@@ -123,7 +124,7 @@ async function stop(pid: number | undefined): Promise<void> {
   if (pid === undefined || !isAlive(pid)) return;
   process.kill(pid, 'SIGTERM');
   for (const deadline = Date.now() + STOP_MS; isAlive(pid) && Date.now() < deadline; ) {
-    await new Promise((wake) => setTimeout(wake, POLL_MS));
+    await pause(POLL_MS);
   }
 }
 

@@ -84,7 +84,7 @@ async function list(run: RunSql, account: string | undefined, json = false): Pro
   await printLines(lines);
 }
 
-/** A time beyond those that `Date` knows is shown as the number that it is: a list must show every key. */
+/** A time outside the range of `Date` is shown as a number, so that the list shows every key. */
 function day(time: number | null): string {
   if (time === null) return '-';
   const date = new Date(time);
@@ -92,7 +92,7 @@ function day(time: number | null): string {
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-/** Years from 9999 on are not written in four digits everywhere. */
+/** Later years may have more than four digits. */
 const END_OF_TIME = Date.UTC(9999, 0);
 
 function duration(text: string): number {
@@ -112,7 +112,7 @@ function scopeList(text: string): readonly Scope[] {
   return SCOPES.filter((scope) => names.includes(scope));
 }
 
-/** More would make a key longer than the service reads. */
+/** More origins would make a key longer than the service accepts. */
 const MAX_ORIGINS = 10;
 const MAX_ORIGIN_CHARS = 253;
 
@@ -128,24 +128,24 @@ function originList(text: string): readonly string[] {
   return origins;
 }
 
-/** As browsers send it: no path, no port that is the scheme's own, a host in lower case. */
+/** The form that browsers send: without a path or a default port, and with the host in lower case. */
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
 export const command = new Command('keys')
-  .description('Makes an API key and prints it alone on stdout; makes the account if there is none.')
-  .option('--account <name>', 'whose key', accountName)
+  .description('Makes an API key and prints it on stdout; creates a missing account.')
+  .option('--account <name>', 'account of the key', accountName)
   .option('--scopes <list>', `comma-separated, all by default: ${SCOPES.join(',')}`, scopeList)
   .option('--credit <seconds>', 'set the credit of the account, in seconds of audio', seconds)
   .option('--subscribe', 'give the account a subscription')
-  .option('--expires <time>', 'end of the key from now on: 45s, 30m, 12h, 30d, 4w; never by default', duration)
+  .option('--expires <time>', 'lifetime of the key: 45s, 30m, 12h, 30d, 4w; without end by default', duration)
   .option(
     '--origins <list>',
     'comma-separated: pages from which browsers may connect to the live streams of the key; any by default',
     originList,
   )
-  .option('--revoke <key-id>', 'make a key useless from now on')
+  .option('--revoke <key-id>', 'revoke a key')
   .option('--json', 'print the new key, or the list, as JSON; times are milliseconds since 1970')
-  .option('--list', 'show the keys: id, account, state, made, expires, scopes')
+  .option('--list', 'show the keys: id, account, state, time of creation, end, scopes')
   .option('--remote', 'on the deployed service, through wrangler; needs ROLLCALL_SIGNING_KEY')
   .action(key);

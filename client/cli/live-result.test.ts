@@ -21,13 +21,13 @@ const correction: LiveEvent = {
 };
 
 describe('the result of a stream', () => {
-  it('has every turn, also one that was not ended', () => {
+  it('has every turn, also an open one', () => {
     expect(formatOutput(outputOf(events, false, 5), 'text', 'x')).toBe(
       '0.500  2.000  SPEAKER_00\n2.250  5.000  SPEAKER_01\n3.000  4.000  SPEAKER_00\n',
     );
   });
 
-  it('names a speaker from the start, also when he was recognised later', () => {
+  it('names all turns of a speaker, also those before the match', () => {
     const output = outputOf(events, true, 5);
     expect(formatOutput(output, 'text', 'x')).toBe(
       '0.500  2.000  Alice\n2.250  5.000  SPEAKER_01\n3.000  4.000  Alice\n',
@@ -35,13 +35,13 @@ describe('the result of a stream', () => {
     expect(output.identification?.[1]).toMatchObject({ diarizationSpeaker: 'SPEAKER_01', match: null });
   });
 
-  it('has the turns as they were corrected', () => {
+  it('has the corrected turns', () => {
     expect(formatOutput(outputOf([...events, correction], false, 5), 'text', 'x')).toBe(
       '0.500  2.000  SPEAKER_01\n2.250  5.000  SPEAKER_01\n3.000  4.000  SPEAKER_02\n',
     );
   });
 
-  it('shows events a line each', () => {
+  it('shows each event or change in a line', () => {
     expect(events.slice(-2).map(describeEvent)).toEqual(['3.000  SPEAKER_00 starts (Alice)', '4.000  SPEAKER_00 ends']);
     expect(describeEvent(events[1])).toBe('warning: Invalid chunk size');
     expect(describeEvent(correction)).toBe(

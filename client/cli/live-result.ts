@@ -2,7 +2,7 @@ import { collectTurns, type SpeakerChange } from '../live/turns.ts';
 import type { LiveEvent } from '../live/types.ts';
 import type { DiarizeOutput, IdentifyOutput } from '../sdk/types.ts';
 
-/** What a person at the terminal sees of an event. */
+/** An event as text for the terminal. */
 export function describeEvent(event: LiveEvent): string {
   if (event.kind === 'error') return `warning: ${event.message}`;
   if (event.kind === 'correction') return event.changes.map(describeChange).join('\n');
@@ -16,10 +16,10 @@ function describeChange({ startSeconds, endSeconds, from, to }: SpeakerChange<st
 }
 
 /**
- * The turns of a stream, in the form of a job's output.
+ * The turns of a stream as a job's output.
  *
- * @param withNames voiceprints were sent: the turns of a speaker carry the name that was told of him last
- * @param untilSeconds where turns end whose end was not told
+ * @param withNames whether voiceprints were sent: then all turns of a speaker have the speaker's last match
+ * @param untilSeconds end of the turns that are still open
  */
 export function outputOf(
   events: readonly LiveEvent[],

@@ -4,20 +4,20 @@ import { findRecorder, record } from './recorder.ts';
 import { openRecording } from './recording.ts';
 import { CliError, EXIT, note } from './run.ts';
 
-/** Where the audio of a stream comes from. */
+/** Source of a stream's audio. */
 export interface LiveSource {
   readonly kind: 'file' | 'microphone';
-  /** 16 kHz mono; a chunk is a view that the next one may overwrite. Ends at the signal, too. */
+  /** 16 kHz mono, until the signal; the next chunk may overwrite a chunk. */
   chunks(signal: AbortSignal): AsyncGenerator<Float32Array>;
   close(): Promise<void>;
 }
 
 const MICROPHONE = 'mic';
 
-/** Longest chunk of a file: the stream is paced in steps of this. */
+/** Longest chunk of a file. */
 const CHUNK_SAMPLES = 1600;
 
-/** Finds out what is wrong with the source before anything is started. */
+/** Checks and opens the source before a service is started. */
 export async function openLiveSource(name: string, baseDir: string): Promise<LiveSource> {
   if (name === MICROPHONE) {
     const recorder = findRecorder();
@@ -25,7 +25,7 @@ export async function openLiveSource(name: string, baseDir: string): Promise<Liv
   }
   const recording = openRecording(name, baseDir);
   if (recording.kind === 'url') {
-    throw new CliError(EXIT.usage, `${name}: only a file or ${MICROPHONE} can be streamed, no address.`);
+    throw new CliError(EXIT.usage, `${name}: only a file or ${MICROPHONE} can be streamed, not an address.`);
   }
   const opened = await openAudioFile(recording.path, nodeAudio());
   if (!opened.ok) throw new CliError(EXIT.failed, `${name}: ${opened.error.message}`);

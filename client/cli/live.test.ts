@@ -35,9 +35,7 @@ const live = (...args: string[]) => runCli('live', args, here());
 const CORRECTION = /^\d+\.\d{3} {2}SPEAKER_\d\d is SPEAKER_\d\d until \d+\.\d{3}$/;
 const EVENT = /^\d+\.\d{3} {2}SPEAKER_\d\d (starts( \(.*\))?|ends)$/;
 
-/**
- * Ctrl-C at a terminal, which all of its processes get, at the first end of a turn; npm may pass it on a second time.
- */
+/** Sends Ctrl-C to the process group at the first end of a turn, as a terminal does; npm may repeat it. */
 async function interrupted(env: Record<string, string>, times = 1): Promise<Finished> {
   const child = spawnCli('live', [conversation], env, true);
   let isSent = false;
@@ -53,7 +51,7 @@ async function interrupted(env: Record<string, string>, times = 1): Promise<Fini
 }
 
 describe('npm run live', () => {
-  it('tells events while it streams, and the turns at the end', async () => {
+  it('prints events during the stream, and the turns at the end', async () => {
     const run = await live(conversation, '--fast', '--format', 'rttm');
     expect(run).toMatchObject({ code: 0 });
     const lines = run.stderr.trim().split('\n');
@@ -61,19 +59,19 @@ describe('npm run live', () => {
     for (const line of lines) if (!CORRECTION.test(line)) expect(line).toMatch(EVENT);
     const turns = readRttm(run.stdout);
     const plain = await live(conversation, '--fast', '--format', 'rttm', '--no-corrections');
-    const told = plain.stderr.trim().split('\n');
-    expect(told).toEqual(lines.filter((line) => !CORRECTION.test(line)));
-    expect(told.filter((line) => line.includes('starts'))).toHaveLength(readRttm(plain.stdout).length);
+    const events = plain.stderr.trim().split('\n');
+    expect(events).toEqual(lines.filter((line) => !CORRECTION.test(line)));
+    expect(events.filter((line) => line.includes('starts'))).toHaveLength(readRttm(plain.stdout).length);
     expect(run.stdout).toMatch(/^(SPEAKER conversation 1 \d+\.\d{3} \d+\.\d{3} <NA> <NA> SPEAKER_\d\d <NA> <NA>\n)+$/);
     expect(errorRate(conversationTurns(), turns)).toBeLessThan(0.3);
   });
 
-  it('names people whose voices are known, and writes into a file', async () => {
+  it('names known people, and writes to a file', async () => {
     const voice = join(scratch, 'adam.wav');
     writeFileSync(voice, await voiceSample('adam'));
     const output = join(scratch, 'turns.txt');
-    const wishes = ['--voiceprint', `Adam=${voice}`, '--latency', '1500', '--max-speakers', '3'];
-    const run = await live(conversation, '--fast', ...wishes, '--format', 'json');
+    const options = ['--voiceprint', `Adam=${voice}`, '--latency', '1500', '--max-speakers', '3'];
+    const run = await live(conversation, '--fast', ...options, '--format', 'json');
     expect(run).toMatchObject({ code: 0 });
     const { diarization, identification } = JSON.parse(run.stdout);
     expect(identification).toHaveLength(diarization.length);
@@ -83,14 +81,14 @@ describe('npm run live', () => {
     expect(existsSync(output)).toBe(true);
   });
 
-  it.each([1, 2])('tells the turns up to Ctrl-C, however often it comes at once: %i', async (times) => {
+  it.each([1, 2])('prints the turns up to Ctrl-C, also if it is repeated at once: %i', async (times) => {
     const run = await interrupted(here(), times);
     expect(run.code).toBe(130);
     expect(run.stdout).toMatch(/^(\d+\.\d{3} {2}\d+\.\d{3} {2}SPEAKER_\d\d\n)+$/);
     expect(run.stderr).not.toContain('rollcall:');
   });
 
-  it('tells the turns up to where a file breaks off that gets shorter: they were lost, with a stack in their place', async () => {
+  it('prints the turns up to the end of a file that becomes shorter, and the fault', async () => {
     const name = join(scratch, 'shrinking.wav');
     const samples = await conversationSamples();
     writeFileSync(
@@ -114,26 +112,26 @@ describe('npm run live', () => {
     expect(run.stderr).not.toMatch(/ at .*\.ts:/);
   });
 
-  it('does so with a service of its own, and leaves nothing behind', async () => {
-    const run = await interrupted({ ROLLCALL_STATE: join(scratch, 'nobody') });
+  it('also prints them with a service that it has started, and leaves no process behind', async () => {
+    const run = await interrupted({ ROLLCALL_STATE: join(scratch, 'empty') });
     expect(run.stderr).toContain('Starting a local service');
     expect(run.code, run.stderr).toBe(130);
     expect(run.stdout).toMatch(/SPEAKER_00\n/);
     expect(abandonedServices()).toEqual([]);
   });
 
-  it('passes refusals on', async () => {
+  it('reports that the service refuses the key', async () => {
     const badKey = await runCli('live', [conversation], { ...here(), ROLLCALL_KEY: 'nonsense' });
     expect(badKey).toMatchObject({ code: 1, stdout: '' });
   });
 
-  it('says when nobody was heard: it ended without a word', async () => {
+  it('reports that no speech was found', async () => {
     const silence = join(scratch, 'silence.wav');
     writeFileSync(silence, wav16(new Float32Array(3 * 16_000), 16_000));
-    expect(await live(silence, '--fast')).toEqual({ code: 0, stdout: '', stderr: 'Nobody was heard.\n' });
+    expect(await live(silence, '--fast')).toEqual({ code: 0, stdout: '', stderr: 'No speech was found.\n' });
   });
 
-  it('passes on what the decoder warns of in a file, as diarize does', async () => {
+  it("prints the decoder's warnings about a file", async () => {
     const cut = join(scratch, 'cut.wav');
     const whole = await voiceSample('adam');
     writeFileSync(cut, whole.subarray(0, Math.floor(whole.length / 2)));
@@ -143,15 +141,15 @@ describe('npm run live', () => {
     expect(run.stderr.match(/^warning:/gm)).toHaveLength(1);
   });
 
-  it('finds out what is wrong with the source before anything is sent', async () => {
+  it('checks the source before anything is sent', async () => {
     const page = join(scratch, 'page.mp3');
     writeFileSync(page, '<!doctype html><title>Not found</title>'.repeat(50));
     expect(await live(page)).toMatchObject({ code: 1, stdout: '' });
     expect(await live('no-such-file.wav')).toMatchObject({ code: 2, stdout: '' });
     expect(await live('https://example.com/a.wav')).toMatchObject({ code: 2, stdout: '' });
-    const deaf = await runCli('live', ['mic'], { ...here(), PATH: scratch });
-    expect(deaf).toMatchObject({ code: 2, stdout: '' });
-    expect(deaf.stderr).toMatch(/^rollcall: The microphone needs one of these programs/);
+    const noRecorder = await runCli('live', ['mic'], { ...here(), PATH: scratch });
+    expect(noRecorder).toMatchObject({ code: 2, stdout: '' });
+    expect(noRecorder.stderr).toMatch(/^rollcall: The microphone needs one of these programs/);
   });
 
   it.each([
@@ -170,7 +168,7 @@ describe('npm run live', () => {
     expect(run).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('says when no service can be reached', async () => {
+  it('reports that the service cannot be reached', async () => {
     const run = await runCli('live', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'k' });
     expect(run).toMatchObject({ code: 3, stdout: '' });
   });

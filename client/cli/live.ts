@@ -5,9 +5,10 @@ import { nodeWebSocket } from '../live/node.ts';
 import { openLiveStream } from '../live/open.ts';
 import type { LiveStream } from '../live/stream.ts';
 import type { LiveClose, LiveEvent } from '../live/types.ts';
+import { aborted, pause } from '../sdk/pause.ts';
 import { wholeNumberIn } from './arguments.ts';
 import { deliver, openDestination } from './deliver.ts';
-import { aborted, callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
+import { callersDir, must, type Session, untilInterrupted, withService } from './job.ts';
 import { describeEvent, outputOf } from './live-result.ts';
 import { type LiveSource, openLiveSource } from './live-source.ts';
 import { CliError, EXIT, INTERRUPTED, note } from './run.ts';
@@ -26,12 +27,12 @@ interface Options {
   readonly output?: string;
 }
 
-/** What came of a stream. */
-interface Heard {
+/** Result of a stream. */
+interface StreamResult {
   readonly events: readonly LiveEvent[];
   readonly sentSeconds: number;
   readonly close: LiveClose;
-  /** Why the source broke off; the stream was ended properly nevertheless. */
+  /** Fault of the source; the stream was ended properly. */
   readonly failure?: CliError;
 }
 
@@ -41,10 +42,10 @@ async function live(name: string, options: Options): Promise<void> {
   const baseDir = callersDir('live');
   const voices = openVoices(voiceprint, baseDir);
   const destination = openDestination(output, baseDir, [name, ...voiceprint.map(([, file]) => file)]);
-  // The last, as it holds a file open.
+  // Last, since it opens a file.
   const source = await openLiveSource(name, baseDir);
   let interrupted = false;
-  const heard = await withService(
+  const streamed = await withService(
     async (session) => {
       const stream = await untilInterrupted(
         open(session, voices, { latency, maxSpeakers, corrections }),
@@ -56,38 +57,39 @@ async function live(name: string, options: Options): Promise<void> {
     },
     { finishesAfterInterrupt: true },
   ).finally(() => source.close());
-  if (!heard) process.exit(INTERRUPTED); // before the stream was open, maybe in the middle of an upload
-  const { events, sentSeconds, close, failure } = heard;
+  // Interrupted before the stream was open, maybe during an upload.
+  if (!streamed) process.exit(INTERRUPTED);
+  const { events, sentSeconds, close, failure } = streamed;
   const result = outputOf(events, voices.length > 0, sentSeconds);
-  if (result.diarization.length === 0) note('Nobody was heard.');
+  if (result.diarization.length === 0) note('No speech was found.');
   await deliver(formatOutput(result, format, fileIdOf(name)), destination);
   failUnlessDone(close);
   if (failure) throw failure;
-  // Ctrl-C is how a recording from the microphone ends; a file has not been heard to its end.
+  // Ctrl-C is the normal end of the microphone; a file was not read to its end.
   if (interrupted && source.kind === 'file') process.exitCode = INTERRUPTED;
 }
 
 async function open(
   session: Session,
   voices: readonly KnownVoice[],
-  wishes: Pick<Options, 'latency' | 'maxSpeakers' | 'corrections'>,
+  options: Pick<Options, 'latency' | 'maxSpeakers' | 'corrections'>,
 ): Promise<LiveStream> {
   const voiceprints = voices.length > 0 ? await voiceprintsOf(session, voices) : undefined;
   session.progress.end();
   session.signal.throwIfAborted();
   const { client, signal } = session;
-  const opened = await openLiveStream(client, { ...wishes, voiceprints, webSocket: nodeWebSocket, signal });
+  const opened = await openLiveStream(client, { ...options, voiceprints, webSocket: nodeWebSocket, signal });
   return must(opened, writtenAs(voices));
 }
 
-/** Streams the source to its end, to the signal or to the end of the connection, whichever is first. */
+/** Streams the source until its end, the signal or the end of the connection. */
 async function run(
   stream: LiveStream,
   source: LiveSource,
   speed: number,
   signal: AbortSignal,
   name: string,
-): Promise<Heard> {
+): Promise<StreamResult> {
   const events: LiveEvent[] = [];
   const startedMs = performance.now();
   const listening = (async () => {
@@ -99,20 +101,20 @@ async function run(
   const closed = new AbortController();
   void stream.closed.then(() => closed.abort());
   const stop = AbortSignal.any([signal, closed.signal]);
-  // A connection that is full for good must not keep Ctrl-C from telling what was heard.
+  // `write` may wait forever for a full connection; Ctrl-C must still print the turns.
   const stopped = aborted(stop);
   if (source.kind === 'microphone') note('Listening; Ctrl-C ends.');
   const send = async (): Promise<void> => {
     for await (const chunk of source.chunks(stop)) {
-      // What would be too fast for the service, after a standstill as well, the stream holds back.
-      const dueMs = startedMs + (1000 * stream.sentSeconds) / speed;
-      if (source.kind === 'file') await pause(dueMs - performance.now(), stop);
+      // The stream itself holds back audio that is too fast for the service.
+      const waitMs = startedMs + (1000 * stream.sentSeconds) / speed - performance.now();
+      if (source.kind === 'file' && waitMs > 0) await pause(waitMs, stop);
       if (stop.aborted) break;
       await Promise.race([stream.write(chunk), stopped]);
     }
   };
   try {
-    // A microphone may go away, a file get shorter: what was heard until then is told all the same.
+    // A microphone may be unplugged and a file truncated; the turns up to there are still a result.
     const failure = await send().then(
       () => undefined,
       (error: unknown) => failureOf(error, name),
@@ -131,7 +133,7 @@ function failureOf(error: unknown, name: string): CliError {
   return new CliError(EXIT.failed, `${name} cannot be read any further: ${reason}.`);
 }
 
-/** @throws CliError for a stream that did not end as asked */
+/** @throws CliError for a stream that did not end normally */
 function failUnlessDone(close: LiveClose): void {
   switch (close.kind) {
     case 'done':
@@ -148,19 +150,6 @@ function failUnlessDone(close: LiveClose): void {
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (ms <= 0 || signal.aborted) return Promise.resolve();
-  return new Promise((done) => {
-    const finish = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', finish);
-      done();
-    };
-    const timer = setTimeout(finish, ms);
-    signal.addEventListener('abort', finish);
-  });
-}
-
 function speedOf(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !(value >= 0.1 && value <= 100)) throw new InvalidArgumentError('It must be 0.1 to 100.');
@@ -168,39 +157,32 @@ function speedOf(text: string): number {
 }
 
 export const command = new Command('live')
-  .description('Tells who speaks while it is heard: events go to the standard error, the turns to the standard output.')
+  .description('Finds who is speaking in real time: events go to the standard error, the turns to the standard output.')
   .argument('<file-or-mic>', 'recording (WAV, MP3, FLAC, M4A and others: docs/formats.md), or mic for the microphone')
   .addOption(
     new Option(
       '--speed <n>',
-      'send a file n times as fast as it plays; beyond 2 as far as the service shows that it follows, about 4',
+      'send a file at n times its speed; above 2 only as fast as the service processes it, about 4',
     )
       .argParser(speedOf)
       .default(1),
   )
   .addOption(
-    new Option(
-      '--fast',
-      'send a file as fast as the service shows that it follows, about 4 times as fast as it plays',
-    ).conflicts('speed'),
+    new Option('--fast', 'send a file as fast as the service processes it, about 4 times its speed').conflicts('speed'),
   )
   .option(
     '--latency <ms>',
-    `wanted time between a moment and what is said about it, ${LATENCY_MS.min} to ${LATENCY_MS.max}; ${LATENCY_MS.default} if not given`,
+    `target delay of events, ${LATENCY_MS.min} to ${LATENCY_MS.max}; ${LATENCY_MS.default} if not given`,
     wholeNumberIn(LATENCY_MS.min, LATENCY_MS.max),
   )
   .option(
     '--max-speakers <n>',
-    `at most so many, 1 to ${MAX_SPEAKERS}; ${MAX_SPEAKERS} if not given`,
+    `largest number of speakers, 1 to ${MAX_SPEAKERS}; ${MAX_SPEAKERS} if not given`,
     wholeNumberIn(1, MAX_SPEAKERS),
   )
-  .option('--no-corrections', 'leave what was told as it was told, also where it turns out to be somebody else')
-  .option(
-    '--voiceprint <name=file>',
-    'a recording or voiceprint of somebody who may speak; may be repeated',
-    collectVoice,
-  )
-  .addOption(new Option('--format <format>', 'form of the turns').choices(['text', 'rttm', 'json']).default('text'))
-  .option('--output <file>', 'write the turns there instead of to the standard output')
+  .option('--no-corrections', 'do not correct turns that were sent with the wrong speaker')
+  .option('--voiceprint <name=file>', 'recording or voiceprint of a known person; may be repeated', collectVoice)
+  .addOption(new Option('--format <format>', 'format of the turns').choices(['text', 'rttm', 'json']).default('text'))
+  .option('--output <file>', 'write the turns to this file, not to the standard output')
   .addHelpText('after', `\nCtrl-C ends the stream and prints the turns up to there.${JOB_HELP}`)
   .action(live);

@@ -33,7 +33,7 @@ it.each(['https://engine.example/v1', ''])('leaves ROLLCALL_ASR_URL=%s as it is'
   expect(server?.requests).toEqual([]);
 });
 
-it('passes over a program with other models, a slow one and none', async () => {
+it('ignores a program with other models, a slow one and a closed port', async () => {
   expect(await useLocalEngine(await listing(['llama']))).toBeUndefined();
   await server?.close();
   expect(await useLocalEngine(await listing(MODELS, 2000))).toBeUndefined();

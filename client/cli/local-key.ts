@@ -5,7 +5,9 @@ import { loadSecrets, saveSecrets } from '../local/secrets.ts';
 import type { LocalService } from '../local/service.ts';
 import { RollcallClient } from '../sdk/client.ts';
 
-/** The key of the account `local`, which is subscribed: the same at every start of a state folder, as long as it is good. */
+/**
+ * The key of the account `local`, which has a subscription; the same at each start of a state folder while it is valid.
+ */
 export async function localKey(service: LocalService, stateDir: string): Promise<string> {
   const secrets = loadSecrets(stateDir);
   if (secrets.localKey) {

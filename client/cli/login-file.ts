@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { writePrivateFile } from '../local/paths.ts';
 import type { Announcement } from './announcement.ts';
 import { CliError, EXIT } from './run.ts';
 
-/** The variable ROLLCALL_CONFIG names another folder. */
+/** ROLLCALL_CONFIG names another folder. */
 function loginPath(): string {
   const { ROLLCALL_CONFIG, XDG_CONFIG_HOME, APPDATA } = process.env;
   const folder = ROLLCALL_CONFIG || join(XDG_CONFIG_HOME || APPDATA || join(homedir(), '.config'), 'rollcall');
@@ -14,7 +15,7 @@ function loginPath(): string {
 /**
  * The service that `rollcall login` has stored.
  *
- * @throws CliError where the file is there and is no login: another service would be used without notice
+ * @throws CliError for a damaged file; otherwise the command would silently use another service
  */
 export function readLogin(): Announcement | undefined {
   const path = loginPath();
@@ -23,7 +24,7 @@ export function readLogin(): Announcement | undefined {
     const { url, key } = JSON.parse(readFileSync(path, 'utf8')) as Partial<Announcement>;
     if (typeof url === 'string' && typeof key === 'string') return { url, key };
   } catch {
-    // Unreadable or damaged: the error below says so.
+    // Reported below.
   }
   throw new CliError(EXIT.usage, `${path} is damaged or cannot be read. Run "rollcall login" again.`);
 }
@@ -32,8 +33,7 @@ export function readLogin(): Announcement | undefined {
 export function saveLogin(service: Announcement): string {
   const path = loginPath();
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileSync(`${path}.new`, `${JSON.stringify(service)}\n`, { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  writePrivateFile(path, `${JSON.stringify(service)}\n`);
   return path;
 }
 

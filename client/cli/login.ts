@@ -26,7 +26,7 @@ async function login(address: string | undefined, { logout }: { logout?: boolean
   note(`Logged in to ${address}. The key is in ${path}, which only you can read.`);
 }
 
-/** Reads it from the terminal without echo, else from stdin: other users could see it as an argument. */
+/** Reads the key from the terminal without echo, or from stdin: other users could see an argument. */
 async function askForKey(): Promise<string> {
   const { stdin, stderr } = process;
   if (stdin.isTTY) stderr.write('key: ');

@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-/** What a person may do in the first minutes, and the one line that says what to change. */
+/** Mistakes of new users, and the line that says what to change. */
 const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['diarize', ['-'], {}, 1, /The standard input is empty/],
   ['diarize', ['*.mp9'], {}, 2, /no file matches/],
@@ -36,7 +36,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
     ['pull', 'studio'],
     { ROLLCALL_MODELS_MIRROR: 'mirror' },
     2,
-    /ROLLCALL_MODELS_MIRROR is not an address with/,
+    /ROLLCALL_MODELS_MIRROR is not an address that begins/,
   ],
   [
     'voiceprint',
@@ -53,7 +53,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
     [conversation],
     { ROLLCALL_URL: 'localhost:8787', ROLLCALL_KEY: 'k' },
     2,
-    /with http:\/\/ or https:\/\/ in/,
+    /begins with http:\/\/ or https:\/\//,
   ],
   ['diarize', [conversation], { ROLLCALL_URL: 'http://127.0.0.1:9', ROLLCALL_KEY: 'schlüssel–' }, 2, /is not a key/],
   ['diarize', [conversation], { npm_lifecycle_event: 'diarize', npm_config_exclusive: 'true' }, 2, /Write -- before/],
@@ -73,7 +73,7 @@ const mistakes: [string, string[], Record<string, string>, number, RegExp][] = [
   ['account', ['list'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
   ['account', ['webhook-secret', 'a'], { ROLLCALL_STATE: 'mistyped' }, 1, /There is no state of a service in/],
   ['account', ['rotate-webhook-secret', 'a', '--remote'], {}, 2, /--remote needs ROLLCALL_SIGNING_KEY/],
-  // The secret was rotated, the key recorded, and neither could be shown.
+  // Checked before the change: a new secret or key could not be shown without the signing key.
   [
     'account',
     ['rotate-webhook-secret', 'a', '--remote'],
@@ -98,22 +98,19 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     expect(run).toMatchObject({ code, stdout: '' });
     expect(run.stderr).toMatch(message);
     expect(run.stderr).toMatch(/^(rollcall is starting …\n)?rollcall: .*\n$/);
-    expect(existsSync(file('mistyped')), 'a mistyped folder is made').toBe(false);
+    expect(existsSync(file('mistyped')), 'the command has created the mistyped folder').toBe(false);
   });
 
   it.each([
     [['--latency', '100'], /from 300 to 5000/],
     [['--max-speakers', '9'], /from 1 to 8/],
-  ])(
-    'live %j is refused before anything is started: a job for each voiceprint was done, and billed, first',
-    async (args, message) => {
-      const run = await runCli('live', [conversation, '--voiceprint', `A=${conversation}`, ...args]);
-      expect(run).toMatchObject({ code: 2, stdout: '' });
-      expect(run.stderr).toMatch(message);
-      expect(run.stderr).not.toContain('Starting');
-      expect((await runCli('live', ['--help'])).stdout).toMatch(/300 to 5000;\s+1000 if not given/);
-    },
-  );
+  ])('live %j is refused before a job for a voiceprint is started', async (args, message) => {
+    const run = await runCli('live', [conversation, '--voiceprint', `A=${conversation}`, ...args]);
+    expect(run).toMatchObject({ code: 2, stdout: '' });
+    expect(run.stderr).toMatch(message);
+    expect(run.stderr).not.toContain('Starting');
+    expect((await runCli('live', ['--help'])).stdout).toMatch(/300 to 5000;\s+1000\s+if\s+not\s+given/);
+  });
 
   it('explains that a name with spaces needs quotes', async () => {
     const run = await runCli('voiceprint', ['my', 'recording.wav']);
@@ -121,7 +118,7 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     expect(run.stderr).toContain('A name with spaces needs quotes');
   });
 
-  it('says how a file is named whose name begins as an option does', async () => {
+  it('says how to name a file whose name begins with a dash', async () => {
     const run = await runCli('diarize', ['-talk.wav'], { INIT_CWD: scratch });
     expect(run).toMatchObject({ code: 2, stdout: '' });
     expect(run.stderr).toMatch(
@@ -130,7 +127,7 @@ describe('a mistake at the command line is one line, without a stack trace', () 
     expect((await runCli('diarize', ['-none.wav'], { INIT_CWD: scratch })).stderr).not.toContain('The file');
   });
 
-  it('shows the command in its help as it is called', async () => {
+  it('shows in the help how the command was called', async () => {
     expect((await runCli('account', ['show', '--help'])).stdout).toMatch(/^Usage: rollcall account show /);
     const byNpm = await runCli('start', ['--help'], { npm_lifecycle_event: 'start' });
     expect(byNpm.stdout).toMatch(/^Usage: npm run start -- \[options\]\n/);

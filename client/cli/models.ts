@@ -55,7 +55,7 @@ async function pull(name: string): Promise<void> {
   if (readManifest(root).use !== name) note(`Switch to it with: npm run models -- use ${name}`);
 }
 
-/** Checks size and SHA-256 of every file of a pack; without a name, of all packs that are here at least in part. */
+/** Checks size and SHA-256 of every file of a pack; without a name, of all packs with at least one file. */
 async function verify(name: string | undefined): Promise<void> {
   const manifest = readManifest(root);
   const packs = name === undefined ? [...manifest.packs.values()] : [findPack(name)];
@@ -83,7 +83,7 @@ function use(name: string): void {
   if (bad.length > 0) throw new CliError(EXIT.failed, `${name} is not complete. ${remedyFor(pack, bad)}`);
   switchPack(root, name);
   note(`${name} is in use from the next start or deployment on.`);
-  if (!canFollowStreams(pack)) note('It is too slow for live streams: they are refused while it is in use.');
+  if (!canFollowStreams(pack)) note('It is too slow for live streams, which are refused while it is in use.');
 }
 
 function findPack(name: string): ModelPack {
@@ -93,7 +93,7 @@ function findPack(name: string): ModelPack {
   return pack;
 }
 
-export const command = new Command('models').description('Model packs: which there are, getting them, choosing one.');
+export const command = new Command('models').description('Lists, downloads, verifies and chooses model packs.');
 command
   .command('list')
   .description('show the packs; * marks the one in use')
@@ -104,5 +104,5 @@ command
   .argument('<name>')
   .description('download a pack from its public addresses and verify it')
   .action(pull);
-command.command('verify').argument('[name]').description('check size and SHA-256 of the files here').action(verify);
-command.command('use').argument('<pack>').description('run this pack from the next start on').action(use);
+command.command('verify').argument('[name]').description('check size and SHA-256 of the local files').action(verify);
+command.command('use').argument('<pack>').description('use this pack from the next start on').action(use);

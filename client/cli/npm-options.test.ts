@@ -10,21 +10,21 @@ const command = new Command('deploy')
 command.command('usage').option('--from <time>', '');
 const byNpm = (env: Record<string, string>) => ({ npm_lifecycle_event: 'deploy', ...env });
 
-describe('options that npm run keeps for itself', () => {
-  it('are found: npm run deploy --dry-run would deploy', () => {
+describe('options that npm run takes as its own', () => {
+  it('are found', () => {
     const env = byNpm({ npm_config_dry_run: 'true', npm_config_corrections: '', npm_config_num_speakers: 'true' });
     expect(optionsKeptByNpm(command, ['4'], env)).toEqual(['--dry-run', '--no-corrections', '--num-speakers']);
     expect(optionsKeptByNpm(command, ['usage'], byNpm({ npm_config_from: 'true' }))).toEqual(['--from']);
   });
 
   it.each([
-    ['none is kept', ['--dry-run'], byNpm({})],
-    ['it has reached the command, too', ['--dry-run'], byNpm({ npm_config_dry_run: 'true' })],
-    ['it has reached the command with its value', ['--num-speakers=4'], byNpm({ npm_config_num_speakers: 'true' })],
-    ['a person may have it set for npm', [], byNpm({ npm_config_force: 'true' })],
+    ['npm took none', ['--dry-run'], byNpm({})],
+    ['the command also got them', ['--dry-run'], byNpm({ npm_config_dry_run: 'true' })],
+    ['the command also got them with a value', ['--num-speakers=4'], byNpm({ npm_config_num_speakers: 'true' })],
+    ["they may be set in npm's configuration", [], byNpm({ npm_config_force: 'true' })],
     ['npm runs another script', [], { npm_lifecycle_event: 'test', npm_config_dry_run: 'true' }],
-    ['npm has no part in it', [], { npm_config_dry_run: 'true' }],
-  ])('are not told where %s', (_, given, env) => {
+    ['npm does not run the command', [], { npm_config_dry_run: 'true' }],
+  ])('are not reported if %s', (_, given, env) => {
     expect(optionsKeptByNpm(command, given, env)).toEqual([]);
   });
 });

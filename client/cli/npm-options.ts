@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** What `npm run` says about how a command was called. */
+/** Environment variables, which `npm run` adds to. */
 interface Environment {
   readonly [name: string]: string | undefined;
 }
@@ -12,10 +12,10 @@ const SCRIPTS: Readonly<Record<string, string>> = { serve: 'start', keys: 'key' 
 export const scriptOf = (command: string): string => SCRIPTS[command] ?? command;
 
 /**
- * The options that `npm run` took for its own because no `--` stood in front of them: a command would do something else than it
- * was asked for, such as really deploy after `npm run deploy --dry-run`.
+ * The options that `npm run` took as its own because `--` was missing: without them `npm run deploy --dry-run` would
+ * deploy.
  *
- * @param given the arguments that reached the command
+ * @param given arguments that reached the command
  */
 export function optionsKeptByNpm(command: Command, given: readonly string[], env: Environment): string[] {
   if (env.npm_lifecycle_event !== scriptOf(command.name())) return [];
@@ -26,7 +26,7 @@ export function optionsKeptByNpm(command: Command, given: readonly string[], env
   });
 }
 
-/** npm has these options, too, and a person may have them set for good. */
+/** npm has these options too, and they may be set in its configuration. */
 const MAYBE_OF_NPM = new Set(['--force', '--yes']);
 
 function variableOf(flag: string): string {

@@ -1,9 +1,9 @@
 import { systemReason } from './system-error.ts';
 
-/** What was printed did not get through. */
+/** The standard output could not be written. */
 export class OutputLost extends Error {
   constructor(
-    /** `closed`: whoever read it has ended, as `head` does; `failed`: the system refused it, as a full disk does. */
+    /** `closed` by its reader, such as `head`; or `failed`, as on a full disk. */
     readonly kind: 'closed' | 'failed',
     message: string,
   ) {
@@ -12,7 +12,7 @@ export class OutputLost extends Error {
 }
 
 /**
- * Writes results to the standard output, and waits until the system has them.
+ * Writes to the standard output, and waits until the system has taken the text.
  *
  * @throws OutputLost
  */
@@ -27,14 +27,14 @@ function lost(error: Error): OutputLost {
   return new OutputLost(isClosed ? 'closed' : 'failed', systemReason(error) ?? error.message);
 }
 
-/** `print` for whole lines. */
+/** Prints lines. */
 export function printLines(lines: readonly string[]): Promise<void> {
   return print(lines.map((line) => `${line}\n`).join(''));
 }
 
 /**
- * Lets the process outlive standard streams that fail: `print` tells of its own failures, and notes that nobody reads any more
- * are no reason to give up a job. Without listeners Node ends with a stack trace.
+ * Keeps the process running when a standard stream fails: `print` reports its own failures, and lost notes must not end
+ * a job. Without listeners Node would end with a stack trace.
  */
 export function outliveFailedStreams(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});

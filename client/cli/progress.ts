@@ -1,12 +1,12 @@
 import { SingleBar } from 'cli-progress';
 import { note } from './run.ts';
 
-/** Shows on stderr how far a command is: a bar at a terminal, else a line per stage. */
+/** Shows progress on stderr: a bar on a terminal, else a line per stage. */
 export class Progress {
   private bar: SingleBar | undefined;
   private stage = '';
 
-  /** Starts a stage of so many units; does nothing when it has begun already. */
+  /** Starts a stage, unless it is the current one. @param total number of its units */
   begin(stage: string, total: number): void {
     if (stage === this.stage) return;
     this.end();
@@ -28,13 +28,13 @@ export class Progress {
     this.bar.start(total, 0, { stage });
   }
 
-  /** Units done so far; the bar never goes back. */
+  /** @param value units done so far; the bar never goes back */
   update(value: number): void {
     const { bar } = this;
     if (bar && value > bar.getProgress() * bar.getTotal()) bar.update(Math.min(value, bar.getTotal()));
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void {
     this.bar?.stop();
     this.bar = undefined;

@@ -3,7 +3,9 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { CliError, EXIT } from './run.ts';
 
-/** A program that writes the microphone's sound to its standard output: 16-bit little-endian, 16 kHz, mono, without a header. */
+/**
+ * A program that writes the microphone's audio to its standard output: 16-bit little-endian, 16 kHz, mono, no header.
+ */
 interface Recorder {
   readonly program: string;
   readonly args: readonly string[];
@@ -11,9 +13,7 @@ interface Recorder {
 
 const SOX_OUTPUT = ['-q', '-t', 'raw', '-r', '16000', '-e', 'signed-integer', '-b', '16', '-L', '-c', '1', '-'];
 
-/**
- * In the order in which they are tried. On Windows `sox` has to be told its driver, and `ffmpeg` records from a device by name alone.
- */
+/** In order of preference. On Windows `sox` needs the name of its driver, and `ffmpeg` the name of the device. */
 function recorders(platform: NodeJS.Platform): Recorder[] {
   if (platform === 'win32') return [{ program: 'sox', args: ['-t', 'waveaudio', 'default', ...SOX_OUTPUT] }];
   const input = platform === 'darwin' ? ['-f', 'avfoundation', '-i', ':default'] : ['-f', 'alsa', '-i', 'default'];
@@ -26,10 +26,10 @@ function recorders(platform: NodeJS.Platform): Recorder[] {
   ];
 }
 
-/** @throws CliError where none is installed */
+/** @throws CliError if none is installed */
 export function findRecorder(path = process.env.PATH ?? '', platform = process.platform): Recorder {
   const candidates = recorders(platform);
-  const endings = platform === 'win32' ? ['.com', '.exe'] : ['']; // those that can be started without a shell
+  const endings = platform === 'win32' ? ['.com', '.exe'] : ['']; // of programs that need no shell
   const isIn = (folder: string, program: string): boolean =>
     folder !== '' && endings.some((ending) => isExecutable(join(folder, `${program}${ending}`)));
   const found = candidates.find(({ program }) => path.split(delimiter).some((folder) => isIn(folder, program)));
@@ -50,8 +50,8 @@ function isExecutable(path: string): boolean {
 /**
  * Records until the signal.
  *
- * @returns samples in −1…1, as they come
- * @throws CliError with the program's own words when it ends by itself
+ * @returns samples in −1…1
+ * @throws CliError with the program's own message if it ends by itself
  */
 export async function* record(recorder: Recorder, signal: AbortSignal): AsyncGenerator<Float32Array> {
   const child = spawn(recorder.program, recorder.args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -65,22 +65,21 @@ export async function* record(recorder: Recorder, signal: AbortSignal): AsyncGen
       odd = bytes.subarray(bytes.length & ~1);
       yield Float32Array.from({ length: bytes.length >> 1 }, (_, at) => bytes.readInt16LE(2 * at) / 32768);
     }
-    const words = await ended;
-    if (!signal.aborted) throw new CliError(EXIT.failed, `${recorder.program} has stopped recording: ${words}`);
+    const reason = await ended;
+    if (!signal.aborted) throw new CliError(EXIT.failed, `${recorder.program} has stopped recording: ${reason}`);
   } finally {
     signal.removeEventListener('abort', stop);
     stop();
   }
 }
 
-/** Longest part kept of what a recorder complains. */
-const MAX_COMPLAINT = 2000;
+const MAX_STDERR_CHARS = 2000;
 
-/** What a process says about its end: its last line on stderr, or its exit code. */
+/** The reason of a process's end: its last line on stderr, or its exit code. */
 function endOf(child: ChildProcess): Promise<string> {
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {
-    stderr = (stderr + chunk.toString()).slice(-MAX_COMPLAINT);
+    stderr = (stderr + chunk.toString()).slice(-MAX_STDERR_CHARS);
   });
   return new Promise((done) => {
     child.on('error', (error) => done(error.message));

@@ -1,25 +1,24 @@
 import { appendFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { RollcallClient } from '../sdk/client.ts';
 import { openRecording, type Recording, uploadRecording } from './recording.ts';
 
 const SIZE = 1_000_000;
 
 let scratch: string;
-let server: Server;
+let server: TestServer;
 let receivedBytes: number;
 let refusals: number;
 
 beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'rollcall-recording-'));
-  server = createServer(async (request, response) => {
+  server = await startServer((request, response) => {
     if (request.method === 'POST') {
       response.writeHead(201, { 'Content-Type': 'application/json' });
-      response.end(JSON.stringify({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/upload` }));
+      response.end(JSON.stringify({ url: `${server.origin}/upload` }));
       return;
     }
     request.on('error', () => {});
@@ -33,11 +32,9 @@ beforeAll(async () => {
     }
     request.on('end', () => response.end('{}'));
   });
-  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
 });
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
+afterAll(async () => {
+  await server.close();
   rmSync(scratch, { recursive: true, force: true });
 });
 beforeEach(() => {
@@ -46,8 +43,7 @@ beforeEach(() => {
   writeFileSync(join(scratch, 'a.wav'), Buffer.alloc(SIZE, 1));
 });
 
-const client = () =>
-  new RollcallClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'k' });
+const client = () => new RollcallClient({ url: server.origin, key: 'k' });
 const upload = (signal = new AbortController().signal) =>
   uploadRecording(client(), recording, (sent) => (sentBytes = sent), signal);
 let recording: Recording & { kind: 'file' };
@@ -57,27 +53,27 @@ beforeEach(() => {
 });
 
 describe('the upload of a recording', () => {
-  it('sends all of it, and what a growing file had when it was opened', async () => {
+  it('sends a growing file up to its size when it was opened', async () => {
     appendFileSync(join(scratch, 'a.wav'), Buffer.alloc(SIZE));
     expect(await upload()).toMatchObject({ ok: true, value: expect.stringMatching(/^media:\/\/cli\//) });
     expect([receivedBytes, sentBytes]).toEqual([SIZE, SIZE]);
   });
 
-  it('is repeated where the rate limit has refused it, as every other call is', async () => {
+  it('is repeated after a refusal by the rate limit', async () => {
     refusals = 1;
     expect(await upload()).toMatchObject({ ok: true });
     expect(refusals).toBe(-1);
     expect(sentBytes).toBe(SIZE);
   });
 
-  it('blames the file, not the network, where it became shorter or went away', async () => {
+  it('reports a file that became shorter or was removed, not the network', async () => {
     truncateSync(join(scratch, 'a.wav'), SIZE / 2);
     await expect(upload()).rejects.toThrow('a.wav became shorter while it was uploaded.');
     rmSync(join(scratch, 'a.wav'));
     await expect(upload()).rejects.toThrow('a.wav cannot be read: no such file or directory.');
   });
 
-  it('ends with its signal', async () => {
+  it('ends at the signal', async () => {
     expect(await upload(AbortSignal.abort())).toMatchObject({ ok: false });
     expect(receivedBytes).toBeLessThan(SIZE);
   });

@@ -29,7 +29,7 @@ export function openRecording(fileOrUrl: string, baseDir: string, name = fileOrU
   const stats: Stats = statSync(path);
   if (stats.isDirectory()) throw new CliError(EXIT.usage, `${fileOrUrl} is a folder, not a recording.`);
   if (!stats.isFile()) {
-    throw new CliError(EXIT.usage, `${fileOrUrl} is not a regular file. Save what it gives into one first.`);
+    throw new CliError(EXIT.usage, `${fileOrUrl} is not a regular file. Save its content to one first.`);
   }
   try {
     accessSync(path, constants.R_OK);
@@ -57,11 +57,11 @@ function findFile(name: string, baseDir: string): string {
 const CHUNK_BYTES = 256 * 1024;
 
 /**
- * Uploads a file as media of the account, as long as it was when it was opened: a recording may still be growing.
+ * Uploads a file as media of the account, up to its size when it was opened: a recording may still grow.
  *
  * @param onProgress gets the bytes sent so far
  * @returns the `media://` address
- * @throws CliError for a file that got shorter or cannot be read to its end
+ * @throws CliError for a file that became shorter or cannot be read to its end
  */
 export async function uploadRecording(
   client: RollcallClient,
@@ -75,7 +75,7 @@ export async function uploadRecording(
     let sentBytes = 0;
     try {
       for (;;) {
-        // Around this alone: what is thrown at a `yield` is the connection's.
+        // Not around `yield`, where faults of the connection are thrown.
         const next = await chunks.next().catch((error: unknown) => {
           fault = `cannot be read: ${systemReason(error) ?? String(error)}`;
           throw error;
@@ -92,7 +92,7 @@ export async function uploadRecording(
   };
   const body = () => Readable.toWeb(Readable.from(counted(), { objectMode: true })) as ReadableStream<Uint8Array>;
   const uploaded = await client.upload(`cli/${randomUUID()}`, body, file.sizeBytes, signal);
-  // To the connection it looks like a fault of the network.
+  // The connection reports faults of the file as faults of the network.
   if (fault !== undefined) throw new CliError(EXIT.failed, `${file.name} ${fault}.`);
   return uploaded;
 }

@@ -6,7 +6,7 @@ import { COMMANDS } from './commands.ts';
 import { EXIT, note, printHelp, runCommand } from './run.ts';
 
 /**
- * The command `rollcall`. Loads only what the given subcommand needs.
+ * The command `rollcall`. Loads only the given subcommand.
  *
  * @param words arguments of the command, the subcommand first
  */
@@ -28,8 +28,7 @@ function overview(): string {
     .description('Who spoke when, and what they said. rollcall COMMAND --help describes a command.')
     .option('-V, --version', 'print the version')
     .usage('COMMAND [options]');
-  for (const { name, description, hidden = false } of COMMANDS)
-    program.command(name, { hidden }).description(description);
+  for (const { name, description, hidden } of COMMANDS) program.command(name, { hidden }).description(description);
   return program.helpCommand(false).helpInformation();
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import { LocalStateError } from '../local/state-error.ts';
+import { LocalStateError } from '../local/paths.ts';
 import { optionsKeptByNpm, scriptOf } from './npm-options.ts';
 import { OutputLost, outliveFailedStreams, print } from './print.ts';
 import { describeSystemError } from './system-error.ts';
@@ -10,7 +10,7 @@ import { describeSystemError } from './system-error.ts';
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Ends a command with a message on stderr; anything else that is thrown is a fault of ours and shows its stack. */
+/** Ends a command with a message on stderr. Other errors are bugs and show their stack. */
 export class CliError extends Error {
   constructor(
     readonly exitCode: ExitCode,
@@ -20,16 +20,16 @@ export class CliError extends Error {
   }
 }
 
-/** Ends a command that Ctrl-C stopped, without a word. */
+/** Ends a command after Ctrl-C, without a message. */
 export class Interrupted extends Error {}
 
-/** A note for the person at the terminal: stdout is kept for results. */
+/** Prints a note on stderr; stdout is for results. */
 export function note(message: string): void {
   process.stderr.write(`${message}\n`);
 }
 
 /**
- * Parses the arguments and runs the command's action, turning its errors into exit codes.
+ * Parses the arguments and runs the command's action; turns errors into exit codes.
  *
  * @param words arguments after the name of the command
  */
@@ -53,13 +53,13 @@ export async function runCommand(command: Command, words: readonly string[] = pr
   if (help.length > 0) await printHelp(help.join(''));
 }
 
-/** `print` that sets the exit code in place of throwing. */
+/** Prints text, and sets the exit code instead of throwing. */
 export async function printHelp(text: string): Promise<void> {
   outliveFailedStreams();
   await print(text).catch((error: unknown) => (process.exitCode = report(error)));
 }
 
-/** Commander would end the process by itself, with code 1 for wrong usage. */
+/** Keeps commander from ending the process itself, with code 1 for wrong usage. */
 function prepare(command: Command, writeOut: (text: string) => void): void {
   command.exitOverride().showHelpAfterError('(--help shows what is possible)').allowExcessArguments(false);
   command.configureOutput({ writeOut });
@@ -69,7 +69,9 @@ function prepare(command: Command, writeOut: (text: string) => void): void {
 function report(error: unknown): number {
   if (error instanceof CommanderError) {
     if (error.code === 'commander.excessArguments') {
-      note('(A name with spaces needs quotes. After `npm run`, options need -- in front: npm has options of its own.)');
+      note(
+        '(A name with spaces needs quotes. After `npm run`, options need -- before them, since npm has options too.)',
+      );
     }
     const option = /^error: unknown option '(.+)'/.exec(error.message)?.[1];
     if (option !== undefined && isFile(option)) note(`(The file of that name is ./${option})`);
@@ -94,12 +96,12 @@ function report(error: unknown): number {
   return EXIT.failed;
 }
 
-/** Whether a file of this name is where the command was called, of which npm tells, or where it runs. */
+/** Whether a file of this name is in the folder of the caller, or in the current one. */
 function isFile(name: string): boolean {
   return [process.env.INIT_CWD ?? '.', '.'].some((folder) => existsSync(resolve(folder, name)));
 }
 
 /** Exit code of a command that a signal ended. */
 export const INTERRUPTED = 130;
-/** Exit code that shells give to a program whose reader has ended: 128 and the number of SIGPIPE. */
+/** Exit code of shells for a program whose reader has ended: 128 + SIGPIPE. */
 const PIPE_CLOSED = 141;

@@ -1,27 +1,20 @@
 import { type Command, Option } from 'commander';
 import { FORMATS, type Format } from '../format/output.ts';
+import type { DiarizeOptions, SpeakerOptions } from '../sdk/types.ts';
 import { wholeNumber } from './arguments.ts';
 import { CliError, EXIT } from './run.ts';
 
-/** Options that `diarize` and `identify` share. */
-export interface SpeakerOptions {
-  readonly model?: 'precision-2' | 'community-1';
-  readonly numSpeakers?: number;
-  readonly minSpeakers?: number;
-  readonly maxSpeakers?: number;
-  readonly exclusive?: boolean;
-  readonly turnLevelConfidence?: boolean;
-  readonly confidence?: boolean;
-}
+/** Request options that `diarize` and `identify` share. */
+export type RequestOptions = SpeakerOptions & Pick<DiarizeOptions, 'model'>;
 
 export interface ResultOptions {
   readonly format: Format;
   readonly output?: string;
-  /** The same as the format `json`. */
+  /** Short for the format `json`. */
   readonly json?: boolean;
 }
 
-/** Adds the options of `SpeakerOptions` and `ResultOptions` to a command. */
+/** Adds the options of `RequestOptions` and `ResultOptions` to a command. */
 export function addSpeakerOptions(command: Command): Command {
   return command
     .addOption(
@@ -29,10 +22,10 @@ export function addSpeakerOptions(command: Command): Command {
         .choices(['precision-2', 'community-1'])
         .default('precision-2'),
     )
-    .option('--num-speakers <n>', 'how many speakers there are, if that is known', wholeNumber)
+    .option('--num-speakers <n>', 'number of speakers, if known', wholeNumber)
     .option('--min-speakers <n>', 'lower limit of the number of speakers', wholeNumber)
     .option('--max-speakers <n>', 'upper limit of the number of speakers', wholeNumber)
-    .addOption(new Option('--format <format>', 'form of the result').choices(FORMATS).default('text'))
+    .addOption(new Option('--format <format>', 'format of the result').choices(FORMATS).default('text'))
     .option('--json', 'the same as --format json')
     .option('--output <file>', 'write the result to this file, not to stdout; a folder for several recordings')
     .option('--exclusive', 'turns without overlap: one speaker at a time')
@@ -40,7 +33,7 @@ export function addSpeakerOptions(command: Command): Command {
     .option('--confidence', 'confidence of each frame (json)');
 }
 
-/** The same on every command that runs jobs. */
+/** Last part of the help of every command that runs jobs. */
 export const JOB_HELP =
   '\nUses the service of ROLLCALL_URL and ROLLCALL_KEY, else that of `rollcall login`, else the one that\n' +
   '`rollcall serve` runs, else starts one, which stays for ROLLCALL_KEEP_SECONDS (600).\n' +

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { defaultStateDir } from '../local/paths.ts';
 import type { LocalService } from '../local/service.ts';
-import { keepServiceFromInterrupts } from '../local/uninterrupted.ts';
+import { keepServiceFromInterrupts } from '../local/workerd-program.ts';
 import { announce, greeting, withdraw } from './announcement.ts';
 import { onInterrupt, outlivesTerminal } from './interrupt.ts';
 import { useLocalEngine } from './local-engine.ts';
@@ -23,7 +23,7 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
   const stateDir = defaultStateDir();
   let service: LocalService | undefined;
   const stop = async (): Promise<void> => {
-    if (!service) process.exit(INTERRUPTED); // in the middle of its start
+    if (!service) process.exit(INTERRUPTED); // during its start
     withdraw(stateDir);
     await service.stop();
     process.exit(EXIT.done);
@@ -34,7 +34,7 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
 
   note('rollcall is starting …');
   const engine = await useLocalEngine();
-  // Loaded after the message: its import of Miniflare takes most of a second.
+  // After the message, since Miniflare's import takes most of a second.
   const { startLocalService } = await import('../local/service.ts');
   service = await startLocalService({
     stateDir,
@@ -61,7 +61,7 @@ async function serve({ port = process.env.PORT, verbose, json }: Options): Promi
     if (engine !== undefined) note(`Transcription: the engine of npm run asr, ${engine}`);
     if (!verbose) note(`log: ${join(stateDir, 'service.log')}`);
   } catch (error) {
-    // Without its key the service cannot be used, and would only occupy the port.
+    // Nothing could use a service whose key was not printed.
     withdraw(stateDir);
     await service.stop();
     throw error;

@@ -5,21 +5,23 @@ import { openKept } from './kept.ts';
 import { readLogin } from './login-file.ts';
 import { CliError, EXIT, note } from './run.ts';
 
-/** The service that a command works with. */
+/** The service that a command uses. */
 export interface Target {
   readonly url: string;
   readonly key: string;
-  /** Keeps the results of its jobs for hours; a service that a command started ends soon after its last use. */
-  readonly lasts: boolean;
+  /**
+   * Whether it keeps the results of its jobs for hours. A service that a command started ends soon after its last use.
+   */
+  readonly keepsResults: boolean;
   /** Ends this command's use of the service, and the service if it was started for this command alone. */
   close(): Promise<void>;
 }
 
-/** @throws CliError for text that is not allowed in a header */
+/** @throws CliError for characters that no key has */
 export function checkKey(name: string, text: string): string {
   const key = text.trim();
   if (/^[!-~]+$/.test(key)) return key;
-  throw new CliError(EXIT.usage, `${name} is not a key: it contains characters that no key has.`);
+  throw new CliError(EXIT.usage, `${name} is not a key: it contains characters that keys do not have.`);
 }
 
 /**
@@ -33,12 +35,12 @@ export async function openTarget(signal: AbortSignal): Promise<Target> {
   if (url) {
     checkAddress('ROLLCALL_URL', url);
     if (!key) throw new CliError(EXIT.usage, 'ROLLCALL_URL is set but ROLLCALL_KEY is not.');
-    return { url, key: checkKey('ROLLCALL_KEY', key), lasts: true, close: async () => {} };
+    return { url, key: checkKey('ROLLCALL_KEY', key), keepsResults: true, close: async () => {} };
   }
-  if (key) note('ROLLCALL_KEY is not used: it belongs to the service of ROLLCALL_URL, which is not set.');
+  if (key) note('ROLLCALL_KEY is not used because ROLLCALL_URL is not set.');
   const login = readLogin();
-  if (login) return { ...login, lasts: true, close: async () => {} };
+  if (login) return { ...login, keepsResults: true, close: async () => {} };
   const announced = await findAnnounced(defaultStateDir());
-  if (announced) return { ...announced, lasts: true, close: async () => {} };
-  return { ...(await openKept(signal)), lasts: false };
+  if (announced) return { ...announced, keepsResults: true, close: async () => {} };
+  return { ...(await openKept(signal)), keepsResults: false };
 }

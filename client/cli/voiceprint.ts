@@ -22,7 +22,7 @@ async function run(name: string, { output, json }: { output?: string; json?: boo
 export const command = new Command('voiceprint')
   .description('Makes a voiceprint of a recording of one person, at most 30 s, and prints it.')
   .argument('<file-or-url>', 'recording: a file, an http(s) address, or - for stdin')
-  .option('--output <file>', 'write it there instead of to the standard output')
+  .option('--output <file>', 'write it to this file, not to the standard output')
   .option('--json', 'print JSON')
   .addHelpText('after', JOB_HELP)
   .action(run);

@@ -6,31 +6,31 @@ import { type JobOutput, must, runJob, type Session } from './job.ts';
 import { openRecording, type Recording } from './recording.ts';
 import { CliError, EXIT } from './run.ts';
 
-/** A voiceprint as text is far shorter than this, and a recording longer than a second is not. */
+/** Longer than any voiceprint as text, and shorter than a recording of a second. */
 const MAX_PRINT_BYTES = 20_000;
-/** How every voiceprint begins: "RCVP" in base64. */
+/** First letters of every voiceprint: "RCVP" in base64. */
 const PRINT_START = 'UkNWU';
 
-/** A person whose voice is known: by a recording, or by a voiceprint that was made before. */
+/** A known person, with a recording or a voiceprint. */
 export interface KnownVoice {
   readonly label: string;
-  /** The option that it came with, as a person wrote it. */
+  /** The option as given on the command line. */
   readonly option: string;
   readonly source:
     | { readonly kind: 'print'; readonly text: string }
     | { readonly kind: 'recording'; readonly recording: Recording };
 }
 
-/** Most voices that one request takes, and most characters of a name. */
+/** Limits of a request. */
 const MAX_VOICES = 50;
 const MAX_NAME_CHARS = 100;
 
-/** Collects `NAME=FILE` options; what the service would say of a name is said before a voiceprint is made for it. */
+/** Collects `NAME=FILE` options. Refuses names that the service would refuse, before a voiceprint is made. */
 export function collectVoice(text: string, before: readonly [string, string][] = []): readonly [string, string][] {
   const at = text.indexOf('=');
   if (at < 1 || at === text.length - 1) throw new InvalidArgumentError('It must be NAME=FILE.');
   const name = text.slice(0, at).trim();
-  if (name === '') throw new InvalidArgumentError('The name in front of = is blank.');
+  if (name === '') throw new InvalidArgumentError('The name before = is blank.');
   if ([...name].length > MAX_NAME_CHARS) {
     throw new InvalidArgumentError(`The name may have ${MAX_NAME_CHARS} characters at most.`);
   }
@@ -41,26 +41,27 @@ export function collectVoice(text: string, before: readonly [string, string][] =
   return [...before, [name, text.slice(at + 1)]];
 }
 
-/** A confidence from 0 to 100, for commander. */
+/** Parses a confidence from 0 to 100 for commander. */
 export function percent(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !(value >= 0 && value <= 100)) throw new InvalidArgumentError('It must be 0 to 100.');
   return value;
 }
 
-/** Finds out what is wrong with the files before anything is started. */
+/** Checks the files before a service is started. */
 export function openVoices(named: readonly [string, string][], baseDir: string): KnownVoice[] {
   const twice = named.find(([label], index) => named.findIndex(([other]) => other === label) < index);
   if (twice) throw new CliError(EXIT.usage, `--voiceprint: the name ${twice[0]} is there twice.`);
   return named.map(([label, file]) => {
     const recording = openVoice(label, file, baseDir);
     const text = printIn(recording);
-    const option = `--voiceprint ${label}=${file.length > MAX_SHOWN_CHARS ? `${file.slice(0, MAX_SHOWN_CHARS)}…` : file}`;
+    const shown = file.length > MAX_SHOWN_CHARS ? `${file.slice(0, MAX_SHOWN_CHARS)}…` : file;
+    const option = `--voiceprint ${label}=${shown}`;
     return { label, option, source: text === undefined ? { kind: 'recording', recording } : { kind: 'print', text } };
   });
 }
 
-/** Longest part of an address that is repeated in a message: `data:` holds a whole recording. */
+/** Characters of an address that messages repeat: a `data:` address has a whole recording. */
 const MAX_SHOWN_CHARS = 200;
 
 function openVoice(label: string, file: string, baseDir: string): Recording {
@@ -72,8 +73,8 @@ function openVoice(label: string, file: string, baseDir: string): Recording {
 }
 
 /**
- * The voiceprint that a file holds in place of a recording. Also where `npm run voiceprint > FILE` has put npm's own lines before it, or a
- * Windows shell has written UTF-16.
+ * The voiceprint in a file; undefined for a recording. Accepts npm's own lines before it, as of
+ * `npm run voiceprint > FILE`, and the UTF-16 of a Windows shell.
  */
 export function printIn(recording: Recording): string | undefined {
   if (recording.kind !== 'file' || recording.sizeBytes > MAX_PRINT_BYTES) return undefined;
@@ -82,10 +83,10 @@ export function printIn(recording: Recording): string | undefined {
   return text.split(/[\s\ufeff]+/).find((word) => word.startsWith(PRINT_START));
 }
 
-/** Voiceprints of this process, so that a voice is not analysed again for each recording. */
+/** Voiceprints that this process has made, so that each voice is analysed once for several recordings. */
 const known = new WeakMap<KnownVoice, string>();
 
-/** The voiceprints of all voices; one job for each that comes as a recording. */
+/** The voiceprints of all voices; runs a job for each recording. */
 export async function voiceprintsOf(
   session: Session,
   voices: readonly KnownVoice[],
@@ -103,7 +104,7 @@ export async function voiceprintsOf(
   return prints;
 }
 
-/** Names what a person wrote that became a field of a request: the voice in place of its number, or else the option. */
+/** Maps a field of a request to the option that set it; a voiceprint's number to its `--voiceprint` option. */
 export function writtenAs(voices: readonly KnownVoice[]): (field: string) => string {
   return (field) => voices[Number(/^voiceprints\.(\d+)\./.exec(field)?.[1] ?? -1)]?.option ?? optionOfField(field);
 }
@@ -111,7 +112,7 @@ export function writtenAs(voices: readonly KnownVoice[]): (field: string) => str
 /**
  * Makes a voiceprint of a recording of one person.
  *
- * @param about what errors and warnings are about; the name of the file if it is left out
+ * @param about prefix of errors and warnings; by default the name of the file
  */
 export function makeVoiceprint(
   session: Session,
@@ -123,7 +124,7 @@ export function makeVoiceprint(
   return runJob<VoiceprintOutput>(session, { recording, doing: `voice of ${name}`, about, start });
 }
 
-/** Runs an identify job, after the voiceprint jobs it needs. */
+/** Runs an identify job, after voiceprint jobs for voices that are recordings. */
 export async function identify<T extends { readonly warning?: string }>(
   session: Session,
   recording: Recording,

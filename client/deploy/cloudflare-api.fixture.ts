@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 
-/** Answer of Cloudflare's API; `body` overrides fields of an empty envelope. */
+/** Answer of Cloudflare's API; `body` overrides members of an empty envelope. */
 export interface ApiAnswer {
   readonly status: number;
   readonly body?: object;
@@ -18,9 +18,9 @@ export async function startCloudflareApi(
   answer: (request: IncomingMessage, body: string) => ApiAnswer | undefined,
 ): Promise<() => void> {
   const server = createServer(async (request, response) => {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const { status, body } = answer(request, Buffer.concat(parts).toString()) ?? { status: 404 };
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { status, body } = answer(request, Buffer.concat(chunks).toString()) ?? { status: 404 };
     response.statusCode = status;
     response.end(JSON.stringify({ success: status === 200, errors: [], messages: [], result: null, ...body }));
   });

@@ -7,7 +7,7 @@ import { placeConfig } from './home.ts';
 import { DEFAULT_NAME, renameConfig } from './naming.ts';
 import { mustWrangler } from './wrangler.ts';
 
-/** Names of the wrangler files that the deployment creates; those of another instance derive from them (`nameIn`). */
+/** Resources in the wrangler files, which a deployment creates; `nameIn` gives the names of another instance. */
 export const DATABASE = 'rollcall';
 export const BUCKET = 'rollcall';
 export const QUEUES = [
@@ -20,11 +20,11 @@ export const QUEUES = [
 ] as const;
 
 /**
- * Writes a copy of a Worker's wrangler file for the account that is deployed to: with the id of its database, which only
- * the account knows, Workers AI, and the transcription engines of the environment. The file in the repository keeps its
- * placeholder, so that local state stays where it is.
+ * Writes a copy of a Worker's wrangler file for a deployment: with the id of the account's database, Workers AI, and
+ * the transcription engines of the environment. The file in the repository keeps its placeholder, which local state is
+ * stored under.
  *
- * @param options.folder where it is written, `.wrangler/rollcall/deploy` if nothing else is said
+ * @param options.folder folder of the copy; `.wrangler/rollcall/deploy` by default
  * @returns path of the copy
  */
 export function writeDeployConfig(
@@ -52,7 +52,7 @@ export function writeDeployConfig(
     text = text.replace(/^OUTPUT_TTL_SECONDS = .*$/m, (line) =>
       [line, ...variables.map(([name, value]) => `${name} = ${JSON.stringify(value)}`)].join('\n'),
     );
-    // Only here: the local runtime has no Workers AI.
+    // The local runtime has no Workers AI.
     text += '\n[ai]\nbinding = "AI"\n';
   }
   makePrivateDir(folder);
@@ -71,7 +71,7 @@ export interface ConfigOptions {
 
 const TRACES_OFF = /^(\[observability\.traces\]\nenabled = )false$/m;
 
-/** Variables of the transcription engines. An empty value removes what an earlier deployment has set. */
+/** Variables of the transcription engines. An empty value removes the value of an earlier deployment. */
 export const engineVariables = (): [name: string, value: string][] =>
   Object.entries(process.env)
     .filter(([name]) => name.startsWith('ROLLCALL_ASR_'))
@@ -83,7 +83,7 @@ export const isKey = (name: string): boolean => name.startsWith('ROLLCALL_ASR_KE
 const deployDir = (root: string, instance: string): string =>
   join(root, '.wrangler', 'rollcall', 'deploy', ...(instance === DEFAULT_NAME ? [] : [instance]));
 
-/** Id of the database on the account, undefined when there is none yet. */
+/** Id of the account's database, undefined if there is none. */
 export async function findDatabaseId(root: string, database: string): Promise<string | undefined> {
   const databases = JSON.parse(await mustWrangler(root, ['d1', 'list', '--json'])) as { name: string; uuid: string }[];
   return databases.find(({ name }) => name === database)?.uuid;

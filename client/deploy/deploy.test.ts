@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { root, runCli } from '../../test/helpers/local-process.ts';
-import { LocalStateError } from '../local/state-error.ts';
+import { LocalStateError } from '../local/paths.ts';
 import { modelKey, readManifest } from '../models/store.ts';
 import { API, JOBS, LIVE, WORKERS } from '../workers.ts';
 import { BUCKET, DATABASE, QUEUES, writeDeployConfig } from './config.ts';
@@ -12,7 +12,7 @@ import { rehearse } from './deploy.ts';
 import { mustWrangler } from './wrangler.ts';
 
 describe('npm run deploy -- --dry-run', () => {
-  it('bundles the Workers as they would be uploaded, and lists what a deployment needs', async () => {
+  it('bundles the Workers, and lists the resources and steps of a deployment', async () => {
     const run = await runCli('deploy', ['--dry-run'], { CLOUDFLARE_API_TOKEN: '' });
     expect(run).toMatchObject({ code: 0, stderr: '' });
     const lines = run.stdout.split('\n');
@@ -31,7 +31,7 @@ describe('npm run deploy -- --dry-run', () => {
     expect(lines).toContain('secret: SIGNING_KEY of rollcall-jobs, made if missing');
   }, 90_000);
 
-  it('says what to do about models of the repository that are missing, and which file a faulty manifest is', async () => {
+  it('reports missing models and a faulty manifest', async () => {
     const checkout = mkdtempSync(join(tmpdir(), 'rollcall-deploy-'));
     const manifest = join(checkout, 'models', 'manifest.json');
     const rehearsal = () => rehearse({ root: checkout, say: () => {} });
@@ -56,7 +56,7 @@ describe('writeDeployConfig', () => {
   });
   afterEach(() => rmSync(checkout, { recursive: true }));
 
-  it("puts the account's database into a copy whose paths hold from its folder, and nothing into the original", () => {
+  it("writes a copy with the account's database and absolute paths, and does not change the original", () => {
     const copy = readFileSync(writeDeployConfig(checkout, API, 'id-of-the-account'), 'utf8').split('\n');
     const original = readFileSync(join(checkout, 'wrangler.toml'), 'utf8').split('\n');
     expect(original.join('\n')).toBe(readFileSync(join(root, 'wrangler.toml'), 'utf8'));
@@ -74,7 +74,7 @@ describe('writeDeployConfig', () => {
     ]);
   });
 
-  it('has the transcription engines of the environment, but for their keys', () => {
+  it('contains the transcription engines of the environment, without their keys', () => {
     vi.stubEnv('ROLLCALL_ASR_URL', 'https://api.example/v1');
     vi.stubEnv('ROLLCALL_ASR_KEY', 'secret');
     vi.stubEnv('ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO', 'workers-ai');
@@ -90,16 +90,16 @@ describe('writeDeployConfig', () => {
     }
   });
 
-  it('refuses a file in which it cannot tell what to replace', () => {
+  it('refuses a file with two lines for one setting', () => {
     writeFileSync(join(checkout, 'wrangler.toml'), 'main = "a.ts"\nmain = "b.ts"\n');
     expect(() => writeDeployConfig(checkout, API, 'id')).toThrow('wrangler.toml must have one line main = "…"');
   });
 });
 
 describe('mustWrangler', () => {
-  it('gives what wrangler prints, and throws with its complaint', async () => {
+  it("returns wrangler's output, and throws its complaint", async () => {
     expect(await mustWrangler(root, ['--version'])).toMatch(/\d+\.\d+\.\d+/);
-    expect(existsSync(join(tmpdir(), 'rollcall-wrangler-logs')), 'a log of each run for ever').toBe(false);
+    expect(existsSync(join(tmpdir(), 'rollcall-wrangler-logs')), 'each run leaves a log').toBe(false);
     const folder = mkdtempSync(join(tmpdir(), 'rollcall-home-'));
     try {
       vi.stubEnv('HOME', folder);

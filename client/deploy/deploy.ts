@@ -14,7 +14,7 @@ import { type Ask, mustAgree } from './questions.ts';
 import { openRemote } from './remote.ts';
 import { missingSecrets, type Secrets, withSecretsFile } from './secrets.ts';
 import { knownSigningKey, moveSigningKey } from './signing-key.ts';
-import { strangers, survey } from './survey.ts';
+import { foreignResources, survey } from './survey.ts';
 import { mustWrangler } from './wrangler.ts';
 
 const PLACEHOLDER_ID = '00000000-0000-0000-0000-000000000000';
@@ -22,14 +22,14 @@ const PLACEHOLDER_ID = '00000000-0000-0000-0000-000000000000';
 export interface Deployment {
   readonly root: string;
   readonly say: (line: string) => void;
-  /** Undefined for the one that the wrangler files describe. */
+  /** `rollcall` by default. */
   readonly instance?: string;
-  /** Where the data of a new instance stays; anywhere if undefined. */
+  /** Of a new instance's data; none if undefined. */
   readonly jurisdiction?: Jurisdiction;
   readonly traces?: boolean;
 }
 
-/** Bundles and checks everything that can be checked offline, and says what a deployment would do. */
+/** Bundles, makes all checks that work offline, and prints what a deployment would do. */
 export async function rehearse({
   root,
   say,
@@ -41,7 +41,7 @@ export async function rehearse({
   const named = (resource: string): string => nameIn(instance, resource);
   const outdir = mkdtempSync(join(tmpdir(), 'rollcall-bundle-'));
   try {
-    // Not where a deployment leaves its own: other commands read the database's id there.
+    // Not in the folder of a deployment's files, from which other commands read the database's id.
     const options = { instance, jurisdiction, traces, folder: join(outdir, 'config') };
     const uploads = await Promise.all(
       WORKERS.map((worker) => {
@@ -66,7 +66,7 @@ export async function rehearse({
     say(`transcription: ${name}${isKey(name) ? ', a secret' : ` = ${value}`}`);
 }
 
-/** Bundles a Worker into a folder. @returns how large its upload is */
+/** Bundles a Worker into a folder. @returns the size of its upload */
 async function uploadOf(root: string, config: string, bundle: string): Promise<string> {
   const printed = await mustWrangler(root, ['deploy', '--dry-run', '--minify', '--outdir', bundle, '--config', config]);
   const total = readdirSync(bundle)
@@ -76,9 +76,9 @@ async function uploadOf(root: string, config: string, bundle: string): Promise<s
 }
 
 /**
- * Brings the account up to what this checkout needs and deploys the Workers. Each step may run again.
+ * Creates and migrates the resources that this checkout needs, and deploys the Workers. All steps can be repeated.
  *
- * @param ask is asked before a first deployment takes over what the account has by these names
+ * @param ask called before a first deployment takes over existing resources of the same names
  */
 export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
   const { root, say, instance = DEFAULT_NAME, traces } = deployment;
@@ -86,10 +86,10 @@ export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
   checkModels(root);
   const found = await survey(root, instance);
   const jurisdiction = chooseJurisdiction(found.bucket, deployment.jurisdiction);
-  const taken = strangers(found, instance);
+  const taken = foreignResources(found, instance);
   if (taken.length > 0) await mustAgree(ask, `The account has already ${taken.join(', ')}. Use them?`);
 
-  // Before anything is changed: without the signing key there is no deployment.
+  // Before the first change, since it may fail for lack of the signing key.
   const secrets = missingSecrets(found, root, instance, say);
   const bucket = nameIn(instance, BUCKET);
   const databaseId = found.databaseId ?? (await createDatabase(deployment, nameIn(instance, DATABASE), jurisdiction));
@@ -126,7 +126,7 @@ export async function deploy(deployment: Deployment, ask: Ask): Promise<void> {
   await takeFirstSteps({ root, instance, address, signingKey, run, say }).finally(close);
 }
 
-/** Deploys a Worker together with secrets: it never runs without them. @returns what wrangler says */
+/** Deploys a Worker together with its secrets, so that it never runs without them. @returns wrangler's output */
 async function deployWorker(
   { root, say }: Deployment,
   name: string,
@@ -135,7 +135,7 @@ async function deployWorker(
 ): Promise<string> {
   say(`deploying ${[name, ...Object.keys(secrets)].join(', with ')}`);
   const printed = await withSecretsFile(secrets, (secretsFile) =>
-    // Engines of an earlier deployment stay.
+    // Keeps the engines of an earlier deployment.
     mustWrangler(root, ['deploy', '--minify', '--keep-vars', '--config', config, ...secretsFile]),
   );
   say(printed.trim());
@@ -154,7 +154,7 @@ async function createDatabase(
   return id;
 }
 
-/** Of the service, in what `wrangler deploy` prints. */
+/** Finds the service's address in the output of `wrangler deploy`. */
 export function addressIn(printed: string): string | undefined {
   const domain = /^\s*(\S+) \(custom domain\b/m.exec(printed)?.[1];
   return domain ? `https://${domain}` : /https:\/\/\S+\.workers\.dev\b/.exec(printed)?.[0];

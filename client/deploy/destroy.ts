@@ -9,16 +9,16 @@ import { survey } from './survey.ts';
 import { mustWrangler, wrangler } from './wrangler.ts';
 
 /**
- * Deletes an instance from the account, with all it has stored. wrangler cannot empty a bucket: one that still holds
- * objects gets a rule that deletes them within a day, and goes with a second call after that.
+ * Deletes an instance with all its data. wrangler cannot empty a bucket: a bucket with objects gets a rule that deletes
+ * them within a day, and a second call after that deletes the bucket.
  *
- * @throws unless the person types the instance's name
+ * @throws unless the user types the instance's name
  */
 export async function destroy(root: string, instance: string, say: (line: string) => void, ask: Ask): Promise<void> {
   const found = await survey(root, instance);
   const database = nameIn(instance, DATABASE);
   const bucket = nameIn(instance, BUCKET);
-  // First the one that is bound to objects of the others.
+  // The Worker that is bound to objects of the others comes first.
   const workers = WORKERS.map(({ name }) => nameIn(instance, name)).reverse();
   say(`This deletes the Workers ${workers.join(', ')},`);
   say(`the queues ${QUEUES.map((name) => nameIn(instance, name)).join(', ')},`);
@@ -35,7 +35,7 @@ export async function destroy(root: string, instance: string, say: (line: string
   }
   if (found.databaseId !== undefined) {
     say(`deleting the database ${database}`);
-    // Of a name that is in the wrangler file, wrangler takes the id from there.
+    // wrangler takes the id of the database from the wrangler file.
     const config = writeDeployConfig(root, API, found.databaseId, { instance });
     await mustWrangler(root, ['d1', 'delete', database, '--skip-confirmation', '--config', config]);
   }
@@ -50,5 +50,5 @@ async function deleteBucket(root: string, bucket: string, where: string[], say: 
   if ((await wrangler(root, ['r2', 'bucket', 'delete', bucket, ...where])).code === 0) return;
   const rule = ['rollcall-everything-1d', '', '--expire-days', '1', '--force', ...where];
   await mustWrangler(root, ['r2', 'bucket', 'lifecycle', 'add', bucket, ...rule]);
-  say(`The bucket still holds recordings or outputs. They are deleted within a day: run this once more after that.`);
+  say('The bucket still holds recordings or outputs, which are deleted within a day. Then run this command again.');
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { WranglerResult } from './wrangler.ts';
 
-/** A Cloudflare account as wrangler's commands see it: it notes each call, and has what was created. */
+/** A Cloudflare account in memory that answers wrangler's commands and records them. */
 export class FakeAccount {
   readonly calls: string[][] = [];
   readonly databases = new Set<string>();
@@ -15,7 +15,7 @@ export class FakeAccount {
   readonly configs = new Map<string, string>();
   keys = 0;
 
-  /** Calls that change something, a text each, without the files of this machine. */
+  /** Calls that change the account, as texts without local paths. */
   get changes(): string[] {
     const reads = / (info|list)\b|^whoami|^d1 execute/;
     return this.calls.map((args) => args.join(' ')).filter((call) => !reads.test(call));
@@ -28,7 +28,7 @@ export class FakeAccount {
     return stdout === undefined ? failure : { code: 0, stdout, stderr: '' };
   }
 
-  /** @returns undefined where the command fails */
+  /** @returns undefined if the command fails */
   #answer(args: readonly string[], input: string): string | undefined {
     const option = (name: string) => (args.includes(name) ? args[args.indexOf(name) + 1] : undefined);
     const where = option('--jurisdiction');
@@ -40,28 +40,28 @@ export class FakeAccount {
     if (verb.startsWith('d1 delete')) return this.#deleteDatabase(String(args[2]), String(option('--config')));
     if (verb === 'd1 migrations apply') return '';
     if (verb.startsWith('d1 execute')) return JSON.stringify([{ results: this.#rows(String(option('--command'))) }]);
-    if (verb === 'r2 bucket info') return had(this.buckets.has(bucket));
+    if (verb === 'r2 bucket info') return ifFound(this.buckets.has(bucket));
     if (verb === 'r2 bucket create') return done(this.buckets.add(bucket));
-    if (verb === 'r2 bucket delete') return this.objects.size > 0 ? undefined : had(this.buckets.delete(bucket));
+    if (verb === 'r2 bucket delete') return this.objects.size > 0 ? undefined : ifFound(this.buckets.delete(bucket));
     if (verb === 'r2 object put') return done(this.objects.add(String(args[3])));
     if (verb === 'r2 object delete') return done(this.objects.delete(String(args[3])));
     if (verb === 'r2 bucket lifecycle')
       return args[3] === 'list' ? [...this.rules].map((name) => `name: ${name}\n`).join('') : this.#addRule(args);
-    if (verb.startsWith('queues info')) return had(this.queues.has(String(args[2])));
+    if (verb.startsWith('queues info')) return ifFound(this.queues.has(String(args[2])));
     if (verb.startsWith('queues create')) return done(this.queues.add(String(args[2])));
-    if (verb.startsWith('queues delete')) return had(this.queues.delete(String(args[2])));
+    if (verb.startsWith('queues delete')) return ifFound(this.queues.delete(String(args[2])));
     if (verb.startsWith('secret list')) return this.#secretNames(String(option('--name')));
     if (verb.startsWith('secret bulk')) return this.#putSecrets(String(option('--name')), input);
-    if (verb.startsWith('delete ')) return had(this.workers.delete(String(args[1])));
+    if (verb.startsWith('delete ')) return ifFound(this.workers.delete(String(args[1])));
     if (verb === 'whoami --json') return JSON.stringify({ accounts: [{ id: 'account' }] });
     if (args[0] === 'deploy') return this.#deploy(String(option('--config')), option('--secrets-file'));
     throw new Error(`unknown to the fake: wrangler ${args.join(' ')}`);
   }
 
-  /** As wrangler does, which takes the id from the configuration. */
+  /** Like wrangler, takes the id from the configuration. */
   #deleteDatabase(name: string, config: string): string | undefined {
     const isListed = readFileSync(config, 'utf8').includes(`database_id = "id of ${name}"`);
-    return isListed ? had(this.databases.delete(name)) : undefined;
+    return isListed ? ifFound(this.databases.delete(name)) : undefined;
   }
 
   #addRule(args: readonly string[]): string {
@@ -72,7 +72,7 @@ export class FakeAccount {
   #rows(sql: string): object[] {
     if (sql.includes('COUNT(*) AS keys')) return [{ keys: this.keys }];
     if (sql.startsWith('INSERT INTO api_keys')) this.keys++;
-    return sql.startsWith('SELECT') ? [{ id: 'id' }] : [];
+    return sql.trimStart().startsWith('SELECT') ? [{ id: 'id' }] : [];
   }
 
   #secretNames(worker: string): string | undefined {
@@ -94,7 +94,7 @@ export class FakeAccount {
     const text = readFileSync(config, 'utf8');
     const name = String(/^name = "(.+)"$/m.exec(text)?.[1]);
     this.configs.set(name, text);
-    // A Worker can only be bound to objects of one that is there.
+    // A Worker can only be bound to objects of a deployed one.
     for (const [, owner] of text.matchAll(/^script_name = "(.+)"$/gm))
       if (!this.workers.has(String(owner))) return undefined;
     const secrets = secretsFile ? JSON.parse(readFileSync(secretsFile, 'utf8')) : {};
@@ -105,4 +105,4 @@ export class FakeAccount {
 }
 
 const done = (_result: unknown): string => '';
-const had = (was: boolean): string | undefined => (was ? '' : undefined);
+const ifFound = (isFound: boolean): string | undefined => (isFound ? '' : undefined);

@@ -14,37 +14,39 @@ const SMOKE_TEST_KEY_MS = 15 * 60_000;
 export interface Deployed {
   readonly root: string;
   readonly instance: string;
-  /** Undefined where wrangler names none, as for a route. */
+  /** Undefined if wrangler prints none, as for a route. */
   readonly address: string | undefined;
-  /** Undefined where it is not known here: then nothing can be signed. */
+  /** Undefined if it is not known on this machine: then no key can be signed. */
   readonly signingKey: string | undefined;
   readonly run: RunSql;
   readonly say: (line: string) => void;
-  /** For tests. */
+  /** Shorter time for tests. */
   readonly patienceMs?: number;
 }
 
 /**
- * Says where the service is, makes the first key of a service that has none, and tries the service.
+ * Makes the first key of a service that has none, prints the addresses, and tests the service.
  *
- * @throws where it does not work
+ * @throws if the service does not work
  */
 export async function takeFirstSteps(deployed: Deployed): Promise<void> {
   const { address, signingKey, run, say, instance } = deployed;
   if (signingKey) await makeFirstKey(run, signingKey, say);
-  if (!address)
-    return say('There is no workers.dev address: the service is at the routes of wrangler.toml, not tried.');
+  if (!address) {
+    return say('There is no workers.dev address: the service is at the routes of wrangler.toml, and was not tested.');
+  }
   say(`address: ${address}`);
   say(`playground: ${address}/`);
-  if (!signingKey)
-    return say('ROLLCALL_SIGNING_KEY is not set and there is no copy of it here: the service was not tried.');
+  if (!signingKey) {
+    return say('ROLLCALL_SIGNING_KEY is not set and there is no copy of it here: the service was not tested.');
+  }
   try {
     say(`smoke test: ${await withTestKey(run, signingKey, (key) => tryService(deployed, address, key))}`);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     const rollbacks = WORKERS.map(({ name }) => `npx wrangler rollback --name ${nameIn(instance, name)}`);
     throw new Error(
-      `The deployed service does not work: ${why}. Back to the version before: ${rollbacks.reverse().join(' && ')}`,
+      `The deployed service does not work: ${why}. Back to the previous version: ${rollbacks.reverse().join(' && ')}`,
     );
   }
 }
@@ -56,7 +58,7 @@ async function makeFirstKey(run: RunSql, signingKey: string, say: Deployed['say'
   const accountId = await ensureAccount(run, { name: FIRST_ACCOUNT, subscribe: true }, now);
   const { token } = await createKey(run, { accountId, scopes: SCOPES, signingKey }, now);
   say(`key: ${token}`);
-  say(`It is stored nowhere. Its account is ${FIRST_ACCOUNT}, with a subscription.`);
+  say(`The key is not stored. Its account is ${FIRST_ACCOUNT}, with a subscription.`);
 }
 
 function tryService({ root, patienceMs }: Deployed, address: string, key: string): Promise<string> {

@@ -1,16 +1,16 @@
 import { JURISDICTIONS, type Jurisdiction } from '../../src/platform/jurisdiction.ts';
 import { wrangler } from './wrangler.ts';
 
-/** Where a bucket is; `jurisdiction` undefined where it may be anywhere. */
+/** The jurisdiction of a bucket; undefined for a bucket without one. */
 export interface BucketHome {
   readonly jurisdiction: Jurisdiction | undefined;
 }
 
-/** Arguments that make wrangler look for a bucket, or create one, there. */
+/** Arguments for wrangler's commands on resources in a jurisdiction. */
 export const inJurisdiction = (jurisdiction: Jurisdiction | undefined): string[] =>
   jurisdiction ? ['--jurisdiction', jurisdiction] : [];
 
-/** Looks for a bucket in every jurisdiction: each of them has its own names. Undefined where there is none. */
+/** Finds a bucket in any jurisdiction; each has separate names. @returns undefined if there is none */
 export async function findBucket(root: string, bucket: string): Promise<BucketHome | undefined> {
   for (const jurisdiction of [undefined, ...JURISDICTIONS]) {
     const { code } = await wrangler(root, ['r2', 'bucket', 'info', bucket, ...inJurisdiction(jurisdiction)]);
@@ -20,10 +20,9 @@ export async function findBucket(root: string, bucket: string): Promise<BucketHo
 }
 
 /**
- * The jurisdiction of a deployment. It is that of the bucket, once there is one: what is stored cannot move.
+ * The jurisdiction of a deployment: that of an existing bucket, whose data cannot move, or else the wanted one.
  *
- * @param wanted of the command line
- * @throws where that is another
+ * @throws if an existing bucket has another than the wanted one
  */
 export function chooseJurisdiction(
   home: BucketHome | undefined,
@@ -31,12 +30,12 @@ export function chooseJurisdiction(
 ): Jurisdiction | undefined {
   if (home && wanted && home.jurisdiction !== wanted) {
     const where = home.jurisdiction ? `in the jurisdiction ${home.jurisdiction}` : 'without a jurisdiction';
-    throw new Error(`The bucket is there already, ${where}; that is chosen once. Use another --name for ${wanted}.`);
+    throw new Error(`The bucket exists ${where}, which cannot be changed. Use another --name for ${wanted}.`);
   }
   return home ? home.jurisdiction : wanted;
 }
 
-/** A wrangler file for a jurisdiction: the bucket that is bound, and the variable for objects that the Worker calls. */
+/** Sets the jurisdiction in a wrangler file: of the bucket, and in the variable for Durable Objects. */
 export function placeConfig(toml: string, jurisdiction: Jurisdiction | undefined): string {
   if (!jurisdiction) return toml;
   return toml

@@ -50,16 +50,16 @@ it('adds one rule for each prefix, replaces the rules of earlier versions, and k
   expect([rules.length, said.length]).toEqual([LIFECYCLE_RULES.length + 1, LIFECYCLE_RULES.length]);
 });
 
-it('never takes what the sweep has not been to', () => {
+it('deletes objects later than the sweep does', () => {
   const HOUR_MS = 3600 * 1000;
   const ageMs = (prefix: string) => (LIFECYCLE_RULES.find((rule) => rule.prefix === prefix)?.days ?? 0) * 24 * HOUR_MS;
-  // Two hours for jobs that were accepted before, two more for those that came by presigned addresses, one for sweeps.
+  // Two hours for accepted jobs, two more for presigned uploads, and one for the sweep.
   expect(ageMs('media/')).toBeGreaterThan(MEDIA_TTL_MS + 5 * HOUR_MS);
   expect(ageMs('outputs/')).toBeGreaterThan(25 * HOUR_MS);
   expect(ageMs('analyses/')).toBe(ageMs('outputs/'));
 });
 
-it('never names the models, which stay', () => {
+it('never deletes models', () => {
   const prefixes = LIFECYCLE_RULES.map(({ prefix }) => prefix);
   expect(prefixes.some((prefix) => 'models/x'.startsWith(prefix))).toBe(false);
   expect(prefixes.filter((prefix) => workPrefix('job').startsWith(prefix))).toEqual(['work/']);

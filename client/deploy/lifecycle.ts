@@ -3,8 +3,8 @@ import { inJurisdiction } from './home.ts';
 import { mustWrangler } from './wrangler.ts';
 
 /**
- * Expiry of objects in the bucket, in case the sweep misses them. Recordings are needed for 52 hours, and longer while
- * a job waits; outputs for 24 hours; and no job runs for seven days.
+ * Expiry of objects that the sweep has missed. Recordings are needed for 52 hours, and longer while a job waits;
+ * outputs for 24 hours. No job runs for seven days.
  */
 export const LIFECYCLE_RULES = [
   { prefix: 'work/', days: 7 },

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { API, WORKERS } from '../workers.ts';
 
-/** Of the instance that the wrangler files describe. */
+/** Name of the instance in the wrangler files. */
 export const DEFAULT_NAME = 'rollcall';
 
 /** Name of the instance that commands work on: `ROLLCALL_INSTANCE`, else `rollcall`. */
 export const instanceName = (): string => process.env.ROLLCALL_INSTANCE || DEFAULT_NAME;
 
-/** What is wrong with the name of an instance. The longest name that derives from it has 14 letters more, of 63. */
+/** The fault of an instance's name, if any. The longest derived name is 14 letters longer; the limit is 63. */
 export function nameFault(name: string): string | undefined {
   if (!/^[a-z][a-z0-9-]{0,46}[a-z0-9]$/.test(name))
     return 'It must have 2 to 48 small letters, digits and dashes, with a letter first and no dash last.';
@@ -17,11 +17,11 @@ export function nameFault(name: string): string | undefined {
 
 const WORKER_ENDINGS = WORKERS.filter((worker) => worker !== API).map(({ name }) => name.slice(DEFAULT_NAME.length));
 
-/** Name that an instance gives to what is `rollcall` or `rollcall-…` in the wrangler files. */
+/** An instance's name for a resource that is `rollcall` or `rollcall-…` in the wrangler files. */
 export const nameIn = (instance: string, resource: string): string =>
   resource.replace(new RegExp(`^${DEFAULT_NAME}(?=-|$)`), instance);
 
-/** A wrangler file for an instance: its Workers, database, bucket, queues and counters of requests are its own. */
+/** Renames the Workers, database, bucket, queues and rate limiters in a wrangler file for an instance. */
 export function renameConfig(toml: string, instance: string): string {
   if (instance === DEFAULT_NAME) return toml;
   return toml
@@ -29,7 +29,7 @@ export function renameConfig(toml: string, instance: string): string {
     .replace(/^namespace_id = "(\d+)"$/gm, (_, id: string) => `namespace_id = "${counterId(instance, id)}"`);
 }
 
-/** Counters of the rate limiter that have one number are one in the whole account. */
+/** Rate limiters with the same number share their counters in the whole account. */
 function counterId(instance: string, id: string): number {
   return createHash('sha256').update(`${instance}/${id}`).digest().readUInt32BE() >>> 1;
 }

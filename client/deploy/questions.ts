@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 
-/** Asks the person at the terminal, and gives the answer without white space around it. */
+/** Asks the user. @returns the answer, trimmed */
 export type Ask = (question: string) => Promise<string>;
 
-/** @throws where stdin is no terminal */
+/** @throws if stdin is no terminal */
 export const askAtTerminal: Ask = async (question) => {
   if (!process.stdin.isTTY) throw new Error(`There is no terminal to ask at: ${question.trim()}`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

@@ -18,7 +18,7 @@ export function openRemote(root: string, instance = instanceName()): { run: RunS
   return { run, close: async () => {} };
 }
 
-/** In a folder of its own: the deployment's has the jurisdiction, too. */
+/** In a separate folder, because the deployment's file has the jurisdiction. */
 async function remoteConfig(root: string, instance: string): Promise<string> {
   const database = nameIn(instance, DATABASE);
   const id = await findDatabaseId(root, database);
@@ -27,7 +27,7 @@ async function remoteConfig(root: string, instance: string): Promise<string> {
   return writeDeployConfig(root, API, id, { instance, folder });
 }
 
-/** wrangler takes no parameters: they are written into the statement as literals. */
+/** Writes the parameters into the statement as literals, since wrangler accepts no parameters. */
 export function inline(sql: string, params: readonly SqlValue[]): string {
   let next = 0;
   const text = sql.replace(/\?/g, () => literal(params[next++]));

@@ -13,10 +13,10 @@ import { mustWrangler } from './wrangler.ts';
 export type Secrets = Readonly<Record<string, string | null>>;
 
 /**
- * The secrets that Workers get with their next deployment: the signing key where they have none, and the keys of
- * transcription engines.
+ * The secrets for the next deployment of each Worker: the signing key if it is missing, and the keys of transcription
+ * engines.
  *
- * @throws where some Workers have a signing key that is not known here: a secret cannot be read back
+ * @throws if some Workers have a signing key that is not known on this machine: secrets cannot be read back
  */
 export function missingSecrets(
   found: Survey,
@@ -53,8 +53,8 @@ function makeSigningKey(root: string, instance: string, say: (line: string) => v
 const newSigningKey = (): string => randomBytes(32).toString('base64');
 
 /**
- * Arguments of `wrangler deploy` that upload secrets with the code, so that no code runs without them. The file is
- * deleted when `deploy` has ended.
+ * Passes `deploy` the arguments of `wrangler deploy` that upload secrets with the code, so that no code runs without
+ * them. Deletes the file of the secrets at the end.
  */
 export async function withSecretsFile<T>(secrets: Secrets, deploy: (args: string[]) => Promise<T>): Promise<T> {
   if (Object.keys(secrets).length === 0) return deploy([]);
@@ -68,7 +68,7 @@ export async function withSecretsFile<T>(secrets: Secrets, deploy: (args: string
   }
 }
 
-/** Changes secrets of deployed Workers; each gets one new version. */
+/** Changes secrets of deployed Workers. */
 export async function putSecrets(
   root: string,
   instance: string,
@@ -81,21 +81,21 @@ export async function putSecrets(
 }
 
 /**
- * Gives the instance a new signing key. What the previous key signed is accepted until `endRotation`.
+ * Gives the instance a new signing key. Signatures of the previous key are accepted until `endRotation`.
  *
- * @throws where the previous key is not known on this machine
+ * @throws if the previous key is not known on this machine
  */
 export async function rotateSigningKey(root: string, instance: string, say: (line: string) => void): Promise<void> {
   const previous = knownSigningKey(root, instance);
-  if (!previous) throw new Error('The present signing key is needed: set ROLLCALL_SIGNING_KEY to it.');
+  if (!previous) throw new Error('The current signing key is needed: set ROLLCALL_SIGNING_KEY to it.');
   const next = newSigningKey();
   const path = keepSigningKey(root, next, instance);
   try {
-    // The Worker that answers HTTP comes first, since it reads the tokens that the others sign.
+    // The Worker that answers HTTP comes first, since it verifies the tokens that the others sign.
     const workers = WORKERS.toReversed();
     await putSecrets(root, instance, workers, { SIGNING_KEY: next, SIGNING_KEY_PREVIOUS: previous });
   } catch (error) {
-    // A second attempt must not take the new key for the previous one: no API key is signed with it.
+    // A second attempt must not use the new key as the previous one: no API key is signed with it.
     say('Not every Worker has the new key. Before you try again, set ROLLCALL_SIGNING_KEY to the previous key:');
     say(`the file with the highest number next to ${path}, not that file itself.`);
     throw error;
@@ -105,7 +105,7 @@ export async function rotateSigningKey(root: string, instance: string, say: (lin
   say('(npm run account -- webhook-secret NAME --remote), and then: npm run deploy -- --end-rotation');
 }
 
-/** Ends a rotation: what the previous signing key signed is refused from now on. */
+/** Ends a rotation: signatures of the previous signing key are refused. */
 export async function endRotation(root: string, instance: string, say: (line: string) => void): Promise<void> {
   await putSecrets(root, instance, WORKERS, { SIGNING_KEY_PREVIOUS: null });
   say('What the previous signing key signed is no longer accepted.');

@@ -13,7 +13,7 @@ import { endRotation, rotateSigningKey } from './secrets.ts';
 import { keepSigningKey, signingKeyPath } from './signing-key.ts';
 import { setUpUploads } from './uploads.ts';
 
-/** What is asked of the account; no command reaches it. */
+/** In place of a real account. */
 let account: FakeAccount;
 vi.mock('./wrangler.ts', () => ({
   wrangler: async (_root: string, args: string[], input?: string) => account.wrangler(args, input),
@@ -30,9 +30,9 @@ const say = (line: string): void => void said.push(line);
 const failIfAsked = async (question: string): Promise<string> => expect.fail(`asked: ${question}`);
 const answering = (answer: string) => async () => answer;
 
-/** Of the deployed service. */
+/** Requests to the deployed service. */
 let requests: string[];
-/** What its only job comes to. */
+/** Speakers in the result of its only job. */
 let speakers: string[];
 beforeEach(() => {
   account = new FakeAccount();
@@ -72,7 +72,7 @@ const secretsOf = (worker: string) => account.workers.get(worker) ?? {};
 const withoutRules = (changes: string[]) => changes.filter((call) => !call.includes('lifecycle add'));
 
 describe('a first deployment', () => {
-  it('creates what is missing, and no code runs before its secrets are there', async () => {
+  it('creates missing resources, and uploads secrets together with the code', async () => {
     await deploy({ root, say }, failIfAsked);
     expect(withoutRules(withoutModels(account.changes))).toEqual([
       'd1 create rollcall',
@@ -88,7 +88,7 @@ describe('a first deployment', () => {
     expect([...account.rules].length).toBeGreaterThan(3);
   });
 
-  it('gives keys of engines as secrets to the Worker that calls them, and to no other', async () => {
+  it('gives keys of engines as secrets only to the Worker that calls the engines', async () => {
     vi.stubEnv('ROLLCALL_ASR_KEY', 'of the engine');
     await deploy({ root, say }, failIfAsked);
     expect(secretsOf('rollcall-jobs')).toMatchObject({ ROLLCALL_ASR_KEY: 'of the engine' });
@@ -96,7 +96,7 @@ describe('a first deployment', () => {
     expect(said.join('\n')).not.toContain('of the engine');
   });
 
-  it('prints address, playground and first key, and tries the service', async () => {
+  it('prints address, playground and first key, and tests the service', async () => {
     await deploy({ root, say }, failIfAsked);
     const host = 'rollcall.acme.workers.dev';
     expect(said).toContain(`address: https://${host}`);
@@ -112,14 +112,14 @@ describe('a first deployment', () => {
     ]);
   });
 
-  it('fails where the service does not work, and says how the version before comes back', async () => {
+  it('fails if the service does not work, and prints the commands for a rollback', async () => {
     speakers = ['SPEAKER_00'];
     await expect(deploy({ root, say, instance: 'staging' }, failIfAsked)).rejects.toThrow(
       /does not work: a conversation has 1 speakers\. .*rollback --name staging && .*rollback --name staging-live && /,
     );
   });
 
-  it('asks before it takes over what is there by its names, and changes nothing without a yes', async () => {
+  it('asks before it takes over existing resources, and changes nothing without a yes', async () => {
     account.databases.add('rollcall');
     account.queues.add('rollcall-jobs');
     account.workers.set('rollcall', {});
@@ -140,7 +140,7 @@ describe('a first deployment', () => {
   });
 });
 
-it('a later deployment creates nothing, asks nothing and makes no key', async () => {
+it('creates nothing, asks nothing and makes no key in a later deployment', async () => {
   await deploy({ root, say }, failIfAsked);
   const workers = new Map(account.workers);
   account.calls.length = 0;
@@ -155,7 +155,7 @@ it('a later deployment creates nothing, asks nothing and makes no key', async ()
   expect(said.at(-1)).toMatch(/^smoke test: /);
 });
 
-describe('where the Worker that answers HTTP alone has a signing key', () => {
+describe('if only the Worker that answers HTTP has a signing key', () => {
   beforeEach(() => {
     account.workers.set('rollcall', { SIGNING_KEY: 'old' });
     vi.stubEnv('ROLLCALL_SIGNING_KEY', '');
@@ -169,7 +169,7 @@ describe('where the Worker that answers HTTP alone has a signing key', () => {
     for (const name of ['rollcall-jobs', 'rollcall-live']) expect(secretsOf(name)).toEqual({ SIGNING_KEY: old });
   });
 
-  it('nothing is changed while that key is not known: webhooks would be signed with another', async () => {
+  it('the deployment changes nothing while that key is not known', async () => {
     await expect(deploy({ root, say }, failIfAsked)).rejects.toThrow(
       'SIGNING_KEY of the service is needed for rollcall-jobs, rollcall-live',
     );
@@ -177,7 +177,7 @@ describe('where the Worker that answers HTTP alone has a signing key', () => {
   });
 });
 
-it('an instance has Workers, a database, a bucket, queues, counters and a signing key of its own', async () => {
+it('separates the Workers, database, bucket, queues, rate limiters and signing keys of two instances', async () => {
   await deploy({ root, say }, failIfAsked);
   await deploy({ root, say, instance: 'rollcall-staging' }, failIfAsked);
   const names = WORKERS.map(({ name }) => name);
@@ -198,12 +198,12 @@ it('an instance has Workers, a database, a bucket, queues, counters and a signin
   }
 });
 
-it('the name of an instance cannot be that of a Worker of another one', () => {
+it('refuses names of instances that could be those of Workers', () => {
   expect(nameFault('staging')).toBeUndefined();
   for (const name of ['staging-jobs', 'rollcall-live']) expect(nameFault(name)).toContain('must not end in');
 });
 
-it('switches on the traces of all Workers, until the next deployment without', async () => {
+it('switches on the traces of all Workers until the next deployment without --traces', async () => {
   const traced = () =>
     [...account.configs.values()].map((text) => text.includes('[observability.traces]\nenabled = true'));
   await deploy({ root, say, traces: true }, failIfAsked);
@@ -213,14 +213,14 @@ it('switches on the traces of all Workers, until the next deployment without', a
 });
 
 describe('a jurisdiction', () => {
-  it('is that of database, bucket and objects, and later deployments keep to it', async () => {
+  it('applies to database, bucket and objects, also in later deployments', async () => {
     await deploy({ root, say, jurisdiction: 'eu' }, failIfAsked);
     expect(account.changes).toContain('d1 create rollcall --jurisdiction eu');
     expect([...account.buckets]).toEqual(['rollcall in eu']);
     for (let again = 0; again < 2; again++) {
       for (const [worker, config] of account.configs) {
         expect(config).toContain('bucket_name = "rollcall"\njurisdiction = "eu"\n');
-        // The third calls no objects.
+        // rollcall-live calls no objects.
         if (worker !== 'rollcall-live') expect(config).toContain('[vars]\nJURISDICTION = "eu"\n');
       }
       const ofBucket = account.calls.filter(([kind, , verb]) => kind === 'r2' && verb !== 'info');
@@ -230,10 +230,10 @@ describe('a jurisdiction', () => {
     }
   });
 
-  it('is chosen once', async () => {
+  it('cannot be changed', async () => {
     await deploy({ root, say }, failIfAsked);
     account.calls.length = 0;
-    await expect(deploy({ root, say, jurisdiction: 'eu' }, failIfAsked)).rejects.toThrow('chosen once');
+    await expect(deploy({ root, say, jurisdiction: 'eu' }, failIfAsked)).rejects.toThrow('cannot be changed');
     expect(account.changes).toEqual([]);
   });
 });
@@ -246,7 +246,7 @@ describe('--destroy', () => {
     expect(account.changes).toEqual([]);
   });
 
-  it('deletes the Workers first, those that are bound to others before these, and leaves nothing', async () => {
+  it('deletes the Workers first, in the reverse order of their deployment, and leaves nothing', async () => {
     await deploy({ root, say, jurisdiction: 'eu' }, failIfAsked);
     account.calls.length = 0;
     await destroy(root, 'rollcall', say, answering('rollcall'));
@@ -259,7 +259,7 @@ describe('--destroy', () => {
     expect([workers.size, databases.size, buckets.size, queues.size]).toEqual([0, 0, 0, 0]);
   });
 
-  it('has a bucket that holds recordings emptied by a rule, and goes on later', async () => {
+  it('adds a rule that empties a bucket with objects, and deletes the bucket in a second call', async () => {
     await deploy({ root, say }, failIfAsked);
     account.objects.add('rollcall/media/a');
     await destroy(root, 'rollcall', say, answering('rollcall'));
@@ -271,7 +271,7 @@ describe('--destroy', () => {
   });
 });
 
-it('guides through the credentials of uploads, and stores all four at once', async () => {
+it('asks for the credentials of uploads, and stores all four at once', async () => {
   await deploy({ root, say }, failIfAsked);
   account.calls.length = 0;
   const ask = async (question: string) => (question.startsWith('Secret') ? 'secret' : 'id');
@@ -289,7 +289,7 @@ it('guides through the credentials of uploads, and stores all four at once', asy
 });
 
 describe('the rotation of the signing key', () => {
-  it('reaches every Worker; the previous key is accepted until the rotation is ended', async () => {
+  it('changes the key of every Worker, and keeps the previous key until its end', async () => {
     await deploy({ root, say }, failIfAsked);
     const { SIGNING_KEY: first } = secretsOf('rollcall');
     await rotateSigningKey(root, 'rollcall', say);
@@ -301,7 +301,7 @@ describe('the rotation of the signing key', () => {
     for (const name of names) expect(secretsOf(name)).toEqual({ SIGNING_KEY: second });
   });
 
-  it('that stopped half-way says with which key it may be tried again', async () => {
+  it('names the key for another attempt after a failure', async () => {
     await deploy({ root, say }, failIfAsked);
     const { SIGNING_KEY: first } = secretsOf('rollcall');
     account.workers.delete('rollcall-jobs');
@@ -311,7 +311,7 @@ describe('the rotation of the signing key', () => {
   });
 });
 
-it('finds the address in what wrangler prints', () => {
+it("finds the address in wrangler's output", () => {
   expect(addressIn('Deployed x triggers (1 sec)\n  https://x.acme.workers.dev\nCurrent Version ID: y')).toBe(
     'https://x.acme.workers.dev',
   );

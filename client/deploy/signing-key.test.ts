@@ -15,30 +15,30 @@ function leaveOldCopy(): void {
   mkdirSync(join(root, '.wrangler', 'rollcall', 'deploy'), { recursive: true });
   writeFileSync(oldPath(), 'old\n');
 }
-const startAfresh = () => rmSync(join(root, '.wrangler'), { recursive: true, force: true });
+const deleteLocalState = () => rmSync(join(root, '.wrangler'), { recursive: true, force: true });
 
 describe('the copy of the deployed signing key', () => {
-  it('is still there when the local state is deleted, and for its owner alone', () => {
+  it('survives the deletion of the local state, and only its owner can read it', () => {
     leaveOldCopy();
     const path = keepSigningKey(root, 'secret');
     moveSigningKey(root);
-    startAfresh();
+    deleteLocalState();
     expect(readFileSync(path, 'utf8')).toBe('secret\n');
     expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   });
 
-  it('is never written over: it may be the only one of another service', () => {
+  it('is never overwritten', () => {
     for (const secret of ['first', 'second', 'third']) keepSigningKey(root, secret);
     const copies = ['', '.1', '.2'].map((ending) => readFileSync(`${signingKeyPath(root)}${ending}`, 'utf8'));
     expect(copies).toEqual(['third\n', 'first\n', 'second\n']);
   });
 
-  it('is moved out of the local state where it was kept there', () => {
+  it('is moved out of the local state', () => {
     moveSigningKey(root);
     expect(existsSync(signingKeyPath(root))).toBe(false);
     leaveOldCopy();
     moveSigningKey(root);
-    startAfresh();
+    deleteLocalState();
     expect(readFileSync(signingKeyPath(root), 'utf8')).toBe('old\n');
   });
 });

@@ -4,8 +4,8 @@ import { makePrivateDir } from '../local/paths.ts';
 import { DEFAULT_NAME } from './naming.ts';
 
 /**
- * Where the only copy of the deployed service's signing key is: a secret cannot be read back. It is not in
- * `.wrangler/`, which one may delete to start afresh on this machine.
+ * Path of the only readable copy of the deployed service's signing key: secrets cannot be read back. Not in
+ * `.wrangler/`, which users may delete to reset local state.
  */
 export function signingKeyPath(root: string, instance = DEFAULT_NAME): string {
   return join(folderOf(root, instance), 'signing-key');
@@ -15,8 +15,8 @@ const folderOf = (root: string, instance: string): string =>
   join(root, '.rollcall', ...(instance === DEFAULT_NAME ? [] : [instance]));
 
 /**
- * Keeps a copy of a new signing key. One that is there may be the only copy of another service's: it stays, as
- * `signing-key.1` and so on.
+ * Stores a copy of a new signing key. Renames an existing copy, which may be the only one, to `signing-key.1` and so
+ * on.
  *
  * @returns path of the copy
  */
@@ -32,7 +32,7 @@ export function keepSigningKey(root: string, secret: string, instance = DEFAULT_
   return path;
 }
 
-/** The signing key of an instance, from the environment or its copy here; undefined where neither has it. */
+/** The signing key of an instance, from the environment or its local copy; undefined without either. */
 export function knownSigningKey(root: string, instance: string): string | undefined {
   const named = process.env.ROLLCALL_SIGNING_KEY?.trim();
   if (named) return named;
@@ -40,7 +40,7 @@ export function knownSigningKey(root: string, instance: string): string | undefi
   return existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined;
 }
 
-/** Brings a copy that an earlier deployment left in `.wrangler/` to where it is kept now. */
+/** Moves a copy of an earlier version out of `.wrangler/`. */
 export function moveSigningKey(root: string): void {
   const old = join(root, '.wrangler', 'rollcall', 'deploy', 'signing-key');
   if (!existsSync(old) || existsSync(signingKeyPath(root))) return;

@@ -27,7 +27,7 @@ const deployed = (say: Deployed['say']): Deployed => ({
   say,
 });
 
-it('makes the first key of a service, once, and has a recording diarized', async () => {
+it('makes the first key of a service, once, and tests the service with a recording', async () => {
   const said: string[] = [];
   await takeFirstSteps(deployed((line) => said.push(line)));
   await takeFirstSteps(deployed((line) => said.push(line)));
@@ -36,14 +36,14 @@ it('makes the first key of a service, once, and has a recording diarized', async
   const headers = { Authorization: `Bearer ${keys[0]}` };
   expect((await fetch(`${service.url}/v1/test`, { headers })).status).toBe(200);
   expect(said.filter((line) => /^smoke test: a conversation with its \d speakers/.test(line))).toHaveLength(2);
-  // Of the trials nothing stays that could be used.
+  // The keys of the tests are revoked.
   const [{ alive }] = await runSqlOn(service.db)<{ alive: number }>(
     'SELECT COUNT(*) AS alive FROM api_keys WHERE revoked_at IS NULL',
   );
   expect(alive).toBe(1);
 }, 120_000);
 
-it('says what does not work', async () => {
+it('reports what does not work', async () => {
   const nowhere = { ...deployed(() => {}), address: 'http://127.0.0.1:9', patienceMs: 100 };
   await expect(takeFirstSteps(nowhere)).rejects.toThrow(/does not work: GET \/healthz: /);
 });

@@ -1,13 +1,14 @@
 import { RollcallClient } from '../sdk/client.ts';
+import { pause } from '../sdk/pause.ts';
 
 export interface SmokeTest {
-  /** Of the service, without `/v1`. */
+  /** Without `/v1`. */
   readonly address: string;
-  /** Of an account that can pay. */
+  /** Key of an account with a subscription or credit. */
   readonly key: string;
-  /** An MP3 in which two people or more talk. */
+  /** An MP3 of at least two speakers. */
   readonly recording: Uint8Array;
-  /** How long a new address may take until it answers, and a job until it ends. */
+  /** Longest wait for the first answer of a new address, and for the job. */
   readonly patienceMs?: number;
 }
 
@@ -15,10 +16,10 @@ const PATIENCE_MS = 180_000;
 const PAUSE_MS = 2000;
 
 /**
- * Uses a deployed service once: it takes jobs, it knows the key, and a recording comes back with its speakers.
+ * Checks that a deployed service answers, accepts the key, and finds the speakers of a recording.
  *
- * @returns what was seen, in words
- * @throws with what did not work
+ * @returns the result in words
+ * @throws if a check fails
  */
 export async function smokeTest({ address, key, recording, patienceMs = PATIENCE_MS }: SmokeTest): Promise<string> {
   await untilHealthy(address, Date.now() + patienceMs);
@@ -51,6 +52,6 @@ async function untilHealthy(address: string, until: number): Promise<void> {
     if (Date.now() > until) {
       throw new Error(`GET /healthz: ${answer instanceof Response ? `status ${answer.status}` : String(answer)}`);
     }
-    await new Promise((wake) => setTimeout(wake, PAUSE_MS));
+    await pause(PAUSE_MS);
   }
 }

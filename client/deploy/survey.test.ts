@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => stop());
 const asked = () => secretNames(root, 'rollcall-jobs');
 
-it('finds no secrets of a Worker that does not exist, and fails where Cloudflare refuses to list them', async () => {
+it('returns undefined for a Worker that does not exist, and throws if Cloudflare refuses to list secrets', async () => {
   answer = { status: 200, body: { success: true, result: [{ name: 'SIGNING_KEY', type: 'secret_text' }] } };
   expect(await asked()).toEqual(['SIGNING_KEY']);
   answer = { status: 404, body: { errors: [{ code: 10007, message: 'This Worker does not exist on your account.' }] } };

@@ -4,16 +4,16 @@ import { type BucketHome, findBucket } from './home.ts';
 import { nameIn } from './naming.ts';
 import { mustWrangler, wrangler } from './wrangler.ts';
 
-/** What of an instance the account has. */
+/** The existing resources of an instance. */
 export interface Survey {
   readonly databaseId: string | undefined;
   readonly bucket: BucketHome | undefined;
   readonly queues: readonly string[];
-  /** Names of secrets by Worker; without the Workers that are not there. */
+  /** Names of secrets by deployed Worker. */
   readonly secrets: ReadonlyMap<ServiceWorker, readonly string[]>;
 }
 
-/** Looks at the account; changes nothing. */
+/** Reads the account without changing it. */
 export async function survey(root: string, instance: string): Promise<Survey> {
   const databaseId = await findDatabaseId(root, nameIn(instance, DATABASE));
   const bucket = await findBucket(root, nameIn(instance, BUCKET));
@@ -29,12 +29,12 @@ export async function survey(root: string, instance: string): Promise<Survey> {
   return { databaseId, bucket, queues, secrets };
 }
 
-/** Whether the Worker has the signing key. */
+/** Whether the deployed Worker has a signing key. */
 export const hasSigningKey = ({ secrets }: Survey, worker: ServiceWorker): boolean =>
   secrets.get(worker)?.includes('SIGNING_KEY') === true;
 
-/** What a first deployment would take over, in words. A Worker with a signing key is ours. */
-export function strangers(found: Survey, instance: string): string[] {
+/** Existing resources that a first deployment would take over, in words. None if a Worker has a signing key of ours. */
+export function foreignResources(found: Survey, instance: string): string[] {
   if (WORKERS.some((worker) => hasSigningKey(found, worker))) return [];
   return [
     ...[...found.secrets.keys()].map(
@@ -47,9 +47,9 @@ export function strangers(found: Survey, instance: string): string[] {
 }
 
 /**
- * Of the secrets of a Worker; undefined for one that is not deployed.
+ * Names of a Worker's secrets; undefined for a Worker that is not deployed.
  *
- * @throws where the account cannot be asked: of that nothing must be supposed
+ * @throws if they cannot be listed: then nothing may be assumed about them
  */
 export async function secretNames(root: string, worker: string): Promise<string[] | undefined> {
   const args = ['secret', 'list', '--format', 'json', '--name', worker];

@@ -15,8 +15,8 @@ export interface UploadCredentials {
 }
 
 /**
- * Guides through the credentials of the bucket with which uploads and downloads bypass the Worker, and its limit of 100
- * MB; stores them, all four at once.
+ * Asks for the bucket's credentials, with which uploads and downloads bypass the Worker and its limit of 100 MB. Stores
+ * all four secrets at once.
  */
 export async function setUpUploads({ root, instance, jurisdiction, say, ask }: UploadCredentials): Promise<void> {
   const accountId = await accountOf(root);
@@ -28,9 +28,9 @@ export async function setUpUploads({ root, instance, jurisdiction, say, ask }: U
   const R2_SECRET_ACCESS_KEY = await ask('Secret Access Key: ');
   if (!R2_ACCESS_KEY_ID || !R2_SECRET_ACCESS_KEY) throw new Error('Both are needed; nothing was changed.');
   const credentials = { R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, R2_ACCOUNT_ID: accountId, R2_BUCKET_NAME: bucket };
-  // Jobs first: they read what the other one has given out addresses for.
+  // JOBS first, since it reads the uploads to addresses from API.
   await putSecrets(root, instance, [JOBS, API], credentials);
-  say('Uploads and downloads go to the bucket from now on. Web pages need a CORS rule, too: docs/operations.md.');
+  say('Uploads and downloads now go to the bucket directly. Web pages also need a CORS rule: docs/operations.md.');
 }
 
 async function accountOf(root: string): Promise<string> {

@@ -7,7 +7,7 @@ import { mustWrangler } from './wrangler.ts';
 
 const LETTERS = 'ë€𝄞'.repeat(50);
 
-it('keeps the letters that lie on both sides of a piece of what wrangler prints', async () => {
+it("decodes letters of wrangler's output that are split over two chunks", async () => {
   const folder = mkdtempSync(join(tmpdir(), 'rollcall-wrangler-'));
   const numbers = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)';
   const command = `${numbers} SELECT i || ' ${LETTERS}' AS name FROM n`;

@@ -9,7 +9,7 @@ export interface WranglerResult {
 }
 
 /**
- * Runs wrangler and collects what it prints.
+ * Runs wrangler and collects its output.
  *
  * @param input text for its standard input; without it, questions get their default answers
  */
@@ -22,7 +22,7 @@ export function wrangler(root: string, args: readonly string[], input?: string):
     });
     let stdout = '';
     let stderr = '';
-    // Whole characters: one may lie on both sides of a piece's end.
+    // Decodes characters that are split over two chunks.
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       stdout += text;
     });
@@ -35,15 +35,15 @@ export function wrangler(root: string, args: readonly string[], input?: string):
   });
 }
 
-/** @throws with what wrangler said when it fails */
+/** @throws wrangler's complaint if it fails */
 export async function mustWrangler(root: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await wrangler(root, args, input);
   if (code !== 0 && /CLOUDFLARE_API_TOKEN/.test(stderr)) {
     throw new Error('Not logged in to Cloudflare. Run npx wrangler login, or set CLOUDFLARE_API_TOKEN.');
   }
-  if (code !== 0)
-    throw new Error(
-      `wrangler ${args.slice(0, 3).join(' ')} failed:\n${stripVTControlCharacters(stderr + stdout).trim()}`,
-    );
+  if (code !== 0) {
+    const complaint = stripVTControlCharacters(stderr + stdout).trim();
+    throw new Error(`wrangler ${args.slice(0, 3).join(' ')} failed:\n${complaint}`);
+  }
   return stdout;
 }

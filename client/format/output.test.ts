@@ -10,7 +10,7 @@ const output: DiarizeOutput = {
 };
 
 describe('formatOutput', () => {
-  it('writes a line a turn as text', () => {
+  it('writes text with a line for each turn', () => {
     expect(formatOutput(output, 'text', 'x')).toBe('0.500  3.380  SPEAKER_00\n3.100  3726.000  SPEAKER_01\n');
   });
 
@@ -51,7 +51,7 @@ describe('formatOutput', () => {
     expect(formatOutput(named, 'csv', 'x')).toBe('start,end,speaker\n0.000,1.000,"Smith, ""Al"""\n');
   });
 
-  it('shows the turns without overlap with names where people were identified: they overlapped', () => {
+  it('writes the turns without overlap with the names of identified people', () => {
     const identified = {
       ...output,
       exclusiveDiarization: [
@@ -67,7 +67,7 @@ describe('formatOutput', () => {
     expect(formatOutput(identified, 'text', 'x')).toBe('0.500  3.100  Ann\n3.100  4.000  SPEAKER_01\n');
   });
 
-  it('shows the turns without overlap when they were asked for, and the text of a transcription', () => {
+  it('writes the turns without overlap if there are any, and the text of a transcription', () => {
     const exclusive = { ...output, exclusiveDiarization: [{ speaker: 'SPEAKER_00', start: 0.5, end: 3.1 }] };
     expect(formatOutput(exclusive, 'text', 'x')).toBe('0.500  3.100  SPEAKER_00\n');
     const spoken = {
@@ -80,7 +80,7 @@ describe('formatOutput', () => {
     expect(formatOutput(spoken, 'rttm', 'x')).toContain('SPEAKER x 1 0.500');
   });
 
-  it('writes JSON that reads back as the output, a turn a line', () => {
+  it('writes JSON with a line for each turn, equal to the output', () => {
     const full = {
       ...output,
       confidence: { score: [93, 94], resolution: 0.02 },

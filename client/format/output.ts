@@ -3,7 +3,7 @@ import type { Turn } from '../sdk/types.ts';
 
 export { fileIdOf } from '../../src/formats/index.ts';
 
-/** `text` is what the service calls `txt`. */
+/** `text` is the service's `txt`. */
 export const FORMATS = ['text', 'json', ...TURN_FORMATS.filter((name) => name !== 'txt')] as const;
 export type Format = (typeof FORMATS)[number];
 
@@ -14,11 +14,11 @@ export type ShownOutput = {
 };
 
 /**
- * Writes a job's output in one of the formats; every format but `json` shows the turns alone, without overlap when the
- * output has `exclusiveDiarization`.
+ * Writes a job's output in one of the formats. All but `json` have only the turns, without overlap if the output has
+ * `exclusiveDiarization`.
  *
- * @param fileId what RTTM calls the recording
- * @returns text that ends with a line break, or nothing when there are no turns to write
+ * @param fileId name of the recording in RTTM
+ * @returns text that ends with a line break; empty without turns
  */
 export function formatOutput(output: ShownOutput, format: Format, fileId: string): string {
   if (format === 'json') return formatJson(output);
@@ -29,7 +29,7 @@ export function formatOutput(output: ShownOutput, format: Format, fileId: string
   return writeTurns(members[list] as readonly Line[], name, list, fileId, matches);
 }
 
-/** The output as JSON, a turn a line: readable and yet not a line per number for the frame-wise lists. */
+/** JSON with a line for each turn, but not for each number of the lists per frame. */
 function formatJson(output: ShownOutput): string {
   const members = Object.entries(output).map(([key, value]) => {
     const isList = Array.isArray(value) && value.length > 0;

@@ -23,7 +23,7 @@ it('draws a row for each speaker, with the share of the talk, as wide as the ter
   );
 });
 
-it('gives each speaker another colour where the terminal has colours', () => {
+it('gives each speaker a colour on a terminal with colours', () => {
   const text = drawTerminalTimeline(output, lines, { columns: 39, paint: palette(8) });
   const esc = String.fromCharCode(27);
   expect(text).toContain(`${esc}[38;5;33m${lines[0]}${esc}[0m`);

@@ -9,12 +9,12 @@ export interface TerminalOptions {
   readonly paint: Paint;
 }
 
-/** Okabe and Ito's colours for any colour vision, from the palette of 256; then for terminals with 8 colours. */
+/** Okabe and Ito's colours, distinct with any colour vision, in the palettes of 256 and of 8 colours. */
 const COLOURS_256 = [33, 208, 36, 175, 220, 81];
 const COLOURS_8 = [34, 33, 32, 35, 31, 36];
 const RESET = '\u001b[0m';
 
-/** @param bits colour depth of the terminal; below 4, text stays plain */
+/** @param bits colour depth of the terminal; below 4, text is not coloured */
 export function palette(bits: number): Paint {
   if (bits < 4) return (text) => text;
   return (text, index) => {
@@ -25,9 +25,9 @@ export function palette(bits: number): Paint {
 }
 
 /**
- * Draws a row for each speaker over time, with the speaker's share of the speech, then the turns.
+ * Draws a row for each speaker over time, with the speaker's share of the speech, then prints the turns.
  *
- * @param lines the turns as text, in their order
+ * @param lines the turns as text
  */
 export function drawTerminalTimeline(
   output: ShownOutput,
@@ -58,5 +58,5 @@ export function drawTerminalTimeline(
   return `${rows.join('')}${axis}\n${coloured.join('')}`;
 }
 
-/** ` 100 %`. */
+/** Characters of `100 %`. */
 const SHARE_WIDTH = 5;

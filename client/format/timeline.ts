@@ -5,17 +5,17 @@ const LABEL_WIDTH = 130;
 const ROW_HEIGHT = 30;
 const TOP = 44;
 const PLOT_WIDTH = WIDTH - LABEL_WIDTH - 20;
-/** Distinct for people with any colour vision, on white (Okabe and Ito). */
+/** Okabe and Ito's colours, distinct with any colour vision, on white. */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9'];
 
-/** One group of rows: the turns of one source, a row a speaker. */
+/** The turns of one source, drawn as a row for each speaker. */
 export interface Lane {
   readonly title: string;
   readonly turns: readonly Turn[];
 }
 
 /**
- * Draws who spoke when, as SVG: a row per speaker, time to the right.
+ * Draws an SVG with a row for each speaker over time.
  *
  * @param durationSeconds length of the recording
  */
@@ -48,15 +48,22 @@ export function drawTimeline(lanes: readonly Lane[], durationSeconds: number): s
     body.push(`<text x="${x(second)}" y="${axisY + 19}" text-anchor="middle" class="tick">${second} s</text>`);
   }
   const height = axisY + 34;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Who spoke when">
-<style>text{font:14px ui-monospace,Menlo,Consolas,monospace;fill:#222}.title{font:600 15px system-ui,sans-serif}.tick{font-size:12px;fill:#555}</style>
+  const view = `viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Who spoke when"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${view}>
+<style>${STYLE}</style>
 <rect width="${WIDTH}" height="${height}" rx="8" fill="#fff"/>
 ${body.join('\n')}
 </svg>
 `;
 }
 
-/** About ten round steps. */
+const STYLE = [
+  'text{font:14px ui-monospace,Menlo,Consolas,monospace;fill:#222}',
+  '.title{font:600 15px system-ui,sans-serif}',
+  '.tick{font-size:12px;fill:#555}',
+].join('');
+
+/** A round step that gives about ten ticks. */
 function tickSeconds(durationSeconds: number): number {
   const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
   return steps.find((step) => durationSeconds / step <= 12) ?? 7200;

@@ -12,7 +12,7 @@ const target = join(library, '..', 'dist');
 const require = createRequire(import.meta.url);
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
-/** Imports `index.js` in the entry for Node, so that both entries have the same classes. */
+/** Makes the entry for Node import `index.js`, so that both entries have the same classes. */
 const indexModule = {
   name: 'index',
   setup: ({ onResolve }) => onResolve({ filter: /^\.\/index\.ts$/ }, () => ({ path: './index.js', external: true })),
@@ -38,7 +38,7 @@ async function buildModules() {
     outdir: scratch,
     logLevel: 'warning',
   };
-  const entries = { index: 'client/library/index.ts', live: 'client/library/live.ts' };
+  const entries = { index: 'client/library/index.ts', live: 'client/live/index.ts' };
   await build({ ...common, entryPoints: entries, splitting: true, platform: 'neutral' });
   await build({
     ...common,

@@ -1,4 +1,4 @@
-/** What went wrong: no answer, a refusal, another program's answer, or how the job ended. */
+/** No answer, a refusal, an answer of another program, or the end of the job. */
 export type RollcallErrorKind = 'unreachable' | 'refused' | 'unexpected' | 'failed' | 'canceled';
 
 export interface RollcallErrorDetails {
@@ -6,7 +6,7 @@ export interface RollcallErrorDetails {
   readonly status?: number;
   readonly requestId?: string;
   readonly retryAfterSeconds?: number;
-  /** Faulty fields of a request that was refused with 400. */
+  /** Faulty fields of a request, with status 400. */
   readonly fields?: readonly { readonly field: string; readonly message: string }[];
   /** Job that failed or was canceled. */
   readonly jobId?: string;

@@ -1,4 +1,4 @@
-/** The client for Node 20 and later: takes file names, and brings a WebSocket. */
+/** The client for Node 20 and later: accepts file names, and includes a WebSocket. */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -9,7 +9,7 @@ import { type Recording, Rollcall as RollcallEverywhere, type RollcallOptions, t
 export * from './index.ts';
 export { nodeWebSocket };
 
-/** A file on this machine, read while it is sent. */
+/** A file on this machine, streamed from the disk. */
 export async function fileAt(path: string): Promise<StreamableFile> {
   const { size } = await stat(path);
   return { size, stream: () => Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array> };

@@ -5,8 +5,8 @@ export interface StreamableFile {
 }
 
 /**
- * A recording: bytes (`Blob`, `File`, `Buffer`, `Uint8Array`, `ArrayBuffer`), something that streams them, or an
- * address (http, https, media or data) as a URL or text. `rollcall-client/node` takes file names, too.
+ * Bytes (`Blob`, `File`, `Buffer`, `Uint8Array`, `ArrayBuffer`), an object that streams them, or an address (http,
+ * https, media or data) as URL or text. `rollcall-client/node` also accepts file names.
  */
 export type Recording = StreamableFile | Uint8Array | ArrayBuffer | URL | string;
 

@@ -33,7 +33,7 @@ export interface JobProgress {
   readonly fraction: number;
 }
 
-/** What every call that runs a job takes. */
+/** Options of every call that runs a job. */
 export interface JobOptions {
   readonly onProgress?: (progress: JobProgress) => void;
   /** Ends the wait and cancels the job. */
@@ -78,7 +78,7 @@ export interface Transcription {
 
 type StartJob = (url: string) => Promise<Outcome<JobCreated>>;
 
-/** The service, from recordings to results. Calls throw `RollcallError`; `api` has single requests, which do not. */
+/** Calls from recordings to results. They throw `RollcallError`; the single requests of `api` do not. */
 export class Rollcall {
   readonly api: RollcallClient;
   private readonly webSocket: WebSocketConstructor | undefined;
@@ -126,7 +126,7 @@ export class Rollcall {
   /**
    * Who said what.
    *
-   * @throws RollcallError where the service has no transcription engine, or the engine failed
+   * @throws RollcallError if the service has no transcription engine, or the engine failed
    */
   async transcribe(recording: Recording, options: TranscribeFileOptions = {}): Promise<Transcription> {
     const { language, transcriptionModel, ...rest } = options;
@@ -145,7 +145,7 @@ export class Rollcall {
     return must(await openLiveStream(this.api, { webSocket: this.webSocket, ...options }));
   }
 
-  /** All jobs of the account, the newest first; pages are read as they are needed. */
+  /** All jobs of the account, the newest first; reads further pages on demand. */
   async *jobs(filter: Omit<ListOptions, 'cursor'> = {}): AsyncGenerator<JobList['items'][number], void> {
     for (let cursor: string | undefined; ; ) {
       const page = must(await this.api.list({ limit: 100, ...filter, cursor }));
@@ -175,7 +175,7 @@ export class Rollcall {
     return must(await this.api.usage(range));
   }
 
-  /** Bytes or address of a recording; `rollcall-client/node` overrides it for file names. */
+  /** Resolves a recording to bytes or an address; `rollcall-client/node` overrides it for file names. */
   protected place(recording: Recording): Promise<PlacedRecording> {
     return placeOf(recording);
   }

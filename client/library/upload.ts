@@ -1,6 +1,6 @@
 import { readError, type request } from '../sdk/request.ts';
 
-/** Passes a stream on and reports how many bytes have gone. */
+/** Passes a stream on and reports the number of bytes sent. */
 export function countedStream(
   stream: ReadableStream<Uint8Array>,
   onSent: (sentBytes: number) => void,
@@ -16,7 +16,7 @@ export function countedStream(
   return stream.pipeThrough(counter);
 }
 
-/** Sends a body in a browser and reports how many bytes have gone, which `fetch` does not. */
+/** Sends a body in a browser and reports the number of bytes sent, which `fetch` does not. */
 export function putWithProgress(onSent: (sentBytes: number) => void): typeof request {
   return (url, { body, signal }) =>
     new Promise((done) => {
@@ -26,13 +26,13 @@ export function putWithProgress(onSent: (sentBytes: number) => void): typeof req
         signal?.removeEventListener('abort', stop);
         done(outcome);
       };
-      const lose = (): void => {
+      const fail = (): void => {
         const message = `${new URL(url).origin} cannot be reached: the upload broke off`;
         settle({ ok: false, error: { kind: 'unreachable', message, broken: true } });
       };
       signal?.addEventListener('abort', stop);
       sending.upload.addEventListener('progress', ({ loaded }) => onSent(loaded));
-      for (const name of ['error', 'abort', 'timeout']) sending.addEventListener(name, lose);
+      for (const name of ['error', 'abort', 'timeout']) sending.addEventListener(name, fail);
       sending.addEventListener('load', () => {
         const headers = new Headers();
         for (const name of ['Retry-After', 'X-Request-Id']) {
@@ -41,7 +41,7 @@ export function putWithProgress(onSent: (sentBytes: number) => void): typeof req
         }
         const text = sending.status === 204 ? null : sending.responseText;
         const response = new Response(text, { status: sending.status, headers });
-        // `readError` names the address that answered.
+        // For the message of `readError`.
         Object.defineProperty(response, 'url', { value: url });
         if (response.ok) settle({ ok: true, value: response });
         else void readError(response).then((error) => settle({ ok: false, error }));

@@ -5,13 +5,13 @@ export interface WebhookOptions {
   readonly now?: number;
 }
 
-/** Headers of a request: from `fetch`, from Node's http, or a plain object. */
+/** Headers of `fetch`, of Node's http, or a plain object. */
 export type WebhookHeaders =
   | { get(name: string): string | null | undefined }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Whether a webhook is recent and signed with the account's secret, which may be the previous one in a rotation.
+ * Checks that a webhook is recent and signed with the account's secret, or with the previous one during a rotation.
  *
  * @param body as it was received, before any parser
  */
@@ -41,8 +41,9 @@ export async function verifyWebhook(
 }
 
 function headerOf(headers: WebhookHeaders, name: string): string | undefined {
-  if (typeof headers.get === 'function')
+  if (typeof headers.get === 'function') {
     return (headers as { get(name: string): string | null }).get(name) ?? undefined;
+  }
   const entry = Object.entries(headers).find(([candidate]) => candidate.toLowerCase() === name)?.[1];
   return typeof entry === 'string' ? entry : undefined;
 }

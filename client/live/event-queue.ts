@@ -1,4 +1,4 @@
-/** Events that wait to be read, in order. One reader at a time. */
+/** A queue of events for one reader at a time. */
 export class EventQueue<T> implements AsyncIterable<T> {
   private readonly waiting: T[] = [];
   private ended = false;
@@ -13,7 +13,7 @@ export class EventQueue<T> implements AsyncIterable<T> {
     this.wake();
   }
 
-  /** What waits can still be read; then the iteration ends. */
+  /** Ends the iteration after the waiting events. */
   end(): void {
     this.ended = true;
     this.wake();

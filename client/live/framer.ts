@@ -1,10 +1,10 @@
-/** Samples of a frame: 100 ms at 16 kHz, the rate of a stream that asks for no other. */
+/** Samples of a frame, 100 ms, at the default rate of a stream. */
 export const FRAME_SAMPLES = 1600;
 export const SAMPLE_RATE_HZ = 16_000;
 export const FRAMES_PER_SECOND = 10;
 const BYTES_PER_SAMPLE = 4;
 
-/** Cuts audio of any chunking into frames of 100 ms as they go over the wire (32-bit float, little-endian). */
+/** Cuts chunks of any length into the frames of the protocol: 100 ms of 32-bit floats, little-endian. */
 export class Framer {
   private readonly frameSamples: number;
   private frame: DataView<ArrayBuffer>;
@@ -15,7 +15,7 @@ export class Framer {
     this.frame = this.empty();
   }
 
-  /** The frames that are complete with these samples, made one at a time. */
+  /** Yields the frames that these samples complete. */
   *push(samples: Float32Array): Generator<Uint8Array<ArrayBuffer>> {
     for (const sample of samples) {
       this.frame.setFloat32(BYTES_PER_SAMPLE * this.filled++, sample, true);
@@ -23,7 +23,7 @@ export class Framer {
     }
   }
 
-  /** What is left, padded with silence; undefined when nothing is. */
+  /** The incomplete frame, padded with silence; undefined if there is none. */
   flush(): Uint8Array<ArrayBuffer> | undefined {
     return this.filled === 0 ? undefined : this.take();
   }

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { Lead } from './lead.ts';
 
-/** Sends what may go out in this moment. @returns frames */
+/** Sends all frames that may be sent now. @returns their number */
 function send(lead: Lead): number {
   let frames = 0;
   for (; !lead.isUsedUp; frames++) lead.add(1);
   return frames;
 }
 
-it('lets three seconds go at once, then twice real time', () => {
+it('allows three seconds at once, then twice real time', () => {
   let now = 1000;
   const lead = new Lead(() => now);
   expect(send(lead)).toBe(30);
@@ -22,20 +22,20 @@ it('lets three seconds go at once, then twice real time', () => {
   expect(send(lead)).toBe(30);
 });
 
-it('follows the service where its events show that it is faster', () => {
+it('allows more if events show that the service is faster', () => {
   const lead = new Lead(() => 0);
   send(lead);
-  lead.isAtMost(5);
+  lead.limitTo(5);
   expect(send(lead)).toBe(25);
-  // An event of something long ago.
-  lead.isAtMost(600);
+  // A late event does not raise the lead.
+  lead.limitTo(600);
   expect(send(lead)).toBe(0);
 });
 
-it('takes nothing for processed that has not left', () => {
+it('counts unsent frames as not processed', () => {
   let now = 0;
   const lead = new Lead(() => now);
-  for (; now < 10_000; now += 10) lead.isAtLeast(20);
-  lead.isAtLeast(20);
+  for (; now < 10_000; now += 10) lead.raiseTo(20);
+  lead.raiseTo(20);
   expect(send(lead)).toBe(10);
 });

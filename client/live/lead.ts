@@ -1,13 +1,13 @@
 import { FRAMES_PER_SECOND } from './framer.ts';
 
-/** Audio that may be under way, 3 s; the service closes a stream with more than 5 s that it has not processed. */
+/** The service closes a stream with more than 5 s of unprocessed audio. */
 const MAX_LEAD_FRAMES = 3 * FRAMES_PER_SECOND;
-/** What the service is taken to process while it tells nothing: twice real time. */
-const UNHEARD_FRAMES_PER_SECOND = 2 * FRAMES_PER_SECOND;
+/** Assumed speed of the service between two events: twice real time. */
+const ASSUMED_FRAMES_PER_SECOND = 2 * FRAMES_PER_SECOND;
 
 /**
- * How far the frames of a stream are ahead of those that the service has processed, as far as can be known here. After a stall of
- * the network, or of the sender, all that had to wait would else come at once, and end the stream.
+ * Estimates how many sent frames the service has not processed yet. Limits the frames that are sent at once after a
+ * stall of the network or of the sender: too many would end the stream.
  */
 export class Lead {
   private frames = 0;
@@ -27,19 +27,19 @@ export class Lead {
     this.frames = this.now() + frames;
   }
 
-  /** So many have not left yet: nobody can have processed them. */
-  isAtLeast(frames: number): void {
+  /** Notes that this number of frames has not left the send buffer. */
+  raiseTo(frames: number): void {
     this.frames = Math.max(this.now(), frames);
   }
 
-  /** The service has told something that shows the others to be processed. */
-  isAtMost(frames: number): void {
+  /** Notes that an event shows all other frames to be processed. */
+  limitTo(frames: number): void {
     this.frames = Math.min(this.now(), frames);
   }
 
   private now(): number {
     const nowMs = this.nowMs();
-    const processed = (UNHEARD_FRAMES_PER_SECOND * (nowMs - this.asOfMs)) / 1000;
+    const processed = (ASSUMED_FRAMES_PER_SECOND * (nowMs - this.asOfMs)) / 1000;
     this.frames = Math.max(0, this.frames - processed);
     this.asOfMs = nowMs;
     return this.frames;

@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
-/** What a connection has sent. */
-export interface Heard {
+/** Messages of the client. */
+export interface Received {
   readonly frames: Buffer[];
   readonly texts: string[];
 }
@@ -12,21 +12,22 @@ export interface LiveServer {
   readonly url: string;
   /** Bodies of POST /v1/live. */
   readonly requests: unknown[];
-  readonly heard: Heard;
+  readonly received: Received;
   close(): Promise<void>;
 }
 
 /**
- * A real WebSocket server that creates streams as the service does: the address with its token is good for one connection.
+ * Starts a WebSocket server that creates streams like the service: each address can be used for one connection.
  *
- * @param answer gets every message of the client, and the connection to answer on
- * @param onConnect gets each connection, and the token that it resumes the stream with; false refuses it with 401
+ * @param answer called for every message of the client
+ * @param onConnect called without a socket before each connection that resumes a stream, where false refuses it with
+ *   401, and again with the socket
  */
 export async function startLiveServer(
-  answer: (socket: WebSocket, text: string | undefined, heard: Heard) => void,
+  answer: (socket: WebSocket, text: string | undefined, received: Received) => void,
   onConnect: (socket: WebSocket | undefined, resumeToken: string | null) => boolean = (_, token) => token === null,
 ): Promise<LiveServer> {
-  const heard: Heard = { frames: [], texts: [] };
+  const received: Received = { frames: [], texts: [] };
   const requests: unknown[] = [];
   const tokens = new Set<string>();
   const server = createServer(async (request, response) => {
@@ -52,9 +53,9 @@ export async function startLiveServer(
     sockets.handleUpgrade(request, stream, head, (socket) => {
       onConnect(socket, resumeToken);
       socket.on('message', (data: Buffer, isBinary) => {
-        if (isBinary) heard.frames.push(data);
-        else heard.texts.push(data.toString());
-        answer(socket, isBinary ? undefined : data.toString(), heard);
+        if (isBinary) received.frames.push(data);
+        else received.texts.push(data.toString());
+        answer(socket, isBinary ? undefined : data.toString(), received);
       });
     });
   });
@@ -62,7 +63,7 @@ export async function startLiveServer(
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
-    heard,
+    received,
     async close() {
       for (const socket of sockets.clients) socket.terminate();
       server.closeAllConnections();

@@ -3,7 +3,7 @@ import { WebSocket as StandardWebSocket } from 'undici';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { RollcallClient } from '../sdk/client.ts';
-import { type Heard, type LiveServer, startLiveServer } from './live-server.fixture.ts';
+import { type LiveServer, type Received, startLiveServer } from './live-server.fixture.ts';
 import { nodeWebSocket } from './node.ts';
 import { connectLiveStream, type OpenOptions, openLiveStream } from './open.ts';
 import { LiveStream } from './stream.ts';
@@ -19,7 +19,7 @@ const endOf = (speaker: string, timestamp: number): string =>
   JSON.stringify({ type: 'diarization_speaker_end', data: { speaker, timestamp } });
 
 async function open(
-  answer: (socket: WebSocket, text: string | undefined, heard: Heard) => void,
+  answer: (socket: WebSocket, text: string | undefined, received: Received) => void,
   options: OpenOptions = {},
 ): Promise<LiveStream> {
   server = await startLiveServer(answer);
@@ -37,14 +37,14 @@ async function read(stream: LiveStream): Promise<LiveEvent[]> {
   return events;
 }
 
-// The second is the implementation behind Node's own global WebSocket, and behaves as a browser's does.
+// The second is Node's own global WebSocket, which behaves like a browser's.
 const implementations: [string, WebSocketConstructor][] = [
   ['ws', nodeWebSocket],
   ['a standard WebSocket', StandardWebSocket as unknown as WebSocketConstructor],
 ];
 
 describe.each(implementations)('a live stream over %s', (_, webSocket) => {
-  it('cuts audio of any chunking into frames of 100 ms, the last one padded, and tells events in order', async () => {
+  it('cuts chunks of any length into frames of 100 ms, pads the last one, and delivers events in order', async () => {
     const stream = await open(
       (socket, text, { frames }) => {
         if (text === undefined && frames.length === 2) socket.send(startOf('SPEAKER_00', 0.05));
@@ -70,9 +70,9 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
       { kind: 'end', speaker: 'SPEAKER_01', timestampSeconds: 0.32 },
     ]);
     expect(server?.requests).toEqual([{ resume: true, latency: 1000, maxSpeakers: 3 }]);
-    expect(server?.heard.texts).toEqual([END]);
-    expect(server?.heard.frames.map(({ length }) => length)).toEqual([6400, 6400, 6400, 6400]);
-    const bytes = Buffer.concat(server!.heard.frames);
+    expect(server?.received.texts).toEqual([END]);
+    expect(server?.received.frames.map(({ length }) => length)).toEqual([6400, 6400, 6400, 6400]);
+    const bytes = Buffer.concat(server!.received.frames);
     const received = Float32Array.from({ length: 6400 }, (_, at) => bytes.readFloatLE(4 * at));
     expect(received.subarray(0, 5000)).toEqual(samples);
     expect(received.subarray(5000).every((sample) => sample === 0)).toBe(true);
@@ -86,7 +86,7 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
     [1009, 'frame too large', { kind: 'too_large', message: 'frame too large' }],
     [1011, '', { kind: 'service_failed', message: 'Too much audio is waiting' }],
     [4000, 'x', { kind: 'lost', code: 4000, message: 'x' }],
-  ])('tells what close code %i (%j) means', async (code, reason, expected) => {
+  ])('maps close code %i (%j) to its meaning', async (code, reason, expected) => {
     const stream = await open(
       (socket) => {
         socket.send(JSON.stringify({ type: 'error', message: 'Too much audio is waiting' }));
@@ -97,24 +97,24 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
     await stream.write(ramp(1600));
     expect(await read(stream)).toContainEqual({ kind: 'error', message: 'Too much audio is waiting' });
     expect(await stream.closed).toMatchObject(expected);
-    await stream.write(ramp(1600)); // nobody hears it, and nothing is thrown
+    await stream.write(ramp(1600)); // is dropped, and throws nothing
     expect(await stream.end()).toMatchObject(expected);
   });
 
-  it('tells a broken connection from an end', async () => {
+  it('distinguishes a broken connection from an end', async () => {
     const stream = await open((socket) => socket.terminate(), { webSocket });
     await stream.write(ramp(1600));
     expect(await stream.end()).toMatchObject({ kind: 'lost', code: 1006 });
   });
 
-  it('gives up at once when asked to', async () => {
+  it('aborts at once', async () => {
     const stream = await open(() => {}, { webSocket });
     stream.abort();
     expect(await stream.closed).toEqual({ kind: 'aborted' });
     expect(await read(stream)).toEqual([]);
   });
 
-  it('uses an address once, and says when it is refused', async () => {
+  it('uses an address once, and reports a refusal', async () => {
     server = await startLiveServer((socket, text) => text === END && socket.close(1000));
     const created = await new RollcallClient({ url: server.url, key: 'k' }).createLive();
     if (!created.ok) throw new Error(created.error.message);
@@ -128,7 +128,10 @@ describe.each(implementations)('a live stream over %s', (_, webSocket) => {
 });
 
 describe.each(implementations)('a stream over %s that loses its connection', (_, webSocket) => {
-  /** A service that keeps every fourth frame and names a speaker at each; connections end after `breaksAfter` frames. */
+  /**
+   * A service that stores its state at every fourth frame; connections end after the numbers of frames in
+   * `breaksAfter`.
+   */
   async function openBreaking(breaksAfter: readonly number[], isRefusing = false) {
     const received: number[] = [];
     let token = 0;
@@ -150,7 +153,7 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
         }
         if (++sinceConnect === breaksAfter[breaks]) {
           breaks++;
-          // What was sent before arrives: a token that is lost on its way cannot be used.
+          // A proper close, so that the token before it arrives.
           socket.close(1012);
         }
       },
@@ -170,7 +173,7 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
     return { stream: opened.value, received };
   }
 
-  it('goes on where the service has kept it: frames are sent again, and what was told is told once', async () => {
+  it('resumes from the stored frame, sends frames again, and delivers each event once', async () => {
     const { stream, received } = await openBreaking([6, 1, 9, 10]);
     const writing = (async () => {
       for (let frame = 0; frame < 30; frame++) await stream.write(new Float32Array(1600).fill(frame));
@@ -184,19 +187,19 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
     expect(stream.sentSeconds).toBe(3);
   });
 
-  it('tells the service when it is given up, which would wait for another connection', async () => {
+  it('sends the end to the service when it is aborted', async () => {
     const { stream } = await openBreaking([]);
     await stream.write(new Float32Array(1600));
     for await (const _event of stream) break;
     stream.abort();
-    await expect.poll(() => server!.heard.texts).toEqual([END]);
+    await expect.poll(() => server!.received.texts).toEqual([END]);
     expect(await stream.closed).toEqual({ kind: 'aborted' });
   });
 
-  it('is lost once the service refuses its token, or nothing answers for a minute', async () => {
+  it('is lost when the service refuses its token, or does not answer for a minute', async () => {
     const { stream } = await openBreaking([2], true);
     await stream.write(new Float32Array(3200));
-    await expect.poll(() => server!.heard.frames.length).toBe(2);
+    await expect.poll(() => server!.received.frames.length).toBe(2);
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
     try {
       const ended = stream.end();
@@ -211,27 +214,27 @@ describe.each(implementations)('a stream over %s that loses its connection', (_,
   });
 });
 
-it('holds back what is ahead of the service, and sends everything in order as fast as that follows', async () => {
-  let isTelling = false;
-  let tell = () => {};
+it('holds back audio that is ahead of the service, and sends it in order', async () => {
+  let sendsEvents = false;
+  let sendEvent = () => {};
   const stream = await open((socket, text, { frames }) => {
-    tell = () => socket.send(endOf('SPEAKER_00', frames.length / 10));
-    if (isTelling) tell();
+    sendEvent = () => socket.send(endOf('SPEAKER_00', frames.length / 10));
+    if (sendsEvents) sendEvent();
     if (text === END) socket.close(1000);
   });
   const writing = (async () => {
     for (let step = 0; step < 12; step++) await stream.write(new Float32Array(400_000).fill(step));
   })();
-  await expect.poll(() => server!.heard.frames.length).toBeGreaterThan(28);
+  await expect.poll(() => server!.received.frames.length).toBeGreaterThan(28);
   const [before, from] = [stream.sentSeconds, performance.now()];
   await new Promise((wake) => setTimeout(wake, 500));
-  // Twice real time, and what the 3 s had left.
+  // Twice real time, and the rest of the first 3 s.
   expect(stream.sentSeconds - before).toBeLessThan(1 + (2 * (performance.now() - from)) / 1000);
-  isTelling = true;
-  tell();
+  sendsEvents = true;
+  sendEvent();
   await writing;
   expect(await stream.end()).toEqual({ kind: 'done' });
-  const { frames } = server!.heard;
+  const { frames } = server!.received;
   expect(frames.map((frame) => frame.readFloatLE(frame.length - 4))).toEqual(
     Array.from({ length: 12 * 250 }, (_, at) => Math.floor(at / 250)),
   );
@@ -240,7 +243,7 @@ it('holds back what is ahead of the service, and sends everything in order as fa
 describe('over a network that stalls', () => {
   const FRAME_BYTES = 6400;
 
-  /** A connection to a service that processes twice real time and closes at 5 s that wait; what it cannot pass on waits, as in a browser. */
+  /** A connection that can stall, to a service that processes audio at twice real time. */
   class StallingSocket {
     bufferedAmount = 0;
     isStalled = false;
@@ -278,10 +281,8 @@ describe('over a network that stalls', () => {
   }
 
   it.each([3, 6, 8, 25])(
-    'for %i s a microphone is caught up with: all of it came at once, which ended the stream',
-    {
-      timeout: 20_000,
-    },
+    'for %i s, a microphone catches up without too much audio at once',
+    { timeout: 20_000 },
     async (stallSeconds) => {
       vi.useFakeTimers();
       try {
@@ -308,7 +309,7 @@ describe('over a network that stalls', () => {
     },
   );
 
-  it('a microphone whose page was frozen is caught up with as well', async () => {
+  it('a microphone also catches up after its page was frozen', async () => {
     vi.useFakeTimers();
     try {
       const socket = new StallingSocket();
@@ -345,23 +346,23 @@ describe('over a network that stalls', () => {
   });
 });
 
-it('sends frames of 100 ms at the rate that was asked for', async () => {
+it('sends frames of 100 ms at the requested sample rate', async () => {
   const stream = await open((socket, text) => text === END && socket.close(1000), { sampleRate: 44_100 });
   await stream.write(new Float32Array(44_100));
   expect(stream.sentSeconds).toBe(1);
   await stream.write(new Float32Array(100));
   expect(await stream.end()).toEqual({ kind: 'done' });
   expect(server!.requests).toEqual([{ resume: true, sampleRate: 44_100 }]);
-  expect(server!.heard.frames.map(({ length }) => length)).toEqual(Array(11).fill(4 * 4410));
+  expect(server!.received.frames.map(({ length }) => length)).toEqual(Array(11).fill(4 * 4410));
 });
 
-it('gives up when a caller who does not wait runs too far ahead', async () => {
+it('gives up when a caller that does not wait is too far ahead', async () => {
   const stream = await open((socket) => socket.pause(), { maxBufferedSeconds: 0.2 });
   for (let second = 0; second < 400; second++) void stream.write(ramp(16_000));
   expect(await stream.closed).toMatchObject({ kind: 'policy' });
 });
 
-it('takes what is not understood for an error of the service', async () => {
+it('reports invalid messages as errors of the service', async () => {
   const stream = await open((socket, text) => {
     if (text === END) return socket.close(1000);
     socket.send('{');
@@ -393,7 +394,7 @@ it('bundles for browsers without the library for Node', async () => {
   expect(inputs.filter((path) => path.includes('node_modules'))).toEqual([]);
 });
 
-it('gives a stream up whose connection takes nothing more: its end was waited for for ever', async () => {
+it('gives up a stream whose connection does not accept more data', async () => {
   vi.useFakeTimers();
   try {
     const socket = { bufferedAmount: 1e9, send() {}, close() {}, addEventListener() {} };

@@ -1,41 +1,41 @@
 import type { LiveClose, LiveEvent } from './types.ts';
 
-/** What the service says of the connection: how the stream can be resumed, and from which frame on it is. */
+/** Messages about the connection: the token to resume the stream with, and the frame from which it is resumed. */
 export type ControlMessage =
   | { readonly kind: 'resume'; readonly token: string; readonly frame: number }
   | { readonly kind: 'resumed'; readonly frame: number };
 
-/** Longest message that is read; a correction of all that the service keeps has some 45,000 characters. */
+/** The longest correction has some 45,000 characters. */
 const MAX_MESSAGE_LENGTH = 65_536;
 
 /**
- * Reads a message of the service.
+ * Parses a message of the service.
  *
- * @returns undefined for a type that this client does not know: a newer service may tell more
+ * @returns an error event for an invalid message; undefined for an unknown type, which a newer service may send
  */
 export function parseMessage(data: unknown): LiveEvent | ControlMessage | undefined {
-  const strange: LiveEvent = { kind: 'error', message: 'The service sent a message that is not understood.' };
-  if (typeof data !== 'string' || data.length > MAX_MESSAGE_LENGTH) return strange;
+  const invalid: LiveEvent = { kind: 'error', message: 'The service sent a message that is not understood.' };
+  if (typeof data !== 'string' || data.length > MAX_MESSAGE_LENGTH) return invalid;
   let message: Record<string, unknown>;
   try {
     message = JSON.parse(data) as Record<string, unknown>;
   } catch {
-    return strange;
+    return invalid;
   }
   switch (message?.type) {
     case 'diarization_speaker_start':
-      return turnEvent('start', message.data) ?? strange;
+      return turnEvent('start', message.data) ?? invalid;
     case 'diarization_speaker_end':
-      return turnEvent('end', message.data) ?? strange;
+      return turnEvent('end', message.data) ?? invalid;
     case 'diarization_speaker_correction':
-      return correctionEvent(message.data) ?? strange;
+      return correctionEvent(message.data) ?? invalid;
     case 'resume':
     case 'resumed':
-      return controlMessage(message) ?? strange;
+      return controlMessage(message) ?? invalid;
     case 'error':
-      return typeof message.message === 'string' ? { kind: 'error', message: message.message } : strange;
+      return typeof message.message === 'string' ? { kind: 'error', message: message.message } : invalid;
     default:
-      return typeof message?.type === 'string' ? undefined : strange;
+      return typeof message?.type === 'string' ? undefined : invalid;
   }
 }
 
@@ -67,25 +67,25 @@ function correctionEvent(data: unknown): LiveEvent | undefined {
 }
 
 /**
- * What a close code means (contract §9).
+ * The meaning of a close code.
  *
  * @param ended whether the end of the stream had been sent
- * @param lastError the last error message that came before, which says more than the code
+ * @param lastError the last error message, which is more specific than the code
  */
 export function closeOf(code: number, reason: string, ended: boolean, lastError: string | undefined): LiveClose {
-  const said = reason || lastError;
+  const stated = reason || lastError;
   switch (code) {
     case 1000:
       return ended
         ? { kind: 'done' }
-        : { kind: 'length_limit', message: said ?? 'The stream is as long as it may be.' };
+        : { kind: 'length_limit', message: stated ?? 'The stream has reached its longest length.' };
     case 1008:
-      return { kind: 'policy', message: said ?? 'The service refused to go on.' };
+      return { kind: 'policy', message: stated ?? 'The service ended the stream.' };
     case 1009:
-      return { kind: 'too_large', message: said ?? 'A frame was too large.' };
+      return { kind: 'too_large', message: stated ?? 'A frame was too large.' };
     case 1011:
-      return { kind: 'service_failed', message: said ?? 'The service has failed.' };
+      return { kind: 'service_failed', message: stated ?? 'The service has failed.' };
     default:
-      return { kind: 'lost', code, message: said ?? `The connection was lost (code ${code}).` };
+      return { kind: 'lost', code, message: stated ?? `The connection was lost (code ${code}).` };
   }
 }

@@ -1,11 +1,11 @@
 import { WebSocket } from 'ws';
 import type { WebSocketConstructor, WebSocketLike } from './types.ts';
 
-/** Longest message that is taken from the service. */
 const MAX_PAYLOAD_BYTES = 1 << 20;
 
 /**
- * A WebSocket for every Node: 20 has none of its own. The library's types of events are its own, hence the cast. Apart from `index.ts`, so that a browser's bundle is free of the library.
+ * A WebSocket for Node 20, which has none. The cast is needed because the library has its own event types. Not in
+ * `index.ts`, which browsers bundle.
  */
 export const nodeWebSocket: WebSocketConstructor = class extends WebSocket {
   constructor(url: string) {

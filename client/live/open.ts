@@ -5,18 +5,21 @@ import { LiveStream } from './stream.ts';
 import type { WebSocketConstructor, WebSocketLike } from './types.ts';
 
 export interface ConnectionOptions {
-  /** Where there is no global WebSocket (Node 20): `nodeWebSocket` of `client/live/node.ts`. */
+  /** Needed if there is no global WebSocket (Node 20): `nodeWebSocket` of `client/live/node.ts`. */
   readonly webSocket?: WebSocketConstructor;
-  /** Audio that may wait in the connection's buffer before `write` waits; at least 0.1, 2 by default. After a stall of the network it comes at once: 5 s would end the stream. */
+  /**
+   * Audio in the connection's buffer from which on `write` waits; at least 0.1, 2 by default. After a stall of the
+   * network all of it arrives at once, and 5 s would end the stream.
+   */
   readonly maxBufferedSeconds?: number;
-  /** What the stream was created with: samples a second of what is written; 16,000 by default. */
+  /** Sample rate in Hz with which the stream was created; 16,000 by default. */
   readonly sampleRate?: number;
   /** Longest wait for the connection. */
   readonly timeoutMs?: number;
 }
 
 export interface OpenOptions extends LiveOptions, ConnectionOptions {
-  /** Ends a wait for the rate limit: no stream is created then. */
+  /** Ends a wait for the rate limit without a stream. */
   readonly signal?: AbortSignal;
 }
 
@@ -25,9 +28,9 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
  * Creates a live stream and connects to it; the stream survives the loss of its connection, unless `resume` is false.
- * Returns faults of the network or the service, and never throws them.
+ * Returns faults of the network and the service, and does not throw them.
  *
- * @throws Error without any WebSocket in the platform
+ * @throws Error if the platform has no WebSocket
  */
 export async function openLiveStream(
   client: RollcallClient,
@@ -40,10 +43,10 @@ export async function openLiveStream(
 }
 
 /**
- * Connects to a stream that was created elsewhere, as by a server that gives a page the address and keeps the key. Never throws
- * for what the network or the service does.
+ * Connects to a stream that was created elsewhere, as by a server that sends a page the address and keeps the key.
+ * Returns faults of the network and the service, and does not throw them.
  *
- * @throws Error without any WebSocket in the platform
+ * @throws Error if the platform has no WebSocket
  */
 export async function connectLiveStream(
   { id, url }: LiveCreated,
@@ -60,9 +63,9 @@ export async function connectLiveStream(
   try {
     socket = new WebSocketClass(url);
   } catch {
-    return unreachable('The service gave an address that is none.');
+    return unreachable('The service sent an invalid address.');
   }
-  // Before it opens: an event may follow at once.
+  // Before the socket is open, since an event may follow at once.
   const stream = new LiveStream(id, socket, frames, sampleRate, (token) => {
     const address = new URL(url);
     address.search = `?resume=${encodeURIComponent(token)}`;
@@ -80,7 +83,7 @@ function webSocketOf(given: WebSocketConstructor | undefined): WebSocketConstruc
   return found;
 }
 
-/** @returns why it did not open; browsers do not tell the cause */
+/** @returns why it did not open; browsers do not give the cause */
 function opening(socket: WebSocketLike, timeoutMs: number): Promise<string | undefined> {
   return new Promise((done) => {
     const timer = setTimeout(() => done('The live channel does not answer in time'), timeoutMs);

@@ -1,29 +1,29 @@
 import { FRAMES_PER_SECOND } from './framer.ts';
 
-/** Frames kept at most, 90 s: 60 s without a connection, 10 s that are sent again, and a margin. */
+/** 60 s without a connection, 10 s that are sent again, and a margin. */
 const MAX_KEPT_FRAMES = 90 * FRAMES_PER_SECOND;
-/** Until the service offers a token, which comes with the connection if at all. */
+/** Less is kept without a token: a service that offers one sends the first with the connection. */
 const MAX_FRAMES_BEFORE_TOKEN = 20 * FRAMES_PER_SECOND;
 
 /**
- * What a stream needs to continue over another connection: its token, the frames that the service has not stored, and
- * the messages that the service will repeat. Frames are numbered from the beginning of the stream.
+ * The data with which a stream continues over another connection: its token, the frames that the service has not
+ * stored, and the messages that it will repeat. Frames are numbered from the beginning of the stream.
  */
 export class ResumeBuffer {
   private token: string | undefined;
   private readonly frames: Uint8Array<ArrayBuffer>[] = [];
   private first = 0;
-  /** Since the last token. */
-  private told: string[] = [];
-  /** Of an earlier connection, which this one tells again. */
-  private expected: string[] = [];
+  /** Messages since the last token. */
+  private received: string[] = [];
+  /** Messages of an earlier connection that this one repeats. */
+  private repeats: string[] = [];
 
   /** Number of the next frame that is added. */
   get end(): number {
     return this.first + this.frames.length;
   }
 
-  /** What the next connection is made with; undefined where the service offers none. */
+  /** Token for the next connection; undefined if the service has sent none. */
   get resumeToken(): string | undefined {
     return this.token;
   }
@@ -36,34 +36,31 @@ export class ResumeBuffer {
     return this.frames[number - this.first]!;
   }
 
-  /** Frames before this one have been sent; the oldest of them go where they are too many. */
+  /** Notes that the frames before this one have been sent; drops the oldest if there are too many. */
   sent(number: number): void {
     const most = this.token === undefined ? MAX_FRAMES_BEFORE_TOKEN : MAX_KEPT_FRAMES;
     this.dropBefore(Math.min(number, this.end - most));
   }
 
-  /** The stream can be resumed from this frame on. */
+  /** Notes the token with which the stream can be resumed from this frame. */
   offer(token: string, frame: number): void {
     this.token = token;
     this.dropBefore(frame);
-    this.told = [];
+    this.received = [];
   }
 
-  /**
-   * The stream goes on from this frame.
-   * @returns false where the frame is not here (any more)
-   */
+  /** Notes that the stream is resumed from this frame. @returns false if the frame is not kept */
   resumed(frame: number): boolean {
-    this.expected = [...this.told, ...this.expected];
-    this.told = [];
+    this.repeats = [...this.received, ...this.repeats];
+    this.received = [];
     return frame >= this.first && frame <= this.end;
   }
 
-  /** Notes a message of the service. @returns whether an earlier connection has told it already */
+  /** Notes a message of the service. @returns whether an earlier connection has delivered it */
   isRepeated(message: string): boolean {
-    if (this.token !== undefined) this.told.push(message);
-    const at = this.expected.indexOf(message);
-    this.expected.splice(0, at + 1);
+    if (this.token !== undefined) this.received.push(message);
+    const at = this.repeats.indexOf(message);
+    this.repeats.splice(0, at + 1);
     return at >= 0;
   }
 

@@ -1,3 +1,4 @@
+import { pause } from '../sdk/pause.ts';
 import { EventQueue } from './event-queue.ts';
 import { FRAMES_PER_SECOND, Framer, SAMPLE_RATE_HZ } from './framer.ts';
 import { Lead } from './lead.ts';
@@ -5,21 +6,21 @@ import { type ControlMessage, closeOf, parseMessage } from './messages.ts';
 import { ResumeBuffer } from './resume-buffer.ts';
 import type { LiveClose, LiveEvent, WebSocketLike } from './types.ts';
 
-/** How often is looked whether a frame may go: WebSockets tell nobody when their buffer empties. */
+/** Interval of the checks whether a frame may be sent: WebSockets have no event for an emptied buffer. */
 const CHECK_MS = 10;
-/** How long nothing may move after the end: no frame that still waits, nor the service with the 5 s of audio at most that it has to go through. */
+/** Longest time without progress after the end; at most 5 s of audio wait in the service. */
 const END_TIMEOUT_MS = 60_000;
-/** Audio that may wait for its turn when a caller does not wait for `write`. */
+/** Audio that may be pending if a caller does not wait for `write`. */
 const MAX_PENDING_SECONDS = 30;
-/** The same in a stream that can be resumed, which may be without a connection for a minute. */
+/** The same for a stream that can be resumed, which may have no connection for a minute. */
 const MAX_RESUMABLE_PENDING_SECONDS = 90;
-/** How long a connection is tried for that resumes a stream; the service keeps one for a minute. */
+/** The service keeps a stream without a connection for a minute. */
 const RESUME_WITHIN_MS = 60_000;
 const FIRST_RETRY_MS = 250;
 const LONGEST_RETRY_MS = 4000;
-/** Longest wait for one such connection. */
+/** Longest wait for one connection that resumes a stream. */
 const RESUME_TIMEOUT_MS = 30_000;
-/** Events that may wait to be read; a stream makes a few in a second. */
+/** A stream has a few events a second. */
 const MAX_UNREAD_EVENTS = 100_000;
 
 const END_TIMED_OUT: LiveClose = {
@@ -29,8 +30,8 @@ const END_TIMED_OUT: LiveClose = {
 };
 
 /**
- * A live stream: audio in, events out. A connection that is lost is replaced where the stream was created with `resume`: the
- * frames that the service may have missed are sent again, and events that it tells again are passed over.
+ * A live stream: audio in, events out. If the stream was created with `resume`, a lost connection is replaced: frames
+ * that the service may have missed are sent again, and repeated events are dropped.
  *
  * ```ts
  * const opened = await openLiveStream(client, { latency: 1000 });
@@ -42,7 +43,7 @@ const END_TIMED_OUT: LiveClose = {
  * ```
  */
 export class LiveStream implements AsyncIterable<LiveEvent> {
-  /** Settles when the connection has ended, however it does; never rejects. */
+  /** Settles at the end of the stream; never rejects. */
   readonly closed: Promise<LiveClose>;
   private readonly events = new EventQueue<LiveEvent>();
   private readonly framer: Framer;
@@ -54,28 +55,27 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   private readonly buffer = new ResumeBuffer();
   /** Number of the next frame to send. */
   private next = 0;
-  /** Frames that have been sent at least once. */
+  /** Number of frames that were sent at least once. */
   private framesSent = 0;
   private lead = new Lead();
-  /** Since when there has been no connection, and how often one was tried. */
+  /** Start of the time without a connection, and the number of attempts since. */
   private outage: { readonly sinceMs: number; tries: number } | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private pendingSamples = 0;
-  /** Writes wait for each other: frames keep their order. */
+  /** The last write; the next one waits for it, so that frames keep their order. */
   private queue: Promise<void> = Promise.resolve();
 
   /**
    * @param id of the stream, for `readLive`
-   * @param socket open
-   * @param maxBufferedFrames how much may wait in the socket before `write` waits
-   * @param sampleRateHz that the stream was created with
+   * @param maxBufferedFrames number of frames in the socket from which on `write` waits
+   * @param sampleRateHz rate with which the stream was created
+   * @param reconnect makes a connection that resumes the stream
    */
   constructor(
     readonly id: string,
     private socket: WebSocketLike,
     private readonly maxBufferedFrames: number,
     private readonly sampleRateHz = SAMPLE_RATE_HZ,
-    /** Makes a connection that resumes the stream. */
     private readonly reconnect?: (token: string) => WebSocketLike,
   ) {
     this.framer = new Framer(sampleRateHz);
@@ -85,19 +85,18 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     this.attach(socket);
   }
 
-  /** Audio that has been handed to the connection, seconds. */
+  /** Seconds of audio that were passed to the connection. */
   get sentSeconds(): number {
     return this.framesSent / FRAMES_PER_SECOND;
   }
 
   /**
-   * Sends audio, in any portions; it goes out in frames of 100 ms. Audio after `end` or after the end of the connection is
-   * dropped.
+   * Sends audio of any length, in frames of 100 ms. Drops audio after the end of the stream.
    *
-   * @param samples mono at the rate of the stream in −1…1; not to be changed before the promise settles
-   * @returns settles when everything is in the connection's buffer and that is not full: wait for it before the next call. Audio
-   * that comes too fast for the service is held back, as after a stall of the network. Who cannot wait, as with a microphone, may
-   * run 30 s ahead (90 s where the stream can be resumed); then the stream is given up.
+   * @param samples mono at the rate of the stream, in −1…1; must not change before the promise settles
+   * @returns settles when all samples are in the connection's buffer and that is not full: wait for it before the next
+   *   call. Holds audio back that is too fast for the service, as after a stall of the network. A caller that cannot
+   *   wait, as with a microphone, may be 30 s ahead (90 s if the stream can be resumed) before the stream ends.
    */
   write(samples: Float32Array): Promise<void> {
     this.pendingSamples += samples.length;
@@ -112,8 +111,8 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
   }
 
   /**
-   * Sends what is left, padded with silence, and the end of the stream; then waits until the service has told the rest and
-   * closed the connection. Where nothing moves for 60 s, the stream is given up.
+   * Sends the last frame, padded with silence, and the end of the stream, then waits for the last events and the close
+   * of the connection. Gives up after 60 s without progress.
    */
   async end(): Promise<LiveClose> {
     this.renewEndTimer();
@@ -123,18 +122,18 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
       if (rest) await this.send(rest);
       if (this.close) return;
       this.ended = true;
-      this.sendEnd();
+      this.sendEndOfStream();
       this.renewEndTimer();
     });
     return this.closed;
   }
 
-  /** Gives up: closes the connection without waiting for the rest. */
+  /** Closes the connection at once, without the last events. */
   abort(): void {
     this.finish({ kind: 'aborted' });
   }
 
-  /** Events as they come, until the stream has ended. One reader at a time. */
+  /** The events until the end of the stream, for one reader at a time. */
   [Symbol.asyncIterator](): AsyncGenerator<LiveEvent> {
     return this.events[Symbol.asyncIterator]();
   }
@@ -153,7 +152,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     await this.sendAll();
   }
 
-  /** Sends what has not been sent over this connection, as fast as the service follows. */
+  /** Sends all frames that were not sent over this connection, as fast as the service processes them. */
   private async sendAll(): Promise<void> {
     while (!this.close && this.next < this.buffer.end) {
       if (this.outage || this.lead.isUsedUp) {
@@ -166,14 +165,11 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
       this.framesSent = Math.max(this.framesSent, this.next);
       this.buffer.sent(this.next);
       this.lead.add(1);
-      while (!this.close && !this.outage && this.bufferedFrames(frame) > this.maxBufferedFrames - 1)
+      while (!this.close && !this.outage && this.bufferedFrames(frame) > this.maxBufferedFrames - 1) {
         await pause(CHECK_MS);
+      }
       if (this.endTimer !== undefined) this.renewEndTimer();
     }
-  }
-
-  private sendEnd(): void {
-    if (!this.close) this.sendEndOfStream();
   }
 
   private sendEndOfStream(): void {
@@ -188,16 +184,16 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     socket.addEventListener('close', ({ code, reason }) => {
       if (socket === this.socket) this.lose(closeOf(code, reason, this.ended, this.lastError), failure);
     });
-    // A close event follows.
+    // The close event that follows has no message.
     socket.addEventListener('error', ({ message }) => {
       failure = message;
     });
   }
 
-  /** The connection has ended: with the stream, or for another one that resumes it. */
+  /** Handles the end of the connection: resumes the stream over another one, or ends it. */
   private lose(close: LiveClose, failure?: string): void {
     const token = this.buffer.resumeToken;
-    // What the service refuses once it will refuse again; browsers do not tell.
+    // A refused token will be refused again. Browsers do not give the status.
     const isRefused = this.outage !== undefined && failure?.includes('401');
     const { reconnect } = this;
     const outage = this.outage ?? { sinceMs: performance.now(), tries: 0 };
@@ -232,7 +228,7 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
       this.finish({
         kind: 'lost',
         code: 1006,
-        message: 'The service resumes the stream from audio that is gone here.',
+        message: 'The service resumes the stream from audio that this client has dropped.',
       });
       return;
     }
@@ -242,13 +238,13 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     if (this.endTimer !== undefined) this.renewEndTimer();
     void this.inOrder(async () => {
       await this.sendAll();
-      if (this.ended) this.sendEnd();
+      if (this.ended && !this.close) this.sendEndOfStream();
     });
   }
 
   private bufferedFrames(frame: Uint8Array): number {
     const frames = this.socket.bufferedAmount / frame.length;
-    this.lead.isAtLeast(frames);
+    this.lead.raiseTo(frames);
     return frames;
   }
 
@@ -266,38 +262,34 @@ export class LiveStream implements AsyncIterable<LiveEvent> {
     }
     const isRepeated = this.buffer.isRepeated(String(data));
     if (event.kind === 'error') this.lastError = event.message;
-    // What is told of a moment shows that all before it has been processed.
+    // The service has processed all audio before the moment of an event.
     if (event.kind === 'start' || event.kind === 'end') {
-      this.lead.isAtMost(this.next - event.timestampSeconds * FRAMES_PER_SECOND);
+      this.lead.limitTo(this.next - event.timestampSeconds * FRAMES_PER_SECOND);
     }
     if (isRepeated) return;
     this.events.push(event);
     if (this.events.length > MAX_UNREAD_EVENTS) {
-      this.finish({ kind: 'policy', message: 'Nobody reads the events of this stream.' });
+      this.finish({ kind: 'policy', message: 'The events of this stream are not read.' });
     }
   }
 
   /**
    * Ends the stream; only the first call has an effect.
    *
-   * @param isConnected whether the service can get the end-of-stream message
+   * @param isConnected whether the end-of-stream message can be sent
    */
   private finish(close: LiveClose, isConnected = true): void {
     if (this.close) return;
     this.close = close;
     clearTimeout(this.endTimer);
     clearTimeout(this.retryTimer);
-    // Else the service would wait for another connection.
+    // Otherwise the service would wait for another connection.
     if (this.canResume && isConnected) this.sendEndOfStream();
-    // Closing waits for the service's answer; a missing one would keep the process alive.
+    // `close` waits for the service's answer; without one it would keep the process alive.
     const isGivenUp = close.kind === 'aborted' || close === END_TIMED_OUT;
     if (isGivenUp && this.socket.terminate) this.socket.terminate();
     else this.socket.close();
     this.events.end();
     this.settle(close);
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((wake) => setTimeout(wake, ms));
 }

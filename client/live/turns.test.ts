@@ -16,16 +16,16 @@ it('pairs starts and ends of each speaker, sorted by start, then by speaker', ()
     event('end', 'A', 3),
     event('end', 'C', 3),
   ];
-  const told = [
+  const turns = [
     { speaker: 'A', start: 1, end: 3 },
     { speaker: 'B', start: 1, end: 2 },
   ];
-  expect(collectTurns(events)).toEqual(told);
-  expect(collectTurns(events, 4)).toEqual([...told, { speaker: 'B', start: 2.5, end: 4 }]);
+  expect(collectTurns(events)).toEqual(turns);
+  expect(collectTurns(events, 4)).toEqual([...turns, { speaker: 'B', start: 2.5, end: 4 }]);
 });
 
 const turn = (speaker: string, start: number, end: number) => ({ speaker, start, end });
-const told = (...turns: ReturnType<typeof turn>[]) =>
+const eventsOf = (...turns: ReturnType<typeof turn>[]) =>
   turns.flatMap(({ speaker, start, end }) => [
     { kind: 'start', speaker, timestampSeconds: start },
     { kind: 'end', speaker, timestampSeconds: end },
@@ -35,9 +35,9 @@ const correction = (...changes: [number, number, string, string][]) => ({
   changes: changes.map(([startSeconds, endSeconds, from, to]) => ({ startSeconds, endSeconds, from, to })),
 });
 
-it('applies corrections to what was told before them', () => {
-  const first = told(turn('A', 0, 4), turn('B', 5, 6), turn('A', 7, 8));
-  const later = told(turn('A', 9, 10));
+it('applies corrections to earlier turns', () => {
+  const first = eventsOf(turn('A', 0, 4), turn('B', 5, 6), turn('A', 7, 8));
+  const later = eventsOf(turn('A', 9, 10));
   expect(collectTurns([...first, correction([1, 3, 'A', 'C'], [7, 8, 'A', 'B']), ...later])).toEqual([
     turn('A', 0, 1),
     turn('C', 1, 3),
@@ -48,8 +48,8 @@ it('applies corrections to what was told before them', () => {
   ]);
 });
 
-it('applies the changes of one correction at once, and those of the next to what became of it', () => {
-  const first = told(turn('A', 0, 2), turn('B', 3, 5));
+it('applies the changes of one correction at once, and those of the next one to the result', () => {
+  const first = eventsOf(turn('A', 0, 2), turn('B', 3, 5));
   const swapped = correction([0, 5, 'A', 'B'], [0, 5, 'B', 'A']);
   expect(collectTurns([...first, swapped])).toEqual([turn('B', 0, 2), turn('A', 3, 5)]);
   expect(collectTurns([...first, swapped, correction([0, 2, 'B', 'A'])])).toEqual([turn('A', 0, 2), turn('A', 3, 5)]);
@@ -61,12 +61,12 @@ it('corrects the beginning of a turn that is still open', () => {
   expect(collectTurns([open, correction([1, 4, 'A', 'B']), end])).toEqual([turn('B', 1, 4), turn('A', 4, 9)]);
 });
 
-it('joins turns that corrections leave side by side or on top of each other', () => {
-  const first = told(turn('A', 0, 2), turn('B', 1, 3), turn('B', 4, 5));
+it('joins turns that touch or overlap after corrections', () => {
+  const first = eventsOf(turn('A', 0, 2), turn('B', 1, 3), turn('B', 4, 5));
   expect(collectTurns([...first, correction([1, 3, 'B', 'A'])])).toEqual([turn('A', 0, 3), turn('B', 4, 5)]);
 });
 
-it('applies each event of five hours of talk once, however often the turns are asked for', () => {
+it('applies each event of five hours of talk once, also with frequent calls of `turns`', () => {
   const SECONDS = 5 * 3600;
   const name = (index: number) => `SPEAKER_0${index % 4}`;
   const events: { kind: string; speaker?: string; timestampSeconds?: number; changes?: SpeakerChange<string>[] }[] = [];
@@ -105,9 +105,9 @@ it('applies each event of five hours of talk once, however often the turns are a
   expect(collector.turns(SECONDS)).toEqual(collectTurns(events, SECONDS));
 });
 
-it('leaves turns alone that a correction is not about', () => {
+it('keeps turns that a correction does not concern', () => {
   const collector = new TurnCollector<string>();
-  for (const event of told(turn('A', 0, 2), turn('B', 3, 5), turn('A', 6, 8))) collector.add(event);
+  for (const event of eventsOf(turn('A', 0, 2), turn('B', 3, 5), turn('A', 6, 8))) collector.add(event);
   const before = collector.turns();
   collector.add(correction([3, 4, 'B', 'C'], [6, 7, 'B', 'C']));
   const after = collector.turns();

@@ -5,7 +5,7 @@ export interface LiveTurn<Speaker> {
   readonly end: number;
 }
 
-/** What was told of `from` between two moments is `to`'s; earlier corrections count. */
+/** Relabels `from` as `to` in a span, after all earlier corrections. */
 export interface SpeakerChange<Speaker> {
   readonly startSeconds: number;
   readonly endSeconds: number;
@@ -20,14 +20,14 @@ interface StreamEvent<Speaker> {
   readonly changes?: readonly SpeakerChange<Speaker>[];
 }
 
-/** The turns of a stream while its events come: each is applied once, however often the turns are asked for. */
+/** Collects the turns of a running stream; applies each event once. */
 export class TurnCollector<Speaker extends string | number> {
-  /** Where the open turns begin. */
+  /** Starts of the open turns, seconds. */
   readonly #open = new Map<Speaker, number>();
-  /** The others, as they were closed or corrected. */
+  /** The other turns, after corrections. */
   #closed: LiveTurn<Speaker>[] = [];
 
-  /** Takes the next event; those that tell nothing of turns change nothing. */
+  /** Applies the next event. Events of other kinds change nothing. */
   add({ kind, speaker, timestampSeconds, changes }: StreamEvent<Speaker>): void {
     if (kind === 'correction' && changes) {
       cutOpenTurns(this.#closed, this.#open, changes);
@@ -43,9 +43,9 @@ export class TurnCollector<Speaker extends string | number> {
   }
 
   /**
-   * The turns by now, by start, then by speaker. Turns that have ended and that no correction has to do with are the same objects every time.
+   * The turns so far, by start, then by speaker. Closed turns without a correction are the same objects in every call.
    *
-   * @param untilSeconds where turns end that are still open; such turns are left out without it
+   * @param untilSeconds end of the open turns; open turns are left out without it
    */
   turns(untilSeconds?: number): LiveTurn<Speaker>[] {
     const turns = [...this.#closed];
@@ -58,9 +58,9 @@ export class TurnCollector<Speaker extends string | number> {
 }
 
 /**
- * The turns that start and end events tell, corrected where corrections come, by start, then by speaker.
+ * The turns of start, end and correction events, by start, then by speaker.
  *
- * @param untilSeconds where turns end that are still open, as after a lost connection; such turns are left out without it
+ * @param untilSeconds end of the turns that are open, as after a lost connection; open turns are left out without it
  */
 export function collectTurns<Speaker extends string | number>(
   events: Iterable<StreamEvent<Speaker>>,
@@ -71,7 +71,7 @@ export function collectTurns<Speaker extends string | number>(
   return collector.turns(untilSeconds);
 }
 
-/** What a change covers of an open turn is closed; the rest goes on. */
+/** Cuts open turns at the end of a change: closes the first span, and leaves the rest open. */
 function cutOpenTurns<Speaker>(
   turns: LiveTurn<Speaker>[],
   open: Map<Speaker, number>,
@@ -88,26 +88,26 @@ function cutOpenTurns<Speaker>(
   }
 }
 
-/** A turn in the pieces that the changes make of it; itself where they make nothing of it. */
+/** Splits a turn at the changes; returns the turn itself if they do not concern it. */
 function corrected<Speaker>(
   turn: LiveTurn<Speaker>,
   changes: readonly SpeakerChange<Speaker>[],
 ): LiveTurn<Speaker> | LiveTurn<Speaker>[] {
-  const pieces: LiveTurn<Speaker>[] = [];
+  const spans: LiveTurn<Speaker>[] = [];
   let at = turn.start;
   for (const { startSeconds, endSeconds, from, to } of changes) {
     const [start, end] = [Math.max(at, startSeconds), Math.min(turn.end, endSeconds)];
     if (from !== turn.speaker || end <= start) continue;
-    if (start > at) pieces.push({ ...turn, start: at, end: start });
-    pieces.push({ speaker: to, start, end });
+    if (start > at) spans.push({ ...turn, start: at, end: start });
+    spans.push({ speaker: to, start, end });
     at = end;
   }
-  if (pieces.length === 0) return turn;
-  if (at < turn.end) pieces.push({ ...turn, start: at });
-  return pieces;
+  if (spans.length === 0) return turn;
+  if (at < turn.end) spans.push({ ...turn, start: at });
+  return spans;
 }
 
-/** Turns of one speaker that touch or overlap, as corrections leave them, are one. @param turns by start */
+/** Joins turns of a speaker that touch or overlap after corrections. @param turns by start */
 function joined<Speaker>(turns: readonly LiveTurn<Speaker>[]): LiveTurn<Speaker>[] {
   const last = new Map<Speaker, number>();
   const out: LiveTurn<Speaker>[] = [];

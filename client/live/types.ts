@@ -1,44 +1,44 @@
 import type { SpeakerChange } from './turns.ts';
 
-/** A speaker begins or ends a turn, or the service has trouble with what it got. Times are seconds from the start of the stream. */
+/** Times are seconds from the start of the stream. */
 export type LiveEvent =
   | {
       readonly kind: 'start';
       readonly speaker: string;
       readonly timestampSeconds: number;
-      /** Where voiceprints were sent: whose voice it is, null for nobody's or not known yet. */
+      /** With voiceprints: label of the matched one, null for none so far. */
       readonly match?: string | null;
     }
   | { readonly kind: 'end'; readonly speaker: string; readonly timestampSeconds: number }
-  /** Where corrections were asked for: what was told turns out to be others'. All changes apply at once. */
+  /** Changes of the speakers of earlier turns, if `corrections` was set. All of them apply at once. */
   | { readonly kind: 'correction'; readonly changes: readonly SpeakerChange<string>[] }
-  /** The stream goes on, unless its end follows. */
+  /** An invalid message, or an error that the service reports. The stream continues, unless its end follows. */
   | { readonly kind: 'error'; readonly message: string };
 
 /** How a stream ended. `message` is one sentence. */
 export type LiveClose =
-  /** After `end()`: everything has been told. */
+  /** After `end()`; all events were received. */
   | { readonly kind: 'done' }
-  /** The service ended the stream by itself, properly: it had reached the longest length. */
+  /** The service ended the stream at its longest length. */
   | { readonly kind: 'length_limit'; readonly message: string }
-  /** 1008: audio too fast for the service, none for too long, or events that were not read. */
+  /** 1008: audio too fast for the service, no audio for too long, or unread events. */
   | { readonly kind: 'policy'; readonly message: string }
   /** 1009: a frame was too large. */
   | { readonly kind: 'too_large'; readonly message: string }
-  /** 1011: trouble in the service. */
+  /** 1011: a fault of the service. */
   | { readonly kind: 'service_failed'; readonly message: string }
-  /** The caller gave up: `abort()`. */
+  /** The caller called `abort()`. */
   | { readonly kind: 'aborted' }
-  /** The connection broke, or ended with a code that the service does not use. */
+  /** The connection broke, or ended with an unknown code. */
   | { readonly kind: 'lost'; readonly code: number; readonly message: string };
 
-/** What is needed of a WebSocket: the browser's own, Node's from 22 on, and the library `ws` have it. */
+/** The part of a WebSocket that is used; those of browsers, of Node from 22 on, and of the library `ws` have it. */
 export interface WebSocketLike {
   binaryType: string;
   readonly bufferedAmount: number;
   send(data: string | Uint8Array<ArrayBuffer>): void;
   close(code?: number, reason?: string): void;
-  /** Drops the connection at once; where it is missing, `close` has to do. */
+  /** Drops the connection at once; `close` is used if this is missing. */
   terminate?(): void;
   addEventListener(type: 'open', listener: () => void): void;
   addEventListener(type: 'error', listener: (event: { readonly message?: string }) => void): void;

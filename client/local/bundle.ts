@@ -7,19 +7,36 @@ import { promisify, stripVTControlCharacters } from 'node:util';
 import { API, type ServiceWorker, WORKERS } from '../workers.ts';
 import type { WorkerOptions } from './miniflare.ts';
 import { isInstalled, localDir, makePrivateDir, prebuiltDir } from './paths.ts';
-import { loadWrangler } from './signals.ts';
-import { withVariables } from './variables.ts';
+import { withoutSignalHandlers, withVariables } from './process-globals.ts';
 
-/** Variables that keep wrangler silent and offline. Its log is that of the latest run, where it would keep a file of each. */
-export function quietWranglerEnv(): Record<string, string> {
+let wrangler: Promise<typeof import('wrangler')> | undefined;
+
+/**
+ * wrangler's API, loaded at the first call, which takes most of a second. wrangler reads the path of its log while it
+ * is loaded; by default it writes a file for every process into the home folder.
+ */
+export function loadWrangler(): Promise<typeof import('wrangler')> {
+  wrangler ??= withVariables({ WRANGLER_LOG_PATH: newLog('wrangler-api.log') }, () =>
+    withoutSignalHandlers(() => import('wrangler')),
+  );
+  return wrangler;
+}
+
+/** Removes the log of an earlier run. @returns its path */
+function newLog(name: string): string {
   makePrivateDir(localDir);
-  const log = join(localDir, 'wrangler.log');
-  rmSync(log, { force: true });
+  const path = join(localDir, name);
+  rmSync(path, { force: true });
+  return path;
+}
+
+/** Variables that keep wrangler silent and offline, and only the log of its latest run. */
+export function quietWranglerEnv(): Record<string, string> {
   return {
     CLOUDFLARE_CF_FETCH_ENABLED: 'false',
     WRANGLER_SEND_METRICS: 'false',
     WRANGLER_HIDE_BANNER: 'true',
-    WRANGLER_LOG_PATH: log,
+    WRANGLER_LOG_PATH: newLog('wrangler.log'),
     FORCE_COLOR: '0',
   };
 }
@@ -30,7 +47,7 @@ export function wranglerScript(): string {
   return join(dirname(require.resolve('wrangler/package.json')), 'bin', 'wrangler.js');
 }
 
-/** Folders and files whose contents decide what the bundle holds. */
+/** Folders and files that the bundles depend on. */
 const inputs = [
   'src',
   'public',
@@ -45,17 +62,20 @@ const inputs = [
   'package-lock.json',
   '.dev.vars',
 ];
-/** As a deployment does. An isolate keeps the text of its code, and of one with a single letter beyond Latin-1, which only comments have, two bytes a letter: 3.7 MB in place of 0.9. */
+/**
+ * As a deployment bundles. Minified, because an isolate keeps its code as text, with two bytes a letter if a single one
+ * is outside Latin-1, which only comments contain: 3.7 MB in place of 0.9.
+ */
 const BUNDLING = ['deploy', '--dry-run', '--minify'];
 const inputPattern = /\.(ts|js|mjs|json|wasm|onnx|toml|sql|html|css|txt|md|bin|vars)$/;
 
 /**
- * Bundles the Workers with wrangler's own bundler and reads their bindings out of their wrangler files, both cached by
- * the content of the sources: a warm call costs a few file reads.
+ * Bundles the Workers with wrangler's own bundler and reads the bindings from their wrangler files. Both are cached by
+ * the content of the sources.
  *
- * @param root of a checkout; an earlier one may have one Worker for all
+ * @param root of a checkout; in an earlier version one Worker may do everything
  * @param cacheDir folder that holds the bundles
- * @returns first the Worker that answers HTTP
+ * @returns the Workers, with the one that answers HTTP first
  */
 export async function bundleWorkers(root: string, cacheDir: string): Promise<BundledWorker[]> {
   const bundleDir = isInstalled ? prebuiltDir(root) : join(cacheDir, sourcesHash(root));
@@ -76,7 +96,7 @@ export interface BundledWorker extends ServiceWorker {
 const workersOf = (root: string): ServiceWorker[] =>
   [API, ...WORKERS.filter((worker) => worker !== API)].filter(({ config }) => existsSync(join(root, config)));
 
-/** What a bundle's folder has beside the modules. */
+/** `options.json` in a bundle's folder. */
 interface StoredOptions {
   /** Name of the entry's module. */
   readonly entry: string;
@@ -84,8 +104,8 @@ interface StoredOptions {
 }
 
 /**
- * What a Worker's wrangler file says, as Miniflare's options; without the Worker's code. `.dev.vars` adds to it; what
- * `.env` holds is for wrangler itself, such as its token.
+ * The bindings of a Worker's wrangler file as Miniflare's options, without the code. `.dev.vars` adds variables; `.env`
+ * does not, since it is for wrangler itself and holds its token.
  */
 export const readBindings = async (root: string, worker: ServiceWorker): Promise<Partial<WorkerOptions>> =>
   (await readOptions(root, worker)).options;
@@ -99,7 +119,7 @@ async function readOptions(root: string, { config: name }: ServiceWorker): Promi
   });
 }
 
-/** What wrangler has to say of its files stays off the standard output, which is for results; and it leaves `.env` alone. */
+/** Keeps wrangler's notes off the standard output, which is for results, and keeps it from reading `.env`. */
 const READING = { WRANGLER_LOG: 'warn', CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: 'false' };
 
 /** Hash of the Workers' sources; of an installed package, hash of its package.json. */
@@ -140,7 +160,7 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
   }
   for (const worker of workersOf(root)) {
     const { entry, options } = await readOptions(root, worker);
-    // Rules choose a module's type from its name while bundling; the bundle's modules are listed with their types instead.
+    // Only bundling needs these rules: the bundle's modules are listed with their types.
     const stored: StoredOptions = { entry, options: { ...options, modulesRules: undefined } };
     writeFileSync(join(scratch, worker.config, 'options.json'), JSON.stringify(stored));
   }
@@ -151,7 +171,8 @@ async function build(root: string, cacheDir: string, bundleDir: string): Promise
     renameSync(scratch, bundleDir);
   } catch (error) {
     rmSync(scratch, { recursive: true, force: true });
-    if (!existsSync(bundleDir)) throw error; // else another process made the same bundle meanwhile
+    // Otherwise another process has made the same bundle.
+    if (!existsSync(bundleDir)) throw error;
   }
 }
 
@@ -165,7 +186,7 @@ async function bundle(root: string, worker: ServiceWorker, folder: string, env: 
   }
 }
 
-/** Bundles of other sources are kept for a day: two checkouts of a branch may share a folder. */
+/** Keeps bundles of other sources for a day, since two checkouts may share a folder. */
 function dropIfStale(path: string): void {
   const ageMs = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
   if (ageMs > 24 * 3600 * 1000) rmSync(path, { recursive: true, force: true });
@@ -173,11 +194,11 @@ function dropIfStale(path: string): void {
 
 type Module = { type: 'ESModule' | 'CompiledWasm' | 'Data' | 'Text'; path: string };
 
-/** The entry comes first: Miniflare takes the first module as the Worker. */
+/** With the entry first, which Miniflare takes as the Worker. */
 function listModules(folder: string, entry: string): Module[] {
   const typeOf = (name: string): Module['type'] | undefined => {
     if (name.endsWith('.wasm')) return 'CompiledWasm';
-    // Files that the Worker serves as they are.
+    // Files that the Worker serves unchanged.
     if (/(reference\.(js|css)|\.mp3)$/.test(name)) return 'Data';
     if (/(playground|microphone-frames|docs)\.js$/.test(name)) return 'Text';
     if (name.endsWith('.onnx') || name.endsWith('.bin')) return 'Data';

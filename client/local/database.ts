@@ -3,20 +3,19 @@ import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import type { D1Database } from '@cloudflare/workers-types';
+import { pause } from '../sdk/pause.ts';
 import { API } from '../workers.ts';
 import { readBindings } from './bundle.ts';
-import { claimState } from './claim.ts';
 import { applyMigrations } from './migrations.ts';
-import { forgetOwner, livingOwner } from './owner.ts';
-import { persistDir } from './paths.ts';
-import { checkRuntime } from './runtime.ts';
-import { leavingSignalsAlone } from './signals.ts';
-import { LocalStateError } from './state-error.ts';
+import { claimState, forgetOwner, livingOwner } from './owner.ts';
+import { LocalStateError, persistDir } from './paths.ts';
+import { withoutSignalHandlers } from './process-globals.ts';
+import { checkWorkerd } from './workerd-program.ts';
 
 export type SqlValue = string | number | null;
 export type SqlRow = Record<string, SqlValue>;
 
-/** Runs one statement and returns its rows, of which the caller says what the statement makes them. */
+/** Runs one statement and returns its rows; the caller states their type. */
 export type RunSql = <Row = SqlRow>(sql: string, ...params: SqlValue[]) => Promise<Row[]>;
 
 /** Statements on a database that this process has open. */
@@ -34,8 +33,8 @@ export function runSqlOn(db: D1Database): RunSql {
  * Opens the database of a state folder for a command such as `npm run key`. While the service runs, the statements go
  * through its process: a second writer on the files would make the service's own writes fail as locked.
  *
- * @param options `makes`: the state is made where there is none
- * @throws LocalStateError where there is none otherwise, or workerd does not run
+ * @param options `makes` a missing state
+ * @throws LocalStateError if the state is missing and not to be made, or workerd does not run
  */
 export async function openDatabase(
   stateDir: string,
@@ -45,12 +44,13 @@ export async function openDatabase(
   const owner = livingOwner(stateDir);
   if (owner && !owner.brief) return { run: await throughOwner(stateDir), close: async () => {} };
   if (!options.makes && !existsSync(persistDir(stateDir))) {
-    const advice = process.env.ROLLCALL_STATE ? 'ROLLCALL_STATE names the folder of another.' : 'npm start makes it.';
+    const advice = process.env.ROLLCALL_STATE ? 'ROLLCALL_STATE names this folder.' : 'npm start makes it.';
     throw new LocalStateError(`There is no state of a service in ${stateDir}. ${advice}`);
   }
 
-  await checkRuntime();
-  const { Log, LogLevel, Miniflare } = await import('./miniflare.ts'); // takes a second, and a running service needs none
+  await checkWorkerd();
+  // Takes a second, which is saved where a service runs.
+  const { Log, LogLevel, Miniflare } = await import('./miniflare.ts');
   const port = await claimState(stateDir, 0, { brief: true });
   const { d1Databases } = await readBindings(root, API);
   const database = {
@@ -63,13 +63,13 @@ export async function openDatabase(
     d1Databases,
     d1Persist: join(persistDir(stateDir), 'd1'),
   };
-  const miniflare = await leavingSignalsAlone(() => new Miniflare(database));
+  const miniflare = await withoutSignalHandlers(() => new Miniflare(database));
   const close = async (): Promise<void> => {
     await miniflare.dispose();
     forgetOwner(stateDir);
   };
   try {
-    // Miniflare speaks of the experimental variant of these types.
+    // Miniflare declares the experimental variant of these types.
     const db = (await miniflare.getD1Database('DB')) as unknown as D1Database;
     await applyMigrations(db, join(root, 'migrations'));
     return { run: runSqlOn(db), close };
@@ -79,12 +79,12 @@ export async function openDatabase(
   }
 }
 
-/** Waits for the owner to offer its address: it may have been started a moment ago. */
+/** Waits until the owner has recorded its address, since it may be starting. */
 async function throughOwner(stateDir: string): Promise<RunSql> {
   const deadline = Date.now() + 30_000;
   let control = livingOwner(stateDir)?.control;
   while (!control && livingOwner(stateDir) && Date.now() < deadline) {
-    await new Promise((wake) => setTimeout(wake, 100));
+    await pause(100);
     control = livingOwner(stateDir)?.control;
   }
   if (!control) throw new Error(`The service on ${stateDir} does not answer.`);

@@ -1,18 +1,18 @@
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
+import { runtimeLines } from './log-file.ts';
 import { Log, LogLevel, limitBlockingCalls, Miniflare, type WorkerOptions } from './miniflare.ts';
 import { persistDir } from './paths.ts';
+import { withoutSignalHandlers } from './process-globals.ts';
 import { listProcesses } from './processes.ts';
-import { runtimeLines } from './runtime-lines.ts';
-import { leavingSignalsAlone } from './signals.ts';
 import { type WaitingMessage, waitingMessagesOf } from './stuck-messages.ts';
-import { withV8Flags } from './v8-flags.ts';
+import { withV8Flags } from './workerd-program.ts';
 
-/** Before a start is given up: it takes a second, and on a loaded machine ten. */
+/** Longest start; one takes a second, and on a loaded machine ten. */
 const START_MS = 120_000;
 
-/** `ended` when asked to, `hung` and killed since a call blocked this process for too long, `died` by itself. */
+/** `ended` on request; `hung`: a call blocked this process for too long, and workerd was killed; `died` by itself. */
 export type RuntimeEnd = 'ended' | 'hung' | 'died';
 
 /** One run of workerd, from its start to its end. */
@@ -22,7 +22,7 @@ export interface LocalRuntime {
   /** Settled when workerd ends. */
   readonly ended: Promise<RuntimeEnd>;
   waitingMessages(): Promise<WaitingMessage[]>;
-  /** Fires all scheduled handlers. @returns the outcome that workerd tells, `ok` if all went well */
+  /** Fires all scheduled handlers. @returns workerd's outcome, `ok` if all succeeded */
   runScheduled(cron: string): Promise<string>;
   end(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export interface LocalRuntimeOptions {
   readonly workers: WorkerOptions[];
   /** Names of those that have a scheduled handler. */
   readonly scheduled: readonly (string | undefined)[];
-  /** Takes a line of what workerd writes. */
+  /** Gets each line that workerd writes. */
   readonly writeLog: (line: string) => void;
   /** How long a call may block this process before workerd counts as hung, in milliseconds. */
   readonly blockingLimitMs: number;
@@ -45,7 +45,7 @@ export interface LocalRuntimeOptions {
 /**
  * Starts workerd.
  *
- * @param signal gives up the start
+ * @param signal aborts the start
  */
 export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSignal): Promise<LocalRuntime> {
   let reportEnd: (how: RuntimeEnd) => void = () => {};
@@ -58,7 +58,7 @@ export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSi
   const end = (how: RuntimeEnd): Promise<void> => {
     reportEnd(how);
     stopLimit();
-    // Before Miniflare starts a runtime that died by itself again: the bindings held here would stay dead.
+    // At once, because Miniflare restarts a runtime that died, and the bindings held here would not work with it.
     disposed ??= miniflare?.dispose().catch(() => {}) ?? Promise.resolve();
     return disposed;
   };
@@ -74,7 +74,7 @@ export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSi
   try {
     signal.throwIfAborted();
     const started = await withV8Flags(async () => {
-      const instance = await leavingSignalsAlone(() => {
+      const instance = await withoutSignalHandlers(() => {
         miniflare = new Miniflare({ ...shared, workers: options.workers });
         return miniflare;
       });
@@ -82,7 +82,7 @@ export async function startRuntime(options: LocalRuntimeOptions, signal: AbortSi
       return instance;
     });
     if (disposed) throw new Error('workerd did not start in time');
-    // Miniflare speaks of the experimental variant of these types.
+    // Miniflare declares the experimental variant of these types.
     const db = (await started.getD1Database('DB')) as unknown as D1Database;
     const bucket = (await started.getR2Bucket('BUCKET')) as unknown as R2Bucket;
     const scheduled = await Promise.all(options.scheduled.map((name) => started.getWorker(name)));
@@ -123,7 +123,7 @@ function sharedOptions({ stateDir, port, inspectorPort, writeLog }: LocalRuntime
     cachePersist: join(persist, 'cache'),
     handleRuntimeStdio: (stdout: Readable, stderr: Readable) => {
       for (const output of [stdout, stderr]) {
-        // Whole characters: one may lie on both sides of a piece's end.
+        // Decodes characters that are split over two chunks.
         output.setEncoding('utf8').on('data', runtimeLines(writeLog));
       }
       stdout.once('close', onClose);
@@ -131,7 +131,7 @@ function sharedOptions({ stateDir, port, inspectorPort, writeLog }: LocalRuntime
   } as const;
 }
 
-/** Kills this process's workerd on a port while a blocking call keeps Miniflare from doing so. */
+/** Kills this process's workerd on a port; Miniflare cannot while a call blocks this process. */
 function killRuntime(port: number): void {
   for (const { pid, parentPid, command } of listProcesses()) {
     const isOurs = parentPid === process.pid && `${command} `.includes(`--socket-addr=entry=127.0.0.1:${port} `);

@@ -11,22 +11,22 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openLogFile } from './log-file.ts';
+import { openLogFile, runtimeLines } from './log-file.ts';
 
 let folder: string;
 let path: string;
-let givenUp: string[];
-const open = () => openLogFile(path, (why) => givenUp.push(why));
+let failures: string[];
+const open = () => openLogFile(path, (why) => failures.push(why));
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'rollcall-log-'));
   path = join(folder, 'service.log');
-  givenUp = [];
+  failures = [];
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the log of the local service', () => {
-  it('is appended to, and only its owner reads it', () => {
+  it('is appended to, and only its owner can read it', () => {
     for (const text of ['one\n', 'two\n']) {
       const log = open();
       log.write(text);
@@ -35,10 +35,10 @@ describe('the log of the local service', () => {
     }
     expect(readFileSync(path, 'utf8')).toBe('one\ntwo\n');
     expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
-    expect(givenUp).toEqual([]);
+    expect(failures).toEqual([]);
   });
 
-  it('is begun anew when it has grown too long, and the last one kept: it was thrown away after a crash', () => {
+  it('starts again if it is too long at the start, and keeps the earlier log', () => {
     writeFileSync(path, Buffer.alloc(16 * 1024 * 1024 + 1));
     const log = open();
     log.write('new\n');
@@ -47,7 +47,7 @@ describe('the log of the local service', () => {
     expect(statSync(`${path}.1`).size).toBe(16 * 1024 * 1024 + 1);
   });
 
-  it('is begun anew while it is written, so that a service of months fills no disk', () => {
+  it('starts again if it becomes too long while it is written', () => {
     const log = open();
     const megabyte = `${'x'.repeat(1024 * 1024 - 1)}\n`;
     for (let i = 0; i < 40; i++) log.write(megabyte);
@@ -59,25 +59,58 @@ describe('the log of the local service', () => {
     expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   });
 
-  it('is given up with one word where it cannot be opened', () => {
+  it('reports once that it cannot be opened', () => {
     mkdirSync(path);
     const log = open();
     log.write('one\n');
     log.write('two\n');
     log.close();
-    expect(givenUp).toEqual([expect.stringContaining('EISDIR')]);
+    expect(failures).toEqual([expect.stringContaining('EISDIR')]);
   });
 
-  it.runIf(existsSync('/dev/full'))(
-    'is given up with one word where the disk gets full, without ending the service',
-    () => {
-      symlinkSync('/dev/full', path);
-      const log = open();
-      expect(givenUp).toEqual([]);
-      log.write('one\n');
-      log.write('two\n');
-      log.close();
-      expect(givenUp).toEqual([expect.stringContaining('ENOSPC')]);
-    },
+  it.runIf(existsSync('/dev/full'))('reports once that the disk is full, without ending the service', () => {
+    symlinkSync('/dev/full', path);
+    const log = open();
+    expect(failures).toEqual([]);
+    log.write('one\n');
+    log.write('two\n');
+    log.close();
+    expect(failures).toEqual([expect.stringContaining('ENOSPC')]);
+  });
+});
+
+it("writes workerd's own lines as JSON objects, and leaves out connections that the other end closed", () => {
+  const lines: string[] = [];
+  const take = runtimeLines((line) => lines.push(line));
+  take('{"level":"info","event":"job_pla');
+  take('nned"}\nworkerd/io/worker.c++:1: warning: it is {odd}\n');
+  take(
+    'workerd/server/server.c++:5351: error: Uncaught exception: kj/async-io-unix.c++:1: disconnected: ::write(fd, b)\n',
   );
+  take('stack: /bin/workerd@1f /bin/workerd@2e\n\n{not json}\n');
+  expect(lines.map((line) => [line.endsWith('\n'), JSON.parse(line)])).toEqual([
+    [true, { level: 'info', event: 'job_planned' }],
+    [true, { level: 'warn', event: 'runtime', message: 'workerd/io/worker.c++:1: warning: it is {odd}' }],
+    [true, { level: 'warn', event: 'runtime', message: '{not json}' }],
+  ]);
+});
+
+it('keeps lines about lost connections that are faults', () => {
+  const lines: string[] = [];
+  const take = runtimeLines((line) => lines.push(JSON.parse(line).message));
+  const closed = [
+    'workerd/server/server.c++:3613: error: Uncaught exception: kj/async-io-unix.c++:568: disconnected: ' +
+      '::read(fd, buffer, maxBytes): Connection reset by peer',
+    'workerd/server/server.c++:3360: error: Uncaught exception: kj/async-io-unix.c++:290: disconnected: ' +
+      'worker_do_not_log; Request failed due to internal error',
+  ];
+  const faults = [
+    'workerd/server/server.c++:3613: error: Uncaught exception: kj/async-io-unix.c++:1298: disconnected: ' +
+      'connect(): Connection refused',
+    'workerd/io/io-context.c++:420: error: uncaught exception; exception = kj/compat/http.c++:6014: disconnected: ' +
+      'peer closed',
+    'Uncaught (in promise) Error: Network connection lost.',
+  ];
+  take([...closed, ...faults, ''].join('\n'));
+  expect(lines).toEqual(faults);
 });

@@ -1,6 +1,6 @@
 import { closeSync, openSync, renameSync, statSync, writeSync } from 'node:fs';
 
-/** Where the Worker's log goes. */
+/** The Workers' log. */
 export interface LogFile {
   write(text: string): void;
   close(): void;
@@ -9,12 +9,12 @@ export interface LogFile {
 const MAX_LOG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Opens a log that is appended to; one that grows too long is begun anew, and the last one kept as `PATH.1`. A log that cannot be written (any more) is given
- * up: the service is worth more than what it says.
+ * Opens a log for appending. A log that is too long is kept as `PATH.1`, and a new one started. If it cannot be
+ * written, the service continues without a log.
  *
- * @param onGivenUp is told why, once
+ * @param onFailure called once, with the reason
  */
-export function openLogFile(path: string, onGivenUp: (why: string) => void): LogFile {
+export function openLogFile(path: string, onFailure: (why: string) => void): LogFile {
   let file: number | undefined;
   const attempt = (work: () => void): void => {
     try {
@@ -22,11 +22,11 @@ export function openLogFile(path: string, onGivenUp: (why: string) => void): Log
     } catch (error) {
       if (file !== undefined) closeQuietly(file);
       file = undefined;
-      onGivenUp(error instanceof Error ? error.message : String(error));
+      onFailure(error instanceof Error ? error.message : String(error));
     }
   };
   let sizeBytes = 0;
-  const openAnew = (): void => {
+  const open = (): void => {
     sizeBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
     if (sizeBytes > MAX_LOG_BYTES) {
       renameSync(path, `${path}.1`);
@@ -34,7 +34,7 @@ export function openLogFile(path: string, onGivenUp: (why: string) => void): Log
     }
     file = openSync(path, 'a', 0o600);
   };
-  attempt(openAnew);
+  attempt(open);
   return {
     write(text) {
       attempt(() => {
@@ -44,7 +44,7 @@ export function openLogFile(path: string, onGivenUp: (why: string) => void): Log
         const full = file;
         file = undefined;
         closeQuietly(full);
-        openAnew();
+        open();
       });
     },
     close() {
@@ -54,11 +54,47 @@ export function openLogFile(path: string, onGivenUp: (why: string) => void): Log
   };
 }
 
-/** A disk that was full may say so only now. */
+/** A full disk may be reported only here, when the lost text can no longer be saved. */
 function closeQuietly(file: number): void {
   try {
     closeSync(file);
+  } catch {}
+}
+
+/**
+ * Lines of workerd that are left out of the log: connections that the other end closed while they were served, and the
+ * code addresses that follow every complaint. A lost connection elsewhere, as in a queue's broker, and a host that
+ * could not be reached are faults.
+ */
+const IGNORED_LINES = [
+  /^workerd\/server\/server\.c\+\+:\d+: error: Uncaught exception: .*\bdisconnected: (?!connect\(\))/,
+  /^stack: /,
+];
+
+/**
+ * Turns workerd's output into lines of one JSON object each: the Workers' lines unchanged, workerd's own as a message.
+ *
+ * @param write gets a line with its end
+ * @returns takes the text of one output stream, in chunks
+ */
+export function runtimeLines(write: (line: string) => void): (text: string) => void {
+  let rest = '';
+  return (text) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (line.trim() === '' || IGNORED_LINES.some((pattern) => pattern.test(line))) continue;
+      write(`${isObject(line) ? line : JSON.stringify({ level: 'warn', event: 'runtime', message: line })}\n`);
+    }
+  };
+}
+
+function isObject(line: string): boolean {
+  if (!line.startsWith('{')) return false;
+  try {
+    JSON.parse(line);
+    return true;
   } catch {
-    // Nothing that was written before can be saved.
+    return false;
   }
 }

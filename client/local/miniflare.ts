@@ -1,14 +1,14 @@
 import { createRequire } from 'node:module';
 
-// Miniflare with two repairs. Code that starts a runtime imports it from here.
+// Miniflare with two repairs. All code that starts a runtime imports it from this file.
 //
 // A call of Miniflare's bindings that is not awaited (`prepare`, `bind`) waits with `Atomics.wait` for a thread that
 // stores 1 and then notifies. If that thread is delayed between the two, its notification arrives during the next call,
 // which ends without an answer; from then on every call of the process gets the answer of the previous one
 // (cloudflare/workers-sdk pull request 15552, repaired in a release that Node 20 does not run).
 
-/** Waits are cut into pieces of this length, so that a runtime that does not answer is noticed. */
-const PIECE_MS = 500;
+/** Waits are cut into slices of this length, so that a runtime that does not answer is noticed. */
+const SLICE_MS = 500;
 
 interface WaitLimit {
   readonly limitMs: number;
@@ -17,9 +17,10 @@ interface WaitLimit {
 const limits = new Set<WaitLimit>();
 
 /**
- * Limits how long a binding's call may block this process. A runtime that hangs would block it for good, and with it every timer.
+ * Limits how long a binding's call may block this process: a runtime that hangs would block it, and all timers,
+ * forever.
  *
- * @param onExceeded ends the runtime that does not answer: then the call fails
+ * @param onExceeded ends the runtime that does not answer, so that the call fails
  * @returns ends the limit
  */
 export function limitBlockingCalls(limitMs: number, onExceeded: () => void): () => void {
@@ -28,26 +29,26 @@ export function limitBlockingCalls(limitMs: number, onExceeded: () => void): () 
   return () => limits.delete(limit);
 }
 
-/** From now on a wait for one shared integer, without a limit of time, ends when the integer has changed, whoever notifies before. */
+/** Makes waits for a single shared integer, without a timeout, end only when the integer has changed. */
 function waitForChanges(): void {
   const { wait } = Atomics;
   Atomics.wait = (array: Int32Array | BigInt64Array, index: number, value: number | bigint, timeoutMs?: number) => {
     const once = (ms?: number) => wait(array as Int32Array, index, value as number, ms);
     if (array.length > 1 || timeoutMs !== undefined) return once(timeoutMs);
-    // Pieces are counted, not the clock: a process that stood still did not wait.
+    // Counts slices instead of reading the clock, which also runs while the process is suspended.
     for (let waitedMs = 0; ; ) {
-      const outcome = once(PIECE_MS);
+      const outcome = once(SLICE_MS);
       if (Atomics.load(array as Int32Array, index) !== value) return outcome === 'not-equal' ? outcome : 'ok';
       if (outcome !== 'timed-out') continue;
       for (const { limitMs, onExceeded } of limits) {
-        if (waitedMs < limitMs && waitedMs + PIECE_MS >= limitMs) onExceeded();
+        if (waitedMs < limitMs && waitedMs + SLICE_MS >= limitMs) onExceeded();
       }
-      waitedMs += PIECE_MS;
+      waitedMs += SLICE_MS;
     }
   };
 }
 
-/** Smaller buffers grow in Miniflare's steps. */
+/** Smaller buffers grow in Miniflare's own steps. */
 const LARGE_BYTES = 1024 * 1024;
 
 /**

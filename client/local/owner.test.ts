@@ -1,8 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { livingOwner, recordOwner } from './owner.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { collect, root } from '../../test/helpers/local-process.ts';
+import { claimState, livingOwner, recordOwner } from './owner.ts';
 import { listProcesses } from './processes.ts';
 
 let stateDir: string;
@@ -17,7 +20,7 @@ afterEach(() => {
 
 const path = () => join(stateDir, 'owner.json');
 
-it('a folder has its owner also where processes cannot be listed: two services on one database break it', () => {
+it('finds the owner also where processes cannot be listed', () => {
   vi.spyOn(process, 'platform', 'get').mockReturnValue('win32');
   vi.stubEnv('PATH', stateDir); // without ps
   expect(listProcesses()).toEqual([]);
@@ -27,7 +30,53 @@ it('a folder has its owner also where processes cannot be listed: two services o
   expect(livingOwner(stateDir)).toBeUndefined();
 });
 
-it('a folder is free when its owner has ended, and its number is that of another process', () => {
+it('frees a folder whose owner has ended, also if another process has its pid', () => {
   writeFileSync(path(), JSON.stringify({ pid: process.pid, startedAt: 'earlier', port: 1 }));
   expect(livingOwner(stateDir)).toBeUndefined();
+});
+
+/** Takes the folder as soon as the file `go` exists, and ends with 1 if another process has it at the same time. */
+const command = `
+  import { existsSync, rmSync, writeFileSync } from 'node:fs';
+  import { claimState, forgetOwner } from './client/local/owner.ts';
+  const [dir] = process.argv.slice(1);
+  console.log('ready');
+  while (!existsSync(dir + '/go'));
+  await claimState(dir, 0, { brief: true });
+  writeFileSync(dir + '/held', '', { flag: 'wx' });
+  await new Promise((wake) => setTimeout(wake, 200));
+  rmSync(dir + '/held');
+  forgetOwner(dir);
+`;
+
+describe('claimState', () => {
+  it('closes recordings and database to other users, also in an existing open folder', async () => {
+    chmodSync(stateDir, 0o755);
+    mkdirSync(join(stateDir, 'v3'), { mode: 0o755 });
+    await claimState(stateDir, 0);
+    expect((statSync(join(stateDir, 'v3')).mode & 0o777).toString(8)).toBe('700');
+    expect((statSync(stateDir).mode & 0o777).toString(8)).toBe('755');
+  });
+
+  it('gives the folder of a killed process to one of several commands at a time', async () => {
+    writeFileSync(join(stateDir, 'owner.json'), JSON.stringify({ pid: 2 ** 22 + 1, startedAt: '1', port: 1 }));
+    const children = [1, 2, 3].map(() =>
+      spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', command, stateDir], { cwd: root }),
+    );
+    const ends = children.map(collect);
+    await Promise.all(children.map((child) => new Promise((ready) => child.stdout.once('data', ready))));
+    writeFileSync(join(stateDir, 'go'), '');
+    for (const end of ends) expect(await end).toMatchObject({ code: 0, stderr: '' });
+    expect(existsSync(join(stateDir, 'owner.json'))).toBe(false);
+    expect(existsSync(join(stateDir, 'owner.lock'))).toBe(false);
+  });
+
+  it('frees the folder if the port is in use', async () => {
+    const holder = createServer();
+    await new Promise<void>((done) => holder.listen(0, '127.0.0.1', done));
+    const { port } = holder.address() as AddressInfo;
+    await expect(claimState(stateDir, port)).rejects.toThrow(`Port ${port} `);
+    holder.close();
+    expect(livingOwner(stateDir)).toBeUndefined();
+  });
 });

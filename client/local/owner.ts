@@ -1,29 +1,103 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { pause } from '../sdk/pause.ts';
+import { LocalStateError, makePrivateDir, persistDir, writePrivateFile } from './paths.ts';
 import { findProcess, isAlive, listProcesses, type ProcessInfo } from './processes.ts';
 
-/** Which process uses a state folder. Written before workerd is started, so that no kill leaves an unknown child. */
+/** The port or the state folder is in use. */
+export class LocalServiceBusy extends LocalStateError {}
+
+/**
+ * The process that uses a state folder. Written before workerd is started, so that its workerd can be found after a
+ * kill.
+ */
 interface Owner {
   readonly pid: number;
   /** Empty where processes cannot be listed. */
   readonly startedAt: string;
-  /** Entry port of its workerd; while it is `starting` that of the owner before, whose workerd may still be there. */
+  /** Entry port of its workerd; while it is `starting`, that of the owner before, whose workerd may still run. */
   readonly port: number;
   /** It has the folder, and no port yet. */
   readonly starting?: boolean;
-  /** Set for a command that will be done in a moment, not for a service. */
+  /** It is a command that ends within moments, not a service. */
   readonly brief?: boolean;
-  /** Where other commands may use its database; absent while it starts. */
+  /** Absent while it starts. */
   readonly control?: ControlAddress;
 }
 
-/** Where a running service takes statements on its database, and what they must carry. */
-export interface ControlAddress {
+/** Address at which a running service runs statements on its database, and the bearer token. */
+interface ControlAddress {
   readonly url: string;
   readonly token: string;
 }
 
-const fileName = 'owner.json';
+const FILE_NAME = 'owner.json';
+/** How long a command such as `npm run key` may hold a state folder before the service gives up. */
+const COMMAND_WAIT_MS = 20_000;
+/** The kernel may close the sockets of a killed process a moment after the process has left the process list. */
+export const PORT_WAIT_MS = 5000;
+
+/**
+ * Takes a state folder for this process, and ends the workerd of an owner that was killed.
+ *
+ * @param port 0 takes a free one
+ * @param use `brief` for a command that ends within moments: a service that starts meanwhile waits for it
+ * @returns the port
+ * @throws LocalServiceBusy when another process has the port or the state folder
+ */
+export async function claimState(stateDir: string, port: number, use: { brief?: boolean } = {}): Promise<number> {
+  makePrivateDir(stateDir);
+  const deadline = Date.now() + COMMAND_WAIT_MS;
+  let owner = await takeState(stateDir, use);
+  while ((owner?.brief || owner?.starting) && Date.now() < deadline) {
+    await pause(50);
+    owner = await takeState(stateDir, use);
+  }
+  if (owner) {
+    throw new LocalServiceBusy(`The service runs already on http://127.0.0.1:${owner.port} (process ${owner.pid}).`);
+  }
+  try {
+    makePrivateDir(persistDir(stateDir), { closes: true });
+    const killed = await killOrphans(stateDir);
+    const claimed = await claimPort(port, killed.length > 0 ? Date.now() + PORT_WAIT_MS : 0);
+    recordOwner(stateDir, { port: claimed, ...use });
+    return claimed;
+  } catch (error) {
+    forgetOwner(stateDir);
+    throw error;
+  }
+}
+
+/**
+ * Checks that the port is free, since workerd reports a port in use only in its log.
+ *
+ * @param deadline until when a port in use is tried again
+ */
+export async function claimPort(port: number, deadline: number): Promise<number> {
+  for (;;) {
+    const tried = await listen(port);
+    if (typeof tried === 'number') return tried;
+    if (tried.code !== 'EADDRINUSE' || Date.now() >= deadline) {
+      const why = tried.code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be used (${tried.code})`;
+      const remedy = 'Choose another one with the environment variable PORT, for example 8788.';
+      throw new LocalServiceBusy(`Port ${port} on 127.0.0.1 ${why}. ${remedy}`);
+    }
+    await pause(50);
+  }
+}
+
+/** Listens for a moment. @returns the port, or the error */
+function listen(port: number): Promise<number | NodeJS.ErrnoException> {
+  return new Promise((done) => {
+    const probe = createServer();
+    probe.once('error', done);
+    probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => {
+      const address = probe.address();
+      probe.close(() => done(typeof address === 'object' && address ? address.port : port));
+    });
+  });
+}
 
 /** The process that uses this state folder now, if any. */
 export function livingOwner(stateDir: string): Owner | undefined {
@@ -34,28 +108,27 @@ export function livingOwner(stateDir: string): Owner | undefined {
 }
 
 /**
- * Takes the state folder for this process if no living one has it. Of several that try at once, one gets it.
+ * Takes the state folder for this process if no living one has it. Of several processes that try at once, one gets it.
  *
- * @returns whose it is if it could not be had
+ * @returns the other owner, or undefined on success
  */
-export async function takeState(stateDir: string, use: { brief?: boolean }): Promise<Owner | undefined> {
-  return alone(stateDir, () => {
+async function takeState(stateDir: string, use: { brief?: boolean }): Promise<Owner | undefined> {
+  return withLock(stateDir, () => {
     const owner = livingOwner(stateDir);
     if (!owner) recordOwner(stateDir, { port: readOwner(stateDir)?.port ?? 0, starting: true, ...use });
     return owner;
   });
 }
 
-/** Longer than the lock is ever held: one that is older was left by a process that was killed with it. */
+/** Longer than the lock is ever held: an older lock was left by a process that was killed. */
 const STALE_LOCK_MS = 10_000;
 
-/** Does what must be one step for all processes. */
-async function alone<T>(stateDir: string, work: () => T): Promise<T> {
+async function withLock<T>(stateDir: string, work: () => T): Promise<T> {
   const lock = join(stateDir, 'owner.lock');
   while (!makeDir(lock)) {
     const madeAtMs = statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
     if (Date.now() - madeAtMs > STALE_LOCK_MS) rmSync(lock, { recursive: true, force: true });
-    await new Promise((wake) => setTimeout(wake, 10));
+    await pause(10);
   }
   try {
     return work();
@@ -64,7 +137,7 @@ async function alone<T>(stateDir: string, work: () => T): Promise<T> {
   }
 }
 
-/** Whether it was this call that made it. */
+/** @returns whether this call made it */
 function makeDir(path: string): boolean {
   try {
     mkdirSync(path);
@@ -75,22 +148,20 @@ function makeDir(path: string): boolean {
   }
 }
 
-/** Says what this process does with the state folder that it has. */
+/** Records this process as the owner of the state folder. */
 export function recordOwner(stateDir: string, use: Omit<Owner, 'pid' | 'startedAt'>): void {
   const owner: Owner = { pid: process.pid, startedAt: findProcess(process.pid)?.startedAt ?? '', ...use };
-  const path = join(stateDir, fileName);
-  writeFileSync(`${path}.new`, JSON.stringify(owner), { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  writePrivateFile(join(stateDir, FILE_NAME), JSON.stringify(owner));
 }
 
-/** Says that this process has done with the state folder. */
+/** Removes the record of this process. */
 export function forgetOwner(stateDir: string): void {
-  rmSync(join(stateDir, fileName), { force: true });
+  rmSync(join(stateDir, FILE_NAME), { force: true });
 }
 
 /**
- * Ends the workerd that a killed owner left behind: it would hold the port and the database files, and go on working. The folder is of this process, or
- * of a dead one.
+ * Ends the workerd of an owner that was killed: it would hold the port and the database files, and continue to work. The
+ * owner of the folder must be this process or dead.
  *
  * @returns pids that were killed
  */
@@ -103,14 +174,14 @@ export async function killOrphans(stateDir: string): Promise<number[]> {
   }
   const deadline = Date.now() + 5000;
   while (orphans.some(({ pid }) => findProcess(pid)) && Date.now() < deadline) {
-    await new Promise((wake) => setTimeout(wake, 20));
+    await pause(20);
   }
   return orphans.map(({ pid }) => pid);
 }
 
 /**
- * workerd tells its entry address on its command line. Another project's workerd may have got the same port since, but
- * then the Node process that started it is still there, while ours is gone.
+ * workerd has its entry address on its command line. Another project's workerd may have got the same port since, but
+ * then the Node process that started it still runs, while ours does not.
  */
 function isOrphanOn(port: number, { command, parentPid }: ProcessInfo): boolean {
   if (!command.includes('workerd') || !`${command} `.includes(`--socket-addr=entry=127.0.0.1:${port} `)) return false;
@@ -119,7 +190,7 @@ function isOrphanOn(port: number, { command, parentPid }: ProcessInfo): boolean 
 
 function readOwner(stateDir: string): Owner | undefined {
   try {
-    return JSON.parse(readFileSync(join(stateDir, fileName), 'utf8')) as Owner;
+    return JSON.parse(readFileSync(join(stateDir, FILE_NAME), 'utf8')) as Owner;
   } catch {
     return undefined;
   }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { bundleCacheDir, defaultStateDir, makePrivateDir, projectDir } from './paths.ts';
 
-// Whoever runs the tests may be root, to whom no folder is refused.
+// The tests may run as root, who can write to every folder.
 vi.mock('node:fs', async (original) => ({
   ...(await original<typeof import('node:fs')>()),
   mkdirSync: () => {
@@ -16,14 +16,14 @@ describe('a private folder that cannot be made', () => {
   const moves = /ROLLCALL_STATE/;
   const checkout = /\(EACCES\)\. The checkout must be writable by this user\.$/;
 
-  it('is one that ROLLCALL_STATE moves, where that says so', () => {
+  it('names ROLLCALL_STATE if that variable names the folder', () => {
     vi.stubEnv('ROLLCALL_STATE', '/somewhere/else');
     expect(() => makePrivateDir(defaultStateDir())).toThrow(moves);
     expect(() => makePrivateDir(bundleCacheDir(projectDir))).toThrow(checkout);
     expect(() => makePrivateDir(join(projectDir, '.wrangler', 'rollcall', 'oneshot-1'))).toThrow(checkout);
   });
 
-  it('is in the checkout otherwise: moving the state would not help', () => {
+  it('names the checkout otherwise', () => {
     vi.stubEnv('ROLLCALL_STATE', '');
     expect(() => makePrivateDir(defaultStateDir())).toThrow(checkout);
   });

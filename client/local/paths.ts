@@ -1,8 +1,10 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { LocalStateError } from './state-error.ts';
+
+/** A state folder, or another local file, that cannot be used as it is; the command prints `message`. */
+export class LocalStateError extends Error {}
 
 /** Root of the repository: where wrangler.toml, models/ and migrations/ are. */
 export const projectDir = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
@@ -10,7 +12,7 @@ export const projectDir = resolve(dirname(fileURLToPath(import.meta.url)), '../.
 /** Whether this is an installed package, whose folder npm owns, and not a checkout. */
 export const isInstalled = projectDir.split(sep).includes('node_modules');
 
-/** Folder of local data: the state of the service, those of kept services, and in a checkout the bundles. */
+/** Folder of local data: states of the service and of kept services, and in a checkout the bundles. */
 export const localDir = isInstalled ? userStateDir() : join(projectDir, '.wrangler', 'rollcall');
 
 function userStateDir(): string {
@@ -26,16 +28,16 @@ export function defaultStateDir(): string {
 }
 
 /**
- * Where Miniflare keeps database, recordings and outputs, as `wrangler --persist-to` lays it out: closed to others also where the
- * state folder was there before, and is open.
+ * Where Miniflare keeps database, recordings and outputs, in the layout of `wrangler --persist-to`. Closed to other
+ * users even if the state folder is an existing open one.
  */
 export const persistDir = (stateDir: string): string => join(stateDir, 'v3');
 
 /**
- * Makes a folder that only its owner may enter: it holds keys and recordings. One that is there stays as it is.
+ * Makes a folder that only its owner may enter, for keys and recordings. An existing folder keeps its mode.
  *
- * @param options `closes`: also one that is there
- * @throws LocalStateError where that is impossible
+ * @param options `closes` an existing folder, too
+ * @throws LocalStateError if the folder cannot be made
  */
 export function makePrivateDir(path: string, options: { readonly closes?: boolean } = {}): void {
   try {
@@ -49,7 +51,13 @@ export function makePrivateDir(path: string, options: { readonly closes?: boolea
   }
 }
 
-/** Most folders lie in the checkout, wherever the state is. */
+/** Writes a file that only this user can read. Atomic, so that a kill leaves the old content or the new one. */
+export function writePrivateFile(path: string, text: string): void {
+  const scratch = `${path}.${process.pid}.tmp`;
+  writeFileSync(scratch, text, { mode: 0o600 });
+  renameSync(scratch, path);
+}
+
 function adviceOn(path: string, isInFile: boolean): string {
   const isMoved = process.env.ROLLCALL_STATE && defaultStateDir() === resolve(path);
   if (isMoved) return " ROLLCALL_STATE names the folder for the service's state.";

@@ -1,4 +1,4 @@
-/** Builds what the package contains in place of sources: the command, and the bundles of the Workers. */
+/** Builds the command and the bundles of the Workers, which the package contains in place of their sources. */
 import { cpSync, rmSync } from 'node:fs';
 import { buildCommand } from '../cli/build.js';
 import { bundleWorkers } from './bundle.ts';

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 export interface ProcessInfo {
   readonly pid: number;
   readonly parentPid: number;
-  /** When it started, in whatever form the system tells; only good for comparing: a pid alone is reused. */
+  /** Time of its start in the system's own form, for comparison only: a pid alone may be reused. */
   readonly startedAt: string;
   readonly command: string;
 }
@@ -14,12 +14,12 @@ export function listProcesses(): ProcessInfo[] {
   return process.platform === 'linux' ? listFromProc() : listFromPs();
 }
 
-/** The process of a number; undefined where there is none, or none can be listed. */
+/** The process with this pid; undefined if there is none, or processes cannot be listed. */
 export function findProcess(pid: number): ProcessInfo | undefined {
   return process.platform === 'linux' ? readProc(pid) : listFromPs().find((entry) => entry.pid === pid);
 }
 
-/** Whether a process of this number is there: all that can be told where processes cannot be listed. */
+/** Whether a process with this pid runs; also works where processes cannot be listed. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -39,13 +39,14 @@ function listFromProc(): ProcessInfo[] {
 function readProc(pid: number): ProcessInfo | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the name in brackets and may hold spaces: count from the last bracket. Field numbers: proc(5).
+    // The second field is the name in brackets and may hold spaces: count from the last bracket. Field numbers:
+    // proc(5).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z') return undefined;
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
     return { pid, parentPid: Number(fields[1]), startedAt: fields[19], command };
   } catch {
-    return undefined; // ended while we looked
+    return undefined; // it has ended
   }
 }
 

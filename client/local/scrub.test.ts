@@ -20,7 +20,7 @@ const filesThatHold = (text: string): string[] =>
     .filter((entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
     .map(({ name }) => name);
 
-/** Jobs that ended, and were erased after their time. */
+/** Leaves jobs that have ended and whose data was erased when it expired. */
 async function leaveErasedJobs(): Promise<void> {
   const service = await startLocalService({ stateDir });
   const run = runSqlOn(service.db);
@@ -40,7 +40,7 @@ async function leaveErasedJobs(): Promise<void> {
   await service.stop();
 }
 
-it('leaves no erased address in the files of a service that starts, and every row', async () => {
+it('removes erased addresses from the files when a service starts, and keeps every row', async () => {
   await leaveErasedJobs();
   expect(filesThatHold(ADDRESS), 'what SQLite leaves').not.toEqual([]);
   const service = await startLocalService({ stateDir });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { persistDir } from './paths.ts';
 
-/** In a process of its own, which Node's warning of an experimental module does not leave. Needs Node 22.13. */
+/** Runs in a separate process, so that Node's warning of an experimental module is not shown. Needs Node 22.13. */
 const SCRUB = `
 import { DatabaseSync } from 'node:sqlite';
 for (const file of process.argv.slice(1)) {
@@ -14,11 +14,11 @@ for (const file of process.argv.slice(1)) {
 }`;
 
 /**
- * Rewrites the database files of a service that is not running. SQLite leaves what was erased, such as the address of a
- * recording, in free pages and in its log until they are needed again; the pragma against that, `secure_delete`, is not
- * allowed in D1.
+ * Rewrites the database files of a service that is not running. SQLite leaves erased data, such as the address of a
+ * recording, in free pages and in its log until it reuses them. D1 does not allow the pragma `secure_delete`, which
+ * would prevent that.
  *
- * @throws where Node has no SQLite, or the files cannot be rewritten
+ * @throws if Node has no SQLite, or the files cannot be rewritten
  */
 export async function scrubDatabase(stateDir: string): Promise<void> {
   const folder = join(persistDir(stateDir), 'd1');

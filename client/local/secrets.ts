@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LocalStateError } from './state-error.ts';
+import { LocalStateError, writePrivateFile } from './paths.ts';
 
 export interface LocalSecrets {
   /** Base64 of 32 random bytes: signs API keys and media tickets. */
   readonly signingKey: string;
-  /** The API key that `npm start` prints, once it has made one. */
+  /** The API key that `npm start` prints; absent before the first start. */
   readonly localKey?: string;
 }
 
@@ -19,7 +19,7 @@ export function loadSecrets(stateDir: string): LocalSecrets {
   return secrets;
 }
 
-/** @throws LocalStateError for a damaged file: new secrets in its place would end every key without a word */
+/** @throws LocalStateError for a damaged file: new secrets would silently make every key invalid */
 function readSecrets(path: string): LocalSecrets {
   try {
     const secrets = JSON.parse(readFileSync(path, 'utf8')) as Partial<LocalSecrets> | null;
@@ -28,13 +28,10 @@ function readSecrets(path: string): LocalSecrets {
     if (!(error instanceof SyntaxError)) throw error;
   }
   throw new LocalStateError(
-    `${path} is damaged. Put a good copy in its place, or remove it: keys that were made before are useless then.`,
+    `${path} is damaged. Replace it by a good copy, or remove it: then all earlier keys become invalid.`,
   );
 }
 
-/** Writes beside and renames: a kill leaves the old file or the new one, readable by the owner alone. */
 export function saveSecrets(stateDir: string, secrets: LocalSecrets): void {
-  const path = join(stateDir, 'secrets.json');
-  writeFileSync(`${path}.${process.pid}`, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
-  renameSync(`${path}.${process.pid}`, path);
+  writePrivateFile(join(stateDir, 'secrets.json'), `${JSON.stringify(secrets, null, 2)}\n`);
 }

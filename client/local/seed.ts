@@ -4,11 +4,11 @@ import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
 import { isIntact, modelKey, modelPath, readManifest, remedyFor } from '../models/store.ts';
 
 /**
- * Puts the model files of the pack in use into the service's storage, under their hashes; those that are there with
- * the right size stay.
+ * Puts the model files of the pack in use into the service's storage, under their hashes. Objects of the right size are
+ * kept.
  *
  * @returns keys of the objects written now
- * @throws when a file is missing or damaged, naming the command that gets it
+ * @throws if a file is missing or damaged; the message names the command that gets it
  */
 export async function seedModels(bucket: R2Bucket, root: string): Promise<string[]> {
   const pack = packInUse(readManifest(root));

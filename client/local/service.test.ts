@@ -16,7 +16,7 @@ import { startLocalService } from './service.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 });
 
-/** A line of a runtime that is started again; the second where it died before it was ready. */
+/** Warnings of a restart; the second kind if the runtime died before it was ready. */
 const RESTART = /^warning: the local runtime .*(is restarted|did not start)/gm;
 
 let stateDir: string;
@@ -44,7 +44,7 @@ const keyWorks = async ({ url, key }: { url: string; key: string }): Promise<boo
   (await new RollcallClient({ url, key }).test()).ok;
 
 describe('the local service', () => {
-  it('starts on an empty folder: migrated as wrangler sees it, models seeded, secrets private', async () => {
+  it('starts with an empty folder: migrations as wrangler records them, models, private secrets', async () => {
     const service = await startLocalService({ stateDir });
     try {
       const { count } = (await service.db.prepare('SELECT COUNT(*) AS count FROM jobs').first<{ count: number }>())!;
@@ -65,7 +65,7 @@ describe('the local service', () => {
     expect(stdout).toContain('No migrations to apply');
   });
 
-  it('goes on without a log where service.log cannot be written, and says so once', async () => {
+  it('continues without a log if service.log cannot be written, with one warning', async () => {
     mkdirSync(join(stateDir, 'service.log'));
     const warnings: string[] = [];
     const service = await startLocalService({ stateDir, onWarning: (message) => warnings.push(message) });
@@ -77,7 +77,7 @@ describe('the local service', () => {
     expect(warnings).toEqual([expect.stringMatching(/the log cannot be written .*service\.log/)]);
   });
 
-  it('runs the scheduled handler when told to: uploads past their time are gone', async () => {
+  it('deletes expired uploads when the scheduled handler is run', async () => {
     const lines: string[] = [];
     const service = await startLocalService({ stateDir, onLog: (text) => lines.push(text) });
     try {
@@ -136,7 +136,7 @@ describe('the local service', () => {
     expect(await keyWorks(second)).toBe(true);
   });
 
-  it('clears away the workerd of a killed parent and takes over its port and files', async () => {
+  it('ends the workerd of a killed service and takes over its port and files', async () => {
     const first = await start();
     await first.killParent();
     const orphans = first.workerdPids();
@@ -149,7 +149,7 @@ describe('the local service', () => {
     expect(await keyWorks(second)).toBe(true);
   });
 
-  it('says in one line when the port is taken, or the folder in use', async () => {
+  it('reports in one line that the port or the folder is in use', async () => {
     const holder = createServer();
     await new Promise<void>((done) => holder.listen(0, '127.0.0.1', done));
     const address = holder.address();
@@ -177,16 +177,16 @@ describe('the local service', () => {
     expect(nonsense.code).toBe(2);
   });
 
-  it('outlives a terminal that it does not write to, as nohup wants it', async () => {
+  it('outlives a terminal that it does not write to, as with nohup', async () => {
     const service = await start(0, true);
-    process.kill(-service.pid, 'SIGHUP'); // as a shell whose terminal is closed does
+    process.kill(-service.pid, 'SIGHUP'); // as a shell does when its terminal is closed
     await new Promise((wake) => setTimeout(wake, 1500));
     expect(await keyWorks(service), service.log()).toBe(true);
     expect(await service.interrupt()).toBe(0);
   });
 
   it('ends with the shell in which npm runs it: npm start & … kill $!', async () => {
-    const script = '"$0" bin/rollcall.js serve; :'; // a shell that stays, whatever shell sh is
+    const script = '"$0" bin/rollcall.js serve; :'; // `:` keeps every kind of sh from replacing itself by the command
     const env = { ...process.env, npm_lifecycle_event: 'start', ROLLCALL_STATE: stateDir, PORT: '0' };
     const shell = spawn('sh', ['-c', script, process.execPath], {
       cwd: root,
@@ -224,7 +224,7 @@ describe('the local service', () => {
     expect(service.workerdPids()).toEqual([]);
   });
 
-  it('keeps the object that callers hold over a restart', async () => {
+  it('keeps working for callers that hold the service object over a restart', async () => {
     const warnings: string[] = [];
     const service = await startLocalService({ stateDir, onWarning: (message) => warnings.push(message) });
     try {
@@ -274,7 +274,7 @@ describe('npm run key', () => {
     expect((await runCli('key', ['--revoke', 'nothing'], env())).code).toBe(1);
   });
 
-  it('works before the first start; the service then takes the key and the credit', async () => {
+  it('works before the first start; the service then accepts the key and has the credit', async () => {
     const made = await runCli('key', ['--account', 'bob', '--credit', '3600'], env());
     expect(made.code).toBe(0);
     const service = await startLocalService({ stateDir });

@@ -1,33 +1,28 @@
 import { join, resolve } from 'node:path';
 import type { D1Database, R2Bucket } from '@cloudflare/workers-types';
 import { type BundledWorker, bundleWorkers } from './bundle.ts';
-import { claimPort, claimState } from './claim.ts';
 import { type RunSql, runSqlOn, serveDatabase } from './database.ts';
 import { type LocalRuntime, type LocalRuntimeOptions, startRuntime } from './local-runtime.ts';
 import { openLogFile } from './log-file.ts';
 import { applyMigrations } from './migrations.ts';
 import type { WorkerOptions } from './miniflare.ts';
-import { forgetOwner, recordOwner } from './owner.ts';
+import { claimPort, claimState, forgetOwner, PORT_WAIT_MS, recordOwner } from './owner.ts';
 import { bundleCacheDir, projectDir } from './paths.ts';
-import { checkRuntime } from './runtime.ts';
 import { scrubDatabase } from './scrub.ts';
 import { loadSecrets } from './secrets.ts';
 import { seedModels } from './seed.ts';
-import { startAgain } from './start-again.ts';
 import { Supervisor } from './supervisor.ts';
 import { WATCHDOG_TIMES, type WatchdogTimes } from './watchdog.ts';
+import { checkWorkerd } from './workerd-program.ts';
 
-/** Cron expression of the wrangler files; local cron never fires by itself. */
+/** Cron expression of the wrangler files; workerd never fires it by itself. */
 const SWEEP_CRON = '*/5 * * * *';
 const SWEEP_INTERVAL_MS = 5 * 60 * 1000;
-/** Tells the Workers that every message of the process before is lost. */
+/** Makes the Workers send all outstanding messages again: the queues were in the memory of the previous process. */
 const BOOT_CRON = '@boot';
-/** A killed process may be gone from the list a moment before the kernel has closed its sockets. */
-const PORT_WAIT_MS = 5000;
 
 const LOCAL_VARS = { ALLOW_LOOPBACK: '1' };
 
-/** Transcription engines of this environment. */
 function engineVariables(): Record<string, string> {
   const named = Object.entries(process.env).filter(([name]) => name.startsWith('ROLLCALL_ASR_'));
   return Object.fromEntries(named.filter(([, value]) => value)) as Record<string, string>;
@@ -42,7 +37,7 @@ export interface LocalServiceOptions {
   readonly vars?: Record<string, string>;
   /** Repository with wrangler.toml, migrations/ and models/; this one by default. */
   readonly root?: string;
-  /** Opens workerd's inspector there, for measurements. */
+  /** Opens workerd's inspector on this port, for measurements. */
   readonly inspectorPort?: number;
   /**
    * Another Worker in the same workerd, for measurements: an ES module, and the route (`*` + path) under which it
@@ -51,14 +46,13 @@ export interface LocalServiceOptions {
   readonly beside?: { readonly script: string; readonly route: string };
   /** Gets what the Workers write to their log, line by line as workerd prints it. */
   readonly onLog?: (text: string) => void;
-  /** Something that a person should know, and in spite of which the service continues; standard error by default. */
+  /** Gets faults in spite of which the service continues; by default they go to the standard error. */
   readonly onWarning?: (message: string) => void;
   /**
-   * workerd kept ending by itself (crashed or was killed) in spite of restarts; the service is gone and can be started
-   * again.
+   * Called when workerd keeps crashing in spite of restarts; then the service has ended and can be started again.
    */
   readonly onDeath?: () => void;
-  /** For tests, which cannot wait for minutes. */
+  /** Shorter times for tests. */
   readonly watchdogTimes?: Partial<WatchdogTimes>;
 }
 
@@ -67,7 +61,7 @@ export interface LocalService {
   readonly url: string;
   readonly port: number;
   readonly signingKey: string;
-  /** That of the runtime that runs now: read it again for each use, since a restart replaces it. */
+  /** The current runtime's; read it for each use, since a restart replaces it. */
   readonly db: D1Database;
   readonly bucket: R2Bucket;
   /** Fires the scheduled handlers and waits for them. */
@@ -76,18 +70,14 @@ export interface LocalService {
 }
 
 /**
- * Starts the whole service on this machine: its Workers in workerd with local D1, R2, Queues and Durable Objects. A
- * service that was killed before on the same state folder is cleaned up first, and its jobs continue. A runtime that
- * hangs or ends is replaced, and its jobs continue.
+ * Starts the whole service on this machine: its Workers in workerd with local D1, R2, Queues and Durable Objects.
+ * Cleans up after a service that was killed with this state folder. A runtime that hangs or ends is replaced. In both
+ * cases, jobs continue.
  *
  * @throws LocalServiceBusy when another process has the port or the state folder, LocalStateError where workerd does
  *   not run
  */
-export function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
-  return startAgain(() => startOnce(options));
-}
-
-async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
+export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const root = options.root ?? projectDir;
   const stateDir = resolve(options.stateDir);
   const port = await claimState(stateDir, options.port ?? 0);
@@ -98,7 +88,7 @@ async function startOnce(options: LocalServiceOptions): Promise<LocalService> {
   };
   try {
     const { signingKey } = loadSecrets(stateDir);
-    await checkRuntime();
+    await checkWorkerd();
     await scrubDatabase(stateDir).catch((error) => log.write(lineOf('scrub_failed', String(error), 'warn')));
     const times = { ...WATCHDOG_TIMES, ...options.watchdogTimes };
     const bundled = await bundleWorkers(root, bundleCacheDir(root));
@@ -185,17 +175,17 @@ const lineOf = (event: string, message: string, level = 'error'): string =>
   `${JSON.stringify({ level, event, message })}\n`;
 
 function openLog(path: string, { onLog, onWarning }: LocalServiceOptions) {
-  const tell = onWarning ?? ((message: string) => void process.stderr.write(`${message}\n`));
-  const file = openLogFile(path, (why) => tell(`warning: the log cannot be written and is given up: ${why}`));
+  const showWarning = onWarning ?? ((message: string) => void process.stderr.write(`${message}\n`));
+  const file = openLogFile(path, (why) => showWarning(`warning: the log cannot be written and is given up: ${why}`));
   return {
     write(text: string): void {
       file.write(text);
       onLog?.(text);
     },
-    /** To the log file and to the person; `onLog` may go to the same terminal. */
+    /** Not through `onLog`, which may go to the same terminal as the warnings. */
     warn(message: string): void {
       file.write(lineOf('watchdog', message, 'warn'));
-      tell(message);
+      showWarning(message);
     },
     close: file.close,
   };

@@ -35,37 +35,37 @@ async function insert(id: string, { queue = 'jobs', starts = 0, dueIn = -10 * MI
 
 /** The lease of a message that waits in its queue, which should have handed it out a minute ago. */
 const QUEUED = { leaseIn: 14 * MINUTE };
-/** The lease of a step in work. */
+/** The lease of a step that runs. */
 const IN_WORK = { starts: 1, leaseIn: 50 * SECOND };
 
-it('a message that was sent and never begun waits, the oldest first', async () => {
+it('lists messages that were sent and never begun, the oldest first', async () => {
   await insert('second', { leaseIn: 14 * MINUTE });
   await insert('first', { leaseIn: 13 * MINUTE });
   await insert('other', { queue: 'ingest', leaseIn: 14 * MINUTE });
   expect(await waiting()).toEqual(['ingest other', 'jobs first', 'jobs second']);
 });
 
-it('a message that was never sent, or whose retry should have come, waits', async () => {
+it('lists a message that was never sent, and one whose retry is due', async () => {
   await insert('unsent', { leaseIn: -9 * MINUTE });
   await insert('retry', { starts: 2, ...QUEUED });
   expect(await waiting()).toEqual(['jobs unsent', 'jobs retry']);
 });
 
-it('a message that is not due, or put back for later, does not wait', async () => {
+it('does not list messages that are not due or were put back for later', async () => {
   await insert('webhook', { queue: 'webhooks', dueIn: 5 * MINUTE, leaseIn: 20 * MINUTE });
   await insert('put back', { queue: 'ingest', leaseIn: 15 * MINUTE + 30 * SECOND });
   await insert('retry', { starts: 1, leaseIn: 15 * MINUTE + 30 * SECOND });
   expect(await waiting()).toEqual([]);
 });
 
-it('nothing waits beside a job whose shards are in work, or a step that waits for its turn', async () => {
+it('lists nothing of a queue in which the shards of a job run, or a step waits for its turn', async () => {
   await insert('other', { queue: 'priority', ...QUEUED });
   expect(await waiting()).toEqual(['priority other']);
   await insert('job/analyse', { queue: 'priority', leaseIn: 50 * SECOND });
   expect(await waiting()).toEqual([]);
 });
 
-it('nothing waits after a step in work on the queue of jobs, however long that takes', async () => {
+it('lists nothing of the queue of jobs while a step runs, however long', async () => {
   await insert('waits', QUEUED);
   await insert('in work', IN_WORK);
   expect(await waiting()).toEqual([]);
@@ -73,13 +73,13 @@ it('nothing waits after a step in work on the queue of jobs, however long that t
   expect(await waiting()).toEqual(['jobs waits']);
 });
 
-it('a step whose lease has expired does not count as waiting; the sweep sends it again', async () => {
+it('does not list a step whose lease has expired: the sweep sends it again', async () => {
   await insert('waits', QUEUED);
   await insert('lost', { starts: 1, leaseIn: -SECOND });
   expect(await waiting()).toEqual(['jobs waits']);
 });
 
-it('a queue whose batch waits for a slow server is not reported as stuck', async () => {
+it('lists nothing of a queue whose batch waits for a slow server', async () => {
   await insert('recording', { queue: 'ingest', ...QUEUED });
   await insert('webhook', { queue: 'webhooks', ...QUEUED });
   expect(await waiting()).toEqual(['ingest recording', 'webhooks webhook']);
@@ -88,7 +88,7 @@ it('a queue whose batch waits for a slow server is not reported as stuck', async
   expect(await waiting()).toEqual([]);
 });
 
-it('an error of the database is an answer', async () => {
+it('lists nothing after an error of the database', async () => {
   await storage.db.exec('ALTER TABLE outbox RENAME TO away');
   expect(await waiting()).toEqual([]);
   await storage.db.exec('ALTER TABLE away RENAME TO outbox');

@@ -4,7 +4,7 @@ import type { LocalRuntime, RuntimeEnd } from './local-runtime.ts';
 import { Supervisor, type SupervisorOptions } from './supervisor.ts';
 import { WATCHDOG_TIMES } from './watchdog.ts';
 
-/** A runtime that a test ends, or keeps from answering. */
+/** A runtime that a test can end or make silent. */
 class FakeRuntime implements LocalRuntime {
   readonly db = {} as D1Database;
   readonly bucket = {} as R2Bucket;
@@ -56,7 +56,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-it('replaces a runtime that died, and says so; callers wait for the new one', async () => {
+it('replaces a runtime that died, with a warning; callers wait for the new one', async () => {
   await supervise();
   expect(await supervisor.ready()).toBe(runtimes[0]);
   await runtimes[0].end('died');
@@ -65,7 +65,8 @@ it('replaces a runtime that died, and says so; callers wait for the new one', as
   await pass(1);
   expect(await ready).toBe(runtimes[1]);
   expect(warnings).toEqual([
-    'warning: the local runtime (workerd) ended unexpectedly and is restarted. Nothing is lost: jobs go on. Live streams and open requests are cut off.',
+    'warning: the local runtime (workerd) ended unexpectedly and is restarted. ' +
+      'Nothing is lost: jobs continue. Live streams and open requests are cut off.',
   ]);
 });
 
@@ -79,7 +80,7 @@ it('gives up at the fourth death within ten minutes', async () => {
   expect([givenUp, runtimes.length]).toEqual([1, 4]);
 });
 
-it('does not give up where deaths are rare', async () => {
+it('does not give up if deaths are rare', async () => {
   await supervise();
   for (let death = 0; death < 10; death++) {
     await last().end('died');
@@ -88,7 +89,7 @@ it('does not give up where deaths are rare', async () => {
   expect([givenUp, runtimes.length]).toEqual([0, 11]);
 });
 
-it('replaces a runtime that hangs, however often', async () => {
+it('replaces a runtime that hangs, without a limit', async () => {
   await supervise();
   for (let round = 1; round <= 5; round++) {
     last().answers = false;
@@ -123,7 +124,7 @@ it('tries a restart that fails again', async () => {
   expect(warnings.filter((text) => text.includes('did not start (the port is taken)'))).toHaveLength(2);
 });
 
-it('does nothing where the end was asked for: Ctrl-C reaches the runtime first', async () => {
+it('does not restart a runtime that Ctrl-C ended shortly before the stop', async () => {
   await supervise();
   await last().end('died');
   await supervisor.stop();
@@ -132,7 +133,7 @@ it('does nothing where the end was asked for: Ctrl-C reaches the runtime first',
 });
 
 describe('the first start', () => {
-  it('fails with what it fails of', async () => {
+  it('throws the error of the preparation', async () => {
     await expect(supervise({ prepare: () => Promise.reject(new Error('no model')) })).rejects.toThrow('no model');
   });
 
@@ -151,7 +152,7 @@ describe('the first start', () => {
   });
 });
 
-it('gives up a start when it is stopped', async () => {
+it('aborts a start when it is stopped', async () => {
   await supervise({
     async start(signal) {
       runtimes.push(new FakeRuntime());

@@ -1,16 +1,17 @@
+import { pause } from '../sdk/pause.ts';
 import type { LocalRuntime } from './local-runtime.ts';
 import { type RestartReason, Watchdog, type WatchdogTimes } from './watchdog.ts';
 
-/** So many ends and failed starts in so much time are no accident. */
+/** The supervisor gives up after more deaths and failed starts than this within FAILURES_MS. */
 const MOST_FAILURES = 3;
 const FAILURES_MS = 10 * 60_000;
-/** Ctrl-C reaches workerd as well as this process, and maybe first: then the end was asked for. */
+/** Ctrl-C reaches workerd too, maybe before this process: time to wait for the stop that explains a death. */
 const INTERRUPT_MS = 300;
-/** Before a start that failed is tried again. */
+/** Pause after a failed start. */
 const RETRY_MS = 1000;
 
 export interface SupervisorOptions {
-  /** @param signal gives up the start */
+  /** @param signal aborts the start */
   start(signal: AbortSignal): Promise<LocalRuntime>;
   /** Makes a runtime ready for work: migrations, models, lost messages. */
   prepare(runtime: LocalRuntime): Promise<void>;
@@ -18,7 +19,7 @@ export interface SupervisorOptions {
   resend(runtime: LocalRuntime): Promise<void>;
   readonly times: WatchdogTimes;
   warn(message: string): void;
-  /** The runtime keeps ending; nothing runs any more. */
+  /** The runtime keeps ending, and is not started again. */
   onGivenUp(): void;
 }
 
@@ -33,13 +34,13 @@ export class Supervisor {
 
   constructor(private readonly options: SupervisorOptions) {}
 
-  /** The runtime of now. */
+  /** The current runtime. */
   get runtime(): LocalRuntime {
     if (!this.#runtime) throw new Error('the runtime (workerd) does not run');
     return this.#runtime;
   }
 
-  /** The runtime, after a restart that is under way. */
+  /** The current runtime, after the end of a restart if there is one. */
   async ready(): Promise<LocalRuntime> {
     await this.#restarting;
     return this.runtime;
@@ -111,7 +112,7 @@ export class Supervisor {
     life.state = 'up';
   }
 
-  /** One restart at a time. */
+  /** Starts a restart after the end of a current one. */
   #afterRestart(work: () => Promise<void>): void {
     const restarting = (this.#restarting ?? Promise.resolve()).then(work).finally(() => {
       if (this.#restarting === restarting) this.#restarting = undefined;
@@ -123,7 +124,7 @@ export class Supervisor {
     await pause(INTERRUPT_MS, this.#stopping.signal);
     if (this.#isStopping) return;
     if (!this.#mayRetry()) return this.options.onGivenUp();
-    await this.#restart(`warning: the local runtime (workerd) ended unexpectedly and is restarted. ${GOES_ON}`);
+    await this.#restart(`warning: the local runtime (workerd) ended unexpectedly and is restarted. ${JOBS_CONTINUE}`);
   }
 
   async #restart(message: string): Promise<void> {
@@ -143,7 +144,7 @@ export class Supervisor {
     }
   }
 
-  /** Counts a failure; whether another start is worth it. */
+  /** Counts a failure. @returns whether another start may be tried */
   #mayRetry(): boolean {
     const now = Date.now();
     while (this.#failures.length > 0 && now - this.#failures[0] > FAILURES_MS) this.#failures.shift();
@@ -155,23 +156,14 @@ export class Supervisor {
 class RuntimeHung extends Error {}
 
 const RESENT = 'All outstanding messages are sent again; nothing is lost.';
-const GOES_ON = 'Nothing is lost: jobs go on. Live streams and open requests are cut off.';
+const JOBS_CONTINUE = 'Nothing is lost: jobs continue. Live streams and open requests are cut off.';
 
 function describe(reason: RestartReason, times: WatchdogTimes): string {
   const what =
     reason.kind === 'silence'
       ? `the local runtime (workerd) did not answer for ${seconds(times.silence)} and is restarted`
       : `the queue "${reason.queue}" still hands out no message, so the local runtime (workerd) is restarted`;
-  return `warning: ${what}. ${GOES_ON}`;
+  return `warning: ${what}. ${JOBS_CONTINUE}`;
 }
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;
-
-/** Ends early when the signal is aborted. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((wake) => {
-    if (signal.aborted) return wake();
-    setTimeout(wake, ms);
-    signal.addEventListener('abort', () => wake());
-  });
-}

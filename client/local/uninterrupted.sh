@@ -1,4 +1,4 @@
 #!/bin/sh
-# Runs a program that neither Ctrl-C nor the end of the terminal reaches: an ignored signal stays ignored over exec.
+# Runs a program that ignores Ctrl-C and the end of the terminal: an ignored signal stays ignored over exec.
 trap '' INT HUP
 exec "$ROLLCALL_WORKERD" "$@"

@@ -87,7 +87,7 @@ describe('a runtime that does not answer', () => {
 });
 
 describe('a queue', () => {
-  it('gets its messages again after 60 s without a change, and a restart 30 s later', async () => {
+  it('has its messages sent again after 60 s without a change, and a restart 30 s later', async () => {
     runtime.answer = [plan('a'), plan('b')];
     runtime.onResend = () => {
       runtime.answer = [plan('a', '0 2'), plan('b', '0 2')]; // with new leases
@@ -103,7 +103,7 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual(['ingest']);
   });
 
-  it('needs no restart when the resend sets it going', async () => {
+  it('causes no restart if the resend helps', async () => {
     runtime.answer = [plan('a'), plan('b')];
     runtime.onResend = () => {
       runtime.answer = [plan('b', '0 2')];
@@ -114,7 +114,7 @@ describe('a queue', () => {
     expect(runtime.restarts).toEqual([]);
   });
 
-  it('is left alone while messages begin, however many wait', async () => {
+  it('is left alone while messages are handed out, however many wait', async () => {
     for (let round = 0; round < 20; round++) {
       runtime.answer = [plan(`job ${round}`), plan(`job ${round + 1}`), shard('long', `0 ${round}`)];
       await pass(50);
@@ -122,10 +122,10 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual([]);
   });
 
-  it('counts from its last busy moment', async () => {
+  it('is stuck 60 s after its last step ended', async () => {
     runtime.answer = [shard('a')];
     await pass(50);
-    runtime.answer = []; // a step is in work
+    runtime.answer = []; // a step runs
     await pass(600);
     runtime.answer = [shard('a')];
     await pass(60);
@@ -134,7 +134,7 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual(['jobs']);
   });
 
-  it('gets its time again after the machine slept', async () => {
+  it('gets another 60 s after the machine slept', async () => {
     runtime.answer = [plan('a')];
     await pass(50);
     sleep(3600);
@@ -144,7 +144,7 @@ describe('a queue', () => {
     expect(runtime.resends).toEqual(['ingest']);
   });
 
-  it('is restarted once for a message that a restart does not help, and continues for the others', async () => {
+  it('causes one restart for a message that a restart does not help, and further ones for others', async () => {
     runtime.answer = [plan('unreadable')];
     await pass(120);
     expect(runtime.restarts).toHaveLength(1);

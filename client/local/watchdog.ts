@@ -6,7 +6,7 @@ export interface WatchdogTimes {
   readonly probe: number;
   /** A runtime that answers no probe for this long hangs. */
   readonly silence: number;
-  /** A queue whose oldest message waits unchanged for this long is stuck. */
+  /** A queue whose oldest message has not changed for this long is stuck. */
   readonly queue: number;
   /** After a resend, the queue has this long to hand something out. */
   readonly resend: number;
@@ -17,17 +17,17 @@ export const WATCHDOG_TIMES: WatchdogTimes = { probe: 10_000, silence: 60_000, q
 export type RestartReason = { readonly kind: 'silence' } | { readonly kind: 'queue'; readonly queue: string };
 
 export interface WatchedRuntime {
-  /** Asks the runtime for the messages that wait, of each queue the oldest first. Pending until the runtime answers. */
+  /** The waiting messages of each queue, the oldest first. Pending until the runtime answers. */
   probe(): Promise<readonly WaitingMessage[]>;
   /** Sends all outstanding messages again. */
   resend(queue: string): Promise<void>;
-  /** Replaces the runtime; the watchdog has ended. */
+  /** Replaces the runtime; called after the watchdog has ended. */
   restart(reason: RestartReason): void;
 }
 
 /**
- * Watches a runtime until it must be replaced: it answers nothing, or one of its queues hands out nothing even after a
- * resend. Time in which this process stood still, as in a laptop's sleep, does not count.
+ * Watches a runtime until it must be replaced, because it does not answer, or one of its queues hands out nothing even
+ * after a resend. Time in which this process was suspended, as in a laptop's sleep, does not count.
  *
  * @param ignored ids of messages for which a restart did not help; shared by the watchdogs of one service
  */
@@ -116,13 +116,13 @@ export class Watchdog {
   }
 }
 
-/** The oldest message that waits for a queue. */
+/** The oldest waiting message of a queue. */
 class QueueWatch {
   readonly resent: boolean;
 
   /**
-   * @param message undefined after a resend, which changes all of them: the next that is seen counts
-   * @param since when it was seen first; moved when time does not count
+   * @param message undefined after a resend, which changes all messages: the next one seen takes its place
+   * @param since when it was first seen; moved forward by a suspension
    */
   constructor(
     private message: WaitingMessage | undefined,

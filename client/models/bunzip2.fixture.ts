@@ -10,7 +10,7 @@ export const helloTarBz2 = fromBase64(
 /** bzip2 -1 of a million zero bytes. */
 export const zerosBz2 = fromBase64('QlpoMTFBWSZTWXnTnkgAB6jAQMAAAAIACCAAMMwJqmmVJDapSQ8XckU4UJB5055I');
 
-/** `first ` and `second`, packed apart and joined. */
+/** Two joined bzip2 streams: `first ` and `second`. */
 export const twoStreamsBz2 = fromBase64(
   'QlpoOTFBWSZTWaRjnbsAAACRgEAAASAcACAAIYAMAycu4u5IpwoSFIxzt2BCWmg5MUFZJlNZJooCNAAAAoGADgGIACAAIhhoMAcCmF3JFOFCQJ' +
     'ooCNA=',

@@ -6,7 +6,7 @@ import { findInTar } from './tar.ts';
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
 
 describe('bunzip2', () => {
-  it('unpacks what the reference bzip2 packed, whose members tar finds', () => {
+  it('unpacks an archive of the reference bzip2, in which findInTar finds the members', () => {
     const archive = bunzip2(helloTarBz2);
     expect(text(findInTar(archive, 'pack/hello.txt'))).toBe('hello, who spoke when?\n'.repeat(40));
     expect(text(findInTar(archive, 'pack/empty.txt'))).toBe('');
@@ -14,17 +14,17 @@ describe('bunzip2', () => {
     expect(findInTar(archive, 'pack/other.txt')).toBeUndefined();
   });
 
-  it('expands runs over block borders: a million zeros in small blocks', () => {
+  it('expands runs across blocks', () => {
     const zeros = bunzip2(zerosBz2);
     expect(zeros.length).toBe(1_000_000);
     expect(zeros.every((byte) => byte === 0)).toBe(true);
   });
 
-  it('reads several streams one after the other, as parallel packers write them', () => {
+  it('reads several streams in a file, as parallel packers write them', () => {
     expect(text(bunzip2(twoStreamsBz2))).toBe('first second');
   });
 
-  it('refuses what is cut short, changed or not bzip2', () => {
+  it('refuses data that is cut off, changed or not bzip2', () => {
     expect(() => bunzip2(helloTarBz2.subarray(0, 100))).toThrow('ends too early');
     expect(() => bunzip2(new Uint8Array(0))).toThrow('ends too early');
     expect(() => bunzip2(new TextEncoder().encode('<html>no</html>'))).toThrow('not a bzip2 file');

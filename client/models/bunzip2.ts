@@ -1,7 +1,7 @@
 /**
- * bzip2 decompression, after the format as J. Seward's reference implementation (bzip2 1.0) defines it: Huffman codes →
- * move-to-front with zero runs → inverse Burrows–Wheeler transform → run lengths. Every block's checksum is verified.
- * Here because the weights are published as .tar.bz2 and nothing besides Node may be needed to get them.
+ * bzip2 decompression, after J. Seward's reference implementation (bzip2 1.0): Huffman codes → move-to-front with zero
+ * runs → inverse Burrows–Wheeler transform → run lengths. Verifies the checksum of each block. The public weights are
+ * .tar.bz2 files, and pulling them must need nothing besides Node.
  */
 
 const GROUP_SYMBOLS = 50;
@@ -38,7 +38,7 @@ class Bits {
     return this.read(24) * 16777216 + this.read(24);
   }
 
-  /** Drops the rest of a byte; whether more bytes follow. */
+  /** Skips the rest of a byte. @returns whether more bytes follow */
   nextStream(): boolean {
     this.held = 0;
     this.heldBits = 0;
@@ -52,20 +52,20 @@ interface HuffmanTable {
   readonly maxBits: number;
   /** Largest code of each length; -1 where there is none. */
   readonly limit: Int32Array;
-  /** What to subtract from a code of each length to get its place in `order`. */
+  /** Difference of a code of each length and its place in `order`. */
   readonly base: Int32Array;
   /** Symbols by length, then value. */
   readonly order: Uint16Array;
 }
 
 /**
- * Decompresses a .bz2 file, also one of several streams one after the other.
+ * Decompresses a .bz2 file of one or more streams.
  *
- * @throws on anything that is not bzip2, is cut short or fails its checksum
+ * @throws for data that is not bzip2, is cut off, or has a wrong checksum
  */
 export function bunzip2(input: Uint8Array): Uint8Array {
   const bits = new Bits(input);
-  const parts: Uint8Array[] = [];
+  const blocks: Uint8Array[] = [];
   do {
     if (bits.read(24) !== 0x425a68) throw new Error('bzip2: not a bzip2 file'); // 'BZh'
     const level = bits.read(8) - 0x30;
@@ -78,11 +78,11 @@ export function bunzip2(input: Uint8Array): Uint8Array {
       const block = readBlock(bits, transformed);
       if (checksum(block) !== expected) throw new Error('bzip2: a block fails its checksum');
       streamCheck = (((streamCheck << 1) | (streamCheck >>> 31)) ^ expected) >>> 0;
-      parts.push(block);
+      blocks.push(block);
     }
     if (bits.read32() !== streamCheck) throw new Error('bzip2: the file fails its checksum');
   } while (bits.nextStream());
-  return concatenate(parts);
+  return Buffer.concat(blocks);
 }
 
 function readBlock(bits: Bits, transformed: Uint32Array): Uint8Array {
@@ -168,7 +168,7 @@ function readSymbol(bits: Bits, { minBits, maxBits, limit, base, order }: Huffma
  * Undoes the Huffman and move-to-front coding.
  *
  * @param transformed gets a byte per entry, in its low 8 bits
- * @returns how many
+ * @returns number of bytes
  */
 function readTransformed(
   bits: Bits,
@@ -222,7 +222,7 @@ function invertTransform(transformed: Uint32Array, length: number, origin: numbe
   return bytes;
 }
 
-/** Four equal bytes are followed by a count of how many more of them there are. */
+/** After four equal bytes, the next byte is the number of further ones. */
 function expandRuns(bytes: Uint8Array): Uint8Array {
   let total = 0;
   const walk = (emit: (byte: number, count: number) => void): void => {
@@ -259,14 +259,4 @@ function checksum(bytes: Uint8Array): number {
   let value = 0xffffffff;
   for (const byte of bytes) value = ((value << 8) ^ checksumTable[(value >>> 24) ^ byte]) >>> 0;
   return ~value >>> 0;
-}
-
-function concatenate(parts: readonly Uint8Array[]): Uint8Array {
-  const output = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    output.set(part, at);
-    at += part.length;
-  }
-  return output;
 }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelFile } from '../../src/platform/onnx/manifest.ts';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { helloTarBz2 } from './bunzip2.fixture.ts';
 import { pullFile } from './pull.ts';
 
@@ -34,26 +34,19 @@ const packed: ModelFile = {
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 let root: string;
-let server: Server;
+let server: TestServer;
 let mirror: string;
 let handler: Handler;
-let requests: { path: string | undefined; range: string | undefined }[];
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'rollcall-pull-'));
-  requests = [];
   handler = (_, response) => response.end(weights);
-  server = createServer((request, response) => {
-    requests.push({ path: request.url, range: request.headers.range });
-    handler(request, response);
-  });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  mirror = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  server = await startServer((request, response) => handler(request, response));
+  mirror = `${server.origin}/`;
 });
 
 afterEach(async () => {
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
+  await server.close();
   rmSync(root, { recursive: true, force: true });
 });
 
@@ -61,23 +54,23 @@ const folder = (): string[] =>
   existsSync(join(root, 'models/studio')) ? readdirSync(join(root, 'models/studio')) : [];
 
 describe('pullFile', () => {
-  it('stores a download that has the pinned hash, fetched under its address from the mirror', async () => {
+  it('downloads a file from its path at the mirror', async () => {
     const seen: number[] = [];
     const outcome = await pullFile(plain, { root, mirror, onProgress: (received) => seen.push(received) });
     expect(outcome).toEqual({ kind: 'pulled' });
-    expect(requests).toEqual([{ path: '/models.example/pub/weights.onnx', range: undefined }]);
+    expect(server.requests).toEqual([{ path: '/models.example/pub/weights.onnx', range: undefined }]);
     expect(new Uint8Array(readFileSync(join(root, 'models', plain.path)))).toEqual(weights);
     expect(folder()).toEqual(['weights.onnx']);
     expect(seen.at(-1)).toBe(weights.length);
   });
 
-  it('fetches nothing when the file is here already', async () => {
+  it('does not download a file that is present', async () => {
     await pullFile(plain, { root, mirror });
     expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'present' });
-    expect(requests).toHaveLength(1);
+    expect(server.requests).toHaveLength(1);
   });
 
-  it('follows redirects, as release downloads need them', async () => {
+  it('follows redirects', async () => {
     handler = (request, response) => {
       if (request.url === '/cdn') response.end(weights);
       else response.writeHead(302, { Location: '/cdn' }).end();
@@ -85,21 +78,21 @@ describe('pullFile', () => {
     expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
   });
 
-  it('takes a member out of a .tar.bz2 and leaves no archive behind', async () => {
+  it('extracts a member of a .tar.bz2 and removes the archive', async () => {
     handler = (_, response) => response.end(helloTarBz2);
     expect(await pullFile(packed, { root, mirror })).toEqual({ kind: 'pulled' });
     expect(new Uint8Array(readFileSync(join(root, 'models', packed.path)))).toEqual(hello);
     expect(folder()).toEqual(['hello.txt']);
   });
 
-  it('goes on where a broken download stopped', async () => {
+  it('resumes a download that broke off', async () => {
     handler = (_, response) => {
       response.writeHead(200, { 'Content-Length': weights.length });
       response.write(weights.subarray(0, 100_000));
       setTimeout(() => response.destroy(), 300); // after the bytes have arrived
     };
     const broken = await pullFile(plain, { root, mirror });
-    expect(broken).toMatchObject({ kind: 'unreachable', message: expect.stringContaining('goes on from there') });
+    expect(broken).toMatchObject({ kind: 'unreachable', message: expect.stringContaining('to resume') });
     expect(existsSync(join(root, 'models', plain.path))).toBe(false);
 
     handler = (request, response) => {
@@ -108,11 +101,11 @@ describe('pullFile', () => {
       response.end(weights.subarray(start));
     };
     expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
-    expect(requests[1].range).toMatch(/^bytes=[1-9]\d*-$/);
+    expect(server.requests[1].range).toMatch(/^bytes=[1-9]\d*-$/);
     expect(folder()).toEqual(['weights.onnx']);
   });
 
-  it('does not get the same file twice at once, which spoiled it, and takes over from a command that was killed', async () => {
+  it('refuses a second download at the same time, and takes over the lock of a killed command', async () => {
     let answer: (() => void) | undefined;
     handler = (_, response) => {
       answer = () => response.end(weights);
@@ -131,14 +124,14 @@ describe('pullFile', () => {
     expect(folder()).toEqual(['weights.onnx']);
   });
 
-  it('starts over when the server knows no ranges', async () => {
+  it('starts again if the server does not support ranges', async () => {
     await pullFile({ ...plain, path: 'studio/other.onnx' }, { root, mirror });
     writeFileSync(join(root, 'models/studio/weights.onnx.part'), weights.subarray(0, 5));
     expect(await pullFile(plain, { root, mirror })).toEqual({ kind: 'pulled' });
-    expect(requests.slice(1).map(({ range }) => range)).toEqual(['bytes=5-', undefined]);
+    expect(server.requests.slice(1).map(({ range }) => range)).toEqual(['bytes=5-', undefined]);
   });
 
-  it('refuses and removes what has the wrong hash', async () => {
+  it('refuses and removes a file with a wrong hash', async () => {
     const changed = weights.slice();
     changed[123_456] ^= 1;
     handler = (_, response) => response.end(changed);
@@ -147,7 +140,7 @@ describe('pullFile', () => {
     expect(folder()).toEqual([]);
   });
 
-  it('refuses a part of an earlier try that was damaged, then starts afresh', async () => {
+  it('refuses a damaged part file, then starts again', async () => {
     await pullFile({ ...plain, path: 'studio/other.onnx' }, { root, mirror });
     writeFileSync(join(root, 'models/studio/weights.onnx.part'), new Uint8Array(weights.length));
     expect(await pullFile(plain, { root, mirror })).toMatchObject({ kind: 'wrong_hash' });
@@ -163,7 +156,7 @@ describe('pullFile', () => {
     expect(folder()).toEqual([]);
   });
 
-  it('refuses an archive whose member is missing or another file', async () => {
+  it('refuses an archive whose member is missing or has a wrong hash', async () => {
     handler = (_, response) => response.end(helloTarBz2);
     const origin = packed.origin;
     const absent = { ...packed, origin: origin && { ...origin, member: 'pack/none.txt' } };
@@ -173,7 +166,7 @@ describe('pullFile', () => {
     expect(folder()).toEqual([]);
   });
 
-  it('says when there is no answer, or another one than the file', async () => {
+  it('reports an address that does not answer, or answers without the file', async () => {
     handler = (_, response) => response.writeHead(404).end('no');
     expect(await pullFile(plain, { root, mirror })).toMatchObject({
       kind: 'refused',
@@ -183,8 +176,8 @@ describe('pullFile', () => {
     expect(closed).toMatchObject({ kind: 'unreachable' });
   });
 
-  it('has no address for files that belong to the repository', async () => {
+  it('does not download files of the repository', async () => {
     expect(await pullFile({ ...plain, origin: undefined }, { root, mirror })).toMatchObject({ kind: 'no_origin' });
-    expect(requests).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 });

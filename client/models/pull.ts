@@ -29,24 +29,25 @@ export type PullOutcome =
 
 export interface PullOptions {
   readonly root: string;
-  /** Stands in for the public addresses: `https://HOST/PATH` is fetched from `MIRROR/HOST/PATH`. */
+  /** Replaces the public hosts: `https://HOST/PATH` is fetched from `MIRROR/HOST/PATH`. */
   readonly mirror?: string;
   readonly onProgress?: (receivedBytes: number, totalBytes: number) => void;
 }
 
 /**
- * Gets one model file from its public address. The file appears under its name only when its size and SHA-256 are the
- * pinned ones; a download that was cut short goes on where it stopped.
+ * Downloads a model file from its public address. The file gets its name only after its size and SHA-256 were verified.
+ * A download that broke off is resumed.
  */
 export async function pullFile(file: ModelFile, options: PullOptions): Promise<PullOutcome> {
   if (isIntact(options.root, file)) return { kind: 'present' };
-  if (!file.origin)
-    return { kind: 'no_origin', message: `models/${file.path} belongs to the repository: check it out again.` };
+  if (!file.origin) {
+    return { kind: 'no_origin', message: `models/${file.path} is part of the repository: check it out again.` };
+  }
   const target = modelPath(options.root, file);
   const part = `${target}.part`;
   mkdirSync(dirname(target), { recursive: true });
   const lock = `${part}.lock`;
-  if (!takeLock(lock)) return { kind: 'busy', message: `Another command is getting models/${file.path}: wait for it.` };
+  if (!takeLock(lock)) return { kind: 'busy', message: `Another command downloads models/${file.path}: wait for it.` };
   try {
     return await pullInto(target, part, file, file.origin, options);
   } finally {
@@ -70,7 +71,7 @@ async function pullInto(
   return unpack(file, origin, part, target);
 }
 
-/** The part file holds the whole download with the right hash when this gives undefined. */
+/** Completes and verifies the part file. @returns undefined on success */
 async function download(origin: FileOrigin, part: string, options: PullOptions): Promise<PullOutcome | undefined> {
   let received = sizeOf(part);
   if (received > origin.bytes) {
@@ -91,7 +92,7 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
     }
     if (response.status === 200 && received > 0) {
       rmSync(part, { force: true });
-      return download(origin, part, options); // the server knows no ranges
+      return download(origin, part, options); // the server does not support ranges
     }
     if ((response.status !== 200 && response.status !== 206) || !response.body) {
       await response.body?.cancel();
@@ -101,24 +102,24 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
     const measured = async function* (chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       for await (const chunk of chunks) {
         received += chunk.length;
-        if (received > limit) return; // longer than pinned: refused below, without storing the rest
+        if (received > limit) return; // refused below for its size
         options.onProgress?.(received, limit);
         yield chunk;
       }
     };
     try {
       await pipeline(
-        // Node's type of the same stream.
+        // Node has another type for this stream.
         Readable.fromWeb(response.body as ReadableStream<Uint8Array>),
         measured,
         createWriteStream(part, { flags: 'a' }),
       );
     } catch (error) {
-      const message = `${address} broke off after ${received} of ${limit} bytes (${String(error)}); the same command goes on from there.`;
-      return { kind: 'unreachable', message };
+      const brokeOff = `${address} broke off after ${received} of ${limit} bytes (${String(error)})`;
+      return { kind: 'unreachable', message: `${brokeOff}; run the same command to resume.` };
     }
   }
-  // What lies on the disk counts, not what came.
+  // The file on the disk may have another size than the download.
   if (received !== origin.bytes || sizeOf(part) !== origin.bytes) {
     rmSync(part, { force: true });
     return {
@@ -137,7 +138,7 @@ async function download(origin: FileOrigin, part: string, options: PullOptions):
   return undefined;
 }
 
-/** Two commands that write to one part would spoil it. The lock of a killed one is taken over. */
+/** Keeps two commands from writing to the same part file. Takes over the lock of a command that was killed. */
 function takeLock(path: string): boolean {
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx' });

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ModelFile, type ModelManifest, type ModelPack, parseManifest } from '../../src/platform/onnx/manifest.ts';
-import { LocalStateError } from '../local/state-error.ts';
+import { LocalStateError } from '../local/paths.ts';
 
 const manifestPath = (root: string): string => join(root, 'models', 'manifest.json');
 
-/** @throws LocalStateError when the manifest is broken, naming the faulty entry */
+/** @throws LocalStateError for a faulty manifest; the message names the entry */
 export function readManifest(root: string): ModelManifest {
   const path = manifestPath(root);
   const text = readFileSync(path, 'utf8');
@@ -14,34 +14,33 @@ export function readManifest(root: string): ModelManifest {
     return parseManifest(JSON.parse(text));
   } catch (error) {
     const { message } = error as Error;
-    // Faults of entries name the file by themselves.
+    // Messages about entries contain the file.
     throw new LocalStateError(error instanceof SyntaxError ? `${path} is no JSON: ${message}.` : `${message}.`);
   }
 }
 
-/** How files of a pack can be had that are missing or damaged. */
+/** Advice for missing or damaged files of a pack. */
 export function remedyFor(pack: ModelPack, files: readonly ModelFile[]): string {
   return files.every(({ origin }) => origin)
     ? `Get ${files.length === 1 ? 'it' : 'them'} with: npm run models -- pull ${pack.name}`
     : 'Check out the repository again.';
 }
 
-/** Where a model file lies in a checkout. */
+/** Path of a model file in a checkout. */
 export function modelPath(root: string, file: ModelFile): string {
   return join(root, 'models', file.path);
 }
 
-/** Key under which the service finds a model in its storage. */
+/** Key of a model in the service's storage. */
 export function modelKey(file: ModelFile): string {
   return `models/${file.sha256}`;
 }
 
-/** Whether the file is here, whole and the one that the manifest names. */
 export function isIntact(root: string, file: ModelFile): boolean {
   return fileState(root, file) === 'intact';
 }
 
-/** Whether the file is here and has the size and the hash that the manifest names. */
+/** `intact` if the file has the size and hash of the manifest. */
 export function fileState(root: string, file: ModelFile): 'intact' | 'missing' | 'damaged' {
   const path = modelPath(root, file);
   if (!existsSync(path)) return 'missing';
@@ -50,7 +49,7 @@ export function fileState(root: string, file: ModelFile): 'intact' | 'missing' |
   return sha256 === file.sha256 ? 'intact' : 'damaged';
 }
 
-/** Makes a pack the one that the service runs. Everything else in the manifest stays as it is written. */
+/** Makes the service use a pack. Changes nothing else in the manifest. */
 export function switchPack(root: string, name: string): void {
   const path = manifestPath(root);
   const text = readFileSync(path, 'utf8').replace(

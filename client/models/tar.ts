@@ -1,11 +1,11 @@
 const BLOCK_BYTES = 512;
 
 /**
- * Finds one file in a tar archive (ustar, with GNU and pax long names left out: a member is named by its header).
+ * Finds a file in a tar archive (ustar, without the long names of GNU and pax).
  *
  * @param archive the whole archive, uncompressed
- * @param member path as the archive has it; a leading `./` does not matter
- * @returns a view on the file's bytes, undefined when there is no such file
+ * @param member path in the archive; a leading `./` is ignored
+ * @returns a view of the file's bytes, undefined if there is no such file
  */
 export function findInTar(archive: Uint8Array, member: string): Uint8Array | undefined {
   const wanted = member.replace(/^\.\//, '');
@@ -26,7 +26,7 @@ export function findInTar(archive: Uint8Array, member: string): Uint8Array | und
   return undefined;
 }
 
-/** A header field: text up to the first zero byte, without the spaces around it. */
+/** A header field: text up to the first zero byte, trimmed. */
 function text(header: Uint8Array, at: number, length: number): string {
   const field = header.subarray(at, at + length);
   const end = field.indexOf(0);

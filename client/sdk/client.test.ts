@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { RollcallClient } from './client.ts';
 import type { Outcome } from './types.ts';
 
@@ -11,7 +11,7 @@ interface Seen {
   readonly body: string;
 }
 
-let server: Server;
+let server: TestServer;
 let url: string;
 let seen: Seen[];
 let answers: ((response: ServerResponse) => void)[];
@@ -21,37 +21,33 @@ const json = (status: number, body: unknown) => (response: ServerResponse) => {
 };
 const job = (status: string) => json(200, { jobId: 'j', status, createdAt: '', updatedAt: '' });
 
-const missing = (): never => {
+const throwMissing = (): never => {
   throw new TypeError('is not a function');
 };
 
 beforeEach(async () => {
   seen = [];
   answers = [];
-  server = createServer(async (request, response) => {
+  server = await startServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const { method, url: path, headers } = request;
     seen.push({ method, path, headers, body: Buffer.concat(chunks).toString() });
     (answers.shift() ?? json(500, { requestId: 'r', message: 'no answer left' }))(response);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  url = server.origin;
 });
 
-afterEach(async () => {
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
-});
+afterEach(() => server.close());
 
 describe('RollcallClient', () => {
-  it('lists, removes, counts and downloads what an account has', async () => {
+  it('lists and removes jobs, reads usage, and gets download addresses', async () => {
     const page = { items: [{ id: 'j', status: 'succeeded', createdAt: '' }], nextCursor: null };
     const usage = { from: '', to: '', totals: {}, days: [] };
-    const gone = (response: ServerResponse) => void response.writeHead(204).end();
+    const noContent = (response: ServerResponse) => void response.writeHead(204).end();
     answers = [
       json(200, page),
-      gone,
+      noContent,
       json(200, usage),
       json(201, { url: 'https://example.com/d' }),
       json(404, { message: 'Not found.' }),
@@ -71,7 +67,7 @@ describe('RollcallClient', () => {
     ]);
   });
 
-  it('sends the key and the request, and repeats safely with an idempotency key', async () => {
+  it('sends the API key, the request and the idempotency key', async () => {
     answers = [json(200, { jobId: 'j', status: 'created' })];
     const client = new RollcallClient({ url: `${url}/`, key: 'k' });
     const created = await client.diarize({ url: 'https://example.com/a.wav', numSpeakers: 2 }, 'once');
@@ -81,7 +77,7 @@ describe('RollcallClient', () => {
     expect(JSON.parse(seen[0].body)).toEqual({ url: 'https://example.com/a.wav', numSpeakers: 2 });
   });
 
-  it('takes answers without what they must have for no answers of the service, and throws nothing', async () => {
+  it('reports answers without required members as unexpected, and does not throw', async () => {
     const client = new RollcallClient({ url, key: 'k' });
     const expected = { ok: false, error: { kind: 'unexpected', status: 200 } };
     for (const answer of [null, 1, [], {}, { jobId: 1, url: 1, id: 1 }]) {
@@ -96,7 +92,7 @@ describe('RollcallClient', () => {
     expect(await client.upload('talk', new Uint8Array(1))).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
   });
 
-  it('takes no list and no test of a key from a stranger', async () => {
+  it('accepts no list and no test of a key from another program', async () => {
     const client = new RollcallClient({ url, key: 'k' });
     for (const answer of [null, [], {}, { items: {}, from: '', to: '' }]) {
       answers = Array(3).fill(json(200, answer));
@@ -105,7 +101,7 @@ describe('RollcallClient', () => {
     }
   });
 
-  it('makes one job when the connection breaks: the same call again, under the same key', async () => {
+  it('repeats a call whose connection broke with the same idempotency key', async () => {
     answers = [(r) => r.destroy(), json(200, { jobId: 'j', status: 'created' })];
     const created = await new RollcallClient({ url, key: 'k' }).diarize({ url: 'https://example.com/a.wav' });
     expect(created.ok).toBe(true);
@@ -126,7 +122,7 @@ describe('RollcallClient', () => {
     ]);
   });
 
-  it('takes an address with /v1 too', async () => {
+  it('accepts an address with /v1', async () => {
     answers = [json(200, { status: 'OK', message: 'good key' })];
     expect((await new RollcallClient({ url: `${url}/v1/`, key: 'k' }).test()).ok).toBe(true);
     expect(seen[0].path).toBe('/v1/test');
@@ -143,7 +139,7 @@ describe('RollcallClient', () => {
     expect(seen[1].headers.authorization).toBeUndefined();
   });
 
-  it('waits through running states and passing troubles', async () => {
+  it('waits through running states and temporary faults', async () => {
     answers = [
       job('created'),
       json(503, { requestId: 'r', message: 'busy' }),
@@ -158,7 +154,7 @@ describe('RollcallClient', () => {
     expect(states).toEqual(['created', 'running', 'succeeded']);
   });
 
-  it('is patient from the first poll that fails, however long ago the last answer is: polls may be rare, a machine asleep', async () => {
+  it('counts its patience from the first failed poll, not from the last answer', async () => {
     const busy = json(503, { requestId: 'r', message: 'busy' });
     answers = [job('running'), busy, job('running'), busy, job('succeeded')];
     const client = new RollcallClient({ url, key: 'k' });
@@ -166,7 +162,7 @@ describe('RollcallClient', () => {
     expect(done).toMatchObject({ ok: true, value: { status: 'succeeded' } });
   });
 
-  it('gives up waiting at once where it cannot help, and after some time elsewhere', async () => {
+  it('stops waiting at once after a permanent fault, and after some time with a temporary one', async () => {
     answers = [json(404, { requestId: 'r', message: 'unknown' })];
     const client = new RollcallClient({ url, key: 'k' });
     expect(await client.wait('j', { pollMs: 1 })).toMatchObject({ ok: false, error: { kind: 'refused', status: 404 } });
@@ -176,7 +172,7 @@ describe('RollcallClient', () => {
     expect(seen.length).toBeGreaterThan(3);
   });
 
-  it('asks again for an answer that broke off, and waits for one that comes slowly', async () => {
+  it('repeats a poll whose answer broke off, and waits for a slow answer', async () => {
     const whole = JSON.stringify({
       jobId: 'j',
       status: 'succeeded',
@@ -208,7 +204,7 @@ describe('RollcallClient', () => {
     });
   });
 
-  it('waits as long as the rate limit says, then repeats the call', async () => {
+  it('waits for the time of the rate limit, then repeats the call', async () => {
     const limited = (seconds: number) => (response: ServerResponse) => {
       response.setHeader('Retry-After', String(seconds));
       json(429, { requestId: 'r', message: 'too many' })(response);
@@ -245,7 +241,7 @@ describe('RollcallClient', () => {
     expect(await client.wait('j', { signal: stop.signal })).toMatchObject({ ok: false, error: { status: 429 } });
   });
 
-  it('begins nothing any more that was given up while the rate limit was waited for', async () => {
+  it('creates nothing after an abort during the wait for the rate limit', async () => {
     const limited = (response: ServerResponse) => {
       response.setHeader('Retry-After', '100');
       json(429, { requestId: 'r', message: 'too many' })(response);
@@ -268,10 +264,10 @@ describe('RollcallClient', () => {
     expect(seen).toHaveLength(calls.length);
   });
 
-  it('works in browsers of before 2024, and in pages that come over plain http', async () => {
-    vi.spyOn(AbortSignal, 'any').mockImplementation(missing);
-    vi.spyOn(URL, 'canParse').mockImplementation(missing);
-    vi.spyOn(crypto, 'randomUUID').mockImplementation(missing);
+  it('works in browsers from before 2024, and in pages on plain http', async () => {
+    vi.spyOn(AbortSignal, 'any').mockImplementation(throwMissing);
+    vi.spyOn(URL, 'canParse').mockImplementation(throwMissing);
+    vi.spyOn(crypto, 'randomUUID').mockImplementation(throwMissing);
     try {
       const client = new RollcallClient({ url, key: 'k' });
       const { signal } = new AbortController();
@@ -281,14 +277,14 @@ describe('RollcallClient', () => {
         /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
       );
       expect(await client.wait('j', { pollMs: 1, signal })).toMatchObject({ ok: true });
-      const nobody = await new RollcallClient({ url: 'http://127.0.0.1:1', key: 'k' }).test();
-      expect(nobody).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+      const closed = await new RollcallClient({ url: 'http://127.0.0.1:1', key: 'k' }).test();
+      expect(closed).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
     } finally {
       vi.restoreAllMocks();
     }
   });
 
-  it('repeats an upload that the rate limit refused, where the body can be sent again', async () => {
+  it('repeats an upload that the rate limit refused, if the body can be sent again', async () => {
     const limited = (response: ServerResponse) => {
       response.setHeader('Retry-After', '0');
       json(429, { requestId: 'r', message: 'too many' })(response);
@@ -305,7 +301,7 @@ describe('RollcallClient', () => {
     expect(streamed).toMatchObject({ ok: false, error: { status: 429, retryAfterSeconds: 0 } });
   });
 
-  it('stops waiting when told to', async () => {
+  it('stops waiting at the signal', async () => {
     answers = [job('running'), job('running')];
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);
@@ -314,7 +310,7 @@ describe('RollcallClient', () => {
     expect(job1).toMatchObject({ ok: true, value: { status: 'running' } });
   });
 
-  it('stops waiting when told to also while an answer is slow to come, with the last state seen', async () => {
+  it('stops waiting at the signal during a slow answer, and returns the last state seen', async () => {
     answers = [job('running'), () => {}];
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 300);
@@ -323,7 +319,7 @@ describe('RollcallClient', () => {
     expect(waited).toMatchObject({ ok: true, value: { status: 'running' } });
   });
 
-  it('says of a recording that a proxy refuses that it is too large for that', async () => {
+  it('reports that a proxy has refused a recording for its size', async () => {
     answers = [json(201, { url: `${url}/signed` }), (response) => response.writeHead(413).end('<html>')];
     const stored = await new RollcallClient({ url, key: 'k' }).upload('talk', new Uint8Array(1));
     expect(stored).toEqual({
@@ -331,12 +327,12 @@ describe('RollcallClient', () => {
       error: {
         kind: 'unexpected',
         status: 413,
-        message: `${url} answered 413: a proxy in front of the service takes less at once`,
+        message: `${url} answered 413: a proxy in front of the service refuses a body of this size`,
       },
     });
   });
 
-  it('tells refusals, faulty fields, silence and strangers apart', async () => {
+  it('distinguishes refusals, faulty fields, missing answers and other programs', async () => {
     const faults = [{ field: 'url', message: 'is needed' }];
     answers = [
       json(400, { message: 'Invalid request', errors: faults }),
@@ -353,8 +349,8 @@ describe('RollcallClient', () => {
     expect(await call()).toMatchObject({ ok: false, error: { kind: 'refused', status: 402, requestId: 'r1' } });
     expect(await call()).toMatchObject({ ok: false, error: { kind: 'unexpected', status: 502 } });
     expect(await call()).toMatchObject({ ok: false, error: { kind: 'unexpected', status: 200 } });
-    const nobody = await new RollcallClient({ url: 'http://127.0.0.1:1', key: 'k' }).test();
-    expect(nobody).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
+    const closed = await new RollcallClient({ url: 'http://127.0.0.1:1', key: 'k' }).test();
+    expect(closed).toMatchObject({ ok: false, error: { kind: 'unreachable' } });
     const slow = new RollcallClient({ url, key: 'k', timeoutMs: 50 });
     answers = [() => {}];
     expect(await slow.test()).toMatchObject({

@@ -1,6 +1,6 @@
-import { hasMembers, type Members } from './answer.ts';
 import { randomId } from './id.ts';
-import { notTheService, originOf, request } from './request.ts';
+import { pause } from './pause.ts';
+import { originOf, request, unexpectedAnswer } from './request.ts';
 import type {
   ClientError,
   DiarizeOptions,
@@ -24,16 +24,16 @@ export interface ClientOptions {
   readonly url: string;
   /** API key, sent as bearer token. */
   readonly key: string;
-  /** Longest wait for the beginning of an answer, and for more of it; uploads excepted. */
+  /** Longest wait for the beginning of an answer, and for each further part; not for uploads. */
   readonly timeoutMs?: number;
-  /** Called when the account's rate limit is reached, before the client waits and repeats the call. */
+  /** Called when the account's rate limit has refused a call, before the client waits and repeats it. */
   readonly onRateLimit?: (waitSeconds: number, why: string) => void;
 }
 
 export interface WaitOptions {
   readonly pollMs?: number;
   readonly signal?: AbortSignal;
-  /** How long polls may fail before the wait is given up: a service may be restarted meanwhile. */
+  /** Polls may fail for this long, since a service may be restarting. */
   readonly patienceMs?: number;
   /** Called after each poll. */
   readonly onUpdate?: (job: JobState) => void;
@@ -45,9 +45,9 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const FIRST_POLL_MS = 200;
 const SLOWEST_POLL_MS = 2000;
 const DEFAULT_PATIENCE_MS = 30_000;
-/** How often a call is repeated that the rate limit refused: other clients of the account may use up window after window. */
-const RATE_LIMIT_TRIES = 5;
-/** The service's windows are shorter; whoever asks for a longer wait is told to the caller instead. */
+/** Other clients of the account may use up one window after another. */
+const MAX_RATE_LIMIT_REPEATS = 5;
+/** Longer than the windows of the service. A call with a longer wait is returned as refused. */
 const LONGEST_WAIT_SECONDS = 120;
 
 export interface ListOptions {
@@ -60,14 +60,20 @@ export interface ListOptions {
 
 const JOB_FIELDS = ['jobId', 'status'] as const;
 
-interface Call<T> extends Members {
+interface Call<T> {
+  /** Texts that the answer must have; null if it has no body. */
+  readonly fields: readonly string[] | null;
+  /** Lists that the answer must have. */
+  readonly lists?: readonly string[];
   readonly body?: unknown;
   readonly extra?: Readonly<Record<string, string>>;
   readonly complete?: (answer: T, headers: Headers) => T;
   readonly signal?: AbortSignal;
 }
 
-/** Typed client of the service over fetch. No method throws for what the network or the service does. */
+/**
+ * Typed client of the service over fetch. Methods return faults of the network and the service, and do not throw them.
+ */
 export class RollcallClient {
   private readonly base: string;
   private readonly key: string;
@@ -81,7 +87,7 @@ export class RollcallClient {
     this.onRateLimit = onRateLimit;
   }
 
-  /** Whether the service is there and takes the key. */
+  /** Checks that the service answers and accepts the key. */
   test(): Promise<Outcome<{ status: string; message: string }>> {
     return this.call('GET', '/test', { fields: ['status', 'message'] });
   }
@@ -90,7 +96,7 @@ export class RollcallClient {
    * Stores a recording under a name of this account for 48 hours.
    *
    * @param name letters, digits and `-_./`, without `media://`
-   * @param body a stream can be sent only once; a function makes another one after a refusal by the rate limit
+   * @param body a stream can be sent only once; a function can make another one after a refusal by the rate limit
    * @param sizeBytes length of a stream
    * @param signal ends the upload
    * @param send replaces `fetch`, which does not report upload progress
@@ -104,16 +110,15 @@ export class RollcallClient {
     send: typeof request = request,
   ): Promise<Outcome<string>> {
     const url = `media://${name}`;
-    const asked = { body: { url }, fields: ['url'], signal };
-    const ticket = await this.call<{ url: string }>('POST', '/media/input', asked);
+    const ticket = await this.call<{ url: string }>('POST', '/media/input', { body: { url }, fields: ['url'], signal });
     if (!ticket.ok) return ticket;
     const headers: Record<string, string> = sizeBytes === undefined ? {} : { 'Content-Length': String(sizeBytes) };
-    // Streams need `duplex`, which the DOM's types do not know.
+    // Streams need `duplex`, which the DOM's types lack.
     const init = { method: 'PUT', headers, duplex: 'half', signal } as RequestInit;
     const put = () =>
       send(ticket.value.url, { ...init, body: (typeof body === 'function' ? body() : body) as BodyInit });
-    // A stream is gone once it was sent, whatever the answer.
-    const stored = body instanceof ReadableStream ? await put() : await this.paced(put, signal);
+    // A stream cannot be sent a second time.
+    const stored = body instanceof ReadableStream ? await put() : await this.withRateLimit(put, signal);
     if (stored.ok) {
       await stored.value.body?.cancel();
       return { ok: true, value: url };
@@ -125,41 +130,41 @@ export class RollcallClient {
   }
 
   /**
-   * Creates a job: one, also when the call or its answer is lost on the way and repeated with the same key.
+   * Creates a job. Calls with the same idempotency key create one job, so that a lost call can be repeated.
    *
-   * @param signal ends a wait for the rate limit, and no job is created then; a call that is on its way is waited for
+   * @param signal ends a wait for the rate limit without a job; does not abort a call that has been sent
    */
   diarize(options: DiarizeOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
     return this.createJob('/diarize', options, idempotencyKey, signal);
   }
 
-  /** As `diarize`, for a voiceprint of one person's recording. */
+  /** The same as `diarize` for a voiceprint of one person's recording. */
   voiceprint(options: VoiceprintOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
     return this.createJob('/voiceprint', options, idempotencyKey, signal);
   }
 
-  /** As `diarize`, with names for the speakers whose voiceprints are given. */
+  /** The same as `diarize`, with names for the speakers of the given voiceprints. */
   identify(options: IdentifyOptions, idempotencyKey?: string, signal?: AbortSignal): Promise<Outcome<JobCreated>> {
     return this.createJob('/identify', options, idempotencyKey, signal);
   }
 
   /**
-   * Creates a live stream; `openLiveStream` (client/live) connects to it. Where the answer is lost on the way and the call repeated,
-   * a stream is left over that ends by itself, unbilled, when its address expires.
+   * Creates a live stream; `openLiveStream` (client/live) also connects to it. If the answer is lost and the call
+   * repeated, the first stream ends when its address expires, and is not billed.
    *
-   * @param signal as of `diarize`
+   * @param signal the same as for `diarize`
    */
   createLive(options: LiveOptions = {}, signal?: AbortSignal): Promise<Outcome<LiveCreated>> {
     return this.call('POST', '/live', { body: options, fields: ['id', 'url'], signal });
   }
 
-  /** How a live stream of the account stands. */
+  /** The current state of a live stream of the account. */
   readLive(id: string): Promise<Outcome<LiveState>> {
     return this.call('GET', `/live/${encodeURIComponent(id)}`, { fields: ['id', 'status'] });
   }
 
   /**
-   * A job as it is now, with its output once it has ended.
+   * The current state of a job, with its output after its end.
    *
    * @param signal ends a wait for the rate limit
    */
@@ -171,12 +176,14 @@ export class RollcallClient {
     });
   }
 
-  /** Stops a job that is not done, which is then not billed; gives a job that is done as it is. */
+  /** Cancels a job, which is then not billed; returns a job that has ended unchanged. */
   cancel(jobId: string): Promise<Outcome<JobState>> {
     return this.call('POST', `/jobs/${encodeURIComponent(jobId)}/cancel`, { fields: JOB_FIELDS });
   }
 
-  /** Removes a job with all that it holds, also one that works. Where the answer is lost on the way and the call repeated, it is refused with 404. */
+  /**
+   * Deletes a job with all its data, also while it runs. If the answer is lost, the repeated call is refused with 404.
+   */
   remove(jobId: string): Promise<Outcome<undefined>> {
     return this.call('DELETE', `/jobs/${encodeURIComponent(jobId)}`, { fields: null });
   }
@@ -192,7 +199,7 @@ export class RollcallClient {
   }
 
   /**
-   * An address from which a recording can be downloaded that was uploaded under this name, without a key.
+   * An address from which the recording uploaded under this name can be downloaded without a key.
    *
    * @param name without `media://`
    */
@@ -202,12 +209,12 @@ export class RollcallClient {
     return ticket.ok ? { ok: true, value: ticket.value.url } : ticket;
   }
 
-  /** Address of a job's output as a file; it takes `?format=` and needs the key as the API does. */
+  /** Address of a job's output as a file, with `?format=`. Needs the key, as all of the API does. */
   outputUrl(jobId: string): string {
     return `${this.base}/jobs/${encodeURIComponent(jobId)}/output`;
   }
 
-  /** Polls until the job has succeeded, failed or was canceled; or until the signal, then with the last state seen. */
+  /** Polls until the job has ended, or until the signal; then returns the last state seen. */
   async wait(jobId: string, options: WaitOptions = {}): Promise<Outcome<JobState>> {
     const { pollMs, signal, patienceMs = DEFAULT_PATIENCE_MS, onUpdate, onTrouble } = options;
     let pauseMs = pollMs ?? FIRST_POLL_MS;
@@ -223,7 +230,7 @@ export class RollcallClient {
       } else if (signal?.aborted) {
         return lastSeen ?? job;
       } else {
-        // Not since the last answer: that may be long ago, where polls are rare or the machine has slept.
+        // Counts from the first failed poll: the last answer may be old if polls are rare or the machine has slept.
         failingSinceMs ??= performance.now();
         if (!isPassing(job.error) || performance.now() - failingSinceMs > patienceMs) return job;
         onTrouble?.(job.error);
@@ -254,13 +261,13 @@ export class RollcallClient {
     let watch: Watch | undefined;
     const send = () => {
       watch?.end();
-      // A question may be given up in its middle; what changes something is waited for, since nobody knows whether it came through.
+      // Only a read may be aborted after it was sent: a change may have taken effect.
       watch = new Watch(this.timeoutMs, method === 'GET' ? signal : undefined);
       return request(this.base + path, { ...init, signal: watch.signal });
     };
-    const response = await this.paced(async () => {
+    const response = await this.withRateLimit(async () => {
       const first = await send();
-      // A kept connection that the service has closed meanwhile fails only when it is used; every call here may be repeated.
+      // A kept-alive connection that the service has closed fails at its next use. Every call here may be repeated.
       return !first.ok && first.error.kind === 'unreachable' && first.error.broken ? send() : first;
     }, signal);
     const text = response.ok ? await readText(response.value, watch) : undefined;
@@ -273,21 +280,25 @@ export class RollcallClient {
     if (fields === null && response.value.status === 204) return { ok: true, value: undefined as T };
     try {
       const answer: unknown = JSON.parse(text);
-      if (hasMembers(answer, { fields, lists }))
+      if (fields !== null && hasMembers(answer, fields, lists)) {
         return { ok: true, value: complete(answer as T, response.value.headers) };
+      }
     } catch {
       // No JSON.
     }
-    return { ok: false, error: notTheService(response.value) };
+    return { ok: false, error: unexpectedAnswer(response.value) };
   }
 
-  /** Repeats a call that the rate limit, or the load, refused as soon as the service says that it may be. */
-  private async paced(send: () => Promise<Outcome<Response>>, signal?: AbortSignal): Promise<Outcome<Response>> {
-    for (let tries = 0; ; tries++) {
+  /** Repeats a call that was refused for the rate limit or the load, after the time that the service states. */
+  private async withRateLimit(
+    send: () => Promise<Outcome<Response>>,
+    signal?: AbortSignal,
+  ): Promise<Outcome<Response>> {
+    for (let repeats = 0; ; repeats++) {
       const response = await send();
       if (response.ok) return response;
       const waitSeconds = rateLimitWait(response.error);
-      if (waitSeconds === undefined || tries === RATE_LIMIT_TRIES || signal?.aborted) return response;
+      if (waitSeconds === undefined || repeats === MAX_RATE_LIMIT_REPEATS || signal?.aborted) return response;
       this.onRateLimit?.(waitSeconds, response.error.message);
       await pause(waitSeconds * 1000, signal);
       if (signal?.aborted) return response;
@@ -301,10 +312,18 @@ function queryOf(parameters: Readonly<Record<string, string | number | undefined
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** How long to wait before a refused call may succeed; undefined where waiting is not the remedy. */
+function hasMembers(answer: unknown, fields: readonly string[], lists: readonly string[] = []): boolean {
+  if (typeof answer !== 'object' || answer === null) return false;
+  const members = answer as Readonly<Record<string, unknown>>;
+  return (
+    fields.every((field) => typeof members[field] === 'string') && lists.every((list) => Array.isArray(members[list]))
+  );
+}
+
+/** Wait after which a refused call may succeed; undefined for other refusals and for waits that are too long. */
 function rateLimitWait(error: ClientError): number | undefined {
   if (error.kind !== 'refused' || error.retryAfterSeconds === undefined) return undefined;
-  // 503: too many live streams at the moment.
+  // 503: too many live streams.
   if (error.status !== 429 && error.status !== 503) return undefined;
   return error.retryAfterSeconds <= LONGEST_WAIT_SECONDS ? error.retryAfterSeconds : undefined;
 }
@@ -319,38 +338,25 @@ function withProgress(job: JobState, headers: Headers): JobState {
   };
 }
 
-/** Whether a job of this status has ended for good. */
+/** Whether a job with this status has ended. */
 export function isTerminal(status: JobResult['status']): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled';
 }
 
 /**
- * Whether an error says nothing of a job, which may go on then: the service fails or is busy, something else answers in its place, or
- * the key is refused, as one that was revoked meanwhile.
+ * Whether a job may continue in spite of this error: the service fails or is busy, another program answers, or the key
+ * is refused, as after its revocation.
  */
-export function saysNothing(error: ClientError): boolean {
-  return error.kind !== 'refused' || error.status === 429 || error.status >= 500 || needsAnotherKey(error);
+export function mayJobContinue(error: ClientError): boolean {
+  return error.kind !== 'refused' || error.status === 429 || error.status >= 500 || isKeyRefused(error);
 }
 
-/** Whether another key is what helps. */
-export function needsAnotherKey(error: ClientError): boolean {
+/** Whether the key is wrong, or lacks the scope. */
+export function isKeyRefused(error: ClientError): boolean {
   return error.kind === 'refused' && (error.status === 401 || error.status === 403);
 }
 
-/** Errors that may be gone at the next poll. */
+/** Whether the next poll may succeed. */
 function isPassing(error: ClientError): boolean {
   return error.kind === 'unreachable' || error.status === 429 || error.status >= 500;
-}
-
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return Promise.resolve();
-  return new Promise((done) => {
-    const finish = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', finish);
-      done();
-    };
-    const timer = setTimeout(finish, ms);
-    signal?.addEventListener('abort', finish);
-  });
 }

@@ -1,4 +1,4 @@
-/** A random UUID, also in pages that come over plain http: browsers keep `crypto.randomUUID` for https and for this very machine. */
+/** A random UUID. Browsers offer `crypto.randomUUID` only on https and on loopback hosts. */
 export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6] & 0x0f) | 0x40;

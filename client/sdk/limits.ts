@@ -1,2 +1,2 @@
-/** Largest recording that the service takes (docs/api.md). Who sends a larger one is told before it is on its way. */
+/** Largest recording that the service accepts (docs/api.md); clients check it before an upload. */
 export const MAX_RECORDING_BYTES = 1024 ** 3;

@@ -1,6 +1,6 @@
 import type { ClientError, Outcome } from './types.ts';
 
-/** One HTTP request; whatever is not a success becomes a `ClientError`. */
+/** One HTTP request; every failure becomes a `ClientError`. */
 export async function request(url: string, init: RequestInit): Promise<Outcome<Response>> {
   let response: Response;
   try {
@@ -13,7 +13,7 @@ export async function request(url: string, init: RequestInit): Promise<Outcome<R
   return response.ok ? { ok: true, value: response } : { ok: false, error: await readError(response) };
 }
 
-/** Undefined for what is no address. By hand: `URL.canParse` is missing in browsers of before the end of 2023. */
+/** @returns undefined for an invalid address. Without `URL.canParse`, which browsers have only since late 2023. */
 export function originOf(url: string): string | undefined {
   try {
     return new URL(url).origin;
@@ -46,7 +46,7 @@ export async function readError(response: Response): Promise<ClientError> {
       requestId?: string;
       errors?: { field: string; message: string }[];
     };
-    if (typeof body.message !== 'string') return notTheService(response);
+    if (typeof body.message !== 'string') return unexpectedAnswer(response);
     const { message, requestId, errors } = body;
     const retryAfterSeconds = retryAfterOf(response);
     return {
@@ -58,21 +58,21 @@ export async function readError(response: Response): Promise<ClientError> {
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     };
   } catch {
-    return notTheService(response);
+    return unexpectedAnswer(response);
   }
 }
 
-/** The header in seconds; a date, which it may hold too, is not what the service sends. */
+/** The header in seconds. The service sends no dates in it. */
 function retryAfterOf(response: Response): number | undefined {
   const text = response.headers.get('Retry-After');
   return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-/** The error for an answer that the service cannot have given: another program listens there, or a proxy speaks. */
-export function notTheService(response: Response): ClientError {
+/** The error for an answer that the service cannot have sent: it comes from another program or a proxy. */
+export function unexpectedAnswer(response: Response): ClientError {
   const { url, status } = response;
-  // What the service would take may be more than what stands in front of it does: 100 MB on Cloudflare.
+  // A proxy may accept less than the service: 100 MB on Cloudflare.
   const what =
-    status === 413 ? ': a proxy in front of the service takes less at once' : " with something that is not rollcall's";
+    status === 413 ? ': a proxy in front of the service refuses a body of this size' : ', but not as rollcall does';
   return { kind: 'unexpected', status, message: `${new URL(url).origin} answered ${status}${what}` };
 }

@@ -13,7 +13,7 @@ export type {
   Usage,
   VoiceprintOutput,
 };
-/** A job as it is now; `progress` (0…1) is known while it runs, `attempt` where its recording is read again. */
+/** State of a job; with `progress` (0…1) while it runs, with `attempt` while its recording is read again. */
 export type JobState = JobResult & {
   readonly progress?: number;
   readonly attempt?: { readonly number: number; readonly of: number };
@@ -36,7 +36,7 @@ export interface DiarizeOptions {
   readonly crosstalkProbability?: boolean;
   readonly speakerProbability?: boolean;
   readonly transcription?: boolean;
-  /** Read together with `transcription` only. */
+  /** Only used together with `transcription`. */
   readonly transcriptionConfig?: { readonly model?: string; readonly language?: string };
   readonly metadata?: Record<string, string>;
 }
@@ -45,29 +45,29 @@ export interface DiarizeOptions {
 export type VoiceprintOptions = Pick<DiarizeOptions, 'url' | 'webhook' | 'webhookStatusOnly' | 'model' | 'metadata'>;
 
 /** Body of POST /v1/identify. */
-export interface IdentifyOptions extends VoiceprintOptions {
+export interface IdentifyOptions extends VoiceprintOptions, SpeakerOptions {
   readonly voiceprints: readonly { readonly label: string; readonly voiceprint: string }[];
   readonly matching?: { readonly threshold?: number; readonly exclusive?: boolean };
-  readonly numSpeakers?: number;
-  readonly minSpeakers?: number;
-  readonly maxSpeakers?: number;
-  readonly turnLevelConfidence?: boolean;
-  readonly exclusive?: boolean;
-  readonly confidence?: boolean;
 }
+
+/** Options that diarize and identify jobs share. */
+export type SpeakerOptions = Pick<
+  DiarizeOptions,
+  'numSpeakers' | 'minSpeakers' | 'maxSpeakers' | 'turnLevelConfidence' | 'exclusive' | 'confidence'
+>;
 
 /** Body of POST /v1/live; all optional. */
 export interface LiveOptions {
-  /** Known people; a start event tells whose voice it is. */
+  /** Known people; start events name the matched one. */
   readonly voiceprints?: readonly { readonly label: string; readonly voiceprint: string }[];
   readonly maxSpeakers?: number;
-  /** Wanted time between a moment and what is said about it, milliseconds. */
+  /** Target delay of events after their moment, milliseconds. */
   readonly latency?: number;
-  /** Whether what was told is corrected when it turns out to be another speaker's. */
+  /** Whether events correct turns that were sent with the wrong speaker. */
   readonly corrections?: boolean;
-  /** Whether the stream outlives its connection for a minute, and another one may resume it. */
+  /** Whether another connection may resume the stream within a minute after the loss of the first. */
   readonly resume?: boolean;
-  /** Samples a second of the audio that is sent: 8000, 16000, 24000, 44100 or 48000. */
+  /** Sample rate of the audio, Hz: 8000, 16000, 24000, 44100 or 48000. */
   readonly sampleRate?: number;
 }
 
@@ -85,15 +85,15 @@ export interface LiveState {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-/** Why a call did not give what was asked for. `message` is one sentence. */
+/** Why a call failed. `message` is one sentence. */
 export type ClientError =
   /** No answer: nothing listens there, the name is unknown, the connection broke or took too long. */
   | {
       readonly kind: 'unreachable';
       readonly message: string;
-      /** The connection stood and broke: the service may have got the call. */
+      /** The connection broke after it was open: the service may have received the call. */
       readonly broken?: boolean;
-      /** An upload whose address has another host than the service. */
+      /** The upload went to another host than the service's. */
       readonly elsewhere?: boolean;
     }
   /** The service answered with an error; `fields` are the faulty ones of a 400. */
@@ -102,7 +102,7 @@ export type ClientError =
       readonly status: number;
       readonly message: string;
       readonly requestId?: string;
-      /** With 429, and with 503 under load: when to call again. */
+      /** With 429, and with 503 under load. */
       readonly retryAfterSeconds?: number;
       readonly fields?: readonly { readonly field: string; readonly message: string }[];
     }

@@ -1,18 +1,18 @@
 /**
- * Gives a request up when nothing comes for so long: a large answer over a slow line may take longer as a whole. Also at the caller's signal, by hand:
- * `AbortSignal.any` is missing in browsers of before the spring of 2024.
+ * Aborts a request at the caller's signal, or when nothing has arrived for the timeout: a large answer on a slow line
+ * may take longer in total. Without `AbortSignal.any`, which browsers have only since spring 2024.
  */
 export class Watch {
   readonly #control = new AbortController();
-  readonly #giveUp = (): void => this.#control.abort(this.caller?.reason);
+  readonly #abort = (): void => this.#control.abort(this.caller?.reason);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly timeoutMs: number,
     private readonly caller?: AbortSignal,
   ) {
-    if (caller?.aborted) this.#giveUp();
-    else caller?.addEventListener('abort', this.#giveUp);
+    if (caller?.aborted) this.#abort();
+    else caller?.addEventListener('abort', this.#abort);
     this.renew();
   }
 
@@ -22,17 +22,17 @@ export class Watch {
 
   renew(): void {
     clearTimeout(this.#timer);
-    const late = () => this.#control.abort(new DOMException('nothing came in time', 'TimeoutError'));
-    this.#timer = setTimeout(late, this.timeoutMs);
+    const timeOut = () => this.#control.abort(new DOMException('timed out', 'TimeoutError'));
+    this.#timer = setTimeout(timeOut, this.timeoutMs);
   }
 
   end(): void {
     clearTimeout(this.#timer);
-    this.caller?.removeEventListener('abort', this.#giveUp);
+    this.caller?.removeEventListener('abort', this.#abort);
   }
 }
 
-/** The body as text; undefined where it breaks off. */
+/** The body as text; undefined if it breaks off. */
 export async function readText(response: Response, watch: Watch | undefined): Promise<string | undefined> {
   const decoder = new TextDecoder();
   let text = '';

@@ -53,7 +53,7 @@ function copyButton(text: string): HTMLButtonElement {
   copy.className = 'copy';
   copy.textContent = 'Copy';
   copy.addEventListener('click', () => {
-    // Undefined on a page that came over plain http from another machine.
+    // The clipboard is undefined on a page on plain http from another machine.
     void navigator.clipboard?.writeText(text).then(() => {
       copy.textContent = 'Copied';
     });

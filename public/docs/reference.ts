@@ -1,15 +1,15 @@
-/** The part of Scalar's script that is used. */
+/** The used part of Scalar's script. */
 interface Scalar {
   createApiReference(target: string, configuration: object): unknown;
 }
 
-/** Loads the reference when the reader scrolls near it: it is a hundred times larger than the quickstart. */
+/** Loads the reference when the user scrolls near it, since it is a hundred times larger than the quickstart. */
 export function mountReference(): void {
   const section = document.getElementById('reference');
   if (!section) return;
   // Until the reference adds its main landmark.
   document.getElementById('quickstart')?.setAttribute('role', 'main');
-  // The fragment is the reference's address of an operation.
+  // The fragment is the address of an operation in the reference.
   if (location.hash.includes('/')) return void load(section);
   const watch = new IntersectionObserver(
     (entries) => {

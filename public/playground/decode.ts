@@ -1,32 +1,32 @@
 import { cutFrames } from './mp3-cut.ts';
 
-/** Size of the parts of a file that are decoded one by one. */
-const PART_BYTES = 4 * 1024 * 1024;
-/** Files of other formats are decoded whole, which takes at least 16 times their size in memory. */
+/** Size of the chunks in which a file is decoded. */
+const CHUNK_BYTES = 4 * 1024 * 1024;
+/** Files that cannot be cut are decoded whole, which takes at least 16 times their size in memory. */
 const MAX_WHOLE_BYTES = 96 * 1024 * 1024;
 
 /** Consecutive samples of a recording, mixed to one channel. */
-export interface DecodedPart {
+export interface DecodedChunk {
   readonly startSeconds: number;
   readonly samples: Float32Array;
 }
 
 /**
- * Decodes a recording in the browser, from start to end. WAV and MP3 are decoded in parts, so that hours take little
+ * Decodes a recording in the browser, from start to end. WAV and MP3 are decoded in chunks, so that hours take little
  * memory.
  *
  * @param sampleRateHz 8000 or more
  * @throws if the browser cannot decode the file, or the file is too large to be decoded whole
  */
-export async function* decodeParts(file: Blob, sampleRateHz: number): AsyncGenerator<DecodedPart> {
+export async function* decodeChunks(file: Blob, sampleRateHz: number): AsyncGenerator<DecodedChunk> {
   const head = new DataView(await file.slice(0, 64 * 1024).arrayBuffer());
   const wav = wavLayout(head, file.size);
   if (wav) {
-    for (let at = wav.dataStart; at < wav.dataEnd; at += wav.partBytes) {
-      const data = file.slice(at, Math.min(wav.dataEnd, at + wav.partBytes));
-      const part = new Blob([wav.header(data.size), data]);
+    for (let at = wav.dataStart; at < wav.dataEnd; at += wav.chunkBytes) {
+      const data = file.slice(at, Math.min(wav.dataEnd, at + wav.chunkBytes));
+      const chunk = new Blob([wav.header(data.size), data]);
       const startSeconds = (at - wav.dataStart) / wav.bytesPerSecond;
-      yield { startSeconds, samples: await decode(await part.arrayBuffer(), sampleRateHz) };
+      yield { startSeconds, samples: await decode(await chunk.arrayBuffer(), sampleRateHz) };
     }
     return;
   }
@@ -34,7 +34,7 @@ export async function* decodeParts(file: Blob, sampleRateHz: number): AsyncGener
   if (id3Bytes !== undefined) {
     let startSeconds = 0;
     for (let at = id3Bytes; at < file.size; ) {
-      const bytes = new Uint8Array(await file.slice(at, at + PART_BYTES).arrayBuffer());
+      const bytes = new Uint8Array(await file.slice(at, at + CHUNK_BYTES).arrayBuffer());
       const { from, to, seconds } = cutFrames(bytes);
       if (to === from) break;
       yield { startSeconds, samples: await decode(bytes.slice(from, to).buffer, sampleRateHz) };
@@ -76,9 +76,9 @@ function wavLayout(head: DataView, fileBytes: number) {
       const dataStart = at + 8;
       return {
         dataStart,
-        // A file that was written as a stream states a length of 0 or 4 GiB.
+        // A file that was written as a stream has a length of 0 or 4 GiB in its header.
         dataEnd: Math.min(fileBytes, bytes === 0 ? fileBytes : dataStart + bytes),
-        partBytes: Math.ceil(PART_BYTES / frameBytes) * frameBytes,
+        chunkBytes: Math.ceil(CHUNK_BYTES / frameBytes) * frameBytes,
         bytesPerSecond,
         header: (dataBytes: number) => wavHeader(formatBytes, dataBytes),
       };
@@ -108,8 +108,8 @@ function mp3Start(head: DataView): number | undefined {
 }
 
 /** Encodes samples as a WAV file of 16 bits. */
-export function wavFile(parts: readonly Float32Array[], sampleRateHz: number): Blob {
-  const samples = parts.map((part) => Int16Array.from(part, (value) => Math.max(-1, Math.min(1, value)) * 32_767));
+export function wavFile(chunks: readonly Float32Array[], sampleRateHz: number): Blob {
+  const samples = chunks.map((chunk) => Int16Array.from(chunk, (value) => Math.max(-1, Math.min(1, value)) * 32_767));
   const format = new DataView(new ArrayBuffer(24));
   for (const [i, letter] of [...'fmt '].entries()) format.setUint8(i, letter.charCodeAt(0));
   format.setUint32(4, 16, true);
@@ -119,6 +119,6 @@ export function wavFile(parts: readonly Float32Array[], sampleRateHz: number): B
   format.setUint32(16, 2 * sampleRateHz, true);
   format.setUint16(20, 2, true);
   format.setUint16(22, 16, true);
-  const dataBytes = samples.reduce((sum, part) => sum + part.byteLength, 0);
+  const dataBytes = samples.reduce((sum, chunk) => sum + chunk.byteLength, 0);
   return new Blob([wavHeader(new Uint8Array(format.buffer), dataBytes), ...samples], { type: 'audio/wav' });
 }

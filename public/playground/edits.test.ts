@@ -17,7 +17,7 @@ const turns = (result: ReturnType<typeof applyEdits>) =>
   result.output.diarization.map(({ speaker, start, end }) => [speaker, start, end]);
 
 describe('edits of a result', () => {
-  it('rename a speaker in the saved output only; the shown output keeps its labels', () => {
+  it('rename a speaker only in the saved output', () => {
     const result = applyEdits(OUTPUT, [{ kind: 'rename', speaker: 'SPEAKER_00', name: 'Sarah' }]);
     expect(result.speakers.map(({ label, name }) => [label, name])).toEqual([
       ['SPEAKER_00', 'Sarah'],
@@ -33,7 +33,7 @@ describe('edits of a result', () => {
       confidence: { Sarah: 90, SPEAKER_01: 20 },
     });
     expect(saved.turnLevelTranscription).toMatchObject([{ speaker: 'Sarah' }, { speaker: 'SPEAKER_01' }]);
-    // It would still have the old names.
+    // It has the service's names.
     expect(saved).not.toHaveProperty('identification');
   });
 
@@ -52,7 +52,7 @@ describe('edits of a result', () => {
     ]);
   });
 
-  it('move the part of a turn inside a span to another speaker, with its words', () => {
+  it('move a span of a turn to another speaker, with its words', () => {
     const move = { kind: 'move', from: 'SPEAKER_01', to: 'SPEAKER_02', start: 3.5, end: 6 } as const;
     const result = applyEdits(OUTPUT, [move]);
     expect(turns(result)).toEqual([
@@ -70,7 +70,7 @@ describe('edits of a result', () => {
     expect(newLabel(OUTPUT, [])).toBe('SPEAKER_03');
   });
 
-  it('gives a new speaker a label without the name of one that was merged away', () => {
+  it('give a new speaker a label that no merged speaker has had', () => {
     const edits = [
       { kind: 'rename', speaker: 'SPEAKER_01', name: 'Tom' },
       { kind: 'merge', from: 'SPEAKER_01', into: 'SPEAKER_00' },

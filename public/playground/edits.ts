@@ -1,4 +1,5 @@
 import type { JobState } from '../../client/sdk/types.ts';
+import { byLabel } from './turns.ts';
 
 /** A turn or word of an output. */
 interface SpokenItem {
@@ -34,20 +35,19 @@ export interface EditedResult {
 /** A diarize or identify output. */
 export type Output = Readonly<Record<string, unknown>> & { readonly diarization: readonly SpokenItem[] };
 
-/** Lists of turns that are cut at the bounds of a move. Items of `TEXT_LISTS` are moved whole. */
+/** Lists whose turns are cut at the bounds of a move. Items of `TEXT_LISTS` are moved whole. */
 const TURN_LISTS = ['diarization', 'exclusiveDiarization'];
 const TEXT_LISTS = ['wordLevelTranscription', 'turnLevelTranscription'];
 /** Members of an identify output that repeat the diarization with the names of matches. */
 const MATCH_MEMBERS = ['identification', 'voiceprints'];
 
-const byLabel = new Intl.Collator('en', { numeric: true });
 const byTime = (a: SpokenItem, b: SpokenItem): number => a.start - b.start || byLabel.compare(a.speaker, b.speaker);
 
 export function outputOf(job: JobState): Output | undefined {
   return job.output && 'diarization' in job.output ? (job.output as Output) : undefined;
 }
 
-/** Applies the changes, in their order. */
+/** Applies changes in their order. */
 export function applyEdits(original: Output, edits: readonly Edit[]): EditedResult {
   let output = original;
   const names = new Map<string, string>();
@@ -80,8 +80,8 @@ export function namedOutput({ output, speakers }: EditedResult): Output {
 }
 
 /**
- * The first free label, for a speaker that the service did not find. A label that was merged away keeps its name and
- * colour in the changes, so it is not free.
+ * The first free label, for a speaker that the service did not find. The label of a merged speaker is not free, since
+ * the changes contain its name and colour.
  */
 export function newLabel(original: Output, edits: readonly Edit[]): string {
   const added = edits.flatMap((edit) => (edit.kind === 'move' ? [edit.to] : []));
@@ -94,7 +94,7 @@ export function newLabel(original: Output, edits: readonly Edit[]): string {
 
 /** Changes with undo and redo. */
 export class EditHistory {
-  /** @param done how many of the changes apply; the later ones were undone */
+  /** @param done number of changes that apply; the later ones were undone */
   private constructor(
     private readonly all: readonly Edit[],
     private readonly done: number,
@@ -142,7 +142,7 @@ function relabel(output: Output, from: string, to: string, start: number, end: n
     if (TURN_LISTS.includes(member)) {
       const turns = (value as readonly SpokenItem[]).flatMap((turn) => {
         if (turn.speaker !== from) return [isMove ? turn : renamed(turn, rename)];
-        return cut(turn, start, end).map((part) => (part.isInside ? renamed(part.turn, rename) : part.turn));
+        return cut(turn, start, end).map((span) => (span.isInside ? renamed(span.turn, rename) : span.turn));
       });
       return [member, unite(turns.sort(byTime))];
     }
@@ -164,12 +164,12 @@ function cut(
 ): { readonly turn: SpokenItem; readonly isInside: boolean }[] {
   const [from, to] = [Math.max(turn.start, start), Math.min(turn.end, end)];
   if (from >= to) return [{ turn, isInside: false }];
-  const parts = [
+  const spans = [
     { turn: { ...turn, end: from }, isInside: false },
     { turn: { ...turn, start: from, end: to }, isInside: true },
     { turn: { ...turn, start: to }, isInside: false },
   ];
-  return parts.filter((part) => part.turn.start < part.turn.end);
+  return spans.filter((span) => span.turn.start < span.turn.end);
 }
 
 /** Joins turns of the same speaker that overlap or touch. @param turns in order of their starts */

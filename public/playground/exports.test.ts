@@ -21,7 +21,7 @@ it.each(OUTPUT_FORMAT_NAMES)('writes speaker names into %s', (format) => {
   expect(formatName(format)).not.toBe(format);
 });
 
-it('takes the file id of RTTM from the name of the file', () => {
+it('uses the name of the file as file id of RTTM', () => {
   expect(exportText(RESULT, 'rttm', 'a talk.mp3')).toBe(
     'SPEAKER a_talk 1 0.500 1.500 <NA> <NA> Sarah <NA> <NA>\n' +
       'SPEAKER a_talk 1 3.000 1.000 <NA> <NA> SPEAKER_01 <NA> <NA>\n',

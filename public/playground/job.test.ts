@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RollcallClient } from '../../client/sdk/client.ts';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { runJob } from './job.ts';
 
 const job = (status: string, output?: object) => ({ jobId: 'j', status, createdAt: '', updatedAt: '', output });
@@ -9,7 +9,7 @@ const ADDRESS = { kind: 'address', url: 'https://example.com/a.mp3' } as const;
 /** A closed port, in place of a host that the page's policy forbids. */
 const CLOSED = 'http://127.0.0.1:1';
 
-let server: Server;
+let server: TestServer;
 let origin: string;
 let client: RollcallClient;
 let answers: Record<string, () => Response> = {};
@@ -36,15 +36,11 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 }
 
 beforeAll(async () => {
-  server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()));
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = await startServer((request, response) => void answer(request, response).catch(() => response.destroy()));
+  origin = server.origin;
   client = new RollcallClient({ url: origin, key: 'k' });
 });
-afterAll(async () => {
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
-});
+afterAll(() => server.close());
 afterEach(() => vi.unstubAllGlobals());
 
 const created = () => Response.json({ jobId: 'j', status: 'created' });
@@ -58,7 +54,7 @@ const run = (source: Parameters<typeof runJob>[1]['source'], signal = new AbortC
 };
 
 describe('a job of the playground', () => {
-  it('goes from an address to its end, and tells how far it is', async () => {
+  it('runs from an address to its end, and shows its progress', async () => {
     const states = [job('created'), job('running'), job('succeeded', { diarization: [] })];
     const calls = service({
       'POST /v1/diarize': created,
@@ -114,7 +110,7 @@ describe('a job of the playground', () => {
     expect(end.ok).toBe(true);
   });
 
-  it('sends a small file along where the page must not speak to the host of uploads', async () => {
+  it('sends a small file in the request if the page cannot reach the host of uploads', async () => {
     vi.stubGlobal('FileReader', FakeFileReader);
     const calls = service({
       'POST /v1/media/input': () => Response.json({ url: `${CLOSED}/x` }, { status: 201 }),
@@ -130,7 +126,7 @@ describe('a job of the playground', () => {
     expect(!end.ok && end.problem?.message).toMatch(/8 MiB/);
   });
 
-  it('blames the network, not the host of uploads, where they go to this very host', async () => {
+  it('reports the network, not the host of uploads, if uploads go to the host of the page', async () => {
     service({ 'POST /v1/media/input': () => Response.json({ url: `${origin}/v1/media/upload/x` }, { status: 201 }) });
     const { end } = await run({ kind: 'file', file: new File([new Uint8Array(9 * 1024 * 1024)], 'a') });
     expect(!end.ok && end.problem?.message).toMatch(/^http:\/\/127\.0\.0\.1:\d+ cannot be reached: [^.]*\.$/);
@@ -139,7 +135,7 @@ describe('a job of the playground', () => {
     expect(!unreachable.end.ok && unreachable.end.problem?.message).not.toMatch(/MiB/);
   });
 
-  it('says so where the file was changed after it was chosen', async () => {
+  it('reports a file that was changed after it was chosen', async () => {
     service({ 'POST /v1/media/input': () => Response.json({ url: `${origin}/v1/media/upload/x` }, { status: 201 }) });
     const file = new File(['abc'], 'a');
     const changed = async () => Promise.reject(new DOMException('', 'NotReadableError'));
@@ -148,7 +144,7 @@ describe('a job of the playground', () => {
     expect(!end.ok && end.problem?.message).toMatch(/changed or moved/);
   });
 
-  it('tells every fault that the service names, and what to do about a key', async () => {
+  it('shows all faults of a request, and advice about a wrong key', async () => {
     const errors = [{ field: 'url', message: 'must not be empty' }];
     service({ 'POST /v1/diarize': () => Response.json({ message: 'Invalid request', errors }, { status: 400 }) });
     expect((await run(ADDRESS)).end).toEqual({
@@ -167,7 +163,7 @@ describe('a job of the playground', () => {
     });
   });
 
-  it('says why a job failed', async () => {
+  it('shows why a job failed', async () => {
     const output = { error: 'The recording holds no speech.', code: 'no_speech' };
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': () => Response.json(job('failed', output)) });
     expect((await run(ADDRESS)).end).toEqual({
@@ -176,7 +172,7 @@ describe('a job of the playground', () => {
     });
   });
 
-  it('that may go on while the service fails, is busy, or something else answers in its place, is said to be', async () => {
+  it('may continue after a fault of the service or an answer of another program, which the page says', async () => {
     const busy = () => Response.json({ message: 'Busy.', requestId: 'r' }, { status: 503 });
     const page = () => new Response('<html>', { status: 502 });
     for (const answer of [busy, page]) {
@@ -191,7 +187,7 @@ describe('a job of the playground', () => {
     expect((await run(ADDRESS)).end).not.toHaveProperty('isLost');
   });
 
-  it('continues after its key was revoked or has expired, and the page says so (it was forgotten)', async () => {
+  it('may continue after its key was revoked, which the page says', async () => {
     const refused = () => Response.json({ message: 'The API key is revoked.', requestId: 'r' }, { status: 401 });
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': refused });
     const { end } = await run(ADDRESS);
@@ -203,7 +199,7 @@ describe('a job of the playground', () => {
     expect(!end.ok && end.problem?.details.at(-1)).toMatch(/may go on; .* GET \/v1\/jobs\/j\.$/);
   });
 
-  it('whose result has expired, as while the machine slept, is not said to hold no speech', async () => {
+  it('reports an expired result', async () => {
     service({ 'POST /v1/diarize': created, 'GET /v1/jobs/j': () => Response.json(job('succeeded')) });
     expect((await run(ADDRESS)).end).toEqual({
       ok: false,
@@ -211,7 +207,7 @@ describe('a job of the playground', () => {
     });
   });
 
-  it('is not begun when it is given up while the rate limit is waited for', async () => {
+  it('is not created after an abort during the wait for the rate limit', async () => {
     const stop = new AbortController();
     const calls = service({
       'POST /v1/diarize': () => {
@@ -224,7 +220,7 @@ describe('a job of the playground', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it('is not begun when it is given up while the file is sent', async () => {
+  it('is not created after an abort during the upload', async () => {
     const stop = new AbortController();
     const calls = service({
       'POST /v1/media/input': () => {
@@ -237,7 +233,7 @@ describe('a job of the playground', () => {
     expect(calls.map(({ name }) => name)).not.toContain('POST /v1/diarize');
   });
 
-  it('is canceled when it is given up', async () => {
+  it('is canceled by an abort', async () => {
     const stop = new AbortController();
     const calls = service({
       'POST /v1/diarize': created,
@@ -251,8 +247,8 @@ describe('a job of the playground', () => {
     expect(calls.at(-1)!.name).toBe('POST /v1/jobs/j/cancel');
   });
 
-  it('that could not be canceled is not said to have stopped, and one that had ended is shown', async () => {
-    const givenUp = async (cancel?: () => Response) => {
+  it('reports that it could not be canceled, and shows its result if it had succeeded', async () => {
+    const aborted = async (cancel?: () => Response) => {
       const stop = new AbortController();
       service({
         'POST /v1/diarize': created,
@@ -265,17 +261,17 @@ describe('a job of the playground', () => {
       return (await run(ADDRESS, stop.signal)).end;
     };
     const details = ['Job j', expect.stringContaining('load this page again')];
-    expect(await givenUp()).toMatchObject({
+    expect(await aborted()).toMatchObject({
       ok: false,
       isLost: true,
       problem: { message: expect.stringMatching(/could not be canceled/), details },
     });
-    expect(await givenUp(() => Response.json(job('succeeded', { diarization: [] })))).toMatchObject({ ok: true });
-    expect(await givenUp(() => Response.json({ message: 'Not found.' }, { status: 404 }))).toEqual({ ok: false });
+    expect(await aborted(() => Response.json(job('succeeded', { diarization: [] })))).toMatchObject({ ok: true });
+    expect(await aborted(() => Response.json({ message: 'Not found.' }, { status: 404 }))).toEqual({ ok: false });
   });
 });
 
-/** As much of the browser's as is used: Node has none. */
+/** The used part of the browser's FileReader, which Node does not have. */
 class FakeFileReader {
   result: string | null = null;
   onload: () => void = () => undefined;

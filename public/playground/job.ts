@@ -1,11 +1,11 @@
-import { needsAnotherKey, type RollcallClient, saysNothing } from '../../client/sdk/client.ts';
+import { isKeyRefused, mayJobContinue, type RollcallClient } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
 import type { request } from '../../client/sdk/request.ts';
 import type { JobState, Outcome } from '../../client/sdk/types.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
 import type { Asked, Source } from './request.ts';
 
-/** What `data:` URLs may hold. */
+/** Longest recording in a `data:` URL. */
 const MAX_DATA_BYTES = 8 * 1024 * 1024;
 
 const CHANGED = 'The file was changed or moved since it was chosen. Choose it again.';
@@ -17,11 +17,11 @@ const EXPIRED = 'The result is gone: the service keeps it for 24 hours after the
 const POLL_MS = 1000;
 /** After this time without an answer, the page reports that the service is slow. */
 const SLOW_MS = 4000;
-/** Time without a connection before the page gives up: a laptop may sleep, or a train go through a tunnel. */
+/** Longest time without a connection: a laptop may sleep, or a train be in a tunnel. */
 const PATIENCE_MS = 10 * 60 * 1000;
 const LOST = 'Connection lost, retrying …';
 
-/** Shows the state of a job; `fraction` is known only while the job runs. */
+/** Shows the state of a job; with `fraction` only while the job runs. */
 export type ShowState = (message: string, fraction?: number) => void;
 
 export interface FollowOptions {
@@ -60,7 +60,7 @@ export async function runJob(
   if (!url.ok) return { ok: false, problem: 'problem' in url ? url.problem : problemOf(url.error) };
   const asked = { url: url.value, model, numSpeakers, transcription, turnLevelConfidence: true };
   const created = await client.diarize(asked, undefined, signal);
-  // What was refused has begun nothing.
+  // A refused call has not created a job.
   if (!created.ok && signal.aborted && created.error.kind === 'refused') return { ok: false };
   if (!created.ok) return { ok: false, problem: problemOf(created.error) };
   const { jobId } = created.value;
@@ -92,9 +92,9 @@ export async function followJob(
   });
   clearTimeout(slow);
   if (signal.aborted) return cancel(client, jobId);
-  if (!waited.ok && saysNothing(waited.error)) {
+  if (!waited.ok && mayJobContinue(waited.error)) {
     const problem = problemOf(waited.error);
-    const details = [...problem.details, needsAnotherKey(waited.error) ? withAnotherKey(jobId) : TAKEN_UP];
+    const details = [...problem.details, isKeyRefused(waited.error) ? withAnotherKey(jobId) : TAKEN_UP];
     return { ok: false, problem: { ...problem, details }, isLost: true };
   }
   if (!waited.ok) return { ok: false, problem: problemOf(waited.error) };
@@ -102,19 +102,19 @@ export async function followJob(
   return job.status === 'succeeded' ? resultOf(job) : { ok: false, problem: problemOfJob(job) };
 }
 
-/** A page may have slept for days since it asked. */
+/** The result may have expired, since a page may sleep for days. */
 function resultOf(job: JobState): JobEnd {
   if (job.output) return { ok: true, job };
   return { ok: false, problem: { message: EXPIRED, details: [`Job ${job.jobId}`] } };
 }
 
-/** A job that has ended before has its result all the same: it was paid. */
+/** Cancels a job; returns the result of a job that has succeeded before. */
 async function cancel(client: RollcallClient, jobId: string): Promise<JobEnd> {
   const canceled = await client.cancel(jobId);
   if (canceled.ok) return canceled.value.status === 'succeeded' ? resultOf(canceled.value) : { ok: false };
   if (canceled.error.kind === 'refused' && canceled.error.status === 404) return { ok: false };
   const problem = problemOf(canceled.error);
-  const goesOn = needsAnotherKey(canceled.error) ? withAnotherKey(jobId) : TAKEN_UP;
+  const goesOn = isKeyRefused(canceled.error) ? withAnotherKey(jobId) : TAKEN_UP;
   const details = [...problem.details, `Job ${jobId}`, goesOn];
   return {
     ok: false,
@@ -140,16 +140,16 @@ async function addressOf(
   const stored = await client.upload(`playground/${randomId()}`, file, undefined, signal, put);
   if (stored.ok || stored.error.kind !== 'unreachable' || signal.aborted) return stored;
   if (!(await isReadable(file))) return { ok: false, problem: { message: CHANGED, details: [] } };
-  // A service may take uploads at another host, which this page must not call: a small file is sent in the request.
+  // If uploads go to another host, which this page must not call, a small file is sent in the request.
   if (!stored.error.elsewhere) return stored;
   if (file.size <= MAX_DATA_BYTES) return { ok: true, value: await dataUrl(file) };
   const limit = `${MAX_DATA_BYTES / 1024 ** 2} MiB`;
   const advice = `This page can send only files of up to ${limit}; use an address, or npm run diarize`;
-  const message = `${stored.error.message}. This service takes uploads at another host. ${advice}`;
+  const message = `${stored.error.message}. Uploads of this service go to another host. ${advice}`;
   return { ok: false, error: { kind: 'unreachable', message } };
 }
 
-/** Browsers refuse a file that was changed after it was chosen, as if the network were gone. */
+/** Browsers report a file that was changed after it was chosen as a fault of the network. */
 async function isReadable(file: Blob): Promise<boolean> {
   try {
     await file.slice(0, 1).arrayBuffer();

@@ -1,17 +1,18 @@
 import { putWithProgress } from '../../client/library/upload.ts';
 import { isTerminal, RollcallClient } from '../../client/sdk/client.ts';
+import { CodeExample } from './code-example.ts';
 import { wavFile } from './decode.ts';
 import { outputOf } from './edits.ts';
+import { listenToDrops } from './file-drop.ts';
 import { followJob, type JobEnd, type RunOptions, runJob } from './job.ts';
 import { Memory, type RememberedJob } from './memory.ts';
 import { listen } from './microphone.ts';
-import { element, find } from './page.ts';
+import { button, element, find } from './page.ts';
 import { Panels } from './panels.ts';
 import { Peaks } from './peaks.ts';
 import { type Problem, problemOf } from './problem.ts';
 import { type Asked, type Fault, nameOf, readForm } from './request.ts';
 import { keyInFragment, Session } from './session.ts';
-import { SNIPPET_LANGUAGES, type SnippetLanguage, snippet } from './snippets.ts';
 import { liveLength, type Turn } from './turns.ts';
 import { compareVoices, voiceClip } from './voices.ts';
 import { Workbench } from './workbench.ts';
@@ -31,12 +32,12 @@ const compareButton = find('compare', HTMLButtonElement);
 const session = new Session(() => sessionStorage);
 const memory = new Memory(() => localStorage);
 
-/** Largest recording that is fetched whole for its waveform; a larger one plays from its address only. */
+/** Largest recording that is fetched for its waveform; a larger one only plays from its address. */
 const MAX_FETCHED_BYTES = 512 * 1024 * 1024;
-/** Length of a live stream that is kept to be played. */
+/** Audio of a live stream that is kept for playback. */
 const MAX_KEPT_SECONDS = 3600;
 let running: AbortController | undefined;
-/** The job that is shown. */
+/** The job whose result is shown. */
 let shown: RememberedJob | undefined;
 
 const workbench = new Workbench({
@@ -50,7 +51,7 @@ const workbench = new Workbench({
       async () => {
         const { file } = workbench;
         if (!file) {
-          showProblem({ message: 'This browser does not have the recording, only the result.', details: [] });
+          showProblem({ message: 'This browser has only the result, not the recording.', details: [] });
           return undefined;
         }
         const clip = await voiceClip(file, workbench.ranges, label);
@@ -78,15 +79,27 @@ const panels = new Panels(memory, {
 
 const chosenSource = () => String(new FormData(form).get('source'));
 
+const formValues = () => ({
+  key: keyField.value,
+  source: chosenSource(),
+  file: fileField.files?.[0],
+  address: addressField.value,
+  model: modelField.value,
+  speakers: speakersField.value,
+  transcribe: transcribeField.checked,
+});
+
+const codeExample = new CodeExample(formValues, say);
+
 function showChoice(): void {
   const source = chosenSource();
   for (const kind of ['file', 'address', 'microphone']) find(`of-${kind}`, HTMLElement).hidden = kind !== source;
   find('options', HTMLElement).hidden = source === 'microphone';
   startButton.textContent = source === 'microphone' ? 'Listen' : 'Find the speakers';
-  showCode();
+  codeExample.update();
 }
 
-/** @param isKnown whether the key's field makes room, as there is a key in it that need not be seen */
+/** Shows the field of the key, or only that there is a key. */
 function showKey(isKnown: boolean): void {
   find('key-field', HTMLElement).hidden = isKnown;
   find('key-known', HTMLElement).hidden = !isKnown;
@@ -94,7 +107,7 @@ function showKey(isKnown: boolean): void {
 
 function takeKey(): void {
   const given = keyInFragment(location);
-  // Not to be seen over a shoulder, nor copied along with the address.
+  // The key must not be visible in the address bar, or copied with the address.
   if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
   if (given !== undefined) session.key = given;
   keyField.value = given ?? session.key;
@@ -115,9 +128,9 @@ function say(message: string): void {
 
 function showState(message: string, fraction?: number): void {
   if (statusText.textContent !== message) statusText.textContent = message;
-  // How far it is would be read out every two seconds, over everything else: the bar tells it to those who ask.
-  const news = fraction === undefined ? message : message.replace(/ \d+ %$/, '');
-  if (spoken.textContent !== news) spoken.textContent = news;
+  // A screen reader would read each percentage aloud; the progress bar has it on request.
+  const spokenMessage = fraction === undefined ? message : message.replace(/ \d+ %$/, '');
+  if (spoken.textContent !== spokenMessage) spoken.textContent = spokenMessage;
   progressBar.hidden = running === undefined;
   if (fraction === undefined) progressBar.removeAttribute('value');
   else progressBar.value = fraction;
@@ -152,7 +165,7 @@ function clearFaults(): void {
   for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid');
 }
 
-/** Shows the form; a result is shown in its place. */
+/** Shows the form, or a button for it while a result is shown. */
 function showForm(isShown: boolean): void {
   form.hidden = !isShown;
   find('again', HTMLElement).hidden = isShown;
@@ -239,14 +252,15 @@ function showEnd(client: RollcallClient, end: JobEnd, job: RememberedJob, file: 
   if (!end.ok && end.problem) showProblem(end.problem);
 }
 
-/** Loads the recording of a job whose file this page does not have: the service keeps uploads for 48 hours. */
+/** Loads the recording of a job from its address, or from the service, which keeps uploads for 48 hours. */
 async function loadRecording(client: RollcallClient, { id, url }: RememberedJob): Promise<void> {
   if (url === undefined) return workbench.note('The recording of this job is not known to this browser.', true);
   if (!url.startsWith('media://')) return workbench.load(url);
   const ticket = await client.downloadUrl(url.slice('media://'.length));
   if (shown?.id !== id) return;
-  if (!ticket.ok)
+  if (!ticket.ok) {
     return workbench.note('The service no longer has the recording: it keeps uploads for 48 hours.', true);
+  }
   workbench.load(ticket.value);
   try {
     const { size } = new URL(ticket.value).origin === location.origin ? await sizeOf(ticket.value) : { size: Infinity };
@@ -254,7 +268,7 @@ async function loadRecording(client: RollcallClient, { id, url }: RememberedJob)
     const blob = await (await fetch(ticket.value)).blob();
     if (shown?.id === id) workbench.attach(blob);
   } catch {
-    // It plays from its address, without a waveform.
+    // The recording plays from its address, without a waveform.
   }
 }
 
@@ -264,7 +278,7 @@ async function sizeOf(address: string): Promise<{ readonly size: number }> {
   return { size: ok && Number.isFinite(length) ? length : Infinity };
 }
 
-/** Runs a task that can be stopped; the form is blocked until its end. */
+/** Runs a task that the user can stop; the form is disabled until its end. */
 async function run(key: string, task: (client: RollcallClient, signal: AbortSignal) => Promise<void>): Promise<void> {
   const control = new AbortController();
   running = control;
@@ -281,7 +295,7 @@ async function run(key: string, task: (client: RollcallClient, signal: AbortSign
   showState(isStopped ? 'Stopped.' : isDone ? 'Done.' : '');
 }
 
-/** One button takes the other's place, and the focus that it had. */
+/** Shows the start or the stop button, and moves the focus from the other one. */
 function showButtons(): void {
   const [visible, other] = running ? [stopButton, startButton] : [startButton, stopButton];
   const hadFocus = document.activeElement === other;
@@ -291,20 +305,10 @@ function showButtons(): void {
   if (hadFocus) visible.focus();
 }
 
-const formValues = () => ({
-  key: keyField.value,
-  source: chosenSource(),
-  file: fileField.files?.[0],
-  address: addressField.value,
-  model: modelField.value,
-  speakers: speakersField.value,
-  transcribe: transcribeField.checked,
-});
-
 async function start(): Promise<void> {
   if (running) return;
   const read = readForm(formValues());
-  // A slip in the form takes nothing away from the result that is there.
+  // A fault in the form does not remove the current result.
   clearFaults();
   if (!read.ok) return showFaults(read.faults);
   clear();
@@ -317,7 +321,7 @@ async function start(): Promise<void> {
   if (isJobDone) showState(`Done in ${((performance.now() - begun) / 1000).toFixed(1)} s.`);
 }
 
-/** Follows a job that was started earlier, and shows its result. A job that failed in the meantime is not reported. */
+/** Follows a job that was started earlier, and shows its result. Does not report a job that has failed since. */
 async function resume(key: string, job: RememberedJob): Promise<void> {
   if (running) return;
   clearFaults();
@@ -330,8 +334,8 @@ async function resume(key: string, job: RememberedJob): Promise<void> {
       if (!isGone) showProblem(problemOf(known.error));
       return;
     }
-    const isNews = !known.ok || known.value.output !== undefined || !isTerminal(known.value.status);
-    if (!isNews) return showProblem({ message: 'The result is gone: it was kept for 24 hours.', details: [] });
+    const isExpired = known.ok && known.value.output === undefined && isTerminal(known.value.status);
+    if (isExpired) return showProblem({ message: 'The result is gone: it was kept for 24 hours.', details: [] });
     session.job = job;
     showEnd(client, await followJob(client, job.id, { showState, signal }), job, undefined);
   });
@@ -340,10 +344,10 @@ async function resume(key: string, job: RememberedJob): Promise<void> {
 function showCompare(): void {
   const { length } = memory.voices;
   compareButton.hidden = length === 0 || shown?.url === undefined;
-  compareButton.textContent = `Compare with ${length === 1 ? 'your voice' : `your ${length} voices`}`;
+  compareButton.textContent = `Compare with ${length === 1 ? 'your voice' : `your ${length} voices`} (a billed job)`;
 }
 
-/** Finds speakers who sound like the voices of this browser, and asks the user to confirm each match. */
+/** Finds speakers who match the voices of this browser, and asks the user to confirm each match. */
 async function compare(): Promise<void> {
   const job = shown;
   if (!job?.url || running) return;
@@ -360,61 +364,22 @@ async function compare(): Promise<void> {
     if (label === undefined || workbench.nameOf(label) === name) return [];
     const row = element('li');
     const current = workbench.nameOf(label);
-    const yes = element('button', '', 'Yes');
-    const no = element('button', '', 'No');
-    yes.setAttribute('aria-label', `Yes, ${current} is ${name}`);
-    no.setAttribute('aria-label', `No, ${current} is not ${name}`);
-    yes.addEventListener('click', () => {
+    const yes = button('Yes', () => {
       row.remove();
       workbench.rename(label, name);
     });
-    no.addEventListener('click', () => row.remove());
+    const no = button('No', () => row.remove());
+    yes.setAttribute('aria-label', `Yes, ${current} is ${name}`);
+    no.setAttribute('aria-label', `No, ${current} is not ${name}`);
     row.append(element('span', '', `${current} looks like ${name} (${Math.round(confidence)} %)`), yes, no);
     return [row];
   });
   suggestions.replaceChildren(...rows);
-  say(rows.length === 0 ? 'None of the other speakers sounds like your voices.' : 'Are these matches right?');
+  say(rows.length === 0 ? 'No other speaker matches your voices.' : 'Are these matches right?');
   suggestions.querySelector('button')?.focus();
 }
 
-let language: SnippetLanguage = 'curl';
-function showCode(): void {
-  const { file, address, model, speakers, transcribe, source } = formValues();
-  const isFile = source === 'file';
-  find('code', HTMLElement).textContent = snippet(language, {
-    origin: location.origin,
-    url: address.trim() === '' ? 'https://example.com/meeting.mp3' : address.trim(),
-    ...(isFile && { file: file?.name ?? 'meeting.mp3' }),
-    options: {
-      model,
-      ...(/^\d+$/.test(speakers.trim()) && { numSpeakers: Number(speakers) }),
-      turnLevelConfidence: true,
-      ...(transcribe && { transcription: true }),
-    },
-  });
-}
-
-function listenToCode(): void {
-  const tabs = find('languages', HTMLElement);
-  for (const [name, title] of Object.entries(SNIPPET_LANGUAGES)) {
-    const tab = element('button', '', title);
-    tab.type = 'button';
-    tab.setAttribute('aria-pressed', String(name === language));
-    tab.addEventListener('click', () => {
-      language = name as SnippetLanguage;
-      for (const other of tabs.children) other.setAttribute('aria-pressed', String(other === tab));
-      showCode();
-    });
-    tabs.append(tab);
-  }
-  find('copy', HTMLButtonElement).addEventListener('click', () => {
-    // Undefined on a page that came over plain http from another machine.
-    const copied = navigator.clipboard?.writeText(find('code', HTMLElement).textContent ?? '');
-    void copied?.then(() => say('Copied.')).catch(() => undefined);
-  });
-}
-
-/** Puts a file into the form, as if it had been chosen there. */
+/** Puts a file into the form. */
 function takeFile(file: File): void {
   const transfer = new DataTransfer();
   transfer.items.add(file);
@@ -430,37 +395,15 @@ async function trySample(): Promise<void> {
   await start();
 }
 
-function listenToDrops(): void {
-  const zone = find('drop', HTMLElement);
-  const hasFiles = ({ dataTransfer }: DragEvent) => dataTransfer?.types.includes('Files') === true;
-  window.addEventListener('dragover', (event) => {
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    zone.hidden = running !== undefined;
-  });
-  window.addEventListener('dragleave', (event) => {
-    if (event.relatedTarget === null) zone.hidden = true;
-  });
-  window.addEventListener('drop', (event) => {
-    zone.hidden = true;
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    const file = event.dataTransfer?.files[0];
-    if (!file || running) return;
-    takeFile(file);
-    startButton.focus();
-  });
-}
-
 form.addEventListener('change', showChoice);
-form.addEventListener('input', showCode);
+form.addEventListener('input', () => codeExample.update());
 form.addEventListener('submit', (event) => {
   event.preventDefault();
   void start();
 });
 stopButton.addEventListener('click', () => {
   showState('Stopping …');
-  // Disabled it would lose the focus, which the button in its place is to have.
+  // A disabled button would lose the focus, which then could not be moved to the start button.
   stopButton.setAttribute('aria-disabled', 'true');
   running?.abort();
 });
@@ -478,11 +421,16 @@ compareButton.addEventListener('click', () => void compare());
 window.addEventListener('offline', () => {
   if (running) showState('Connection lost, retrying …');
 });
-listenToCode();
-listenToDrops();
-// Another address with a key, put into the same tab.
+listenToDrops(
+  () => running !== undefined,
+  (file) => {
+    takeFile(file);
+    startButton.focus();
+  },
+);
+// The user may open an address with another key in the same tab.
 window.addEventListener('hashchange', takeKey);
-// Browsers put back what was chosen before a reload, some of them late.
+// Browsers restore the form after a reload, some of them late.
 window.addEventListener('pageshow', showChoice);
 showChoice();
 takeKey();

@@ -47,7 +47,7 @@ it('marks a turn as unsure if its confidence is low, not if it has none', () => 
   expect(isUnsure(turn)).toBe(false);
 });
 
-it('gives a transcribed turn the confidence of the turn of its speaker that it shares most time with', () => {
+it('gives a transcribed turn the confidence of the turn of its speaker with the longest overlap', () => {
   const turns: ConfidentTurn[] = [
     { speaker: 'A', start: 0, end: 1, confidence: { A: 90 } },
     { speaker: 'A', start: 1.2, end: 4, confidence: { A: 45, B: 55 } },

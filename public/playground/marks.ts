@@ -22,14 +22,14 @@ export function isUnsure(turn: ConfidentTurn): boolean {
 }
 
 /**
- * Transcribed turns with the confidence of the turn of the same speaker that they share most time with.
+ * Adds to transcribed turns the confidence of the turn of the same speaker with the longest overlap.
  * @param turns in order of their starts
  */
 export function withConfidence<T extends Turn>(
-  said: readonly T[],
+  transcribed: readonly T[],
   turns: readonly ConfidentTurn[],
 ): (T & ConfidentTurn)[] {
-  return said.map((turn) => {
+  return transcribed.map((turn) => {
     let [confidence, longest]: [ConfidentTurn['confidence'], number] = [undefined, 0];
     for (const other of turns) {
       if (other.start >= turn.end) break;

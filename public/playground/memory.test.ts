@@ -21,7 +21,7 @@ it('stores jobs with their edits, the newest first', () => {
   expect(new Memory(() => kept).jobs[1]).toEqual({ id: 'j58', name: 'a talk', edits });
 });
 
-it('stores one voice per name, up to the limit of a job', () => {
+it('stores one voice for each name, up to the limit of a job', () => {
   const memory = new Memory(() => store());
   expect(memory.voices).toEqual([]);
   const kept = store();

@@ -1,20 +1,20 @@
 import type { Edit } from './edits.ts';
 
-/** The part of the browser's `localStorage` that is used. */
+/** The used part of the browser's `localStorage` and `sessionStorage`. */
 export type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
-/** A job that this browser has started or opened. */
+/** A job that this browser has started or opened; it continues without the page. */
 export interface RememberedJob {
   readonly id: string;
   /** Name of the recording, such as that of its file. */
   readonly name: string;
-  /** URL of the recording: an address, or `media://` for an upload. */
+  /** URL of the recording: an address, or `media://` for an upload; undefined for a file sent in the request. */
   readonly url?: string;
   /** The user's changes of the result. */
   readonly edits?: readonly Edit[];
 }
 
-/** A person's voice, stored in this browser alone. */
+/** A person's voice, stored only in this browser. */
 export interface Voice {
   readonly name: string;
   readonly voiceprint: string;
@@ -28,7 +28,7 @@ const MAX_JOBS = 50;
 /** Limit of an identify job. */
 export const MAX_VOICES = 50;
 
-/** Data that the browser stores between visits. If it refuses to store, the page works without this data. */
+/** Data that the browser keeps between visits. If it refuses to store them, the page works without. */
 export class Memory {
   /** @param open gives the store; may throw */
   constructor(private readonly open: () => Store) {}

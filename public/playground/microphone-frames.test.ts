@@ -2,13 +2,13 @@ import { afterEach, expect, it, vi } from 'vitest';
 
 afterEach(() => vi.unstubAllGlobals());
 
-it('the audio thread passes the first channel on in portions of 100 ms, and loses no sample', async () => {
-  const portions: Float32Array[] = [];
+it('sends the first channel in frames of 100 ms, without losing samples', async () => {
+  const frames: Float32Array[] = [];
   let made: { process(inputs: Float32Array[][]): boolean } | undefined;
   vi.stubGlobal(
     'AudioWorkletProcessor',
     class {
-      readonly port = { postMessage: (portion: Float32Array) => void portions.push(portion) };
+      readonly port = { postMessage: (frame: Float32Array) => void frames.push(frame) };
     },
   );
   vi.stubGlobal('sampleRate', 16_000);
@@ -22,6 +22,6 @@ it('the audio thread passes the first channel on in portions of 100 ms, and lose
     expect(made!.process([[samples, new Float32Array(128).fill(-1)]])).toBe(true);
   }
   expect(made!.process([[]])).toBe(true);
-  expect(portions.map(({ length }) => length)).toEqual([1600, 1600]);
-  expect([...portions[0], ...portions[1]]).toEqual(Array.from({ length: 3200 }, (_, i) => i));
+  expect(frames.map(({ length }) => length)).toEqual([1600, 1600]);
+  expect([...frames[0], ...frames[1]]).toEqual(Array.from({ length: 3200 }, (_, i) => i));
 });

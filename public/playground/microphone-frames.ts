@@ -1,26 +1,26 @@
-/** What the browser's audio thread has and its types do not. */
+/** Globals of the browser's audio thread, which the DOM's types lack. */
 declare class AudioWorkletProcessor {
   readonly port: MessagePort;
 }
-/** Of the context that the processor runs in. */
+/** Hz. */
 declare const sampleRate: number;
 declare function registerProcessor(name: string, processor: new () => AudioWorkletProcessor): void;
 
-/** 100 ms: what goes over the wire at once. */
-const PORTION_SAMPLES = Math.round(sampleRate / 10);
+/** A frame of a live stream, 100 ms. */
+const FRAME_SAMPLES = Math.round(sampleRate / 10);
 
-/** Runs in the audio thread: passes the first channel on in portions. */
+/** Runs in the audio thread: sends the first channel to the page in frames. */
 class MicrophoneFrames extends AudioWorkletProcessor {
-  private portion = new Float32Array(PORTION_SAMPLES);
+  private frame = new Float32Array(FRAME_SAMPLES);
   private filled = 0;
 
-  /** @returns true: more will come */
+  /** @returns true to keep the processor running */
   process([channels]: readonly (readonly Float32Array[])[]): boolean {
     for (const sample of channels?.[0] ?? []) {
-      this.portion[this.filled++] = sample;
-      if (this.filled < PORTION_SAMPLES) continue;
-      this.port.postMessage(this.portion, [this.portion.buffer]);
-      this.portion = new Float32Array(PORTION_SAMPLES);
+      this.frame[this.filled++] = sample;
+      if (this.filled < FRAME_SAMPLES) continue;
+      this.port.postMessage(this.frame, [this.frame.buffer]);
+      this.frame = new Float32Array(FRAME_SAMPLES);
       this.filled = 0;
     }
     return true;
@@ -29,5 +29,5 @@ class MicrophoneFrames extends AudioWorkletProcessor {
 
 registerProcessor('microphone-frames', MicrophoneFrames);
 
-// A module, as all files here.
+// Makes this file a module.
 export {};

@@ -2,9 +2,9 @@ import { WebSocket as StandardWebSocket } from 'undici';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type LiveServer, startLiveServer } from '../../client/live/live-server.fixture.ts';
 import { RollcallClient } from '../../client/sdk/client.ts';
-import { listen } from './microphone.ts';
+import { listen, redraw } from './microphone.ts';
 
-/** As much of the browser's as is used. */
+/** The used part of the browser's AudioContext. */
 class FakeContext {
   readonly audioWorklet = { addModule: async () => undefined };
   readonly destination = {};
@@ -30,20 +30,21 @@ class FakeContext {
 class FakeNode {
   readonly port: { onmessage: ((event: { data: Float32Array }) => void) | null } = { onmessage: null };
   constructor() {
-    hear = () => this.port.onmessage?.({ data: new Float32Array(1600) });
+    record = (value = 0) => this.port.onmessage?.({ data: new Float32Array(1600).fill(value) });
   }
 }
 
 let refuse: (options: object) => void;
-let hear: () => void;
+/** Delivers a frame of the microphone, with this value as samples. */
+let record: (value?: number) => void;
 let server: LiveServer;
 let client: RollcallClient;
 let unplug: () => void;
 const track = {
   readyState: 'live',
   stop: vi.fn(),
-  addEventListener: (_: string, tell: () => void) => {
-    unplug = tell;
+  addEventListener: (_: string, callback: () => void) => {
+    unplug = callback;
   },
 };
 
@@ -63,27 +64,31 @@ afterEach(async () => {
   await server.close();
 });
 
-it('sends what is heard while the stream is opened, and ends it at the signal', async () => {
+it('sends the last three seconds before the stream was open, and ends it at the signal', async () => {
   const stop = new AbortController();
   const create = client.createLive.bind(client);
   vi.spyOn(client, 'createLive').mockImplementation((...asked) => {
-    for (let portion = 0; portion < 5; portion++) hear();
+    for (let frame = 0; frame < 40; frame++) record(frame);
     return create(...asked);
   });
   const seconds: number[] = [];
-  const listening = listen(client, (_, heard) => void seconds.push(heard), stop.signal);
-  await expect.poll(() => server.heard.frames.length).toBe(5);
+  const listening = listen(client, (_, sentSeconds) => void seconds.push(sentSeconds), stop.signal);
+  await expect.poll(() => server.received.frames.length).toBe(30);
+  record(40);
+  await expect.poll(() => server.received.frames.length).toBe(31);
   stop.abort();
   expect(await listening).toBeUndefined();
-  expect([seconds.at(-1), server.heard.texts.length]).toEqual([0.5, 1]);
+  const values = server.received.frames.map((frame) => frame.readFloatLE(0));
+  expect(values).toEqual(Array.from({ length: 31 }, (_, index) => index + 10));
+  expect([seconds.at(-1), server.received.texts.length]).toEqual([3.1, 1]);
   expect(track.stop).toHaveBeenCalled();
 });
 
-it('sends nothing where it is given up while the stream is opened: that would be billed', async () => {
+it('sends nothing after an abort during the opening of the stream', async () => {
   const stop = new AbortController();
   const create = client.createLive.bind(client);
   vi.spyOn(client, 'createLive').mockImplementation(async (...asked) => {
-    for (let portion = 0; portion < 5; portion++) hear();
+    for (let frame = 0; frame < 5; frame++) record();
     const created = await create(...asked);
     stop.abort();
     return created;
@@ -93,32 +98,32 @@ it('sends nothing where it is given up while the stream is opened: that would be
   expect(shown).not.toHaveBeenCalled();
   expect(track.stop).toHaveBeenCalled();
   await new Promise((wake) => setTimeout(wake, 200));
-  expect(server.heard).toEqual({ frames: [], texts: [] });
+  expect(server.received).toEqual({ frames: [], texts: [] });
 });
 
-it('is closed once, however many reasons there are at once: the page took the second for a fault of its own', async () => {
+it('closes the microphone once, also for several reasons at the same time', async () => {
   const stop = new AbortController();
   const listening = listen(client, () => undefined, stop.signal);
   await expect.poll(() => server.requests.length).toBe(1);
-  const framesHeard = () => {
-    hear();
-    return server.heard.frames.length;
+  const receivedFrames = () => {
+    record();
+    return server.received.frames.length;
   };
-  await expect.poll(framesHeard).toBeGreaterThan(0);
+  await expect.poll(receivedFrames).toBeGreaterThan(0);
   stop.abort();
   unplug();
   await server.close(); // the connection is lost in the same moment
-  expect(await listening).toEqual({ message: 'The microphone has gone.', details: [] });
+  expect(await listening).toEqual({ message: 'The microphone was disconnected.', details: [] });
 });
 
-it('lets the microphone go where the browser has no way to hear it, and takes another rate where it has', async () => {
+it('closes the microphone if the browser supports no rate, and uses the rate that it supports', async () => {
   const unsupported = (): never => {
     throw new DOMException('rate', 'NotSupportedError');
   };
   refuse = unsupported;
   const { signal } = new AbortController();
   expect(await listen(client, () => undefined, signal)).toMatchObject({
-    message: expect.stringMatching(/cannot bring/),
+    message: expect.stringMatching(/cannot read/),
   });
   expect(track.stop).toHaveBeenCalled();
 
@@ -128,4 +133,27 @@ it('lets the microphone go where the browser has no way to hear it, and takes an
   await expect.poll(() => server.requests).toEqual([{ resume: true, corrections: true, sampleRate: 48_000 }]);
   stop.abort();
   expect(await listening).toBeUndefined();
+});
+
+it('draws at the interval, less often if drawing takes long, and not after the stop', () => {
+  vi.useFakeTimers();
+  let [now, durationMs, drawn] = [0, 1, 0];
+  const draw = () => {
+    drawn++;
+    now += durationMs;
+  };
+  const stop = redraw(draw, 250, () => now);
+  vi.advanceTimersByTime(1000);
+  expect(drawn).toBe(4);
+  durationMs = 100;
+  vi.advanceTimersByTime(250);
+  expect(drawn).toBe(5);
+  vi.advanceTimersByTime(999);
+  expect(drawn).toBe(5);
+  vi.advanceTimersByTime(1);
+  expect(drawn).toBe(6);
+  stop();
+  vi.advanceTimersByTime(10_000);
+  expect(drawn).toBe(6);
+  vi.useRealTimers();
 });

@@ -1,16 +1,17 @@
 import { openLiveStream, type RollcallClient, TurnCollector } from '../../client/live/index.ts';
+import { aborted } from '../../client/sdk/pause.ts';
 import { type Problem, problemOf } from './problem.ts';
-import { Recent } from './recent.ts';
-import { redraw } from './redraw.ts';
 import type { Turn } from './turns.ts';
 
 /** Called with the turns so far, and the seconds of audio that were sent. */
-export type Hear = (turns: readonly Turn[], seconds: number) => void;
+export type ShowTurns = (turns: readonly Turn[], seconds: number) => void;
 
-/** Between two drawings of what was heard, at least. */
+/** Shortest interval between two drawings. */
 const REDRAW_MS = 250;
-/** Tenths of a second that are kept while the stream is opened. A stream takes five seconds at once. */
-const WAITING_PORTIONS = 30;
+/** Largest share of the page's time for drawing, since the page also has to send audio. */
+const MAX_DRAWING_SHARE = 0.1;
+/** Frames of 100 ms that are kept while the stream is opened. More than five seconds at once would end the stream. */
+const MAX_WAITING_FRAMES = 30;
 /** Rates of a live stream, the best first. */
 const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
 
@@ -18,11 +19,11 @@ const RATES_HZ = [16_000, 48_000, 44_100, 24_000, 8000];
  * Sends the microphone's samples to a live stream until the signal aborts, and reports the turns, corrected.
  *
  * @param onSamples called with the samples that are sent
- * @returns what went wrong
+ * @returns the fault, if any
  */
 export async function listen(
   client: RollcallClient,
-  hear: Hear,
+  showTurns: ShowTurns,
   signal: AbortSignal,
   onSamples?: (samples: Float32Array, sampleRateHz: number) => void,
 ): Promise<Problem | undefined> {
@@ -31,7 +32,7 @@ export async function listen(
   const opened = await openLiveStream(client, { corrections: true, sampleRate: microphone.sampleRateHz, signal });
   if (signal.aborted) {
     await microphone.close();
-    // What was heard while it opened would be billed.
+    // The audio during the opening would be billed.
     if (opened.ok) opened.value.abort();
     return undefined;
   }
@@ -52,40 +53,36 @@ export async function listen(
   });
   signal.addEventListener('abort', finish, { once: true });
   const collector = new TurnCollector<string>();
-  const show = () => hear(collector.turns(stream.sentSeconds), stream.sentSeconds);
+  const show = () => showTurns(collector.turns(stream.sentSeconds), stream.sentSeconds);
   const stop = redraw(show, REDRAW_MS);
   for await (const event of stream) collector.add(event);
   stop();
   show();
   const close = await stream.closed;
   await microphone.close();
-  if (isGone) return { message: 'The microphone has gone.', details: [] };
+  if (isGone) return { message: 'The microphone was disconnected.', details: [] };
   return close.kind === 'done' || close.kind === 'aborted' ? undefined : { message: close.message, details: [] };
 }
 
-/** The microphone, or why there is none; nothing where it was given up before the person had answered the browser. */
+/** Opens the microphone. @returns undefined if the signal was aborted before the user has answered the browser */
 async function openedUnless(signal: AbortSignal): Promise<Microphone | Problem | undefined> {
   const opening = openMicrophone();
-  const givenUp = new Promise<undefined>((done) => {
-    if (signal.aborted) done(undefined);
-    else signal.addEventListener('abort', () => done(undefined), { once: true });
-  });
-  const opened = await Promise.race([opening, givenUp]);
+  const opened = await Promise.race([opening, aborted(signal)]);
   if (opened !== undefined && !signal.aborted) return opened;
-  // The answer may come at any time yet.
+  // The user may answer later.
   void opening.then((late) => ('message' in late ? undefined : late.close()));
   return undefined;
 }
 
 interface Microphone {
   readonly sampleRateHz: number;
-  onSamples(take: (samples: Float32Array) => void): void;
-  /** Unplugged, or taken away by the browser: it would be silence from then on. */
-  onGone(tell: () => void): void;
+  onSamples(handle: (samples: Float32Array) => void): void;
+  /** Calls back when it was unplugged, or the browser has taken it away. */
+  onGone(callback: () => void): void;
   close(): Promise<void>;
 }
 
-function whyNot(error: unknown): string {
+function faultOf(error: unknown): string {
   const name = error instanceof DOMException ? error.name : '';
   if (name === 'NotAllowedError') return 'The microphone is not allowed. Allow it for this page in the browser.';
   if (name === 'NotFoundError') return 'There is no microphone.';
@@ -93,13 +90,13 @@ function whyNot(error: unknown): string {
 }
 
 async function openMicrophone(): Promise<Microphone | Problem> {
-  // Browsers have it on https and on this very machine alone.
-  if (!navigator.mediaDevices) return { message: 'This page has no microphone: it must come over https.', details: [] };
+  // Browsers offer it only on https and on loopback hosts.
+  if (!navigator.mediaDevices) return { message: 'The microphone needs a page on https.', details: [] };
   let media: MediaStream;
   try {
     media = await navigator.mediaDevices.getUserMedia({ audio: true });
   } catch (error) {
-    return { message: whyNot(error), details: [String(error)] };
+    return { message: faultOf(error), details: [String(error)] };
   }
   const release = () => {
     for (const track of media.getTracks()) track.stop();
@@ -116,25 +113,24 @@ async function openMicrophone(): Promise<Microphone | Problem> {
       channelCount: 1,
       channelCountMode: 'explicit',
     });
-    // The last samples while the stream is opened. More of them would end the stream: audio that comes too fast.
-    const recent = new Recent<Float32Array>(WAITING_PORTIONS);
-    frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => recent.put(data);
-    // Its output is silence; without a way to the loudspeaker some browsers would not run it.
+    const waiting = new WaitingFrames();
+    frames.port.onmessage = ({ data }: MessageEvent<Float32Array>) => waiting.put(data);
+    // The output is silence; some browsers only run a node that is connected to the loudspeaker.
     source.connect(frames).connect(context.destination);
     let closing: Promise<void> | undefined;
     return {
       sampleRateHz: context.sampleRate,
-      onSamples: (take) => recent.take(take),
-      onGone(tell) {
+      onSamples: (handle) => waiting.passTo(handle),
+      onGone(callback) {
         for (const track of media.getTracks()) {
-          if (track.readyState === 'ended') tell();
-          else track.addEventListener('ended', tell);
+          if (track.readyState === 'ended') callback();
+          else track.addEventListener('ended', callback);
         }
       },
       close() {
         release();
         frames.port.onmessage = null;
-        // Once: a context that is being closed refuses to be closed again.
+        // A second call would throw while the context is being closed.
         closing ??= context.close();
         return closing;
       },
@@ -146,7 +142,7 @@ async function openMicrophone(): Promise<Microphone | Problem> {
   }
 }
 
-/** A context at the best rate that the browser allows for the microphone: in Firefox only that of the device. */
+/** A context at the best rate that the browser allows for the microphone; Firefox allows only the device's. */
 function openContext(media: MediaStream): { context: AudioContext; source: MediaStreamAudioSourceNode } | Problem {
   const details: string[] = [];
   for (const options of [{ sampleRate: RATES_HZ[0] }, {}]) {
@@ -160,5 +156,36 @@ function openContext(media: MediaStream): { context: AudioContext; source: Media
       void context?.close();
     }
   }
-  return { message: `This browser cannot bring its microphone to one of ${RATES_HZ.join(', ')} Hz.`, details };
+  return { message: `This browser cannot read its microphone at ${RATES_HZ.join(', ')} Hz.`, details };
+}
+
+/** Keeps the last frames until there is a handler for them. */
+class WaitingFrames {
+  private frames: Float32Array[] = [];
+  private handle: ((frame: Float32Array) => void) | undefined;
+
+  put(frame: Float32Array): void {
+    if (this.handle) {
+      this.handle(frame);
+      return;
+    }
+    this.frames.push(frame);
+    if (this.frames.length > MAX_WAITING_FRAMES) this.frames.shift();
+  }
+
+  passTo(handle: (frame: Float32Array) => void): void {
+    this.handle = handle;
+    for (const frame of this.frames.splice(0)) handle(frame);
+  }
+}
+
+/** Draws at an interval, and less often if drawing takes long. @returns stops it */
+export function redraw(draw: () => void, intervalMs: number, nowMs = () => performance.now()): () => void {
+  let timer = setTimeout(drawNow, intervalMs);
+  function drawNow(): void {
+    const startedMs = nowMs();
+    draw();
+    timer = setTimeout(drawNow, Math.max(intervalMs, (nowMs() - startedMs) / MAX_DRAWING_SHARE));
+  }
+  return () => clearTimeout(timer);
 }

@@ -5,17 +5,17 @@ import { cutFrames } from './mp3-cut.ts';
 
 const bytes = new Uint8Array(readFileSync(conversation));
 
-it('finds every frame of an MP3 file that is read in parts', () => {
-  let [at, seconds, parts] = [0, 0, 0];
+it('finds all frames of an MP3 file that is read in chunks', () => {
+  let [at, seconds, chunks] = [0, 0, 0];
   while (at < bytes.length) {
     const cut = cutFrames(bytes.subarray(at, at + 50_000));
     if (cut.to === cut.from) break;
     expect(cut.from).toBe(0);
     at += cut.to;
     seconds += cut.seconds;
-    parts++;
+    chunks++;
   }
-  expect(parts).toBeGreaterThan(5);
+  expect(chunks).toBeGreaterThan(5);
   expect(at).toBe(bytes.length);
   expect(seconds).toBeCloseTo(56.6, 0);
 });

@@ -13,7 +13,7 @@ interface Frame {
   readonly seconds: number;
 }
 
-/** Whole frames at the start of a part of an MP3 file. */
+/** Whole frames at the start of a chunk of an MP3 file. */
 export interface Mp3Cut {
   /** Where the first frame begins. */
   readonly from: number;
@@ -22,7 +22,7 @@ export interface Mp3Cut {
   readonly seconds: number;
 }
 
-/** Finds the whole frames of a part of an MP3 file, so that it can be decoded in parts of known length. */
+/** Finds the whole frames of a chunk of an MP3 file, so that the file can be decoded in chunks of known length. */
 export function cutFrames(bytes: Uint8Array): Mp3Cut {
   let from = 0;
   while (from < bytes.length && !startsHere(bytes, from)) from++;
@@ -34,7 +34,7 @@ export function cutFrames(bytes: Uint8Array): Mp3Cut {
   return { from, to, seconds };
 }
 
-/** A sync word may be chance, so that a second one must follow at the frame's length. */
+/** Bytes may look like a sync word by chance, so a second one must follow after the frame. */
 function startsHere(bytes: Uint8Array, at: number): boolean {
   const frame = frameAt(bytes, at);
   return frame !== undefined && (at + frame.bytes + 4 > bytes.length || frameAt(bytes, at + frame.bytes) !== undefined);

@@ -1,4 +1,4 @@
-import { COLOURS } from './timeline.ts';
+import { COLOURS } from './canvas.ts';
 
 /** The element with an id. @throws if the page has none of this type */
 export function find<T extends HTMLElement>(id: string, type: new () => T): T {
@@ -7,7 +7,7 @@ export function find<T extends HTMLElement>(id: string, type: new () => T): T {
   return found;
 }
 
-/** Makes an element. Text is set as text, never as markup: labels come from the service and the user. */
+/** Makes an element. The text is not parsed as markup, since labels come from the service and the user. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   className = '',

@@ -8,7 +8,7 @@ import { makeVoiceprint } from './voices.ts';
 
 const CONSENT = 'This person agrees that their voice is kept in this browser.';
 const EXPLANATION =
-  'The voiceprint stays in this browser. This service gets it only when you compare voices, for the time of that job.';
+  'A billed job makes the voiceprint, which is kept only in this browser. The service gets it only for a comparison.';
 
 export interface PanelEvents {
   /** @returns undefined without a key */
@@ -72,18 +72,19 @@ export class Panels {
     const list = element('ul', 'list');
     for (const { id, status, createdAt } of listed.value.items) {
       const known = this.memory.job(id);
+      const name = known?.name ?? `Job ${id.slice(0, 8)}`;
       const isOpen = status !== 'failed' && status !== 'canceled';
       const row = element('li');
       const what = element('div', 'what');
-      what.append(element('strong', '', known?.name ?? `Job ${id.slice(0, 8)}`));
+      what.append(element('strong', '', name));
       what.append(element('span', 'help', `${new Date(createdAt).toLocaleString()} · ${status}`));
       row.append(what);
       if (isOpen) {
         const open = button('Open', () => {
           this.dialog.close();
-          this.events.onOpenJob(known ?? { id, name: `job ${id.slice(0, 8)}` });
+          this.events.onOpenJob(known ?? { id, name });
         });
-        open.setAttribute('aria-label', `Open ${known?.name ?? `job ${id.slice(0, 8)}`}`);
+        open.setAttribute('aria-label', `Open ${name}`);
         row.append(open);
       }
       list.append(row);

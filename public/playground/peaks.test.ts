@@ -3,7 +3,7 @@ import { Peaks } from './peaks.ts';
 
 const RATE_HZ = 8000;
 
-it('finds the loudest sample of a span, and none of its neighbours', () => {
+it('finds the loudest sample of a span, but not of its neighbours', () => {
   const peaks = new Peaks();
   const second = new Float32Array(RATE_HZ);
   for (let at = 0; at < 600; at++) {

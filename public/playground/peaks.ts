@@ -1,13 +1,13 @@
 /** Peaks per second of the finest level. */
 export const PEAKS_PER_SECOND = 100;
-/** One peak of a level stands for this many of the finer level. */
+/** Peaks of the finer level that one peak of a level summarises. */
 const FACTOR = 4;
-/** A span is read from the coarsest level that has this many peaks in it: its ends are wrong by a peak at most. */
+/** A span is read from the coarsest level with this many peaks in it: its ends are off by a peak at most. */
 const MIN_PEAKS_READ = 8;
 
 /**
- * Loudest samples of a recording, 0 to 255, in levels from fine to coarse, so that each column of the waveform reads
- * few values at any zoom. Three hours take 1.4 MB.
+ * Loudest samples of a recording, 0 to 255, in levels from fine to coarse, so that a column of the waveform reads few
+ * values at any zoom. Three hours take 1.4 MB.
  */
 export class Peaks {
   private levels: Uint8Array[] = [new Uint8Array(0)];

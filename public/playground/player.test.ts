@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type Moment, Player } from './player.ts';
 
-/** As much of the browser's as is used; its time is moved by hand. */
+/** The used part of the browser's audio element; tests set its time. */
 class FakeAudio extends EventTarget {
   currentTime = 0;
   duration = 100;
@@ -10,14 +10,14 @@ class FakeAudio extends EventTarget {
   src = '';
   async play(): Promise<void> {
     this.paused = false;
-    this.tell('play');
+    this.fire('play');
   }
   pause(): void {
     if (this.paused) return;
     this.paused = true;
-    this.tell('pause');
+    this.fire('pause');
   }
-  /** Without an address it forgets the file of before. */
+  /** Without an address, unloads the previous file. */
   load(): void {
     if (this.src === '') this.duration = Number.NaN;
   }
@@ -25,12 +25,12 @@ class FakeAudio extends EventTarget {
   removeAttribute(): void {
     this.src = '';
   }
-  tell(name: string): void {
+  fire(name: string): void {
     this.dispatchEvent(new Event(name));
   }
   go(seconds: number): void {
     this.currentTime = seconds;
-    this.tell('timeupdate');
+    this.fire('timeupdate');
   }
 }
 
@@ -46,7 +46,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllGlobals());
 
-it('plays a turn to its end and no further', () => {
+it('plays a turn to its end', () => {
   player.load(new Blob(['audio']));
   player.toggle(TURN);
   expect([audio.currentTime, audio.paused]).toEqual([10, false]);
@@ -57,7 +57,7 @@ it('plays a turn to its end and no further', () => {
   expect(moments.at(-1)).toEqual({ at: 12.02, isPlaying: false });
 });
 
-it('stops a turn that is asked for again, and takes another in its place', () => {
+it('stops a turn at the second request, and plays another one in its place', () => {
   player.load(new Blob(['audio']));
   player.toggle(TURN);
   player.toggle(TURN);
@@ -96,7 +96,7 @@ it('reports whether it can play the recording', () => {
   player.load(new Blob(['audio']));
   expect(player.canPlay).toBe(true);
   audio.error = {};
-  audio.tell('error');
+  audio.fire('error');
   expect([player.canPlay, moments.at(-1)]).toEqual([false, undefined]);
   audio.error = null;
   player.load(undefined);

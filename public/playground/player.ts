@@ -20,7 +20,7 @@ export class Player {
     private readonly audio: HTMLAudioElement,
     private readonly onMoment: (moment: Moment | undefined) => void,
   ) {
-    // Fires four times a second, also in a hidden tab, where no animation frames are drawn.
+    // `timeupdate` fires four times a second, also in a hidden tab, which has no animation frames.
     for (const name of ['timeupdate', 'seeked', 'durationchange']) audio.addEventListener(name, () => this.report());
     audio.addEventListener('play', () => this.follow());
     audio.addEventListener('pause', () => {
@@ -33,7 +33,7 @@ export class Player {
     });
   }
 
-  /** Replaces the recording. @param recording a file or an address; undefined for none */
+  /** Sets the recording. @param recording a file or an address; undefined for none */
   load(recording: Blob | string | undefined): void {
     this.audio.pause();
     this.turn = undefined;
@@ -41,7 +41,7 @@ export class Player {
     this.address = recording instanceof Blob ? URL.createObjectURL(recording) : recording;
     if (this.address === undefined) {
       this.audio.removeAttribute('src');
-      this.audio.load(); // otherwise the previous file stays loaded
+      this.audio.load(); // unloads the previous file
     } else this.audio.src = this.address;
     this.onMoment(undefined);
   }
@@ -95,7 +95,7 @@ export class Player {
   }
 
   private play(): void {
-    // Rejects if another position is requested before playback begins. An unplayable file is reported by `error`.
+    // Rejects if another position is requested before playback begins. The event `error` reports an unplayable file.
     this.audio.play().catch(() => undefined);
   }
 

@@ -3,14 +3,14 @@ import { problemOf } from './problem.ts';
 
 const detailsOf = (status: number, message: string) => problemOf({ kind: 'refused', status, message }).details;
 
-it('tells how to make a key with a scope where one is lacking, and not where nothing of the kind helps', () => {
+it('advises to make a key with a missing scope, but gives no such advice for another refusal', () => {
   expect(detailsOf(403, 'The API key lacks the scope live:write.')).toEqual([
-    'Make a key that has it: npm run key -- --account NAME --scopes …',
+    'Make a key with this scope: npm run key -- --account NAME --scopes …',
   ]);
   expect(detailsOf(403, 'Live streams are not enabled: the models in use are too slow for them.')).toEqual([]);
 });
 
-it('says the name of a field once', () => {
+it('shows the name of a field once', () => {
   const fields = [
     { field: 'url', message: 'The address of the recording is not a valid URL.' },
     { field: 'numSpeakers', message: 'must be at least 1' },

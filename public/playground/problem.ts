@@ -1,6 +1,6 @@
 import type { ClientError, JobState } from '../../client/sdk/types.ts';
 
-/** What went wrong, for a person. */
+/** A fault in words for the user. */
 export interface Problem {
   readonly message: string;
   readonly details: readonly string[];
@@ -8,15 +8,15 @@ export interface Problem {
   readonly isOfKey?: boolean;
 }
 
-/** What to do about an answer, where the answer itself does not say. */
+/** Advice by status, for answers without advice. */
 const REMEDIES: Readonly<Record<number, string>> = {
-  401: 'Has all of it been copied? npm start prints it, npm run key makes a new one.',
+  401: 'Was the whole key copied? npm start prints it, npm run key makes a new one.',
   402: 'Give the account credit or a subscription: npm run account.',
 };
 
-const SCOPE_REMEDY = 'Make a key that has it: npm run key -- --account NAME --scopes …';
+const SCOPE_REMEDY = 'Make a key with this scope: npm run key -- --account NAME --scopes …';
 
-/** An answer, or the lack of one, in words. */
+/** A failed call in words. */
 export function problemOf(error: ClientError): Problem {
   if (error.kind !== 'refused') return { message: sentence(error.message), details: [] };
   const remedy = /lacks the scope/.test(error.message) ? SCOPE_REMEDY : REMEDIES[error.status];
@@ -33,11 +33,11 @@ export function problemOf(error: ClientError): Problem {
   };
 }
 
-/** A job that ended without a result. */
+/** A job that ended without a result, in words. */
 export function problemOfJob({ jobId, status, output }: JobState): Problem {
-  const told = output && 'error' in output ? output : undefined;
-  const message = told?.error ?? `The job is ${status}.`;
-  return { message, details: [...(told?.code ? [`Code ${told.code}`] : []), `Job ${jobId}`] };
+  const fault = output && 'error' in output ? output : undefined;
+  const message = fault?.error ?? `The job is ${status}.`;
+  return { message, details: [...(fault?.code ? [`Code ${fault.code}`] : []), `Job ${jobId}`] };
 }
 
 const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);

@@ -21,7 +21,7 @@ const value = (change: Partial<FormValues>) => {
 };
 
 describe('the form', () => {
-  it('is read as it was meant', () => {
+  it('becomes a request', () => {
     expect(value({})).toEqual({ key: 'a.b.c', source: { kind: 'file', file }, model: 'precision-2' });
     expect(
       value({ source: 'address', address: ' https://example.com/a.mp3 ', model: 'community-1', speakers: ' 3 ' }),
@@ -37,13 +37,13 @@ describe('the form', () => {
     expect(value({ source: 'microphone' })?.source).toEqual({ kind: 'microphone' });
   });
 
-  it('takes a key with what stood before it where it was copied', () => {
+  it('accepts a key that was copied with the text before it', () => {
     const address = 'http://127.0.0.1:8787/#key=a.b.c';
     for (const key of ['key: a.b.c', ' Bearer a.b.c\n', 'a.b.c', address, `playground: ${address}`])
       expect(value({ key })?.key).toBe('a.b.c');
   });
 
-  it('has all its faults told at once, each with the field to go to', () => {
+  it('reports all faults at once, with their fields', () => {
     expect(fields({ key: ' ', file: undefined, speakers: 'two' })).toEqual(['key', 'file', 'speakers']);
     expect(fields({ file: new File([], 'a.mp3') })).toEqual(['file']);
     const large = Object.defineProperty(new File(['audio'], 'a.mp3'), 'size', { value: 1024 ** 3 + 1 });
@@ -55,7 +55,7 @@ describe('the form', () => {
   });
 });
 
-it('a recording is named as the person knows it', () => {
+it('names a recording after its file', () => {
   const named = (url: string) => nameOf({ kind: 'address', url });
   expect(nameOf({ kind: 'file', file })).toBe('a.mp3');
   expect(named('https://example.com/talks/monday.mp3?token=x#t')).toBe('monday.mp3');

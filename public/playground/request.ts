@@ -1,8 +1,6 @@
 import { MAX_RECORDING_BYTES } from '../../client/sdk/limits.ts';
 
-const GIB = 1024 ** 3;
-
-/** What a person asked for. */
+/** A recording that the user has chosen. */
 export type Source =
   | { readonly kind: 'file'; readonly file: File }
   | { readonly kind: 'address'; readonly url: string }
@@ -13,11 +11,11 @@ export interface Asked {
   readonly source: Source;
   readonly model: 'precision-2' | 'community-1';
   readonly numSpeakers?: number;
-  /** Whether what is said is to be written, too. */
+  /** Whether the recording is also transcribed. */
   readonly transcription?: true;
 }
 
-/** The form as it stands. */
+/** Values of the form. */
 export interface FormValues {
   readonly key: string;
   readonly source: string;
@@ -28,7 +26,7 @@ export interface FormValues {
   readonly transcribe: boolean;
 }
 
-/** Something wrong that a person can put right; `field` is the id of the element to go to. */
+/** A fault of the form; `field` is the id of the faulty element. */
 export interface Fault {
   readonly field: string;
   readonly message: string;
@@ -38,7 +36,7 @@ export type Read =
   | { readonly ok: true; readonly value: Asked }
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
-/** The key alone: copied from a terminal it comes with the word in front of it, or in an address of this page. */
+/** The key without the word before it in a terminal, and without the address of this page. */
 export function plainKey(text: string): string {
   return text
     .trim()
@@ -46,7 +44,7 @@ export function plainKey(text: string): string {
     .replace(/^(?:key:|bearer)\s*/i, '');
 }
 
-/** What a person knows a recording by. */
+/** Name of a recording, such as that of its file. */
 export function nameOf(source: Source): string {
   switch (source.kind) {
     case 'file':
@@ -68,23 +66,28 @@ function readable(segment: string): string {
   }
 }
 
-/** Reads the form. Finds every fault at once. */
+/** Reads the form, and finds all faults at once. */
 export function readForm(form: FormValues): Read {
   const faults: Fault[] = [];
   const key = plainKey(form.key);
   if (key === '') faults.push({ field: 'key', message: 'Enter an API key of this service.' });
-  else if (/[^\x21-\x7e]/.test(key))
-    faults.push({ field: 'key', message: 'The API key has characters that no key has.' });
+  else if (/[^\x21-\x7e]/.test(key)) {
+    faults.push({ field: 'key', message: 'The API key contains characters that keys do not have.' });
+  }
   const source = sourceOf(form, faults);
-  // A stream has no such wish, and the field is not to be seen.
+  // The field is hidden for the microphone.
   const speakers = form.source === 'microphone' ? '' : form.speakers.trim();
-  if (speakers !== '' && !/^[1-9]\d{0,3}$/.test(speakers))
-    faults.push({ field: 'speakers', message: 'The number of speakers must be a whole number from 1 on, or empty.' });
+  if (speakers !== '' && !/^[1-9]\d{0,3}$/.test(speakers)) {
+    faults.push({
+      field: 'speakers',
+      message: 'The number of speakers must be a whole number of at least 1, or empty.',
+    });
+  }
   if (faults.length > 0 || !source) return { ok: false, faults };
   const model = form.model === 'community-1' ? form.model : 'precision-2';
   const transcription = form.transcribe && form.source !== 'microphone';
   if (transcription && model === 'community-1') {
-    faults.push({ field: 'transcribe', message: 'What is said is written with the model precision-2 only.' });
+    faults.push({ field: 'transcribe', message: 'Transcription needs the model precision-2.' });
     return { ok: false, faults };
   }
   const numSpeakers = speakers === '' ? {} : { numSpeakers: Number(speakers) };
@@ -109,8 +112,8 @@ function sourceOf({ source, file, address }: FormValues, faults: Fault[]): Sourc
       if (!file) return fault('file', 'Choose a file.');
       if (file.size === 0) return fault('file', 'The file is empty.');
       if (file.size > MAX_RECORDING_BYTES) {
-        const [is, most] = [file.size / GIB, MAX_RECORDING_BYTES / GIB];
-        return fault('file', `The file has ${is.toFixed(2)} GiB; a recording may have ${most} GiB at most.`);
+        const gibibytes = (file.size / MAX_RECORDING_BYTES).toFixed(2);
+        return fault('file', `The file has ${gibibytes} GiB; a recording may have 1 GiB at most.`);
       }
       return { kind: 'file', file };
   }

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { keyInFragment, Session, type Store } from './session.ts';
+import type { Store } from './memory.ts';
+import { keyInFragment, Session } from './session.ts';
 
 describe('the key in the address', () => {
-  it.each(['localhost', '127.0.0.1', '127.1.2.3', '[::1]'])('is taken on this machine: %s', (hostname) => {
+  it.each(['localhost', '127.0.0.1', '127.1.2.3', '[::1]'])('is used on a loopback host: %s', (hostname) => {
     expect(keyInFragment({ hostname, hash: '#key=a.b-c_d' })).toBe('a.b-c_d');
   });
 
   it.each(['rollcall.example', '10.0.0.1', '127.0.0.1.example', 'localhost.example', ''])(
-    'is not taken elsewhere, where it could be a stranger’s: %s',
+    'is not used on another host: %s',
     (hostname) => {
       expect(keyInFragment({ hostname, hash: '#key=a.b.c' })).toBeUndefined();
     },
@@ -18,8 +19,8 @@ describe('the key in the address', () => {
   });
 });
 
-describe('what a tab remembers', () => {
-  it('is the key and the job, until they are taken away', () => {
+describe('Session', () => {
+  it('keeps the key and the job until they are removed', () => {
     const kept = new Map<string, string>();
     const store: Store = {
       getItem: (name) => kept.get(name) ?? null,
@@ -38,7 +39,7 @@ describe('what a tab remembers', () => {
     expect(session.job).toBeUndefined();
   });
 
-  it('is nothing where the browser keeps nothing', () => {
+  it('keeps nothing if the browser refuses to store', () => {
     const session = new Session(() => {
       throw new DOMException('denied', 'SecurityError');
     });

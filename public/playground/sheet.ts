@@ -1,6 +1,6 @@
 import { button, element, find } from './page.ts';
 
-/** Below this width a sheet lies at the bottom of the screen. */
+/** Below this width a sheet is at the bottom of the screen. */
 const NARROW_PIXELS = 640;
 
 /** A small dialog next to the element that opened it. */

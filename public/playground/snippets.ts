@@ -10,7 +10,7 @@ export interface ApiCall {
 export const SNIPPET_LANGUAGES = { curl: 'curl', typescript: 'TypeScript', python: 'Python' } as const;
 export type SnippetLanguage = keyof typeof SNIPPET_LANGUAGES;
 
-/** Code that makes the call. It reads the key from the environment, so that copied code does not contain it. */
+/** Code for the call. It reads the key from the environment, so that copied code does not contain the key. */
 export function snippet(language: SnippetLanguage, call: ApiCall): string {
   switch (language) {
     case 'curl':

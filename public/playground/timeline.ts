@@ -1,20 +1,18 @@
+import { COLOURS, prepareCanvas, readTheme, type Theme } from './canvas.ts';
 import type { EditedSpeaker } from './edits.ts';
 import { type ConfidentTurn, isUnsure, lastStarted, type Range } from './marks.ts';
+import { MINIMAP_PIXELS, Minimap } from './minimap.ts';
 import type { Peaks } from './peaks.ts';
 import { clock } from './turns.ts';
+import { drawWaveform } from './waveform.ts';
 
-/** Colours in the style sheet; further speakers repeat them, striped. */
-export const COLOURS = 8;
 const MAX_PIXELS_PER_SECOND = 200;
 /** Browsers cannot lay out wider elements. */
 const MAX_CONTENT_PIXELS = 8_000_000;
 const RULER_PIXELS = 24;
 const WAVE_PIXELS = 72;
-const MINIMAP_PIXELS = 36;
-/** Share of the window's height; a higher picture scrolls away with the page. */
+/** Largest share of the window's height at which the picture stays in view. */
 const MAX_STICKY_SHARE = 0.5;
-/** Width of a column of the waveform, and the distance from one column's start to the next one's. */
-const [COLUMN_PIXELS, COLUMN_STEP] = [2, 3];
 const MIN_LABEL_PIXELS = 90;
 const TICK_SECONDS = [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
 
@@ -29,14 +27,14 @@ export interface TimelineContent {
 }
 
 export interface TimelineElements {
-  /** Scrolls sideways; holds `canvas`, which stays in view, and `spacer`, as wide as the whole recording. */
+  /** Scrolls sideways; contains `canvas`, which stays in view, and `spacer`, as wide as the whole recording. */
   readonly scroller: HTMLElement;
   readonly spacer: HTMLElement;
   readonly canvas: HTMLCanvasElement;
   readonly minimap: HTMLCanvasElement;
   /** Contains the other elements. */
   readonly picture: HTMLElement;
-  /** Holds a header for each speaker, placed beside or above their lane. */
+  /** Contains a header for each speaker, beside or above the lane. */
   readonly lanes: HTMLElement;
 }
 
@@ -44,15 +42,6 @@ export interface TimelineEvents {
   onSeek(seconds: number): void;
   /** A turn was clicked. */
   onSelect(turn: ConfidentTurn, seconds: number): void;
-}
-
-interface Theme {
-  readonly text: string;
-  readonly quiet: string;
-  readonly faint: string;
-  readonly page: string;
-  readonly line: string;
-  readonly colours: readonly string[];
 }
 
 /**
@@ -67,10 +56,9 @@ export class Timeline {
   private playhead: number | undefined;
   private selected: ConfidentTurn | undefined;
   private isDrawRequested = false;
-  private isMinimapStale = true;
-  private minimapImage: HTMLCanvasElement | undefined;
+  private readonly minimap: Minimap;
   private theme: Theme;
-  /** Copy of the scroller's `scrollLeft`, since reading that makes the browser lay out the page. */
+  /** Copy of the scroller's `scrollLeft`, which the browser would lay out the page to read. */
   private scrollLeft = 0;
   private width = 0;
   private isCompact = false;
@@ -87,18 +75,12 @@ export class Timeline {
     });
     scroller.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     canvas.addEventListener('click', (event) => this.onClick(event));
-    minimap.addEventListener('pointerdown', (event) => {
-      minimap.setPointerCapture(event.pointerId);
-      this.onMinimap(event);
-    });
-    minimap.addEventListener('pointermove', (event) => {
-      if (minimap.hasPointerCapture(event.pointerId)) this.onMinimap(event);
-    });
+    this.minimap = new Minimap(minimap, (seconds) => this.scrollTo(seconds * this.pixelsPerSecond - this.width / 2));
     new ResizeObserver(() => this.resize()).observe(scroller);
     for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
       matchMedia(query).addEventListener('change', () => {
         this.theme = readTheme();
-        this.isMinimapStale = true;
+        this.minimap.refresh();
         this.requestDraw();
       });
     }
@@ -112,13 +94,13 @@ export class Timeline {
     this.lanes = lanes;
     if (hasNewLength && this.width > 0) this.setZoom(this.isFitted ? 0 : this.pixelsPerSecond);
     this.placeLanes();
-    this.isMinimapStale = true;
+    this.minimap.refresh();
     this.requestDraw();
   }
 
-  /** Redraws after peaks were added. */
+  /** Redraws after new peaks. */
   refresh(): void {
-    this.isMinimapStale = true;
+    this.minimap.refresh();
     this.requestDraw();
   }
 
@@ -201,18 +183,12 @@ export class Timeline {
       return clientY - top >= laneTop && clientY - top < laneTop + this.trackHeight;
     });
     const turns = this.lanes.get(this.content.speakers[lane]?.label) ?? [];
-    // A turn that is one pixel wide is hard to hit.
+    // A turn of one pixel is hard to hit.
     const slack = 2 / this.pixelsPerSecond;
     const turn = turns.findLast(({ start, end }) => start - slack <= seconds && seconds <= end + slack);
     const at = Math.min(this.content.seconds, Math.max(0, seconds));
     if (turn) this.events.onSelect(turn, at);
     else this.events.onSeek(at);
-  }
-
-  private onMinimap({ clientX }: PointerEvent): void {
-    const { left, width } = this.elements.minimap.getBoundingClientRect();
-    const seconds = ((clientX - left) / width) * this.content.seconds;
-    this.scrollTo(seconds * this.pixelsPerSecond - this.width / 2);
   }
 
   private get trackHeight(): number {
@@ -252,7 +228,7 @@ export class Timeline {
     this.elements.canvas.style.width = `${width}px`;
     this.setZoom(this.isFitted ? 0 : this.pixelsPerSecond);
     this.placeLanes();
-    this.isMinimapStale = true;
+    this.minimap.refresh();
     this.requestDraw();
   }
 
@@ -275,13 +251,8 @@ export class Timeline {
     const [from, to] = [this.scrollLeft / this.pixelsPerSecond, (this.scrollLeft + this.width) / this.pixelsPerSecond];
     this.drawRuler(context, from, to, height);
     if (this.content.peaks) {
-      drawWave(context, this.content, this.theme, {
-        from,
-        to,
-        width: this.width,
-        top: RULER_PIXELS,
-        height: this.waveHeight,
-      });
+      const area = { from, to, width: this.width, top: RULER_PIXELS, height: this.waveHeight };
+      drawWaveform(context, this.content.peaks, this.content, this.theme, area);
     }
     for (const [i, speaker] of speakers.entries()) {
       context.fillStyle = this.theme.faint;
@@ -339,7 +310,7 @@ export class Timeline {
     context.fillStyle = this.theme.colours[colour % COLOURS];
     context.fill(sure);
     if (colour >= COLOURS) this.hatch(context, sure, top);
-    // With an outline: a paler fill alone would be hard to see.
+    // With an outline, because a pale fill alone is hard to see.
     context.save();
     context.clip(unsure);
     context.globalAlpha = 0.35;
@@ -399,116 +370,10 @@ export class Timeline {
   }
 
   private drawMinimap(): void {
-    const { minimap } = this.elements;
-    const isUseful = !this.isFitted && this.pixelsPerSecond > 1.01 * this.fittedZoom;
-    minimap.hidden = !isUseful;
-    if (!isUseful) return;
-    const width = minimap.clientWidth || this.width;
-    if (this.isMinimapStale || !this.minimapImage || this.minimapImage.width !== Math.round(width * devicePixelRatio)) {
-      this.minimapImage = this.makeMinimap(width);
-      this.isMinimapStale = false;
-    }
-    const context = prepareCanvas(minimap, width, MINIMAP_PIXELS);
-    context.drawImage(this.minimapImage, 0, 0, width, MINIMAP_PIXELS);
-    const scale = width / (this.content.seconds * this.pixelsPerSecond);
-    const left = this.scrollLeft * scale;
-    const window = Math.max(6, this.width * scale);
-    context.strokeStyle = this.theme.text;
-    context.lineWidth = 2;
-    context.strokeRect(Math.min(width - window, left) + 1, 1, window - 2, MINIMAP_PIXELS - 2);
-    if (this.playhead === undefined) return;
-    context.fillStyle = this.theme.text;
-    context.fillRect((this.playhead / this.content.seconds) * width - 1, 0, 2, MINIMAP_PIXELS);
-  }
-
-  /** The minimap's image, which is cached: drawing every turn takes too long for each frame. */
-  private makeMinimap(width: number): HTMLCanvasElement {
-    const image = document.createElement('canvas');
-    const context = prepareCanvas(image, width, MINIMAP_PIXELS);
-    context.fillStyle = this.theme.faint;
-    context.fillRect(0, 0, width, MINIMAP_PIXELS);
+    const isWhole = this.isFitted || this.pixelsPerSecond <= 1.01 * this.fittedZoom;
+    const span = { start: this.scrollLeft / this.pixelsPerSecond, length: this.width / this.pixelsPerSecond };
     const { speakers, seconds } = this.content;
-    const height = (MINIMAP_PIXELS - 4) / Math.max(1, speakers.length);
-    for (const [i, { label, colour }] of speakers.entries()) {
-      context.fillStyle = this.theme.colours[colour % COLOURS];
-      for (const { start, end } of this.lanes.get(label) ?? []) {
-        const left = (start / seconds) * width;
-        context.fillRect(
-          left,
-          2 + i * height,
-          Math.max(0.5, ((end - start) / seconds) * width),
-          Math.max(1, height - 1),
-        );
-      }
-    }
-    return image;
+    const content = { speakers, seconds, lanes: this.lanes };
+    this.minimap.draw(content, this.theme, isWhole ? undefined : span, this.playhead);
   }
-}
-
-interface Area {
-  readonly from: number;
-  readonly to: number;
-  readonly width: number;
-  readonly top: number;
-  readonly height: number;
-}
-
-/** Draws the waveform in the colours of the speakers; overlap has the colour of text. */
-function drawWave(
-  context: CanvasRenderingContext2D,
-  { peaks, ranges, speakers }: TimelineContent,
-  theme: Theme,
-  { from, to, width, top, height }: Area,
-): void {
-  if (!peaks) return;
-  const colours = new Map(speakers.map(({ label, colour }) => [label, theme.colours[colour % COLOURS]]));
-  const paths = new Map<string, Path2D>();
-  const secondsPerStep = ((to - from) / width) * COLUMN_STEP;
-  // Columns lie on a fixed grid of the recording, so that their heights do not change while it scrolls.
-  const first = Math.floor(from / secondsPerStep);
-  let range = Math.max(0, lastStarted(ranges, from));
-  for (let i = first; i * secondsPerStep < to; i++) {
-    const [start, end] = [i * secondsPerStep, (i + 1) * secondsPerStep];
-    if (start >= peaks.seconds) break;
-    const middle = (start + end) / 2;
-    while (range < ranges.length && ranges[range].end <= middle) range++;
-    const current = ranges[range];
-    const talking = current && current.start <= middle ? current.speakers : [];
-    const colour = talking.length === 0 ? theme.line : talking.length > 1 ? theme.text : colours.get(talking[0]);
-    const path = paths.get(colour ?? theme.line) ?? new Path2D();
-    paths.set(colour ?? theme.line, path);
-    const size = Math.max(2, Math.sqrt(peaks.loudest(start, end)) * (height - 8));
-    path.rect(((start - from) / (to - from)) * width, top + (height - size) / 2, COLUMN_PIXELS, size);
-  }
-  for (const [colour, path] of paths) {
-    context.fillStyle = colour;
-    context.fill(path);
-  }
-}
-
-/** Sizes a canvas for the screen's pixels and clears it. */
-function prepareCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-  const [pixelWidth, pixelHeight] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
-  const context = canvas.getContext('2d');
-  if (!context) throw new Error('this browser has no canvas');
-  if (canvas.width !== pixelWidth || canvas.height !== pixelHeight) {
-    canvas.width = pixelWidth;
-    canvas.height = pixelHeight;
-  }
-  context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  context.clearRect(0, 0, width, height);
-  return context;
-}
-
-function readTheme(): Theme {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return {
-    text: colour('text'),
-    quiet: colour('quiet'),
-    faint: colour('faint'),
-    page: colour('page'),
-    line: colour('line'),
-    colours: Array.from({ length: COLOURS }, (_, i) => colour(`speaker-${i}`)),
-  };
 }

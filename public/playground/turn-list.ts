@@ -2,16 +2,16 @@ import type { EditedSpeaker } from './edits.ts';
 import { type ConfidentTurn, confidenceOf, isUnsure, lastStarted } from './marks.ts';
 import { element, mark } from './page.ts';
 import type { Moment } from './player.ts';
-import { preciseClock, type SaidTurn } from './turns.ts';
+import { preciseClock, type TranscribedTurn } from './turns.ts';
 
-/** Rows that are added when the reader scrolls near the last one. */
+/** Rows that are added when the user scrolls near the last one. */
 const ROWS_AT_ONCE = 200;
 /** Number of turns before the last started one that are checked for overlap with the position. */
 const MAX_EARLIER_TURNS = 12;
-/** Height of the player and some space, at the bottom of the window. */
+/** Height of the player and a margin, at the bottom of the window. */
 const PLAYER_PIXELS = 100;
 
-export type ListedTurn = (ConfidentTurn | (SaidTurn & ConfidentTurn)) & { readonly overlap?: number };
+export type ListedTurn = (ConfidentTurn | (TranscribedTurn & ConfidentTurn)) & { readonly overlap?: number };
 
 interface Row {
   readonly turn: ListedTurn;
@@ -113,7 +113,7 @@ export class TurnList {
   ): boolean {
     const [old, next] = [this.speakers.get(turn.speaker), now && speakers.get(now.speaker)];
     if (!now || !isSameTurn(turn, now) || turn.end !== now.end) return false;
-    if ('pieces' in turn && turn !== now) return false;
+    if ('fragments' in turn && turn !== now) return false;
     return old?.name === next?.name && old?.colour === next?.colour && turn.overlap === now.overlap;
   }
 
@@ -148,9 +148,9 @@ export class TurnList {
       line.append(element('span', 'badge unsure', `unsure, ${Math.round(confidenceOf(turn) ?? 0)} %`));
     }
     const words: Row['words'][number][] = [];
-    if ('pieces' in turn) {
+    if ('fragments' in turn) {
       const said = element('p', 'said');
-      for (const { text, start, end } of turn.pieces) {
+      for (const { text, start, end } of turn.fragments) {
         const node = start === undefined ? text : element('span', 'word', text);
         said.append(node);
         if (typeof node !== 'string' && start !== undefined && end !== undefined) words.push({ node, start, end });
@@ -168,7 +168,7 @@ export class TurnList {
 const isSameTurn = (one: ListedTurn, other: { readonly speaker: string; readonly start: number }): boolean =>
   one.speaker === other.speaker && one.start === other.start;
 
-/** Focuses the play button, or the speaker's: the play button is hidden if there is no recording. */
+/** Focuses the play button, or the speaker's button if the play button is hidden for lack of a recording. */
 function focusRow(row: Row | undefined): void {
   row?.play.focus({ preventScroll: true });
   if (row && document.activeElement !== row.play) row.who.focus({ preventScroll: true });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { JobState } from '../../client/sdk/types.ts';
-import { clock, liveLength, preciseClock, saidTurnsOf, speakersOf, summary } from './turns.ts';
+import { clock, liveLength, preciseClock, speakersOf, summary, transcribedTurnsOf } from './turns.ts';
 
 const TURNS = [
   { speaker: 'SPEAKER_00', start: 0.8, end: 10.8 },
@@ -8,7 +8,7 @@ const TURNS = [
   { speaker: 'SPEAKER_00', start: 50, end: 80 },
 ];
 
-it('speakers come in order of their labels, with all that they said and their share of it', () => {
+it('lists speakers in order of their labels, with their talk and its share', () => {
   expect(speakersOf(TURNS)).toEqual([
     { name: 'SPEAKER_00', seconds: 40, turns: 2, share: 40 / 70 },
     { name: 'SPEAKER_01', seconds: 30, turns: 1, share: 30 / 70 },
@@ -21,19 +21,19 @@ it('speakers come in order of their labels, with all that they said and their sh
   expect(summary([])).toBe('No speech.');
 });
 
-it('times are written as clocks have them, and never rounded up', () => {
+it('writes times as clocks do, rounded down', () => {
   expect([0, 65, 3665, 59.99].map(clock)).toEqual(['0:00', '1:05', '1:01:05', '0:59']);
   expect([0, 65.26, 59.96, 3.3, 2.3].map(preciseClock)).toEqual(['0:00.0', '1:05.2', '0:59.9', '0:03.3', '0:02.3']);
 });
 
-it('the picture of a live stream is never too short, and seldom changes its length', () => {
+it('makes the timeline of a live stream long enough, with few changes of its length', () => {
   const lengths = Array.from({ length: 3600 * 5 }, (_, second) => liveLength(second));
   lengths.forEach((length, second) => void expect(length).toBeGreaterThanOrEqual(second));
   expect(new Set(lengths).size).toBeLessThan(15);
   expect([liveLength(0), liveLength(31), liveLength(3601)]).toEqual([30, 60, 7200]);
 });
 
-it('a turn that was transcribed has its words with their times, and all that stands between them', () => {
+it('splits the text of a transcribed turn into words with times and the text between them', () => {
   const words = [
     { start: 1, end: 1.4, text: 'Good', speaker: 'SPEAKER_00' },
     { start: 1.5, end: 2, text: 'morning.', speaker: 'SPEAKER_00' },
@@ -45,13 +45,15 @@ it('a turn that was transcribed has its words with their times, and all that sta
     { start: 2.5, end: 3.5, text: '你好', speaker: 'SPEAKER_01' },
   ];
   const output = { diarization: TURNS, wordLevelTranscription: words, turnLevelTranscription: turns };
-  const said = saidTurnsOf({ output } as unknown as JobState) ?? [];
-  expect(said.map(({ pieces }) => pieces.map(({ text }) => text).join(''))).toEqual(turns.map(({ text }) => text));
-  expect(said[0].pieces).toEqual([
+  const transcribed = transcribedTurnsOf({ output } as unknown as JobState) ?? [];
+  expect(transcribed.map(({ fragments }) => fragments.map(({ text }) => text).join(''))).toEqual(
+    turns.map(({ text }) => text),
+  );
+  expect(transcribed[0].fragments).toEqual([
     { text: 'Good', start: 1, end: 1.4 },
     { text: ' ' },
     { text: 'morning.', start: 1.5, end: 2 },
   ]);
-  expect(said[1]).toMatchObject({ speaker: 'SPEAKER_01', start: 2.5, end: 3.5, pieces: { length: 2 } });
-  expect(saidTurnsOf({ output: { diarization: TURNS } } as unknown as JobState)).toBeUndefined();
+  expect(transcribed[1]).toMatchObject({ speaker: 'SPEAKER_01', start: 2.5, end: 3.5, fragments: { length: 2 } });
+  expect(transcribedTurnsOf({ output: { diarization: TURNS } } as unknown as JobState)).toBeUndefined();
 });

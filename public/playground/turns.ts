@@ -2,49 +2,46 @@ import type { JobState, Turn } from '../../client/sdk/types.ts';
 
 export type { Turn };
 
-/** A turn with what was said in it. */
-export interface SaidTurn extends Turn {
-  /** The words, and between them white space and what belongs to no word; the text of the turn in all. */
-  readonly pieces: readonly { readonly text: string; readonly start?: number; readonly end?: number }[];
+/** A turn with its transcription. */
+export interface TranscribedTurn extends Turn {
+  /** Words with times, and the text between words; joined, the text of the turn. */
+  readonly fragments: readonly { readonly text: string; readonly start?: number; readonly end?: number }[];
 }
 
-/** A speaker with all that is said of them. */
+/** A speaker's part in the recording. */
 export interface Speaker {
   readonly name: string;
   readonly seconds: number;
   readonly turns: number;
-  /** Of all the time that anyone speaks, 0 to 1. */
+  /** Share of the talk of all speakers, 0 to 1. */
   readonly share: number;
 }
 
-/** What was said in a job that has been transcribed. */
-export function saidTurnsOf(job: JobState): readonly SaidTurn[] | undefined {
+/** The turns of a transcription; undefined for a job without one. */
+export function transcribedTurnsOf(job: JobState): readonly TranscribedTurn[] | undefined {
   if (!job.output || !('turnLevelTranscription' in job.output)) return undefined;
   const { wordLevelTranscription: words = [], turnLevelTranscription: turns = [] } = job.output;
   let next = 0;
   return turns.map(({ text, ...turn }) => {
-    const pieces: SaidTurn['pieces'][number][] = [];
+    const fragments: TranscribedTurn['fragments'][number][] = [];
     let at = 0;
     for (; next < words.length && at < text.length; next++) {
       const word = words[next];
       const found = text.indexOf(word.text, at);
-      // The words of the turns are those of the list, in their order.
+      // The words of the turns are in the order of the list.
       if (found < 0 || word.speaker !== turn.speaker) break;
-      if (found > at) pieces.push({ text: text.slice(at, found) });
-      pieces.push({ text: word.text, start: word.start, end: word.end });
+      if (found > at) fragments.push({ text: text.slice(at, found) });
+      fragments.push({ text: word.text, start: word.start, end: word.end });
       at = found + word.text.length;
     }
-    if (at < text.length) pieces.push({ text: text.slice(at) });
-    return { ...turn, pieces };
+    if (at < text.length) fragments.push({ text: text.slice(at) });
+    return { ...turn, fragments };
   });
 }
 
-const byLabel = new Intl.Collator('en', { numeric: true });
+export const byLabel = new Intl.Collator('en', { numeric: true });
 
-/**
- * Speakers in order of their labels. The service numbers them in order of their first words; where a live stream's
- * corrections change who came first, every speaker keeps their place.
- */
+/** Speakers in order of their labels, which corrections of a live stream do not change. */
 export function speakersOf(turns: readonly Turn[]): Speaker[] {
   const found = new Map<string, { seconds: number; turns: number }>();
   for (const { speaker, start, end } of turns) {
@@ -57,7 +54,7 @@ export function speakersOf(turns: readonly Turn[]): Speaker[] {
     .sort((a, b) => byLabel.compare(a.name, b.name));
 }
 
-/** Length of the picture of a live stream: it grows by leaps, so that what is drawn stays in its place between them. */
+/** Length of a live stream's timeline: grows in steps, so that drawn turns do not move between two steps. */
 export function liveLength(seconds: number): number {
   const lengths = [30, 60, 120, 300, 600, 1200, 1800, 3600];
   return lengths.find((length) => seconds <= length) ?? 3600 * Math.ceil(seconds / 3600);
@@ -73,9 +70,7 @@ export function clock(seconds: number): string {
 
 const tenthsOf = (seconds: number): number => Math.floor(seconds * 10 + 1e-6);
 
-/**
- * As `clock`, with tenths: `65.26` → `1:05.2`. Cut, not rounded: 59.96 is not 1:00.0 of a minute that has not begun.
- */
+/** The same as `clock` with tenths: `65.26` → `1:05.2`. Rounds down, so that 59.96 is not in the next minute. */
 export function preciseClock(seconds: number): string {
   const tenths = tenthsOf(seconds);
   return `${clock(Math.floor(tenths / 10))}.${tenths % 10}`;
@@ -83,12 +78,12 @@ export function preciseClock(seconds: number): string {
 
 export const percent = (share: number): string => `${Math.round(100 * share)} %`;
 
-/** The picture in a sentence, for those who do not see it. */
+/** The timeline as a sentence, for screen readers. */
 export function summary(turns: readonly Turn[]): string {
   const speakers = speakersOf(turns);
   if (speakers.length === 0) return 'No speech.';
-  const said = speakers.map(({ name, seconds, share }) => `${name} ${clock(seconds)} (${percent(share)})`).join(', ');
-  return `${count(speakers.length, 'speaker')}, ${count(turns.length, 'turn')}. Talk: ${said}.`;
+  const talk = speakers.map(({ name, seconds, share }) => `${name} ${clock(seconds)} (${percent(share)})`).join(', ');
+  return `${count(speakers.length, 'speaker')}, ${count(turns.length, 'turn')}. Talk: ${talk}.`;
 }
 
 export const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;

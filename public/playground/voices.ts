@@ -1,7 +1,7 @@
 import type { RollcallClient } from '../../client/sdk/client.ts';
 import { randomId } from '../../client/sdk/id.ts';
-import type { ClientError, JobState, Turn } from '../../client/sdk/types.ts';
-import { decodeParts, wavFile } from './decode.ts';
+import type { ClientError, JobCreated, JobState, Outcome, Turn } from '../../client/sdk/types.ts';
+import { decodeChunks, wavFile } from './decode.ts';
 import { aloneRanges, type Range } from './marks.ts';
 import type { Voice } from './memory.ts';
 import { type Problem, problemOf, problemOfJob } from './problem.ts';
@@ -15,7 +15,7 @@ const MATCH_THRESHOLD = 50;
 
 export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: Problem };
 
-/** A speaker of the recording who sounds like a known voice. */
+/** A speaker of the recording who matches a known voice. */
 export interface Suggestion {
   readonly turns: readonly Turn[];
   readonly name: string;
@@ -39,38 +39,36 @@ export async function voiceClip(file: Blob, ranges: readonly Range[], speaker: s
     wanted.push({ ...range, end });
     seconds += end - range.start;
   }
-  if (seconds < MIN_CLIP_SECONDS) return refused('This speaker never talks alone for long enough.');
+  if (seconds < MIN_CLIP_SECONDS) return refused('This speaker does not talk alone for long enough.');
   wanted.sort((a, b) => a.start - b.start);
-  const parts: Float32Array[] = [];
+  const clip: Float32Array[] = [];
   try {
-    for await (const { startSeconds, samples } of decodeParts(file, VOICE_RATE_HZ)) {
+    for await (const { startSeconds, samples } of decodeChunks(file, VOICE_RATE_HZ)) {
       for (const { start, end } of wanted) {
         const [from, to] = [start, end].map((at) => Math.round((at - startSeconds) * VOICE_RATE_HZ));
-        if (to > 0 && from < samples.length) parts.push(samples.slice(Math.max(0, from), to));
+        if (to > 0 && from < samples.length) clip.push(samples.slice(Math.max(0, from), to));
       }
       if (startSeconds + samples.length / VOICE_RATE_HZ > (wanted.at(-1)?.end ?? 0)) break;
     }
   } catch {
     return refused('This browser cannot decode the recording. Add the voice from a separate file.');
   }
-  return { ok: true, value: wavFile(parts, VOICE_RATE_HZ) };
+  return { ok: true, value: wavFile(clip, VOICE_RATE_HZ) };
 }
 
 /** Makes the voiceprint of a recording of one person. */
 export async function makeVoiceprint(client: RollcallClient, clip: Blob): Promise<Answer<string>> {
   const stored = await client.upload(`playground/voice-${randomId()}`, clip);
   if (!stored.ok) return failed(stored.error);
-  const created = await client.voiceprint({ url: stored.value });
-  if (!created.ok) return failed(created.error);
-  const ended = await client.wait(created.value.jobId);
-  if (!ended.ok) return failed(ended.error);
+  const ended = await endOf(client, await client.voiceprint({ url: stored.value }));
+  if (!ended.ok) return ended;
   const { output } = ended.value;
   return output && 'voiceprint' in output
     ? { ok: true, value: output.voiceprint }
     : { ok: false, problem: problemOfJob(ended.value) };
 }
 
-/** Compares the speakers of a recording with voices, by an identify job. */
+/** Compares the speakers of a recording with voices. Runs an identify job, which is billed. */
 export async function compareVoices(
   client: RollcallClient,
   url: string,
@@ -79,9 +77,8 @@ export async function compareVoices(
 ): Promise<Answer<Suggestion[]>> {
   const voiceprints = voices.map(({ name, voiceprint }) => ({ label: name, voiceprint }));
   const created = await client.identify({ url, voiceprints, matching: { threshold: MATCH_THRESHOLD } });
-  if (!created.ok) return failed(created.error);
-  const ended = await client.wait(created.value.jobId, { onUpdate });
-  if (!ended.ok) return failed(ended.error);
+  const ended = await endOf(client, created, onUpdate);
+  if (!ended.ok) return ended;
   const { output } = ended.value;
   if (!output || !('identification' in output)) return { ok: false, problem: problemOfJob(ended.value) };
   const value = output.voiceprints.flatMap(({ speaker, match, confidence }) => {
@@ -90,4 +87,15 @@ export async function compareVoices(
     return [{ turns, name: match, confidence: confidence[match] ?? 0 }];
   });
   return { ok: true, value };
+}
+
+/** Waits for the end of a job. */
+async function endOf(
+  client: RollcallClient,
+  created: Outcome<JobCreated>,
+  onUpdate?: (job: JobState) => void,
+): Promise<Answer<JobState>> {
+  if (!created.ok) return failed(created.error);
+  const ended = await client.wait(created.value.jobId, { onUpdate });
+  return ended.ok ? ended : failed(ended.error);
 }

@@ -1,7 +1,15 @@
 import type { JobState } from '../../client/sdk/types.ts';
 import { OUTPUT_FORMAT_NAMES, outputFormat } from '../../src/contract/output-formats.ts';
-import { decodeParts } from './decode.ts';
-import { applyEdits, type Edit, type EditedResult, EditHistory, newLabel, type Output } from './edits.ts';
+import { decodeChunks } from './decode.ts';
+import {
+  applyEdits,
+  type Edit,
+  type EditedResult,
+  type EditedSpeaker,
+  EditHistory,
+  newLabel,
+  type Output,
+} from './edits.ts';
 import { formatName, saveAs } from './exports.ts';
 import {
   type ConfidentTurn,
@@ -16,11 +24,13 @@ import { button, element, find, mark } from './page.ts';
 import { Peaks } from './peaks.ts';
 import { type Moment, Player } from './player.ts';
 import { Sheet } from './sheet.ts';
-import { COLOURS, Timeline } from './timeline.ts';
+import { listenToKeys } from './shortcuts.ts';
+import { askSpeaker, askTurn } from './speaker-dialogs.ts';
+import { Timeline } from './timeline.ts';
 import { type ListedTurn, TurnList } from './turn-list.ts';
-import { clock, count, percent, preciseClock, saidTurnsOf, speakersOf, summary, type Turn } from './turns.ts';
+import { clock, count, percent, preciseClock, speakersOf, summary, type Turn, transcribedTurnsOf } from './turns.ts';
 
-/** Enough for peaks; voiceprints need 16 kHz. */
+/** Enough for peaks. */
 const PEAKS_RATE_HZ = 8000;
 const UNPLAYABLE = 'This browser cannot play the recording.';
 
@@ -40,7 +50,7 @@ export interface WorkbenchEvents {
   say(message: string): void;
 }
 
-/** Shows a result, plays its recording, and changes and exports it. */
+/** Shows, changes and exports a result, and plays its recording. */
 export class Workbench {
   private readonly section = find('result', HTMLElement);
   private readonly bar = find('player-bar', HTMLElement);
@@ -63,7 +73,7 @@ export class Workbench {
   private peaksJob: AbortController | undefined;
   private blob: Blob | undefined;
   private isEditable = false;
-  /** End of the last turn, seconds. */
+  /** Latest end of a turn, seconds. */
   private lastEnd = 0;
   /** Length of the recording in the last drawing. */
   private shownSeconds = 0;
@@ -98,7 +108,7 @@ export class Workbench {
           if (this.player.canPlay) this.player.toggle(turn);
           this.timeline.reveal(turn.start);
         },
-        onMove: (turn, anchor) => this.askMove(turn, anchor),
+        onMove: (turn, anchor) => this.askTurn(turn, anchor),
       },
     );
     this.formats.append(
@@ -174,7 +184,7 @@ export class Workbench {
   /** Adds the file of a recording that plays from its address, for the waveform and for voiceprints. */
   attach(file: Blob): void {
     this.blob = file;
-    // The service's address expires, so that the file replaces it, unless playback has begun.
+    // Replaces the service's address, which expires, unless playback has begun.
     if (!this.player.isPlaying && this.player.at === 0) this.player.load(file);
     void this.readPeaks(file);
   }
@@ -192,9 +202,13 @@ export class Workbench {
     ];
     if (!speaker || name === '' || name === speaker.name) return;
     // Two speakers with the same name are one person.
-    if (other) {
-      this.edit({ kind: 'merge', from: label, into: other.label }, `${speaker.name} and ${name} are now one speaker.`);
-    } else this.edit({ kind: 'rename', speaker: label, name }, `${speaker.name} is now called ${name}.`);
+    if (other) this.merge(speaker, other);
+    else this.edit({ kind: 'rename', speaker: label, name }, `${speaker.name} is now called ${name}.`);
+  }
+
+  private merge(speaker: EditedSpeaker, into: EditedSpeaker): void {
+    const message = `${speaker.name} and ${into.name} are now one speaker.`;
+    this.edit({ kind: 'merge', from: speaker.label, into: into.label }, message);
   }
 
   nameOf(label: string): string {
@@ -243,8 +257,8 @@ export class Workbench {
     const { speakers, output } = this.result;
     this.turns = output.diarization;
     this.currentRanges = rangesOf(this.turns);
-    const said = saidTurnsOf({ output } as unknown as JobState);
-    const listed: ListedTurn[] = (said ? withConfidence(said, this.turns) : this.turns).map((turn) => {
+    const transcribed = transcribedTurnsOf({ output } as unknown as JobState);
+    const listed: ListedTurn[] = (transcribed ? withConfidence(transcribed, this.turns) : this.turns).map((turn) => {
       const overlap = overlapSeconds(turn, this.currentRanges);
       return overlap > 0 ? { ...turn, overlap } : turn;
     });
@@ -313,83 +327,23 @@ export class Workbench {
     const speaker = this.result.speakers.find((known) => known.label === label);
     if (!speaker) return;
     const others = this.result.speakers.filter((known) => known.label !== label);
-    this.sheet.open(anchor, speaker.name, (body, close) => {
-      const form = element('form');
-      const field = element('input');
-      field.id = 'speaker-name';
-      field.value = speaker.name;
-      field.autocomplete = 'off';
-      field.maxLength = 100;
-      const caption = element('label', '', 'Name');
-      caption.htmlFor = field.id;
-      const save = element('button', 'main', 'Rename');
-      form.append(caption, field, save);
-      form.addEventListener('submit', (event) => {
-        event.preventDefault();
-        close();
-        this.rename(label, field.value.trim());
-      });
-      const colours = element('div', 'swatches');
-      colours.setAttribute('role', 'group');
-      colours.setAttribute('aria-label', 'Colour');
-      for (let colour = 0; colour < COLOURS; colour++) {
-        const choose = button('', () => {
-          close();
-          this.edit({ kind: 'recolour', speaker: label, colour }, `${speaker.name} has a new colour.`);
-        });
-        choose.setAttribute('aria-label', `Colour ${colour + 1}`);
-        choose.setAttribute('aria-pressed', String(speaker.colour === colour));
-        choose.append(mark(colour));
-        colours.append(choose);
-      }
-      body.append(form, element('h3', '', 'Colour'), colours);
-      if (others.length > 0) {
-        body.append(element('h3', '', 'Same person as'));
-        for (const other of others) {
-          const merge = button(other.name, () => {
-            close();
-            const message = `${speaker.name} and ${other.name} are now one speaker.`;
-            this.edit({ kind: 'merge', from: label, into: other.label }, message);
-          });
-          merge.prepend(mark(other.colour));
-          body.append(merge);
-        }
-      }
-      body.append(
-        element('h3', '', 'Voice'),
-        button('Remember this voice …', () => {
-          close();
-          this.events.onRemember(label, speaker.name);
-        }),
-      );
-      field.select();
+    askSpeaker(this.sheet, anchor, speaker, others, {
+      rename: (name) => this.rename(label, name),
+      recolour: (colour) =>
+        this.edit({ kind: 'recolour', speaker: label, colour }, `${speaker.name} has a new colour.`),
+      merge: (into) => this.merge(speaker, into),
+      rememberVoice: () => this.events.onRemember(label, speaker.name),
     });
   }
 
-  private askMove(turn: ListedTurn, anchor: HTMLElement): void {
+  private askTurn({ speaker: from, start, end }: ListedTurn, anchor: HTMLElement): void {
     if (!this.isEditable) return;
-    const title = `Turn at ${preciseClock(turn.start)}: who speaks?`;
-    const move = (to: string, name: string) => {
-      const { speaker: from, start, end } = turn;
-      this.edit({ kind: 'move', from, to, start, end }, `The turn at ${preciseClock(start)} now belongs to ${name}.`);
-    };
-    this.sheet.open(anchor, title, (body, close) => {
-      for (const { label, name, colour } of this.result.speakers) {
-        const choose = button(name, () => {
-          close();
-          if (label !== turn.speaker) move(label, name);
-        });
-        choose.prepend(mark(colour));
-        choose.setAttribute('aria-pressed', String(label === turn.speaker));
-        body.append(choose);
-      }
-      const label = newLabel(this.original, this.history.edits);
-      body.append(
-        button('Another speaker', () => {
-          close();
-          move(label, label);
-        }),
-      );
+    const title = `Turn at ${preciseClock(start)}: who speaks?`;
+    askTurn(this.sheet, anchor, { title, speaker: from }, this.result.speakers, (chosen) => {
+      if (chosen?.label === from) return;
+      const to = chosen?.label ?? newLabel(this.original, this.history.edits);
+      const message = `The turn at ${preciseClock(start)} now belongs to ${chosen?.name ?? to}.`;
+      this.edit({ kind: 'move', from, to, start, end }, message);
     });
   }
 
@@ -408,7 +362,7 @@ export class Workbench {
     this.showPosition(moment.at);
   }
 
-  /** Redraws when the browser has found out the length of the recording, which is later than the turns. */
+  /** Redraws when the browser knows the length of the recording, which is after the turns are shown. */
   private lengthen(): void {
     if (this.shownSeconds === this.player.seconds) return;
     this.shownSeconds = this.player.seconds;
@@ -438,7 +392,7 @@ export class Workbench {
     this.peaksJob = control;
     const peaks = new Peaks();
     try {
-      for await (const { startSeconds, samples } of decodeParts(file, PEAKS_RATE_HZ)) {
+      for await (const { startSeconds, samples } of decodeChunks(file, PEAKS_RATE_HZ)) {
         if (control.signal.aborted) return;
         peaks.add(samples, PEAKS_RATE_HZ, startSeconds);
         const isFirst = this.peaks === undefined;
@@ -463,7 +417,7 @@ export class Workbench {
   }
 
   /** Goes to the start of the next turn, or of the previous one. */
-  private step(direction: 1 | -1): void {
+  private goToTurn(direction: 1 | -1): void {
     const { at } = this.player;
     const next =
       direction === 1
@@ -500,39 +454,15 @@ export class Workbench {
       recording.value = '';
       if (file) this.load(file);
     });
-    document.addEventListener('keydown', (event) => this.onKey(event));
-  }
-
-  private onKey(event: KeyboardEvent): void {
-    if (!this.isShown || document.querySelector('dialog[open]') || event.altKey) return;
-    const target = event.target instanceof HTMLElement ? event.target : document.body;
-    if (target.closest('input, select, textarea')) return;
-    if (event.ctrlKey || event.metaKey) {
-      if (event.key.toLowerCase() !== 'z') return;
-      event.preventDefault();
-      if (event.shiftKey) this.redo();
-      else this.undo();
-      return;
-    }
-    const isSlider = target === this.scroller;
-    const step = this.timeline.stepSeconds;
-    const seconds = this.secondsShown(0);
-    const keys: Record<string, () => void> = {
-      ArrowLeft: () => this.goTo(this.player.at - step),
-      ArrowRight: () => this.goTo(this.player.at + step),
-      '+': () => this.timeline.zoom(2),
-      '-': () => this.timeline.zoom(0.5),
-      // On a button, the space bar clicks it.
-      ...(!target.closest('button, a, summary') && { ' ': () => this.player.togglePlay() }),
-      ...(isSlider && {
-        ArrowUp: () => this.step(-1),
-        ArrowDown: () => this.step(1),
-        Home: () => this.goTo(0),
-        End: () => this.goTo(seconds),
-      }),
-    };
-    if (!Object.hasOwn(keys, event.key)) return;
-    event.preventDefault();
-    keys[event.key]();
+    listenToKeys(this.scroller, () => this.isShown, {
+      undo: () => this.undo(),
+      redo: () => this.redo(),
+      togglePlay: () => this.player.togglePlay(),
+      move: (direction) => this.goTo(this.player.at + direction * this.timeline.stepSeconds),
+      moveToTurn: (direction) => this.goToTurn(direction),
+      moveToStart: () => this.goTo(0),
+      moveToEnd: () => this.goTo(this.secondsShown(0)),
+      zoom: (factor) => this.timeline.zoom(factor),
+    });
   }
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { QUEUES } from '../../client/deploy/config.ts';
-import { loadWrangler } from '../../client/local/signals.ts';
+import { loadWrangler } from '../../client/local/bundle.ts';
 import { API, JOBS, LIVE, type ServiceWorker, WORKERS } from '../../client/workers.ts';
 import { root } from '../helpers/local-process.ts';
 

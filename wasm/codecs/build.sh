@@ -2,18 +2,20 @@
 # Builds codecs.wasm: the audio decoders of FFmpeg's libavcodec, for wasm32-wasi, one thread, no system access.
 #
 # Needs (Debian 12): clang-14, lld-14, llvm-14, wasi-libc, libclang-rt-14-dev-wasm32, make, xz-utils.
-# The only thing fetched is Debian's source package of FFmpeg, and not even that when FFMPEG_TARBALL names a copy of it.
+# Downloads only Debian's source package of FFmpeg, or nothing if FFMPEG_TARBALL names a copy.
 #
 #   wasm/codecs/build.sh                                   the full list of decoders
 #   DECODERS=mp3float,flac wasm/codecs/build.sh            fewer
 #   FFMPEG_TARBALL=/path/ffmpeg_5.1.9.orig.tar.xz …        offline
-#   WORK=/some/folder …                                    keep the build folder (default: a fresh temporary one, removed at the end)
-#   OUT=/some/file.wasm …                                  elsewhere than beside this script
+#   WORK=/some/folder …                                    keep the build folder (default: a temporary one)
+#   OUT=/some/file.wasm …                                  write to this file, not beside this script
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 out="${OUT:-$here/codecs.wasm}"
-decoders="${DECODERS:-mp3float,mp2float,flac,aac,alac,vorbis,opus,ac3,eac3,adpcm_ima_wav,adpcm_ms,adpcm_ima_qt,gsm_ms,amrnb,amrwb}"
+all_decoders=mp3float,mp2float,flac,aac,alac,vorbis,opus,ac3,eac3
+all_decoders+=,adpcm_ima_wav,adpcm_ms,adpcm_ima_qt,gsm_ms,amrnb,amrwb
+decoders="${DECODERS:-$all_decoders}"
 version=5.1.9
 debian_version=7:5.1.9-0+deb12u1
 tarball_sha256=d9b593bb2ba93d4b50f74177e0cdcd41747e708596367deed0c30348a71dd176
@@ -22,7 +24,10 @@ llvm=""
 for suffix in -14 ""; do
   if command -v "clang$suffix" >/dev/null && command -v "llvm-ar$suffix" >/dev/null; then llvm="$suffix" && break; fi
 done
-command -v "clang$llvm" >/dev/null || { echo "clang is missing (Debian: apt-get install clang lld llvm wasi-libc libclang-rt-14-dev-wasm32)" >&2; exit 1; }
+command -v "clang$llvm" >/dev/null || {
+  echo "clang is missing (Debian: apt-get install clang lld llvm wasi-libc libclang-rt-14-dev-wasm32)" >&2
+  exit 1
+}
 
 if [ -n "${WORK:-}" ]; then
   mkdir -p "$WORK"
@@ -38,8 +43,7 @@ tarball="${FFMPEG_TARBALL:-}"
 if [ -z "$tarball" ]; then
   tarball="$work/ffmpeg_$version.orig.tar.xz"
   if [ ! -f "$tarball" ]; then
-    # The package sources of this system, as sources of source packages, in a private state: neither root nor a change of
-    # the system's apt is needed.
+    # Uses this system's package sources in a private apt state, which needs no root and does not change the system.
     mkdir -p apt/lists/partial apt/archives/partial apt/sources
     for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
       [ ! -f "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >>apt/sources/all.list
@@ -73,18 +77,20 @@ configure=(
   "--enable-decoder=$decoders"
 )
 cd "$work/build"
-"$source/configure" "${configure[@]}" "--extra-cflags=${cflags[*]}" "--extra-ldflags=--target=wasm32-wasi" >configure.log 2>&1 ||
-  { tail -30 configure.log ffbuild/config.log >&2; exit 1; }
-# make's default goal would link test programs; the three libraries are all that is wanted. file_open.o needs mkstemp and
-# tempnam, which WASI lacks: it is left out and codecs.c supplies the one function that other objects refer to.
+"$source/configure" "${configure[@]}" "--extra-cflags=${cflags[*]}" "--extra-ldflags=--target=wasm32-wasi" \
+  >configure.log 2>&1 || { tail -30 configure.log ffbuild/config.log >&2; exit 1; }
+# Only the three libraries: make's default goal would link test programs. file_open.o needs mkstemp and tempnam, which
+# WASI lacks: it is left out, and codecs.c defines the one function that other objects use.
 sed -i 's/\bfile_open\.o\b//' "$source/libavutil/Makefile"
 make -j"${JOBS:-2}" libavcodec/libavcodec.a libavutil/libavutil.a libswresample/libswresample.a >make.log 2>&1 ||
   { grep -n -E 'error' make.log >&2 || true; tail -20 make.log >&2; exit 1; }
 
 # --- link -----------------------------------------------------------------------------------------------------------
-# No -O here: clang 14 would then call wasm-opt. The stack lies below the data so that an overflow traps instead of
-# writing over it. 32 MiB is a bound for damaged input, not a need (see ../README.md).
-for own in codecs mp3_window upsampler; do "clang$llvm" "${cflags[@]}" -I. -I"$source" -c "$here/$own.c" -o "$own.o"; done
+# Without -O, with which clang 14 would call wasm-opt. The stack is below the data, so that an overflow traps instead of
+# overwriting data. The limit of 32 MiB is for damaged input; normal use is far below (../README.md).
+for own in codecs mp3_window upsampler; do
+  "clang$llvm" "${cflags[@]}" -I. -I"$source" -c "$here/$own.c" -o "$own.o"
+done
 "clang$llvm" --target=wasm32-wasi -mexec-model=reactor -o "$out" codecs.o mp3_window.o upsampler.o \
   -Wl,--wrap=ff_mpadsp_apply_window_float -Wl,--wrap=swri_resample_dsp_init \
   libavcodec/libavcodec.a libswresample/libswresample.a libavutil/libavutil.a -lm -lwasi-emulated-signal \

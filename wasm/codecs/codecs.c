@@ -1,8 +1,8 @@
 /*
- * The C surface of codecs.wasm: packets in, mono float samples out.
+ * The C interface of codecs.wasm: packets in, mono float samples out.
  *
- * One file on top of an unmodified libavcodec, so that the decoders can be exchanged by rebuilding (see build.sh). All state
- * hangs on the handle that rc_open returns; handles are independent of each other.
+ * A single file on top of an unmodified libavcodec, so that a rebuild can replace the decoders (build.sh). All state
+ * belongs to the handle that rc_open returns; handles are independent.
  *
  * Licence: MIT, as the rest of rollcall. The linked libavcodec, libavutil and libswresample are LGPL-2.1-or-later.
  */
@@ -21,9 +21,9 @@
 
 #define EXPORT(name) __attribute__((visibility("default"), export_name(#name)))
 
-/* An encoded audio packet above this size is damage (24-bit FLAC, 65535 samples, 8 channels is 1.6 MB). */
+/* A larger packet is damaged (24-bit FLAC, 65535 samples, 8 channels is 1.6 MB). */
 #define MAX_PACKET_BYTES (4 << 20)
-/* Samples that one packet may decode to; HE-AAC gives 2048, FLAC at most 65535. */
+/* Most samples of a packet; HE-AAC has 2048, FLAC at most 65535. */
 #define MAX_OUTPUT_SAMPLES (1 << 18)
 
 typedef struct Decoder {
@@ -39,17 +39,17 @@ typedef struct Decoder {
   int channel;
 } Decoder;
 
-/* libavutil's file helpers are left out of the build, and a decoder opens no files. */
+/* libavutil's file helpers are left out of the build; decoders open no files. */
 int avpriv_open(const char *filename, int flags, ...) {
   (void)filename;
   (void)flags;
   return -1;
 }
 
-/* WASI has no process clock; libavutil asks for one only to seed random numbers, which no decoder uses. */
+/* WASI has no process clock; libavutil uses it only to seed random numbers, which no decoder uses. */
 clock_t clock(void) { return 0; }
 
-/* No environment: libavutil looks for colours of a terminal. */
+/* libavutil would read the colours of a terminal. */
 char *getenv(const char *name) {
   (void)name;
   return NULL;
@@ -70,14 +70,14 @@ EXPORT(rc_close) void rc_close(Decoder *decoder) {
 }
 
 /*
- * Opens the decoder that libavcodec knows under `name`. `extra` is codec private data (may be NULL), copied.
- * `block_align` and `bits_per_sample` matter to block codecs (ADPCM) alone; 0 elsewhere.
- * Returns a handle, or 0 when the codec is not in this build or refuses the parameters.
+ * Opens libavcodec's decoder `name`. Copies `extra`, the codec's private data (may be NULL).
+ * `block_align` and `bits_per_sample` are only for block codecs (ADPCM), 0 for others.
+ * Returns a handle, or 0 if the codec is not in this build or refuses the parameters.
  */
 EXPORT(rc_open)
 Decoder *rc_open(const char *name, int sample_rate, int channels, const uint8_t *extra, int extra_size, int block_align,
                  int bits_per_sample) {
-  /* Printing a long double aborts in this libc, and there is nobody to read a log. */
+  /* No log: printing a long double aborts in this libc. */
   av_log_set_level(AV_LOG_QUIET);
   av_log_set_callback(NULL);
 
@@ -96,9 +96,9 @@ Decoder *rc_open(const char *name, int sample_rate, int channels, const uint8_t 
   context->sample_rate = sample_rate;
   context->block_align = block_align;
   context->bits_per_coded_sample = bits_per_sample;
-  /* A number without names: what the channels are is the decoder's word, never a guess (FFmpeg takes three channels for 2.1). */
+  /* Only the number of channels: the decoder names them, and FFmpeg would guess (three channels as 2.1). */
   if (channels > 0) context->ch_layout = (AVChannelLayout){.order = AV_CHANNEL_ORDER_UNSPEC, .nb_channels = channels};
-  /* The caller counts samples itself: nothing may be trimmed here. */
+  /* Trims nothing, because the caller counts the samples. */
   context->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
   if (extra_size > 0) {
     context->extradata = av_mallocz((size_t)extra_size + AV_INPUT_BUFFER_PADDING_SIZE);
@@ -115,10 +115,10 @@ failed:
   return NULL;
 }
 
-/* Selects one channel, counted from 0, from the next packet on; a frame without that channel is silence. */
+/* Selects one channel, counted from 0, from the next packet on. A frame without that channel becomes silence. */
 EXPORT(rc_select) void rc_select(Decoder *decoder, int channel) { decoder->channel = channel; }
 
-/* Buffer for the next packet of `size` bytes, or 0 when that is too much. Valid until the next call with this handle. */
+/* Buffer for the next packet of `size` bytes, or 0 if it is too large. Valid until the next call with this handle. */
 EXPORT(rc_input) uint8_t *rc_input(Decoder *decoder, int size) {
   if (size < 0 || size > MAX_PACKET_BYTES) return NULL;
   int needed = size + AV_INPUT_BUFFER_PADDING_SIZE;
@@ -142,10 +142,14 @@ static int reserve_output(Decoder *decoder, int samples) {
   return 1;
 }
 
-/* Keeps what a damaged frame decodes to (1e5 was seen) within what a player would play; NaN becomes silence. */
-static inline float bounded(float value) { return value > 1.0f ? 1.0f : value < -1.0f ? -1.0f : value == value ? value : 0.0f; }
+/* Limits the samples of a damaged frame (1e5 was seen) to -1..1; NaN becomes silence. */
+static inline float bounded(float value) {
+  return value > 1.0f ? 1.0f : value < -1.0f ? -1.0f : value == value ? value : 0.0f;
+}
 
-/* Whether a channel is low-frequency effects, which a down-mix leaves out (ITU-R BS.775). Mono and stereo have none. */
+/*
+ * Whether a channel has low-frequency effects, which a down-mix leaves out (ITU-R BS.775). Mono and stereo have none.
+ */
 static int is_effects(const AVChannelLayout *layout, int channel) {
   if (layout->nb_channels <= 2 || layout->order == AV_CHANNEL_ORDER_UNSPEC) return 0;
   enum AVChannel name = av_channel_layout_channel_from_index(layout, (unsigned)channel);
@@ -163,7 +167,7 @@ static int is_effects(const AVChannelLayout *layout, int channel) {
     }                                                                          \
   } while (0)
 
-/* The same for the floats of one plane, which most decoders give: four at a time, to the same bits. */
+/* The same for a plane of floats, which most decoders return: four at a time, with the same bits. */
 static void add_plane(const float *in, float *out, int count, float scale, int is_first) {
   const v128_t low = wasm_f32x4_splat(-1.0f), high = wasm_f32x4_splat(1.0f), factor = wasm_f32x4_splat(scale);
   int i = 0;
@@ -239,8 +243,8 @@ static int append_mono(Decoder *decoder, int position) {
 }
 
 /*
- * Decodes the `size` bytes that lie in the input buffer. Returns the number of mono samples at rc_output, 0 for a packet
- * that gives none, -1 for a damaged one (the decoder stays usable).
+ * Decodes the first `size` bytes of the input buffer. Returns the number of mono samples at rc_output, 0 for a packet
+ * without samples, -1 for a damaged packet (the decoder can still be used).
  */
 EXPORT(rc_decode) int rc_decode(Decoder *decoder, int size) {
   if (!decoder->input || size <= 0 || size + AV_INPUT_BUFFER_PADDING_SIZE > decoder->input_capacity) return -1;
@@ -266,8 +270,8 @@ EXPORT(rc_decode) int rc_decode(Decoder *decoder, int size) {
 /* Mono samples of the last rc_decode, in -1..1. */
 EXPORT(rc_output) const float *rc_output(const Decoder *decoder) { return decoder->output; }
 
-/* Rate of those samples in Hz: the decoder's word, which for implicit HE-AAC is twice the container's. */
+/* Rate of these samples in Hz, from the decoder; for implicit HE-AAC it is twice the container's. */
 EXPORT(rc_rate) int rc_rate(const Decoder *decoder) { return decoder->sample_rate; }
 
-/* Forgets what earlier packets left behind (after a jump in the stream). */
+/* Clears the state of earlier packets, after a jump in the stream. */
 EXPORT(rc_flush) void rc_flush(Decoder *decoder) { avcodec_flush_buffers(decoder->context); }

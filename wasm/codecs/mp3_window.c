@@ -1,12 +1,12 @@
 /*
  * The windowing of MPEG audio's polyphase synthesis, four output samples at a time.
  *
- * libavcodec has this loop in scalar C, and in assembler for other machines; it is a quarter of the time of an MP3. The linker puts this function in
- * its place (--wrap), so that libavcodec itself stays as it was published. Every sample is summed in the order of the scalar
- * loop: the bits are the same.
+ * libavcodec has this loop in scalar C, and in assembler for other machines; it takes a quarter of the time of an MP3.
+ * The linker replaces the function (--wrap), so that libavcodec itself is unmodified. Every sample is summed in the
+ * order of the scalar loop, so that the bits are the same.
  *
- * Method: ISO/IEC 11172-3, annex 3-B, "Build 512 values vector U; window by 512 coefficients; calculate 32 samples". `window` is libavcodec's:
- * 512 coefficients with their signs.
+ * Method: ISO/IEC 11172-3, annex 3-B, "Build 512 values vector U; window by 512 coefficients; calculate 32 samples".
+ * `window` is libavcodec's: 512 coefficients with their signs.
  *
  * Licence: MIT, as the rest of rollcall.
  */
@@ -29,11 +29,13 @@ static inline v128_t load_reversed(const float *p) {
 
 static inline v128_t add_product(v128_t sum, v128_t a, v128_t b) { return wasm_f32x4_add(sum, wasm_f32x4_mul(a, b)); }
 
-static inline v128_t subtract_product(v128_t sum, v128_t a, v128_t b) { return wasm_f32x4_sub(sum, wasm_f32x4_mul(a, b)); }
+static inline v128_t subtract_product(v128_t sum, v128_t a, v128_t b) {
+  return wasm_f32x4_sub(sum, wasm_f32x4_mul(a, b));
+}
 
 /*
- * history: 512 values and room for 32 more, as libavcodec's ring of them lies from here on; window [512]; samples: 32, `step` apart. Sample j (0..15) and
- * sample 32 - j share their history: values 16 + j and 48 - j of every row of 64.
+ * history: 512 values and space for 32 more, in the order of libavcodec's ring buffer; window [512]; samples: 32,
+ * `step` apart. Sample j (0..15) and sample 32 - j use the same history: values 16 + j and 48 - j of every row of 64.
  */
 void __wrap_ff_mpadsp_apply_window_float(float *history, float *window, int *dither, float *samples, ptrdiff_t step) {
   if (step != 1) {

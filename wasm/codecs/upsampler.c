@@ -1,9 +1,10 @@
 /*
  * libswresample's filter where the output rate is a whole multiple of the input's, four outputs at a time.
  *
- * Opus decodes speech at 8 to 16 kHz and brings it to 48 kHz; in scalar C that filter is a fifth of the decoder's time. The linker lets this file choose
- * the function (--wrap), so that libswresample itself stays as it was published. Outputs a whole input sample apart have the same coefficients: they are summed
- * side by side, each in the order of the scalar loop, so that the bits are the same.
+ * Opus decodes speech at 8 to 16 kHz and resamples it to 48 kHz; in scalar C that filter takes a fifth of the decoder's
+ * time. The linker replaces the function (--wrap), so that libswresample itself is unmodified. Outputs that are a whole
+ * input sample apart have the same coefficients: they are summed in parallel, each in the order of the scalar loop, so
+ * that the bits are the same.
  *
  * Licence: MIT, as the rest of rollcall.
  */
@@ -19,7 +20,7 @@ void __real_swri_resample_dsp_init(ResampleContext *context);
 
 static int whole_filter(ResampleContext *context, void *dest, const void *source, int count, int update) {
   int phases = context->phase_count, begun = context->index;
-  /* One phase further with every output: the output rate is `phases` times the input's. */
+  /* The phase advances by one with each output if the output rate is `phases` times the input rate. */
   int is_whole = context->dst_incr_div == 1 && context->dst_incr_mod == 0 && context->frac == 0 && begun < phases;
   int together = is_whole ? count / (LANES * phases) * (LANES * phases) : 0;
   const float *in = source;
@@ -32,7 +33,9 @@ static int whole_filter(ResampleContext *context, void *dest, const void *source
       even = wasm_f32x4_add(even, wasm_f32x4_mul(wasm_v128_load(in + k), wasm_f32x4_splat(row[k])));
       odd = wasm_f32x4_add(odd, wasm_f32x4_mul(wasm_v128_load(in + k + 1), wasm_f32x4_splat(row[k + 1])));
     }
-    if (k < context->filter_length) even = wasm_f32x4_add(even, wasm_f32x4_mul(wasm_v128_load(in + k), wasm_f32x4_splat(row[k])));
+    if (k < context->filter_length) {
+      even = wasm_f32x4_add(even, wasm_f32x4_mul(wasm_v128_load(in + k), wasm_f32x4_splat(row[k])));
+    }
     v128_t sum = wasm_f32x4_add(even, odd);
     out[i] = wasm_f32x4_extract_lane(sum, 0);
     out[i + phases] = wasm_f32x4_extract_lane(sum, 1);
@@ -42,7 +45,7 @@ static int whole_filter(ResampleContext *context, void *dest, const void *source
       context->index = 0;
       in++;
     }
-    /* The next three times as many outputs have been made already. */
+    /* Skips the outputs that the other lanes have made. */
     if (++i % phases == 0) {
       i += (LANES - 1) * phases;
       in += LANES - 1;

@@ -1,9 +1,10 @@
 /*
- * Kaldi's log-mel filterbank (compute-fbank-feats): 80 bands 20..8000 Hz, 25 ms frames every 10 ms, snip edges, no dither; per frame:
- * mean removed, pre-emphasis 0.97, Hamming window, 512-point FFT, power, triangular mel bands, natural log with a floor.
+ * Kaldi's log-mel filterbank (compute-fbank-feats): 80 bands 20..8000 Hz, 25 ms frames every 10 ms, snip edges, no
+ * dither; per frame: mean removed, pre-emphasis 0.97, Hamming window, 512-point FFT, power, triangular mel bands,
+ * natural log with a floor.
  *
- * Four frames go through at once, one per SIMD lane, so every frame sees the same operations in the same order wherever it
- * stands in a block. The real FFT is a complex one of half the length plus Kaldi's usual split.
+ * Computes four frames at once, one per SIMD lane, so that the result of a frame does not depend on its place in a
+ * block. The real FFT is a complex one of half the length plus Kaldi's usual split.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 #define PRE_EMPHASIS 0.97f
 #define FLOOR 1.1920929e-07f
 #define SCALE 32768.0f
-/* Frames in one call: about 10 s of audio, what the embedding trunk takes at a time. */
+/* Frames in one call: about 10 s of audio, the input of the embedding trunk. */
 #define MAX_FRAMES 1000
 #define MAX_SAMPLES ((MAX_FRAMES - 1) * SHIFT + FRAME)
 
@@ -49,20 +50,22 @@ static void prepare(void) {
   }
   float low = mel(LOW_HZ), step = (mel(HIGH_HZ) - low) / (BANDS + 1), width = (float)RATE / FFT;
   for (int band = 0; band < BANDS; band++) {
-    float left = low + (float)band * step, centre = low + (float)(band + 1) * step, right = low + (float)(band + 2) * step;
+    float left = low + (float)band * step, centre = low + (float)(band + 1) * step;
+    float right = low + (float)(band + 2) * step;
     band_first[band] = -1;
     for (int bin = 0; bin < HALF; bin++) { /* Kaldi leaves the Nyquist bin out */
       float m = mel(width * (float)bin);
       if (m <= left || m >= right) continue;
       if (band_first[band] < 0) band_first[band] = bin;
-      band_weight[band][bin - band_first[band]] = m <= centre ? (m - left) / (centre - left) : (right - m) / (right - centre);
+      float weight = m <= centre ? (m - left) / (centre - left) : (right - m) / (right - centre);
+      band_weight[band][bin - band_first[band]] = weight;
       band_count[band] = bin - band_first[band] + 1;
     }
   }
   ready = 1;
 }
 
-/* Four frames from `first` on (the last one repeated where there are fewer), windowed, in bit-reversed order of complex pairs. */
+/* Loads four windowed frames from `first` on, as complex pairs in bit-reversed order; repeats the last one if fewer. */
 static void load_frames(int first, int count, Lanes *re, Lanes *im) {
   Lanes frame[FFT];
   Lanes sum = {0, 0, 0, 0};
@@ -101,7 +104,7 @@ static void transform(Lanes *re, Lanes *im) {
   }
 }
 
-/* Power of bins 0..HALF-1 of the real signal whose even samples were the real parts and odd ones the imaginary. */
+/* Power of bins 0..HALF-1 of the real signal, whose even samples are the real parts and odd ones the imaginary. */
 static void power(const Lanes *re, const Lanes *im, Lanes *out) {
   Lanes dc = re[0] + im[0];
   out[0] = dc * dc;
@@ -114,7 +117,7 @@ static void power(const Lanes *re, const Lanes *im, Lanes *out) {
   }
 }
 
-/* Where the caller writes its samples (16 kHz, -1..1), at most fb_capacity of them. */
+/* Buffer for the caller's samples (16 kHz, -1..1), at most fb_capacity. */
 EXPORT(fb_input) float *fb_input(void) { return input; }
 
 EXPORT(fb_capacity) int fb_capacity(void) { return MAX_SAMPLES; }

@@ -1,10 +1,11 @@
 /*
- * Mel powers for the segmentation network: 64 bands 50..7900 Hz, 25 ms frames (less their mean, periodic Hann) every 10 ms, 400-point DFT,
- * power, triangular bands at least 42 Hz wide on either side. No logarithm: the network takes level and floor from its whole window.
- * The definition is training/segmentation/frontend.py.
+ * Mel powers for the segmentation network: 64 bands 50..7900 Hz, 25 ms frames (mean removed, periodic Hann) every 10
+ * ms, 400-point DFT, power, triangular bands of at least 42 Hz on either side. No logarithm, because the network takes
+ * level and floor from its whole window. The definition is training/segmentation/frontend.py.
  *
- * Four frames go through at once, one per SIMD lane, so a frame has the same bits wherever it stands in a block. The real DFT is a complex
- * one of half the length, 200 = 4 x 2 x 5 x 5 points in mixed radix (Singleton 1969), plus the usual split.
+ * Computes four frames at once, one per SIMD lane, so that the bits of a frame do not depend on its place in a block.
+ * The real DFT is a complex one of half the length, 200 = 4 x 2 x 5 x 5 points in mixed radix (Singleton 1969), plus
+ * the usual split.
  */
 #include <math.h>
 
@@ -68,7 +69,7 @@ static void prepare(void) {
     cosine[i] = (float)cos(2 * PI * i / FRAME);
     sine[i] = (float)sin(2 * PI * i / FRAME);
   }
-  /* Where each point has to stand so that every stage finds its sub-transforms one after the other. */
+  /* Order of the points in which the sub-transforms of every stage are consecutive. */
   for (int i = 0; i < HALF; i++) {
     int rest = i, length = HALF, at = 0;
     for (int stage = STAGES - 1; stage >= 0; stage--) {
@@ -83,8 +84,8 @@ static void prepare(void) {
 }
 
 /*
- * Four frames from `first` on (the last one repeated where there are fewer), windowed, as complex pairs in the order of `place`. Less the mean
- * of each: the window would spread an offset into the lowest bands, which may be more than all speech.
+ * Loads four windowed frames from `first` on, as complex pairs in the order of `place`; repeats the last one if fewer.
+ * Removes the mean of each: the window would spread an offset into the lowest bands, where it may exceed all speech.
  */
 static void load_frames(int first, int count, Complex *points) {
   const float *start[4];
@@ -129,7 +130,8 @@ static void radix4(Complex *x, int stride) {
 }
 
 static void radix5(Complex *x, int stride) {
-  const float c1 = 0.30901699437494742f, c2 = -0.80901699437494742f, s1 = 0.95105651629515357f, s2 = 0.58778525229247313f;
+  const float c1 = 0.30901699437494742f, c2 = -0.80901699437494742f;
+  const float s1 = 0.95105651629515357f, s2 = 0.58778525229247313f;
   Complex zero = x[0];
   Complex a = plus(x[stride], x[4 * stride]), b = plus(x[2 * stride], x[3 * stride]);
   Complex p = minus(x[stride], x[4 * stride]), q = minus(x[2 * stride], x[3 * stride]);
@@ -144,7 +146,7 @@ static void radix5(Complex *x, int stride) {
   x[4 * stride] = minus(u, r);
 }
 
-/* In-place complex DFT of HALF points that stand as `place` says. */
+/* In-place complex DFT of HALF points in the order of `place`. */
 static void transform(Complex *x) {
   int done = 1;
   for (int stage = 0; stage < STAGES; stage++) {
@@ -162,7 +164,7 @@ static void transform(Complex *x) {
   }
 }
 
-/* Power of bins 0..HALF of the real signal whose even samples were the real parts and odd ones the imaginary. */
+/* Power of bins 0..HALF of the real signal, whose even samples are the real parts and odd ones the imaginary. */
 static void power(const Complex *x, Lanes *out) {
   Lanes dc = x[0].re + x[0].im, nyquist = x[0].re - x[0].im;
   out[0] = dc * dc;
@@ -176,15 +178,17 @@ static void power(const Complex *x, Lanes *out) {
   }
 }
 
-/* Where the caller writes its samples (16 kHz, -1..1), at most mp_capacity of them. */
+/* Buffer for the caller's samples (16 kHz, -1..1), at most mp_capacity. */
 EXPORT(mp_input) float *mp_input(void) { return input; }
 
 EXPORT(mp_capacity) int mp_capacity(void) { return MAX_SAMPLES; }
 
 EXPORT(mp_output) const float *mp_output(void) { return output; }
 
-/* Mel powers of the first `samples` of the input, frame f over the 400 samples from 160 f on. Returns the number of frames at mp_output,
-   each of 64 values. */
+/*
+ * Mel powers of the first `samples` of the input; frame f has the 400 samples from 160 f on. Returns the number of
+ * frames at mp_output, each of 64 values.
+ */
 EXPORT(mp_compute) int mp_compute(int samples) {
   if (samples < FRAME) return 0;
   if (samples > MAX_SAMPLES) return -1;

@@ -1,8 +1,9 @@
 /*
  * Statistics pooling (Snyder et al., 2018) over any number of frames: mean and standard deviation of every channel.
  *
- * Frames come in blocks, so memory does not grow with their number. A block is centred on its own mean before it is squared and
- * joined to the total by Chan's rule (1979): a difference of two large sums would lose a small variance.
+ * Frames arrive in blocks, so that memory does not grow with their number. A block is centred on its own mean before it
+ * is squared, and joined to the total by Chan's rule (1979): a difference of two large sums would lose a small
+ * variance.
  */
 #include <math.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static double count;         /* frames added */
 static float *result;        /* [2, channels] */
 static int capacity;
 
-/* Starts a new pool. Returns 0 when `wanted` channels are out of bounds or there is no memory. */
+/* Starts a new pool. Returns 0 if the number of channels is out of bounds or there is no memory. */
 EXPORT(pool_begin) int pool_begin(int wanted) {
   if (wanted < 1 || wanted > MAX_CHANNELS) return 0;
   channels = (wanted + 3) & ~3;
@@ -65,13 +66,13 @@ static void measure_block(int rows) {
   }
 }
 
-/* Adds the `rows` frames that lie in the input block. */
+/* Adds the first `rows` frames of the input block. */
 EXPORT(pool_add) void pool_add(int rows) {
   if (rows < 1 || rows > ROWS) return;
   measure_block(rows);
   double sum = count + rows;
   for (int c = 0; c < channels; c++) {
-    /* What rounding left of the first moment corrects the block's mean. */
+    /* The first moment, which is zero but for rounding, corrects the block's mean. */
     double offset = block[channels + c] / rows, mean = block[c] + offset;
     double moment = block[2 * channels + c] - rows * offset * offset;
     double distance = mean - total[c];

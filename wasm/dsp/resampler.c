@@ -1,12 +1,13 @@
 /*
  * Rational polyphase resampler to 16 kHz.
  *
- * Output n lies at input position n * M / L (L/M = 16000/rate in lowest terms), both counted from the start of the recording. Each
- * output is one dot product of `taps` input samples with the windowed-sinc row of its phase, summed in an order that depends on
- * n alone: where a shard starts and how the input is cut into blocks cannot change a bit of it.
+ * Output n is at input position n * M / L (L/M = 16000/rate in lowest terms), both counted from the start of the
+ * recording. Each output is one dot product of `taps` input samples with the windowed-sinc row of its phase, summed in
+ * an order that depends on n alone. Its bits therefore do not depend on the start of a shard or on the blocks of the
+ * input.
  *
- * Filter: sinc at 0.96 of the lower Nyquist frequency, 32 zero crossings a side, Kaiser window with beta 10, every row normalised
- * to a sum of one (so that a constant stays exactly that constant, whatever the phase).
+ * Filter: sinc at 0.96 of the lower Nyquist frequency, 32 zero crossings a side, Kaiser window with beta 10, each row
+ * normalised to a sum of one, so that a constant input gives exactly that constant.
  */
 #include <math.h>
 #include <string.h>
@@ -18,8 +19,8 @@
 #define ROLL_OFF 0.96
 #define KAISER_BETA 10.0
 /*
- * Ratios whose table would be larger than this (12345 Hz has 3200 phases, 44101 Hz 16000) interpolate linearly between the rows of
- * a table with INTERPOLATED_ROWS steps per zero crossing, which costs about 0.3 MB at any rate.
+ * Ratios with a larger table (12345 Hz has 3200 phases, 44101 Hz 16000) interpolate linearly between the rows of a
+ * table with INTERPOLATED_ROWS steps per zero crossing, which takes about 0.3 MB at any rate.
  */
 #define MAX_TABLE_FLOATS 100000
 #define INTERPOLATED_ROWS 1024
@@ -67,14 +68,14 @@ static double bessel_i0(double x) {
 
 static double cutoff_of(int rate) { return (rate > OUTPUT_RATE ? (double)OUTPUT_RATE / rate : 1.0) * ROLL_OFF; }
 
-/* Input samples on either side of an output's position that it depends on; even, so that two sides make a multiple of 4. */
+/* Input samples that an output depends on, on either side; even, so that both sides are a multiple of 4. */
 static int half_width(int rate) {
   if (rate == OUTPUT_RATE) return 0;
   int half = (int)ceil(ZEROS / cutoff_of(rate));
   return half + (half & 1);
 }
 
-/* One row: the filter for an output that lies `offset` (0..1) of an input sample after the row's tap number half - 1. */
+/* Fills a row: the filter for an output that is `offset` (0..1) input samples after tap number half - 1 of the row. */
 static void fill_row(float *row, int taps, double cutoff, double offset) {
   double extent = ZEROS / cutoff, norm = bessel_i0(KAISER_BETA), sum = 0;
   int half = taps / 2;
@@ -104,8 +105,8 @@ EXPORT(rs_close) void rs_close(Resampler *r) {
 }
 
 /*
- * rate: input rate in Hz. first_input, first_output: absolute indices (exact up to 2^53) of the first sample that will be pushed
- * and of the first output wanted. Inputs before first_input count as zero. Returns 0 for a rate out of bounds or without memory.
+ * rate: input rate in Hz. first_input, first_output: absolute indices (exact up to 2^53) of the first input sample and
+ * of the first output. Inputs before first_input count as zero. Returns 0 for a rate out of bounds or without memory.
  */
 EXPORT(rs_open) Resampler *rs_open(int rate, double first_input, double first_output) {
   if (rate < MIN_RATE || rate > MAX_RATE) return NULL;
@@ -128,12 +129,14 @@ EXPORT(rs_open) Resampler *rs_open(int rate, double first_input, double first_ou
       rs_close(r);
       return NULL;
     }
-    for (int row = 0; row < filled; row++) fill_row(r->table + (size_t)row * r->taps, r->taps, cutoff, (double)row / r->rows);
+    for (int row = 0; row < filled; row++) {
+      fill_row(r->table + (size_t)row * r->taps, r->taps, cutoff, (double)row / r->rows);
+    }
   }
-  /* The first output may reach back before the first input: those samples are zeros in the history. */
+  /* The first output may depend on samples before the first input, which are zeros in the history. */
   int64_t reach = floor_divide(r->next_output * r->down, r->up) - r->half + (r->half > 0);
   r->history_start = reach < r->end ? reach : r->end;
-  /* A caller that asks for outputs far before its input gets zeros for them only within one filter's reach. */
+  /* Refuses outputs that are farther before the first input than the filter reaches. */
   if (r->end - r->history_start > 4 * (int64_t)r->taps + 4096) {
     rs_close(r);
     return NULL;
@@ -157,7 +160,7 @@ static int reserve(float **buffer, int *capacity, int64_t needed) {
   return 1;
 }
 
-/* Where the caller writes the next `count` samples, or 0 when there is no room. */
+/* Buffer for the next `count` samples, or 0 without memory. */
 EXPORT(rs_input) float *rs_input(Resampler *r, int count) {
   int64_t held = r->end - r->history_start;
   if (count < 0 || !reserve(&r->history, &r->history_capacity, held + count)) return NULL;
@@ -180,10 +183,10 @@ static float dot(const float *x, const float *row, int taps) {
   return sum_lanes(wasm_f32x4_add(even, odd));
 }
 
-/* Of the dot products that share a row, so many are taken at once: the row is then loaded once for all of them. */
+/* Dot products with the same row that are computed at once, so that the row is loaded once for all of them. */
 #define WAYS 4
 
-/* out[m * apart] = dot(x + m * shift, row), for m below WAYS; each summed as `dot` does, to the same bits. */
+/* out[m * apart] = dot(x + m * shift, row), for m below WAYS; each summed in the order of `dot`, with the same bits. */
 static void dots(const float *x, int64_t shift, const float *row, int taps, float *out, int64_t apart) {
   v128_t even[WAYS], odd[WAYS];
   for (int m = 0; m < WAYS; m++) even[m] = odd[m] = wasm_f32x4_splat(0);
@@ -197,12 +200,14 @@ static void dots(const float *x, int64_t shift, const float *row, int taps, floa
   }
   if (k < taps) {
     v128_t left = wasm_v128_load(row + k);
-    for (int m = 0; m < WAYS; m++) even[m] = wasm_f32x4_add(even[m], wasm_f32x4_mul(wasm_v128_load(x + m * shift + k), left));
+    for (int m = 0; m < WAYS; m++) {
+      even[m] = wasm_f32x4_add(even[m], wasm_f32x4_mul(wasm_v128_load(x + m * shift + k), left));
+    }
   }
   for (int m = 0; m < WAYS; m++) out[m * apart] = sum_lanes(wasm_f32x4_add(even[m], odd[m]));
 }
 
-/* The output at position + phase / up, x being the first input that it depends on. */
+/* The output at position + phase / up; x is the first input that it depends on. */
 static float one_output(const Resampler *r, const float *x, int64_t phase) {
   if (!r->interpolate) return dot(x, r->table + phase * r->taps, r->taps);
   int64_t scaled = phase * r->rows, row = scaled / r->up;
@@ -212,7 +217,7 @@ static float one_output(const Resampler *r, const float *x, int64_t phase) {
   return a + (b - a) * fraction;
 }
 
-/* `count` outputs from r->next_output on. Those `up` apart have the same row, and inputs `down` apart. */
+/* Computes `count` outputs from r->next_output on. Outputs `up` apart have the same row, and inputs `down` apart. */
 static void filter(const Resampler *r, int64_t count) {
   int64_t whole = r->down / r->up, part = r->down % r->up;
   int64_t together = r->interpolate ? 0 : count / (WAYS * r->up) * (WAYS * r->up);
@@ -231,7 +236,7 @@ static void filter(const Resampler *r, int64_t count) {
       x++;
     }
     i++;
-    /* The next three times `up` outputs have been made already. */
+    /* Skips the outputs that `dots` has made. */
     if (i < together && i % r->up == 0) {
       i += (WAYS - 1) * r->up;
       x += (WAYS - 1) * r->down;
@@ -239,7 +244,9 @@ static void filter(const Resampler *r, int64_t count) {
   }
 }
 
-/* Produces the outputs below `limit` whose inputs all lie before `available`. Returns their count, -1 without memory. */
+/*
+ * Produces the outputs below `limit` whose inputs are all before `available`. Returns their count, -1 without memory.
+ */
 static int produce(Resampler *r, int64_t available, int64_t limit) {
   int64_t first = r->next_output;
   int64_t most = (available - r->half) * r->up;
@@ -255,7 +262,7 @@ static int produce(Resampler *r, int64_t available, int64_t limit) {
     filter(r, count);
   }
   r->next_output = stop;
-  /* Drops what no later output reaches. */
+  /* Drops inputs that no later output depends on. */
   int64_t keep = floor_divide(r->next_output * r->down, r->up) - r->half + (r->half > 0);
   if (keep > r->end) keep = r->end;
   if (keep > r->history_start) {
@@ -265,13 +272,13 @@ static int produce(Resampler *r, int64_t available, int64_t limit) {
   return count;
 }
 
-/* Takes the `count` samples written at rs_input. Returns how many outputs lie at rs_output, -1 without memory. */
+/* Adds `count` samples at rs_input. Returns the number of outputs at rs_output, -1 without memory. */
 EXPORT(rs_push) int rs_push(Resampler *r, int count) {
   r->end += count;
   return produce(r, r->end, INT64_MAX);
 }
 
-/* The outputs whose position lies before the end of the input, samples after it taken as zero. Nothing may be pushed later. */
+/* Produces the outputs before the end of the input; later samples count as zero. No sample may be added after that. */
 EXPORT(rs_flush) int rs_flush(Resampler *r) {
   int64_t end = r->end;
   int64_t limit = end <= 0 ? r->next_output : floor_divide(end * r->up - 1, r->down) + 1;

@@ -1,4 +1,6 @@
-/** The same module with an ordinary memory in the place of its shared one; a copy. Throws where the module imports no shared memory. */
+/**
+ * A copy of the module with ordinary memory in place of shared memory. @throws if the module imports no shared memory
+ */
 export function unshared(module: Uint8Array): Uint8Array<ArrayBuffer>;
-/** Path of the package's module. */
+/** Path of the npm package's module. */
 export function packaged(): string;

@@ -1,10 +1,8 @@
-// ONNX Runtime's module for one thread and ordinary memory.
-//
-// The package holds one build, for threads, which imports a shared memory. Workers have no threads, and their platform
-// does not promise shared memory. On one thread the module works with ordinary memory: atomic instructions do
-// (WebAssembly threads proposal, "Atomic Memory Accesses"), except waits, which one thread never reaches. So this script
-// changes one byte, the flag in the limits of the imported memory. wrangler runs it before it bundles a Worker that has
-// models (`[build]` in its wrangler file).
+// Makes ONNX Runtime's module use ordinary memory.  The package contains only a build for threads, which imports shared
+// memory. Workers have no threads, and their platform does not promise shared memory. Atomic instructions also work on
+// ordinary memory (WebAssembly threads proposal, "Atomic Memory Accesses"), except waits, which a single thread never
+// reaches. So this script changes one byte, the flag in the limits of the imported memory. wrangler runs it before it
+// bundles a Worker with models (`[build]` in its wrangler file).
 
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -17,11 +15,9 @@ const KIND = { function: 0, table: 1, memory: 2, global: 3, tag: 4 };
 const [HAS_MAXIMUM, IS_SHARED] = [1, 2];
 
 /**
- * The same module with an ordinary memory in the place of its shared one.
- *
  * @param {Uint8Array} module
- * @returns {Uint8Array} a copy
- * @throws where the module imports no shared memory
+ * @returns {Uint8Array} a copy with ordinary memory in place of shared memory
+ * @throws if the module imports no shared memory
  */
 export function unshared(module) {
   const bytes = Uint8Array.from(module);
@@ -60,7 +56,7 @@ export function unshared(module) {
   throw new Error('the module of onnxruntime-web imports no shared memory');
 }
 
-/** The package's module, and below it what is made of it. */
+/** Path of the npm package's module. */
 export const packaged = () => createRequire(import.meta.url).resolve('onnxruntime-web/ort-wasm-simd-threaded.wasm');
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -68,7 +64,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const made = unshared(readFileSync(packaged()));
   mkdirSync(dirname(target), { recursive: true });
   if (!existsSync(target) || !readFileSync(target).equals(made)) {
-    // Another build may be reading: it must never see half a file.
+    // Replaced atomically, because another build may be reading it.
     const scratch = `${target}.${process.pid}.tmp`;
     writeFileSync(scratch, made);
     renameSync(scratch, target);

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { loadWrangler } from './bundle.ts';
+import { splitSql } from './migrations.ts';
 import { projectDir } from './paths.ts';
-import { loadWrangler } from './signals.ts';
-import { splitSql } from './split-sql.ts';
 
 const folder = join(projectDir, 'migrations');
 const texts: [string, string][] = [

@@ -1,15 +1,15 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startServer, type TestServer } from '../../test/helpers/http-server.ts';
 import { collect, conversation, spawnCli } from '../../test/helpers/local-process.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-let server: Server;
+let server: TestServer;
 let asked: string[];
 let answers: Record<string, RequestListener>;
 beforeAll(async () => {
-  server = createServer((request, response) => {
+  server = await startServer((request, response) => {
     const call = `${request.method} ${request.url}`;
     asked.push(call);
     request.resume();
@@ -17,7 +17,6 @@ beforeAll(async () => {
     if (call === 'GET /v1/test') response.end('{"status":"OK","message":""}');
     else (answers[call] ?? tooMany)(request, response);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
 });
 afterAll(() => server.close());
 
@@ -26,40 +25,38 @@ const tooMany: RequestListener = (_, response) =>
 
 function start(command: string, args: readonly string[]) {
   asked = [];
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return spawnCli(command, args, { ROLLCALL_URL: url, ROLLCALL_KEY: 'k' });
+  return spawnCli(command, args, { ROLLCALL_URL: server.origin, ROLLCALL_KEY: 'k' });
 }
 
 it.each([
   ['diarize', ['https://example.com/a.wav'], 'POST /v1/diarize'],
   ['voiceprint', ['https://example.com/a.wav'], 'POST /v1/voiceprint'],
   ['live', [conversation, '--fast'], 'POST /v1/live'],
-])(
-  'Ctrl-C while npm run %s waits for the rate limit ends it at once: nothing has begun',
-  async (command, args, call) => {
-    answers = {};
-    const child = start(command, args);
-    child.stderr?.on('data', (chunk: Buffer) => {
-      if (chunk.toString().includes('Trying again')) child.kill('SIGINT');
-    });
-    const run = await collect(child);
-    expect(run).toMatchObject({ code: 130, stdout: '' });
-    expect(run.stderr).toMatch(/Trying again in 60 s …\n$/);
-    expect(asked.at(-1)).toBe(call);
-  },
-);
+])('Ctrl-C ends npm run %s at once while it waits for the rate limit', async (command, args, call) => {
+  answers = {};
+  const child = start(command, args);
+  child.stderr?.on('data', (chunk: Buffer) => {
+    if (chunk.toString().includes('Trying again')) child.kill('SIGINT');
+  });
+  const run = await collect(child);
+  expect(run).toMatchObject({ code: 130, stdout: '' });
+  expect(run.stderr).toMatch(/Trying again in 60 s …\n$/);
+  expect(asked.at(-1)).toBe(call);
+});
 
-it('a job whose state something else answers for may go on: where its result will be is said', async () => {
+it('prints the address of the result if another program answers for a job', async () => {
   answers = {
     'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
     'GET /v1/jobs/j': (_, response) => void response.end('<html>Please log in</html>'),
   };
   const run = await collect(start('diarize', ['https://example.com/a.wav']));
   expect(run).toMatchObject({ code: 3, stdout: '' });
-  expect(run.stderr).toMatch(/not rollcall's\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/);
+  expect(run.stderr).toMatch(
+    /answered 200, but not as rollcall does\. The job j may go on; its result: curl .*\/v1\/jobs\/j\/output"\n$/,
+  );
 });
 
-it('a job that could not be canceled: why, as one sentence (it ended in two full stops)', async () => {
+it('prints in one sentence why a job could not be canceled', async () => {
   answers = {
     'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
     'GET /v1/jobs/j': (_, response) => void response.end('{"jobId":"j","status":"running"}'),
@@ -77,7 +74,7 @@ it('a job that could not be canceled: why, as one sentence (it ended in two full
   );
 });
 
-it('a job whose key is revoked meanwhile may go on: where its result will be is said (it was not)', async () => {
+it('prints the address of the result if the key is revoked during a job', async () => {
   answers = {
     'POST /v1/diarize': (_, response) => void response.end('{"jobId":"j","status":"created"}'),
     'GET /v1/jobs/j': (_, response) =>

@@ -1,2 +1,0 @@
-/** The client of live streams alone. */
-export * from '../live/index.ts';
