@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { nodeAudio } from '../client/audio/ports.ts';
 import type { DiarizeOutput } from '../client/sdk/types.ts';
-import { settingsOf } from '../src/diarization/index.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
 import { renderAccuracy } from './accuracy-tables.ts';
 import { BenchService } from './bench-service.ts';
 import { judgeOutput } from './judged-output.ts';

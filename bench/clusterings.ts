@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
-import { type DiarizationSettings, type PartReader, settingsOf } from '../src/diarization/index.ts';
-import { withTuning } from '../src/diarization/parameters.ts';
-import type { Tuning } from '../src/diarization/types.ts';
+import type { Tuning } from '../src/diarization/model-ports.ts';
+import { type DiarizationSettings, settingsOf, withTuning } from '../src/diarization/parameters.ts';
+import type { PartReader } from '../src/diarization/part.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
 import { analysisOf, keptPart } from './kept-parts.ts';
 import { liveEngine } from './live/sessions.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { runCommand } from '../client/cli/run.ts';
-import { settingsOf } from '../src/diarization/index.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
 import { placeOf } from './comparison.ts';
 import { judgeOutput } from './judged-output.ts';
 import { keptPart } from './kept-parts.ts';

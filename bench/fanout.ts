@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { assemble, settingsOf, writeOutput } from '../src/diarization/index.ts';
+import { assemble } from '../src/diarization/assemble.ts';
+import { writeOutput } from '../src/diarization/diarization.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
 import { ingest } from '../src/ingest/pass.ts';
 import { readyShards, SHARD_SAMPLES, SHARD_SECONDS } from '../src/jobs/shards.ts';

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AnalysisPorts, type DiarizationSettings, openPart, type PartReader } from '../src/diarization/index.ts';
+import type { DiarizationSettings } from '../src/diarization/parameters.ts';
+import { openPart, type PartReader } from '../src/diarization/part.ts';
+import type { AnalysisPorts } from '../src/diarization/shard.ts';
 import type { MeasuredPack } from './packs.ts';
 import { analysedBytes } from './pipeline.ts';
 import { cacheDir } from './shared.ts';

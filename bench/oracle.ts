@@ -1,10 +1,9 @@
 import type { DiarizeOutput } from '../client/sdk/types.ts';
-import type { Assignment } from '../src/diarization/clustering/types.ts';
-import type { DiarizationSettings, PartReader } from '../src/diarization/index.ts';
-import { withTuning } from '../src/diarization/parameters.ts';
-import type { ShardPart } from '../src/diarization/part.ts';
-import { buildPowerset, decodeHard } from '../src/diarization/powerset.ts';
+import type { Assignment } from '../src/diarization/clustering/cluster.ts';
+import { type DiarizationSettings, withTuning } from '../src/diarization/parameters.ts';
+import type { PartReader, ShardPart } from '../src/diarization/part.ts';
 import { reconstruct } from '../src/diarization/reconstruct.ts';
+import { buildPowerset, decodeHard } from '../src/diarization/segmenter.ts';
 import { toOutput } from './pipeline.ts';
 import type { LabelledSegment } from './score/rttm.ts';
 import { labelsOf } from './score/sweep.ts';

@@ -3,7 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath, readManifest } from '../client/models/store.ts';
-import { type Plda, parsePlda, type SettingName } from '../src/diarization/index.ts';
+import { type Plda, parsePlda } from '../src/diarization/clustering/plda.ts';
+import type { SettingName } from '../src/diarization/parameters.ts';
 import { type ModelFile, type ModelPack, packInUse, segmentationOf } from '../src/platform/onnx/manifest.ts';
 import { sharedPath } from './shared.ts';
 

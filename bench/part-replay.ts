@@ -1,7 +1,5 @@
-import type { PartReader, Parts } from '../src/diarization/index.ts';
-import type { EmbeddingsSection } from '../src/diarization/part.ts';
-import { SUBSEGMENT_SHIFT_SAMPLES } from '../src/diarization/subsegments.ts';
-import { windowCount } from '../src/diarization/windows.ts';
+import type { EmbeddingsSection, PartReader, Parts } from '../src/diarization/part.ts';
+import { SUBSEGMENT_SHIFT_SAMPLES, windowCount } from '../src/diarization/windows.ts';
 
 /**
  * The parts of a longer recording: those of a shorter one again and again, moved along the grid. All but the last of the shorter

@@ -1,18 +1,10 @@
 import type { DiarizeOutput } from '../client/sdk/types.ts';
-import {
-  type AnalysisPorts,
-  analyseShard,
-  assemble,
-  type Diarization,
-  type DiarizationSettings,
-  encodePart,
-  openPart,
-  type PartReader,
-  type Plda,
-  partsOf,
-  type SpeakerRequest,
-  writeOutput,
-} from '../src/diarization/index.ts';
+import { assemble, type SpeakerRequest } from '../src/diarization/assemble.ts';
+import type { Plda } from '../src/diarization/clustering/plda.ts';
+import { type Diarization, writeOutput } from '../src/diarization/diarization.ts';
+import type { DiarizationSettings } from '../src/diarization/parameters.ts';
+import { encodePart, openPart, type PartReader, partsOf } from '../src/diarization/part.ts';
+import { type AnalysisPorts, analyseShard } from '../src/diarization/shard.ts';
 
 /** Every optional field of the output. */
 export const ALL_FIELDS = {

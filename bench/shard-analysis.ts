@@ -1,10 +1,6 @@
-import {
-  analyseShard,
-  type DiarizationSettings,
-  encodePart,
-  openPart,
-  type PartReader,
-} from '../src/diarization/index.ts';
+import type { DiarizationSettings } from '../src/diarization/parameters.ts';
+import { encodePart, openPart, type PartReader } from '../src/diarization/part.ts';
+import { analyseShard } from '../src/diarization/shard.ts';
 import type { Engine } from '../src/jobs/ports.ts';
 
 const OVERRUN_SAMPLES = 160_000;

@@ -1,6 +1,8 @@
 import { decodeFile } from '../client/audio/file.ts';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { assemble, partsOf, settingsOf } from '../src/diarization/index.ts';
+import { assemble } from '../src/diarization/assemble.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
+import { partsOf } from '../src/diarization/part.ts';
 import type { Engine } from '../src/jobs/ports.ts';
 import { nodeEngine } from './node-engine.ts';
 import { packOfService, pldaOf } from './packs.ts';

@@ -1,7 +1,6 @@
 import { decodeFile } from '../client/audio/file.ts';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { settingsOf } from '../src/diarization/index.ts';
-import { withTuning } from '../src/diarization/parameters.ts';
+import { settingsOf, withTuning } from '../src/diarization/parameters.ts';
 import { BenchService } from './bench-service.ts';
 import { longMp3 } from './long-recording.ts';
 import { packOfService, sherpaModels } from './packs.ts';

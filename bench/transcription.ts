@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { assignOptimally, settingsOf } from '../src/diarization/index.ts';
+import { assignOptimally } from '../src/diarization/numerics.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
 import { type SpeakerTurns, speakersOfWords, type Word } from '../src/transcription/index.ts';
 import { conversation } from '../test/helpers/conversation.ts';
 import { keptPart } from './kept-parts.ts';

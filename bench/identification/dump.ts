@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SpeakerVoice } from '../../src/diarization/index.ts';
+import type { SpeakerVoice } from '../../src/diarization/diarization.ts';
 import type { Observed } from './observe.ts';
 
 /** Writes the voices of a half for `training/identification/fit.py`: `voices.json` beside its trials. */

@@ -1,11 +1,8 @@
-import {
-  assemble,
-  type Diarization,
-  type Plda,
-  partsOf,
-  type SpeakerVoice,
-  settingsOf,
-} from '../../src/diarization/index.ts';
+import { assemble } from '../../src/diarization/assemble.ts';
+import type { Plda } from '../../src/diarization/clustering/plda.ts';
+import type { Diarization, SpeakerVoice } from '../../src/diarization/diarization.ts';
+import { settingsOf } from '../../src/diarization/parameters.ts';
+import { partsOf } from '../../src/diarization/part.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
 import { type Enrolment, enrol, type IdentificationParameters, logOddsOf } from '../../src/voiceprint/index.ts';
 import { analyse } from '../pipeline.ts';

@@ -1,5 +1,5 @@
-import type { Plda } from '../../src/diarization/index.ts';
-import { settingsOf } from '../../src/diarization/index.ts';
+import type { Plda } from '../../src/diarization/clustering/plda.ts';
+import { settingsOf } from '../../src/diarization/parameters.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
 import type { LiveEngine } from '../../src/live/index.ts';
 import { analyse, finish } from '../pipeline.ts';

@@ -1,4 +1,4 @@
-import { assignOptimally } from '../../src/diarization/assignment.ts';
+import { assignOptimally } from '../../src/diarization/numerics.ts';
 import type { LabelledSegment } from './rttm.ts';
 import { labelsOf, sweep } from './sweep.ts';
 

@@ -16,6 +16,28 @@ export interface LocalSpeakers {
   readonly activeSeconds: Float32Array;
 }
 
+/** Kinds of items. Only local speakers belong to a window. */
+export const KIND = { local: 0, representative: 1, subsegment: 2 } as const;
+
+/** Local speakers, of which some may stand for several. */
+export type Representing = LocalSpeakers & {
+  /** [count] of `KIND`; absent where all are local speakers */ readonly kinds?: Uint8Array;
+};
+
+/** What is clustered: local speakers, or representatives of a long recording, and subsegments. */
+export interface Items {
+  readonly count: number;
+  readonly dimension: number;
+  /** [count, dimension], unit length, before the recording's mean is taken off */
+  readonly embeddings: Float32Array;
+  /** [count] of `KIND` */
+  readonly kinds: Uint8Array;
+  /** [count] window of a local speaker; 0 for other kinds */
+  readonly windows: Int32Array;
+  /** [count] distinct seconds of speech that each stands for: its weight as evidence */
+  readonly seconds: Float64Array;
+}
+
 /** One local speaker of a window, before the embedding. */
 export interface SpeakerMask {
   readonly local: number;

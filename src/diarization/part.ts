@@ -1,7 +1,7 @@
 import { release } from '../audio/memory.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
-import type { Subsegments } from './subsegments.ts';
-import type { TuningBySetting } from './types.ts';
+import type { TuningBySetting } from './model-ports.ts';
+import type { Subsegments } from './windows.ts';
 
 /** What the stages after the models must know about them. Equal in all parts of a recording. */
 export interface ModelFacts {
@@ -25,6 +25,9 @@ export interface WindowRange {
   readonly firstWindow: number;
   readonly windowCount: number;
 }
+
+/** Level of silence, and the lowest that is measured: dB of full scale. */
+export const SILENCE_DB = -126;
 
 /** All that the models say about one shard. */
 export interface ShardPart extends WindowRange {
@@ -273,4 +276,48 @@ function decodeAscii(bytes: Uint8Array): string {
 
 function damaged(what: string): Error {
   return new Error(`a stored part is damaged: ${what}`);
+}
+
+/** Stored parts of a recording, in order. What is read is the caller's, who may detach its buffers. */
+export interface Parts {
+  readonly count: number;
+  factsOf(index: number): ModelFacts;
+  countsOf(index: number): PartCounts;
+  readEmbeddings(index: number): Promise<EmbeddingsSection>;
+  readPart(index: number): Promise<ShardPart>;
+}
+
+/** The parts of a recording, opened, as one. */
+export function partsOf(readers: readonly PartReader[]): Parts {
+  return {
+    count: readers.length,
+    factsOf: (index) => readers[index].facts,
+    countsOf: (index) => readers[index].counts,
+    readEmbeddings: (index) => readers[index].readEmbeddings(),
+    readPart: (index) => readers[index].readPart(),
+  };
+}
+
+/** How much all parts hold together. */
+export function totalCounts(parts: Parts): PartCounts {
+  let speakers = 0;
+  let subsegments = 0;
+  for (let index = 0; index < parts.count; index++) {
+    const counts = parts.countsOf(index);
+    speakers += counts.speakers;
+    subsegments += counts.subsegments;
+  }
+  return { speakers, subsegments };
+}
+
+/** What `read` gives for each index below `count`, in order. One is read ahead: it is on its way while another is used. */
+export async function* readAhead<T>(count: number, read: (index: number) => Promise<T>): AsyncGenerator<T> {
+  let next = count > 0 ? read(0) : undefined;
+  for (let index = 0; next !== undefined; index++) {
+    const current = await next;
+    next = index + 1 < count ? read(index + 1) : undefined;
+    // Its fault is told when it is its turn; until then, or when nobody comes for it, it is nobody's.
+    next?.catch(() => undefined);
+    yield current;
+  }
 }

@@ -1,17 +1,12 @@
-import type { Claims } from './claims.ts';
-import type { Assignment, ClusterModel } from './clustering/types.ts';
-import type { Diarization } from './diarization.ts';
-import { FrameCollector } from './frame-collector.ts';
-import type { LocalSpeakers } from './local-speakers.ts';
-import { OverlapAdd } from './overlap-add.ts';
-import type { DiarizationSettings } from './parameters.ts';
-import type { ModelFacts, ShardPart } from './part.ts';
-import { buildPowerset } from './powerset.ts';
-import { Resegmenter } from './resegmentation.ts';
-import type { Subsegments } from './subsegments.ts';
-import type { TrackSpill } from './tracks.ts';
-import { FIRST_SPEAKER, SpeakerViews, WindowReader } from './window-frames.ts';
-import { firstFrame } from './windows.ts';
+import { release } from '../audio/memory.ts';
+import { type Assignment, assignSpeakers, type ClusterModel } from './clustering/cluster.ts';
+import { FrameCollector, type FrameContext, type Reconstruction, releaseTracks } from './frame-collector.ts';
+import { type LocalSpeakers, rowsBetween } from './local-speakers.ts';
+import { FIRST_SPEAKER, OverlapAdd, SpeakerViews, WindowReader } from './overlap-add.ts';
+import { type Parts, readAhead, type ShardPart } from './part.ts';
+import { type Claims, claimsOf, hearingOf, Resegmenter } from './resegmentation.ts';
+import { buildPowerset } from './segmenter.ts';
+import { firstFrame, type Subsegments } from './windows.ts';
 
 /** A part with the speakers that its local speakers were assigned to. */
 export interface AssignedPart {
@@ -21,34 +16,19 @@ export interface AssignedPart {
   readonly subsegments?: Subsegments;
 }
 
-export interface ReconstructionContext {
-  readonly facts: ModelFacts;
-  readonly settings: DiarizationSettings;
-  readonly clusters: number;
+export interface ReconstructionContext extends FrameContext {
   /** [clusters] factor on the activations of each */
   readonly boost: Float32Array;
-  readonly totalSamples: number;
-  /** Where the recording ends at its own rate, up to a sample at 16 kHz earlier; no turn ends later. */
-  readonly durationSeconds: number;
-  /** Whether to keep the frame-wise probability of each speaker. */
-  readonly speakerTracks: boolean;
-  readonly trackSpill?: TrackSpill;
   /** The speakers that were found, for the subsegments' say; without it they have none. */
   readonly model?: ClusterModel;
   /** Subsegments that are a speaker's whatever the votes say. */
   readonly claims?: Claims;
 }
 
-export interface Reconstruction {
-  readonly diarization: Diarization;
-  readonly clusterOf: readonly number[];
-}
-
 /**
  * Turns and tracks from assigned parts.
  *
  * @param feed calls its argument with each part, in order
- * @returns `clusterOf` [speakers]: the cluster that each speaker is; those without a turn are missing
  */
 export async function reconstruct(
   feed: (take: (part: AssignedPart) => Promise<void>) => Promise<void>,
@@ -135,3 +115,138 @@ function taper(frames: number, strength: number): Float32Array | undefined {
     return 1 - strength * fromCentre;
   });
 }
+
+/** A search whose steps may do harm too. */
+export interface Rounds<Settings, Result> {
+  /** Score that is enough. */
+  readonly wanted: number;
+  readonly maxRounds: number;
+  readonly run: (settings: Settings) => Promise<Result>;
+  readonly scoreOf: (result: Result) => number;
+  /** Settings of the next round; those of this one stay as they are. @param round 0 for the first */
+  readonly next: (settings: Settings, result: Result, round: number) => Promise<Settings>;
+  /** Called with every result but the one that is returned, once it is of no use any more. */
+  readonly drop: (result: Result) => void;
+}
+
+/**
+ * Runs with ever other settings until the score is enough. Where it never is, the round counts that had the highest score, the last of several; it is
+ * run once more where it was not the last, since a result may rest on what only the last run has put down.
+ */
+export async function bestRound<Settings, Result>(
+  first: Settings,
+  { wanted, maxRounds, run, scoreOf, next, drop }: Rounds<Settings, Result>,
+): Promise<Result> {
+  let settings = first;
+  let best = { settings, score: Number.NEGATIVE_INFINITY };
+  for (let round = 0; ; round++) {
+    const result = await run(settings);
+    const score = scoreOf(result);
+    if (score >= wanted) return result;
+    if (score >= best.score) best = { settings, score };
+    const isLast = round + 1 === maxRounds;
+    if (isLast && best.settings === settings) return result;
+    if (!isLast) settings = await next(settings, result, round);
+    drop(result);
+    if (isLast) return run(best.settings);
+  }
+}
+
+/** Tries to give every wanted speaker a turn by more weight… */
+const BOOST_ROUNDS = 3;
+/** …and then by a subsegment each, which may have been the only one of somebody else, who then needs another. */
+const CLAIM_ROUNDS = 4;
+const BOOST = 4;
+
+/**
+ * Windows, times the speakers, that some 25 ms of work are: with few of them a whole part, a sixth of one with a
+ * hundred.
+ */
+const WORK_BETWEEN_PAUSES = 2000;
+
+/** What a run over a recording costs: its windows, each so much by itself and 1 for every speaker. */
+const COST_OF_WINDOW = 66;
+
+/**
+ * What all runs over a recording may cost. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time,
+ * and a message has 300 s.
+ */
+const MAX_COST = 16_000_000;
+
+/**
+ * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and
+ * where that does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are
+ * heard in the end, the round counts in which most were.
+ *
+ * @param fewest speakers to be heard, at least, as far as the model has as many
+ */
+export async function reconstructWanted(
+  parts: Parts,
+  fewest: number,
+  model: ClusterModel,
+  pause: () => Promise<void>,
+  context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
+  maxCost = MAX_COST,
+): Promise<Reconstruction> {
+  const { clusters } = model;
+  const cost = (context.totalSamples / context.facts.stepSamples) * (COST_OF_WINDOW + clusters);
+  // The best of several rounds may have to be run once more.
+  const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + CLAIM_ROUNDS, Math.floor(maxCost / cost) - 1));
+  // Who is outvoted by far only a claim helps: where there are few rounds, one is left for it.
+  const boostRounds = Math.min(BOOST_ROUNDS, maxRounds - 2);
+  const feed = async (take: (part: AssignedPart) => Promise<void>) => {
+    for await (const part of readAhead(parts.count, parts.readPart)) {
+      for (const stretch of stretchesOf(part, Math.ceil(WORK_BETWEEN_PAUSES / clusters))) {
+        await take({ ...stretch, assignment: assignSpeakers(model, stretch.speakers) });
+        await pause();
+      }
+      release(part.speakers.embeddings, part.subsegments.embeddings, part.probabilities);
+    }
+  };
+  const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
+  return bestRound(first, {
+    wanted: Math.min(fewest, clusters),
+    maxRounds,
+    run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
+    drop: ({ diarization }) => releaseTracks(diarization.tracks),
+    scoreOf: ({ diarization }) => diarization.speakers,
+    async next({ boost, claims }, { diarization, clusterOf }, round) {
+      const heard = new Set(clusterOf);
+      if (round < boostRounds) {
+        return { boost: boost.map((factor, cluster) => (heard.has(cluster) ? factor : BOOST * factor)), claims };
+      }
+      const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
+        (cluster) => !heard.has(cluster),
+      );
+      const isHeard = hearingOf(diarization.tracks, context.settings.reconstruction);
+      return { boost, claims: await claimsOf(parts, model, unheard, claims, isHeard, pause) };
+    },
+  });
+}
+
+/**
+ * So many windows of a part at a time: between two of them others get a turn. All of its subsegments come with the
+ * first.
+ */
+function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<AssignedPart, 'assignment'>> {
+  const { speakers, probabilities } = part;
+  const bytesPerWindow = probabilities.length / part.windowCount;
+  let row = 0;
+  for (let from = 0; from < part.windowCount; from += windows) {
+    const to = Math.min(from + windows, part.windowCount);
+    const firstRow = row;
+    while (row < speakers.count && speakers.windows[row] < part.firstWindow + to) row++;
+    yield {
+      frames: {
+        firstWindow: part.firstWindow + from,
+        windowCount: to - from,
+        probabilities: probabilities.subarray(from * bytesPerWindow, to * bytesPerWindow),
+      },
+      speakers: rowsBetween(speakers, firstRow, row),
+      subsegments: from === 0 ? part.subsegments : undefined,
+    };
+  }
+}
+
+/** What helps speakers who are outvoted everywhere. */
+type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'claims'>>;

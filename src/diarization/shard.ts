@@ -1,15 +1,12 @@
 import { release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
-import { loudestDb, SILENCE_DB } from './levels.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
+import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './model-ports.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
-import type { ModelFacts, ShardPart } from './part.ts';
-import { buildPowerset, decodeHard } from './powerset.ts';
+import { type ModelFacts, type ShardPart, SILENCE_DB } from './part.ts';
 import { SampleBuffer } from './sample-buffer.ts';
-import { Segmenter } from './segmenter.ts';
-import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
-import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './types.ts';
-import { windowsOfShard } from './windows.ts';
+import { buildPowerset, decodeHard, Segmenter } from './segmenter.ts';
+import { type Subsegments, subsegmentMask, subsegmentsOfWindow, windowsOfShard } from './windows.ts';
 
 const SAMPLE_RATE_HZ = 16000;
 
@@ -220,4 +217,31 @@ function stacked(vectors: readonly Float32Array[], dimension: number): Float32Ar
   });
   release(...vectors);
   return rows;
+}
+
+/** Levels are measured over tenths of a second. */
+const TENTH_SAMPLES = 1600;
+
+/**
+ * Level of the loudest tenth of a second, in whole dB of full scale; at least `SILENCE_DB`. The power of a tenth is the
+ * variance of its samples, because an offset is no sound.
+ *
+ * @param samples 16 kHz mono
+ */
+export function loudestDb(samples: Float32Array): number {
+  let loudest = 0;
+  for (let from = 0; from < samples.length; from += TENTH_SAMPLES) {
+    loudest = Math.max(loudest, powerOf(samples.subarray(from, from + TENTH_SAMPLES)));
+  }
+  return Math.max(SILENCE_DB, Math.round(10 * Math.log10(loudest)));
+}
+
+function powerOf(samples: Float32Array): number {
+  let sum = 0;
+  let squares = 0;
+  for (const sample of samples) {
+    sum += sample;
+    squares += sample * sample;
+  }
+  return squares / samples.length - (sum / samples.length) ** 2;
 }

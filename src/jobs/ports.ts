@@ -1,13 +1,14 @@
 import type { AudioPorts, ByteSource, Checkpoint, RecordingFacts, Result } from '../audio/index.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
-import type { Plda, SettingName } from '../diarization/index.ts';
+import type { Plda } from '../diarization/clustering/plda.ts';
 import type {
   EmbeddingPort,
   FilterbankPort,
   MelPowerPort,
   PoolingPort,
   SegmentationPort,
-} from '../diarization/types.ts';
+} from '../diarization/model-ports.ts';
+import type { SettingName } from '../diarization/parameters.ts';
 import type { EngineAnswer } from '../transcription/index.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';

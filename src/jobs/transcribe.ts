@@ -1,4 +1,4 @@
-import { joined, speakerLabel } from '../diarization/index.ts';
+import { joined, speakerLabel } from '../diarization/diarization.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import {
   type Piece,

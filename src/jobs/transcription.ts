@@ -1,4 +1,4 @@
-import type { Diarization } from '../diarization/index.ts';
+import type { Diarization } from '../diarization/diarization.ts';
 import type { SpeakerTurns } from '../transcription/index.ts';
 import { dispatch } from './dispatch.ts';
 import { documentKey, transcriptionKey } from './keys.ts';

@@ -1,4 +1,4 @@
-import { assignOptimally } from '../diarization/assignment.ts';
+import { assignOptimally } from '../diarization/numerics.ts';
 import { Look } from './look.ts';
 import { LIVE } from './parameters.ts';
 

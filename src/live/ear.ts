@@ -1,5 +1,5 @@
-import { BANDS, normalisedTail, subtractMean } from '../diarization/features.ts';
-import { normalise } from '../diarization/vectors.ts';
+import { BANDS, normalisedTail, subtractMean } from '../diarization/embedder.ts';
+import { normalise } from '../diarization/numerics.ts';
 import { LIVE, type LiveTiming, SAMPLE_RATE_HZ } from './parameters.ts';
 import { Ring } from './ring.ts';
 import type { LiveEngine } from './types.ts';

@@ -1,5 +1,5 @@
-import { KIND, type Representing } from '../diarization/clustering/types.ts';
-import { normalise } from '../diarization/vectors.ts';
+import { KIND, type Representing } from '../diarization/local-speakers.ts';
+import { normalise } from '../diarization/numerics.ts';
 import type { Voice } from './mapping.ts';
 
 /** A voice in a look that the speakers are found from, or several of one speaker in one. */

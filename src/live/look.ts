@@ -1,5 +1,4 @@
-import { buildPowerset, decodeHard, marginals } from '../diarization/powerset.ts';
-import type { Segmenter } from '../diarization/segmenter.ts';
+import { buildPowerset, decodeHard, marginals, type Segmenter } from '../diarization/segmenter.ts';
 
 /**
  * What the segmentation sees in one window: who of its local speakers talks in which frame. Frames are numbered from the beginning

@@ -17,8 +17,11 @@ import {
   noisyConversationSamples,
   voiceSample,
 } from '../../test/helpers/voices.ts';
-import { assemble, partsOf, type SpeakerVoice, settingsOf } from '../diarization/index.ts';
-import type { SegmentationInfo } from '../diarization/types.ts';
+import { assemble } from '../diarization/assemble.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
+import type { SegmentationInfo } from '../diarization/model-ports.ts';
+import { settingsOf } from '../diarization/parameters.ts';
+import { partsOf } from '../diarization/part.ts';
 import { DEFAULT_IDENTIFICATION } from '../voiceprint/index.ts';
 import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession, type TurnEvent } from './index.ts';
 

@@ -1,4 +1,4 @@
-import { toMilliseconds } from '../diarization/rounding.ts';
+import { toMilliseconds } from '../diarization/numerics.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
 import { blend } from './blend.ts';

@@ -1,9 +1,7 @@
-import { assignOptimally } from '../diarization/assignment.ts';
 import { assignSpeakers, findSpeakers } from '../diarization/clustering/cluster.ts';
-import type { ClusteringParameters } from '../diarization/clustering/types.ts';
-import type { SpeakerVoice } from '../diarization/index.ts';
-import { settingsOf, withTuning } from '../diarization/parameters.ts';
-import { dot, normalise } from '../diarization/vectors.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
+import { assignOptimally, dot, normalise } from '../diarization/numerics.ts';
+import { type ClusteringParameters, settingsOf, withTuning } from '../diarization/parameters.ts';
 import { asLocalSpeakers, type Item, thinned } from './items.ts';
 import type { Voice } from './mapping.ts';
 import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';

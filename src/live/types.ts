@@ -1,5 +1,6 @@
-import type { Plda, SpeakerVoice } from '../diarization/index.ts';
-import type { EmbeddingPort, FilterbankPort, MelPowerPort, SegmentationPort } from '../diarization/types.ts';
+import type { Plda } from '../diarization/clustering/plda.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
+import type { EmbeddingPort, FilterbankPort, MelPowerPort, SegmentationPort } from '../diarization/model-ports.ts';
 import type { IdentificationParameters } from '../voiceprint/index.ts';
 
 /** A known voice whose label is reported when it is heard. */

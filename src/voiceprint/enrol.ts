@@ -1,4 +1,4 @@
-import type { Diarization, SpeakerVoice } from '../diarization/index.ts';
+import type { Diarization, SpeakerVoice } from '../diarization/diarization.ts';
 
 /** Less speech of one person than this makes no voiceprint. */
 const MIN_SPEECH_SECONDS = 1;

@@ -1,4 +1,4 @@
-import { assignOptimally } from '../diarization/index.ts';
+import { assignOptimally } from '../diarization/numerics.ts';
 import { probabilityOf } from './score.ts';
 
 export interface MatchingOptions {

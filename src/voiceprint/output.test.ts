@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { collect } from '../../test/helpers/collect.ts';
-import type { Diarization } from '../diarization/index.ts';
+import type { Diarization } from '../diarization/diarization.ts';
 import { writeIdentification } from './output.ts';
 
 /** A diarization of one speaker in so many turns of a second. */

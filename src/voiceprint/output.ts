@@ -6,7 +6,7 @@ import {
   type SpeakerVoice,
   speakerLabel,
   writeOutput,
-} from '../diarization/index.ts';
+} from '../diarization/diarization.ts';
 import { hasEnoughSpeech } from './enrol.ts';
 import { type SpeakerMatch, turnConfidence } from './match.ts';
 import { encodeVoiceprint } from './voiceprint.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { SpeakerVoice } from '../diarization/index.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
 import { matchSpeakers } from './match.ts';
 import { logOddsOf, probabilityOf } from './score.ts';
 

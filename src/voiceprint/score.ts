@@ -1,4 +1,4 @@
-import type { SpeakerVoice } from '../diarization/index.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
 
 /** How the cosine similarity of an embedder becomes a probability; fitted by `training/identification/fit.py`. */
 export interface IdentificationParameters {

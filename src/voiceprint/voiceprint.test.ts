@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SpeakerVoice } from '../diarization/index.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
 import { crc32 } from './crc32.ts';
 import { decodeVoiceprint, encodeVoiceprint } from './voiceprint.ts';
 

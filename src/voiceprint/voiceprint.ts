@@ -1,5 +1,5 @@
 import { fromBase64, toBase64 } from '../audio/base64.ts';
-import type { SpeakerVoice } from '../diarization/index.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
 import { crc32 } from './crc32.ts';
 
 /**

@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { assignOptimally } from '../../src/diarization/assignment.ts';
 import { condensedIndex, cosineDistances } from '../../src/diarization/clustering/linkage.ts';
 import { VBX_DEFAULTS, vbx } from '../../src/diarization/clustering/vbx.ts';
-import { buildPowerset, decodeHard } from '../../src/diarization/powerset.ts';
-import { rint } from '../../src/diarization/rounding.ts';
-import { normalise } from '../../src/diarization/vectors.ts';
+import { assignOptimally, normalise, rint } from '../../src/diarization/numerics.ts';
+import { buildPowerset, decodeHard } from '../../src/diarization/segmenter.ts';
 import { cosineMatrix } from '../helpers/cosine.ts';
 import { rebuild, turnsOf } from './rebuild.ts';
 import { canonical, golden, goldenPath, hasGolden, largestDifference } from './shared.ts';

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { assignOptimally } from '../../src/diarization/assignment.ts';
 import { averageLinkage, condensedIndex, cutAtHeight } from '../../src/diarization/clustering/linkage.ts';
 import { VBX_DEFAULTS, vbx } from '../../src/diarization/clustering/vbx.ts';
-import { buildPowerset, decodeHard, marginals } from '../../src/diarization/powerset.ts';
-import { rint } from '../../src/diarization/rounding.ts';
+import { assignOptimally, rint } from '../../src/diarization/numerics.ts';
+import { buildPowerset, decodeHard, marginals } from '../../src/diarization/segmenter.ts';
 import { rebuild, turnsOf } from './rebuild.ts';
 import { canonical, largestDifference, reference, referenceJsonPath } from './shared.ts';
 

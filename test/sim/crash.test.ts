@@ -28,9 +28,13 @@ vi.mock('../../src/audio/index.ts', async (original) => ({
   ...(await original<object>()),
   ...(await import('./doubles.ts')).audio,
 }));
-vi.mock('../../src/diarization/index.ts', async (original) => ({
+vi.mock('../../src/diarization/part.ts', async (original) => ({
   ...(await original<object>()),
-  ...(await import('./doubles.ts')).diarization,
+  encodePart: (await import('./doubles.ts')).diarization.encodePart,
+}));
+vi.mock('../../src/diarization/shard.ts', async (original) => ({
+  ...(await original<object>()),
+  analyseShard: (await import('./doubles.ts')).diarization.analyseShard,
 }));
 vi.mock('../../src/jobs/webhook-signature.ts', async (original) => ({
   ...(await original<object>()),

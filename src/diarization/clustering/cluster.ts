@@ -1,9 +1,8 @@
 import { release } from '../../audio/memory.ts';
-import { assignOptimally } from '../assignment.ts';
-import { type LocalSpeakers, select } from '../local-speakers.ts';
-import { argmax } from '../powerset.ts';
-import { SUBSEGMENT_SHIFT_SECONDS } from '../subsegments.ts';
-import { dot, normalise } from '../vectors.ts';
+import { type Items, KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
+import { argmax, assignOptimally, dot, normalise } from '../numerics.ts';
+import type { ClusteringParameters } from '../parameters.ts';
+import { SUBSEGMENT_SHIFT_SECONDS, type ThinnedSubsegments } from '../windows.ts';
 import {
   averageLinkage,
   centroidsOfClusters,
@@ -15,20 +14,40 @@ import {
   nearestCentroids,
 } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
-import { centroidsOfSums, joinDown, remaining, type SpeakerSum, sumsOf } from './speaker-count.ts';
-import {
-  type Assignment,
-  type ClusteringParameters,
-  type ClusterModel,
-  type Items,
-  KIND,
-  type Pause,
-  type Representing,
-  type SpeakerBounds,
-  type ThinnedSubsegments,
-  type WindowSeconds,
-} from './types.ts';
-import { type VbxResult, vbx } from './vbx.ts';
+import { centroidsOfSums, joinDown, remaining, type SpeakerSum, sumsOf, type VbxResult, vbx } from './vbx.ts';
+
+/** How many speakers the caller wants. */
+export interface SpeakerBounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** How long windows are and how far apart, in seconds. */
+export interface WindowSeconds {
+  readonly step: number;
+  readonly window: number;
+}
+
+/** What clustering found: enough to assign any local speaker of the recording. */
+export interface ClusterModel {
+  readonly clusters: number;
+  readonly dimension: number;
+  /** [dimension] taken from every embedding before it is compared */
+  readonly shift: Float32Array;
+  /** [clusters, dimension], unit length, of shifted embeddings */
+  readonly centroids: Float32Array;
+  readonly temperature: number;
+}
+
+/** Clusters of local speakers. */
+export interface Assignment {
+  /** [count] */
+  readonly clusterOf: Int32Array;
+  /** [count, clusters] probability that the local speaker is that speaker; rows sum to 1 */
+  readonly posterior: Float32Array;
+}
+
+export type Pause = () => Promise<void>;
 
 export interface FindOptions {
   readonly pause?: Pause;

@@ -1,5 +1,5 @@
 import type { CorrectionMessage, SpeakerMessage } from '../../contract/live-messages.ts';
-import { speakerLabel } from '../../diarization/index.ts';
+import { speakerLabel } from '../../diarization/diarization.ts';
 import type { CorrectionEvent, TurnEvent } from '../../live/types.ts';
 
 /** A start or an end as the wire has it. */

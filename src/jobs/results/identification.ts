@@ -1,5 +1,5 @@
 import type { Result } from '../../audio/types.ts';
-import type { SpeakerVoice } from '../../diarization/index.ts';
+import type { SpeakerVoice } from '../../diarization/diarization.ts';
 import { decodeVoiceprint, logOddsOf, matchSpeakers, writeIdentification } from '../../voiceprint/index.ts';
 import { readVoiceprints } from '../attachments.ts';
 import type { JobRecord } from '../ports.ts';

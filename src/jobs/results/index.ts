@@ -1,6 +1,6 @@
 import type { Result } from '../../audio/types.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import { type Diarization, writeOutput } from '../../diarization/index.ts';
+import { type Diarization, writeOutput } from '../../diarization/diarization.ts';
 import { voiceprintsMember } from '../../voiceprint/index.ts';
 import type { JobRecord } from '../ports.ts';
 import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';

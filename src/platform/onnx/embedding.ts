@@ -1,4 +1,4 @@
-import type { EmbeddingInfo, EmbeddingPort } from '../../diarization/types.ts';
+import type { EmbeddingInfo, EmbeddingPort } from '../../diarization/model-ports.ts';
 import type { EmbeddingEntry } from './manifest.ts';
 import { readOnnxMetadata } from './metadata.ts';
 import { floatOutput, floatTensor, type OnnxRuntime } from './runtime.ts';

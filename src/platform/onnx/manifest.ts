@@ -1,5 +1,5 @@
+import type { SegmentationInfo, Tuning, TuningBySetting } from '../../diarization/model-ports.ts';
 import type { SettingName } from '../../diarization/parameters.ts';
-import type { SegmentationInfo, Tuning, TuningBySetting } from '../../diarization/types.ts';
 import type { IdentificationParameters } from '../../voiceprint/index.ts';
 
 /** One model file. `path` is relative to `models/`; the service loads it from storage under its hash. */

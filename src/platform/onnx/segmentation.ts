@@ -1,6 +1,5 @@
-import { POWER_BANDS, POWER_SHIFT_SAMPLES } from '../../diarization/mel-powers.ts';
-import { buildPowerset } from '../../diarization/powerset.ts';
-import type { SegmentationInfo, SegmentationPort } from '../../diarization/types.ts';
+import type { SegmentationInfo, SegmentationPort } from '../../diarization/model-ports.ts';
+import { buildPowerset, POWER_BANDS, POWER_SHIFT_SAMPLES } from '../../diarization/segmenter.ts';
 import type { SegmentationEntry } from './manifest.ts';
 import { readOnnxMetadata } from './metadata.ts';
 import { floatOutput, floatTensor, type OnnxRuntime } from './runtime.ts';

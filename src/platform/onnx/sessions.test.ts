@@ -4,7 +4,7 @@ import { cosineMatrix } from '../../../test/helpers/cosine.ts';
 import { plainPooling } from '../../../test/helpers/fake-models.ts';
 import { conversationSamples } from '../../../test/helpers/voices.ts';
 import { packaged, unshared } from '../../../wasm/onnxruntime/unshare.mjs';
-import { raiseFloor, subtractMean } from '../../diarization/features.ts';
+import { raiseFloor, subtractMean } from '../../diarization/embedder.ts';
 import { Segmenter } from '../../diarization/segmenter.ts';
 import { createDsp } from '../wasm/dsp.ts';
 import { createEmbedding } from './embedding.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { assignOptimally } from './assignment.ts';
+import { assignOptimally } from './numerics.ts';
 
 /** Best total of all ways to give each row its own column (or none, where columns are short). */
 function bestTotal(scores: readonly number[], rows: number, columns: number): number {

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KIND, type Representing } from './clustering/types.ts';
-import type { LocalSpeakers } from './local-speakers.ts';
-import { select } from './local-speakers.ts';
+import { KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
 import { Representatives } from './representatives.ts';
 
 const noPause = async () => undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readAhead } from './parts.ts';
+import { readAhead } from './part.ts';
 
 describe('readAhead', () => {
   it('gives all in order, the next one being on its way while one is used', async () => {

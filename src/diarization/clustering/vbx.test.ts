@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { LocalSpeakers } from '../local-speakers.ts';
+import { normalise } from '../numerics.ts';
 import { settingsOf } from '../parameters.ts';
-import { SUBSEGMENT_SHIFT_SECONDS } from '../subsegments.ts';
-import { normalise } from '../vectors.ts';
-import { assignSpeakers, findSpeakers } from './cluster.ts';
+import { SUBSEGMENT_SHIFT_SECONDS } from '../windows.ts';
+import { assignSpeakers, findSpeakers, type SpeakerBounds } from './cluster.ts';
 import type { Plda } from './plda.ts';
-import { joinDown } from './speaker-count.ts';
-import type { SpeakerBounds } from './types.ts';
+import { joinDown } from './vbx.ts';
 
 const DIMENSION = 64;
 const SECONDS = { step: 2.5, window: 10 };

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../test/helpers/collect.ts';
-import type { Diarization } from './diarization.ts';
-import { writeOutput } from './output.ts';
+import { type Diarization, writeOutput } from './diarization.ts';
 
 const frames = 10000;
 const diarization: Diarization = {

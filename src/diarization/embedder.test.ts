@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { random } from '../../test/helpers/audio.ts';
-import { BANDS, normalisedTail, raiseFloor, subtractMean } from './features.ts';
+import { BANDS, normalisedTail, raiseFloor, subtractMean } from './embedder.ts';
 
 /** Frames of one level each, the first band a nat above. */
 const framesOf = (levels: readonly number[]) =>

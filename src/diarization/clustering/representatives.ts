@@ -1,8 +1,7 @@
-import { release } from '../audio/memory.ts';
-import { averageLinkage, cosineDistances, cutIntoClusters } from './clustering/linkage.ts';
-import { KIND, type Representing } from './clustering/types.ts';
-import { concatenate, type LocalSpeakers, select } from './local-speakers.ts';
-import { normalise } from './vectors.ts';
+import { release } from '../../audio/memory.ts';
+import { concatenate, KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
+import { normalise } from '../numerics.ts';
+import { averageLinkage, cosineDistances, cutIntoClusters } from './linkage.ts';
 
 /** Windows that are reduced together: five minutes at a step of one second. */
 const BLOCK_WINDOWS = 300;
