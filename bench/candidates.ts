@@ -7,7 +7,7 @@ import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
 import { projectDir } from '../client/local/paths.ts';
 import type { TuningBySetting } from '../src/diarization/model-ports.ts';
 import { settingsOf } from '../src/diarization/parameters.ts';
-import { LIVE } from '../src/live/parameters.ts';
+import { LIVE } from '../src/live/live-parameters.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
 import { observeStream } from './live/observe.ts';
 import { liveEngine, openSession } from './live/sessions.ts';
@@ -133,6 +133,6 @@ const command = new Command('candidates')
   )
   .option('--settings <names>', "which of the jobs' settings, with commas", settingsIn, SETTINGS)
   .option('--live <latencies>', 'also live streams at these latencies, in milliseconds, with commas', '')
-  .option('--live-tune <json>', 'other values of the parameters in src/live/parameters.ts')
+  .option('--live-tune <json>', 'other values of the parameters in src/live/live-parameters.ts')
   .action(compare);
 await runCommand(command);

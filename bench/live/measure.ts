@@ -1,7 +1,7 @@
 import type { Plda } from '../../src/diarization/clustering/plda.ts';
 import { settingsOf } from '../../src/diarization/parameters.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
-import type { LiveEngine } from '../../src/live/index.ts';
+import type { LiveEngine } from '../../src/live/live-session.ts';
 import { analyse, finish } from '../pipeline.ts';
 import type { LabelledRecording } from '../recordings.ts';
 import { type DiarizationError, diarizationError } from '../score/der.ts';

@@ -1,5 +1,5 @@
 import { collectTurns } from '../../client/live/turns.ts';
-import type { LiveEvent, LiveSession, TurnEvent } from '../../src/live/types.ts';
+import type { LiveEvent, LiveSession, TurnEvent } from '../../src/live/live-session.ts';
 import { type LabelledSegment, segmentsFromTurns } from '../score/rttm.ts';
 
 export const SAMPLE_RATE_HZ = 16_000;

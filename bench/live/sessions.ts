@@ -1,6 +1,7 @@
 import { MAX_SPEAKERS } from '../../src/contract/live-limits.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
-import { createLiveSession, type LiveEngine, type LiveSession } from '../../src/live/index.ts';
+import type { LiveEngine, LiveSession } from '../../src/live/live-session.ts';
+import { createLiveSession } from '../../src/live/rolling-session.ts';
 import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
 import { nodeEngine } from '../node-engine.ts';
 import { type MeasuredPack, pldaOf } from '../packs.ts';

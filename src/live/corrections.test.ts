@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { Blocks } from './blocks.ts';
 import { Corrections } from './corrections.ts';
-import { LIVE } from './parameters.ts';
-import type { Speakers } from './speakers.ts';
+import { LIVE } from './live-parameters.ts';
+import type { Blocks } from './stream-buffer.ts';
+import type { Speakers } from './stream-speakers.ts';
 
 const SHIFT = 320;
 /** Frames of a second. */

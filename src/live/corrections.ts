@@ -1,7 +1,6 @@
-import type { Blocks } from './blocks.ts';
-import { keptBlocks } from './blocks.ts';
-import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
-import type { Speakers } from './speakers.ts';
+import { LIVE, SAMPLE_RATE_HZ } from './live-parameters.ts';
+import { type Blocks, keptBlocks } from './stream-buffer.ts';
+import type { Speakers } from './stream-speakers.ts';
 
 /** A stretch that was told as one speaker's. Frames [from, until) of the stream. */
 export interface Piece {

@@ -1,4 +1,4 @@
-import type { LiveSettings } from './types.ts';
+import type { LiveSettings } from './live-session.ts';
 
 export const SAMPLE_RATE_HZ = 16_000;
 

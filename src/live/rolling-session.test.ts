@@ -23,7 +23,8 @@ import type { SegmentationInfo } from '../diarization/model-ports.ts';
 import { settingsOf } from '../diarization/parameters.ts';
 import { partsOf } from '../diarization/part.ts';
 import { DEFAULT_IDENTIFICATION } from '../voiceprint/index.ts';
-import { createLiveSession, type LiveEvent, type LiveSession, restoreLiveSession, type TurnEvent } from './index.ts';
+import type { LiveEvent, LiveSession, TurnEvent } from './live-session.ts';
+import { createLiveSession, restoreLiveSession } from './rolling-session.ts';
 
 const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [], corrections: false };
 const FRAME = 1600;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Told } from './told.ts';
+import { Told } from './turn-events.ts';
 
 it('remembers who was told to talk, alone or with others, and forgets what is long past', () => {
   const told = new Told();

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { blend } from './blend.ts';
-import { Look } from './look.ts';
+import { blend, Look } from './segmented-window.ts';
 
 const FRAMES = 200;
 

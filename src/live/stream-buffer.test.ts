@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Ring } from './ring.ts';
+import { Ring } from './stream-buffer.ts';
 
 const numbered = (from: number, count: number) => Float32Array.from({ length: 2 * count }, (_, i) => 2 * from + i);
 
