@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { nodeDsp } from '../client/audio/ports.ts';
 import type { Engine } from '../src/jobs/ports.ts';
-import { createEmbedding, type EmbeddingModel } from '../src/platform/onnx/embedding.ts';
 import { type EmbeddingEntry, segmentationFile } from '../src/platform/onnx/manifest.ts';
 import { createOnnxRuntime, type OnnxRuntime } from '../src/platform/onnx/runtime.ts';
-import { createSegmentation } from '../src/platform/onnx/segmentation.ts';
+import { createEmbedding, createSegmentation, type EmbeddingModel } from '../src/platform/onnx/sessions.ts';
 import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 import { type MeasuredPack, readModel } from './packs.ts';
 

@@ -1,5 +1,5 @@
 import { nodeAudio } from '../../client/audio/ports.ts';
-import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
+import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/identification.ts';
 import { nodeEngine } from '../node-engine.ts';
 import { packOfService, pldaOf } from '../packs.ts';
 import { table } from '../report.ts';

@@ -4,7 +4,8 @@ import type { Diarization, SpeakerVoice } from '../../src/diarization/diarizatio
 import { settingsOf } from '../../src/diarization/parameters.ts';
 import { partsOf } from '../../src/diarization/part.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
-import { type Enrolment, enrol, type IdentificationParameters, logOddsOf } from '../../src/voiceprint/index.ts';
+import { type Enrolment, enrol } from '../../src/voiceprint/enrol.ts';
+import { type IdentificationParameters, logOddsOf } from '../../src/voiceprint/identification.ts';
 import { analyse } from '../pipeline.ts';
 import type { LabelledSegment } from '../score/rttm.ts';
 import type { Trial, TrialSet } from './trials.ts';

@@ -1,4 +1,4 @@
-import { logOddsOf, type MatchingOptions, matchSpeakers } from '../../src/voiceprint/index.ts';
+import { logOddsOf, type MatchingOptions, matchSpeakers } from '../../src/voiceprint/identification.ts';
 import type { Identifier, Observed } from './observe.ts';
 
 /** Shares of the seconds of diarized speakers, by what became of them. */

@@ -2,7 +2,7 @@ import { MAX_SPEAKERS } from '../../src/contract/live-limits.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
 import type { LiveEngine, LiveSession } from '../../src/live/live-session.ts';
 import { createLiveSession } from '../../src/live/rolling-session.ts';
-import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/index.ts';
+import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/identification.ts';
 import { nodeEngine } from '../node-engine.ts';
 import { type MeasuredPack, pldaOf } from '../packs.ts';
 

@@ -9,8 +9,8 @@ import type {
   SegmentationPort,
 } from '../diarization/model-ports.ts';
 import type { SettingName } from '../diarization/parameters.ts';
-import type { EngineAnswer } from '../transcription/index.ts';
-import type { IdentificationParameters } from '../voiceprint/index.ts';
+import type { EngineAnswer } from '../transcription/spans.ts';
+import type { IdentificationParameters } from '../voiceprint/identification.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
 import type { JobStep, Message, OutboxMessage, RetryReason, WebhookMessage } from './messages.ts';

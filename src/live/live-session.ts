@@ -1,7 +1,7 @@
 import type { Plda } from '../diarization/clustering/plda.ts';
 import type { SpeakerVoice } from '../diarization/diarization.ts';
 import type { EmbeddingPort, FilterbankPort, MelPowerPort, SegmentationPort } from '../diarization/model-ports.ts';
-import type { IdentificationParameters } from '../voiceprint/index.ts';
+import type { IdentificationParameters } from '../voiceprint/identification.ts';
 
 /** A known voice whose label is reported when it is heard. */
 export interface KnownVoice {

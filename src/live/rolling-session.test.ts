@@ -22,7 +22,7 @@ import type { SpeakerVoice } from '../diarization/diarization.ts';
 import type { SegmentationInfo } from '../diarization/model-ports.ts';
 import { settingsOf } from '../diarization/parameters.ts';
 import { partsOf } from '../diarization/part.ts';
-import { DEFAULT_IDENTIFICATION } from '../voiceprint/index.ts';
+import { DEFAULT_IDENTIFICATION } from '../voiceprint/identification.ts';
 import type { LiveEvent, LiveSession, TurnEvent } from './live-session.ts';
 import { createLiveSession, restoreLiveSession } from './rolling-session.ts';
 

@@ -1,6 +1,6 @@
 import { toMilliseconds } from '../diarization/numerics.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
-import { logOddsOf, matchSpeakers } from '../voiceprint/index.ts';
+import { logOddsOf, matchSpeakers } from '../voiceprint/identification.ts';
 import { Corrections, type CorrectionsState } from './corrections.ts';
 import { LIVE, type LiveTiming, SAMPLE_RATE_HZ, timingOf } from './live-parameters.ts';
 import type { LiveEngine, LiveEvent, LiveSession, LiveSettings, TurnEvent } from './live-session.ts';

@@ -5,7 +5,6 @@ import type { SettingName } from '../diarization/parameters.ts';
 import type { Engine } from '../jobs/ports.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
-import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
 import {
   type EmbeddingEntry,
   type ModelFile,
@@ -14,7 +13,7 @@ import {
   segmentationOf,
 } from './onnx/manifest.ts';
 import { createOnnxRuntime, type OnnxRuntime } from './onnx/runtime.ts';
-import { createSegmentation } from './onnx/segmentation.ts';
+import { createEmbedding, createSegmentation, type EmbeddingModel } from './onnx/sessions.ts';
 import ortModule from './onnx/wasm-module.ts';
 import type { Dsp } from './wasm/dsp.ts';
 

@@ -1,5 +1,4 @@
-import { joined, overlapSeconds, SpanWalk } from './spans.ts';
-import type { EngineAnswer, Span, TimedText, Word } from './types.ts';
+import { type EngineAnswer, joined, overlapSeconds, type Span, SpanWalk, type TimedText, type Word } from './spans.ts';
 
 /** Tolerance for times outside the audio: some engines round to windows of whole seconds. */
 const TIME_SLACK_SECONDS = 1;

@@ -1,6 +1,6 @@
 import type { SegmentationInfo, Tuning, TuningBySetting } from '../../diarization/model-ports.ts';
 import type { SettingName } from '../../diarization/parameters.ts';
-import type { IdentificationParameters } from '../../voiceprint/index.ts';
+import type { IdentificationParameters } from '../../voiceprint/identification.ts';
 
 /** One model file. `path` is relative to `models/`; the service loads it from storage under its hash. */
 export interface ModelFile {

@@ -1,7 +1,6 @@
 import * as ort from 'onnxruntime-web/wasm';
 import { release } from '../../audio/memory.ts';
-import { cutModel } from './cut.ts';
-import { WEIGHTS_PATH, withExternalWeights } from './external-weights.ts';
+import { cutModel, WEIGHTS_PATH, withExternalWeights } from './model-file.ts';
 
 /** A model's input or output tensors by name. */
 export type Tensors = Readonly<Record<string, ort.Tensor>>;
