@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { decodeFile } from '../client/audio/file.ts';
 import { CliError, EXIT } from '../client/cli/run.ts';
-import type { AudioPorts } from '../src/audio/index.ts';
+import type { AudioPorts } from '../src/audio/recording.ts';
 import { type LabelledSegment, parseSingleFileRttm } from './score/rttm.ts';
 import { sharedPath } from './shared.ts';
 

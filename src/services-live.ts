@@ -1,4 +1,4 @@
-import type { ResamplerPort } from './audio/types.ts';
+import type { ResamplerPort } from './audio/audio-ports.ts';
 import { type LiveConfig, type LiveEnv, readLiveConfig } from './env.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import { LiveLoad } from './jobs/live/load.ts';

@@ -1,9 +1,8 @@
+import type { AudioResult, ByteSource } from '../../src/audio/audio-ports.ts';
 import { BlockReader } from '../../src/audio/block-reader.ts';
 import type { Part } from '../../src/audio/container.ts';
 import { Decoding } from '../../src/audio/decode.ts';
-import { type AudioPorts, type ByteSource, type Checkpoint, Recording } from '../../src/audio/index.ts';
-import { openPart } from '../../src/audio/open.ts';
-import type { AudioResult } from '../../src/audio/result.ts';
+import { type AudioPorts, type Checkpoint, openPart, Recording } from '../../src/audio/recording.ts';
 
 async function collect(blocks: AsyncIterable<Float32Array>): Promise<Float32Array> {
   const parts: Float32Array[] = [];

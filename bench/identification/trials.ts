@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeFile } from '../../client/audio/file.ts';
-import type { AudioPorts } from '../../src/audio/index.ts';
+import type { AudioPorts } from '../../src/audio/recording.ts';
 import { type LabelledSegment, parseSingleFileRttm } from '../score/rttm.ts';
 
 /** A generated conversation, and whose voiceprints are sent with it. Made by `training/identification`. */

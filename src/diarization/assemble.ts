@@ -1,5 +1,5 @@
+import type { Result } from '../audio/audio-ports.ts';
 import { release } from '../audio/memory.ts';
-import type { Result } from '../audio/types.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/cluster.ts';
 import type { Plda } from './clustering/plda.ts';
 import { Representatives } from './clustering/representatives.ts';

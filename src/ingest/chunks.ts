@@ -1,4 +1,4 @@
-import { OUTPUT_RATE_HZ } from '../audio/types.ts';
+import { OUTPUT_RATE_HZ } from '../audio/audio-ports.ts';
 
 /** Length of a stored chunk. The last one of a recording is shorter. */
 const CHUNK_SECONDS = 150;

@@ -1,16 +1,13 @@
+import { type AudioError, type ByteSource, OUTPUT_RATE_HZ, type Result } from '../audio/audio-ports.ts';
+import { isOutOfBounds } from '../audio/block-reader.ts';
 import {
-  type AudioError,
   type AudioPorts,
-  type ByteSource,
   type Checkpoint,
   DAMAGED_SIZE,
-  isOutOfBounds,
-  OUTPUT_RATE_HZ,
   Recording,
   type RecordingEnd,
   type RecordingFacts,
-  type Result,
-} from '../audio/index.ts';
+} from '../audio/recording.ts';
 import { CHUNK_SAMPLES, ChunkBuffer } from './chunks.ts';
 
 /** Audio decoded between two pauses, some tens of milliseconds of work: others use the same thread. */

@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { IdentifyRequest } from '../contract/identify.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';

@@ -1,4 +1,5 @@
-import type { AudioPorts, ByteSource, Checkpoint, RecordingFacts, Result } from '../audio/index.ts';
+import type { ByteSource, Result } from '../audio/audio-ports.ts';
+import type { AudioPorts, Checkpoint, RecordingFacts } from '../audio/recording.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
 import type { Plda } from '../diarization/clustering/plda.ts';
 import type {

@@ -1,4 +1,4 @@
-import { release } from '../audio/index.ts';
+import { release } from '../audio/memory.ts';
 import { settingsOf } from '../diarization/parameters.ts';
 import { encodePart } from '../diarization/part.ts';
 import { analyseShard } from '../diarization/shard.ts';

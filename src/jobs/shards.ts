@@ -1,4 +1,4 @@
-import { OUTPUT_RATE_HZ } from '../audio/types.ts';
+import { OUTPUT_RATE_HZ } from '../audio/audio-ports.ts';
 import type { IngestedRecording } from './ports.ts';
 
 /** Audio of one shard; a multiple of the embedder's stretch, so that shards never change a result. */

@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import { type ByteRange, ItemScanner } from '../formats/json-scan.ts';
 import { PLAIN_SRT, PLAIN_VTT } from '../formats/turn-formats.ts';
 import { segmentsOf } from '../formats/writer.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { crc32 } from '../audio/crc.ts';
 import type { SpeakerVoice } from '../diarization/diarization.ts';
-import { crc32, decodeVoiceprint, encodeVoiceprint } from './voiceprint.ts';
+import { decodeVoiceprint, encodeVoiceprint } from './voiceprint.ts';
 
 const voice = (dimension = 192, seed = 1): SpeakerVoice => {
   const values = Float32Array.from({ length: dimension }, (_, d) => Math.sin(seed * 12.9898 * (d + 1)));

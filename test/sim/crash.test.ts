@@ -20,13 +20,14 @@ const clock = vi.hoisted(() => {
   Date.now = () => simulated.now?.() ?? machine();
   return simulated;
 });
-vi.mock('../../src/audio/types.ts', async (original) => ({
+vi.mock('../../src/audio/audio-ports.ts', async (original) => ({
   ...(await original<object>()),
   OUTPUT_RATE_HZ: (await import('./rate.ts')).RATE_HZ,
 }));
-vi.mock('../../src/audio/index.ts', async (original) => ({
+vi.mock('../../src/audio/memory.ts', async (original) => ({ ...(await original<object>()), release: () => {} }));
+vi.mock('../../src/audio/recording.ts', async (original) => ({
   ...(await original<object>()),
-  ...(await import('./doubles.ts')).audio,
+  Recording: (await import('./doubles.ts')).Recording,
 }));
 vi.mock('../../src/diarization/part.ts', async (original) => ({
   ...(await original<object>()),

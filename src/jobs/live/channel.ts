@@ -1,4 +1,4 @@
-import { fromBase64 } from '../../audio/base64.ts';
+import { fromBase64 } from '../../audio/bytes.ts';
 import {
   parseClientMessage,
   type ResumedMessage,

@@ -1,4 +1,4 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import { LIVE_DEFAULTS, type LiveRequest, MULAW_RATE_HZ } from '../../contract/live.ts';
 import type { KnownVoice } from '../../live/live-session.ts';
 import { decodeVoiceprint } from '../../voiceprint/voiceprint.ts';

@@ -1,4 +1,4 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { Diarization, FrameTracks, ScoredTurn, SpeakerTurn } from '../../diarization/diarization.ts';
 import type { Assembly, JobFault } from './diarized.ts';
 

@@ -1,4 +1,4 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import { assemble } from '../../diarization/assemble.ts';
 import type { Diarization } from '../../diarization/diarization.ts';
 import { settingsOf } from '../../diarization/parameters.ts';

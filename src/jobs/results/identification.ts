@@ -1,4 +1,4 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { SpeakerVoice } from '../../diarization/diarization.ts';
 import { logOddsOf, matchSpeakers, writeIdentification } from '../../voiceprint/identification.ts';
 import { decodeVoiceprint } from '../../voiceprint/voiceprint.ts';

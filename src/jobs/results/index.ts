@@ -1,4 +1,4 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
 import { type Diarization, writeOutput } from '../../diarization/diarization.ts';
 import { voiceprintsMember } from '../../voiceprint/identification.ts';

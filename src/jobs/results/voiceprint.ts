@@ -1,4 +1,4 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { VoiceprintOutput } from '../../contract/outputs.ts';
 import { enrol } from '../../voiceprint/enrol.ts';
 import { logOddsOf } from '../../voiceprint/identification.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { CodecSpec, PacketDecoder } from '../../audio/types.ts';
+import type { CodecSpec, PacketDecoder } from '../../audio/audio-ports.ts';
 import { createDecoders } from './codecs.ts';
 
 interface Case {

@@ -1,4 +1,4 @@
-import type { CodecSpec, DecoderPort, PacketDecoder } from '../../audio/types.ts';
+import type { CodecSpec, DecoderPort, PacketDecoder } from '../../audio/audio-ports.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
 /** What `wasm/codecs/codecs.c` exports; pointers and handles are byte offsets, 0 for "no". */

@@ -1,4 +1,4 @@
-import type { Resampler, ResamplerPort } from '../../audio/types.ts';
+import type { Resampler, ResamplerPort } from '../../audio/audio-ports.ts';
 import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort } from '../../diarization/model-ports.ts';
 import { POWER_BANDS } from '../../diarization/segmenter.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
