@@ -9,14 +9,11 @@ import type { TuningBySetting } from '../src/diarization/model-ports.ts';
 import { settingsOf } from '../src/diarization/parameters.ts';
 import { LIVE } from '../src/live/live-parameters.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
-import { observeStream } from './live/observe.ts';
-import { liveEngine, openSession } from './live/sessions.ts';
+import { liveEngine, observeStream, openSession } from './live/observe.ts';
 import { finishWithOracle } from './oracle.ts';
-import { type MeasuredPack, packOfService, pldaOf } from './packs.ts';
-import { analyse, finish } from './pipeline.ts';
+import { analyse, finish, type MeasuredPack, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
-import { type DiarizationError, diarizationError } from './score/der.ts';
-import { segmentsFromTurns } from './score/rttm.ts';
+import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 

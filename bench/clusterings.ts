@@ -5,14 +5,11 @@ import type { Tuning } from '../src/diarization/model-ports.ts';
 import { type DiarizationSettings, settingsOf, withTuning } from '../src/diarization/parameters.ts';
 import type { PartReader } from '../src/diarization/part.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
-import { analysisOf, keptPart } from './kept-parts.ts';
-import { liveEngine } from './live/sessions.ts';
+import { liveEngine } from './live/observe.ts';
 import { finishWithOracle } from './oracle.ts';
-import { packOfService, pldaOf } from './packs.ts';
-import { finish } from './pipeline.ts';
+import { analysisOf, finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
-import { type DiarizationError, diarizationError } from './score/der.ts';
-import { segmentsFromTurns } from './score/rttm.ts';
+import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 

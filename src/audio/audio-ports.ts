@@ -111,7 +111,8 @@ export interface AudioError {
 
 export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
 
-export const OUTPUT_RATE_HZ = 16000;
+/** Rate of everything behind the decoders: 16 kHz mono. */
+export const SAMPLE_RATE_HZ = 16_000;
 
 export const ok = <T>(value: T): { readonly ok: true; readonly value: T } => ({ ok: true, value });
 

@@ -3,10 +3,10 @@ import {
   type ByteSource,
   type DecoderPort,
   fail,
-  OUTPUT_RATE_HZ,
   ok,
   type Resampler,
   type ResamplerPort,
+  SAMPLE_RATE_HZ,
 } from './audio-ports.ts';
 import { BlockReader, OutOfBounds, skipHeadTags, skipZeros } from './block-reader.ts';
 import type { Container, Part } from './container.ts';
@@ -216,7 +216,7 @@ export class Recording {
   async *samples(): AsyncGenerator<Float32Array> {
     const rateHz = this.facts.sampleRateHz;
     let sample = this.firstSample;
-    if (rateHz === OUTPUT_RATE_HZ) {
+    if (rateHz === SAMPLE_RATE_HZ) {
       yield* this.decoding.blocks(sample);
     } else {
       const firstInput = this.#inputFor(sample);
@@ -247,14 +247,14 @@ export class Recording {
   }
 
   #total(): number {
-    return Math.ceil((this.decoding.end.totalSamples * OUTPUT_RATE_HZ) / this.facts.sampleRateHz);
+    return Math.ceil((this.decoding.end.totalSamples * SAMPLE_RATE_HZ) / this.facts.sampleRateHz);
   }
 
   /** The first sample at the source's rate that the output `sample` is made of. */
   #inputFor(sample: number): number {
     const rateHz = this.facts.sampleRateHz;
-    if (rateHz === OUTPUT_RATE_HZ) return sample;
-    const position = Math.floor((sample * rateHz) / OUTPUT_RATE_HZ);
+    if (rateHz === SAMPLE_RATE_HZ) return sample;
+    const position = Math.floor((sample * rateHz) / SAMPLE_RATE_HZ);
     return Math.max(0, position - this.resampler.contextInputSamples(rateHz));
   }
 }

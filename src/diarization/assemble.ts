@@ -1,4 +1,4 @@
-import type { Result } from '../audio/audio-ports.ts';
+import { type Result, SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { release } from '../audio/memory.ts';
 import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/cluster.ts';
 import type { Plda } from './clustering/plda.ts';
@@ -77,14 +77,14 @@ export async function assemble(
     speakers,
     tuned.clustering,
     bounds,
-    { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
+    { step: facts.stepSamples / SAMPLE_RATE_HZ, window: facts.windowSamples / SAMPLE_RATE_HZ },
     { pause, plda: await pldaOf(facts.embeddingId), subsegments },
   );
   const context = {
     facts,
     settings: tuned,
     totalSamples: audio.totalSamples,
-    durationSeconds: audio.durationSeconds ?? audio.totalSamples / 16000,
+    durationSeconds: audio.durationSeconds ?? audio.totalSamples / SAMPLE_RATE_HZ,
     speakerTracks,
     trackSpill: options.trackSpill,
   };

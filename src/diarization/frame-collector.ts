@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { release } from '../audio/memory.ts';
 import type { Diarization, FrameTracks, ScoredTurn, SpeakerTrack, SpeakerTurn } from './diarization.ts';
 import { toMilliseconds } from './numerics.ts';
@@ -49,7 +50,7 @@ export class FrameCollector {
     totalFrames: number,
   ) {
     const { facts, settings, clusters, totalSamples } = context;
-    const secondsPerFrame = facts.frameShiftSamples / 16000;
+    const secondsPerFrame = facts.frameShiftSamples / SAMPLE_RATE_HZ;
     const { reconstruction } = settings;
     const framesOf = (seconds: number) => Math.floor(seconds / secondsPerFrame);
     const minFrames = Math.ceil(reconstruction.minDurationOnSeconds / secondsPerFrame);

@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
@@ -7,8 +8,6 @@ import { type ModelFacts, type ShardPart, SILENCE_DB } from './part.ts';
 import { SampleBuffer } from './sample-buffer.ts';
 import { buildPowerset, decodeHard, Segmenter } from './segmenter.ts';
 import { type Subsegments, subsegmentMask, subsegmentsOfWindow, windowsOfShard } from './windows.ts';
-
-const SAMPLE_RATE_HZ = 16000;
 
 /** Models and signal processing that the analysis of a shard needs. */
 export interface AnalysisPorts {

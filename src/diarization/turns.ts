@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 /** A turn on the frame grid, with a summary of its frames. */
 export interface FrameTurn<T> {
   readonly cluster: number;
@@ -96,7 +97,7 @@ export function turnSeconds(
 }
 
 function secondsAt(frame: number, { shiftSamples, offsetSamples, totalSamples }: FrameTimes): number {
-  return Math.min(totalSamples, Math.max(0, frame * shiftSamples + offsetSamples)) / 16000;
+  return Math.min(totalSamples, Math.max(0, frame * shiftSamples + offsetSamples)) / SAMPLE_RATE_HZ;
 }
 
 const NOBODY: readonly number[] = [];

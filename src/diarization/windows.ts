@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 /** Where the sliding windows of a recording lie. All positions are samples at 16 kHz from the start of the recording. */
 export interface WindowGrid {
   readonly windowSamples: number;
@@ -62,7 +63,7 @@ export function stretchAt(index: number, stretchSamples: number, totalSamples: n
 
 /** Distance of two subsegments, in samples at 16 kHz. */
 export const SUBSEGMENT_SHIFT_SAMPLES = 8000;
-export const SUBSEGMENT_SHIFT_SECONDS = SUBSEGMENT_SHIFT_SAMPLES / 16_000;
+export const SUBSEGMENT_SHIFT_SECONDS = SUBSEGMENT_SHIFT_SAMPLES / SAMPLE_RATE_HZ;
 /** Length of a subsegment. */
 const SUBSEGMENT_SAMPLES = 24_000;
 

@@ -1,13 +1,13 @@
-import { OUTPUT_RATE_HZ } from '../audio/audio-ports.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 
 /** Length of a stored chunk. The last one of a recording is shorter. */
 const CHUNK_SECONDS = 150;
-export const CHUNK_SAMPLES = CHUNK_SECONDS * OUTPUT_RATE_HZ;
+export const CHUNK_SAMPLES = CHUNK_SECONDS * SAMPLE_RATE_HZ;
 /** 16-bit samples, little-endian, mono, 16 kHz. */
 export const BYTES_PER_SAMPLE = 2;
 const FULL_SCALE = 32768;
 /** Room at first: of many passes most may hardly get any bytes. */
-const FIRST_SAMPLES = 10 * OUTPUT_RATE_HZ;
+const FIRST_SAMPLES = 10 * SAMPLE_RATE_HZ;
 /** Read at a time: memory holds half a chunk. */
 const READ_SAMPLES = CHUNK_SAMPLES / 2;
 
@@ -67,7 +67,7 @@ export async function* readChunks(
   startSample: number,
   endSample: number,
 ): AsyncGenerator<Float32Array> {
-  const block = new Float32Array(OUTPUT_RATE_HZ);
+  const block = new Float32Array(SAMPLE_RATE_HZ);
   for (let sample = startSample; sample < endSample; ) {
     const chunk = Math.floor(sample / CHUNK_SAMPLES);
     const inChunk = sample - chunk * CHUNK_SAMPLES;

@@ -1,4 +1,4 @@
-import { type AudioError, type ByteSource, OUTPUT_RATE_HZ, type Result } from '../audio/audio-ports.ts';
+import { type AudioError, type ByteSource, type Result, SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { isOutOfBounds } from '../audio/block-reader.ts';
 import {
   type AudioPorts,
@@ -11,7 +11,7 @@ import {
 import { CHUNK_SAMPLES, ChunkBuffer } from './chunks.ts';
 
 /** Audio decoded between two pauses, some tens of milliseconds of work: others use the same thread. */
-const PAUSE_SAMPLES = 8 * OUTPUT_RATE_HZ;
+const PAUSE_SAMPLES = 8 * SAMPLE_RATE_HZ;
 /**
  * Decoded samples of all channels that one invocation may have: six hours of stereo at 44.1 kHz, 70 to 90 s of CPU
  * here, of the 300 s that the platform gives.
@@ -220,7 +220,7 @@ async function storeAll(
     // The failure is handled where the promise is awaited.
     storing.catch(() => undefined);
   };
-  const channelSamples = () => ((sample - startSample) / OUTPUT_RATE_HZ) * facts.sampleRateHz * facts.channels;
+  const channelSamples = () => ((sample - startSample) / SAMPLE_RATE_HZ) * facts.sampleRateHz * facts.channels;
   try {
     for await (const block of recording.samples()) {
       for (let at = 0; at < block.length; ) {
@@ -228,8 +228,8 @@ async function storeAll(
         if (buffer.isFull) await flush();
       }
       sample += block.length;
-      pace.audioSeconds = (sample - startSample) / OUTPUT_RATE_HZ;
-      if (sample > maxSeconds * OUTPUT_RATE_HZ) return { kind: 'too_long' };
+      pace.audioSeconds = (sample - startSample) / SAMPLE_RATE_HZ;
+      if (sample > maxSeconds * SAMPLE_RATE_HZ) return { kind: 'too_long' };
       if (sample - pausedAt < PAUSE_SAMPLES) continue;
       pausedAt = sample;
       await ports.pause();

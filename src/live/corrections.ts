@@ -1,4 +1,5 @@
-import { LIVE, SAMPLE_RATE_HZ } from './live-parameters.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { LIVE } from './live-parameters.ts';
 import { type Blocks, keptBlocks } from './stream-buffer.ts';
 import type { Speakers } from './stream-speakers.ts';
 

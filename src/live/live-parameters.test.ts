@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { LIVE, SAMPLE_RATE_HZ, timingOf } from './live-parameters.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { LIVE, timingOf } from './live-parameters.ts';
 
 const FRAME_SAMPLES = 1600;
 const EVERY_LATENCY_MS = Array.from({ length: 471 }, (_, index) => 300 + 10 * index);

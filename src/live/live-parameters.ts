@@ -1,6 +1,5 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import type { LiveSettings } from './live-session.ts';
-
-export const SAMPLE_RATE_HZ = 16_000;
 
 /** How a stream is cut up in time. All in samples at 16 kHz. */
 export interface LiveTiming {

@@ -1,8 +1,9 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { toMilliseconds } from '../diarization/numerics.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/identification.ts';
 import { Corrections, type CorrectionsState } from './corrections.ts';
-import { LIVE, type LiveTiming, SAMPLE_RATE_HZ, timingOf } from './live-parameters.ts';
+import { LIVE, type LiveTiming, timingOf } from './live-parameters.ts';
 import type { LiveEngine, LiveEvent, LiveSession, LiveSettings, TurnEvent } from './live-session.ts';
 import { blend, Look, look } from './segmented-window.ts';
 import { Naming, Revision } from './speaker-mapping.ts';

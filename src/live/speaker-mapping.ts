@@ -1,6 +1,7 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { assignOptimally } from '../diarization/numerics.ts';
 import type { Segmenter } from '../diarization/segmenter.ts';
-import { LIVE, type LiveTiming, SAMPLE_RATE_HZ } from './live-parameters.ts';
+import { LIVE, type LiveTiming } from './live-parameters.ts';
 import { type Look, look } from './segmented-window.ts';
 import { type Blocks, type Ear, keptBlocks } from './stream-buffer.ts';
 import type { Speakers, Voice } from './stream-speakers.ts';

@@ -1,6 +1,7 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { BANDS, normalisedTail, subtractMean } from '../diarization/embedder.ts';
 import { normalise } from '../diarization/numerics.ts';
-import { LIVE, type LiveTiming, SAMPLE_RATE_HZ } from './live-parameters.ts';
+import { LIVE, type LiveTiming } from './live-parameters.ts';
 import type { LiveEngine } from './live-session.ts';
 
 /** The last rows of a growing table: rows are numbered from the beginning of the stream, old ones are forgotten. */

@@ -1,9 +1,10 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { assignSpeakers, findSpeakers } from '../diarization/clustering/cluster.ts';
 import type { SpeakerVoice } from '../diarization/diarization.ts';
 import { KIND, type Representing } from '../diarization/local-speakers.ts';
 import { assignOptimally, dot, normalise } from '../diarization/numerics.ts';
 import { type ClusteringParameters, settingsOf, withTuning } from '../diarization/parameters.ts';
-import { LIVE, SAMPLE_RATE_HZ } from './live-parameters.ts';
+import { LIVE } from './live-parameters.ts';
 import type { LiveEngine } from './live-session.ts';
 
 /** How a local speaker of a look sounds. */

@@ -22,7 +22,7 @@ const clock = vi.hoisted(() => {
 });
 vi.mock('../../src/audio/audio-ports.ts', async (original) => ({
   ...(await original<object>()),
-  OUTPUT_RATE_HZ: (await import('./rate.ts')).RATE_HZ,
+  SAMPLE_RATE_HZ: (await import('./rate.ts')).RATE_HZ,
 }));
 vi.mock('../../src/audio/memory.ts', async (original) => ({ ...(await original<object>()), release: () => {} }));
 vi.mock('../../src/audio/recording.ts', async (original) => ({

@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from '../../audio/audio-ports.ts';
 import type {
   EmbeddingInfo,
   EmbeddingPort,
@@ -73,7 +74,8 @@ export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): S
     if (name !== undefined && Number.isInteger(number) && number > 0) facts[name] = number;
   }
   const { sampleRateHz, ...known } = facts;
-  if (sampleRateHz !== 16000) throw new Error(`${entry.id} wants ${sampleRateHz} Hz, not 16000 Hz`);
+  if (sampleRateHz !== SAMPLE_RATE_HZ)
+    throw new Error(`${entry.id} wants ${sampleRateHz} Hz, not ${SAMPLE_RATE_HZ} Hz`);
   const info: SegmentationInfo = { id: entry.id, ...known, tuned: entry.tuned };
   const expected = buildPowerset(info.maxLocalSpeakers, info.maxSimultaneous).classes;
   if (info.classes !== expected) {

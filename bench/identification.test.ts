@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { equalErrorRate } from './score.ts';
+import { equalErrorRate } from './identification.ts';
 
 const trials = (...rows: [score: number, isSame: boolean][]) => rows.map(([score, isSame]) => ({ score, isSame }));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compare, worstDifference } from './compare.ts';
+import { compare, worstDifference } from './decodings.ts';
 
 const signal = Float32Array.from({ length: 30_000 }, (_, i) => 0.3 * Math.sin(i / 9 + 3 * Math.sin(i / 700)));
 

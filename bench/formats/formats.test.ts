@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { type Row, readRows, rowsTable, writeRows } from './rows.ts';
+import { type Row, readRows, rowsTable, writeRows } from './formats.ts';
 
 const row: Row = {
   container: 'MP3',

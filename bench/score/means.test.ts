@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DiarizationError } from './der.ts';
-import { meanOverSets, rateOfSet } from './set-mean.ts';
+import { meanOverSets, rateOfSet } from './means.ts';
 
 const error = (missSeconds: number, confusionSeconds = 0): DiarizationError => ({
   totalSeconds: 100,

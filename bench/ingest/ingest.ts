@@ -1,10 +1,7 @@
-import type { LabelledRecording } from '../recordings.ts';
+import { type LabelledRecording, tenVoices } from '../recordings.ts';
 import { longestHours } from '../shared.ts';
-import { tenVoices } from '../ten-voices.ts';
-import { compareBefore, measureHour, type Recording } from './hour.ts';
-import { measureLarge, type NamedRecording } from './large.ts';
-import { measureOdd } from './odd.ts';
-import { measureSlow } from './slow.ts';
+import { compareBefore, measureHour, measureLarge, type NamedRecording, type Recording } from './hour.ts';
+import { measureOdd, measureSlow } from './odd.ts';
 
 const HOUR = 3600;
 const TEN_MINUTES = 600;

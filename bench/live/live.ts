@@ -1,11 +1,26 @@
+import { nodeAudio } from '../../client/audio/ports.ts';
+import { SAMPLE_RATE_HZ } from '../../src/audio/audio-ports.ts';
 import { percentile } from '../load.ts';
-import { type LabelledRecording, setsOf } from '../recordings.ts';
+import { nodeEngine, packOfService, pldaOf } from '../pipeline.ts';
+import { type LabelledRecording, loadGeneratedMeetings, setsOf } from '../recordings.ts';
 import { table } from '../report.ts';
 import { type DiarizationError, pool, rate } from '../score/der.ts';
-import { type EventDelay, MATCH_WITHIN_SECONDS } from './delay.ts';
-import type { LatencyResult, LongResult } from './measure.ts';
-import { capacityOf } from './queue.ts';
-import type { ServiceResult } from './service.ts';
+import { SETTINGS } from '../speed.ts';
+import { measureService, type ServiceResult } from './live-service.ts';
+import {
+  boundMinutes,
+  capacityOf,
+  type EventDelay,
+  joined,
+  type LatencyResult,
+  type LongResult,
+  MATCH_WITHIN_SECONDS,
+  measureLatency,
+  measureLong,
+  measureOffline,
+  within,
+} from './measure.ts';
+import { LATENCIES_MS, liveEngine, observeStream, openSession } from './observe.ts';
 
 /** One row of the table of accuracies. */
 export interface AccuracyRow {
@@ -118,4 +133,66 @@ const totalMs = ({ audioMs, computeMs }: EventDelay): number => audioMs + comput
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/** Latency of the long stream and of the streams through the service: that of a client that does not choose. */
+const USUAL_LATENCY_MS = 1000;
+const LONG_MINUTES = 60;
+const ABOUT_ACCURACY = `Corrected: a client that asks for corrections and applies them to what was told before; starts and ends are the same. Published figures of others, on whole corpora:
+diart 34.1 on AMI and 22.2 on VoxConverse at 0.5 s of latency, 27.5 and 16.8 at 5 s; LS-EEND 20.8 on AMI.`;
+const WARM_UP_SAMPLES = 10 * SAMPLE_RATE_HZ;
+
+/** Live diarization: accuracy beside the jobs', delays, capacity of a core, stability of labels over an hour. */
+export async function measureLive(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
+  if (!recordings) return '**Not measured:** the labelled recordings of `../shared/audio` are not here.';
+  const minutes = boundMinutes();
+  const bounded = within(recordings, minutes);
+  const measured = await measureRecordings(bounded);
+  const generated = await loadGeneratedMeetings(nodeAudio());
+  const meetings = generated && within(generated, minutes);
+  const engine = await liveEngine(packOfService('community-1'));
+  const hour = joined(recordings, 60 * Math.min(LONG_MINUTES, minutes));
+  const long = await measureLong(engine, USUAL_LATENCY_MS, hour);
+  const service = await measureService(recordings, USUAL_LATENCY_MS, 60 * minutes);
+  const parts = [
+    `${bounded.length} labelled recordings, each a stream of its own, in frames of 100 ms; DER in per cent, no collar, overlap scored, pooled over a folder. The jobs' settings on the
+same recordings in the same run. Made in Node with the Worker's code and WebAssembly.`,
+    `${accuracyTable(bounded, measured.rows)}
+
+${ABOUT_ACCURACY}`,
+    '### Delay of events',
+    delayTable(measured.live),
+    '### Capacity',
+    capacityTable(measured.live),
+    serviceTable(service, USUAL_LATENCY_MS),
+    '### A long stream',
+    longTable(long),
+  ];
+  if (meetings) {
+    const { rows, live } = await measureRecordings(meetings);
+    parts.push('### Generated meetings', accuracyTable(meetings, rows), delayTable(live));
+  }
+  return parts.join('\n\n');
+}
+
+async function measureRecordings(
+  recordings: readonly LabelledRecording[],
+): Promise<{ rows: AccuracyRow[]; live: LatencyResult[] }> {
+  const pack = packOfService('community-1');
+  const rows: AccuracyRow[] = [];
+  const live: LatencyResult[] = [];
+  const engine = await liveEngine(pack);
+  // The first run of a model takes longer.
+  await observeStream(openSession(engine, USUAL_LATENCY_MS), recordings[0].samples.subarray(0, WARM_UP_SAMPLES));
+  for (const latencyMs of LATENCIES_MS) {
+    const result = await measureLatency(engine, latencyMs, recordings);
+    live.push(result);
+    rows.push({ what: `live, ${latencyMs} ms`, errors: result.errors });
+    rows.push({ what: `live, ${latencyMs} ms, corrected`, errors: result.corrected });
+  }
+  const jobs = await nodeEngine(pack);
+  for (const setting of SETTINGS) {
+    rows.push({ what: setting, errors: await measureOffline(jobs, pldaOf(pack), setting, recordings) });
+  }
+  return { rows, live };
 }

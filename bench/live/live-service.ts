@@ -3,11 +3,12 @@ import { nodeWebSocket } from '../../client/live/node.ts';
 import { openLiveStream } from '../../client/live/open.ts';
 import type { LiveClose } from '../../client/live/types.ts';
 import { RollcallClient } from '../../client/sdk/client.ts';
+import { SAMPLE_RATE_HZ } from '../../src/audio/audio-ports.ts';
 import { BenchService } from '../bench-service.ts';
 import { percentile } from '../load.ts';
 import type { LabelledRecording } from '../recordings.ts';
 import { say } from '../shared.ts';
-import { FRAME_SAMPLES, SAMPLE_RATE_HZ } from './observe.ts';
+import { FRAME_SAMPLES } from './observe.ts';
 
 /** An account may have ten streams at once. */
 const STREAMS = [1, 2, 4, 6, 8] as const;

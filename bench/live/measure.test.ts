@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LabelledRecording } from '../recordings.ts';
-import { eventDelays } from './delay.ts';
-import { labelChanges } from './labels.ts';
-import { boundMinutes, joined, within } from './material.ts';
+import { boundMinutes, capacityOf, delaysOf, eventDelays, joined, labelChanges, within } from './measure.ts';
 import type { ObservedStream, ToldEvent } from './observe.ts';
-import { capacityOf, delaysOf } from './queue.ts';
 
 const segment = (speaker: string, start: number, end: number) => ({
   speaker,

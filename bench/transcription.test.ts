@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { editDistance } from './edit-distance.ts';
+import { editDistance } from './transcription.ts';
 
 it('counts the fewest words that were put in, left out or changed', () => {
   const distance = (a: string, b: string) => editDistance(a.split(' ').filter(Boolean), b.split(' ').filter(Boolean));
