@@ -18,7 +18,7 @@ import { SETTINGS, type Setting } from './speed.ts';
 const number = (value: number): string => value.toFixed(1);
 
 /** The accuracy part of the report, or that of the generated meetings. */
-export function renderAccuracy(
+function renderAccuracy(
   recordings: readonly LabelledRecording[],
   service: ServiceResult,
   sherpa: readonly SweepRow[] | undefined,
@@ -138,7 +138,7 @@ function reliabilityTable({ bins }: Agreement): string {
 }
 
 /** One setting with one pack over all recordings, in their order. */
-export interface SettingResult {
+interface SettingResult {
   /** Segmentation model of the setting. */
   readonly label: string;
   readonly setting: Setting;
@@ -151,7 +151,7 @@ export interface SettingResult {
   readonly turns: readonly Judged[];
 }
 
-export interface ServiceResult {
+interface ServiceResult {
   readonly settings: readonly SettingResult[];
   /** Names of the recordings whose output through the real service was compared with the one measured here. */
   readonly provenThroughService: readonly string[];

@@ -10,7 +10,7 @@ import { RollcallClient } from '../client/sdk/client.ts';
 import type { DiarizeOptions, DiarizeOutput, ErrorOutput, JobResult } from '../client/sdk/types.ts';
 import { cacheDir } from './shared.ts';
 
-export interface FileServer {
+interface FileServer {
   readonly url: string;
   /** Requests answered so far. */
   readonly requests: () => number;
@@ -18,7 +18,7 @@ export interface FileServer {
 }
 
 /** Serves one file on a free loopback port, with byte ranges and an ETag, as a storage service would. */
-export function serveFile(path: string): Promise<FileServer> {
+function serveFile(path: string): Promise<FileServer> {
   const size = statSync(path).size;
   const etag = `"bench-${size}"`;
   let count = 0;

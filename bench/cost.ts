@@ -24,12 +24,12 @@ export const USD_PER_MILLION = {
 /** A message is written, read and deleted. */
 const OPERATIONS_A_MESSAGE = 3;
 /** Its part, its chunks, and the state of the ingest when its message is sent. */
-export const WRITES_A_SHARD = 1 + SHARD_SAMPLES / CHUNK_SAMPLES + 1;
+const WRITES_A_SHARD = 1 + SHARD_SAMPLES / CHUNK_SAMPLES + 1;
 /**
  * The first state and the output; one listing looks for a copy of the recording, two clear the work (billed as
  * writes).
  */
-export const WRITES_A_JOB = 5;
+const WRITES_A_JOB = 5;
 /** Requests and bytes in which a shard reads its chunks: counted on the service's own code. */
 const CHUNK_READS = await chunkReads();
 /**
@@ -37,11 +37,11 @@ const CHUNK_READS = await chunkReads();
  * its part is opened, its
  * embeddings are read, and all of it twice.
  */
-export const READS_A_SHARD = 1 + 1 + CHUNK_READS.count + 1 + 1 + 2;
+const READS_A_SHARD = 1 + 1 + CHUNK_READS.count + 1 + 1 + 2;
 /** The state of the ingest: by the ingest once, by the assembly twice. */
-export const READS_A_JOB = 3;
+const READS_A_JOB = 3;
 /** Chunks an hour of audio. */
-export const CHUNK_BYTES_PER_HOUR = {
+const CHUNK_BYTES_PER_HOUR = {
   written: 3600 * SAMPLE_RATE_HZ * BYTES_PER_SAMPLE,
   read: (3600 * SAMPLE_RATE_HZ * CHUNK_READS.bytes) / SHARD_SAMPLES,
 };

@@ -24,7 +24,7 @@ import { SETTINGS, type Setting } from './speed.ts';
  *
  * @param shards of the longer recording, all of `shardSamples`
  */
-export async function replayedParts(
+async function replayedParts(
   readers: readonly PartReader[],
   shards: number,
   shardSamples: number,

@@ -23,7 +23,7 @@ import { type LabelledSegment, parseSingleFileRttm } from './score/der.ts';
 import { say } from './shared.ts';
 
 /** A generated conversation, and whose voiceprints are sent with it. Made by `training/identification`. */
-export interface Trial {
+interface Trial {
   readonly name: string;
   readonly kind: string;
   readonly samples: Float32Array;
@@ -32,14 +32,14 @@ export interface Trial {
   readonly enrolled: readonly string[];
 }
 
-export interface TrialSet {
+interface TrialSet {
   readonly trials: readonly Trial[];
   /** Enrolment recordings by name. */
   readonly enrolments: ReadonlyMap<string, Float32Array>;
 }
 
 /** The conversations of one half, `fit` or `check`, below `ROLLCALL_ENROLLED`; undefined where it names no such folder. */
-export async function loadTrials(half: 'fit' | 'check', ports: AudioPorts): Promise<TrialSet | undefined> {
+async function loadTrials(half: 'fit' | 'check', ports: AudioPorts): Promise<TrialSet | undefined> {
   const root = process.env.ROLLCALL_ENROLLED;
   const folder = root && join(root, half);
   if (!folder || !existsSync(join(folder, 'trials.json'))) return undefined;
@@ -60,27 +60,27 @@ export async function loadTrials(half: 'fit' | 'check', ports: AudioPorts): Prom
 }
 
 /** All that identification needs of a pack. */
-export interface Identifier {
+interface Identifier {
   readonly engine: Engine;
   readonly plda: Plda | undefined;
   readonly parameters: IdentificationParameters;
 }
 
 /** What the service would find out about a set of trials, before any matching. */
-export interface Observed {
+interface Observed {
   /** By name; undefined where the service refuses the recording. */
   readonly prints: ReadonlyMap<string, SpeakerVoice | undefined>;
   readonly refusals: readonly string[];
   readonly conversations: readonly ObservedConversation[];
 }
 
-export interface ObservedConversation {
+interface ObservedConversation {
   readonly trial: Trial;
   /** Diarized speakers. */
   readonly speakers: readonly ObservedSpeaker[];
 }
 
-export interface ObservedSpeaker {
+interface ObservedSpeaker {
   readonly voice: SpeakerVoice;
   /** Who of the reference talks most in this speaker's turns; undefined where nobody does. */
   readonly truth: string | undefined;
@@ -139,7 +139,7 @@ function speakersOf({ voices = [], turns }: Diarization, reference: readonly Lab
 }
 
 /** Shares of the seconds of diarized speakers, by what became of them. */
-export interface IdentificationScore {
+interface IdentificationScore {
   /** Named rightly, or rightly left without a name. */
   readonly accuracy: number;
   /** Of those whose voiceprint was sent: named, and rightly. */
@@ -151,13 +151,13 @@ export interface IdentificationScore {
 }
 
 /** A confidence of one diarized speaker for one submitted voice, and whether they are the same person. */
-export interface Pair {
+interface Pair {
   readonly confidence: number;
   readonly isSame: boolean;
 }
 
 /** Matches every conversation's speakers to its voiceprints, and compares with who they are. */
-export function scoreMatches(
+function scoreMatches(
   observed: Observed,
   identifier: Identifier,
   options: MatchingOptions,
@@ -200,7 +200,7 @@ export function scoreMatches(
 }
 
 /** Pairs by their confidence: how many, the mean confidence, and the share that are the same person. */
-export function reliability(pairs: readonly Pair[], bins = 10) {
+function reliability(pairs: readonly Pair[], bins = 10) {
   return Array.from({ length: bins }, (_, bin) => {
     const inside = pairs.filter(({ confidence }) => Math.min(bins - 1, Math.floor((confidence * bins) / 100)) === bin);
     const mean = (value: (pair: Pair) => number) => inside.reduce((sum, pair) => sum + value(pair), 0) / inside.length;
@@ -242,7 +242,7 @@ export function equalErrorRate(scores: readonly { readonly score: number; readon
 }
 
 /** Writes the voices of a half for `training/identification/fit.py`: `voices.json` beside its trials. */
-export function dumpVoices(half: string, observed: Observed): void {
+function dumpVoices(half: string, observed: Observed): void {
   const voiceOf = ({ embedding, secondsAlone }: SpeakerVoice) => ({ secondsAlone, embedding: Array.from(embedding) });
   const document = {
     prints: Object.fromEntries(

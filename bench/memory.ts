@@ -25,7 +25,7 @@ interface Peak {
 }
 
 /** Largest values of the samples taken while something ran. */
-export interface HeapPeak extends HeapUsage {
+interface HeapPeak extends HeapUsage {
   /** Largest sum of both in one sample. */
   readonly bothBytes: number;
   readonly samples: number;

@@ -42,14 +42,14 @@ export function packOfService(setting: SettingName = 'precision-2'): MeasuredPac
 }
 
 /** Path of a model file: in the repository, pulled, or beside the checkout. */
-export function findModel(file: ModelFile): string | undefined {
+function findModel(file: ModelFile): string | undefined {
   const own = modelPath(projectDir, file);
   if (existsSync(own)) return own;
   return sharedPath('models', basename(file.path)) ?? sharedPath('weights', basename(file.path));
 }
 
 /** @throws when the file is missing or not the one of the manifest */
-export function readModel(file: ModelFile): Uint8Array {
+function readModel(file: ModelFile): Uint8Array {
   const path = findModel(file);
   if (!path) throw new Error(`models/${file.path} is missing`);
   const bytes = readFileSync(path);
@@ -117,7 +117,7 @@ async function* blocksOf(samples: Float32Array): AsyncGenerator<Float32Array> {
 const noPause = async (): Promise<void> => undefined;
 
 /** Runs the models over a whole recording as one shard: the part as the service stores it. */
-export async function analysedBytes(
+async function analysedBytes(
   samples: Float32Array,
   engine: AnalysisPorts,
   settings: DiarizationSettings,

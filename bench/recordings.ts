@@ -23,7 +23,7 @@ const FOLDERS = {
 const DEV_SETS = ['monologues', 'brief', 'alike', 'many', 'far'] as const;
 /** The meetings of 5 to 20 minutes that `training/meetings` generates. */
 const GENERATED_SET = 'generated';
-export type RecordingSet = keyof typeof FOLDERS | (typeof DEV_SETS)[number] | typeof GENERATED_SET;
+type RecordingSet = keyof typeof FOLDERS | (typeof DEV_SETS)[number] | typeof GENERATED_SET;
 
 export interface LabelledRecording {
   readonly set: RecordingSet;
@@ -136,7 +136,7 @@ const CODINGS = {
 
 export type Coding = keyof typeof CODINGS;
 
-export interface LongConversation {
+interface LongConversation {
   readonly path: string;
   readonly seconds: number;
   readonly reference: readonly LabelledSegment[];

@@ -16,7 +16,7 @@ import { SETTINGS, type Setting } from './speed.ts';
 const OVERRUN_SAMPLES = 160_000;
 const BLOCK_SAMPLES = SAMPLE_RATE_HZ;
 
-export interface AnalysedShard {
+interface AnalysedShard {
   readonly reader: PartReader;
   /** CPU of this process for the analysis of the shard, from decoded samples to the part. */
   readonly cpuMs: number;

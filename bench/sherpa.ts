@@ -8,7 +8,7 @@ import { type DiarizationError, diarizationError, segmentsFromTurns } from './sc
 import { cacheDir, say } from './shared.ts';
 
 /** A turn as the engine reports it, seconds. */
-export interface SherpaTurn {
+interface SherpaTurn {
   readonly speaker: number;
   readonly start: number;
   readonly end: number;

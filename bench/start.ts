@@ -6,7 +6,7 @@ import { table } from './report.ts';
 import { cacheDir, say } from './shared.ts';
 
 /** Copies what a clone would hold, with the changes that are not committed, into a new folder. */
-export function copyCheckout(): { readonly folder: string; remove(): void } {
+function copyCheckout(): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(join(cacheDir(), 'checkout-'));
   const listing = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: projectDir,

@@ -166,7 +166,7 @@ const EXTENSIBLE = 0xfffe;
 /** Number of the low-frequency channel's bit in a mask. */
 const EFFECTS = 3;
 
-export interface NativeSound {
+interface NativeSound {
   readonly mono: Float32Array;
   readonly rateHz: number;
   readonly channels: number;
@@ -225,7 +225,7 @@ export async function decodeOurs(source: ByteSource, ports: AudioPorts): Promise
   return collect((await Decoding.open(reader, part.value)).blocks());
 }
 
-export interface Reads {
+interface Reads {
   readonly whole: Float32Array;
   /** The same, where another process continues near the end. */
   readonly resumed: Float32Array;

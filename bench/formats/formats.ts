@@ -89,7 +89,7 @@ export function rowsTable(rows: readonly Row[]): string {
 }
 
 /** Names a coding in a container. */
-export const keyOf = ({ container, coding }: { readonly container: string; readonly coding: string }): string =>
+const keyOf = ({ container, coding }: { readonly container: string; readonly coding: string }): string =>
   `${container} ${coding}`;
 
 function range(values: readonly number[]): string {

@@ -9,10 +9,10 @@ import { countOf, firstShardSent, median, runJob, SETTING, seconds, succeed } fr
 import { type Origin, type OriginOptions, serveOrigin } from './origins.ts';
 
 /** Where the index of an MP4 lies. */
-export type IndexPlace = 'first' | 'last';
+type IndexPlace = 'first' | 'last';
 
 /** The recording as AAC in MP4, by ffmpeg, kept in the cache. */
-export function asMp4(recording: string, index: IndexPlace): string {
+function asMp4(recording: string, index: IndexPlace): string {
   const path = join(cacheDir(), `${basename(recording, extname(recording))}-moov-${index}.mp4`);
   if (existsSync(path)) return path;
   const coding = ['-vn', '-ar', '44100', '-ac', '1', '-c:a', 'aac', '-b:a', '64k', '-f', 'mp4'];
@@ -26,7 +26,7 @@ export function asMp4(recording: string, index: IndexPlace): string {
  * A copy of an MP4 with its index last, with a `free` box in front of the index that makes it so large. Sparse on the
  * disk.
  */
-export function padded(mp4: string, sizeBytes: number): string {
+function padded(mp4: string, sizeBytes: number): string {
   const path = join(cacheDir(), `${basename(mp4, '.mp4')}-${sizeBytes}.mp4`);
   if (existsSync(path)) return path;
   const bytes = readFileSync(mp4);
@@ -149,7 +149,7 @@ async function measureCase(service: BenchService, { name, path, options }: Case,
 }
 
 const SLOW_ORIGINS = 10;
-export const SLOW_BYTES_PER_SECOND = 20 * 1024;
+const SLOW_BYTES_PER_SECOND = 20 * 1024;
 const RUNS = 3;
 /** After the end of the jobs of slow origins their connections are closed within the patience for a server. */
 const CLOSING_MS = 60_000;

@@ -23,7 +23,7 @@ import {
 import { LATENCIES_MS, liveEngine, observeStream, openSession } from './observe.ts';
 
 /** One row of the table of accuracies. */
-export interface AccuracyRow {
+interface AccuracyRow {
   readonly what: string;
   readonly errors: readonly DiarizationError[];
 }
@@ -32,7 +32,7 @@ const percent = (value: number): string => value.toFixed(1);
 const ms = (value: number): string => `${value.toFixed(0)} ms`;
 
 /** Diarization error rates by set, a row for each way to count. */
-export function accuracyTable(recordings: readonly LabelledRecording[], rows: readonly AccuracyRow[]): string {
+function accuracyTable(recordings: readonly LabelledRecording[], rows: readonly AccuracyRow[]): string {
   const sets = setsOf(recordings);
   const cells = ({ what, errors }: AccuracyRow): string[] => {
     const perSet = sets.map((set) => percent(rate(pool(errors.filter((_, at) => recordings[at].set === set))).der));
@@ -53,7 +53,7 @@ export function accuracyTable(recordings: readonly LabelledRecording[], rows: re
 }
 
 /** Delays of starts and ends, and what of them is computing. */
-export function delayTable(results: readonly LatencyResult[]): string {
+function delayTable(results: readonly LatencyResult[]): string {
   const rows = results.flatMap(({ latencyMs, load, moments }) =>
     (['start', 'end'] as const).map((kind) => {
       const delays = load.delays.filter((delay) => delay.kind === kind);
@@ -73,7 +73,7 @@ arrived when \`push\` returned it, minus the moment, plus the CPU time of that p
 }
 
 /** Computing time of pushes, and how many streams a core carries at each latency. */
-export function capacityTable(results: readonly LatencyResult[]): string {
+function capacityTable(results: readonly LatencyResult[]): string {
   const rows = results.map(({ latencyMs, load, audioSeconds }) => {
     const pushes = [sum(load.pushMs) / audioSeconds, percentile(load.pushMs, 0.99), Math.max(...load.pushMs)];
     const cells = [ms(latencyMs), ...pushes.map((value) => `${value.toFixed(1)} ms`)];
@@ -89,7 +89,7 @@ recordings as one stream, each further stream begun elsewhere in it; frames spre
 }
 
 /** What a long stream did, item by item. */
-export function longTable(result: LongResult): string {
+function longTable(result: LongResult): string {
   const { turns, changes, correctedChanges, snapshotBytes, audioSeconds, latencyMs, speakers } = result;
   const kib = (bytes: number): string => `${(bytes / 1024).toFixed(0)} KiB`;
   const minutes = audioSeconds / 60;
@@ -110,7 +110,7 @@ ${table(['', ''], rows)}`;
 }
 
 /** Delays of streams through the running service. */
-export function serviceTable(results: readonly ServiceResult[] | undefined, latencyMs: number): string {
+function serviceTable(results: readonly ServiceResult[] | undefined, latencyMs: number): string {
   if (!results)
     return '**The service itself was not measured:** it has no `POST /v1/live`, or no recording is long enough.';
   const rows = results.map(({ streams, events, medianMs, p95Ms, cpuMs, failures }) => [

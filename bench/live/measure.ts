@@ -42,7 +42,7 @@ export function within(recordings: readonly LabelledRecording[], minutes: number
   return recordings.filter((one) => taken.has(one));
 }
 
-export interface JoinedRecording {
+interface JoinedRecording {
   readonly samples: Float32Array;
   readonly reference: readonly LabelledSegment[];
   readonly speakers: number;
@@ -79,7 +79,7 @@ export function joined(recordings: readonly LabelledRecording[], seconds: number
 export const MATCH_WITHIN_SECONDS = 1;
 
 /** A moment at which a speaker of the reference begins or ends a turn. */
-export interface Moment {
+interface Moment {
   readonly kind: 'start' | 'end';
   readonly speaker: string;
   readonly seconds: number;
@@ -96,7 +96,7 @@ export interface EventDelay {
   readonly computeMs: number;
 }
 
-export interface EventDelays {
+interface EventDelays {
   readonly delays: readonly EventDelay[];
   /** Moments of the reference, told or not. */
   readonly moments: number;
@@ -111,7 +111,7 @@ function momentsOf(reference: readonly LabelledSegment[]): Moment[] {
 }
 
 /** The segments with those of a speaker joined that touch or overlap, by start. */
-export function turnsOf(reference: readonly LabelledSegment[]): LabelledSegment[] {
+function turnsOf(reference: readonly LabelledSegment[]): LabelledSegment[] {
   const turns: LabelledSegment[] = [];
   const last = new Map<string, number>();
   for (const segment of [...reference].sort((a, b) => a.startMicros - b.startMicros)) {
@@ -152,7 +152,7 @@ export function eventDelays(reference: readonly LabelledSegment[], { found, told
   return { delays, moments: moments.length };
 }
 
-export interface LabelChanges {
+interface LabelChanges {
   /** Turns of the reference in which anybody was found, but for the first of each speaker. */
   readonly turns: number;
   /** Those whose label is another than in the same speaker's turn before. */
@@ -194,7 +194,7 @@ const FRAME_MS = 100;
 const MOST_STREAMS = 1000;
 
 /** Measured pushes of one stream, and the events they told. */
-export interface Load {
+interface Load {
   readonly pushMs: readonly number[];
   readonly delays: readonly EventDelay[];
 }

@@ -9,7 +9,7 @@ export interface Judged {
 }
 
 /** Frames whose confidence lies in one tenth of the scale. */
-export interface ReliabilityBin {
+interface ReliabilityBin {
   readonly fromConfidence: number;
   readonly count: number;
   readonly meanConfidence: number;

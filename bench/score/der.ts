@@ -81,7 +81,7 @@ export interface DiarizationError {
 }
 
 /** The same in per cent of the reference speaker time. */
-export interface DiarizationErrorRate {
+interface DiarizationErrorRate {
   readonly der: number;
   readonly miss: number;
   readonly falseAlarm: number;

@@ -7,7 +7,7 @@ export interface SetErrors {
 }
 
 /** In per cent. */
-export interface MeanOverSets {
+interface MeanOverSets {
   readonly mean: number;
   /** Bounds of the 95 % interval. */
   readonly low: number;
@@ -57,7 +57,7 @@ function mulberry32(seed: number): () => number {
 }
 
 /** A stretch `[startMicros, endMicros)` over which nobody starts or stops in either annotation. */
-export interface Stretch {
+interface Stretch {
   readonly startMicros: number;
   readonly endMicros: number;
   /** Indices of the speakers who are active, into the label lists that `sweep` was given. */

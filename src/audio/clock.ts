@@ -200,7 +200,7 @@ export interface CountedRun {
 }
 
 /** A packet that is still to come. */
-export interface PacketAhead {
+interface PacketAhead {
   /** Samples between the next packet and this one. */
   readonly samples: number;
   readonly seconds: number | undefined;

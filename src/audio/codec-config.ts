@@ -97,7 +97,7 @@ export function opusPacketSamples(head: Uint8Array): number {
   return frame * frames <= MAX_PACKET_SAMPLES ? frame * frames : 0;
 }
 
-export interface OpusHead {
+interface OpusHead {
   readonly channels: number;
   /** Samples at 48 kHz in front of the recording. */
   readonly preSkip: number;
@@ -120,7 +120,7 @@ export function opusHeadFromBox(box: Uint8Array): Uint8Array {
 }
 
 /** Opus in transport streams (wiki.xiph.org/OpusTS): each packet behind a control header with its length, and samples to leave out. */
-export interface OpusUnit {
+interface OpusUnit {
   readonly headerBytes: number;
   /** With the header; more than there is where the header itself is not all there. */
   readonly bytes: number;
@@ -179,14 +179,14 @@ export function opusHeadOf(channels: number): Uint8Array {
 }
 
 /** What of the Vorbis headers the length of a packet depends on (Vorbis I specification, §4.2). */
-export interface VorbisModes {
+interface VorbisModes {
   readonly shortSamples: number;
   readonly longSamples: number;
   readonly modeBits: number;
   readonly isLong: readonly boolean[];
 }
 
-export interface VorbisIdentification {
+interface VorbisIdentification {
   readonly channels: number;
   readonly sampleRateHz: number;
   readonly shortSamples: number;
@@ -281,7 +281,7 @@ const DECODER_SPECIFIC = 5;
 const DECODER_CONFIG_BYTES = 13;
 
 /** What an elementary stream descriptor says: which coding (§7.2.6.6), and the decoder's private data, empty where there is none. */
-export interface DecoderConfig {
+interface DecoderConfig {
   readonly objectType: number;
   readonly privateData: Uint8Array;
 }

@@ -69,7 +69,7 @@ export interface Restart {
 type Jumps = Pick<ClockState, 'gapSamples' | 'overlapSamples' | 'brokenTimes'>;
 
 /** What decoding a file came to. */
-export interface DecodeEnd {
+interface DecodeEnd {
   /** Samples at the source's rate. */
   readonly totalSamples: number;
   readonly warning?: string;

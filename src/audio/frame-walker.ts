@@ -18,7 +18,7 @@ export interface FrameSyntax {
   frameBytesAt(bytes: Uint8Array, at: number): number;
 }
 
-export interface FrameRun {
+interface FrameRun {
   /** Offset and length of each frame, in order. */
   readonly offsets: number[];
   readonly lengths: number[];
@@ -36,7 +36,7 @@ const SEARCH_BYTES = 1 << 16;
  * it goes on behind the tags that stand there, or at the next place with several headers in a chain. The walk depends only on the position and the syntax, so a walk from any
  * frame on finds the same frames as the walk from the start.
  */
-export async function* walkFrames(
+async function* walkFrames(
   reader: BlockReader,
   syntax: FrameSyntax,
   startByte: number,
@@ -164,7 +164,7 @@ export async function* framePackets(
 }
 
 /** Coded blocks of one size after one another; the last may be shorter. */
-export interface BlockLayout {
+interface BlockLayout {
   readonly dataOffset: number;
   readonly dataBytes: number;
   readonly blockBytes: number;

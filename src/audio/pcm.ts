@@ -100,7 +100,7 @@ const PARTS = 64;
 const USUAL_RANK = 0.9;
 
 /** Sets wild samples of a block to 0. What it does depends on the whole block, so that a recording must come in the same ones whoever reads it. */
-export function silenceWild(block: Float32Array): void {
+function silenceWild(block: Float32Array): void {
   const peak = peakOf(block);
   if (peak <= BEYOND_FULL_SCALE) return;
   const partLength = Math.ceil(block.length / PARTS);
@@ -133,7 +133,7 @@ function silenceAbove(samples: Float32Array, limit: number): void {
 }
 
 /** How one uncompressed or companded sample is coded. */
-export type PcmEncoding = 'unsigned' | 'signed' | 'float' | 'alaw' | 'mulaw';
+type PcmEncoding = 'unsigned' | 'signed' | 'float' | 'alaw' | 'mulaw';
 
 /** Interleaved samples of one size: a sample's place is plain arithmetic. */
 export interface PcmLayout {
@@ -150,7 +150,7 @@ export interface PcmLayout {
  * Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. Of floats always the same frames
  * together (`silenceWild`).
  */
-export type MonoConverter = (bytes: Uint8Array, frames: number, out: Float32Array) => void;
+type MonoConverter = (bytes: Uint8Array, frames: number, out: Float32Array) => void;
 
 type Load = (view: DataView, at: number) => number;
 
@@ -206,7 +206,7 @@ const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
  *
  * @param channel from 0; silence if there are fewer channels
  */
-export function monoConverter(layout: PcmLayout, channel?: number): MonoConverter {
+function monoConverter(layout: PcmLayout, channel?: number): MonoConverter {
   const convert = meanConverter(layout, channel);
   if (layout.encoding !== 'float') return convert;
   return (bytes, frames, out) => {

@@ -27,7 +27,7 @@ import { nameForeign, UNKNOWN } from './sniff.ts';
  * Formats with a clear magic come first; ADTS and MPEG audio, which have none, are recognised by a chain of frame
  * headers.
  */
-export const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];
+const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];
 
 /** Bytes after the tags that detection looks at. */
 const HEAD_BYTES = 1 << 16;

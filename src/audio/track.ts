@@ -148,7 +148,7 @@ function eac3FrameSamples(packet: Uint8Array, at: number): number {
 }
 
 /** One track of packets, as its container finds it. */
-export interface Track {
+interface Track {
   readonly format: string;
   /** 'The MP4 file', for messages. */
   readonly where: string;

@@ -26,7 +26,7 @@ export interface SpeakerRequest {
   readonly maxSpeakers?: number | null;
 }
 
-export interface AssembleOptions {
+interface AssembleOptions {
   /** Called now and then during long computations, so that an isolate can answer others. */
   readonly pause?: () => Promise<void>;
   /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
@@ -39,14 +39,14 @@ export interface AssembleOptions {
   readonly pldaOf?: (embeddingId: string) => Promise<Plda | undefined>;
 }
 
-export interface NoSpeech {
+interface NoSpeech {
   readonly kind: 'no_speech';
   readonly message: string;
   /** As of `Assembled`. */
   readonly loudestDb: number;
 }
 
-export interface Assembled extends Diarization {
+interface Assembled extends Diarization {
   /** Mean power of the loudest tenth of a second, dB of full scale. */
   readonly loudestDb: number;
 }
@@ -193,7 +193,7 @@ const SUBSEGMENT_SHARE = 0.5;
  *
  * @param clusterOf [speakers] the cluster of each speaker
  */
-export async function speakerVoices(
+async function speakerVoices(
   parts: Parts,
   model: ClusterModel,
   clusterOf: readonly number[],

@@ -88,7 +88,7 @@ type Analysed = { readonly stretch: Stretch } & (
 );
 
 /** Frames of a window that speak for one local speaker. */
-export interface EmbeddingRequest {
+interface EmbeddingRequest {
   readonly windowStartSample: number;
   readonly windowSamples: number;
   /** [frames] per speaker, non-zero where kept */

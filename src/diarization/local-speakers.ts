@@ -39,7 +39,7 @@ export interface Items {
 }
 
 /** One local speaker of a window, before the embedding. */
-export interface SpeakerMask {
+interface SpeakerMask {
   readonly local: number;
   readonly activeFrames: number;
   readonly cleanFrames: number;

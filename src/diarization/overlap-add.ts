@@ -2,7 +2,7 @@ import { rint } from './numerics.ts';
 import type { Powerset } from './segmenter.ts';
 
 /** What one window says about its frames. */
-export interface WindowFrames {
+interface WindowFrames {
   /** [frames] speakers at once */
   readonly counts: ArrayLike<number>;
   /** [frames, locals] activation of each local speaker */
@@ -25,7 +25,7 @@ export interface FinishedFrame {
   readonly tracks: Float32Array;
 }
 
-export interface OverlapAddShape {
+interface OverlapAddShape {
   readonly framesPerWindow: number;
   readonly clusters: number;
   readonly tracks: number;
@@ -185,7 +185,7 @@ export class SpeakerViews {
 }
 
 /** Speakers of one window: the cluster of each local speaker and how sure that is. */
-export interface WindowSpeakers {
+interface WindowSpeakers {
   /** [locals], −1 for local speakers without an embedding */
   readonly clusterOf: Int32Array;
   /** [locals, clusters] */

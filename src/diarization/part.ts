@@ -21,7 +21,7 @@ export interface ModelFacts {
 }
 
 /** Windows of a shard: index of the first on the recording's grid, and how many. */
-export interface WindowRange {
+interface WindowRange {
   readonly firstWindow: number;
   readonly windowCount: number;
 }
@@ -44,7 +44,7 @@ export interface ShardPart extends WindowRange {
 export type EmbeddingsSection = Omit<ShardPart, 'probabilities'>;
 
 /** How much a part holds, known before its sections are read. */
-export interface PartCounts {
+interface PartCounts {
   readonly speakers: number;
   readonly subsegments: number;
 }

@@ -16,7 +16,7 @@ export interface AssignedPart {
   readonly subsegments?: Subsegments;
 }
 
-export interface ReconstructionContext extends FrameContext {
+interface ReconstructionContext extends FrameContext {
   /** [clusters] factor on the activations of each */
   readonly boost: Float32Array;
   /** The speakers that were found, for the subsegments' say; without it they have none. */
@@ -117,7 +117,7 @@ function taper(frames: number, strength: number): Float32Array | undefined {
 }
 
 /** A search whose steps may do harm too. */
-export interface Rounds<Settings, Result> {
+interface Rounds<Settings, Result> {
   /** Score that is enough. */
   readonly wanted: number;
   readonly maxRounds: number;

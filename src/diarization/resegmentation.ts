@@ -6,7 +6,7 @@ import type { DiarizationSettings } from './parameters.ts';
 import { type Parts, readAhead } from './part.ts';
 import { SUBSEGMENT_SHIFT_SAMPLES, SUBSEGMENT_SHIFT_SECONDS, type Subsegments } from './windows.ts';
 
-export interface ResegmentationParameters {
+interface ResegmentationParameters {
   /** 0…1, see `DiarizationSettings.subsegments`. */
   readonly weight: number;
   readonly temperature: number;

@@ -19,7 +19,7 @@ export interface AnalysisPorts {
 }
 
 /** Positions in samples at 16 kHz; a shard starts at a multiple of the embedder's stretch. */
-export interface Shard {
+interface Shard {
   readonly startSample: number;
   readonly endSample: number;
   readonly totalSamples: number;

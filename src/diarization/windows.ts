@@ -1,13 +1,14 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+
 /** Where the sliding windows of a recording lie. All positions are samples at 16 kHz from the start of the recording. */
-export interface WindowGrid {
+interface WindowGrid {
   readonly windowSamples: number;
   readonly stepSamples: number;
   readonly totalSamples: number;
 }
 
 /** The frames of the recording as a whole: frame f is centred on sample `shiftSamples * f + sizeSamples / 2`. */
-export interface FrameGrid {
+interface FrameGrid {
   readonly shiftSamples: number;
   readonly sizeSamples: number;
   readonly framesPerWindow: number;

@@ -18,7 +18,7 @@ export interface Piece {
 }
 
 /** What was told as `label`'s in the frames [from, until) is `to`'s. */
-export interface Change {
+interface Change {
   readonly label: number;
   readonly to: number;
   readonly from: number;

@@ -30,12 +30,12 @@ declare class TextDecoder {
 }
 
 /** Names the models that a state belongs to. */
-export function modelsOf({ segmentation, embedding }: Pick<LiveEngine, 'segmentation' | 'embedding'>): string {
+function modelsOf({ segmentation, embedding }: Pick<LiveEngine, 'segmentation' | 'embedding'>): string {
   return `${segmentation.info.id} ${embedding.info.id}`;
 }
 
 /** @param models names of the models that the state belongs to */
-export function packState(state: SessionState, models: string): Uint8Array {
+function packState(state: SessionState, models: string): Uint8Array {
   const arrays: Numbers[] = [];
   const text = JSON.stringify({ version: VERSION, models, state }, (_key, value: unknown) => {
     const type = (Object.keys(TYPES) as TypeName[]).find((name) => value instanceof TYPES[name]);
@@ -57,7 +57,7 @@ export function packState(state: SessionState, models: string): Uint8Array {
 }
 
 /** @throws when the bytes are no snapshot of this version */
-export function unpackState(bytes: Uint8Array): { readonly state: SessionState; readonly models: string } {
+function unpackState(bytes: Uint8Array): { readonly state: SessionState; readonly models: string } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const headEnd = 4 + view.getUint32(0, true);
   let at = headEnd;
@@ -83,7 +83,7 @@ const FRAMES_BEFORE_WINDOW = 100;
 type LookState = Pick<Look, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
 
 /** Everything that a session knows. */
-export interface SessionState {
+interface SessionState {
   readonly settings: LiveSettings;
   readonly looks: number;
   readonly decidedUntil: number;
@@ -100,7 +100,7 @@ export interface SessionState {
  * Rolling windows: several times a second the segmentation looks at the last seconds, and the look's local speakers are
  * found again.
  */
-export class RollingSession implements LiveSession {
+class RollingSession implements LiveSession {
   readonly #timing: LiveTiming;
   readonly #segmenter: Segmenter;
   readonly #ear: Ear;

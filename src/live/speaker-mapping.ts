@@ -98,7 +98,7 @@ function mayBeNew(
 }
 
 /** Whether somebody would be new among others, so that a second opinion is worth having. */
-export function seemsNew(local: Local, speakers: Speakers, minNewSeconds: number): boolean {
+function seemsNew(local: Local, speakers: Speakers, minNewSeconds: number): boolean {
   const labels = speakers.inUse();
   const { voice } = local;
   if (labels.length === 0 || voice === undefined) return false;
@@ -113,7 +113,7 @@ const CERTAIN_FRAMES = 25;
  * [labels] shares of a local speaker's speech in frames before `until` that were told as each label's; smaller where there was hardly
  * any speech.
  */
-export function continuityOf(
+function continuityOf(
   look: Look,
   local: number,
   until: number,
@@ -139,7 +139,7 @@ export function continuityOf(
 const CERTAIN_LINK_FRAMES = 25;
 
 /** What was told in the frames so far. */
-export interface ToldFrames {
+interface ToldFrames {
   has(frame: number, label: number): boolean;
   count(frame: number): number;
 }
@@ -188,7 +188,7 @@ function likest(wide: Look, seen: Look, local: number): number {
 }
 
 /** What a session knows that tells who somebody is. */
-export interface Hearing {
+interface Hearing {
   readonly segmenter: Segmenter;
   readonly ear: Ear;
   readonly speakers: Speakers;

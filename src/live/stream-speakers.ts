@@ -89,7 +89,7 @@ function joined(a: Item, b: Item): Item {
 }
 
 /** Items as the clustering of a recording takes them. */
-export function asLocalSpeakers(items: readonly Item[], dimension: number): Representing {
+function asLocalSpeakers(items: readonly Item[], dimension: number): Representing {
   const embeddings = new Float32Array(items.length * dimension);
   items.forEach(({ embedding }, row) => {
     embeddings.set(embedding, row * dimension);

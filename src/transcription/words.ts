@@ -9,7 +9,7 @@ const MAX_LOOKAHEAD_CHARS = 60;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-export interface TimedWords {
+interface TimedWords {
   readonly words: Word[];
   /** Whether the engine returned no usable word times, so that the words are spread over the speech. */
   readonly isSpread: boolean;

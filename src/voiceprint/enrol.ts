@@ -10,7 +10,7 @@ const MAX_OTHER_SHARE = 0.2;
 /** Voices that are at least so likely the same person's are taken for one: log-odds. */
 const SAME_PERSON_LOG_ODDS = 0;
 
-export type EnrolmentFault =
+type EnrolmentFault =
   | { readonly kind: 'too_little_speech'; readonly message: string }
   | { readonly kind: 'several_speakers'; readonly message: string };
 

@@ -57,7 +57,7 @@ export interface MatchingOptions {
   readonly exclusive: boolean;
 }
 
-export interface SpeakerMatch {
+interface SpeakerMatch {
   /** Index of the matched voiceprint, undefined for none. */
   readonly match: number | undefined;
   /** [voiceprints] 0…100 */

@@ -24,12 +24,12 @@ const VALUE_SCALE = 32767;
 const CRC_BYTES = 4;
 const SECONDS_UNIT = 0.01;
 
-export type VoiceprintFault =
+type VoiceprintFault =
   | { readonly kind: 'foreign' }
   | { readonly kind: 'damaged' }
   | { readonly kind: 'version'; readonly version: number };
 
-export type DecodedVoiceprint =
+type DecodedVoiceprint =
   | { readonly ok: true; readonly value: SpeakerVoice }
   | { readonly ok: false; readonly error: VoiceprintFault };
 

@@ -6,12 +6,12 @@ import { blockPackets, ima4Blocks, pcmBlocks } from '../frame-walker.ts';
 import { effectsOfLayout, MAX_LAYOUT_BYTES, type PcmLayout, pcmDecoder } from '../pcm.ts';
 
 /** How the samples are coded. */
-export type AiffFormat =
+type AiffFormat =
   | { readonly kind: 'pcm'; readonly sampleRateHz: number; readonly pcm: PcmLayout }
   /** IMA ADPCM of QuickTime: packets of 34 bytes a channel. */
   | { readonly kind: 'ima4'; readonly sampleRateHz: number; readonly channels: number };
 
-export interface AiffHeader {
+interface AiffHeader {
   readonly format: AiffFormat;
   readonly dataOffset: number;
   /** Bytes of sound that are really there. */
@@ -25,7 +25,7 @@ const MAX_CHUNKS = 1000;
 const DAMAGED = fail('corrupt', 'The header of the AIFF file is damaged.');
 
 /** AIFF and AIFF-C: finds the format and where the samples are. The two chunks may come in either order. */
-export async function readAiffHeader(reader: BlockReader, startByte: number): Promise<AudioResult<AiffHeader>> {
+async function readAiffHeader(reader: BlockReader, startByte: number): Promise<AudioResult<AiffHeader>> {
   const isCompressed = hasAscii(await reader.peek(startByte, 12), 8, 'AIFC');
   let format: AiffFormat | undefined;
   let layout: Uint8Array = new Uint8Array(0);

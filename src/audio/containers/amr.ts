@@ -4,7 +4,7 @@ import type { Container } from '../container.ts';
 import { type FrameSyntax, framePackets, frameWarnings } from '../frame-walker.ts';
 
 /** The two codecs of the AMR family (RFC 4867 §5: files of one channel). */
-export type AmrCodec = 'amr-nb' | 'amr-wb';
+type AmrCodec = 'amr-nb' | 'amr-wb';
 
 export interface AmrFamily {
   readonly codec: AmrCodec;
@@ -20,7 +20,7 @@ export interface AmrFamily {
   readonly frameBytes: readonly number[];
 }
 
-export const AMR_FAMILIES: readonly AmrFamily[] = [
+const AMR_FAMILIES: readonly AmrFamily[] = [
   {
     codec: 'amr-nb',
     name: 'AMR',
@@ -50,7 +50,7 @@ const TAGS = ['TAG', 'LYRICSBEGIN'];
  * Zeros alone are no frame, although their header says the shortest type of damaged speech: they are what is left of
  * lost sectors, or fill up a file.
  */
-export const amrSyntax = ({ frameBytes }: AmrFamily): FrameSyntax => ({
+const amrSyntax = ({ frameBytes }: AmrFamily): FrameSyntax => ({
   headerBytes: 1,
   lookAheadBytes: frameBytes[0],
   maxFrameBytes: 61,

@@ -19,7 +19,7 @@ import { onePiece } from '../playback.ts';
 import { openTrack } from '../track.ts';
 
 /** The description chunk (Apple Core Audio Format 1.0, 'desc'). */
-export interface CafDescription {
+interface CafDescription {
   readonly sampleRateHz: number;
   readonly formatId: string;
   readonly formatFlags: number;
@@ -31,7 +31,7 @@ export interface CafDescription {
 }
 
 /** The packet table chunk ('pakt'). */
-export interface CafPacketTable {
+interface CafPacketTable {
   readonly packets: number;
   readonly validFrames: number;
   readonly primingFrames: number;
@@ -40,7 +40,7 @@ export interface CafPacketTable {
   readonly endByte: number;
 }
 
-export interface CafHeader {
+interface CafHeader {
   readonly description: CafDescription;
   /** Codec private data ('kuki'); empty where there is none. */
   readonly cookie: Uint8Array;
@@ -61,7 +61,7 @@ const TABLE_HEADER_BYTES = 24;
 const DAMAGED = fail('corrupt', 'The header of the Core Audio file is damaged.');
 
 /** Walks the chunks of a Core Audio file. */
-export async function readCafHeader(reader: BlockReader, startByte: number): Promise<AudioResult<CafHeader>> {
+async function readCafHeader(reader: BlockReader, startByte: number): Promise<AudioResult<CafHeader>> {
   let description: CafDescription | undefined;
   let cookie: Uint8Array = new Uint8Array(0);
   let layout: Uint8Array = new Uint8Array(0);
@@ -141,13 +141,13 @@ function extent(available: number, declared: number | undefined): { dataBytes: n
   return { dataBytes: Math.max(0, available), warning };
 }
 
-export const TRUNCATED_WARNING = 'The Core Audio file ends before its header says; the part that is there was used.';
+const TRUNCATED_WARNING = 'The Core Audio file ends before its header says; the part that is there was used.';
 
 /** Whether the first bytes are those of a Core Audio file. */
-export const isCaf = (head: Uint8Array): boolean => hasAscii(head, 0, 'caff');
+const isCaf = (head: Uint8Array): boolean => hasAscii(head, 0, 'caff');
 
 /** Where the coded data and the lengths of their packets lie. */
-export interface PacketPlaces {
+interface PacketPlaces {
   readonly table: Pick<CafPacketTable, 'packets' | 'offset' | 'endByte'>;
   readonly dataOffset: number;
   readonly dataEndByte: number;
@@ -183,7 +183,7 @@ async function* readLengths(reader: BlockReader, from: number, endByte: number):
 }
 
 /** The packets, from the one at `entry` in the data on. */
-export async function* walkPackets(reader: BlockReader, places: PacketPlaces, entry = places.dataOffset): PacketWalk {
+async function* walkPackets(reader: BlockReader, places: PacketPlaces, entry = places.dataOffset): PacketWalk {
   let left = places.table.packets;
   let offset = places.dataOffset;
   for await (const batch of readLengths(reader, places.table.offset, places.table.endByte)) {
@@ -202,13 +202,13 @@ export async function* walkPackets(reader: BlockReader, places: PacketPlaces, en
 
 const WHERE = 'The Core Audio file';
 
-export type CafCodec = 'alac' | 'aac' | 'opus';
+type CafCodec = 'alac' | 'aac' | 'opus';
 
 /** What a decoder needs, by coding. */
 const TRACK_OF = { alac: alacOf, aac: aacOf, opus: opusOf };
 
 /** Opens a file that holds ALAC, AAC or Opus in packets whose lengths are in a table. */
-export async function openCoded(
+async function openCoded(
   reader: BlockReader,
   header: CafHeader,
   codec: CafCodec,

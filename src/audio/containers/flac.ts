@@ -5,7 +5,7 @@ import { type Container, type Faults, isUsableRate, MAX_RATE_HZ, MIN_RATE_HZ, ty
 import { crc8, crc16 } from '../crc.ts';
 
 /** The STREAMINFO block (RFC 9639 §8.2). */
-export interface StreamInfo {
+interface StreamInfo {
   readonly maxBlockSamples: number;
   readonly sampleRateHz: number;
   readonly channels: number;
@@ -31,14 +31,14 @@ export function parseStreamInfo(bytes: Uint8Array): StreamInfo {
 }
 
 /** Longest possible frame of `blockSamples`, bytes: samples as they are, one more bit for a side channel, headers. */
-export const maxFrameBytes = (info: StreamInfo, blockSamples: number): number =>
+const maxFrameBytes = (info: StreamInfo, blockSamples: number): number =>
   Math.ceil((blockSamples * info.channels * (info.bitsPerSample + 1)) / 8) + 64 + 8 * info.channels;
 
 /** Metadata blocks walked; real files have fewer than twenty. */
 const MAX_METADATA_BLOCKS = 1000;
 
 /** Reads STREAMINFO and finds the first byte behind the metadata. */
-export async function readMetadata(
+async function readMetadata(
   reader: BlockReader,
   startByte: number,
 ): Promise<AudioResult<{ info: StreamInfo; raw: Uint8Array; firstByte: number }>> {
@@ -67,7 +67,7 @@ export async function readMetadata(
 }
 
 /** A FLAC frame header (RFC 9639 §9.1). */
-export interface FlacFrameHeader {
+interface FlacFrameHeader {
   readonly headerBytes: number;
   readonly isVariable: boolean;
   /** Frame number of a fixed block size, number of the first sample of a variable one. */
@@ -172,7 +172,7 @@ const expectedNumber = ({ header }: Candidate): number => header.number + (heade
  * @param firstByte after the metadata
  * @param entry a frame that a walk before has found
  */
-export async function* flacPackets(
+async function* flacPackets(
   reader: BlockReader,
   info: StreamInfo,
   firstByte: number,
@@ -335,11 +335,11 @@ const MAX_SEARCH_BYTES = 16 << 20;
 const STREAM_HEAD = Uint8Array.of(0x66, 0x4c, 0x61, 0x43, 0, 0, 0, 34);
 
 /** What to say of it. @param seconds length of what was read */
-export const goesOn = (seconds: number): string =>
+const goesOn = (seconds: number): string =>
   `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; that part was left out.`;
 
 /** Whether another file begins behind the last frame that was read; where its frames are read too, the last one is its own. */
-export async function hasStreamBehind(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
+async function hasStreamBehind(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
   const until = Math.min(endByte, from + MAX_SEARCH_BYTES);
   for (let position = from; position + STREAM_HEAD.length <= until; ) {
     const view = await reader.peek(position, STREAM_HEAD.length);

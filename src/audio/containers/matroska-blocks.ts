@@ -36,7 +36,7 @@ export const ID = {
 } as const;
 
 /** What may stand beside clusters, or beside blocks, and is passed over by its size. */
-export const PASSED_OVER: ReadonlySet<number> = new Set([
+const PASSED_OVER: ReadonlySet<number> = new Set([
   0x114d9b74, // SeekHead
   0x1c53bb6b, // Cues
   0x1941a469, // Attachments
@@ -53,7 +53,7 @@ export const PASSED_OVER: ReadonlySet<number> = new Set([
 ]);
 
 /** One EBML element (RFC 8794): `[bodyStart, bodyStart + size)` without its header. */
-export interface Element {
+interface Element {
   readonly id: number;
   readonly start: number;
   readonly bodyStart: number;
@@ -68,7 +68,7 @@ export const MAX_HEADER_BYTES = 12;
 const MAX_ELEMENTS = 10_000;
 
 /** The element whose header is at `at` of `view`, which lies at `position` in the file; undefined where there is none. */
-export function parseElement(view: Uint8Array, at: number, position: number): Element | undefined {
+function parseElement(view: Uint8Array, at: number, position: number): Element | undefined {
   const idBytes = Math.clz32(view[at] ?? 0) - 23;
   const sizeAt = at + idBytes;
   const sizeBytes = Math.clz32(view[sizeAt] ?? 0) - 23;
@@ -122,7 +122,7 @@ export function uintOf(body: Uint8Array): number {
 }
 
 /** Signed two's complement of up to eight bytes (RFC 8794, section 7.1); exact up to 2^53. */
-export function intOf(body: Uint8Array): number {
+function intOf(body: Uint8Array): number {
   const value = uintOf(body);
   return body.length > 0 && body[0] & 0x80 ? value - 256 ** Math.min(8, body.length) : value;
 }
@@ -137,9 +137,9 @@ const XIPH = 1;
 const FIXED = 2;
 
 /** At most 256 packets, each size in at most 8 bytes (or, with Xiph lacing, in as many as it takes). */
-export const MAX_LACE_BYTES = 1 << 14;
+const MAX_LACE_BYTES = 1 << 14;
 
-export interface Laces {
+interface Laces {
   readonly sizes: readonly number[];
   /** Bytes in front of the first packet. */
   readonly headerBytes: number;

@@ -39,7 +39,7 @@ import {
 } from './matroska-blocks.ts';
 
 /** One audio track, as the header describes it. */
-export interface MatroskaTrack {
+interface MatroskaTrack {
   readonly number: number;
   readonly isEnabled: boolean;
   readonly isDefault: boolean;
@@ -53,7 +53,7 @@ export interface MatroskaTrack {
 }
 
 /** What was done to the packets before they were written. */
-export type ContentEncoding =
+type ContentEncoding =
   | { readonly kind: 'none' }
   /** The same first bytes were taken away from each. */
   | { readonly kind: 'stripped'; readonly prefix: Uint8Array }
@@ -146,7 +146,7 @@ const NAMES: readonly (readonly [prefix: string, name: string])[] = [
 ];
 
 /** What a decoder needs, from the header of a track. */
-export function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
+function codecOfTrack(track: MatroskaTrack): AudioResult<TrackCodec> {
   const { codecId, codecPrivate, channels, sampleRateHz } = track;
   const plain = (codec: CodecName, extraData: Uint8Array = new Uint8Array(0), extra: Partial<TrackCodec> = {}) =>
     ok({ codec, sampleRateHz, channels, extraData: extraData.slice(), ...extra });

@@ -86,7 +86,7 @@ export async function childrenOf(reader: BlockReader, box: Box, bodyOffset = 0):
 }
 
 /** The fields that all sound descriptions share, and where the boxes after them begin. */
-export interface SoundEntry {
+interface SoundEntry {
   readonly type: string;
   readonly version: number;
   readonly channels: number;
@@ -104,7 +104,7 @@ const IS_SIGNED = 4;
 const IS_NOT_INTERLEAVED = 32;
 
 /** How uncompressed samples lie, and which of their channels are left out of the mix; undefined for other codings. */
-export function pcmEntry(sound: SoundEntry): PcmLayout | undefined {
+function pcmEntry(sound: SoundEntry): PcmLayout | undefined {
   const layout = samplesOf(sound);
   if (!layout) return undefined;
   const [chan, chnl] = [findBox(sound.boxes, 'chan'), findBox(sound.boxes, 'chnl')];

@@ -5,7 +5,7 @@ import { MAX_PACKET_BYTES, type PacketRun, type PacketWalk, type RawPacket } fro
 import { type Box, boxesIn, boxesOf, type EditList, findBox, MAX_BOXES, readBody } from './mp4-boxes.ts';
 
 /** A `moof` box describes some seconds; one of this size would be an hour. */
-export const MAX_MOOF_BYTES = 4 << 20;
+const MAX_MOOF_BYTES = 4 << 20;
 
 /** What a walk over fragments found to be not quite right. */
 export type FragmentFaults = {
@@ -20,7 +20,7 @@ export type FragmentFaults = {
 };
 
 /** The head of one fragment. */
-export interface Fragment {
+interface Fragment {
   readonly box: Box;
   /** Whether another index stands in front of it: where it counts bytes, it is from the start of another file. */
   readonly isOfAnother: boolean;
@@ -38,11 +38,7 @@ const IS_TYPE = /^[\x20-\x7e]{4}$/;
 const SIGNATURE_BYTES = 16;
 
 /** The whole `moof` boxes from `from` on. Where no box is, or one that cannot be, it continues at the next fragment. */
-export async function* fragmentsOf(
-  reader: BlockReader,
-  from: number,
-  faults: FragmentFaults,
-): AsyncGenerator<Fragment> {
+async function* fragmentsOf(reader: BlockReader, from: number, faults: FragmentFaults): AsyncGenerator<Fragment> {
   const end = reader.sizeBytes;
   let position = from;
   let boxes = 0;
@@ -101,7 +97,7 @@ export type FragmentStarts = Map<number, number>;
 const MAX_TRACKS = 100;
 
 /** @param ticks decode time of the first packet of a fragment, and how much later than that it is played */
-export function noteStart(starts: FragmentStarts, trackId: number, ticks: number): void {
+function noteStart(starts: FragmentStarts, trackId: number, ticks: number): void {
   if (!starts.has(trackId) && starts.size < MAX_TRACKS) starts.set(trackId, ticks);
 }
 

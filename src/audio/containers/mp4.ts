@@ -50,7 +50,7 @@ import {
 } from './mp4-samples.ts';
 
 /** One track, as the `moov` box describes it. */
-export interface Mp4Track {
+interface Mp4Track {
   readonly id: number;
   readonly isEnabled: boolean;
   readonly timescale: number;
@@ -62,7 +62,7 @@ export interface Mp4Track {
   readonly edits: EditList | undefined;
 }
 
-export interface Movie {
+interface Movie {
   readonly audio: readonly Mp4Track[];
   readonly trackCount: number;
   /** Of a recording in fragments the clocks of all its tracks of sound and pictures; else empty. */
@@ -80,7 +80,7 @@ const MAX_ENTRY_BYTES = 1 << 16;
 const MAX_TAG_BYTES = 1 << 16;
 
 /** Reads what of a `moov` box matters to sound. The tables of packets stay in the file. */
-export async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> {
+async function readMovie(reader: BlockReader, moov: Box): Promise<Movie> {
   const audio: Mp4Track[] = [];
   const others: Box[] = [];
   const defaults = new Map<number, FragmentDefaults>();
@@ -124,7 +124,7 @@ async function clocksOf(
   return clocks;
 }
 
-export const clockOf = ({ id, timescale, edits, tables }: Mp4Track): TrackClock => ({
+const clockOf = ({ id, timescale, edits, tables }: Mp4Track): TrackClock => ({
   id,
   timescale,
   edits,
@@ -220,7 +220,7 @@ async function readGapless(reader: BlockReader, udta: Box): Promise<GaplessComme
 }
 
 /** How the packets of a track are coded. */
-export interface Descriptions {
+interface Descriptions {
   readonly codec: TrackCodec;
   /** Numbers, from 1, of descriptions of another coding: what they stand for cannot be decoded with the rest. */
   readonly others: readonly number[];
@@ -232,7 +232,7 @@ export interface Descriptions {
  *
  * @param inFragments the description of packets in fragments that name none
  */
-export async function readDescriptions(
+async function readDescriptions(
   reader: BlockReader,
   { sampleEntries, tables, timescale }: Mp4Track,
   inFragments = 1,

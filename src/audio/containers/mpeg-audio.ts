@@ -19,7 +19,7 @@ import {
 } from './mpeg-frames.ts';
 
 /** What the silent first frame of most MP3 files says about the rest. */
-export interface InfoTag {
+interface InfoTag {
   /** Frames after the tag frame, where the tag says so. */
   readonly frames?: number;
   /** Samples that the encoder put in front and after; both 0 where the tag does not say. */
@@ -32,7 +32,7 @@ export interface InfoTag {
 const DELAY_WRITERS = ['LAME', 'Lavf', 'Lavc'];
 
 /** Reads the Xing/Info or VBRI tag of the first frame; undefined when the frame holds sound. */
-export function readInfoTag(frame: Uint8Array, header: MpegHeader): InfoTag | undefined {
+function readInfoTag(frame: Uint8Array, header: MpegHeader): InfoTag | undefined {
   const side = 4 + sideInfoBytes(header);
   // With a checksum in the header some writers put the tag two bytes later.
   for (const at of [side, side + 2]) {
@@ -59,14 +59,14 @@ function readXing(frame: Uint8Array, at: number): InfoTag {
 }
 
 /** Samples that every decoder itself puts in front (ISO/IEC 11172-3 synthesis filterbank and overlap). */
-export const DECODER_DELAY_SAMPLES = 529;
+const DECODER_DELAY_SAMPLES = 529;
 
 /**
  * Decoded samples at the end that are the encoder's padding, as players have it: without the tag nothing is cut.
  *
  * @param decodedSamples frames really there × samples per frame
  */
-export function paddingOf(tag: InfoTag | undefined, decodedSamples: number, frameSamples: number): number {
+function paddingOf(tag: InfoTag | undefined, decodedSamples: number, frameSamples: number): number {
   if (!tag?.hasDelay) return 0;
   const tagged = (tag.frames ?? 0) * frameSamples;
   // More frames than the tag says: concatenated files, whose end is not where this tag thinks.

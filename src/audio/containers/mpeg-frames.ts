@@ -3,7 +3,7 @@ import { hasAscii } from '../bytes.ts';
 import type { FrameSyntax } from '../frame-walker.ts';
 
 /** What an ADTS header says (ISO/IEC 13818-7 §6.2, 14496-3 §1.A.2). */
-export interface AdtsHeader {
+interface AdtsHeader {
   /** Rate of the core coder; with bandwidth extension the sound has twice as many. */
   readonly coreRateHz: number;
   /** 0 where the frame itself says. */
@@ -170,7 +170,7 @@ export const sideInfoBytes = (header: MpegHeader): number =>
 /** What the first bytes turn out to be. */
 export type MpegFamily = 'mp3' | 'free-format' | 'layer1' | 'layer2' | 'adts';
 
-export interface MpegSync {
+interface MpegSync {
   readonly family: MpegFamily;
   /** Offset of the first frame. */
   readonly at: number;

@@ -36,7 +36,7 @@ export interface LatmConfig {
   readonly channelConfiguration: number;
 }
 
-export type LatmFrame =
+type LatmFrame =
   | { readonly kind: 'frame'; readonly adts: Uint8Array; readonly config: LatmConfig; readonly hasConfig: boolean }
   /** What it holds that is not read, by name. */
   | { readonly kind: 'foreign'; readonly what: string }
@@ -137,7 +137,7 @@ function objectTypeOf(reader: BitReader): number {
 }
 
 /** What the header of one frame of sound says. */
-export interface SoundFrame {
+interface SoundFrame {
   readonly bytes: number;
   /** What it is coded with, where the frame itself says so. */
   readonly track?: TrackCodec;

@@ -4,7 +4,7 @@ import { MAX_OPUS_CHANNELS } from '../codec-config.ts';
 import { crc32MsbFirst } from '../crc.ts';
 
 /** How the packets of a transport stream lie in a file: 188 bytes, or with a time or checksums beside them. */
-export interface Layout {
+interface Layout {
   /** Bytes in front of the first sync byte. */
   readonly firstByte: number;
   readonly stride: number;
@@ -33,7 +33,7 @@ function hasSyncs(bytes: Uint8Array, first: number, stride: number, count: numbe
 }
 
 /** One packet (ISO/IEC 13818-1 §2.4.3). */
-export interface TsPacket {
+interface TsPacket {
   readonly position: number;
   readonly pid: number;
   /** A section or a PES packet begins here. */
@@ -45,7 +45,7 @@ export interface TsPacket {
 }
 
 /** How a walk over the packets ended. */
-export type PacketsEnd = {
+type PacketsEnd = {
   /** Inside a packet. */
   isCut?: boolean;
 };
@@ -102,7 +102,7 @@ function parsePacket(bytes: Uint8Array, position: number): TsPacket | undefined 
 /** How the sound of one stream is framed. */
 export type Framing = 'adts' | 'latm' | 'mpeg' | 'ac3' | 'eac3' | 'opus';
 
-export interface TsStream {
+interface TsStream {
   readonly pid: number;
   /** Undefined for video, subtitles and others. */
   readonly framing?: Framing;
@@ -123,7 +123,7 @@ export interface TsProgram {
 /** Bytes looked at for the tables, which come several times a second, and for sound that they name later. */
 const SEARCH_BYTES = 8 << 20;
 const MAX_SECTION_BYTES = 1024;
-export const PAT_PID = 0;
+const PAT_PID = 0;
 
 /** The first program with sound, else the first one; undefined where there are no tables. A stream may begin with a picture alone. */
 export async function readProgram(reader: BlockReader, stride: number, from: number): Promise<TsProgram | undefined> {
@@ -150,15 +150,10 @@ export async function readProgram(reader: BlockReader, stride: number, from: num
 }
 
 /** The beginnings of sections that are not whole yet, by their PID. */
-export type Sections = Map<number, Uint8Array>;
+type Sections = Map<number, Uint8Array>;
 
 /** Puts a section together; returned when it is whole. */
-export function joinSection(
-  sections: Sections,
-  pid: number,
-  isStart: boolean,
-  payload: Uint8Array,
-): Uint8Array | undefined {
+function joinSection(sections: Sections, pid: number, isStart: boolean, payload: Uint8Array): Uint8Array | undefined {
   const before = isStart ? undefined : sections.get(pid);
   if (!isStart && !before) return undefined;
   const part = isStart ? payload.subarray(1 + payload[0]) : payload;
@@ -178,7 +173,7 @@ const PMT_TABLE = 2;
 const CRC_BYTES = 4;
 
 /** Number and table of each program, by the table of all. */
-export function programsOf(section: Uint8Array): Pick<TsProgram, 'number' | 'tablePid'>[] {
+function programsOf(section: Uint8Array): Pick<TsProgram, 'number' | 'tablePid'>[] {
   const programs: Pick<TsProgram, 'number' | 'tablePid'>[] = [];
   if (section[0] !== PAT_TABLE) return programs;
   for (let at = 8; at + 4 <= section.length - CRC_BYTES; at += 4) {
@@ -189,14 +184,14 @@ export function programsOf(section: Uint8Array): Pick<TsProgram, 'number' | 'tab
 }
 
 /** Whether a section holds now, is all of its table, and is whole by its checksum. */
-export const isInForce = (section: Uint8Array): boolean =>
+const isInForce = (section: Uint8Array): boolean =>
   section.length >= 12 &&
   (section[5] & 1) === 1 &&
   section[6] === 0 &&
   section[7] === 0 &&
   crc32MsbFirst(section, -1) === 0;
 
-export const programOf = (section: Uint8Array, tablePid: number): TsProgram => ({
+const programOf = (section: Uint8Array, tablePid: number): TsProgram => ({
   number: section.length >= 12 ? u16be(section, 3) : 0,
   tablePid,
   streams: streamsOf(section),

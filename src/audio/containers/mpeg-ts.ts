@@ -18,17 +18,17 @@ import {
 } from './mpeg-ts-tables.ts';
 
 /** A packet, and what its frame said beside. */
-export interface TsSound extends RawPacket, Pick<Unwrapped, 'track' | 'startTrim' | 'endTrim'> {}
+interface TsSound extends RawPacket, Pick<Unwrapped, 'track' | 'startTrim' | 'endTrim'> {}
 
 /** What a PES packet says of the first frame that begins in it. */
-export interface Mark {
+interface Mark {
   readonly entry: number;
   readonly met: Faults;
   readonly seconds: number | undefined;
 }
 
 /** Cuts the bytes of a stream into frames, which do not keep to the borders of PES packets. */
-export class FrameBuffer {
+class FrameBuffer {
   #buffer = new Uint8Array(1 << 17);
   #end = 0;
   #mark: (Mark & { at: number }) | undefined;
@@ -98,7 +98,7 @@ export class FrameBuffer {
   }
 }
 
-export interface TsWalk {
+interface TsWalk {
   readonly stride: number;
   readonly pid: number;
   readonly framing: Framing;
@@ -120,7 +120,7 @@ const MAX_WRAP_STEP_SECONDS = 10;
 const ENOUGH_BYTES = 1 << 15;
 
 /** What a PES packet begins with (ISO/IEC 13818-1 §2.4.3.6). */
-export interface PesHeader {
+interface PesHeader {
   readonly bytes: number;
   readonly seconds: number | undefined;
 }
@@ -142,7 +142,7 @@ function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
  *
  * @param faults knows where a walk before left off, beside what it met
  */
-export async function* walkStream(
+async function* walkStream(
   reader: BlockReader,
   walk: TsWalk,
   from: number,
@@ -218,7 +218,7 @@ const runOf = (packets: readonly TsSound[]): TsRun => ({
 /**
  * Where players begin: the earliest of the times that the streams begin with. What comes later may be of another clock.
  */
-export async function firstTime(
+async function firstTime(
   reader: BlockReader,
   stride: number,
   from: number,

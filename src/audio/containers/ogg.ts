@@ -36,7 +36,7 @@ const HEADER_BYTES = 42;
 const MAX_PAGES = 1000;
 
 /** Time of the first picture, in seconds; undefined where the recording at `from` is no Theora video. */
-export async function videoStart(reader: BlockReader, from: number): Promise<number | undefined> {
+async function videoStart(reader: BlockReader, from: number): Promise<number | undefined> {
   let clock: FrameClock | undefined;
   let pages = 0;
   let hasBegun = false;
@@ -69,7 +69,7 @@ function pageStart({ framesPerSecond, shift }: FrameClock, granule: number, segm
   return Math.max(0, frames - inPage) / framesPerSecond;
 }
 
-export interface OggStream {
+interface OggStream {
   readonly serial: number;
   readonly codec: TrackCodec;
   /** First page of its recording, which may have other streams. */

@@ -8,9 +8,9 @@ import { onePiece } from '../playback.ts';
 import { openMpeg } from './mpeg-audio.ts';
 
 /** Codings of WAV that come in blocks of one size. */
-export type BlockCodec = Extract<CodecName, 'adpcm-ima-wav' | 'adpcm-ms' | 'gsm-ms'>;
+type BlockCodec = Extract<CodecName, 'adpcm-ima-wav' | 'adpcm-ms' | 'gsm-ms'>;
 
-export interface BlockFormat {
+interface BlockFormat {
   readonly codec: BlockCodec;
   readonly sampleRateHz: number;
   readonly channels: number;
@@ -43,7 +43,7 @@ export function blockSamples({ codec, channels, bitsPerCodedSample }: BlockForma
 }
 
 /** Whether the decoder takes such a stream; what is wrong with it otherwise, as the rest of a sentence. */
-export function blockFormatFault(format: BlockFormat): string | undefined {
+function blockFormatFault(format: BlockFormat): string | undefined {
   const { codec, channels, blockBytes, bitsPerCodedSample } = format;
   const maxChannels = codec === 'gsm-ms' ? 1 : codec === 'adpcm-ms' ? 6 : 2;
   if (channels > maxChannels) return `with ${channels} channels`;
@@ -61,13 +61,13 @@ export function blockFormatFault(format: BlockFormat): string | undefined {
 }
 
 /** What the format chunk says. */
-export type WavFormat =
+type WavFormat =
   | { readonly kind: 'pcm'; readonly sampleRateHz: number; readonly pcm: PcmLayout }
   | { readonly kind: 'blocks'; readonly blocks: BlockFormat }
   /** MPEG audio, whose frames say everything again. */
   | { readonly kind: 'mpeg' };
 
-export interface WavHeader {
+interface WavHeader {
   readonly format: WavFormat;
   /** Samples per channel by the fact chunk. */
   readonly factSamples?: number;
@@ -105,7 +105,7 @@ const PLAIN_BITS: Readonly<Record<number, readonly number[]>> = { 1: [8, 16, 32]
 const GUID_TAILS = ['000000001000800000aa00389b71', '00002107d3118644c8c1ca000000'];
 
 /** RIFF, RF64 and BW64: finds the format and where the samples are. */
-export async function readWavHeader(reader: BlockReader, startByte: number): Promise<AudioResult<WavHeader>> {
+async function readWavHeader(reader: BlockReader, startByte: number): Promise<AudioResult<WavHeader>> {
   let format: WavFormat | undefined;
   let ds64DataBytes: number | undefined;
   let factSamples: number | undefined;
@@ -257,7 +257,7 @@ const MAX_ZERO_BYTES = 16 << 20;
 const IS_NAME = /^[\x20-\x7e]{4}$/;
 const TAGS = ['ID3', 'TAG', 'APETAGEX'];
 
-export const isWave = (head: Uint8Array): boolean =>
+const isWave = (head: Uint8Array): boolean =>
   (hasAscii(head, 0, 'RIFF') || hasAscii(head, 0, 'RF64') || hasAscii(head, 0, 'BW64')) && hasAscii(head, 8, 'WAVE');
 
 /**
@@ -267,7 +267,7 @@ export const isWave = (head: Uint8Array): boolean =>
  * @param from first byte after the samples
  * @returns a sentence about it, where there is something of that kind
  */
-export async function behindWarning(reader: BlockReader, from: number): Promise<string[]> {
+async function behindWarning(reader: BlockReader, from: number): Promise<string[]> {
   const end = reader.sizeBytes;
   let offset = from;
   let isPadded = false;

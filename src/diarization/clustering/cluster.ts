@@ -23,7 +23,7 @@ export interface SpeakerBounds {
 }
 
 /** How long windows are and how far apart, in seconds. */
-export interface WindowSeconds {
+interface WindowSeconds {
   readonly step: number;
   readonly window: number;
 }
@@ -47,9 +47,9 @@ export interface Assignment {
   readonly posterior: Float32Array;
 }
 
-export type Pause = () => Promise<void>;
+type Pause = () => Promise<void>;
 
-export interface FindOptions {
+interface FindOptions {
   readonly pause?: Pause;
   /** Of the embedder that made the embeddings. */
   readonly plda?: Plda;

@@ -4,7 +4,7 @@ import { normalise } from '../numerics.ts';
 import type { ClusteringParameters } from '../parameters.ts';
 
 /** Parameters of VBx, by the paper's names. */
-export interface VbxParameters {
+interface VbxParameters {
   /** Fa, scale of the sufficient statistics: how much one embedding counts. */
   readonly statisticsScale: number;
   /** Fb, regularisation of the speakers: the larger, the fewer remain. */

@@ -27,7 +27,7 @@ interface SlotEntry {
 }
 
 /** What a segmentation model's own metadata may say too. */
-export type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { readonly sampleRateHz: number };
+type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { readonly sampleRateHz: number };
 
 export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts } & (
     | {
@@ -46,7 +46,7 @@ export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts 
       }
   );
 
-export interface EmbeddingFacts {
+interface EmbeddingFacts {
   readonly sampleRateHz: number;
   readonly dimension: number;
   readonly melBands: number;

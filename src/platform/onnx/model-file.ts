@@ -21,7 +21,7 @@ const encoder = new TextEncoder();
  * @param visit gets the field's number, its payload where it is length-delimited, and all of its bytes, as views
  * @throws when the bytes are not a well-formed message
  */
-export function forEachField(
+function forEachField(
   message: Uint8Array,
   visit: (field: number, payload: Uint8Array | undefined, whole: Uint8Array) => void,
 ): void {
@@ -70,13 +70,13 @@ export function forEachField(
 }
 
 /** A length-delimited field of a message: its number and length, then the parts. */
-export function delimited(field: number, parts: readonly Uint8Array[]): Uint8Array[] {
+function delimited(field: number, parts: readonly Uint8Array[]): Uint8Array[] {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   return [varintOf(8 * field + 2), varintOf(length), ...parts];
 }
 
 /** A field with a whole number. */
-export function numbered(field: number, value: number): Uint8Array[] {
+function numbered(field: number, value: number): Uint8Array[] {
   return [varintOf(8 * field), varintOf(value)];
 }
 
@@ -88,7 +88,7 @@ function varintOf(value: number): Uint8Array {
 }
 
 /** The parts as one array. */
-export function joinedParts(parts: readonly Uint8Array[]): Uint8Array {
+function joinedParts(parts: readonly Uint8Array[]): Uint8Array {
   const result = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
   let filled = 0;
   for (const part of parts) {
@@ -125,7 +125,7 @@ export function readOnnxMetadata(model: Uint8Array): ReadonlyMap<string, string>
 }
 
 /** A model whose large weights lie outside of it. */
-export interface ExternalModel {
+interface ExternalModel {
   /** The model, where each large tensor is only told by its place in `weights`. */
   readonly graph: Uint8Array;
   /** What the places refer to: the file that the model was. */
@@ -199,7 +199,7 @@ interface Node {
 }
 
 /** Writes one of the models that a model is cut into. @param typeOf element type of an earlier one's output */
-export type Subgraph = (typeOf: (name: string) => string) => Uint8Array;
+type Subgraph = (typeOf: (name: string) => string) => Uint8Array;
 
 /**
  * Cuts a model into several that run one after the other: the same operators on the same values, so the result is the

@@ -3,9 +3,9 @@ import { release } from '../../audio/memory.ts';
 import { cutModel, WEIGHTS_PATH, withExternalWeights } from './model-file.ts';
 
 /** A model's input or output tensors by name. */
-export type Tensors = Readonly<Record<string, ort.Tensor>>;
+type Tensors = Readonly<Record<string, ort.Tensor>>;
 
-export interface OnnxSession {
+interface OnnxSession {
   /** One run; outputs are copies outside the WebAssembly heap. */
   run(inputs: Tensors): Promise<Tensors>;
   readonly inputNames: readonly string[];
@@ -13,7 +13,7 @@ export interface OnnxSession {
 }
 
 /** Cuts of a model, so that none of its runs holds the thread for long. */
-export interface Cuts {
+interface Cuts {
   /** Tensors after which it is cut (`cutModel`). */
   readonly after: readonly string[];
   /** Called between the runs of the subgraphs; other runs may begin meanwhile. */
