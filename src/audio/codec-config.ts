@@ -1,6 +1,7 @@
 import { type AudioResult, fail, ok } from './audio-ports.ts';
 import { BitReader, fromAscii, hasAscii, u16be, u16le, u32be, u32le } from './bytes.ts';
 import { MAX_BLOCK_SAMPLES, type TrackCodec } from './container.ts';
+import { concatenated } from './memory.ts';
 
 /** What the AudioSpecificConfig of an AAC track says (ISO/IEC 14496-3 §1.6.2.1). */
 interface AacConfig {
@@ -10,7 +11,8 @@ interface AacConfig {
   readonly channels: number;
 }
 
-const RATES_HZ = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
+/** Sampling frequencies by their index in AudioSpecificConfig and ADTS (ISO/IEC 14496-3, table 1.18). */
+export const MPEG4_RATES_HZ = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
 const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8, 0, 0, 0, 7, 8, 0, 8];
 
 /** USAC, the core of xHE-AAC. */
@@ -25,7 +27,7 @@ function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
   let objectType = reader.bits(5);
   if (objectType === 31) objectType = 32 + reader.bits(6);
   const rateIndex = reader.bits(4);
-  const sampleRateHz = rateIndex === 15 ? reader.bits(24) : RATES_HZ[rateIndex];
+  const sampleRateHz = rateIndex === 15 ? reader.bits(24) : MPEG4_RATES_HZ[rateIndex];
   const channels = CHANNELS[reader.bits(4)];
   if (objectType === 0 || sampleRateHz === undefined || channels === undefined) return undefined;
   return { objectType, sampleRateHz, channels };
@@ -33,7 +35,7 @@ function parseAacConfig(bytes: Uint8Array): AacConfig | undefined {
 
 /** A configuration for AAC-LC where a file has none; undefined for a rate or channels that have no code. */
 export function aacConfig(sampleRateHz: number, channels: number): Uint8Array | undefined {
-  const [rateCode, channelCode] = [RATES_HZ.indexOf(sampleRateHz), CHANNELS.indexOf(channels)];
+  const [rateCode, channelCode] = [MPEG4_RATES_HZ.indexOf(sampleRateHz), CHANNELS.indexOf(channels)];
   if (rateCode < 0 || channelCode < 1) return undefined;
   return Uint8Array.of((2 << 3) | (rateCode >> 1), ((rateCode & 1) << 7) | (channelCode << 3));
 }
@@ -208,13 +210,7 @@ const NO_COMMENTS = Uint8Array.from([3, ...fromAscii('vorbis'), 0, 0, 0, 0, 0, 0
 /** Identification and setup header as private data: three packets in Xiph lacing. */
 export function vorbisPrivateData(identification: Uint8Array, setup: Uint8Array): Uint8Array {
   const lengths = [identification.length, NO_COMMENTS.length].flatMap(xiphLength);
-  const out = new Uint8Array(1 + lengths.length + identification.length + NO_COMMENTS.length + setup.length);
-  let at = 0;
-  for (const part of [[2, ...lengths], identification, NO_COMMENTS, setup]) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
+  return concatenated(Uint8Array, [[2, ...lengths], identification, NO_COMMENTS, setup]);
 }
 
 const xiphLength = (length: number): number[] => [

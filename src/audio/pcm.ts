@@ -1,5 +1,6 @@
 import type { DecoderPort, PacketDecoder } from './audio-ports.ts';
 import { u32be } from './bytes.ts';
+import { grown } from './memory.ts';
 
 /**
  * Which channels of uncompressed sound are low-frequency effects, by their numbers from 0. They are left out of the mono mix, as ITU-R BS.775
@@ -242,12 +243,12 @@ function meanConverter(layout: PcmLayout, channel: number | undefined): MonoConv
 export function pcmDecoder(layout: PcmLayout, sampleRateHz: number, { channel }: DecoderPort): PacketDecoder {
   const toMono = monoConverter(layout, channel);
   const frameBytes = layout.bytesPerSample * layout.channels;
-  let out = new Float32Array(0);
+  let out: Float32Array = new Float32Array(0);
   return {
     sampleRateHz,
     decode(packet) {
       const frames = Math.floor(packet.length / frameBytes);
-      if (out.length < frames) out = new Float32Array(frames);
+      out = grown(out, 0, frames);
       toMono(packet, frames, out);
       return out.subarray(0, frames);
     },

@@ -1,4 +1,4 @@
-import { release } from '../audio/memory.ts';
+import { concatenated, release } from '../audio/memory.ts';
 import type { EmbeddingPort, FilterbankPort, PoolingPiece, PoolingPort, TrunkOutput } from './model-ports.ts';
 import { normalise } from './numerics.ts';
 import type { SampleBuffer } from './sample-buffer.ts';
@@ -190,11 +190,7 @@ export class Embedder {
     });
     const present = pooled.filter((vector) => vector !== undefined);
     if (present.length === 0) return pooled.map(() => undefined);
-    const width = present[0].length;
-    const batch = new Float32Array(present.length * width);
-    present.forEach((vector, row) => {
-      batch.set(vector, row * width);
-    });
+    const batch = concatenated(Float32Array, present);
     release(...present);
     const embeddings = await embedding.head(batch, present.length);
     release(batch);
@@ -228,10 +224,7 @@ export class Embedder {
         results.push(undefined);
         continue;
       }
-      const gathered = new Float32Array(rows.length * BANDS);
-      rows.forEach((row, index) => {
-        gathered.set(row, index * BANDS);
-      });
+      const gathered = concatenated(Float32Array, rows);
       subtractMean(gathered);
       const vector = (await embedding.embed(gathered, rows.length)).slice();
       await this.pause();

@@ -1,5 +1,5 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
-import { release } from '../audio/memory.ts';
+import { grown, release } from '../audio/memory.ts';
 import type { Diarization, FrameTracks, ScoredTurn, SpeakerTrack, SpeakerTurn } from './diarization.ts';
 import { toMilliseconds } from './numerics.ts';
 import { CROSSTALK, type FinishedFrame, SPEECH, SpeakerViews } from './overlap-add.ts';
@@ -144,24 +144,25 @@ function byStart(a: SpeakerTurn, b: SpeakerTurn): number {
   return a.startSeconds - b.startSeconds || a.speaker - b.speaker;
 }
 
+/** Room for turns at first. */
+const FIRST_ROWS = 64;
+
 /**
  * Mean probability, 0…100, that each cluster is active over a turn: a byte each, since a day has tens of thousands of
  * turns.
  */
 class TurnConfidences {
-  #bytes = new Uint8Array(0);
+  #bytes: Uint8Array;
   #rows = 0;
 
-  constructor(private readonly clusters: number) {}
+  constructor(private readonly clusters: number) {
+    this.#bytes = new Uint8Array(FIRST_ROWS * clusters);
+  }
 
   /** @returns number of the row, for `of` */
   add(before: Float64Array, after: Float64Array, frames: number): number {
     const at = this.#rows * this.clusters;
-    if (at + this.clusters > this.#bytes.length) {
-      const larger = new Uint8Array(2 * this.#bytes.length + 64 * this.clusters);
-      larger.set(this.#bytes);
-      this.#bytes = larger;
-    }
+    this.#bytes = grown(this.#bytes, at, at + this.clusters);
     for (let cluster = 0; cluster < this.clusters; cluster++) {
       this.#bytes[at + cluster] = Math.round((100 * (after[cluster] - before[cluster])) / frames);
     }

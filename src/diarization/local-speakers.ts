@@ -1,3 +1,4 @@
+import { concatenated } from '../audio/memory.ts';
 /**
  * Local speakers of consecutive windows with their embeddings, as structure of arrays.
  * Row i of `embeddings` ([count, dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`; rows are
@@ -90,27 +91,33 @@ export function speakerMasks(
 }
 
 /** Rows of several sets, one after the other. */
-export function concatenate(sets: readonly LocalSpeakers[], dimension: number): LocalSpeakers {
+export function joinLocalSpeakers(sets: readonly LocalSpeakers[], dimension: number): LocalSpeakers {
   const count = sets.reduce((sum, set) => sum + set.count, 0);
-  const joined = {
+  const each = <T>(part: (set: LocalSpeakers) => T): T[] => sets.map(part);
+  return {
     count,
     dimension,
-    embeddings: new Float32Array(count * dimension),
-    windows: new Int32Array(count),
-    locals: new Uint8Array(count),
-    cleanSeconds: new Float32Array(count),
-    activeSeconds: new Float32Array(count),
+    embeddings: concatenated(
+      Float32Array,
+      each(({ embeddings }) => embeddings),
+    ),
+    windows: concatenated(
+      Int32Array,
+      each(({ windows }) => windows),
+    ),
+    locals: concatenated(
+      Uint8Array,
+      each(({ locals }) => locals),
+    ),
+    cleanSeconds: concatenated(
+      Float32Array,
+      each(({ cleanSeconds }) => cleanSeconds),
+    ),
+    activeSeconds: concatenated(
+      Float32Array,
+      each(({ activeSeconds }) => activeSeconds),
+    ),
   };
-  let row = 0;
-  for (const set of sets) {
-    joined.embeddings.set(set.embeddings, row * dimension);
-    joined.windows.set(set.windows, row);
-    joined.locals.set(set.locals, row);
-    joined.cleanSeconds.set(set.cleanSeconds, row);
-    joined.activeSeconds.set(set.activeSeconds, row);
-    row += set.count;
-  }
-  return joined;
 }
 
 /** The rows [from, to), in the same buffers. */

@@ -1,4 +1,4 @@
-import { release } from '../audio/memory.ts';
+import { grown, release } from '../audio/memory.ts';
 
 /**
  * The part of a recording that a shard needs just now: samples come from a stream and are dropped once nothing needs them, so
@@ -63,12 +63,9 @@ export class SampleBuffer {
 
   #append(block: Float32Array): void {
     const needed = this.#filled + block.length;
-    if (needed > this.#samples.length) {
-      const larger = new Float32Array(Math.max(needed, 2 * this.#samples.length));
-      larger.set(this.#samples.subarray(0, this.#filled));
-      release(this.#samples);
-      this.#samples = larger;
-    }
+    const larger = grown(this.#samples, this.#filled, needed);
+    if (larger !== this.#samples) release(this.#samples);
+    this.#samples = larger;
     this.#samples.set(block, this.#filled);
     this.#filled = needed;
   }

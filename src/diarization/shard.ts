@@ -1,5 +1,5 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
-import { release } from '../audio/memory.ts';
+import { concatenated, release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
 import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './model-ports.ts';
@@ -178,7 +178,7 @@ class SpeakerRows {
     return {
       count: this.#windows.length,
       dimension: this.dimension,
-      embeddings: stacked(this.#embeddings, this.dimension),
+      embeddings: stacked(this.#embeddings),
       windows: Int32Array.from(this.#windows),
       locals: Uint8Array.from(this.#locals),
       cleanSeconds: Float32Array.from(this.#clean),
@@ -203,17 +203,14 @@ class SubsegmentRows {
       count: this.#indices.length,
       dimension: this.dimension,
       indices: Int32Array.from(this.#indices),
-      embeddings: stacked(this.#embeddings, this.dimension),
+      embeddings: stacked(this.#embeddings),
     };
   }
 }
 
 /** Vectors as rows of one array; their own memory is given back. */
-function stacked(vectors: readonly Float32Array[], dimension: number): Float32Array {
-  const rows = new Float32Array(vectors.length * dimension);
-  vectors.forEach((vector, row) => {
-    rows.set(vector, row * dimension);
-  });
+function stacked(vectors: readonly Float32Array[]): Float32Array {
+  const rows = concatenated(Float32Array, vectors);
   release(...vectors);
   return rows;
 }

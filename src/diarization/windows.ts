@@ -1,4 +1,5 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { concatenated } from '../audio/memory.ts';
 
 /** Where the sliding windows of a recording lie. All positions are samples at 16 kHz from the start of the recording. */
 interface WindowGrid {
@@ -130,14 +131,14 @@ export function subsegmentMask(
 /** Rows of several sets, one after the other. */
 export function joinSubsegments(sets: readonly Subsegments[], dimension: number): Subsegments {
   const count = sets.reduce((sum, set) => sum + set.count, 0);
-  const joined = { count, dimension, indices: new Int32Array(count), embeddings: new Float32Array(count * dimension) };
-  let row = 0;
-  for (const set of sets) {
-    joined.indices.set(set.indices, row);
-    joined.embeddings.set(set.embeddings, row * dimension);
-    row += set.count;
-  }
-  return joined;
+  const indices = sets.map((set) => set.indices);
+  const embeddings = sets.map((set) => set.embeddings);
+  return {
+    count,
+    dimension,
+    indices: concatenated(Int32Array, indices),
+    embeddings: concatenated(Float32Array, embeddings),
+  };
 }
 
 /**

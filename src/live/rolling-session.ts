@@ -1,4 +1,5 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { concatenated } from '../audio/memory.ts';
 import { toMilliseconds } from '../diarization/numerics.ts';
 import { Segmenter } from '../diarization/segmenter.ts';
 import { logOddsOf, matchSpeakers } from '../voiceprint/identification.ts';
@@ -44,16 +45,10 @@ function packState(state: SessionState, models: string): Uint8Array {
     return { $: type, n: (value as Numbers).length };
   });
   const head = new TextEncoder().encode(text);
-  const total = arrays.reduce((sum, array) => sum + array.byteLength, 4 + head.length);
-  const bytes = new Uint8Array(total);
-  new DataView(bytes.buffer).setUint32(0, head.length, true);
-  bytes.set(head, 4);
-  let at = 4 + head.length;
-  for (const array of arrays) {
-    bytes.set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), at);
-    at += array.byteLength;
-  }
-  return bytes;
+  const headLength = new Uint8Array(4);
+  new DataView(headLength.buffer).setUint32(0, head.length, true);
+  const views = arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength));
+  return concatenated(Uint8Array, [headLength, head, ...views]);
 }
 
 /** @throws when the bytes are no snapshot of this version */

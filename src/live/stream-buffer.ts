@@ -1,4 +1,5 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { concatenated } from '../audio/memory.ts';
 import { BANDS, normalisedTail, subtractMean } from '../diarization/embedder.ts';
 import { normalise } from '../diarization/numerics.ts';
 import { LIVE, type LiveTiming } from './live-parameters.ts';
@@ -230,10 +231,8 @@ export class Ear {
 
   #gathered(blocks: readonly number[]): [Float32Array, number] {
     const perBlock = this.blockSamples / FBANK_SHIFT_SAMPLES;
-    const feats = new Float32Array(blocks.length * perBlock * BANDS);
-    blocks.forEach((block, row) => {
-      feats.set(this.#feats.view(block * perBlock, (block + 1) * perBlock), row * perBlock * BANDS);
-    });
+    const views = blocks.map((block) => this.#feats.view(block * perBlock, (block + 1) * perBlock));
+    const feats = concatenated(Float32Array, views);
     subtractMean(feats);
     return [feats, feats.length / BANDS];
   }

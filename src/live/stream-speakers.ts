@@ -1,4 +1,5 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { concatenated } from '../audio/memory.ts';
 import { assignSpeakers, findSpeakers } from '../diarization/clustering/cluster.ts';
 import type { SpeakerVoice } from '../diarization/diarization.ts';
 import { KIND, type Representing } from '../diarization/local-speakers.ts';
@@ -90,15 +91,14 @@ function joined(a: Item, b: Item): Item {
 
 /** Items as the clustering of a recording takes them. */
 function asLocalSpeakers(items: readonly Item[], dimension: number): Representing {
-  const embeddings = new Float32Array(items.length * dimension);
-  items.forEach(({ embedding }, row) => {
-    embeddings.set(embedding, row * dimension);
-  });
   const seconds = Float32Array.from(items, (item) => item.seconds);
   return {
     count: items.length,
     dimension,
-    embeddings,
+    embeddings: concatenated(
+      Float32Array,
+      items.map(({ embedding }) => embedding),
+    ),
     windows: Int32Array.from(items, ({ look }) => look),
     kinds: Uint8Array.from(items, ({ look }) => (look < 0 ? KIND.representative : KIND.local)),
     locals: new Uint8Array(items.length),

@@ -1,5 +1,6 @@
 import type { BlockReader } from '../block-reader.ts';
 import { hasAscii } from '../bytes.ts';
+import { MPEG4_RATES_HZ } from '../codec-config.ts';
 import type { FrameSyntax } from '../frame-walker.ts';
 
 /** What an ADTS header says (ISO/IEC 13818-7 §6.2, 14496-3 §1.A.2). */
@@ -15,7 +16,6 @@ interface AdtsHeader {
 /** Samples of one block at the core rate. */
 export const BLOCK_SAMPLES = 1024;
 
-const RATES_HZ = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
 const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8];
 
 /** Fixed part of the header. */
@@ -30,7 +30,7 @@ export const adtsLockAt = (bytes: Uint8Array, at: number): number =>
 /** Length of the frame of the stream with these lock bits, 0 where none begins. */
 export function adtsFrameBytesAt(bytes: Uint8Array, at: number, lock: number): number {
   if (at + ADTS_HEADER_BYTES > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xf6) !== 0xf0) return 0;
-  if (adtsLockAt(bytes, at) !== lock || ((bytes[at + 2] >> 2) & 15) >= RATES_HZ.length) return 0;
+  if (adtsLockAt(bytes, at) !== lock || ((bytes[at + 2] >> 2) & 15) >= MPEG4_RATES_HZ.length) return 0;
   const length = ((bytes[at + 3] & 3) << 11) | (bytes[at + 4] << 3) | (bytes[at + 5] >> 5);
   return length > ADTS_HEADER_BYTES ? length : 0;
 }
@@ -46,7 +46,7 @@ export const adtsSyntax = (lock: number): FrameSyntax => ({
 
 /** Reads a header that `adtsFrameBytesAt` accepts. */
 export const parseAdtsHeader = (bytes: Uint8Array, at: number): AdtsHeader => ({
-  coreRateHz: RATES_HZ[(bytes[at + 2] >> 2) & 15],
+  coreRateHz: MPEG4_RATES_HZ[(bytes[at + 2] >> 2) & 15],
   channels: CHANNELS[((bytes[at + 2] & 1) << 2) | (bytes[at + 3] >> 6)],
   blocks: (bytes[at + 6] & 3) + 1,
 });

@@ -2,6 +2,7 @@ import type { BlockReader } from '../block-reader.ts';
 import { ascii, hasAscii, u16be } from '../bytes.ts';
 import { MAX_OPUS_CHANNELS } from '../codec-config.ts';
 import { crc32MsbFirst } from '../crc.ts';
+import { concatenated } from '../memory.ts';
 
 /** How the packets of a transport stream lie in a file: 188 bytes, or with a time or checksums beside them. */
 interface Layout {
@@ -157,9 +158,7 @@ function joinSection(sections: Sections, pid: number, isStart: boolean, payload:
   const before = isStart ? undefined : sections.get(pid);
   if (!isStart && !before) return undefined;
   const part = isStart ? payload.subarray(1 + payload[0]) : payload;
-  const joined = new Uint8Array((before?.length ?? 0) + part.length);
-  if (before) joined.set(before);
-  joined.set(part, before?.length ?? 0);
+  const joined = concatenated(Uint8Array, before ? [before, part] : [part]);
   if (joined.length < 3 || joined.length > MAX_SECTION_BYTES + 188) return undefined;
   const length = 3 + (u16be(joined, 1) & 0xfff);
   sections.set(pid, joined);

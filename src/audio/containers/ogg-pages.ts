@@ -2,6 +2,7 @@ import type { BlockReader } from '../block-reader.ts';
 import { hasAscii, u32le } from '../bytes.ts';
 import { MAX_PACKET_BYTES, type PacketWalk, type RawPacket, StepBudget } from '../container.ts';
 import { crc32MsbFirst } from '../crc.ts';
+import { concatenated } from '../memory.ts';
 
 /** One OGG page (RFC 3533 §6). */
 export interface Page {
@@ -178,16 +179,7 @@ export class PacketAssembler {
   }
 
   #take(): RawPacket {
-    const [first] = this.#parts;
-    let bytes = first ?? new Uint8Array(0);
-    if (this.#parts.length > 1) {
-      bytes = new Uint8Array(this.#bytes);
-      let at = 0;
-      for (const part of this.#parts) {
-        bytes.set(part, at);
-        at += part.length;
-      }
-    }
+    const bytes = this.#parts.length === 1 ? this.#parts[0] : concatenated(Uint8Array, this.#parts);
     const packet = { offset: 0, length: bytes.length, bytes, entry: this.#entry };
     this.#drop();
     return packet;

@@ -1,4 +1,4 @@
-import { release } from '../../audio/memory.ts';
+import { concatenated, release } from '../../audio/memory.ts';
 import { type Items, KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
 import { argmax, assignOptimally, dot, normalise } from '../numerics.ts';
 import type { ClusteringParameters } from '../parameters.ts';
@@ -170,9 +170,7 @@ function itemsOf(
   const locals = { count: rows.length, dimension, embeddings, kinds, windows, seconds };
   if (subsegments === undefined || subsegments.count === 0) return locals;
   const count = rows.length + subsegments.count;
-  const joined = new Float32Array(count * dimension);
-  joined.set(embeddings);
-  joined.set(subsegments.embeddings, embeddings.length);
+  const joined = concatenated(Float32Array, [embeddings, subsegments.embeddings]);
   release(embeddings);
   const secondsOfPiece = subsegmentShare * subsegments.every * SUBSEGMENT_SHIFT_SECONDS;
   return {

@@ -1,5 +1,5 @@
 import { release } from '../../audio/memory.ts';
-import { concatenate, KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
+import { joinLocalSpeakers, KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
 import { normalise } from '../numerics.ts';
 import { averageLinkage, cosineDistances, cutIntoClusters } from './linkage.ts';
 
@@ -43,7 +43,7 @@ export class Representatives {
 
   async finish(): Promise<Representing> {
     await this.#close(-1);
-    const all = concatenate(this.#blocks, this.dimension);
+    const all = joinLocalSpeakers(this.#blocks, this.dimension);
     const kinds = Uint8Array.from(this.#blocks.flatMap(({ count, kind }) => new Array<number>(count).fill(kind)));
     for (const { embeddings } of this.#blocks) release(embeddings);
     this.#blocks = [];
@@ -52,7 +52,7 @@ export class Representatives {
 
   async #close(next: number): Promise<void> {
     if (this.#open.length > 0) {
-      const block = concatenate(this.#open, this.dimension);
+      const block = joinLocalSpeakers(this.#open, this.dimension);
       for (const { embeddings } of this.#open) release(embeddings);
       this.#blocks.push(this.#reducing ? await this.#reduce(block) : { ...block, kind: KIND.local });
     }

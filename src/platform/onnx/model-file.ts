@@ -1,3 +1,5 @@
+import { concatenated } from '../../audio/memory.ts';
+
 /** Fields of the messages of an ONNX file, by onnx.proto3. */
 const MODEL = { graph: 7, metadataProps: 14 } as const;
 const GRAPH = { node: 1, initializer: 5, input: 11, output: 12 } as const;
@@ -87,17 +89,6 @@ function varintOf(value: number): Uint8Array {
   return Uint8Array.from([...bytes, rest]);
 }
 
-/** The parts as one array. */
-function joinedParts(parts: readonly Uint8Array[]): Uint8Array {
-  const result = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let filled = 0;
-  for (const part of parts) {
-    result.set(part, filled);
-    filled += part.length;
-  }
-  return result;
-}
-
 function malformed(): Error {
   return new Error('not an ONNX model: the file is damaged or of another format');
 }
@@ -151,7 +142,7 @@ export function withExternalWeights(model: Uint8Array): ExternalModel {
     if (field === MODEL.graph && payload !== undefined) parts.push(...delimited(field, graphOf(payload, model)));
     else parts.push(whole);
   });
-  return { graph: joinedParts(parts), weights: model };
+  return { graph: concatenated(Uint8Array, parts), weights: model };
 }
 
 function graphOf(graph: Uint8Array, file: Uint8Array): Uint8Array[] {
@@ -245,7 +236,7 @@ export function cutModel(model: Uint8Array, after: readonly string[]): Subgraph[
       // Without a type: the runtime infers it.
       ...kept.flatMap((name) => delimited(GRAPH.output, nameOf(name))),
     ];
-    return (typeOf) => joinedParts([...rest, ...delimited(MODEL.graph, parts(typeOf))]);
+    return (typeOf) => concatenated(Uint8Array, [...rest, ...delimited(MODEL.graph, parts(typeOf))]);
   });
 }
 
