@@ -15,22 +15,22 @@ describe('how a stream is cut up', () => {
     }
   });
 
-  it('tells of every moment within the latency, though a look waits for the end of the frame of 100 ms in which it falls', () => {
+  it('decides every moment within the latency, although a window waits for the end of a frame of 100 ms', () => {
     for (const latencyMs of EVERY_LATENCY_MS) {
       const { hopSamples, lookaheadSamples } = timingOf({ latencyMs });
-      for (let look = 1; look <= 16; look++) {
-        const lookedAt = Math.ceil((look * hopSamples) / FRAME_SAMPLES) * FRAME_SAMPLES;
-        const toldSince = (look - 1) * hopSamples - lookaheadSamples;
-        expect((lookedAt - toldSince) / 16).toBeLessThanOrEqual(latencyMs);
+      for (let window = 1; window <= 16; window++) {
+        const windowEnd = Math.ceil((window * hopSamples) / FRAME_SAMPLES) * FRAME_SAMPLES;
+        const decidedFrom = (window - 1) * hopSamples - lookaheadSamples;
+        expect((windowEnd - decidedFrom) / 16).toBeLessThanOrEqual(latencyMs);
       }
     }
   });
 
-  it('looks back far enough behind every look-ahead', () => {
+  it('has windows long enough for every look-ahead', () => {
     for (const latencyMs of EVERY_LATENCY_MS) {
       const { windowSamples, lookaheadSamples, memorySamples } = timingOf({ latencyMs });
       expect(windowSamples - lookaheadSamples).toBeGreaterThanOrEqual(2.5 * SAMPLE_RATE_HZ);
-      expect(memorySamples - lookaheadSamples).toBeGreaterThan(LIVE.pieceSeconds * SAMPLE_RATE_HZ);
+      expect(memorySamples - lookaheadSamples).toBeGreaterThan(LIVE.sentSpanSeconds * SAMPLE_RATE_HZ);
       expect(windowSamples % FRAME_SAMPLES).toBe(0);
     }
   });

@@ -3,46 +3,45 @@ import type { LiveSettings } from './live-session.ts';
 
 /** How a stream is cut up in time. All in samples at 16 kHz. */
 export interface LiveTiming {
-  /** Distance of two looks at the stream. */
+  /** Distance of two windows. */
   readonly hopSamples: number;
-  /** What is heard after a moment before something is said about it. */
+  /** Audio after a moment that the decision about it waits for. */
   readonly lookaheadSamples: number;
-  /** Audio that the segmentation sees at a look. */
+  /** Length of a window of the segmentation. */
   readonly windowSamples: number;
-  /** Audio that it sees once more where somebody seems new. */
+  /** Length of the longer window that is segmented where a local speaker seems new. */
   readonly wideSamples: number;
-  /** How long the embedder's frames are remembered: until a piece is told and may be corrected. */
+  /** How long the embedder's frames are kept: until a span is sent and may be corrected. */
   readonly memorySamples: number;
-  /** How much longer somebody may be held back who is not known yet. */
+  /** How much longer a local speaker without a label may be held back. */
   readonly maxPendingSamples: number;
-  /** Looks before a look that are taken together with it. */
-  readonly pastLooks: number;
-  /** Somebody who is like nobody is new once so much speech was heard. */
+  /** Earlier windows that are averaged with a window. */
+  readonly mergedWindows: number;
+  /** Speech that a new speaker needs. */
   readonly minNewSpeakerSeconds: number;
 }
 
-/** Who wants to know soon is told after more looks, and on less speech that somebody is new. */
+/** Short latencies: more windows, and less speech for a new speaker. */
 const TIMINGS = [
-  { belowMs: 750, hopSamples: 4000, pastLooks: 5, minNewSpeakerSeconds: 0.4 },
-  { belowMs: 1750, hopSamples: 6400, pastLooks: 3, minNewSpeakerSeconds: 0.7 },
-  { belowMs: Number.POSITIVE_INFINITY, hopSamples: 9600, pastLooks: 3, minNewSpeakerSeconds: 0.7 },
+  { belowMs: 750, hopSamples: 4000, mergedWindows: 5, minNewSpeakerSeconds: 0.4 },
+  { belowMs: 1750, hopSamples: 6400, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
+  { belowMs: Number.POSITIVE_INFINITY, hopSamples: 9600, mergedWindows: 3, minNewSpeakerSeconds: 0.7 },
 ] as const;
-/** At so low a latency nobody is held back any more. */
+/** Below this latency no local speaker is held back. */
 const PENDING_FROM_SECONDS = 0.5;
 const LOOKAHEAD_GRID_SAMPLES = 1600;
-/** Audio comes in frames of so many samples. */
+/** Length of the frames that audio arrives in. */
 const FRAME_SAMPLES = 1600;
-/** Of a look, so much at least lies before what is told of it. */
+/** Least length of a window before the frames that are decided by it. */
 const LEAST_PAST_SAMPLES = 2.5 * SAMPLE_RATE_HZ;
 
 /**
- * The latency is the longest time from a moment to what is said about it, computing excepted, for somebody who is
- * known: look-ahead plus hop, and what a look has to wait for the end of a frame of audio. On average it is half a hop
- * less.
+ * The latency is the longest time from a moment to its event for a known speaker, computing excepted: look-ahead, hop,
+ * and the wait for the end of a frame of audio. On average it is half a hop less.
  */
 export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTiming {
-  const { hopSamples, pastLooks, minNewSpeakerSeconds } = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
-  // Hops are whole or half frames of 100 ms; a look waits for the end of the frame in which it falls.
+  const { hopSamples, mergedWindows, minNewSpeakerSeconds } = TIMINGS.find(({ belowMs }) => latencyMs < belowMs)!;
+  // Hops are whole or half frames of 100 ms; a window waits for the end of the frame in which it ends.
   const frameWaitSamples = hopSamples % FRAME_SAMPLES;
   const wanted = (latencyMs / 1000) * SAMPLE_RATE_HZ - hopSamples - frameWaitSamples;
   const lookaheadSamples = Math.max(0, Math.floor(wanted / LOOKAHEAD_GRID_SAMPLES)) * LOOKAHEAD_GRID_SAMPLES;
@@ -50,7 +49,7 @@ export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTi
   const wideSamples = Math.max(LIVE.wideSamples, windowSamples);
   const pendingSeconds = Math.max(0, latencyMs / 1000 - PENDING_FROM_SECONDS);
   const maxPendingSamples = Math.min(LIVE.maxPendingSeconds, pendingSeconds) * SAMPLE_RATE_HZ;
-  const memorySamples = LIVE.pieceSeconds * SAMPLE_RATE_HZ + lookaheadSamples + 2 * hopSamples;
+  const memorySamples = LIVE.sentSpanSeconds * SAMPLE_RATE_HZ + lookaheadSamples + 2 * hopSamples;
   return {
     hopSamples,
     lookaheadSamples,
@@ -58,86 +57,76 @@ export function timingOf({ latencyMs }: Pick<LiveSettings, 'latencyMs'>): LiveTi
     wideSamples,
     memorySamples,
     maxPendingSamples,
-    pastLooks,
+    mergedWindows,
     minNewSpeakerSeconds,
   };
 }
 
 /** Chosen on generated conversations and meetings; seconds, shares and cosines. */
 export const LIVE = {
-  /** Audio that the segmentation sees at a look, at least. */
+  /** Least length of a window. */
   windowSamples: 4 * SAMPLE_RATE_HZ,
-  /** At the beginning of a stream it sees what there is, with silence before to make up for this much. */
-  leastWindowSamples: SAMPLE_RATE_HZ,
-  /** Before somebody is new it looks back so far, at least. */
+  /** Least length at the beginning of a stream; silence in front makes up for what is missing. */
+  minWindowSamples: SAMPLE_RATE_HZ,
+  /** Least length of the longer window that is segmented before a local speaker becomes a new one. */
   wideSamples: 6 * SAMPLE_RATE_HZ,
 
-  /** Of looks that are taken together, frames count fully that have at least so many others after them. */
+  /** In an average of windows, frames with at least this many after them have full weight. */
   fullWeightFrames: 50,
 
-  /** A speaker's embedding is taken of so much speech alone, at least; all of it in the window, at most. */
+  /** Least speech alone that an embedding is taken of. */
   minVoiceSeconds: 0.2,
-  /** Of the frames of a block, so many have to be the speaker's. */
+  /** Least share of a block's frames that must be the speaker's. */
   minBlockShare: 0.8,
-  /** Context of the embedder before and after the stretch whose frames are kept: embedder-v5 has a receptive field of some
-   * two seconds to either side, of which the nearest frames count most. */
+  /**
+   * Left and right context of the frames that a run of the trunk adds. The receptive field of embedder-v5 is some two
+   * seconds to either side; the nearest frames count most.
+   */
   trunkLeadFrames: 100,
   trunkLagFrames: 20,
-  /** The features' mean and floor are taken over so much of the past. */
+  /** Past over which mean and floor of the features are taken. */
   normalisationFrames: 1000,
 
-  /** So often the speakers' voices in the window are kept for finding the speakers anew… */
+  /** Interval at which the voices of a window become items of the clustering. */
   itemEverySeconds: 2,
-  /** …so many of them; beyond, neighbours of one speaker are joined. */
+  /** Beyond so many items, neighbours of one speaker are joined. */
   maxItems: 200,
-  /** Speakers are found anew after each of these times, then as often as the last of them. */
+  /** Times of the first clusterings, and the interval after the last of them. */
   reclusterSeconds: [6, 10, 14, 20, 26, 32, 40, 50, 60],
   reclusterEverySeconds: 10,
-  /**
-   * Distance up to which the looks' voices are joined for the clusters to start from, and what a further speaker costs:
-   * fewer than for recordings, since whoever is found too many is told at once.
-   */
+  /** As of recordings, but for fewer speakers: one too many is sent at once. */
   initialThreshold: 0.7,
   speakerRegularisation: 2,
 
-  /**
-   * Speech around a moment by which the look's speakers are revised, how much it has to say (0 nothing, 1 everything),
-   * and how sharply.
-   */
+  /** Revision by embeddings: speech around a moment, weight (0 none, 1 all) and temperature of the softmax. */
   revisionSeconds: 1.5,
   revisionWeight: 0.75,
   revisionTemperature: 0.1,
 
-  /** How much having been somebody a moment ago counts beside sounding like them. */
+  /** Weight of the share of speech that was sent as a label, beside the similarity to it. */
   continuityWeight: 0.25,
-  /** Somebody who is less like everybody known is new… */
+  /** A local speaker less similar than this to every label is new. */
   newSpeakerSimilarity: 0.3,
-  /** …by up to so much less while little of the voice was heard: what is short is like nobody… */
-  shortVoiceDoubt: 0.12,
-  /** …by so much less than who a look further back takes for the same person, all of whose speech in it was theirs… */
-  linkWeight: 0.15,
-  /**
-   * …or was here before: a label out of use is given again to who is at least so much like its last speaker, and what
-   * was told as its goes only to who is.
-   */
-  againSimilarity: 0.2,
-  /**
-   * Somebody who is not known yet is held back for so long at most, and for no longer than the latency beyond half a
-   * second.
-   */
+  /** Lowers that threshold for short speech, whose embeddings are unreliable. */
+  shortSpeechPenalty: 0.12,
+  /** Lowers it for a label that all earlier speech of the same person was sent as, by a longer window. */
+  priorShareWeight: 0.15,
+  /** Least similarity to the last speaker of an unused label for that label to be given again, or its spans to be kept. */
+  reuseSimilarity: 0.2,
+  /** Longest time that a local speaker without a label is held back, within the latency. */
   maxPendingSeconds: 1.2,
 
-  /** What was told is kept for corrections in pieces of at most so long, the last ones of them… */
-  pieceSeconds: 5,
-  maxPieces: 600,
-  /** …each of which changes its speaker when it is so much more like another; the less of it there is, the more. */
+  /** Longest span that is kept for corrections, and how many are. */
+  sentSpanSeconds: 5,
+  maxSentSpans: 600,
+  /** A span of a second or more changes its speaker for one that is more similar by this; a shorter one needs more. */
   correctionMargin: 0.1,
 
-  /** Pauses up to this long become part of a turn where they can be seen. */
+  /** Pauses up to this long become part of a turn, as far as the window shows. */
   minOffSeconds: 0.24,
   /** Shorter speech begins no turn. */
   minOnSeconds: 0.1,
 
-  /** Confidence from which on a known voice is named. */
+  /** Least confidence of a match with a known voice. */
   matchConfidence: 50,
 } as const;

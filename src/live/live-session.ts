@@ -3,7 +3,7 @@ import type { SpeakerVoice } from '../diarization/diarization.ts';
 import type { EmbeddingPort, FilterbankPort, MelPowerPort, SegmentationPort } from '../diarization/model-ports.ts';
 import type { IdentificationParameters } from '../voiceprint/identification.ts';
 
-/** A known voice whose label is reported when it is heard. */
+/** A known voice; its label is reported when a speaker matches it. */
 export interface KnownVoice {
   readonly label: string;
   readonly voice: SpeakerVoice;
@@ -11,12 +11,12 @@ export interface KnownVoice {
 
 /** What a stream was asked for; kept with it, also through hibernation. */
 export interface LiveSettings {
-  /** Time between a moment and what is said about it, processing excepted; 300…5000. */
+  /** Longest time from a moment to its event, processing excepted; 300…5000. */
   readonly latencyMs: number;
   /** 1…8 */
   readonly maxSpeakers: number;
   readonly voices: readonly KnownVoice[];
-  /** Whether what was told is corrected when it turns out to be somebody else's. */
+  /** Whether events with the wrong speaker are corrected later. */
   readonly corrections: boolean;
 }
 
@@ -26,20 +26,20 @@ export interface TurnEvent {
   /** 0…maxSpeakers − 1, numbered by first appearance; stable within the stream. */
   readonly speaker: number;
   readonly timestampSeconds: number;
-  /** On starts, where voices were given: whose voice it is, null for nobody's or not known yet. */
+  /** On starts, where voices were given: label of the matching voice, null for none or none yet. */
   readonly match?: string | null;
 }
 
-/** What was told as one speaker's in a stretch is another's. */
+/** Relabel `from` as `to` in [startSeconds, endSeconds). */
 export interface SpeakerChange {
   readonly startSeconds: number;
   readonly endSeconds: number;
-  /** Who was told to talk, earlier corrections counted. */
+  /** Speaker as sent, earlier corrections included. */
   readonly from: number;
   readonly to: number;
 }
 
-/** Only where it was asked for: changes of what was told, which apply all at once. Starts and ends are the same without. */
+/** Only on request: changes of earlier events, which apply all at once. Starts and ends are the same without. */
 export interface CorrectionEvent {
   readonly kind: 'correction';
   readonly changes: readonly SpeakerChange[];
@@ -63,11 +63,11 @@ export interface LiveEngine {
  */
 export interface LiveSession {
   /**
-   * Takes the next samples, mono at 16 kHz in −1…1, any number, and tells what is known by now.
+   * Takes the next samples, mono at 16 kHz in −1…1, any number, and returns the events that are due.
    * @param samples finite; the caller replaces what is not
    */
   push(samples: Float32Array): Promise<LiveEvent[]>;
-  /** The stream has ended: tells the rest and closes open turns. */
+  /** The stream has ended: returns the remaining events and closes open turns. */
   finish(): Promise<LiveEvent[]>;
   /** All that is needed to go on in another isolate: `restore` continues with the same events, to the bit. */
   snapshot(): Uint8Array;

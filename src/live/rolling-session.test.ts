@@ -45,18 +45,18 @@ async function stream(
   heard = samples,
 ): Promise<LiveEvent[]> {
   let session = first;
-  const told: LiveEvent[] = [];
+  const sent: LiveEvent[] = [];
   for (let at = 0; at < heard.length; ) {
     const count = Math.min(size(), heard.length - at);
-    told.push(...(await session.push(heard.subarray(at, at + count))));
+    sent.push(...(await session.push(heard.subarray(at, at + count))));
     at += count;
     session = swap(session);
   }
-  return [...told, ...(await session.finish())];
+  return [...sent, ...(await session.finish())];
 }
 
 describe('a live session on a conversation of three', () => {
-  it('tells who speaks when', () => {
+  it('sends who speaks when', () => {
     const turns = turnsOf(events);
     expect(new Set(turns.map(({ speaker }) => speaker)).size).toBe(3);
     expect(errorRate(conversationTurns(), turns)).toBeLessThan(0.25);
@@ -82,10 +82,10 @@ describe('a live session on a conversation of three', () => {
 
   it('names known voices when they start to speak', async () => {
     const voices = await Promise.all(['adam', 'beth'].map(async (label) => ({ label, voice: await voiceOf(label) })));
-    const told = await stream(createLiveSession(engine, { ...SETTINGS, voices }), () => FRAME);
-    const turns = turnsOf(told);
+    const sent = await stream(createLiveSession(engine, { ...SETTINGS, voices }), () => FRAME);
+    const turns = turnsOf(sent);
     expect(turns).toEqual(turnsOf(events));
-    const starts = told.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
+    const starts = sent.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
     for (const { match } of starts) expect(['adam', 'beth', null]).toContain(match);
     const late = starts.filter(({ timestampSeconds }) => timestampSeconds > 15);
     const truth = conversationTurns();
@@ -104,9 +104,9 @@ describe('a live session on a conversation of three', () => {
     const next = random(7);
     const swap = (session: LiveSession) =>
       next() < 0.05 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
-    const told = await stream(createLiveSession(engine, { ...SETTINGS, voices }), () => FRAME, swap);
-    expect(turnsOf(told)).toEqual(turnsOf(events));
-    const starts = told.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
+    const sent = await stream(createLiveSession(engine, { ...SETTINGS, voices }), () => FRAME, swap);
+    expect(turnsOf(sent)).toEqual(turnsOf(events));
+    const starts = sent.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
     const firsts = starts.filter(({ speaker }, at) => starts.findIndex((start) => start.speaker === speaker) === at);
     expect(firsts.map(({ match }) => match).sort()).toEqual(labels);
     const truth = conversationTurns();
@@ -115,7 +115,7 @@ describe('a live session on a conversation of three', () => {
     }
   }, 60_000);
 
-  it('corrects what it told where it is asked to, and tells the same turns', async () => {
+  it('corrects events on request, and sends the same turns', async () => {
     const next = random(3);
     const swap = (session: LiveSession) =>
       next() < 0.03 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
@@ -124,10 +124,10 @@ describe('a live session on a conversation of three', () => {
     const noisy = await noisyConversationSamples();
     const as = (session: LiveSession) => session;
     const plain = await stream(createLiveSession(engine, settings), () => FRAME, as, noisy);
-    const told = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap, noisy);
+    const sent = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap, noisy);
     expect(plain.every(isTurnEvent)).toBe(true);
-    expect(told.filter(isTurnEvent)).toEqual(plain);
-    const changes = told.flatMap((event) => (event.kind === 'correction' ? event.changes : []));
+    expect(sent.filter(isTurnEvent)).toEqual(plain);
+    const changes = sent.flatMap((event) => (event.kind === 'correction' ? event.changes : []));
     expect(changes.length).toBeGreaterThan(0);
     for (const { startSeconds, endSeconds, from, to } of changes) {
       expect(from).not.toBe(to);
@@ -139,7 +139,7 @@ describe('a live session on a conversation of three', () => {
         conversationTurns(),
         collectTurns<number>(heard).map((turn) => ({ ...turn, speaker: `SPEAKER_${turn.speaker}` })),
       );
-    expect(error(told)).toBeLessThan(error(plain));
+    expect(error(sent)).toBeLessThan(error(plain));
   }, 90_000);
 
   it('says nothing of voices where none were given', () => {
@@ -182,7 +182,7 @@ it.each([500, 2000, 5000])('tells of half a second of speech before the end, lat
 });
 
 describe('with models that know who speaks', () => {
-  const told = async (latencyMs: number, script: Parameters<typeof recording>[0]) => {
+  const sent = async (latencyMs: number, script: Parameters<typeof recording>[0]) => {
     const fakes = { ...fakePorts(), plda: undefined, identification: DEFAULT_IDENTIFICATION };
     const session = createLiveSession(fakes, { ...SETTINGS, latencyMs });
     const events = await stream(session, () => FRAME, undefined, recording(script));
@@ -191,7 +191,7 @@ describe('with models that know who speaks', () => {
       .map(({ kind, speaker, timestampSeconds }) => `${kind} ${speaker} ${timestampSeconds}`);
   };
 
-  it('numbers two who are told at once by who speaks first', async () => {
+  it('numbers two speakers of one window by who speaks first', async () => {
     for (const latencyMs of [1000, 5000]) {
       for (const first of [0.3, 0.5, 0.8]) {
         const script: Parameters<typeof recording>[0] = [
@@ -200,14 +200,14 @@ describe('with models that know who speaks', () => {
           [[2], 1.5],
           [[1], 3],
         ];
-        const starts = (await told(latencyMs, script)).filter((event) => event.startsWith('start'));
+        const starts = (await sent(latencyMs, script)).filter((event) => event.startsWith('start'));
         expect(starts[0]).toMatch(/^start 0 /);
       }
     }
   });
 
   it('lets no turn begin in a pause: by as much as a newcomer had said before it', async () => {
-    const events = await told(1000, [
+    const events = await sent(1000, [
       [[], 0.5],
       [[1], 6],
       [[], 0.6],
@@ -256,12 +256,12 @@ describe('whatever the models say', () => {
       { ...engine, segmentation },
       { ...SETTINGS, latencyMs, maxSpeakers: 1 + (seed % 8), corrections: seed % 2 === 0 },
     );
-    const told: LiveEvent[] = [];
+    const sent: LiveEvent[] = [];
     for (let at = 0; at < 20 * 16_000; at += FRAME) {
-      told.push(...(await session.push(Float32Array.from({ length: FRAME }, () => next() - 0.5))));
+      sent.push(...(await session.push(Float32Array.from({ length: FRAME }, () => next() - 0.5))));
     }
-    told.push(...(await session.finish()));
-    const turns = turnsOf(told);
+    sent.push(...(await session.finish()));
+    const turns = turnsOf(sent);
     expect(turns.length).toBeGreaterThan(0);
     expect(new Set(turns.map(({ speaker }) => speaker)).size).toBeLessThanOrEqual(1 + (seed % 8));
   });
@@ -278,7 +278,7 @@ it.each([22, 27, 35, 41, 77])('tells the same turns with and without corrections
     const noise = random(pooled.reduce((hash, value) => (Math.imul(hash, 31) + Math.round(value * 1e4)) | 0, 0));
     return out.map((value) => value + 0.25 * (noise() - 0.5));
   };
-  const told = async (corrections: boolean) => {
+  const sent = async (corrections: boolean) => {
     const says = random(seed);
     const run = async (window: Float32Array) => talkAtRandom(window, segmentation.info, says, 5, 80);
     const heard = {
@@ -299,7 +299,7 @@ it.each([22, 27, 35, 41, 77])('tells the same turns with and without corrections
     }
     return [...events, ...(await session.finish())];
   };
-  const [plain, corrected] = [await told(false), await told(true)];
+  const [plain, corrected] = [await sent(false), await sent(true)];
   expect(corrected.filter(isTurnEvent)).toEqual(plain);
   expect(corrected.length).toBeGreaterThan(plain.length);
 });

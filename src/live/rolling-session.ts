@@ -6,11 +6,11 @@ import { logOddsOf, matchSpeakers } from '../voiceprint/identification.ts';
 import { Corrections, type CorrectionsState } from './corrections.ts';
 import { LIVE, type LiveTiming, timingOf } from './live-parameters.ts';
 import type { LiveEngine, LiveEvent, LiveSession, LiveSettings, TurnEvent } from './live-session.ts';
-import { blend, Look, look } from './segmented-window.ts';
-import { Naming, Revision } from './speaker-mapping.ts';
-import { Ear, type EarState } from './stream-buffer.ts';
+import { mergeWindows, SegmentedWindow, segmentWindow } from './segmented-window.ts';
+import { LabelAssigner, LiveResegmentation } from './speaker-mapping.ts';
+import { StreamBuffer, type StreamBufferState } from './stream-buffer.ts';
 import { Speakers, type SpeakersState } from './stream-speakers.ts';
-import { inOrder, Told, type ToldState, Turns, type TurnsState } from './turn-events.ts';
+import { inOrder, SentActivity, type SentActivityState, Turns, type TurnsState } from './turn-events.ts';
 
 /**
  * A snapshot is a JSON text in UTF-8, preceded by its length (uint32, little-endian), and the numbers of all typed
@@ -71,47 +71,57 @@ function unpackState(bytes: Uint8Array): { readonly state: SessionState; readonl
   return parsed;
 }
 
-/** What was told is remembered for so long before the window too. */
+/** Sent frames that are kept from before the longest window. */
 const FRAMES_BEFORE_WINDOW = 100;
 
-/** A look as it is stored. */
-type LookState = Pick<Look, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
+/** A start or end of a turn, by label and frame. */
+interface LabelEvent {
+  readonly kind: 'start' | 'end';
+  readonly label: number;
+  readonly frame: number;
+}
 
-/** Everything that a session knows. */
+/** A window as it is stored. */
+type WindowState = Pick<SegmentedWindow, 'firstFrame' | 'frames' | 'speakers' | 'activations' | 'expected' | 'active'>;
+
+/**
+ * A session as stored in a snapshot, under its stored names: `looks` counts windows, `told` is `#sent`, `past` is
+ * `#earlierWindows`, `ear` is `#buffer`.
+ */
 interface SessionState {
   readonly settings: LiveSettings;
   readonly looks: number;
   readonly decidedUntil: number;
-  readonly told: ToldState;
+  readonly told: SentActivityState;
   readonly kept: number;
-  readonly past: readonly LookState[];
-  readonly ear: EarState;
+  readonly past: readonly WindowState[];
+  readonly ear: StreamBufferState;
   readonly speakers: SpeakersState;
   readonly turns: TurnsState;
   readonly corrections: CorrectionsState | undefined;
 }
 
 /**
- * Rolling windows: several times a second the segmentation looks at the last seconds, and the look's local speakers are
- * found again.
+ * Rolling windows: several times a second the last seconds are segmented, and labels are assigned to the window's local
+ * speakers.
  */
 class RollingSession implements LiveSession {
   readonly #timing: LiveTiming;
   readonly #segmenter: Segmenter;
-  readonly #ear: Ear;
+  readonly #buffer: StreamBuffer;
   readonly #speakers: Speakers;
   readonly #turns: Turns;
-  readonly #told = new Told();
-  readonly #naming: Naming;
-  /** Where they were asked for. */
+  readonly #sent = new SentActivity();
+  readonly #labels: LabelAssigner;
+  /** Only on request. */
   readonly #corrections: Corrections | undefined;
   readonly #shift: number;
-  /** Of the known voices, from the first time on that they are asked for. */
-  #looks = 0;
-  /** Frames before this one have been told about. */
+  /** Windows so far. */
+  #windows = 0;
+  /** Frames before this one are decided. */
   #decidedUntil = 0;
-  /** The last looks, the latest first. */
-  #past: readonly Look[] = [];
+  /** The last windows, the latest first. */
+  #earlierWindows: readonly SegmentedWindow[] = [];
 
   constructor(
     private readonly engine: LiveEngine,
@@ -120,47 +130,47 @@ class RollingSession implements LiveSession {
   ) {
     this.#timing = timingOf(settings);
     this.#segmenter = new Segmenter(engine.segmentation, engine.melPower);
-    this.#ear = new Ear(engine, this.#timing);
+    this.#buffer = new StreamBuffer(engine, this.#timing);
     this.#speakers = new Speakers(engine, settings.maxSpeakers, this.#timing.windowSamples, pause);
     this.#shift = engine.segmentation.info.frameShiftSamples;
     this.#turns = new Turns(this.#shift / SAMPLE_RATE_HZ);
-    const hearing = { segmenter: this.#segmenter, ear: this.#ear, speakers: this.#speakers, told: this.#told };
-    this.#naming = new Naming(hearing, this.#timing, this.#shift, pause);
+    const state = { segmenter: this.#segmenter, buffer: this.#buffer, speakers: this.#speakers, sent: this.#sent };
+    this.#labels = new LabelAssigner(state, this.#timing, this.#shift, pause);
     this.#corrections = settings.corrections ? new Corrections(this.#shift) : undefined;
   }
 
   async push(samples: Float32Array): Promise<LiveEvent[]> {
     const events: LiveEvent[] = [];
     for (let at = 0; at < samples.length; ) {
-      const next = (this.#looks + 1) * this.#timing.hopSamples;
-      const count = Math.min(samples.length - at, next - this.#ear.end);
-      this.#ear.hear(samples.subarray(at, at + count));
+      const next = (this.#windows + 1) * this.#timing.hopSamples;
+      const count = Math.min(samples.length - at, next - this.#buffer.end);
+      this.#buffer.append(samples.subarray(at, at + count));
       at += count;
-      if (this.#ear.end === next) {
-        this.#looks++;
-        events.push(...(await this.#look(this.#timing.lookaheadSamples)));
+      if (this.#buffer.end === next) {
+        this.#windows++;
+        events.push(...(await this.#processWindow(this.#timing.lookaheadSamples)));
       }
     }
     return events;
   }
 
   async finish(): Promise<LiveEvent[]> {
-    const total = this.#ear.end;
+    const total = this.#buffer.end;
     const events: LiveEvent[] = [];
     if (total > 0) {
-      this.#looks++;
-      events.push(...(await this.#look(0, true)));
+      this.#windows++;
+      events.push(...(await this.#processWindow(0, true)));
     }
     const lastFrame = Math.ceil(total / this.#shift);
     const ends: TurnEvent[] = [];
     for (const label of this.#turns.openLabels()) {
       const frame = this.#turns.end(label, Math.min(this.#decidedUntil, lastFrame));
       ends.push(this.#event('end', label, frame));
-      await this.#corrections?.end(label, frame, this.#ear, (at) => this.#told.isAlone(at, label));
+      await this.#corrections?.end(label, frame, this.#buffer, (at) => this.#sent.isAlone(at, label));
     }
     events.push(...inOrder(ends));
-    if (this.#corrections && (await this.#speakers.reconsider(total / SAMPLE_RATE_HZ, true))) {
-      // No start comes any more that would number them otherwise.
+    if (this.#corrections && (await this.#speakers.recluster(total / SAMPLE_RATE_HZ, true))) {
+      // No later start can number labels: all may be sent.
       events.push(...this.#correct(this.#corrections, () => true));
     }
     return events;
@@ -169,12 +179,12 @@ class RollingSession implements LiveSession {
   #state(): SessionState {
     return {
       settings: this.settings,
-      looks: this.#looks,
+      looks: this.#windows,
       decidedUntil: this.#decidedUntil,
-      told: this.#told.save(),
-      kept: this.#naming.kept,
-      past: this.#past,
-      ear: this.#ear.save(),
+      told: this.#sent.save(),
+      kept: this.#labels.kept,
+      past: this.#earlierWindows,
+      ear: this.#buffer.save(),
       speakers: this.#speakers.save(),
       turns: this.#turns.save(),
       corrections: this.#corrections?.save(),
@@ -182,14 +192,14 @@ class RollingSession implements LiveSession {
   }
 
   restore(state: SessionState): void {
-    this.#looks = state.looks;
+    this.#windows = state.looks;
     this.#decidedUntil = state.decidedUntil;
-    this.#told.restore(state.told);
-    this.#naming.restore(state.kept);
-    this.#past = state.past.map(
-      (l) => new Look(l.firstFrame, l.frames, l.speakers, l.activations, l.expected, l.active),
+    this.#sent.restore(state.told);
+    this.#labels.restore(state.kept);
+    this.#earlierWindows = state.past.map(
+      (w) => new SegmentedWindow(w.firstFrame, w.frames, w.speakers, w.activations, w.expected, w.active),
     );
-    this.#ear.restore(state.ear);
+    this.#buffer.restore(state.ear);
     this.#speakers.restore(state.speakers);
     this.#turns.restore(state.turns);
     if (state.corrections) this.#corrections?.restore(state.corrections);
@@ -199,79 +209,80 @@ class RollingSession implements LiveSession {
     return packState(this.#state(), modelsOf(this.engine));
   }
 
-  /** Looks at the last seconds, and tells about everything up to the look-ahead before now. */
-  async #look(lookaheadSamples: number, isLast = false): Promise<LiveEvent[]> {
-    const now = this.#ear.end;
-    const start = Math.max(now - this.#timing.windowSamples, Math.min(0, now - LIVE.leastWindowSamples));
-    const window = this.#ear.window(start, now);
-    const fresh = await look(this.#segmenter, window, start);
-    const seen = blend(fresh, this.#past);
-    this.#past = [fresh, ...this.#past].slice(0, this.#timing.pastLooks);
+  /** Segments the last seconds and decides all frames up to the look-ahead before now. */
+  async #processWindow(lookaheadSamples: number, isLast = false): Promise<LiveEvent[]> {
+    const now = this.#buffer.end;
+    const start = Math.max(now - this.#timing.windowSamples, Math.min(0, now - LIVE.minWindowSamples));
+    const newest = await segmentWindow(this.#segmenter, this.#buffer.samples(start, now), start);
+    const window = mergeWindows(newest, this.#earlierWindows);
+    this.#earlierWindows = [newest, ...this.#earlierWindows].slice(0, this.#timing.mergedWindows);
     await this.pause();
-    await this.#ear.understand();
-    const labels = await this.#naming.name(seen, this.#decidedUntil, isLast);
-    const until = Math.min(seen.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
-    const revision = new Revision(this.#speakers, this.#shift);
-    await revision.listen(this.#ear, seen, this.#decidedUntil, until);
-    const events: LiveEvent[] = inOrder(await this.#decide(seen, labels, until, revision));
-    const isNew = await this.#speakers.reconsider(now / SAMPLE_RATE_HZ);
+    await this.#buffer.runTrunk();
+    const labels = await this.#labels.assign(window, this.#decidedUntil, isLast);
+    const until = Math.min(window.endFrame, Math.floor((now - lookaheadSamples) / this.#shift));
+    const resegmentation = new LiveResegmentation(this.#speakers, this.#shift);
+    await resegmentation.update(this.#buffer, window, this.#decidedUntil, until);
+    const events: LiveEvent[] = inOrder(await this.#decide(window, labels, until, resegmentation));
+    const isNew = await this.#speakers.recluster(now / SAMPLE_RATE_HZ);
     if (isNew && this.#corrections) {
-      events.push(...this.#correct(this.#corrections, (label) => this.#turns.isTold(label)));
+      events.push(...this.#correct(this.#corrections, (label) => this.#turns.hasNumber(label)));
     }
     await this.pause();
     return events;
   }
 
-  async #decide(seen: Look, labels: Int32Array, until: number, revision: Revision): Promise<TurnEvent[]> {
+  async #decide(
+    window: SegmentedWindow,
+    labels: Int32Array,
+    until: number,
+    resegmentation: LiveResegmentation,
+  ): Promise<TurnEvent[]> {
     const from = this.#decidedUntil;
     if (until <= from) return [];
-    const told: { readonly kind: 'start' | 'end'; readonly label: number; readonly frame: number }[] = [];
-    const held = new Map<number, number>();
+    const decided: LabelEvent[] = [];
+    const heldSince = new Map<number, number>();
     labels.forEach((label, local) => {
       if (label < 0) return;
-      const since = this.#naming.pendingSince(seen, local, from);
-      // Local speakers may share a label where there are fewer of these.
-      held.set(label, Math.min(held.get(label) ?? since, since));
+      const since = this.#labels.pendingSince(window, local, from);
+      // Local speakers share a label where the stream may have fewer speakers.
+      heldSince.set(label, Math.min(heldSince.get(label) ?? since, since));
     });
     const mappedAt = (frame: number): number[] =>
-      Array.from(labels).filter((label, local) => label >= 0 && seen.isActive(local, frame));
+      Array.from(labels).filter((label, local) => label >= 0 && window.isActive(local, frame));
     const isActive = (label: number, frame: number): boolean => {
       const mapped = mappedAt(frame);
-      if (mapped.length !== 1 || seen.count(frame) !== 1) return mapped.includes(label);
-      return revision.labelOf(frame, mapped[0]) === label;
+      if (mapped.length !== 1 || window.count(frame) !== 1) return mapped.includes(label);
+      return resegmentation.labelOf(frame, mapped[0]) === label;
     };
-    this.#told.remember(until, Math.ceil(this.#timing.wideSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
+    this.#sent.remember(until, Math.ceil(this.#timing.wideSamples / this.#shift) + FRAMES_BEFORE_WINDOW);
     for (let label = 0; label < this.#speakers.labels; label++) {
-      const earliest = held.get(label) ?? from;
-      const decided = this.#turns.decide(label, from, until, seen.endFrame, (f) => isActive(label, f), earliest);
-      for (const { kind, frame } of decided) told.push({ kind, label, frame });
-      for (let frame = Math.max(earliest, this.#told.from); frame < until; frame++) {
-        if (isActive(label, frame) && (frame >= from || this.#turns.isOpen(label))) this.#told.add(frame, label);
+      const earliest = heldSince.get(label) ?? from;
+      const events = this.#turns.decide(label, from, until, window.endFrame, (f) => isActive(label, f), earliest);
+      for (const { kind, frame } of events) decided.push({ kind, label, frame });
+      for (let frame = Math.max(earliest, this.#sent.from); frame < until; frame++) {
+        if (isActive(label, frame) && (frame >= from || this.#turns.isOpen(label))) this.#sent.add(frame, label);
       }
     }
     this.#decidedUntil = until;
     // Numbers go by first appearance, not by label.
-    told.sort((a, b) => a.frame - b.frame);
-    const events = told.map(({ kind, label, frame }) => this.#event(kind, label, frame));
-    if (this.#corrections) await this.#note(this.#corrections, told);
+    decided.sort((a, b) => a.frame - b.frame);
+    const events = decided.map(({ kind, label, frame }) => this.#event(kind, label, frame));
+    if (this.#corrections) await this.#keepSpans(this.#corrections, decided);
     return events;
   }
 
-  /** Keeps what was told for corrections. */
-  async #note(
-    corrections: Corrections,
-    told: readonly { readonly kind: 'start' | 'end'; readonly label: number; readonly frame: number }[],
-  ): Promise<void> {
-    for (const { kind, label, frame } of told) {
+  /** Keeps the spans of sent turns for corrections. */
+  async #keepSpans(corrections: Corrections, events: readonly LabelEvent[]): Promise<void> {
+    for (const { kind, label, frame } of events) {
       if (kind === 'start') corrections.start(label, frame);
-      else await corrections.end(label, frame, this.#ear, (at) => this.#told.isAlone(at, label));
+      else await corrections.end(label, frame, this.#buffer, (at) => this.#sent.isAlone(at, label));
     }
-    await corrections.cut(this.#decidedUntil, this.#ear, (label, at) => this.#told.isAlone(at, label));
+    await corrections.cut(this.#decidedUntil, this.#buffer, (label, at) => this.#sent.isAlone(at, label));
   }
 
-  /** The event of what has changed, if anything has, among the labels that may be named. */
-  #correct(corrections: Corrections, isTold: (label: number) => boolean): LiveEvent[] {
-    const changes = corrections.revise(this.#speakers, isTold).map(({ label, to, from, until }) => ({
+  /** The correction event, if any span of a label with a public number changed. */
+  #correct(corrections: Corrections, hasNumber: (label: number) => boolean): LiveEvent[] {
+    const changes = corrections.revise(this.#speakers, hasNumber).map(({ label, to, from, until }) => ({
       startSeconds: this.#secondsOf(from),
       endSeconds: this.#secondsOf(until),
       from: this.#turns.numberOf(label),
@@ -281,7 +292,7 @@ class RollingSession implements LiveSession {
   }
 
   #secondsOf(frame: number): number {
-    return toMilliseconds(Math.min(frame * this.#shift, this.#ear.end) / SAMPLE_RATE_HZ);
+    return toMilliseconds(Math.min(frame * this.#shift, this.#buffer.end) / SAMPLE_RATE_HZ);
   }
 
   #event(kind: 'start' | 'end', label: number, frame: number): TurnEvent {
@@ -290,7 +301,7 @@ class RollingSession implements LiveSession {
     return kind === 'start' && this.settings.voices.length > 0 ? { ...event, match: this.#matchOf(label) } : event;
   }
 
-  /** The known voice that a label is, each voice being one speaker's at most. */
+  /** Label of the known voice that matches a speaker; each voice matches one speaker at most. */
   #matchOf(label: number): string | null {
     const labels = this.#speakers.inUse();
     const row = labels.indexOf(label);

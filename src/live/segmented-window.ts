@@ -3,10 +3,10 @@ import { buildPowerset, decodeHard, marginals, type Segmenter } from '../diariza
 import { LIVE } from './live-parameters.ts';
 
 /**
- * What the segmentation sees in one window: who of its local speakers talks in which frame. Frames are numbered from the beginning
- * of the stream, negative ones lie before it.
+ * Segmentation of one window: which of its local speakers talks in which frame. Frames are numbered from the beginning
+ * of the stream; negative ones lie before it.
  */
-export class Look {
+export class SegmentedWindow {
   constructor(
     readonly firstFrame: number,
     readonly frames: number,
@@ -28,12 +28,12 @@ export class Look {
     return row >= 0 && row < this.frames && this.active[row * this.speakers + local] === 1;
   }
 
-  /** Probability that a local speaker talks in a frame that was looked at. */
+  /** Probability that a local speaker talks in a frame of the window. */
   activation(local: number, frame: number): number {
     return this.activations[(frame - this.firstFrame) * this.speakers + local];
   }
 
-  /** How many talk at once. */
+  /** Number of local speakers who talk in a frame. */
   count(frame: number): number {
     let sum = 0;
     for (let local = 0; local < this.speakers; local++) sum += this.isActive(local, frame) ? 1 : 0;
@@ -54,8 +54,12 @@ export class Look {
   }
 }
 
-/** Looks at a window that starts at a sample of the stream. */
-export async function look(segmenter: Segmenter, window: Float32Array, startSample: number): Promise<Look> {
+/** Runs the segmentation on a window that starts at a sample of the stream. */
+export async function segmentWindow(
+  segmenter: Segmenter,
+  window: Float32Array,
+  startSample: number,
+): Promise<SegmentedWindow> {
   const { maxLocalSpeakers, maxSimultaneous, frameShiftSamples, frameSizeSamples, classes } = segmenter.info;
   const scores = await segmenter.run(window, startSample);
   const powerset = buildPowerset(maxLocalSpeakers, maxSimultaneous);
@@ -69,32 +73,31 @@ export async function look(segmenter: Segmenter, window: Float32Array, startSamp
   // Frame f of the stream covers the samples from f shifts on, as far as a frame of the model is centred there.
   const offset = (frameSizeSamples - frameShiftSamples) / 2;
   const firstFrame = Math.round((startSample + offset) / frameShiftSamples);
-  return new Look(firstFrame, frames, maxLocalSpeakers, activations, expected, active);
+  return new SegmentedWindow(firstFrame, frames, maxLocalSpeakers, activations, expected, active);
 }
 
 /**
- * A look together with the ones before it: what several of them saw is the weighted mean of what they say, as where windows overlap
- * offline. A look's last frames count little, because it has not heard what follows them. Local speakers of an earlier look are taken for
- * those of this one with whom they agree most.
+ * Averages a window with earlier ones where they overlap, weighted, as recordings do. The last frames of a window count
+ * little: they lack right context. Local speakers of an earlier window are matched to those of `now` by their agreement.
  *
- * @param past the latest first; frames outside `now` are left out
+ * @param earlier the latest first; frames outside `now` are left out
  */
-export function blend(now: Look, past: readonly Look[]): Look {
-  if (past.length === 0) return now;
+export function mergeWindows(now: SegmentedWindow, earlier: readonly SegmentedWindow[]): SegmentedWindow {
+  if (earlier.length === 0) return now;
   const { frames, speakers, firstFrame } = now;
   const activations = new Float32Array(frames * speakers);
   const expected = new Float32Array(frames);
   const weights = new Float32Array(frames);
-  for (const look of [now, ...past]) {
-    const order = look === now ? identity(speakers) : bestOrder(now, look);
-    const offset = look.firstFrame - firstFrame;
-    for (let row = Math.max(0, -offset); row < look.frames && row + offset < frames; row++) {
-      const weight = Math.min(1, (look.frames - row) / LIVE.fullWeightFrames);
+  for (const window of [now, ...earlier]) {
+    const order = window === now ? identity(speakers) : bestOrder(now, window);
+    const offset = window.firstFrame - firstFrame;
+    for (let row = Math.max(0, -offset); row < window.frames && row + offset < frames; row++) {
+      const weight = Math.min(1, (window.frames - row) / LIVE.fullWeightFrames);
       const to = row + offset;
       weights[to] += weight;
-      expected[to] += weight * look.expected[row];
+      expected[to] += weight * window.expected[row];
       for (let local = 0; local < speakers; local++) {
-        activations[to * speakers + order[local]] += weight * look.activations[row * speakers + local];
+        activations[to * speakers + order[local]] += weight * window.activations[row * speakers + local];
       }
     }
   }
@@ -102,7 +105,14 @@ export function blend(now: Look, past: readonly Look[]): Look {
     expected[row] /= weights[row];
     for (let local = 0; local < speakers; local++) activations[row * speakers + local] /= weights[row];
   }
-  return new Look(firstFrame, frames, speakers, activations, expected, decide(activations, expected, speakers));
+  return new SegmentedWindow(
+    firstFrame,
+    frames,
+    speakers,
+    activations,
+    expected,
+    decide(activations, expected, speakers),
+  );
 }
 
 /** [frames, speakers] of 0 and 1: in each frame as many as are expected, the most active ones. */
@@ -126,13 +136,17 @@ function identity(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index);
 }
 
-/** For each local speaker of `look` the one of `now` it is taken for, so that they agree in the most frames. */
-function bestOrder(now: Look, look: Look): ArrayLike<number> {
+/** For each local speaker of `window` the one of `now`, so that they agree in the most frames. */
+function bestOrder(now: SegmentedWindow, window: SegmentedWindow): ArrayLike<number> {
   const { speakers } = now;
   const shared = new Float64Array(speakers * speakers);
-  for (let frame = Math.max(now.firstFrame, look.firstFrame); frame < Math.min(now.endFrame, look.endFrame); frame++) {
+  for (
+    let frame = Math.max(now.firstFrame, window.firstFrame);
+    frame < Math.min(now.endFrame, window.endFrame);
+    frame++
+  ) {
     for (let local = 0; local < speakers; local++) {
-      const value = look.activation(local, frame);
+      const value = window.activation(local, frame);
       for (let other = 0; other < speakers; other++) {
         shared[local * speakers + other] += value * now.activation(other, frame);
       }

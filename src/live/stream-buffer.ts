@@ -89,8 +89,8 @@ const FBANK_SIZE_SAMPLES = 400;
 const FRAMES_PER_BLOCK = 5;
 const VARIANCE_FLOOR = 1e-5;
 
-/** What an `Ear` holds between two calls. */
-export interface EarState {
+/** Content of a `StreamBuffer`, as stored in a snapshot: `early` is `#provisional`. */
+export interface StreamBufferState {
   readonly samples: { readonly start: number; readonly rows: Float32Array };
   readonly feats: { readonly start: number; readonly rows: Float32Array };
   readonly blocks: { readonly start: number; readonly rows: Float32Array } | undefined;
@@ -103,13 +103,13 @@ export interface EarState {
  * trunk's frames in blocks of a fifth of a second, each computed once as the audio comes. Mean and deviation of any set
  * of blocks follow from their sums. Features are normalised over the last ten seconds, as far as they go.
  */
-export class Ear {
+export class StreamBuffer {
   readonly #samples: Ring;
   readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
   /** A row a block: sums of the values and of their squares, [2, channels]. */
   #blocks: Ring | undefined;
-  /** Rows of the blocks behind those, whose context is not complete yet. */
-  #early: Float32Array[] = [];
+  /** Rows of the blocks after those, computed before their right context was complete. */
+  #provisional: Float32Array[] = [];
 
   constructor(
     private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>,
@@ -118,7 +118,7 @@ export class Ear {
     this.#samples = new Ring(1, timing.wideSamples + 2 * FBANK_SIZE_SAMPLES + SAMPLE_RATE_HZ);
   }
 
-  /** Samples heard so far. */
+  /** Number of samples so far. */
   get end(): number {
     return this.#samples.end;
   }
@@ -132,27 +132,27 @@ export class Ear {
   /** Blocks that an embedding can be taken of: [from, to). */
   get blocks(): { readonly from: number; readonly to: number } {
     if (this.engine.embedding.form === 'split') {
-      return { from: this.#blocks?.start ?? 0, to: (this.#blocks?.end ?? 0) + this.#early.length };
+      return { from: this.#blocks?.start ?? 0, to: (this.#blocks?.end ?? 0) + this.#provisional.length };
     }
     const perBlock = this.blockSamples / FBANK_SHIFT_SAMPLES;
     return { from: Math.ceil(this.#feats.start / perBlock), to: Math.floor(this.#feats.end / perBlock) };
   }
 
-  /** @param samples at most a second */
-  hear(samples: Float32Array): void {
+  /** @param samples at most a second, mono at 16 kHz */
+  append(samples: Float32Array): void {
     this.#samples.push(samples);
     const from = this.#feats.end * FBANK_SHIFT_SAMPLES;
     if (this.end - from < FBANK_SIZE_SAMPLES) return;
     this.#feats.push(this.engine.filterbank.compute(this.#samples.view(from, this.end)));
   }
 
-  /** First sample that is remembered. */
+  /** First sample that is still there. */
   get start(): number {
     return this.#samples.start;
   }
 
   /** The samples [from, to), zeros before the stream began. */
-  window(from: number, to: number): Float32Array {
+  samples(from: number, to: number): Float32Array {
     const out = new Float32Array(to - from);
     const first = Math.max(0, from);
     out.set(this.#samples.view(first, to), first - from);
@@ -163,7 +163,7 @@ export class Ear {
    * Runs the trunk over what has come since the last call; the last frames again at the next one, when all of their
    * context is there.
    */
-  async understand(): Promise<void> {
+  async runTrunk(): Promise<void> {
     const { embedding } = this.engine;
     if (embedding.form !== 'split') return;
     const stride = embedding.info.frameStride;
@@ -176,11 +176,11 @@ export class Ear {
     const output = await embedding.trunk(this.#normalised(first), this.#feats.end - first);
     const { channels } = output;
     this.#blocks ??= this.#emptyBlocks(channels);
-    this.#early = [];
+    this.#provisional = [];
     const row = (frame: number) => sumsOf(output.frames, frame * channels, channels);
     let frame = (done - first) / stride;
     for (; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) this.#blocks.push(row(frame));
-    for (; frame + FRAMES_PER_BLOCK <= output.frameCount; frame += FRAMES_PER_BLOCK) this.#early.push(row(frame));
+    for (; frame + FRAMES_PER_BLOCK <= output.frameCount; frame += FRAMES_PER_BLOCK) this.#provisional.push(row(frame));
   }
 
   #emptyBlocks(channels: number): Ring {
@@ -216,7 +216,7 @@ export class Ear {
     const channels = this.#blocks!.width / 2;
     const sums = new Float64Array(2 * channels);
     for (const block of blocks) {
-      const row = this.#early[block - this.#blocks!.end] ?? this.#blocks!.view(block, block + 1);
+      const row = this.#provisional[block - this.#blocks!.end] ?? this.#blocks!.view(block, block + 1);
       for (let i = 0; i < sums.length; i++) sums[i] += row[i];
     }
     const pooled = new Float32Array(2 * channels);
@@ -237,21 +237,21 @@ export class Ear {
     return [feats, feats.length / BANDS];
   }
 
-  save(): EarState {
+  save(): StreamBufferState {
     return {
       samples: this.#samples.save(),
       feats: this.#feats.save(),
       blocks: this.#blocks?.save(),
-      early: this.#early,
+      early: this.#provisional,
       channels: (this.#blocks?.width ?? 0) / 2,
     };
   }
 
-  restore({ samples, feats, blocks, early, channels }: EarState): void {
+  restore({ samples, feats, blocks, early, channels }: StreamBufferState): void {
     this.#samples.restore(samples);
     this.#feats.restore(feats);
     if (!blocks) return;
-    this.#early = [...early];
+    this.#provisional = [...early];
     this.#blocks = this.#emptyBlocks(channels);
     this.#blocks.restore(blocks);
   }
@@ -270,27 +270,28 @@ function sumsOf(values: Float32Array, offset: number, channels: number): Float32
   return row;
 }
 
-/** Blocks of a tenth of a second that embeddings can be taken of, see `Ear`. */
-export interface Blocks {
+/** Blocks of a stream that embeddings can be taken of; `StreamBuffer` is one. */
+export interface BlockSource {
   readonly blockSamples: number;
   readonly blocks: { readonly from: number; readonly to: number };
   embed(blocks: readonly number[]): Promise<Float32Array | undefined>;
 }
 
 /**
- * The blocks inside [fromSample, toSample) of which most frames are kept; undefined where they are too little speech for an embedding.
+ * The blocks inside [fromSample, toSample) of which most frames are kept; undefined where they hold too little speech for
+ * an embedding.
  *
- * @param keeps whether a frame of the stream is of the speech that is wanted
+ * @param keeps whether a frame of the stream belongs to the embedding
  */
 export function keptBlocks(
-  { blockSamples, blocks: there }: Blocks,
+  { blockSamples, blocks: available }: BlockSource,
   fromSample: number,
   toSample: number,
   frameShiftSamples: number,
   keeps: (frame: number) => boolean,
 ): { readonly blocks: readonly number[]; readonly seconds: number } | undefined {
-  const first = Math.max(there.from, Math.ceil(fromSample / blockSamples));
-  const last = Math.min(there.to, Math.floor(toSample / blockSamples));
+  const first = Math.max(available.from, Math.ceil(fromSample / blockSamples));
+  const last = Math.min(available.to, Math.floor(toSample / blockSamples));
   const blocks: number[] = [];
   for (let block = first; block < last; block++) {
     const from = Math.ceil((block * blockSamples) / frameShiftSamples);

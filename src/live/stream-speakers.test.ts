@@ -12,13 +12,13 @@ const voice = (axis: number) => ({
   seconds: 4,
 });
 
-/** Speakers of a stream of at most so many, in which voices were heard: [label told, axis] by look. */
-function heard(maxSpeakers: number, told: readonly (readonly [number, number])[]): Speakers {
+/** Speakers of a stream of at most so many, in which voices were heard: [label, axis] by window. */
+function heard(maxSpeakers: number, sent: readonly (readonly [number, number])[]): Speakers {
   const speakers = new Speakers(engine, maxSpeakers, 64_000, async () => undefined);
-  told.forEach(([label, axis], look) => {
+  sent.forEach(([label, axis], window) => {
     while (speakers.labels <= label) speakers.add();
-    speakers.hear(label, voice(axis));
-    speakers.keep(label, voice(axis), 10 * look);
+    speakers.addVoice(label, voice(axis));
+    speakers.addItem(label, voice(axis), 10 * window);
   });
   return speakers;
 }
@@ -34,34 +34,34 @@ const ONE_OF_TWO_TWICE = [
 
 it('leaves a label unused that was given twice to one person', async () => {
   const speakers = heard(3, ONE_OF_TWO_TWICE);
-  expect(await speakers.reconsider(10)).toBe(true);
+  expect(await speakers.recluster(10)).toBe(true);
   expect(speakers.inUse()).toEqual([0, 1]);
 });
 
 it('gives an unused label to who comes when all have been given', async () => {
   const speakers = heard(3, ONE_OF_TWO_TWICE);
   expect(speakers.isFull).toBe(true);
-  await speakers.reconsider(10);
+  await speakers.recluster(10);
   expect(speakers.isFull).toBe(false);
   const label = speakers.add();
   expect(label).toBe(2);
   expect(speakers.labels).toBe(3);
   expect(speakers.isFull).toBe(true);
-  speakers.hear(label, voice(5));
+  speakers.addVoice(label, voice(5));
   expect(speakers.similarity(voice(5).embedding, label)).toBeGreaterThan(0.9);
   expect(speakers.similarity(voice(5).embedding, 0)).toBeLessThan(0.5);
 });
 
 it('gives its own label to who comes again after it fell out of use, and nobody else', async () => {
   const speakers = heard(8, ONE_OF_TWO_TWICE);
-  await speakers.reconsider(10);
+  await speakers.recluster(10);
   expect(speakers.inUse()).not.toContain(2);
   expect(speakers.add(voice(7), new Float64Array(3))).toBe(3);
   expect(speakers.add(voice(0), new Float64Array(4))).toBe(2);
 });
 
 it('gives an unused label to a cluster that has none', async () => {
-  // Two people were told as one, and one of the others as two.
+  // Two people were sent as one, and one of the others as two.
   const speakers = heard(3, [
     [0, 0],
     [0, 3],
@@ -72,9 +72,9 @@ it('gives an unused label to a cluster that has none', async () => {
     [1, 1],
     [0, 0],
   ]);
-  await speakers.reconsider(20);
+  await speakers.recluster(20);
   expect(speakers.inUse()).toEqual([0, 1, 2]);
-  const likest = (axis: number) =>
+  const mostSimilar = (axis: number) =>
     speakers
       .inUse()
       .reduce((best, label) =>
@@ -82,31 +82,31 @@ it('gives an unused label to a cluster that has none', async () => {
           ? label
           : best,
       );
-  expect([0, 1, 3].map(likest)).toEqual([0, 1, 2]);
+  expect([0, 1, 3].map(mostSimilar)).toEqual([0, 1, 2]);
 });
 
 it('knows how somebody sounds of whom nothing is kept yet, and what of it is whose where a label is given again', async () => {
   const speakers = heard(3, ONE_OF_TWO_TWICE);
-  await speakers.reconsider(10);
+  await speakers.recluster(10);
   const label = speakers.add();
   expect(speakers.voiceOf(label).embedding).toHaveLength(0);
-  speakers.hear(label, { ...voice(5), seconds: 1 });
-  speakers.hear(label, { ...voice(5), seconds: 2 });
-  speakers.hear(label, { ...voice(5), seconds: 1.5 });
+  speakers.addVoice(label, { ...voice(5), seconds: 1 });
+  speakers.addVoice(label, { ...voice(5), seconds: 2 });
+  speakers.addVoice(label, { ...voice(5), seconds: 1.5 });
   const known = { embeddingId: 'fake', embedding: voice(5).embedding, secondsAlone: 2 };
   expect(speakers.voiceOf(label)).toEqual(known);
   const restored = heard(3, []);
   restored.restore(speakers.save());
   expect(restored.voiceOf(label)).toEqual(known);
-  restored.keep(label, { ...voice(6), seconds: 3 }, 60);
+  restored.addItem(label, { ...voice(6), seconds: 3 }, 60);
   expect(restored.voiceOf(label)).toEqual({ ...known, embedding: voice(6).embedding, secondsAlone: 3 });
 });
 
 /** Items of two seconds that sound like an axis each, by label. */
 const itemsOf = (labels: readonly number[]): Item[] =>
-  labels.map((label, look) => ({
+  labels.map((label, window) => ({
     label,
-    look,
+    window,
     seconds: 2,
     embedding: Float32Array.from({ length: 4 }, (_, d) => (d === label ? 1 : 0)),
   }));
@@ -123,7 +123,7 @@ it('leaves few items as they are', () => {
 it('joins neighbours of one speaker, the oldest first, and no more of them than need be', () => {
   const items = thinned(itemsOf(repeated(12, 0, 0, 1)), 33);
   expect(labelsOf(items)).toEqual([...repeated(3, 0, 1), ...repeated(9, 0, 0, 1)]);
-  expect(items[0]).toMatchObject({ seconds: 4, look: -1, embedding: Float32Array.of(1, 0, 0, 0) });
+  expect(items[0]).toMatchObject({ seconds: 4, window: -1, embedding: Float32Array.of(1, 0, 0, 0) });
   expect(secondsOf(items)).toBe(72);
 });
 

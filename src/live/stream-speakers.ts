@@ -8,7 +8,7 @@ import { type ClusteringParameters, settingsOf, withTuning } from '../diarizatio
 import { LIVE } from './live-parameters.ts';
 import type { LiveEngine } from './live-session.ts';
 
-/** How a local speaker of a look sounds. */
+/** Voice of a local speaker in a window. */
 export interface Voice {
   /** [dimension] of unit length */
   readonly embedding: Float32Array;
@@ -16,23 +16,23 @@ export interface Voice {
   readonly seconds: number;
 }
 
-/** A voice in a look that the speakers are found from, or several of one speaker in one. */
+/** An item of the clustering: a voice in one window, or several voices of one speaker joined. */
 export interface Item extends Voice {
-  /** Looks of items are numbered; −1 − n for items that were joined. */
-  readonly look: number;
+  /** Number among the windows whose voices are items; −1 − n for joined items. */
+  readonly window: number;
   /** Index of a speaker. */
   label: number;
 }
 
 /**
- * Of a speaker who has no more items than this, none are joined while there are others to join: who was heard long ago
- * would soon be one item, and forgotten.
+ * Items of a speaker that are not joined while there are others to join: a speaker of long ago would soon be one item,
+ * and forgotten.
  */
 const FEW_ITEMS = 10;
 
 /**
- * Joins neighbours of one speaker, the oldest first, until the items are few enough. Speakers who alternate piece by
- * piece leave no neighbours: then the two oldest of who has most are joined. Nobody loses the last item.
+ * Joins neighbours of one speaker, the oldest first, until the items are few enough. Speakers who alternate leave no
+ * neighbours: then the two oldest items of the speaker with most are joined. No speaker loses the last item.
  */
 export function thinned(all: readonly Item[], most: number): Item[] {
   let items = [...all];
@@ -63,8 +63,8 @@ function withNeighboursJoined(items: readonly Item[], surplus: number): Item[] {
 }
 
 /**
- * Joins the two oldest items of the label with most of them, the lowest of such; drops the oldest of all where nobody
- * has two.
+ * Joins the two oldest items of the label with most items, the lowest such label; drops the oldest item of all where
+ * every label has one.
  */
 function withOldestJoined(items: readonly Item[]): Item[] {
   const [label, count] = [...countsOf(items)].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0];
@@ -80,13 +80,13 @@ function countsOf(items: readonly Item[]): Map<number, number> {
   return counts;
 }
 
-/** Seconds of items overlap as the looks do; what is joined counts what it adds up to. */
+/** Seconds add up, although the windows of items overlap. */
 function joined(a: Item, b: Item): Item {
   const seconds = a.seconds + b.seconds;
   const embedding = a.embedding.map((value, d) => (a.seconds * value + b.seconds * b.embedding[d]) / seconds);
   normalise(embedding, 0, embedding.length);
-  // Of its own window, as representatives are: it no longer excludes others.
-  return { embedding, seconds, look: a.look < 0 ? a.look : -1 - a.look, label: a.label };
+  // A window of its own, as representatives have: it is no longer kept apart from items of its old window.
+  return { embedding, seconds, window: a.window < 0 ? a.window : -1 - a.window, label: a.label };
 }
 
 /** Items as the clustering of a recording takes them. */
@@ -99,16 +99,17 @@ function asLocalSpeakers(items: readonly Item[], dimension: number): Representin
       Float32Array,
       items.map(({ embedding }) => embedding),
     ),
-    windows: Int32Array.from(items, ({ look }) => look),
-    kinds: Uint8Array.from(items, ({ look }) => (look < 0 ? KIND.representative : KIND.local)),
+    windows: Int32Array.from(items, ({ window }) => window),
+    kinds: Uint8Array.from(items, ({ window }) => (window < 0 ? KIND.representative : KIND.local)),
     locals: new Uint8Array(items.length),
     cleanSeconds: seconds,
     activeSeconds: seconds,
   };
 }
 
+/** As stored in a snapshot: `look` is an item's window, `young` are `#unconfirmed`, `heard` are `#voiceSums`. */
 export interface SpeakersState {
-  readonly items: readonly Item[];
+  readonly items: readonly (Omit<Item, 'window'> & { readonly look: number })[];
   readonly labels: number;
   readonly centroids: readonly (Float32Array | undefined)[];
   readonly young: readonly (Float32Array | undefined)[];
@@ -119,11 +120,10 @@ export interface SpeakersState {
 }
 
 /**
- * The speakers of a stream so far. Somebody new is known by the mean of its voice in the looks so far; now and then all
- * voices are clustered anew as a recording's would be, and the clusters found take over the labels that most of their
- * speech had. So a label that was given twice to one person falls out of use, and one that two people shared stays with
- * one of them; what was told is never changed. Who comes when all labels have been given gets one that is out of use:
- * better than somebody else's.
+ * The speakers of a stream so far. A new speaker is the mean of its voices so far. From time to time all voices are
+ * clustered as those of a recording, and each cluster takes the label that most of its speech had. So of two labels of
+ * one person one falls out of use, and a label that two people shared stays with one of them; events that were sent stay
+ * as they are. When all labels are given, a new speaker gets one that is out of use.
  */
 export class Speakers {
   #items: Item[] = [];
@@ -131,14 +131,11 @@ export class Speakers {
   /** By label; undefined for one that fell out of use. */
   #centroids: (Float32Array | undefined)[] = [];
   /** By label: sum of the voices so far; undefined once a clustering has confirmed the label. */
-  #young: (Float32Array | undefined)[] = [];
-  /** By label: sum of all voices that were told as its. */
-  #heard: Float32Array[] = [];
-  /**
-   * By label: speech alone in the longest of these voices. Those of two looks share most of their speech: their sum
-   * would count it over and over.
-   */
-  #heardSeconds: number[] = [];
+  #unconfirmed: (Float32Array | undefined)[] = [];
+  /** By label: sum of all voices that were assigned to it. */
+  #voiceSums: Float32Array[] = [];
+  /** By label: speech alone in the longest of these voices. A sum would count the overlap of windows many times. */
+  #longestSeconds: number[] = [];
   #shift: Float32Array;
   #reclusteredAt = 0;
   readonly #parameters: ClusteringParameters;
@@ -146,7 +143,7 @@ export class Speakers {
   constructor(
     private readonly engine: Pick<LiveEngine, 'embedding' | 'plda'>,
     private readonly maxSpeakers: number,
-    /** Of a look. */
+    /** Length of the windows that voices are taken of. */
     private readonly windowSamples: number,
     private readonly pause: () => Promise<void>,
   ) {
@@ -165,7 +162,7 @@ export class Speakers {
     return Array.from({ length: this.#labels }, (_, label) => label).filter((label) => this.#centroids[label]);
   }
 
-  /** Whether there is no label for one more. */
+  /** Whether no label is left for another speaker. */
   get isFull(): boolean {
     return this.#labels >= this.maxSpeakers && this.#unused().length === 0;
   }
@@ -177,64 +174,64 @@ export class Speakers {
   }
 
   /**
-   * Notes somebody who is like nobody in use; not to be called when full. Who is like the last speaker of a label out
-   * of use gets that one again: a clustering has taken them for somebody else for lack of speech.
+   * A label for a new speaker; not to be called when full. A voice similar to the last speaker of an unused label gets
+   * that label again: with little speech a clustering may have joined the two wrongly.
    *
-   * @param continuity [labels] share of the speech that was told as each label's
+   * @param continuity [labels] share of the speech that was sent as each label's
    */
   add(voice?: Voice, continuity?: Float64Array): number {
     const unused = this.#unused();
-    const again = voice && this.#likest(voice.embedding, unused, continuity);
+    const again = voice && this.#mostSimilar(voice.embedding, unused, continuity);
     const label = again ?? (this.#labels < this.maxSpeakers ? this.#labels++ : unused[0]);
     this.#centroids[label] = undefined;
-    this.#young[label] = new Float32Array(this.#shift.length);
-    this.#heard[label] ??= new Float32Array(this.#shift.length);
+    this.#unconfirmed[label] = new Float32Array(this.#shift.length);
+    this.#voiceSums[label] ??= new Float32Array(this.#shift.length);
     if (again === undefined) this.#forget(label);
     return label;
   }
 
-  /** The label is somebody else's from now on. */
+  /** The label goes to another person. */
   #forget(label: number): void {
-    this.#heard[label].fill(0);
-    this.#heardSeconds[label] = 0;
+    this.#voiceSums[label].fill(0);
+    this.#longestSeconds[label] = 0;
   }
 
-  /** The label of some whose last speaker an embedding is like. */
-  #likest(embedding: Float32Array, labels: readonly number[], continuity?: Float64Array): number | undefined {
+  /** The label, if any, whose last speaker an embedding is similar to. */
+  #mostSimilar(embedding: Float32Array, labels: readonly number[], continuity?: Float64Array): number | undefined {
     const own = this.#shifted(embedding);
     let best: number | undefined;
-    let highest: number = LIVE.againSimilarity;
+    let highest: number = LIVE.reuseSimilarity;
     for (const label of labels) {
-      const heard = this.#shifted(unit(this.#heard[label]));
-      const score = dot(own, 0, heard, 0, own.length) + LIVE.continuityWeight * (continuity?.[label] ?? 0);
+      const last = this.#shifted(unit(this.#voiceSums[label]));
+      const score = dot(own, 0, last, 0, own.length) + LIVE.continuityWeight * (continuity?.[label] ?? 0);
       if (score > highest) [best, highest] = [label, score];
     }
     return best;
   }
 
-  /** Takes a voice into account that was found to be a speaker's. */
-  hear(label: number, { embedding, seconds }: Voice): void {
-    const sum = this.#young[label];
-    const heard = this.#heard[label];
-    for (let d = 0; d < heard.length; d++) heard[d] += seconds * embedding[d];
-    this.#heardSeconds[label] = Math.max(this.#heardSeconds[label], seconds);
+  /** Adds a voice that was assigned to a speaker. */
+  addVoice(label: number, { embedding, seconds }: Voice): void {
+    const sum = this.#unconfirmed[label];
+    const all = this.#voiceSums[label];
+    for (let d = 0; d < all.length; d++) all[d] += seconds * embedding[d];
+    this.#longestSeconds[label] = Math.max(this.#longestSeconds[label], seconds);
     if (sum === undefined) return;
     for (let d = 0; d < sum.length; d++) sum[d] += seconds * embedding[d];
     this.#centroids[label] = this.#shifted(unit(sum));
   }
 
-  /** Keeps a voice for finding the speakers anew. @param look number among the looks whose voices are kept */
-  keep(label: number, voice: Voice, look: number): void {
-    this.#items.push({ ...voice, look, label });
+  /** Keeps a voice for the next clustering. @param window number among the windows whose voices are kept */
+  addItem(label: number, voice: Voice, window: number): void {
+    this.#items.push({ ...voice, window, label });
   }
 
   /**
-   * Finds the speakers anew, where it is time or the last one for it.
+   * Clusters all items again, where it is due or the stream has ended.
    *
    * @param nowSeconds of the stream
-   * @returns whether they were
+   * @returns whether it clustered
    */
-  async reconsider(nowSeconds: number, isLast = false): Promise<boolean> {
+  async recluster(nowSeconds: number, isLast = false): Promise<boolean> {
     const next = LIVE.reclusterSeconds.find((seconds) => seconds > this.#reclusteredAt);
     const due = next ?? this.#reclusteredAt + LIVE.reclusterEverySeconds;
     if ((nowSeconds < due && !isLast) || this.#items.length < 2) return false;
@@ -252,7 +249,7 @@ export class Speakers {
     const labelOf = this.#keepLabels(clusterOf, model.clusters);
     this.#shift = model.shift;
     this.#centroids = this.#centroids.map(() => undefined);
-    this.#young = this.#young.map(() => undefined);
+    this.#unconfirmed = this.#unconfirmed.map(() => undefined);
     labelOf.forEach((label, cluster) => {
       if (label >= 0)
         this.#centroids[label] = model.centroids.slice(cluster * model.dimension, (cluster + 1) * model.dimension);
@@ -265,15 +262,14 @@ export class Speakers {
   }
 
   /**
-   * How a speaker in use sounds, for comparing with known voices. Of who has just been found nothing may be kept yet:
-   * then what was heard tells.
+   * Voice of a speaker in use, to be compared with known voices: of its items, or of all its voices while it has none.
    */
   voiceOf(label: number): SpeakerVoice {
     const embeddingId = this.engine.embedding.info.id;
     const own = this.#items.filter((item) => item.label === label);
-    const heardSeconds = this.#heardSeconds[label];
-    if (own.length === 0 && heardSeconds > 0) {
-      return { embeddingId, embedding: unit(this.#heard[label]), secondsAlone: heardSeconds };
+    const longestSeconds = this.#longestSeconds[label];
+    if (own.length === 0 && longestSeconds > 0) {
+      return { embeddingId, embedding: unit(this.#voiceSums[label]), secondsAlone: longestSeconds };
     }
     const embedding = new Float32Array(own.length === 0 ? 0 : this.#shift.length);
     for (const item of own) for (let d = 0; d < embedding.length; d++) embedding[d] += item.seconds * item.embedding[d];
@@ -284,32 +280,32 @@ export class Speakers {
 
   save(): SpeakersState {
     return {
-      items: this.#items,
+      items: this.#items.map(({ embedding, seconds, window, label }) => ({ embedding, seconds, look: window, label })),
       labels: this.#labels,
       centroids: this.#centroids,
-      young: this.#young,
-      heard: this.#heard,
-      heardSeconds: this.#heardSeconds,
+      young: this.#unconfirmed,
+      heard: this.#voiceSums,
+      heardSeconds: this.#longestSeconds,
       shift: this.#shift,
       reclusteredAt: this.#reclusteredAt,
     };
   }
 
   restore(state: SpeakersState): void {
-    this.#items = state.items.map((item) => ({ ...item }));
+    this.#items = state.items.map(({ look, ...item }) => ({ ...item, window: look }));
     this.#labels = state.labels;
     this.#centroids = [...state.centroids];
-    this.#young = [...state.young];
-    this.#heard = state.heard.map((sum) => sum.slice());
-    this.#heardSeconds = [...state.heardSeconds];
+    this.#unconfirmed = [...state.young];
+    this.#voiceSums = state.heard.map((sum) => sum.slice());
+    this.#longestSeconds = [...state.heardSeconds];
     this.#shift = state.shift;
     this.#reclusteredAt = state.reclusteredAt;
   }
 
-  /** Labels that were given, and are nobody's any more. */
+  /** Labels that were given and fell out of use. */
   #unused(): number[] {
     return Array.from({ length: this.#labels }, (_, label) => label).filter(
-      (label) => this.#centroids[label] === undefined && this.#young[label] === undefined,
+      (label) => this.#centroids[label] === undefined && this.#unconfirmed[label] === undefined,
     );
   }
 
@@ -320,8 +316,8 @@ export class Speakers {
   }
 
   /**
-   * The label of each cluster: that which most of its speech had, each label once. The others get labels that were not
-   * given yet, then those that fall out of use; −1 where there are none.
+   * The label of each cluster: the one that most of its speech had, each label once. Other clusters get new labels, then
+   * unused ones; −1 where none is left.
    */
   #keepLabels(clusterOf: Int32Array, clusters: number): number[] {
     const shared = new Float64Array(clusters * this.#labels);

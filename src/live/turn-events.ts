@@ -12,15 +12,15 @@ export interface TurnsState {
 const CLOSED = -1;
 
 /**
- * Makes events of who talks in which frame. A turn begins with enough speech and ends with enough silence, as far as these can be seen;
- * labels are numbered when they are first told.
+ * Turns of each label from its active frames. A turn begins with enough speech and ends with enough silence, as far as
+ * the window shows. Labels get their public numbers when they are first sent.
  */
 export class Turns {
   /** By label: frame at which the open turn began. */
   #openSince: number[] = [];
   /** By label: frame at which the last turn ended. */
   #lastEnd: number[] = [];
-  /** Labels in the order in which they were told. */
+  /** Labels in the order in which they were first sent. */
   #numbers: number[] = [];
 
   constructor(private readonly secondsPerFrame: number) {}
@@ -28,7 +28,7 @@ export class Turns {
   /**
    * Decides about the frames [from, to) of a label.
    *
-   * @param isActive whether the label talks in a frame; frames up to `seen` can be asked for
+   * @param isActive whether the label talks in a frame; frames before `windowEnd` can be asked for
    * @param earliest frame from which on a turn may begin that has been held back until now
    * @returns events with frames in the place of times
    */
@@ -36,7 +36,7 @@ export class Turns {
     label: number,
     from: number,
     to: number,
-    seen: number,
+    windowEnd: number,
     isActive: (frame: number) => boolean,
     earliest: number,
   ): { readonly kind: 'start' | 'end'; readonly frame: number }[] {
@@ -47,16 +47,16 @@ export class Turns {
     for (let frame = from; frame < to; frame++) {
       if (!isOpen && isActive(frame)) {
         let length = 1;
-        while (length < minOn && frame + length < seen && isActive(frame + length)) length++;
-        if (length < minOn && frame + length < seen) continue;
+        while (length < minOn && frame + length < windowEnd && isActive(frame + length)) length++;
+        if (length < minOn && frame + length < windowEnd) continue;
         const start = frame === from ? Math.max(earliest, this.#lastEnd[label] ?? 0) : frame;
         this.#openSince[label] = Math.min(frame, start);
         events.push({ kind: 'start', frame: this.#openSince[label] });
         isOpen = true;
       } else if (isOpen && !isActive(frame)) {
         let length = 1;
-        while (length < minOff && frame + length < seen && !isActive(frame + length)) length++;
-        if (length < minOff && frame + length < seen) continue;
+        while (length < minOff && frame + length < windowEnd && !isActive(frame + length)) length++;
+        if (length < minOff && frame + length < windowEnd) continue;
         events.push({ kind: 'end', frame: this.#close(label, frame) });
         isOpen = false;
       }
@@ -80,7 +80,7 @@ export class Turns {
   }
 
   /** Whether a label has a number. */
-  isTold(label: number): boolean {
+  hasNumber(label: number): boolean {
     return this.#numbers.includes(label);
   }
 
@@ -113,18 +113,18 @@ export function inOrder(events: TurnEvent[]): TurnEvent[] {
   return events.sort((a, b) => a.timestampSeconds - b.timestampSeconds || rank(a) - rank(b) || a.speaker - b.speaker);
 }
 
-export interface ToldState {
+export interface SentActivityState {
   readonly from: number;
   readonly bits: Uint8Array;
 }
 
-/** Who was told to talk in the last frames: a bit a label, of which there are at most eight. */
-export class Told {
+/** Labels that were sent as talking in the last frames: a bit a label, of which there are at most eight. */
+export class SentActivity {
   /** Frame of the first byte. */
   #from = 0;
   #bits: Uint8Array = new Uint8Array(0);
 
-  /** First frame that is remembered. */
+  /** First frame that is kept. */
   get from(): number {
     return this.#from;
   }
@@ -133,7 +133,7 @@ export class Told {
     return ((this.#bits[frame - this.#from] ?? 0) & (1 << label)) !== 0;
   }
 
-  /** How many were told to talk at once. */
+  /** Number of labels that were sent as talking at once. */
   count(frame: number): number {
     let count = 0;
     for (let bits = this.#bits[frame - this.#from] ?? 0; bits !== 0; bits &= bits - 1) count++;
@@ -158,11 +158,11 @@ export class Told {
     this.#from = from;
   }
 
-  save(): ToldState {
+  save(): SentActivityState {
     return { from: this.#from, bits: this.#bits };
   }
 
-  restore({ from, bits }: ToldState): void {
+  restore({ from, bits }: SentActivityState): void {
     this.#from = from;
     this.#bits = bits;
   }
