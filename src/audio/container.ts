@@ -202,11 +202,11 @@ export function shapeFault(name: string, sampleRateHz: number, channels: number)
 }
 
 /**
- * What to say where a file was put behind the one that is read, and cannot be read on into.
+ * Warning of another file after the one that is read, which the container does not continue with.
  *
  * @param where 'The WAV file'
  */
-export const anotherBehind = (where: string): string =>
+export const trailingFileWarning = (where: string): string =>
   `Behind the recording ${where.replace(/^The/, 'the')} holds another one, which was left out.`;
 
 /** Steps that may pass in a row without a packet: real files have some tens. */
@@ -239,9 +239,9 @@ export class StepBudget {
 }
 
 /**
- * What to say where a walk was ended so.
+ * Warning of a walk that `StepBudget` ended.
  *
  * @param where 'The OGG file'
  */
-export const withoutEnd = (where: string): string =>
+export const endlessWalkWarning = (where: string): string =>
   `${where} goes on for very long with nothing in it; what may come behind that was left out.`;

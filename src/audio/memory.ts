@@ -4,12 +4,12 @@ interface Transferable {
 }
 
 /**
- * Gives the memory of arrays back at once. Nobody may use them afterwards. A garbage collector that goes by the heap lets tens of
- * megabytes of such arrays pile up before it runs, and an isolate has 128 MB for everything. Arrays that were given back before are left alone.
+ * Detaches the buffers of arrays, which must not be used later. The garbage collector goes by the heap and would let tens
+ * of megabytes of them pile up, and an isolate has 128 MB. Skips detached buffers: transferring one again throws.
  */
 export function release(...arrays: readonly (Float32Array | Float64Array | Uint8Array)[]): void {
   for (const { buffer, byteLength } of arrays) {
-    // Nothing is left of one that was given back, and asking for it again would throw. A part of a larger buffer is somebody else's too.
+    // A view of a part of a larger buffer does not own it.
     const isWhole = byteLength > 0 && buffer.byteLength === byteLength;
     if (isWhole && buffer instanceof ArrayBuffer) (buffer as Transferable).transfer?.(0);
   }

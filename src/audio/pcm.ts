@@ -81,46 +81,47 @@ export function effectsOfPositions(body: Uint8Array, channels: number): EffectsC
 /** Bytes of a layout with as many descriptions as there may be channels. */
 export const MAX_LAYOUT_BYTES = HEAD_BYTES + 64 * DESCRIPTION_BYTES;
 
-/**
- * Float samples may be anything. Recordings scaled to ±32768, or to ±2³¹, are read as they are, as everything downstream goes by ratios; but a few
- * samples far above all around them are damage that would drown some ten seconds.
- */
-
-/** What no recording at ±1 exceeds, with room for what a float file may hold beyond full scale. A block with such a sample is looked at. */
+/** Blocks of floats with a higher peak are searched for outliers: recordings at ±1 stay below. */
 const BEYOND_FULL_SCALE = 16;
-/** What no scale exceeds: where it is exceeded, bytes are damaged, and nothing unusual next to it is believed. */
-const ABSURD = 2 ** 32;
-/** How far above its neighbours a sample may be. Twenty samples of 300 times the speech in half a minute add 14 points to the error. */
-const RATIO = 100;
-const RATIO_IN_DAMAGE = 10;
-/** More than these in a block, or than so large a share of it, are no single samples but sound that begins after silence. */
-const MAX_WILD = 64;
-const MAX_WILD_SHARE = 1 / 16;
-const PARTS = 64;
-/** Of the peaks of the parts the one that stands for the block: a few wild samples do not reach it. */
-const USUAL_RANK = 0.9;
+/** No scale exceeds this: the bytes around such a sample are damaged. */
+const MAX_SCALE = 2 ** 32;
+/**
+ * Largest ratio of a sample to the usual peak, and the same beside damage. Twenty samples of 300 times the speech in half
+ * a minute add 14 points to the error.
+ */
+const MAX_PEAK_RATIO = 100;
+const MAX_PEAK_RATIO_IN_DAMAGE = 10;
+/** More of them in a block, or a larger share of it, are no outliers but sound that begins after silence. */
+const MAX_OUTLIERS = 64;
+const MAX_OUTLIER_SHARE = 1 / 16;
+/** A block's usual peak is this quantile of the peaks of its parts: a few outliers do not reach it. */
+const USUAL_PEAK_QUANTILE = 0.9;
+const PARTS_OF_BLOCK = 64;
 
-/** Sets wild samples of a block to 0. What it does depends on the whole block, so that a recording must come in the same ones whoever reads it. */
-function silenceWild(block: Float32Array): void {
+/**
+ * Sets damaged samples to 0 that are far above all others. Recordings scaled to ±32768 or ±2³¹ stay as they are, because
+ * everything downstream goes by ratios. The result depends on the block, so all readers must cut the same blocks.
+ */
+function silenceOutliers(block: Float32Array): void {
   const peak = peakOf(block);
   if (peak <= BEYOND_FULL_SCALE) return;
-  const partLength = Math.ceil(block.length / PARTS);
+  const partLength = Math.ceil(block.length / PARTS_OF_BLOCK);
   const peaks = Array.from({ length: Math.ceil(block.length / partLength) }, (_, part) =>
     peakOf(block.subarray(part * partLength, (part + 1) * partLength)),
   );
-  const sound = peaks.filter((peakOfPart) => peakOfPart <= ABSURD).sort((a, b) => a - b);
-  const usual = sound[Math.floor(USUAL_RANK * sound.length)] ?? 0;
-  if (peak > ABSURD) {
-    const limit = RATIO_IN_DAMAGE * usual;
+  const sound = peaks.filter((peakOfPart) => peakOfPart <= MAX_SCALE).sort((a, b) => a - b);
+  const usual = sound[Math.floor(USUAL_PEAK_QUANTILE * sound.length)] ?? 0;
+  if (peak > MAX_SCALE) {
+    const limit = MAX_PEAK_RATIO_IN_DAMAGE * usual;
     for (let part = 0; part < peaks.length; part++) {
-      const isDamaged = peaks.slice(Math.max(0, part - 1), part + 2).some((near) => near > ABSURD);
+      const isDamaged = peaks.slice(Math.max(0, part - 1), part + 2).some((near) => near > MAX_SCALE);
       if (isDamaged) silenceAbove(block.subarray(part * partLength, (part + 1) * partLength), limit);
     }
   }
-  const limit = Math.max(BEYOND_FULL_SCALE, RATIO * usual);
-  let wild = 0;
-  for (let i = 0; i < block.length; i++) if (Math.abs(block[i]) > limit) wild++;
-  if (wild <= Math.min(MAX_WILD, MAX_WILD_SHARE * block.length)) silenceAbove(block, limit);
+  const limit = Math.max(BEYOND_FULL_SCALE, MAX_PEAK_RATIO * usual);
+  let outliers = 0;
+  for (let i = 0; i < block.length; i++) if (Math.abs(block[i]) > limit) outliers++;
+  if (outliers <= Math.min(MAX_OUTLIERS, MAX_OUTLIER_SHARE * block.length)) silenceAbove(block, limit);
 }
 
 function peakOf(samples: Float32Array): number {
@@ -149,7 +150,7 @@ export interface PcmLayout {
 
 /**
  * Converts `frames` interleaved sample frames to mono (full scale ±1) into `out`. Of floats always the same frames
- * together (`silenceWild`).
+ * together (`silenceOutliers`).
  */
 type MonoConverter = (bytes: Uint8Array, frames: number, out: Float32Array) => void;
 
@@ -212,7 +213,7 @@ function monoConverter(layout: PcmLayout, channel?: number): MonoConverter {
   if (layout.encoding !== 'float') return convert;
   return (bytes, frames, out) => {
     convert(bytes, frames, out);
-    silenceWild(out.subarray(0, frames));
+    silenceOutliers(out.subarray(0, frames));
   };
 }
 

@@ -9,7 +9,7 @@ import type { Representing } from './local-speakers.ts';
 import { normalise } from './numerics.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
 import { type EmbeddingsSection, type ModelFacts, type Parts, readAhead, SILENCE_DB, totalCounts } from './part.ts';
-import { reconstructWanted } from './reconstruct.ts';
+import { reconstructAtLeast } from './reconstruct.ts';
 import {
   joinSubsegments,
   SUBSEGMENT_SHIFT_SECONDS,
@@ -88,7 +88,7 @@ export async function assemble(
     speakerTracks,
     trackSpill: options.trackSpill,
   };
-  const { diarization, clusterOf } = await reconstructWanted(parts, bounds.min, model, pause, context);
+  const { diarization, clusterOf } = await reconstructAtLeast(parts, bounds.min, model, pause, context);
   if (diarization.turns.length === 0) return noSpeech(loudestDb);
   const warning = warningFor(diarization.speakers, request);
   const voices = options.voices

@@ -3,7 +3,7 @@ import { assignSpeakers, type ClusterModel } from './clustering/cluster.ts';
 import type { Reconstruction } from './frame-collector.ts';
 import { settingsOf } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
-import { type AssignedPart, bestRound, reconstruct, reconstructWanted } from './reconstruct.ts';
+import { type AssignedPart, bestRound, reconstruct, reconstructAtLeast } from './reconstruct.ts';
 
 /** Windows of ten frames, one behind the other. A frame is longer than the distance to the next, as those of real models are. */
 const FACTS: ModelFacts = {
@@ -84,11 +84,11 @@ describe('reconstruct', () => {
 });
 
 /** Rounds whose settings are their number. */
-async function search(scores: readonly number[], wanted: number) {
+async function search(scores: readonly number[], enoughScore: number) {
   const runs: number[] = [];
   const dropped: number[] = [];
   const result = await bestRound(0, {
-    wanted,
+    enoughScore,
     maxRounds: scores.length,
     run: async (settings) => {
       runs.push(settings);
@@ -215,7 +215,7 @@ function found(
     readPart: async () => part(),
   };
   const { maxCost, pause = async () => undefined } = options;
-  return reconstructWanted(parts, model.clusters, model, pause, contextOf(part()), maxCost);
+  return reconstructAtLeast(parts, model.clusters, model, pause, contextOf(part()), maxCost);
 }
 
 /** Who has each turn. */
@@ -224,8 +224,8 @@ async function heard(part: () => ShardPart, speakers: readonly number[], maxCost
   return diarization.turns.map(({ speaker }) => clusterOf[speaker]!);
 }
 
-describe('reconstructWanted', () => {
-  it('gives who is outvoted more weight, by what one window hears faintly, where there is no subsegment to claim', async () => {
+describe('reconstructAtLeast', () => {
+  it('gives who is outvoted more weight, by what one window hears faintly, where there is no subsegment to force', async () => {
     // Where both windows see the middle, one is sure of somebody else and the other nearly.
     const sure: Local[] = [{ degrees: 0, bytes: 255 }];
     const nearly: Local[] = [
@@ -236,7 +236,7 @@ describe('reconstructWanted', () => {
     expect(await heard(() => partOf([sure, sure], new Map(), 1600), [0, 90])).toEqual([0]);
   });
 
-  it('claims a subsegment where only few runs can be afforded: they were all spent on more weight, which does not help', async () => {
+  it('forces a subsegment where only few runs can be afforded', async () => {
     // Somewhere it sounds a little like the other one, and yet more like who is heard.
     const windows = [0, 0, 0].map((degrees) => [{ degrees, bytes: 255 }]);
     const subsegments = new Map([0, 15, 0].map((degrees, window) => [2 * window + 1, degrees]));
@@ -247,7 +247,7 @@ describe('reconstructWanted', () => {
     expect(await withRuns(3)).toEqual([0, 1, 0]);
   });
 
-  it('lets who lost the only subsegment to a claim have another, four times', async () => {
+  it('forces another subsegment for a speaker who lost the only one, four times', async () => {
     // Each of the first four would rather have the next one's only subsegment than any other; the last has two.
     const windows = [20, 40, 60, 180, 180].map((degrees) => [{ degrees, bytes: 255 }]);
     const subsegments = new Map([11, 31, 51, 180, 180].map((degrees, window) => [2 * window + 1, degrees]));
@@ -256,7 +256,7 @@ describe('reconstructWanted', () => {
     expect(await heard(part, [20, 40, 60, 180])).toEqual([0, 1, 2, 3, 3]);
   });
 
-  it('claims no subsegment in silence, where a claim changes nothing', async () => {
+  it('forces no subsegment in silence', async () => {
     // Speaker 1's subsegments come first and are silent, except the last, which sounds more like speaker 0.
     const degrees = [0, 40, 40, 40, 40, 40, 0, 15, 0];
     const subsegments = new Map(degrees.map((angle, window) => [2 * window + 1, angle]));

@@ -4,7 +4,7 @@ import { FrameCollector, type FrameContext, type Reconstruction, releaseTracks }
 import { type LocalSpeakers, rowsBetween } from './local-speakers.ts';
 import { FIRST_SPEAKER, OverlapAdd, SpeakerViews, WindowReader } from './overlap-add.ts';
 import { type Parts, readAhead, type ShardPart } from './part.ts';
-import { type Claims, claimsOf, hearingOf, Resegmenter } from './resegmentation.ts';
+import { type ForcedSpeakers, forceSpeakers, Resegmenter, turnYield } from './resegmentation.ts';
 import { buildPowerset } from './segmenter.ts';
 import { firstFrame, type Subsegments } from './windows.ts';
 
@@ -21,8 +21,7 @@ interface ReconstructionContext extends FrameContext {
   readonly boost: Float32Array;
   /** The speakers that were found, for the subsegments' say; without it they have none. */
   readonly model?: ClusterModel;
-  /** Subsegments that are a speaker's whatever the votes say. */
-  readonly claims?: Claims;
+  readonly forced?: ForcedSpeakers;
 }
 
 /**
@@ -43,7 +42,7 @@ export async function reconstruct(
       context.model,
       settings.subsegments,
       (frame) => frame * facts.frameShiftSamples + facts.frameSizeSamples / 2,
-      context.claims,
+      context.forced,
     );
   const views = new SpeakerViews();
   const overlapAdd = new OverlapAdd(
@@ -116,33 +115,32 @@ function taper(frames: number, strength: number): Float32Array | undefined {
   });
 }
 
-/** A search whose steps may do harm too. */
+/** A search whose steps may lower the score. */
 interface Rounds<Settings, Result> {
-  /** Score that is enough. */
-  readonly wanted: number;
+  readonly enoughScore: number;
   readonly maxRounds: number;
   readonly run: (settings: Settings) => Promise<Result>;
   readonly scoreOf: (result: Result) => number;
   /** Settings of the next round; those of this one stay as they are. @param round 0 for the first */
   readonly next: (settings: Settings, result: Result, round: number) => Promise<Settings>;
-  /** Called with every result but the one that is returned, once it is of no use any more. */
+  /** Called with every result that is not returned. */
   readonly drop: (result: Result) => void;
 }
 
 /**
- * Runs with ever other settings until the score is enough. Where it never is, the round counts that had the highest score, the last of several; it is
- * run once more where it was not the last, since a result may rest on what only the last run has put down.
+ * Runs with changing settings until the score is enough. Otherwise the settings with the highest score count, the last of
+ * equals, and run once more unless they were the last: a result may depend on tracks that only the last run has stored.
  */
 export async function bestRound<Settings, Result>(
   first: Settings,
-  { wanted, maxRounds, run, scoreOf, next, drop }: Rounds<Settings, Result>,
+  { enoughScore, maxRounds, run, scoreOf, next, drop }: Rounds<Settings, Result>,
 ): Promise<Result> {
   let settings = first;
   let best = { settings, score: Number.NEGATIVE_INFINITY };
   for (let round = 0; ; round++) {
     const result = await run(settings);
     const score = scoreOf(result);
-    if (score >= wanted) return result;
+    if (score >= enoughScore) return result;
     if (score >= best.score) best = { settings, score };
     const isLast = round + 1 === maxRounds;
     if (isLast && best.settings === settings) return result;
@@ -152,10 +150,10 @@ export async function bestRound<Settings, Result>(
   }
 }
 
-/** Tries to give every wanted speaker a turn by more weight… */
+/** Rounds in which speakers without a turn get more weight. */
 const BOOST_ROUNDS = 3;
-/** …and then by a subsegment each, which may have been the only one of somebody else, who then needs another. */
-const CLAIM_ROUNDS = 4;
+/** Rounds in which they get a subsegment each, which may cost another speaker the only turn. */
+const FORCE_ROUNDS = 4;
 const BOOST = 4;
 
 /**
@@ -164,7 +162,7 @@ const BOOST = 4;
  */
 const WORK_BETWEEN_PAUSES = 2000;
 
-/** What a run over a recording costs: its windows, each so much by itself and 1 for every speaker. */
+/** Cost of a window in a run over a recording, beside 1 a speaker. */
 const COST_OF_WINDOW = 66;
 
 /**
@@ -174,13 +172,11 @@ const COST_OF_WINDOW = 66;
 const MAX_COST = 16_000_000;
 
 /**
- * Reconstructs; a cluster that is outvoted everywhere although it is wanted is given more weight and another try, and
- * where that does not help a subsegment of its own. Either may cost somebody else the only turn: where not all are
- * heard in the end, the round counts in which most were.
- *
- * @param fewest speakers to be heard, at least, as far as the model has as many
+ * Reconstructs with at least `fewest` speakers, as far as the model has as many. A cluster that is outvoted in every frame
+ * gets more weight in the next rounds, then a forced subsegment. Either may cost another speaker the only turn: without
+ * a round that is enough, the one with the most speakers counts.
  */
-export async function reconstructWanted(
+export async function reconstructAtLeast(
   parts: Parts,
   fewest: number,
   model: ClusterModel,
@@ -191,8 +187,8 @@ export async function reconstructWanted(
   const { clusters } = model;
   const cost = (context.totalSamples / context.facts.stepSamples) * (COST_OF_WINDOW + clusters);
   // The best of several rounds may have to be run once more.
-  const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + CLAIM_ROUNDS, Math.floor(maxCost / cost) - 1));
-  // Who is outvoted by far only a claim helps: where there are few rounds, one is left for it.
+  const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + FORCE_ROUNDS, Math.floor(maxCost / cost) - 1));
+  // Weight does not help a speaker who is outvoted by far: of few rounds one is left for a forced subsegment.
   const boostRounds = Math.min(BOOST_ROUNDS, maxRounds - 2);
   const feed = async (take: (part: AssignedPart) => Promise<void>) => {
     for await (const part of readAhead(parts.count, parts.readPart)) {
@@ -203,30 +199,29 @@ export async function reconstructWanted(
       release(part.speakers.embeddings, part.subsegments.embeddings, part.probabilities);
     }
   };
-  const first: Emphasis = { boost: new Float32Array(clusters).fill(1), claims: new Map() };
+  const first: Emphasis = { boost: new Float32Array(clusters).fill(1), forced: new Map() };
   return bestRound(first, {
-    wanted: Math.min(fewest, clusters),
+    enoughScore: Math.min(fewest, clusters),
     maxRounds,
     run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
     drop: ({ diarization }) => releaseTracks(diarization.tracks),
     scoreOf: ({ diarization }) => diarization.speakers,
-    async next({ boost, claims }, { diarization, clusterOf }, round) {
-      const heard = new Set(clusterOf);
+    async next({ boost, forced }, { diarization, clusterOf }, round) {
+      const present = new Set(clusterOf);
       if (round < boostRounds) {
-        return { boost: boost.map((factor, cluster) => (heard.has(cluster) ? factor : BOOST * factor)), claims };
+        return { boost: boost.map((factor, cluster) => (present.has(cluster) ? factor : BOOST * factor)), forced };
       }
-      const unheard = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
-        (cluster) => !heard.has(cluster),
+      const missing = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
+        (cluster) => !present.has(cluster),
       );
-      const isHeard = hearingOf(diarization.tracks, context.settings.reconstruction);
-      return { boost, claims: await claimsOf(parts, model, unheard, claims, isHeard, pause) };
+      const yieldsTurn = turnYield(diarization.tracks, context.settings.reconstruction);
+      return { boost, forced: await forceSpeakers(parts, model, missing, forced, yieldsTurn, pause) };
     },
   });
 }
 
 /**
- * So many windows of a part at a time: between two of them others get a turn. All of its subsegments come with the
- * first.
+ * The windows of a part in batches, between which other requests get the thread. All subsegments come with the first.
  */
 function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<AssignedPart, 'assignment'>> {
   const { speakers, probabilities } = part;
@@ -248,5 +243,5 @@ function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<Assigned
   }
 }
 
-/** What helps speakers who are outvoted everywhere. */
-type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'claims'>>;
+/** Emphasis on speakers who are outvoted in every frame. */
+type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'forced'>>;

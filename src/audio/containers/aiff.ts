@@ -1,7 +1,7 @@
 import { type AudioResult, fail, ok } from '../audio-ports.ts';
 import type { BlockReader } from '../block-reader.ts';
 import { ascii, hasAscii, u16be, u32be } from '../bytes.ts';
-import { anotherBehind, type Container, shapeFault } from '../container.ts';
+import { type Container, shapeFault, trailingFileWarning } from '../container.ts';
 import { blockPackets, ima4Blocks, pcmBlocks } from '../frame-walker.ts';
 import { effectsOfLayout, MAX_LAYOUT_BYTES, type PcmLayout, pcmDecoder } from '../pcm.ts';
 
@@ -163,7 +163,10 @@ export const aiff: Container = {
       async warnings() {
         const behind = dataOffset + dataBytes + (dataBytes & 1);
         const isJoined = hasAscii(await reader.peek(behind, 4), 0, 'FORM');
-        return [...(warning === undefined ? [] : [warning]), ...(isJoined ? [anotherBehind('The AIFF file')] : [])];
+        return [
+          ...(warning === undefined ? [] : [warning]),
+          ...(isJoined ? [trailingFileWarning('The AIFF file')] : []),
+        ];
       },
     } as const;
     if (format.kind === 'pcm') {

@@ -3,7 +3,6 @@ import type { BlockReader } from '../block-reader.ts';
 import { ascii, f64be, hasAscii, i64be, u32be } from '../bytes.ts';
 import { aacTrack, alacTrack, decoderConfig, OPUS_RATE_HZ, opusHeadOf, XHE_AAC } from '../codec-config.ts';
 import {
-  anotherBehind,
   type Container,
   MAX_PACKET_BYTES,
   type PacketWalk,
@@ -12,6 +11,7 @@ import {
   type RawPacket,
   shapeFault,
   type TrackCodec,
+  trailingFileWarning,
 } from '../container.ts';
 import { blockPackets, ima4Blocks, pcmBlocks } from '../frame-walker.ts';
 import { type EffectsChannels, effectsOfLayout, MAX_LAYOUT_BYTES, type PcmLayout, pcmDecoder } from '../pcm.ts';
@@ -316,7 +316,10 @@ function openPlain(reader: BlockReader, header: CafHeader, decoders: DecoderPort
     channels,
     async warnings() {
       const isJoined = hasAscii(await reader.peek(dataOffset + dataBytes, 4), 0, 'caff');
-      return [...(warning === undefined ? [] : [warning]), ...(isJoined ? [anotherBehind('The Core Audio file')] : [])];
+      return [
+        ...(warning === undefined ? [] : [warning]),
+        ...(isJoined ? [trailingFileWarning('The Core Audio file')] : []),
+      ];
     },
   } as const;
   if (layout) {

@@ -335,11 +335,11 @@ const MAX_SEARCH_BYTES = 16 << 20;
 const STREAM_HEAD = Uint8Array.of(0x66, 0x4c, 0x61, 0x43, 0, 0, 0, 34);
 
 /** What to say of it. @param seconds length of what was read */
-const goesOn = (seconds: number): string =>
+const trailingStreamWarning = (seconds: number): string =>
   `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; that part was left out.`;
 
 /** Whether another file begins behind the last frame that was read; where its frames are read too, the last one is its own. */
-async function hasStreamBehind(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
+async function hasTrailingStream(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
   const until = Math.min(endByte, from + MAX_SEARCH_BYTES);
   for (let position = from; position + STREAM_HEAD.length <= until; ) {
     const view = await reader.peek(position, STREAM_HEAD.length);
@@ -378,7 +378,9 @@ export const flac: Container = {
           ...(faults.isCut || position < info.totalSamples
             ? ['The FLAC file ends before it should; the part that is there was used.']
             : []),
-          ...((await hasStreamBehind(reader, lastFrame, reader.sizeBytes)) ? [goesOn(position / sampleRateHz)] : []),
+          ...((await hasTrailingStream(reader, lastFrame, reader.sizeBytes))
+            ? [trailingStreamWarning(position / sampleRateHz)]
+            : []),
           ...(faults.gapSamples
             ? [`Damaged parts of the FLAC file, ${gapSeconds} s in all, were taken as silence.`]
             : []),

@@ -14,13 +14,13 @@ import {
   vorbisPrivateData,
 } from '../codec-config.ts';
 import {
-  anotherBehind,
   type Container,
+  endlessWalkWarning,
   type Part,
   type PartStart,
   type Piece,
   type TrackCodec,
-  withoutEnd,
+  trailingFileWarning,
 } from '../container.ts';
 import { effectsOfMask, type PcmLayout } from '../pcm.ts';
 import { onePiece } from '../playback.ts';
@@ -299,8 +299,8 @@ async function openSound(
       const lostSeconds = ((faults.lostSamples ?? 0) / rateHz).toFixed(1);
       return [
         ...(isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
-        ...(faults.hasAnother ? [anotherBehind(WHERE)] : []),
-        ...(faults.isEndless ? [withoutEnd(WHERE)] : []),
+        ...(faults.hasAnother ? [trailingFileWarning(WHERE)] : []),
+        ...(faults.isEndless ? [endlessWalkWarning(WHERE)] : []),
         ...(faults.lostSamples
           ? [`The beginning of the Matroska file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
           : []),

@@ -3,13 +3,13 @@ import { BLOCK_BYTES, type BlockReader } from '../block-reader.ts';
 import { ascii, hasAscii, i64be, u32be } from '../bytes.ts';
 import { parseOpusHead } from '../codec-config.ts';
 import {
-  anotherBehind,
   type Container,
   type PacketWalk,
   type Part,
   type PartStart,
   type Piece,
   type TrackCodec,
+  trailingFileWarning,
 } from '../container.ts';
 import { joined, onePiece } from '../playback.ts';
 import { firstReadable, openTrack } from '../track.ts';
@@ -417,7 +417,7 @@ async function openMovie(
         ...(faults.isEndless ? [ENDLESS] : []),
         ...(faults.isDamaged ? [DAMAGED] : []),
         ...(faults.hasOthers ? [OTHERS] : []),
-        ...(hasAnother ? [anotherBehind(WHERE)] : []),
+        ...(hasAnother ? [trailingFileWarning(WHERE)] : []),
         ...(faults.editFault === undefined
           ? []
           : [`The edit list of the MP4 file ${faults.editFault}; it was not followed, and all of the sound was read.`]),

@@ -9,13 +9,13 @@ import {
   adtsSyntax,
   BLOCK_SAMPLES,
   findMpegSync,
-  goesOnWarning,
   type MpegFamily,
   type MpegHeader,
   mpegSyntax,
   parseAdtsHeader,
   SYNC_BYTES,
   sideInfoBytes,
+  trailingStreamWarning,
 } from './mpeg-frames.ts';
 
 /** What the silent first frame of most MP3 files says about the rest. */
@@ -123,7 +123,7 @@ export async function openMpeg(
       const hasTooFew = !faults.skippedBytes && tag?.frames !== undefined && tag.frames > end.packets + 1;
       const framesEnd = Number(faults.framesEnd ?? firstByte);
       const seconds = (end.position - paddingOf(tag, end.position, frameSamples)) / sampleRateHz;
-      const rest = await goesOnWarning(name, reader, { startByte: framesEnd, endByte }, seconds);
+      const rest = await trailingStreamWarning(name, reader, { startByte: framesEnd, endByte }, seconds);
       return [...frameWarnings(name, faults, faults.isCut === true || hasTooFew), ...rest];
     },
   });
@@ -171,7 +171,7 @@ export const adts: Container = {
         const rest = { startByte: Number(faults.framesEnd ?? firstByte), endByte };
         return [
           ...frameWarnings('AAC', faults),
-          ...(await goesOnWarning('AAC', reader, rest, position / sampleRateHz)),
+          ...(await trailingStreamWarning('AAC', reader, rest, position / sampleRateHz)),
         ];
       },
     });

@@ -218,10 +218,10 @@ export function findMpegSync(head: Uint8Array, isWhole: boolean): MpegSync | und
 }
 
 /**
- * What to say where sound continues after the last frame of a stream: all of its frames have one rate, others are not
+ * Warning where sound continues after the last frame of a stream: all of its frames have one rate, others are not
  * read.
  */
-export async function goesOnWarning(
+export async function trailingStreamWarning(
   name: string,
   reader: BlockReader,
   rest: { readonly startByte: number; readonly endByte: number },

@@ -9,7 +9,14 @@ import {
   parseVorbisModes,
   vorbisPrivateData,
 } from '../codec-config.ts';
-import { type Container, type Part, type PartStart, type Piece, type TrackCodec, withoutEnd } from '../container.ts';
+import {
+  type Container,
+  endlessWalkWarning,
+  type Part,
+  type PartStart,
+  type Piece,
+  type TrackCodec,
+} from '../container.ts';
 import { onePiece } from '../playback.ts';
 import { openTrack } from '../track.ts';
 import { parseStreamInfo, STREAM_INFO_BYTES } from './flac.ts';
@@ -312,7 +319,7 @@ function warningsOf(faults: OggFaults, rateHz: number): readonly string[] {
   return [
     ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
     ...(faults.isDamaged ? [DAMAGED] : []),
-    ...(faults.isEndless ? [withoutEnd(WHERE)] : []),
+    ...(faults.isEndless ? [endlessWalkWarning(WHERE)] : []),
     ...(faults.lostSamples
       ? [`The beginning of the OGG file, ${lostSeconds} s of it, is damaged and was taken as silence.`]
       : []),

@@ -1,7 +1,7 @@
 import { type AudioResult, type CodecName, type DecoderPort, fail, ok } from '../audio-ports.ts';
 import { type BlockReader, skipZeros } from '../block-reader.ts';
 import { ascii, hasAscii, u16le, u32le, u64le } from '../bytes.ts';
-import { anotherBehind, type Container, type Part, shapeFault } from '../container.ts';
+import { type Container, type Part, shapeFault, trailingFileWarning } from '../container.ts';
 import { blockPackets, pcmBlocks } from '../frame-walker.ts';
 import { effectsOfMask, type PcmLayout, pcmDecoder } from '../pcm.ts';
 import { onePiece } from '../playback.ts';
@@ -267,13 +267,13 @@ const isWave = (head: Uint8Array): boolean =>
  * @param from first byte after the samples
  * @returns a sentence about it, where there is something of that kind
  */
-async function behindWarning(reader: BlockReader, from: number): Promise<string[]> {
+async function trailingDataWarning(reader: BlockReader, from: number): Promise<string[]> {
   const end = reader.sizeBytes;
   let offset = from;
   let isPadded = false;
   for (let count = 0; count < MAX_CHUNKS_AFTER && end - offset >= MIN_FILE_BYTES; count++) {
     const head = await reader.peek(offset, 12);
-    if (isWave(head)) return [anotherBehind('The WAV file')];
+    if (isWave(head)) return [trailingFileWarning('The WAV file')];
     const size = u32le(head, 4);
     if (IS_NAME.test(ascii(head, 0, 4)) && offset + 8 + size <= end) {
       offset += 8 + size;
@@ -317,7 +317,7 @@ export const wav: Container = {
       // MPEG audio has something to say itself.
       warnings: async (faults, end) => [
         ...(warning === undefined ? [] : [warning]),
-        ...(await behindWarning(reader, dataOffset + dataBytes)),
+        ...(await trailingDataWarning(reader, dataOffset + dataBytes)),
         ...((await warnings?.(faults, end)) ?? []),
       ],
     });

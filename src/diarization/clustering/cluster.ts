@@ -351,20 +351,20 @@ export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): As
  * Cosine similarity of one embedding, less the model's shift, to every speaker found.
  *
  * @param embeddings [rows, dimension], unit length
- * @param likeness [clusters], written
+ * @param similarities [clusters], written
  * @param scratch [dimension], overwritten
  */
-export function likenessTo(
+export function similaritiesTo(
   { clusters, dimension, shift, centroids }: ClusterModel,
   embeddings: Float32Array,
   row: number,
-  likeness: Float32Array,
+  similarities: Float32Array,
   scratch: Float32Array,
 ): void {
   for (let d = 0; d < dimension; d++) scratch[d] = embeddings[row * dimension + d] - shift[d];
   normalise(scratch, 0, dimension);
   for (let cluster = 0; cluster < clusters; cluster++) {
-    likeness[cluster] = dot(scratch, 0, centroids, cluster * dimension, dimension);
+    similarities[cluster] = dot(scratch, 0, centroids, cluster * dimension, dimension);
   }
 }
 
