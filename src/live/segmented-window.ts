@@ -44,13 +44,12 @@ export class SegmentedWindow {
     return this.isActive(local, frame) && this.count(frame) === 1;
   }
 
-  /** Frames of [from, to) in which the local speaker talks, or talks alone. */
-  sum(local: number, from: number, to: number, alone = false): number {
-    let sum = 0;
-    for (let frame = Math.max(from, this.firstFrame); frame < Math.min(to, this.endFrame); frame++) {
-      if (alone ? this.isAlone(local, frame) : this.isActive(local, frame)) sum++;
+  /** Whether a local speaker talks in any frame of the stream that the window covers. */
+  talks(local: number): boolean {
+    for (let frame = Math.max(0, this.firstFrame); frame < this.endFrame; frame++) {
+      if (this.isActive(local, frame)) return true;
     }
-    return sum;
+    return false;
   }
 }
 

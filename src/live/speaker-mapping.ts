@@ -217,7 +217,7 @@ export class LabelAssigner {
   async assign(seen: SegmentedWindow, decidedUntil: number, isLast: boolean): Promise<Int32Array> {
     const locals: LocalSpeaker[] = [];
     for (let local = 0; local < seen.speakers; local++) {
-      if (seen.sum(local, 0, seen.endFrame) === 0) continue;
+      if (!seen.talks(local)) continue;
       locals.push({
         local,
         voice: await this.#voiceOf(seen, local),

@@ -16,14 +16,6 @@ interface VbxParameters {
   readonly epsilon: number;
 }
 
-export const VBX_DEFAULTS: VbxParameters = {
-  statisticsScale: 0.07,
-  speakerRegularisation: 0.8,
-  initSmoothing: 7,
-  maxIterations: 20,
-  epsilon: 1e-4,
-};
-
 /**
  * A speaker whose prior falls below this has nobody left, and none comes back: its responsibilities are some 1e-10.
  * Most of the speakers to start from end like this in the first iterations, and then cost no more time.
@@ -62,7 +54,7 @@ export async function vbx(
   features: Float64Array,
   phi: Float64Array,
   initial: ArrayLike<number>,
-  parameters: VbxParameters = VBX_DEFAULTS,
+  parameters: VbxParameters,
   options: { readonly weights?: ArrayLike<number>; readonly pause?: () => Promise<void> } = {},
 ): Promise<VbxResult> {
   const dimension = phi.length;
