@@ -84,8 +84,9 @@ async function measureOf(
 }
 
 /**
- * Compares segmentation networks, and parameters, on folders of labelled recordings, before one of them comes into the pack: error rates of the
- * jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the report.
+ * Compares segmentation networks, and parameters, on folders of labelled recordings, before one of them comes into the
+ * pack: error rates of the jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the
+ * report.
  */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
   // Read anew at every look; only here does anybody change them.

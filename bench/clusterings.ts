@@ -30,9 +30,9 @@ function tuningOf(text: string): [string, Tuning] {
 }
 
 /**
- * Compares parameters of the assembly (clustering above all) on folders of labelled recordings: the models run once over a recording, and what they
- * said is kept (in `parts` of the bench's cache, to be deleted when code of the analysis changes), so that a hundred tunings take minutes. Nothing
- * of it goes into the report.
+ * Compares parameters of the assembly (clustering above all) on folders of labelled recordings: the models run once
+ * over a recording, and what they said is kept (in `parts` of the bench's cache, to be deleted when code of the
+ * analysis changes), so that a hundred tunings take minutes. Nothing of it goes into the report.
  */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
   const pack = packOfService();

@@ -27,8 +27,8 @@ function countsOf(judged: readonly Judged[]): Counts {
 }
 
 /**
- * What confidences are worth on folders of labelled recordings, and, for `calibration.confidences` in training, how many of each were right. What
- * the models say is kept as for `clusterings.ts`.
+ * What confidences are worth on folders of labelled recordings, and, for `calibration.confidences` in training, how
+ * many of each were right. What the models say is kept as for `clusterings.ts`.
  */
 async function measure(folders: readonly string[], { setting, output }: Options): Promise<void> {
   const pack = packOfService();

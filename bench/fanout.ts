@@ -19,8 +19,8 @@ import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
 /**
- * The parts of a longer recording: those of a shorter one again and again, moved along the grid. All but the last of the shorter
- * one are used, which may be cut off.
+ * The parts of a longer recording: those of a shorter one again and again, moved along the grid. All but the last of
+ * the shorter one are used, which may be cut off.
  *
  * @param shards of the longer recording, all of `shardSamples`
  */

@@ -38,7 +38,9 @@ interface TrialSet {
   readonly enrolments: ReadonlyMap<string, Float32Array>;
 }
 
-/** The conversations of one half, `fit` or `check`, below `ROLLCALL_ENROLLED`; undefined where it names no such folder. */
+/**
+ * The conversations of one half, `fit` or `check`, below `ROLLCALL_ENROLLED`; undefined where it names no such folder.
+ */
 async function loadTrials(half: 'fit' | 'check', ports: AudioPorts): Promise<TrialSet | undefined> {
   const root = process.env.ROLLCALL_ENROLLED;
   const folder = root && join(root, half);
@@ -260,7 +262,10 @@ function dumpVoices(half: string, observed: Observed): void {
 
 const THRESHOLDS = [0, 50, 80];
 
-/** Part `identification`: who of the enrolled people is found in generated conversations, and how far the confidences are right. */
+/**
+ * Part `identification`: who of the enrolled people is found in generated conversations, and how far the confidences
+ * are right.
+ */
 export async function measureIdentification(): Promise<string> {
   const audio = nodeAudio();
   const pack = packOfService();

@@ -161,7 +161,10 @@ export function analysisOf({ windows, localSpeakers, subsegments }: DiarizationS
   return JSON.stringify([windows, localSpeakers, subsegments.minCleanSeconds]);
 }
 
-/** The part of a recording from an earlier run, else a new one, which is kept: by its samples, the models and what has a say in the analysis. */
+/**
+ * The part of a recording from an earlier run, else a new one, which is kept: by its samples, the models and what has a
+ * say in the analysis.
+ */
 export async function keptPart(
   samples: Float32Array,
   engine: AnalysisPorts,

@@ -81,8 +81,8 @@ export async function loadFolder(folder: string, set: RecordingSet, ports: Audio
 }
 
 /**
- * An MP3 of the given length (44.1 kHz, stereo, 128 kbit/s) made of the labelled recordings one after the other, from the
- * start again when they are used up. Made once and kept in the cache.
+ * An MP3 of the given length (44.1 kHz, stereo, 128 kbit/s) made of the labelled recordings one after the other, from
+ * the start again when they are used up. Made once and kept in the cache.
  *
  * @returns its path; undefined where ffmpeg is missing
  */
@@ -143,8 +143,9 @@ interface LongConversation {
 }
 
 /**
- * A recording of any length in which the same ten people talk: the labelled conversations among ten voices, in a changing
- * order, each repeat with a gain and noise of its own. Made once (a day takes some ten minutes) and kept in the cache.
+ * A recording of any length in which the same ten people talk: the labelled conversations among ten voices, in a
+ * changing order, each repeat with a gain and noise of its own. Made once (a day takes some ten minutes) and kept in
+ * the cache.
  *
  * @returns undefined where ffmpeg is missing
  */

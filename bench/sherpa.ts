@@ -136,8 +136,8 @@ export interface SweepRow {
 }
 
 /**
- * Runs the other engine at a row of clustering thresholds. It is deterministic, so rows are kept in the cache under the hash
- * of engine, weights and audio.
+ * Runs the other engine at a row of clustering thresholds. It is deterministic, so rows are kept in the cache under the
+ * hash of engine, weights and audio.
  *
  * @returns undefined where its models are not at hand
  */

@@ -14,7 +14,8 @@ function copyCheckout(): { readonly folder: string; remove(): void } {
     maxBuffer: 64 * 1024 * 1024,
   });
   for (const name of listing.split('\0')) {
-    // A file that was deleted and not committed is still listed; a linked node_modules is no folder to git's ignore rules.
+    // A file that was deleted and not committed is still listed; a linked node_modules is no folder to git's ignore
+    // rules.
     if (name === '' || name === 'node_modules' || !existsSync(join(projectDir, name))) continue;
     mkdirSync(join(folder, dirname(name)), { recursive: true });
     cpSync(join(projectDir, name), join(folder, name));

@@ -49,8 +49,8 @@ interface JoinedRecording {
 }
 
 /**
- * One stream of the recordings one after the other, from the start again when they are used up. A speaker is named after his
- * recording: nobody is taken for another of the same name, and who comes again is the same.
+ * One stream of the recordings one after the other, from the start again when they are used up. A speaker is named
+ * after his recording: nobody is taken for another of the same name, and who comes again is the same.
  */
 export function joined(recordings: readonly LabelledRecording[], seconds: number): JoinedRecording {
   const samples = new Float32Array(Math.round(seconds * SAMPLE_RATE_HZ));
@@ -128,9 +128,10 @@ function turnsOf(reference: readonly LabelledSegment[]): LabelledSegment[] {
 }
 
 /**
- * How long it took until the moments of the reference were told. A moment is matched with an event of the same kind whose
- * speaker is mapped to the moment's speaker by the optimal mapping of the recording, within `MATCH_WITHIN_SECONDS`; one to one,
- * the closest pairs first. Moments without such an event are errors of the diarization, not delays.
+ * How long it took until the moments of the reference were told. A moment is matched with an event of the same kind
+ * whose speaker is mapped to the moment's speaker by the optimal mapping of the recording, within
+ * `MATCH_WITHIN_SECONDS`; one to one, the closest pairs first. Moments without such an event are errors of the
+ * diarization, not delays.
  */
 export function eventDelays(reference: readonly LabelledSegment[], { found, told }: ObservedStream): EventDelays {
   const mapping = optimalMapping(reference, found);
@@ -160,8 +161,8 @@ interface LabelChanges {
 }
 
 /**
- * How often a speaker gets another label than in his turn before. The label of a turn is the one that covers most of it; turns in
- * which nobody was found are left out.
+ * How often a speaker gets another label than in his turn before. The label of a turn is the one that covers most of
+ * it; turns in which nobody was found are left out.
  */
 export function labelChanges(reference: readonly LabelledSegment[], found: readonly LabelledSegment[]): LabelChanges {
   const before = new Map<string, string>();
@@ -208,8 +209,9 @@ export interface Capacity {
 }
 
 /**
- * Delays of all events when so many streams share one core: each is the measured stream, begun elsewhere in it; frames come every
- * 100 ms, evenly spread over the streams, and are worked on one after the other in the order of their arrival.
+ * Delays of all events when so many streams share one core: each is the measured stream, begun elsewhere in it; frames
+ * come every 100 ms, evenly spread over the streams, and are worked on one after the other in the order of their
+ * arrival.
  */
 export function delaysOf({ pushMs, delays }: Load, streams: number): number[] {
   const { length } = pushMs;
@@ -311,7 +313,9 @@ export interface LongResult extends LabelChanges {
   readonly lastQuarterMs: number;
 }
 
-/** One stream as long as all recordings joined: errors, computing time at its beginning and end, size of what is stored. */
+/**
+ * One stream as long as all recordings joined: errors, computing time at its beginning and end, size of what is stored.
+ */
 export async function measureLong(
   engine: LiveEngine,
   latencyMs: number,

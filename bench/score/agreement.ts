@@ -147,7 +147,10 @@ export function judgeTurns(
   });
 }
 
-/** The confidences of an answer with all its fields, frame by frame and turn by turn; none where there is no answer, for lack of speech. */
+/**
+ * The confidences of an answer with all its fields, frame by frame and turn by turn; none where there is no answer, for
+ * lack of speech.
+ */
 export function judgeOutput(
   reference: readonly LabelledSegment[],
   output: DiarizeOutput | undefined,

@@ -89,8 +89,8 @@ interface DiarizationErrorRate {
 }
 
 /**
- * Diarization error of one recording, with no collar and overlap scored, under the mapping of speakers that
- * makes it smallest (NIST md-eval's definition, pyannote.metrics' `DiarizationErrorRate(collar=0, skip_overlap=False)`).
+ * Diarization error of one recording, with no collar and overlap scored, under the mapping of speakers that makes it
+ * smallest (NIST md-eval's definition, pyannote.metrics' `DiarizationErrorRate(collar=0, skip_overlap=False)`).
  * Measured on the exact intervals, not on frames.
  */
 export function diarizationError(

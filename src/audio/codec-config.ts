@@ -121,7 +121,10 @@ export function opusHeadFromBox(box: Uint8Array): Uint8Array {
   return head;
 }
 
-/** Opus in transport streams (wiki.xiph.org/OpusTS): each packet behind a control header with its length, and samples to leave out. */
+/**
+ * Opus in transport streams (wiki.xiph.org/OpusTS): each packet behind a control header with its length, and samples to
+ * leave out.
+ */
 interface OpusUnit {
   readonly headerBytes: number;
   /** With the header; more than there is where the header itself is not all there. */
@@ -154,7 +157,10 @@ export function opusUnit(bytes: Uint8Array, at: number): OpusUnit | undefined {
   return { headerBytes, bytes: headerBytes + length, startTrim, endTrim };
 }
 
-/** Streams and those of two channels, by the number of channels, and which of their channels each is (RFC 7845 §5.1.1.2). */
+/**
+ * Streams and those of two channels, by the number of channels, and which of their channels each is (RFC 7845
+ * §5.1.1.2).
+ */
 const MAPPINGS: readonly (readonly [streams: number, coupled: number, mapping: readonly number[]])[] = [
   [1, 0, [0]],
   [1, 1, [0, 1]],
@@ -240,8 +246,9 @@ const MAX_MODES = 64;
 const MODE_BITS = 41;
 
 /**
- * Reads the modes from the end of the setup header backwards, where they stand, so that nothing in front of them (codebooks,
- * floors) must be understood: window and transform type are 0 in every mode, and the count in front must fit.
+ * Reads the modes from the end of the setup header backwards, where they stand, so that nothing in front of them
+ * (codebooks, floors) must be understood: window and transform type are 0 in every mode, and the count in front must
+ * fit.
  */
 export function parseVorbisModes(privateData: Uint8Array): VorbisModes | undefined {
   const packets = splitXiphHeaders(privateData);
@@ -270,13 +277,18 @@ export function parseVorbisModes(privateData: Uint8Array): VorbisModes | undefin
   return { shortSamples, longSamples, modeBits: Math.ceil(Math.log2(found.length)), isLong: found };
 }
 
-/** Tags of MPEG-4 descriptors (ISO/IEC 14496-1 §7.2.6) and the fixed fields in front of what is nested in the second. */
+/**
+ * Tags of MPEG-4 descriptors (ISO/IEC 14496-1 §7.2.6) and the fixed fields in front of what is nested in the second.
+ */
 const ES = 3;
 const DECODER_CONFIG = 4;
 const DECODER_SPECIFIC = 5;
 const DECODER_CONFIG_BYTES = 13;
 
-/** What an elementary stream descriptor says: which coding (§7.2.6.6), and the decoder's private data, empty where there is none. */
+/**
+ * What an elementary stream descriptor says: which coding (§7.2.6.6), and the decoder's private data, empty where there
+ * is none.
+ */
 interface DecoderConfig {
   readonly objectType: number;
   readonly privateData: Uint8Array;

@@ -215,10 +215,12 @@ const MOST_STEPS = 200_000;
 const STEPS_PER_PACKET = 4;
 
 /**
- * How long a walk may go on without a packet. The shortest elements and pages are a few bytes long, so that a file of nothing else would keep a
- * walk busy for minutes. Packets and bytes passed give steps back: other tracks, however long, use nothing up.
+ * How long a walk may go on without a packet. The shortest elements and pages are a few bytes long, so that a file of
+ * nothing else would keep a walk busy for minutes. Packets and bytes passed give steps back: other tracks, however
+ * long, use nothing up.
  *
- * No more than `MOST_STEPS` are ever left, so a walk that begins in the middle never ends before one from the start does.
+ * No more than `MOST_STEPS` are ever left, so a walk that begins in the middle never ends before one from the start
+ * does.
  */
 export class StepBudget {
   #left = MOST_STEPS;

@@ -20,7 +20,10 @@ export function crc8(bytes: Uint8Array, from: number, to: number): number {
   return crc;
 }
 
-/** CRC-16 of all of `bytes`, going on from `crc`: polynomial x¹⁶+x¹⁵+x²+1, initial value 0. A frame with its footer gives 0. */
+/**
+ * CRC-16 of all of `bytes`, going on from `crc`: polynomial x¹⁶+x¹⁵+x²+1, initial value 0. A frame with its footer
+ * gives 0.
+ */
 export function crc16(bytes: Uint8Array, crc = 0): number {
   for (let i = 0; i < bytes.length; i++) crc = ((crc << 8) & 0xffff) ^ CRC16[(crc >> 8) ^ bytes[i]];
   return crc;
@@ -44,8 +47,8 @@ for (let at = 256; at < TABLES.length; at++) {
 }
 
 /**
- * CRC-32 with the polynomial 0x04c11db7, most significant bit first, going on from `crc`: OGG pages (RFC 3533 §6, initial
- * value 0) and MPEG-TS sections. A signed number of 32 bits.
+ * CRC-32 with the polynomial 0x04c11db7, most significant bit first, going on from `crc`: OGG pages (RFC 3533 §6,
+ * initial value 0) and MPEG-TS sections. A signed number of 32 bits.
  */
 export function crc32MsbFirst(bytes: Uint8Array, crc = 0): number {
   let at = 0;

@@ -6,7 +6,9 @@ import type { PcmLayout } from './pcm.ts';
 export interface FrameSyntax {
   /** Bytes that `frameBytesAt` needs. */
   readonly headerBytes: number;
-  /** Bytes, header included, that `frameBytesAt` looks at where the file has as many; absent where the header is enough. */
+  /**
+   * Bytes, header included, that `frameBytesAt` looks at where the file has as many; absent where the header is enough.
+   */
   readonly lookAheadBytes?: number;
   /** Longest frame, bytes. */
   readonly maxFrameBytes: number;
@@ -32,9 +34,10 @@ interface FrameRun {
 const SEARCH_BYTES = 1 << 16;
 
 /**
- * Walks the frames of `[startByte, endByte)` by their headers, one run per buffered stretch. Where no header stands where one should,
- * it goes on behind the tags that stand there, or at the next place with several headers in a chain. The walk depends only on the position and the syntax, so a walk from any
- * frame on finds the same frames as the walk from the start.
+ * Walks the frames of `[startByte, endByte)` by their headers, one run per buffered stretch. Where no header stands
+ * where one should, it goes on behind the tags that stand there, or at the next place with several headers in a chain.
+ * The walk depends only on the position and the syntax, so a walk from any frame on finds the same frames as the walk
+ * from the start.
  */
 async function* walkFrames(
   reader: BlockReader,

@@ -4,8 +4,8 @@ interface Transferable {
 }
 
 /**
- * Detaches the buffers of arrays, which must not be used later. The garbage collector goes by the heap and would let tens
- * of megabytes of them pile up, and an isolate has 128 MB. Skips detached buffers: transferring one again throws.
+ * Detaches the buffers of arrays, which must not be used later. The garbage collector goes by the heap and would let
+ * tens of megabytes of them pile up, and an isolate has 128 MB. Skips detached buffers: transferring one again throws.
  */
 export function release(...arrays: readonly (Float32Array | Float64Array | Uint8Array)[]): void {
   for (const { buffer, byteLength } of arrays) {

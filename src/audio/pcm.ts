@@ -3,8 +3,9 @@ import { u32be } from './bytes.ts';
 import { grown } from './memory.ts';
 
 /**
- * Which channels of uncompressed sound are low-frequency effects, by their numbers from 0. They are left out of the mono mix, as ITU-R BS.775
- * has it; decoders know their own. Layouts that are not stated are never guessed. Mono and stereo have no such channel.
+ * Which channels of uncompressed sound are low-frequency effects, by their numbers from 0. They are left out of the
+ * mono mix, as ITU-R BS.775 has it; decoders know their own. Layouts that are not stated are never guessed. Mono and
+ * stereo have no such channel.
  */
 export type EffectsChannels = readonly number[];
 
@@ -20,7 +21,10 @@ export function effectsOfMask(mask: number, channels: number): EffectsChannels {
   return inFront < channels ? [inFront] : NONE;
 }
 
-/** Tags of Core Audio (CoreAudioBaseTypes.h): number of the layout without its count of channels, and where in it the low frequencies are. */
+/**
+ * Tags of Core Audio (CoreAudioBaseTypes.h): number of the layout without its count of channels, and where in it the
+ * low frequencies are.
+ */
 const LAYOUTS: ReadonlyMap<number, number> = new Map([
   ...[133, 134, 135].map((tag) => [tag, 2] as const), // L R LFE …
   ...[121, 125, 126, 128, 130, 136, 137, 152, 153, 168].map((tag) => [tag, 3] as const), // L R C LFE …, or three others in front
@@ -58,7 +62,10 @@ export function effectsOfLayout(bytes: Uint8Array, channels: number): EffectsCha
 }
 
 const HAS_CHANNELS = 1;
-/** Positions of loudspeakers (ISO/IEC 23091-3): the two of low frequencies, and one that is written out in three more bytes. */
+/**
+ * Positions of loudspeakers (ISO/IEC 23091-3): the two of low frequencies, and one that is written out in three more
+ * bytes.
+ */
 const EFFECTS_POSITIONS = [3, 26];
 const EXPLICIT_POSITION = 126;
 
@@ -86,8 +93,8 @@ const BEYOND_FULL_SCALE = 16;
 /** No scale exceeds this: the bytes around such a sample are damaged. */
 const MAX_SCALE = 2 ** 32;
 /**
- * Largest ratio of a sample to the usual peak, and the same beside damage. Twenty samples of 300 times the speech in half
- * a minute add 14 points to the error.
+ * Largest ratio of a sample to the usual peak, and the same beside damage. Twenty samples of 300 times the speech in
+ * half a minute add 14 points to the error.
  */
 const MAX_PEAK_RATIO = 100;
 const MAX_PEAK_RATIO_IN_DAMAGE = 10;
@@ -99,8 +106,9 @@ const USUAL_PEAK_QUANTILE = 0.9;
 const PARTS_OF_BLOCK = 64;
 
 /**
- * Sets damaged samples to 0 that are far above all others. Recordings scaled to ±32768 or ±2³¹ stay as they are, because
- * everything downstream goes by ratios. The result depends on the block, so all readers must cut the same blocks.
+ * Sets damaged samples to 0 that are far above all others. Recordings scaled to ±32768 or ±2³¹ stay as they are,
+ * because everything downstream goes by ratios. The result depends on the block, so all readers must cut the same
+ * blocks.
  */
 function silenceOutliers(block: Float32Array): void {
   const peak = peakOf(block);

@@ -72,13 +72,16 @@ export interface OutputFlags {
 
 /** Values per chunk, so that a day of audio is never one string… */
 const CHUNK_VALUES = 1024;
-/** …and fewer where they are long: a turn with the confidences of fifty people whose names a caller chose may have tens of kilobytes. */
+/**
+ * …and fewer where they are long: a turn with the confidences of fifty people whose names a caller chose may have tens
+ * of kilobytes.
+ */
 const CHUNK_CHARS = 64 * 1024;
 
 /**
- * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization, exclusiveDiarization,
- * confidence, speechProbability, crosstalkProbability, speakerProbability, warning. `speakerProbability` needs a diarization that
- * was assembled with its speaker tracks.
+ * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization,
+ * exclusiveDiarization, confidence, speechProbability, crosstalkProbability, speakerProbability, warning.
+ * `speakerProbability` needs a diarization that was assembled with its speaker tracks.
  *
  * @param further members of the document, each with the comma before it; they come before the warning
  */

@@ -11,10 +11,10 @@ export const BANDS = 80;
 const LOUD_QUANTILE = 0.95;
 
 /**
- * Raises everything far below the loudest speech of the stretch to one floor, in place. Between digital silence and a quiet
- * room lie more than ten nats of log energy that say nothing about a voice, and the mean that is subtracted afterwards would
- * carry them into every frame: with zeroed pauses the equal error rate of embedder-v0 rises from 10 % to 45 %, with this floor
- * it stays.
+ * Raises everything far below the loudest speech of the stretch to one floor, in place. Between digital silence and a
+ * quiet room lie more than ten nats of log energy that say nothing about a voice, and the mean that is subtracted
+ * afterwards would carry them into every frame: with zeroed pauses the equal error rate of embedder-v0 rises from 10 %
+ * to 45 %, with this floor it stays.
  *
  * @param feats [frames, 80] log-mel energies
  * @param depthNats distance of the floor below the 95th percentile of the frames' loudest bands
@@ -57,7 +57,8 @@ export function subtractMean(feats: Float32Array): void {
 }
 
 /**
- * The last frames of a stretch with floor and mean of the whole: what `raiseFloor` and `subtractMean` make of them, without the work on the others.
+ * The last frames of a stretch with floor and mean of the whole: what `raiseFloor` and `subtractMean` make of them,
+ * without the work on the others.
  *
  * @param feats [frames, 80], left as they are
  * @param from the first frame that is wanted

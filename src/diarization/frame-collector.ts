@@ -178,8 +178,8 @@ class TurnConfidences {
 const MARGIN = 1e-4;
 
 /**
- * Raw probability that a frame's decision is right, speakers taken as independent: the product, over all speakers, of the
- * probability that each is active where the decision has it active, and silent where not.
+ * Raw probability that a frame's decision is right, speakers taken as independent: the product, over all speakers, of
+ * the probability that each is active where the decision has it active, and silent where not.
  *
  * @param probabilities [speakers] that each is active in the frame
  * @param active [speakers] the decision
@@ -213,7 +213,10 @@ export interface TrackSpill {
   read(block: number, offset: number, length: number): Promise<Uint8Array>;
 }
 
-/** Carries values from the model's frames over to frames of 20 ms: each gets the value of the frame that covers its centre. */
+/**
+ * Carries values from the model's frames over to frames of 20 ms: each gets the value of the frame that covers its
+ * centre.
+ */
 export class FrameTrackWriter {
   readonly #confidence: Uint8Array;
   readonly #speech: Uint8Array;

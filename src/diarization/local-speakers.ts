@@ -1,8 +1,8 @@
 import { concatenated } from '../audio/memory.ts';
 /**
- * Local speakers of consecutive windows with their embeddings, as structure of arrays.
- * Row i of `embeddings` ([count, dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`; rows are
- * in order of window, then local speaker.
+ * Local speakers of consecutive windows with their embeddings, as structure of arrays. Row i of `embeddings` ([count,
+ * dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`; rows are in order of window,
+ * then local speaker.
  */
 export interface LocalSpeakers {
   readonly count: number;
@@ -49,8 +49,8 @@ interface SpeakerMask {
 }
 
 /**
- * Which frames speak for each local speaker: those where nobody else is active, and all of the speaker's frames where these
- * are too few.
+ * Which frames speak for each local speaker: those where nobody else is active, and all of the speaker's frames where
+ * these are too few.
  *
  * @param active [frames, speakers] of 0 and 1
  * @param minActiveFrames speakers with fewer frames are left out

@@ -49,8 +49,8 @@ export function toMilliseconds(seconds: number): number {
 }
 
 /**
- * Optimal assignment of rows to columns, each used at most once, with the largest total score (Jonker & Volgenant's shortest
- * augmenting paths, O(rows² · columns)). With fewer columns than rows, the rows that lose get −1.
+ * Optimal assignment of rows to columns, each used at most once, with the largest total score (Jonker & Volgenant's
+ * shortest augmenting paths, O(rows² · columns)). With fewer columns than rows, the rows that lose get −1.
  *
  * @param scores [rows, columns]
  * @throws where scores are not finite: there is no way to go on from such a row
@@ -66,7 +66,10 @@ export function assignOptimally(scores: ArrayLike<number>, rows: number, columns
   return result;
 }
 
-/** Smallest total cost; `rows` ≤ `columns`. Row 0 and column 0 of the working arrays are the root of the augmenting path. */
+/**
+ * Smallest total cost; `rows` ≤ `columns`. Row 0 and column 0 of the working arrays are the root of the augmenting
+ * path.
+ */
 function solve(cost: (row: number, column: number) => number, rows: number, columns: number): Int32Array {
   const rowPotential = new Float64Array(rows + 1);
   const columnPotential = new Float64Array(columns + 1);

@@ -14,7 +14,10 @@ interface WindowFrames {
   readonly tracks: ArrayLike<number>;
 }
 
-/** A frame that no further window will touch. It and its arrays are reused by later frames, the same arrays every window's length. */
+/**
+ * A frame that no further window will touch. It and its arrays are reused by later frames, the same arrays every
+ * window's length.
+ */
 export interface FinishedFrame {
   readonly frame: number;
   /** [clusters] sum of activations, their average where they were adjusted */
@@ -36,17 +39,18 @@ interface OverlapAddShape {
   /** [clusters] factor on the activations; all ones by default */
   readonly boost?: ArrayLike<number>;
   /**
-   * Changes a frame before it is decided, in place: average activations [clusters], expected number of speakers at once,
-   * average tracks [tracks].
+   * Changes a frame before it is decided, in place: average activations [clusters], expected number of speakers at
+   * once, average tracks [tracks].
    */
   readonly adjust?: (frame: number, activations: Float32Array, expected: number, tracks: Float32Array) => void;
 }
 
 /**
- * Overlap-add of windows into the recording's frames: activations of each cluster are summed (the largest of those local
- * speakers of a window that share one), the number of speakers at once is averaged over the windows and rounded to even, and in
- * each frame the so many clusters with the largest activations are active (speaker counting and reconstruction of Bredin,
- * "pyannote.audio 2.1 speaker diarization pipeline", 2023). Streaming: holds one window of frames.
+ * Overlap-add of windows into the recording's frames: activations of each cluster are summed (the largest of those
+ * local speakers of a window that share one), the number of speakers at once is averaged over the windows and rounded
+ * to even, and in each frame the so many clusters with the largest activations are active (speaker counting and
+ * reconstruction of Bredin, "pyannote.audio 2.1 speaker diarization pipeline", 2023). Streaming: holds one window of
+ * frames.
  */
 export class OverlapAdd {
   readonly #activations: Float32Array;
@@ -195,8 +199,9 @@ interface WindowSpeakers {
 /**
  * What windows contribute to the recording's frames.
  *
- * Activations are marginal probabilities and the number of speakers at once is its expectation, not the hard decision: where
- * windows disagree, the surer one counts for more (about one point of DER on simulated conversations against hard decisions).
+ * Activations are marginal probabilities and the number of speakers at once is its expectation, not the hard decision:
+ * where windows disagree, the surer one counts for more (about one point of DER on simulated conversations against hard
+ * decisions).
  */
 export class WindowReader {
   readonly #activations: Float32Array;

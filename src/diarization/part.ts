@@ -49,7 +49,10 @@ interface PartCounts {
   readonly subsegments: number;
 }
 
-/** A stored part: all embeddings are needed at once, frames only shard by shard. Every array that is read has a buffer of its own. */
+/**
+ * A stored part: all embeddings are needed at once, frames only shard by shard. Every array that is read has a buffer
+ * of its own.
+ */
 export interface PartReader {
   readonly facts: ModelFacts;
   readonly counts: PartCounts;
@@ -68,7 +71,10 @@ const MAGIC = 0x54504352;
 /** Raise `WORK_VERSION` (`src/jobs/keys.ts`) with it: running jobs have stored parts. */
 const VERSION = 5;
 const PREFIX_BYTES = 20;
-/** Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default pack they have some 430 bytes. */
+/**
+ * Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default
+ * pack they have some 430 bytes.
+ */
 const OPENING_BYTES = 2048;
 const SPEAKER_BYTES = 16;
 const SUBSEGMENT_BYTES = 4;
@@ -128,8 +134,8 @@ export function encodePart(part: ShardPart): Uint8Array {
 
 /**
  * Opens a stored part.
- * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end; in a buffer of their own, or as a
- *   part of a larger one that stays as it is
+ * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end; in a buffer of their
+ *   own, or as a part of a larger one that stays as it is
  * @throws when the part is damaged or of another version
  */
 export async function openPart(read: (offset: number, length: number) => Promise<Uint8Array>): Promise<PartReader> {
@@ -310,7 +316,9 @@ export function totalCounts(parts: Parts): PartCounts {
   return { speakers, subsegments };
 }
 
-/** What `read` gives for each index below `count`, in order. One is read ahead: it is on its way while another is used. */
+/**
+ * What `read` gives for each index below `count`, in order. One is read ahead: it is on its way while another is used.
+ */
 export async function* readAhead<T>(count: number, read: (index: number) => Promise<T>): AsyncGenerator<T> {
   let next = count > 0 ? read(0) : undefined;
   for (let index = 0; next !== undefined; index++) {

@@ -5,7 +5,10 @@ import { settingsOf } from './parameters.ts';
 import type { ModelFacts, ShardPart } from './part.ts';
 import { type AssignedPart, bestRound, reconstruct, reconstructAtLeast } from './reconstruct.ts';
 
-/** Windows of ten frames, one behind the other. A frame is longer than the distance to the next, as those of real models are. */
+/**
+ * Windows of ten frames, one behind the other. A frame is longer than the distance to the next, as those of real models
+ * are.
+ */
 const FACTS: ModelFacts = {
   segmentationId: 's',
   embeddingId: 'e',
@@ -21,7 +24,10 @@ const FACTS: ModelFacts = {
   tuned: [],
 };
 
-/** @param said by the first local speaker: first frame and the one behind the last. @param clusters of that local speaker, −1 for none */
+/**
+ * @param said by the first local speaker: first frame and the one behind the last.
+ * @param clusters of that local speaker, −1 for none
+ */
 async function turnsOf(said: readonly (readonly [number, number])[], clusters: readonly number[]) {
   const probabilities = new Uint8Array(clusters.length * FACTS.framesPerWindow * FACTS.classes);
   for (let at = 0; at < probabilities.length; at += FACTS.classes) {

@@ -128,8 +128,9 @@ interface Rounds<Settings, Result> {
 }
 
 /**
- * Runs with changing settings until the score is enough. Otherwise the settings with the highest score count, the last of
- * equals, and run once more unless they were the last: a result may depend on tracks that only the last run has stored.
+ * Runs with changing settings until the score is enough. Otherwise the settings with the highest score count, the last
+ * of equals, and run once more unless they were the last: a result may depend on tracks that only the last run has
+ * stored.
  */
 export async function bestRound<Settings, Result>(
   first: Settings,
@@ -172,9 +173,9 @@ const COST_OF_WINDOW = 66;
 const MAX_COST = 16_000_000;
 
 /**
- * Reconstructs with at least `fewest` speakers, as far as the model has as many. A cluster that is outvoted in every frame
- * gets more weight in the next rounds, then a forced subsegment. Either may cost another speaker the only turn: without
- * a round that is enough, the one with the most speakers counts.
+ * Reconstructs with at least `fewest` speakers, as far as the model has as many. A cluster that is outvoted in every
+ * frame gets more weight in the next rounds, then a forced subsegment. Either may cost another speaker the only turn:
+ * without a round that is enough, the one with the most speakers counts.
  */
 export async function reconstructAtLeast(
   parts: Parts,

@@ -93,7 +93,8 @@ describe('analyseShard', () => {
       const embedding = subsegments.embeddings.subarray(row * 12, row * 12 + 12);
       return row < 0 ? undefined : embedding.indexOf(Math.max(...embedding));
     };
-    // Speaker 1 until 4 s, speaker 2 from 5 to 12.3 s, both until 13.5 s, speaker 3 until 22.5 s, then nobody until 36.5 s.
+    // Speaker 1 until 4 s, speaker 2 from 5 to 12.3 s, both until 13.5 s, speaker 3 until 22.5 s, then nobody until
+    // 36.5 s.
     expect([axis(4), axis(16), axis(36), axis(60), axis(84)]).toEqual([1, 2, 3, undefined, 1]);
     expect(axis(26)).toBeUndefined();
   });

@@ -26,12 +26,12 @@ interface Shard {
 }
 
 /**
- * Runs the models over one shard: segmentation on every window of the global grid that starts in [startSample, endSample), and
- * an embedding for each local speaker in it and for each short piece of speech. The result is the same, bit for bit, however the recording is cut into shards.
- * Holds some 30 s of samples at a time.
+ * Runs the models over one shard: segmentation on every window of the global grid that starts in [startSample,
+ * endSample), and an embedding for each local speaker in it and for each short piece of speech. The result is the same,
+ * bit for bit, however the recording is cut into shards. Holds some 30 s of samples at a time.
  *
- * @param samples 16 kHz mono from `startSample` to at least a window past `endSample` (or to the end of the recording), in
- *   blocks of any size; what is missing counts as silence
+ * @param samples 16 kHz mono from `startSample` to at least a window past `endSample` (or to the end of the
+ *   recording), in blocks of any size; what is missing counts as silence
  * @param pause called between model runs, so that a busy isolate can answer others
  */
 export async function analyseShard(

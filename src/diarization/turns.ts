@@ -103,11 +103,14 @@ function secondsAt(frame: number, { shiftSamples, offsetSamples, totalSamples }:
 const NOBODY: readonly number[] = [];
 
 /**
- * Who has the exclusive turn in each frame: the most active speaker, once it has been that for as long as the shortest turn, or as soon as who had it is
- * silent. Two who are about as active as each other would otherwise take turns of a few frames, all too short to be kept.
+ * Who has the exclusive turn in each frame: the most active speaker, once it has been that for as long as the shortest
+ * turn, or as soon as who had it is silent. Two who are about as active as each other would otherwise take turns of a
+ * few frames, all too short to be kept.
  */
 export class ExclusiveSpeaker {
-  /** An array that comes again and again: a new one for every frame would cost more than all else that is done for it. */
+  /**
+   * An array that comes again and again: a new one for every frame would cost more than all else that is done for it.
+   */
   readonly #current: [number] = [-1];
   /** The most active speaker of the frame before, and for how many frames on end another than the current one. */
   #leader = -1;
@@ -134,7 +137,9 @@ export class ExclusiveSpeaker {
   }
 }
 
-/** Frames on end in which one cluster has the exclusive turn, and the frame in which its turn began that they are in. */
+/**
+ * Frames on end in which one cluster has the exclusive turn, and the frame in which its turn began that they are in.
+ */
 interface Run {
   readonly cluster: number;
   readonly startFrame: number;
@@ -143,13 +148,15 @@ interface Run {
 }
 
 /**
- * Turns of one speaker at a time. Runs shorter than `minFrames` are dropped, the shortest first, and what lies around one is then a pause like any
- * other: two frames of somebody else do not cut a turn in which they are not kept. A pause is bridged where the cluster's own turn
- * goes on over it and nobody else has an exclusive turn in it.
+ * Turns of one speaker at a time. Runs shorter than `minFrames` are dropped, the shortest first, and what lies around
+ * one is then a pause like any other: two frames of somebody else do not cut a turn in which they are not kept. A pause
+ * is bridged where the cluster's own turn goes on over it and nobody else has an exclusive turn in it.
  */
 export class ExclusiveTurns {
   readonly #turns: FrameTurn<undefined>[] = [];
-  /** Those before which no pause can be bridged any more are settled, so that a day holds its turns and not its runs. */
+  /**
+   * Those before which no pause can be bridged any more are settled, so that a day holds its turns and not its runs.
+   */
   #runs: Run[] = [];
 
   /** @param maxPauseFrames after so many frames of nobody at all every turn is over */

@@ -1,7 +1,9 @@
 import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { concatenated } from '../audio/memory.ts';
 
-/** Where the sliding windows of a recording lie. All positions are samples at 16 kHz from the start of the recording. */
+/**
+ * Where the sliding windows of a recording lie. All positions are samples at 16 kHz from the start of the recording.
+ */
 interface WindowGrid {
   readonly windowSamples: number;
   readonly stepSamples: number;
@@ -16,8 +18,8 @@ interface FrameGrid {
 }
 
 /**
- * Number of windows: all that fit, and one more, padded with silence, where the last of them ends before the recording does.
- * A recording shorter than a window is one padded window; an empty one has none.
+ * Number of windows: all that fit, and one more, padded with silence, where the last of them ends before the recording
+ * does. A recording shorter than a window is one padded window; an empty one has none.
  */
 export function windowCount(grid: WindowGrid): number {
   const { windowSamples, stepSamples, totalSamples } = grid;
@@ -52,9 +54,10 @@ export interface Stretch {
 }
 
 /**
- * Stretch k covers [k·S, (k+1)·S) whatever the sharding, so that a frame's embedding input never depends on it. A last stretch
- * shorter than half of S is computed on the last S samples instead: mean normalisation over a second or two of speech would
- * distort it. (Half, because a shard that has windows here holds the samples from (k−1)·S on, but no earlier ones.)
+ * Stretch k covers [k·S, (k+1)·S) whatever the sharding, so that a frame's embedding input never depends on it. A last
+ * stretch shorter than half of S is computed on the last S samples instead: mean normalisation over a second or two of
+ * speech would distort it. (Half, because a shard that has windows here holds the samples from (k−1)·S on, but no
+ * earlier ones.)
  */
 export function stretchAt(index: number, stretchSamples: number, totalSamples: number): Stretch {
   const own = index * stretchSamples;
@@ -70,8 +73,9 @@ export const SUBSEGMENT_SHIFT_SECONDS = SUBSEGMENT_SHIFT_SAMPLES / SAMPLE_RATE_H
 const SUBSEGMENT_SAMPLES = 24_000;
 
 /**
- * Embeddings of short uniform pieces of speech, 1.5 s every 0.5 s (uniform subsegments, as in Park et al., "A review of speaker
- * diarization", 2022). They know nothing of the segmentation's local speakers, so they can tell when one of those is two people.
+ * Embeddings of short uniform pieces of speech, 1.5 s every 0.5 s (uniform subsegments, as in Park et al., "A review of
+ * speaker diarization", 2022). They know nothing of the segmentation's local speakers, so they can tell when one of
+ * those is two people.
  */
 export interface Subsegments {
   readonly count: number;
@@ -142,8 +146,8 @@ export function joinSubsegments(sets: readonly Subsegments[], dimension: number)
 }
 
 /**
- * One in `every`, counted over the whole recording: a choice that no sharding changes. By their number among those that there are, not by their place, which
- * somebody who speaks at regular intervals may always, or never, have.
+ * One in `every`, counted over the whole recording: a choice that no sharding changes. By their number among those that
+ * there are, not by their place, which somebody who speaks at regular intervals may always, or never, have.
  *
  * @param before how many there are in the recording before these
  */

@@ -28,7 +28,10 @@ export const TXT: TurnWriter = {
   },
 };
 
-/** Comma-separated with a header, quoted as RFC 4180 says. What a spreadsheet would take for a formula begins with an apostrophe. */
+/**
+ * Comma-separated with a header, quoted as RFC 4180 says. What a spreadsheet would take for a formula begins with an
+ * apostrophe.
+ */
 export function csv(withText: boolean): TurnWriter {
   return {
     head: `start,end,speaker${withText ? ',text' : ''}\n`,

@@ -41,14 +41,17 @@ export function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 
-/** A speaker's label on one line. One of white space alone is `_`, as in RTTM: a column or a voice span would have none. */
+/**
+ * A speaker's label on one line. One of white space alone is `_`, as in RTTM: a column or a voice span would have none.
+ */
 export function oneLabel(label: string): string {
   return oneLine(label) || '_';
 }
 
 /**
- * RTTM separates its columns by white space, so that a name can hold none. Nor does it know quotes; readers that take it for a table which does (pandas, and
- * with it pyannote.database) would read on from one in front of a name to the next, over any number of rows.
+ * RTTM separates its columns by white space, so that a name can hold none. Nor does it know quotes; readers that take
+ * it for a table which does (pandas, and with it pyannote.database) would read on from one in front of a name to the
+ * next, over any number of rows.
  */
 export function oneWord(text: string): string {
   const word = text.replace(/[\s\p{Cc}]+/gu, '_');

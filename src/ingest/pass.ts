@@ -18,15 +18,15 @@ const PAUSE_SAMPLES = 8 * SAMPLE_RATE_HZ;
  */
 const MAX_CHANNEL_SAMPLES = 6 * 3600 * 2 * 44_100;
 /**
- * Reading time of one invocation; then it hands over to the next one. A queue delivers other messages and adds consumers
- * only when an invocation has ended. A hand-over costs some tens of seconds of audio that are decoded again.
+ * Reading time of one invocation; then it hands over to the next one. A queue delivers other messages and adds
+ * consumers only when an invocation has ended. A hand-over costs some tens of seconds of audio that are decoded again.
  */
 const SLICE_MS = 8000;
 /** The same for a source that would have to be passed over from its start. An invocation may last 15 minutes. */
 const MAX_INVOCATION_MS = 10 * 60_000;
 /**
- * A source is slow if it delivers less than SLOW_AUDIO_RATE seconds of audio a second, measured after SLOW_AFTER_MS, and
- * at least SLOW_WAIT_SHARE of the time is spent waiting for it. The rest is decoding, which takes long at 192 kHz.
+ * A source is slow if it delivers less than SLOW_AUDIO_RATE seconds of audio a second, measured after SLOW_AFTER_MS,
+ * and at least SLOW_WAIT_SHARE of the time is spent waiting for it. The rest is decoding, which takes long at 192 kHz.
  */
 const SLOW_AUDIO_RATE = 50;
 const SLOW_AFTER_MS = 2000;

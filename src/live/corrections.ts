@@ -38,8 +38,8 @@ const STEPS = 127;
 const NONE = new Int8Array(0);
 
 /**
- * What was sent, in spans of at most a few seconds, each relabelled when the speakers were clustered again. That joins a
- * speaker who was sent under two labels and separates two who shared one. Starts and ends stay as they were sent.
+ * What was sent, in spans of at most a few seconds, each relabelled when the speakers were clustered again. That joins
+ * a speaker who was sent under two labels and separates two who shared one. Starts and ends stay as they were sent.
  */
 export class Corrections {
   #spans: SentSpan[] = [];
@@ -126,9 +126,9 @@ export class Corrections {
 }
 
 /**
- * The speaker that a span is most similar to; another one than before only by a margin. Undefined without enough speech,
- * and for a span of an unused label that is similar to no speaker in use: labels of people who are silent for long fall
- * out of use too.
+ * The speaker that a span is most similar to; another one than before only by a margin. Undefined without enough
+ * speech, and for a span of an unused label that is similar to no speaker in use: labels of people who are silent for
+ * long fall out of use too.
  */
 function closestSpeaker({ label, embedding, seconds }: SentSpan, speakers: Speakers): number | undefined {
   if (embedding.length === 0) return undefined;

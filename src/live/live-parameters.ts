@@ -111,7 +111,9 @@ export const LIVE = {
   shortSpeechPenalty: 0.12,
   /** Lowers it for a label that all earlier speech of the same person was sent as, by a longer window. */
   priorShareWeight: 0.15,
-  /** Least similarity to the last speaker of an unused label for that label to be given again, or its spans to be kept. */
+  /**
+   * Least similarity to the last speaker of an unused label for that label to be given again, or its spans to be kept.
+   */
   reuseSimilarity: 0.2,
   /** Longest time that a local speaker without a label is held back, within the latency. */
   maxPendingSeconds: 1.2,

@@ -58,8 +58,8 @@ export interface LiveEngine {
 }
 
 /**
- * Diarization of a stream: samples in, events out. Every end has one earlier start of the same speaker, times never go back within
- * a speaker, and nothing is open after `finish`. Calls must not overlap.
+ * Diarization of a stream: samples in, events out. Every end has one earlier start of the same speaker, times never go
+ * back within a speaker, and nothing is open after `finish`. Calls must not overlap.
  */
 export interface LiveSession {
   /**

@@ -77,7 +77,8 @@ export async function segmentWindow(
 
 /**
  * Averages a window with earlier ones where they overlap, weighted, as recordings do. The last frames of a window count
- * little: they lack right context. Local speakers of an earlier window are matched to those of `now` by their agreement.
+ * little: they lack right context. Local speakers of an earlier window are matched to those of `now` by their
+ * agreement.
  *
  * @param earlier the latest first; frames outside `now` are left out
  */

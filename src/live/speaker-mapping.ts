@@ -31,8 +31,9 @@ const MIN_CONTINUITY = 0.3;
 
 /**
  * Assigns labels to local speakers, each label once, by similarity of the voice and by continuity (optimal assignment).
- * A local speaker that is similar to no label gets a new one, or none until there is enough speech. Where the stream may
- * have fewer speakers than there are local ones, those left over get their best label, because no speech is left out.
+ * A local speaker that is similar to no label gets a new one, or none until there is enough speech. Where the stream
+ * may have fewer speakers than there are local ones, those left over get their best label, because no speech is left
+ * out.
  *
  * @param minNewSeconds speech that a new speaker needs
  * @returns [locals] label, −1 while it is undecided
@@ -82,7 +83,9 @@ function unassignedScore({ voice, continuity, mayWait }: LocalSpeaker, minNewSec
     : FORCED;
 }
 
-/** Whether a local speaker may get a new label: it is similar to none, and has enough speech or no time to wait for it. */
+/**
+ * Whether a local speaker may get a new label: it is similar to none, and has enough speech or no time to wait for it.
+ */
 function mayBeNew(
   { voice, mayWait, priorShares }: LocalSpeaker,
   speakers: Speakers,
@@ -145,8 +148,8 @@ function continuityOf(
  * @param wide the longer window
  * @param seen the window in which `local` seems new
  * @param until frames before this one were sent
- * @returns [labels] share of the person's earlier speech alone that was sent as each label's, scaled down where there was
- *   little
+ * @returns [labels] share of the person's earlier speech alone that was sent as each label's, scaled down where there
+ *   was little
  */
 export function priorSharesOf(
   wide: SegmentedWindow,
@@ -189,7 +192,9 @@ interface StreamState {
   readonly sent: SentActivity;
 }
 
-/** Assigns labels to the local speakers of each window: by voice, by what was sent, and by a longer window for new ones. */
+/**
+ * Assigns labels to the local speakers of each window: by voice, by what was sent, and by a longer window for new ones.
+ */
 export class LabelAssigner {
   /** Windows whose voices were kept as items for the clustering. */
   #kept = 0;

@@ -278,8 +278,8 @@ export interface BlockSource {
 }
 
 /**
- * The blocks inside [fromSample, toSample) of which most frames are kept; undefined where they hold too little speech for
- * an embedding.
+ * The blocks inside [fromSample, toSample) of which most frames are kept; undefined where they hold too little speech
+ * for an embedding.
  *
  * @param keeps whether a frame of the stream belongs to the embedding
  */

@@ -122,8 +122,8 @@ export interface SpeakersState {
 /**
  * The speakers of a stream so far. A new speaker is the mean of its voices so far. From time to time all voices are
  * clustered as those of a recording, and each cluster takes the label that most of its speech had. So of two labels of
- * one person one falls out of use, and a label that two people shared stays with one of them; events that were sent stay
- * as they are. When all labels are given, a new speaker gets one that is out of use.
+ * one person one falls out of use, and a label that two people shared stays with one of them; events that were sent
+ * stay as they are. When all labels are given, a new speaker gets one that is out of use.
  */
 export class Speakers {
   #items: Item[] = [];
@@ -316,8 +316,8 @@ export class Speakers {
   }
 
   /**
-   * The label of each cluster: the one that most of its speech had, each label once. Other clusters get new labels, then
-   * unused ones; −1 where none is left.
+   * The label of each cluster: the one that most of its speech had, each label once. Other clusters get new labels,
+   * then unused ones; −1 where none is left.
    */
   #keepLabels(clusterOf: Int32Array, clusters: number): number[] {
     const shared = new Float64Array(clusters * this.#labels);

@@ -19,7 +19,8 @@ export type Enrolment =
   | { readonly ok: false; readonly error: EnrolmentFault };
 
 /**
- * The voice of a recording of one person: that of the speaker who talks most. Refused where others talk too, or hardly anybody.
+ * The voice of a recording of one person: that of the speaker who talks most. Refused where others talk too, or hardly
+ * anybody.
  *
  * @param diarization with voices
  * @param sameLogOdds log-odds that two voices are one person's

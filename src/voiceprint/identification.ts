@@ -72,8 +72,8 @@ const CERTAIN_LOG_ODDS = 12;
 const BEYOND_CERTAIN = 1e-6;
 
 /**
- * Which speaker is whose voiceprint. With `exclusive`, the one-to-one assignment of the highest joint likelihood among the pairs
- * whose confidence reaches the threshold; without, each speaker's best.
+ * Which speaker is whose voiceprint. With `exclusive`, the one-to-one assignment of the highest joint likelihood among
+ * the pairs whose confidence reaches the threshold; without, each speaker's best.
  *
  * @param logOdds [speakers, voiceprints] of being the same person
  */
@@ -86,7 +86,8 @@ export function matchSpeakers(
   const confidence = Array.from(logOdds, (value) => Math.round(100 * probabilityOf(value)));
   // What is shown decides: a confidence of 50 reaches a threshold of 50.
   const reaches = confidence.map((value) => value >= threshold);
-  // With a low threshold somebody unlikely is better than nobody; likely ones are worth their log-odds, or several would be worth less than one.
+  // With a low threshold somebody unlikely is better than nobody; likely ones are worth their log-odds, or several
+  // would be worth less than one.
   const likely = logOdds.map(levelled);
   const lowest = likely.reduce((least, value, index) => (reaches[index] ? Math.min(least, value) : least), 0);
   const worth = likely.map((value, index) => (reaches[index] ? value - lowest + LEAST_WORTH : 0));
@@ -115,7 +116,8 @@ function best(worth: Float64Array, rows: number, columns: number): Int32Array {
 }
 
 /**
- * How sure it is, 0…100, that each submitted voice talks in a turn: that one of the diarized speakers is that voice and talks.
+ * How sure it is, 0…100, that each submitted voice talks in a turn: that one of the diarized speakers is that voice and
+ * talks.
  *
  * @param turn [speakers] 0…100, how sure it is that each diarized speaker talks in the turn
  * @param speakers [speakers] their matches
@@ -142,7 +144,8 @@ export function* voiceprintsMember(voices: readonly SpeakerVoice[]): Generator<s
 }
 
 /**
- * The output of an identify job as JSON text, in chunks: that of the diarization with `identification`, a line a turn, and
+ * The output of an identify job as JSON text, in chunks: that of the diarization with `identification`, a line a turn,
+ * and
  * `voiceprints`, a line a diarized speaker.
  *
  * @param matches [speakers]

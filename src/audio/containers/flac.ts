@@ -338,7 +338,10 @@ const STREAM_HEAD = Uint8Array.of(0x66, 0x4c, 0x61, 0x43, 0, 0, 0, 34);
 const trailingStreamWarning = (seconds: number): string =>
   `The FLAC file goes on at another sample rate or with other channels after ${seconds.toFixed(1)} s; that part was left out.`;
 
-/** Whether another file begins behind the last frame that was read; where its frames are read too, the last one is its own. */
+/**
+ * Whether another file begins behind the last frame that was read; where its frames are read too, the last one is its
+ * own.
+ */
 async function hasTrailingStream(reader: BlockReader, from: number, endByte: number): Promise<boolean> {
   const until = Math.min(endByte, from + MAX_SEARCH_BYTES);
   for (let position = from; position + STREAM_HEAD.length <= until; ) {

@@ -67,7 +67,9 @@ export const MAX_HEADER_BYTES = 12;
 /** Elements walked on one level outside the clusters. */
 const MAX_ELEMENTS = 10_000;
 
-/** The element whose header is at `at` of `view`, which lies at `position` in the file; undefined where there is none. */
+/**
+ * The element whose header is at `at` of `view`, which lies at `position` in the file; undefined where there is none.
+ */
 function parseElement(view: Uint8Array, at: number, position: number): Element | undefined {
   const idBytes = Math.clz32(view[at] ?? 0) - 23;
   const sizeAt = at + idBytes;

@@ -102,8 +102,8 @@ function noteStart(starts: FragmentStarts, trackId: number, ticks: number): void
 }
 
 /**
- * How much later a track begins than the earliest of its file. Recordings that were cut out of a live stream begin at any time, all their tracks
- * alike: so only the difference counts.
+ * How much later a track begins than the earliest of its file. Recordings that were cut out of a live stream begin at
+ * any time, all their tracks alike: so only the difference counts.
  */
 export function lateSeconds(track: TrackClock, all: readonly TrackClock[], starts: FragmentStarts): number {
   const own = startSeconds(track, starts);
@@ -118,7 +118,8 @@ function startSeconds({ id, timescale, edits, isTabled }: TrackClock, starts: Fr
   if (isTabled) return 0;
   const ticks = starts.get(id);
   if (ticks === undefined || timescale <= 0) return undefined;
-  // Pictures are decoded before they are played, and a list that cuts the difference off puts the first of them back to where it belongs.
+  // Pictures are decoded before they are played, and a list that cuts the difference off puts the first of them back to
+  // where it belongs.
   const list = edits?.kind === 'edits' ? edits : undefined;
   const first = list?.edits.findIndex(({ mediaTime }) => mediaTime >= 0) ?? -1;
   if (!list || first < 0) return ticks / timescale;

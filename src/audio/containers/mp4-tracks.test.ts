@@ -21,7 +21,10 @@ interface Starts {
   readonly delay?: number;
 }
 
-/** A recording in one fragment: sound, and pictures in front of it where they have a start. One trun entry stands for one sample frame. */
+/**
+ * A recording in one fragment: sound, and pictures in front of it where they have a start. One trun entry stands for
+ * one sample frame.
+ */
 function fragmented({ sound, pictures, delay = 0 }: Starts, frameBytes = 2): Uint8Array {
   const trex = (id: number) => box('trex', u32(0, id, 1, 1, id === SOUND ? frameBytes : 0, 0));
   const tracks = [soundTrack(SOUND, pcm, NO_SAMPLES), otherTrack(PICTURES, 'vide', 1000)];

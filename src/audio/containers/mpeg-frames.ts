@@ -115,7 +115,10 @@ const rateAt = (bytes: Uint8Array, at: number): number => {
 const samplesOf = (layer: 1 | 2 | 3, isMpeg1: boolean): number =>
   layer === 1 ? 384 : layer === 2 || isMpeg1 ? 1152 : 576;
 
-/** Bytes of the frame whose valid header is at `at`; 0 for free format. For every frame of a file, hence without an object. */
+/**
+ * Bytes of the frame whose valid header is at `at`; 0 for free format. For every frame of a file, hence without an
+ * object.
+ */
 function frameBytesAt(bytes: Uint8Array, at: number): number {
   const isMpeg1 = (bytes[at + 1] & 0x18) === 0x18;
   const layer = layerAt(bytes, at);

@@ -14,8 +14,9 @@ import {
 import type { Framing } from './mpeg-ts-tables.ts';
 
 /**
- * AAC in LATM with LOAS headers (ISO/IEC 14496-3 §1.7.3), as broadcasts have it. Read is what their multiplexers write: one program of one layer,
- * one frame in each element. Frames leave here with ADTS headers, which say all that a decoder needs of such a configuration and let it change.
+ * AAC in LATM with LOAS headers (ISO/IEC 14496-3 §1.7.3), as broadcasts have it. Read is what their multiplexers write:
+ * one program of one layer, one frame in each element. Frames leave here with ADTS headers, which say all that a
+ * decoder needs of such a configuration and let it change.
  */
 
 /** 11 bits to find a frame by, 13 bits of its length. */
@@ -110,7 +111,10 @@ const MAX_RATE_INDEX = 12;
 const MAX_ADTS_OBJECT = 4;
 const MAX_ADTS_CHANNELS = 7;
 
-/** AudioSpecificConfig (§1.6.2.1) of what ADTS can say too. Bandwidth extension and parametric stereo the coded data announce themselves. */
+/**
+ * AudioSpecificConfig (§1.6.2.1) of what ADTS can say too. Bandwidth extension and parametric stereo the coded data
+ * announce themselves.
+ */
 function audioSpecificConfig(reader: BitReader): Parsed<LatmConfig> {
   let objectType = objectTypeOf(reader);
   const rateIndex = reader.bits(4);

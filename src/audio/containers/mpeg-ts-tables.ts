@@ -126,7 +126,10 @@ const SEARCH_BYTES = 8 << 20;
 const MAX_SECTION_BYTES = 1024;
 const PAT_PID = 0;
 
-/** The first program with sound, else the first one; undefined where there are no tables. A stream may begin with a picture alone. */
+/**
+ * The first program with sound, else the first one; undefined where there are no tables. A stream may begin with a
+ * picture alone.
+ */
 export async function readProgram(reader: BlockReader, stride: number, from: number): Promise<TsProgram | undefined> {
   const sections: Sections = new Map();
   const programs = new Map<number, TsProgram>();
@@ -267,7 +270,10 @@ function* descriptorsOf(bytes: Uint8Array): Generator<{ readonly tag: number; re
   }
 }
 
-/** Opus by the number of channels of its descriptor; the other codes are two languages in one stream, and layouts of their own. */
+/**
+ * Opus by the number of channels of its descriptor; the other codes are two languages in one stream, and layouts of
+ * their own.
+ */
 function opusOf(descriptors: Uint8Array): Coding {
   for (const { tag, body } of descriptorsOf(descriptors)) {
     if (tag !== EXTENSION || body[0] !== OPUS_EXTENSION || body.length < 2) continue;

@@ -94,8 +94,8 @@ function malformed(): Error {
 }
 
 /**
- * Reads `metadata_props` of an ONNX file. Written by hand because onnxruntime-web does not give metadata out. Every other
- * field is skipped unread, so the cost is that of walking the top level only.
+ * Reads `metadata_props` of an ONNX file. Written by hand because onnxruntime-web does not give metadata out. Every
+ * other field is skipped unread, so the cost is that of walking the top level only.
  *
  * @returns key → value; empty for a file that carries none
  * @throws when the bytes are not a well-formed protobuf message
@@ -130,9 +130,10 @@ export const WEIGHTS_PATH = 'weights';
 const MIN_EXTERNAL_BYTES = 4096;
 
 /**
- * Takes the weights out of an ONNX file, by ONNX's own means for models that are larger than a protobuf message may be ("external data"). The runtime reads a
- * model that holds its weights into its memory, parses them into a second copy and keeps a third; WebAssembly memory never shrinks, so all three stay. Weights
- * outside are copied once. Nothing of the file is copied here: the places are those in the file itself.
+ * Takes the weights out of an ONNX file, by ONNX's own means for models that are larger than a protobuf message may be
+ * ("external data"). The runtime reads a model that holds its weights into its memory, parses them into a second copy
+ * and keeps a third; WebAssembly memory never shrinks, so all three stay. Weights outside are copied once. Nothing of
+ * the file is copied here: the places are those in the file itself.
  *
  * @throws when the bytes are not a well-formed protobuf message
  */

@@ -25,9 +25,9 @@ const METADATA_FACTS = {
 } as const;
 
 /**
- * Opens a segmentation model, as its manifest entry has it: whole `x` [1, 1, windowSamples], split `powers` [1, frames, 64];
- * either → `y` [1, framesPerWindow, classes]. Shorter windows, as live streams have them, give fewer frames.
- * What the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
+ * Opens a segmentation model, as its manifest entry has it: whole `x` [1, 1, windowSamples], split `powers` [1, frames,
+ * 64]; either → `y` [1, framesPerWindow, classes]. Shorter windows, as live streams have them, give fewer frames. What
+ * the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
  * manifest has is taken from there.
  *
  * @param pause called between the runs of a model that is cut

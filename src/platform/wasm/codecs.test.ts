@@ -159,7 +159,10 @@ describe('decoders', () => {
   });
 });
 
-/** A module with the exports of codecs.wasm and one fault, put together byte by byte: real packets that trap are not known. */
+/**
+ * A module with the exports of codecs.wasm and one fault, put together byte by byte: real packets that trap are not
+ * known.
+ */
 function trappingModule(): WebAssembly.Module {
   const I32 = 0x7f;
   const section = (id: number, body: number[]) => [id, body.length, ...body];

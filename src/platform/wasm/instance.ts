@@ -3,7 +3,10 @@ import { grown } from '../../audio/memory.ts';
 /** A reused array outside the wasm memory: results survive a growth of that memory, which detaches every view of it. */
 export class ResultBuffer {
   private store: Float32Array = new Float32Array(0);
-  /** The views made last: results come from one place and in one length, mostly, and making a view takes longer than to copy it. */
+  /**
+   * The views made last: results come from one place and in one length, mostly, and making a view takes longer than to
+   * copy it.
+   */
   private source = new Float32Array(0);
   private view: Float32Array = this.store;
 
