@@ -4,7 +4,7 @@ import { type BlockSource, keptBlocks } from './stream-buffer.ts';
 import type { Speakers } from './stream-speakers.ts';
 
 /** A span that was sent as one speaker's: frames [from, until) of the stream. */
-export interface SentSpan {
+interface SentSpan {
   /** Whose it is according to the latest clustering. */
   label: number;
   /**
