@@ -5,18 +5,15 @@ import { Command } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
 import { projectDir } from '../client/local/paths.ts';
-import { settingsOf } from '../src/diarization/index.ts';
-import type { TuningBySetting } from '../src/diarization/types.ts';
-import { LIVE } from '../src/live/parameters.ts';
+import type { TuningBySetting } from '../src/diarization/model-ports.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
+import { LIVE } from '../src/live/live-parameters.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
-import { observeStream } from './live/observe.ts';
-import { liveEngine, openSession } from './live/sessions.ts';
+import { liveEngine, observeStream, openSession } from './live/observe.ts';
 import { finishWithOracle } from './oracle.ts';
-import { type MeasuredPack, packOfService, pldaOf } from './packs.ts';
-import { analyse, finish } from './pipeline.ts';
+import { analyse, finish, type MeasuredPack, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
-import { type DiarizationError, diarizationError } from './score/der.ts';
-import { segmentsFromTurns } from './score/rttm.ts';
+import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
@@ -87,8 +84,9 @@ async function measureOf(
 }
 
 /**
- * Compares segmentation networks, and parameters, on folders of labelled recordings, before one of them comes into the pack: error rates of the
- * jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the report.
+ * Compares segmentation networks, and parameters, on folders of labelled recordings, before one of them comes into the
+ * pack: error rates of the jobs' settings, with perfect clustering, and of live streams. Nothing of it goes into the
+ * report.
  */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
   // Read anew at every look; only here does anybody change them.
@@ -133,6 +131,6 @@ const command = new Command('candidates')
   )
   .option('--settings <names>', "which of the jobs' settings, with commas", settingsIn, SETTINGS)
   .option('--live <latencies>', 'also live streams at these latencies, in milliseconds, with commas', '')
-  .option('--live-tune <json>', 'other values of the parameters in src/live/parameters.ts')
+  .option('--live-tune <json>', 'other values of the parameters in src/live/live-parameters.ts')
   .action(compare);
 await runCommand(command);

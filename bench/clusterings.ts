@@ -1,18 +1,15 @@
 import { Command } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { CliError, EXIT, runCommand } from '../client/cli/run.ts';
-import { type DiarizationSettings, type PartReader, settingsOf } from '../src/diarization/index.ts';
-import { withTuning } from '../src/diarization/parameters.ts';
-import type { Tuning } from '../src/diarization/types.ts';
+import type { Tuning } from '../src/diarization/model-ports.ts';
+import { type DiarizationSettings, settingsOf, withTuning } from '../src/diarization/parameters.ts';
+import type { PartReader } from '../src/diarization/part.ts';
 import { COMPARISON_HEAD, collect, comparisonRow, named, placeOf, settingsIn } from './comparison.ts';
-import { analysisOf, keptPart } from './kept-parts.ts';
-import { liveEngine } from './live/sessions.ts';
+import { liveEngine } from './live/observe.ts';
 import { finishWithOracle } from './oracle.ts';
-import { packOfService, pldaOf } from './packs.ts';
-import { finish } from './pipeline.ts';
+import { analysisOf, finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
-import { type DiarizationError, diarizationError } from './score/der.ts';
-import { segmentsFromTurns } from './score/rttm.ts';
+import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
@@ -33,9 +30,9 @@ function tuningOf(text: string): [string, Tuning] {
 }
 
 /**
- * Compares parameters of the assembly (clustering above all) on folders of labelled recordings: the models run once over a recording, and what they
- * said is kept (in `parts` of the bench's cache, to be deleted when code of the analysis changes), so that a hundred tunings take minutes. Nothing
- * of it goes into the report.
+ * Compares parameters of the assembly (clustering above all) on folders of labelled recordings: the models run once
+ * over a recording, and what they said is kept (in `parts` of the bench's cache, to be deleted when code of the
+ * analysis changes), so that a hundred tunings take minutes. Nothing of it goes into the report.
  */
 async function compare(folders: readonly string[], options: Options): Promise<void> {
   const pack = packOfService();

@@ -4,7 +4,10 @@ import { CliError, EXIT } from '../client/cli/run.ts';
 import { type DiarizationError, pool, rate } from './score/der.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
-/** What `candidates.ts` and `clusterings.ts` have in common: options of the form name=value, and the table that they print. */
+/**
+ * What `candidates.ts` and `clusterings.ts` have in common: options of the form name=value, and the table that they
+ * print.
+ */
 export const COMPARISON_HEAD =
   '| folder | what is compared | what | DER | missed | false alarm | confusion | right count | too many |\n|---|---|---|--:|--:|--:|--:|--:|--:|\n';
 

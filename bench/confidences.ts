@@ -2,16 +2,13 @@ import { writeFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { nodeAudio } from '../client/audio/ports.ts';
 import { runCommand } from '../client/cli/run.ts';
-import { settingsOf } from '../src/diarization/index.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
 import { placeOf } from './comparison.ts';
-import { judgeOutput } from './judged-output.ts';
-import { keptPart } from './kept-parts.ts';
-import { liveEngine } from './live/sessions.ts';
-import { packOfService, pldaOf } from './packs.ts';
-import { finish } from './pipeline.ts';
+import { liveEngine } from './live/observe.ts';
+import { finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
 import { loadFolder } from './recordings.ts';
 import { table } from './report.ts';
-import { agreement, type Judged } from './score/agreement.ts';
+import { agreement, type Judged, judgeOutput } from './score/agreement.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 
@@ -30,8 +27,8 @@ function countsOf(judged: readonly Judged[]): Counts {
 }
 
 /**
- * What confidences are worth on folders of labelled recordings, and, for `calibration.confidences` in training, how many of each were right. What
- * the models say is kept as for `clusterings.ts`.
+ * What confidences are worth on folders of labelled recordings, and, for `calibration.confidences` in training, how
+ * many of each were right. What the models say is kept as for `clusterings.ts`.
  */
 async function measure(folders: readonly string[], { setting, output }: Options): Promise<void> {
   const pack = packOfService();

@@ -1,6 +1,13 @@
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
 import { OVERRUN_SAMPLES, SHARD_SAMPLES } from '../src/jobs/shards.ts';
-import type { JobTimes } from './stages.ts';
+import { BenchService } from './bench-service.ts';
+import { processCpuMs } from './machine.ts';
+import { type LabelledRecording, tenVoices } from './recordings.ts';
+import { table } from './report.ts';
+import { say } from './shared.ts';
+import { SETTINGS, type Setting } from './speed.ts';
+import { type JobTimes, jobTimes } from './stages.ts';
 
 /** The day on which the prices below held. */
 export const CPU_DAY = '2026-11-21';
@@ -17,12 +24,12 @@ export const USD_PER_MILLION = {
 /** A message is written, read and deleted. */
 const OPERATIONS_A_MESSAGE = 3;
 /** Its part, its chunks, and the state of the ingest when its message is sent. */
-export const WRITES_A_SHARD = 1 + SHARD_SAMPLES / CHUNK_SAMPLES + 1;
+const WRITES_A_SHARD = 1 + SHARD_SAMPLES / CHUNK_SAMPLES + 1;
 /**
  * The first state and the output; one listing looks for a copy of the recording, two clear the work (billed as
  * writes).
  */
-export const WRITES_A_JOB = 5;
+const WRITES_A_JOB = 5;
 /** Requests and bytes in which a shard reads its chunks: counted on the service's own code. */
 const CHUNK_READS = await chunkReads();
 /**
@@ -30,13 +37,13 @@ const CHUNK_READS = await chunkReads();
  * its part is opened, its
  * embeddings are read, and all of it twice.
  */
-export const READS_A_SHARD = 1 + 1 + CHUNK_READS.count + 1 + 1 + 2;
+const READS_A_SHARD = 1 + 1 + CHUNK_READS.count + 1 + 1 + 2;
 /** The state of the ingest: by the ingest once, by the assembly twice. */
-export const READS_A_JOB = 3;
+const READS_A_JOB = 3;
 /** Chunks an hour of audio. */
-export const CHUNK_BYTES_PER_HOUR = {
-  written: 3600 * 16_000 * BYTES_PER_SAMPLE,
-  read: (3600 * 16_000 * CHUNK_READS.bytes) / SHARD_SAMPLES,
+const CHUNK_BYTES_PER_HOUR = {
+  written: 3600 * SAMPLE_RATE_HZ * BYTES_PER_SAMPLE,
+  read: (3600 * SAMPLE_RATE_HZ * CHUNK_READS.bytes) / SHARD_SAMPLES,
 };
 
 async function chunkReads(): Promise<{ count: number; bytes: number }> {
@@ -87,4 +94,59 @@ export function costItems(
     const perHour = counts[name] / (audioSeconds / 3600);
     return { name, perHour, usdPerHour: (perHour * USD_PER_MILLION[name]) / 1e6 };
   });
+}
+
+const SECONDS = 3600;
+
+interface Measured {
+  readonly setting: Setting;
+  readonly times: JobTimes;
+  readonly cpuMs: number;
+}
+
+/** What an hour of audio costs on the platform, item by item, from the CPU that a job of an hour took. */
+export async function measureCost(recordings: readonly LabelledRecording[] | undefined): Promise<string> {
+  if (!recordings) return '**Not measured:** the recording needs `../shared/audio`.';
+  const recording = await tenVoices(recordings, SECONDS, 'music');
+  if (!recording) return '**Not measured:** the recording needs ffmpeg.';
+  const measured: Measured[] = [];
+  for (const setting of SETTINGS) {
+    say(`cost of an hour with ${setting}`);
+    const one = await measureOne(recording.path, setting, recordings[0].path);
+    if (!one) return '**Not measured:** this system does not tell the CPU time of a process.';
+    measured.push(one);
+  }
+  return render(measured);
+}
+
+async function measureOne(path: string, setting: Setting, warmUp: string): Promise<Measured | undefined> {
+  const service = await BenchService.start();
+  try {
+    await service.diarize(warmUp, { model: setting });
+    const pid = service.workerdPid();
+    const before = processCpuMs(pid);
+    const times = jobTimes(await service.diarize(path, { model: setting }));
+    const after = processCpuMs(pid);
+    return before === undefined || after === undefined ? undefined : { setting, times, cpuMs: after - before };
+  } finally {
+    await service.stop();
+  }
+}
+
+function render(measured: readonly Measured[]): string {
+  const costs = measured.map(({ times, cpuMs }) => costItems(cpuMs, times));
+  const total = costs.map((items) => items.reduce((sum, { usdPerHour }) => sum + usdPerHour, 0));
+  const rows = costs[0].map(({ name }, item) => [
+    name,
+    ...costs.flatMap((items) => [items[item].perHour.toFixed(0), items[item].usdPerHour.toFixed(6)]),
+  ]);
+  rows.push(['**all**', ...total.flatMap((usd) => ['', `**${usd.toFixed(6)}**`])]);
+  const head = ['an hour of audio', ...measured.flatMap(({ setting }) => [setting, 'USD'])];
+  const prices = Object.entries(USD_PER_MILLION).map(([name, usd]) => `${name} ${usd}`);
+  return `A job on an hour of MP3 (44.1 kHz stereo, 128 kbit/s) in a fresh local service that one short job has warmed up. CPU is that of the whole workerd process: the Worker, and the
+local database, buckets and queues, which the platform would not bill as CPU. The platform's list prices of ${CPU_DAY}, in USD a million: ${prices.join(', ')}.
+
+${table(head, rows)}
+
+Counted: ${OBJECTS_COUNTED}. Storage, database rows and Durable Object requests are not counted, nor what the plan includes.`;
 }

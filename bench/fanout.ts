@@ -1,27 +1,77 @@
 import { readFileSync } from 'node:fs';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { assemble, settingsOf, writeOutput } from '../src/diarization/index.ts';
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
+import { assemble } from '../src/diarization/assemble.ts';
+import { writeOutput } from '../src/diarization/diarization.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
+import type { EmbeddingsSection, PartReader, Parts } from '../src/diarization/part.ts';
+import { SUBSEGMENT_SHIFT_SAMPLES, windowCount } from '../src/diarization/windows.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES, readChunks } from '../src/ingest/chunks.ts';
 import { ingest } from '../src/ingest/pass.ts';
 import { readyShards, SHARD_SAMPLES, SHARD_SECONDS } from '../src/jobs/shards.ts';
 import { bytesSource } from '../src/platform/sources/object-source.ts';
-import { nodeEngine } from './node-engine.ts';
-import { packOfService, pldaOf } from './packs.ts';
-import { replayedParts } from './part-replay.ts';
-import { ALL_FIELDS } from './pipeline.ts';
-import type { LabelledRecording } from './recordings.ts';
+import { ALL_FIELDS, nodeEngine, packOfService, pldaOf } from './pipeline.ts';
+import { type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
 import { renderScale } from './scale.ts';
-import { analyseInShards } from './shard-analysis.ts';
+import { analyseInShards } from './shards.ts';
 import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
-import { tenVoices } from './ten-voices.ts';
+
+/**
+ * The parts of a longer recording: those of a shorter one again and again, moved along the grid. All but the last of
+ * the shorter one are used, which may be cut off.
+ *
+ * @param shards of the longer recording, all of `shardSamples`
+ */
+async function replayedParts(
+  readers: readonly PartReader[],
+  shards: number,
+  shardSamples: number,
+): Promise<Parts & { readonly totalSamples: number }> {
+  const whole = readers.length - 1;
+  const { facts } = readers[0];
+  const totalSamples = shards * shardSamples;
+  const perShard = shardSamples / facts.stepSamples;
+  const windows = windowCount({ windowSamples: facts.windowSamples, stepSamples: facts.stepSamples, totalSamples });
+  const rangeOf = (shard: number) => ({
+    firstWindow: shard * perShard,
+    windowCount: Math.min(perShard, windows - shard * perShard),
+  });
+  const moved = <Section extends EmbeddingsSection>(shard: number, section: Section): Section => {
+    const { speakers, subsegments } = section;
+    const range = rangeOf(shard);
+    const windowsOn = range.firstWindow - (shard % whole) * perShard;
+    const piecesOn = ((shard - (shard % whole)) * shardSamples) / SUBSEGMENT_SHIFT_SAMPLES;
+    const end = range.firstWindow + range.windowCount;
+    const count = speakers.windows.filter((window) => window + windowsOn < end).length;
+    return {
+      ...section,
+      ...range,
+      facts,
+      speakers: { ...speakers, count, windows: speakers.windows.map((window) => window + windowsOn) },
+      subsegments: { ...subsegments, indices: subsegments.indices.map((index) => index + piecesOn) },
+    };
+  };
+  return {
+    totalSamples,
+    count: shards,
+    factsOf: () => facts,
+    // The last shard's windows may be fewer: a few speakers are counted too many.
+    countsOf: (shard) => readers[shard % whole].counts,
+    readEmbeddings: async (shard) => moved(shard, await readers[shard % whole].readEmbeddings()),
+    async readPart(shard) {
+      const part = moved(shard, await readers[shard % whole].readPart());
+      const length = part.windowCount * facts.framesPerWindow * facts.classes;
+      return { ...part, probabilities: part.probabilities.subarray(0, length) };
+    },
+  };
+}
 
 const MEASURED_SECONDS = 3600;
 const HOURS = [1, 8, 24].filter((hours) => hours <= longestHours());
 /** Isolates at work at the same time; the platform runs at most 250 consumers of a queue. */
 const CONSUMERS = [1, 10, 50, 100, 250];
-const SAMPLE_RATE_HZ = 16_000;
 /** What an isolate needs before its first shard: runtime and models (assumed; measured locally: 0.3 to 0.7 s). */
 const COLD_START_MS = 1000;
 /** From a message's sending to its handling (assumed). */

@@ -1,17 +1,14 @@
 import { decoderBytes } from '../client/audio/ports.ts';
 import { BenchService } from './bench-service.ts';
 import { type CostItem, CPU_DAY, costItems, OBJECTS_COUNTED, USD_PER_MILLION } from './cost.ts';
-import { freePort, HeapProbe } from './inspector.ts';
+import { freePort, HeapProbe, processCpuMs } from './machine.ts';
 import { watchHeap } from './memory.ts';
-import { processCpuMs } from './process-cpu.ts';
-import type { LabelledRecording } from './recordings.ts';
+import { type Coding, type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
-import { diarizationError, rate } from './score/der.ts';
-import { segmentsFromTurns } from './score/rttm.ts';
+import { diarizationError, rate, segmentsFromTurns } from './score/der.ts';
 import { longestHours, say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
-import { type Coding, tenVoices } from './ten-voices.ts';
 
 /** What is measured: precision-2 only as far as its hours do not take the machine for long. */
 const LENGTHS: readonly Length[] = [

@@ -18,7 +18,8 @@ export interface LoadResult {
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * Sends one request again and again from clients that each wait for their answer, body included, before they send the next.
+ * Sends one request again and again from clients that each wait for their answer, body included, before they send the
+ * next.
  * @param origin service that is asked
  * @throws Error for an answer that is not 2xx: a time would say nothing
  */
@@ -32,7 +33,10 @@ export async function load(
   const begun = performance.now();
   const end = begun + seconds * 1000;
   let reconnects = 0;
-  /** A server may close a kept connection just when it is used again (on a busy machine it does): the request goes out anew. */
+  /**
+   * A server may close a kept connection just when it is used again (on a busy machine it does): the request goes out
+   * anew.
+   */
   const ask = async (): Promise<{ statusCode: number; text: string }> => {
     try {
       const { statusCode, body } = await pool.request(request);

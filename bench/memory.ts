@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { decodeFile } from '../client/audio/file.ts';
 import { decoderBytes, nodeAudio } from '../client/audio/ports.ts';
 import { BenchService } from './bench-service.ts';
-import { freePort, HeapProbe, type HeapUsage } from './inspector.ts';
-import { longMp3 } from './long-recording.ts';
-import type { LabelledRecording } from './recordings.ts';
+import { freePort, HeapProbe, type HeapUsage } from './machine.ts';
+import { type LabelledRecording, longMp3 } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
@@ -26,7 +25,7 @@ interface Peak {
 }
 
 /** Largest values of the samples taken while something ran. */
-export interface HeapPeak extends HeapUsage {
+interface HeapPeak extends HeapUsage {
   /** Largest sum of both in one sample. */
   readonly bothBytes: number;
   readonly samples: number;

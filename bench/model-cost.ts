@@ -3,8 +3,8 @@ import { createOnnxRuntime, floatTensor } from '../src/platform/onnx/runtime.ts'
 import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
 
 /**
- * Time and WebAssembly memory of one model on a batch of inputs of ten seconds, in a process of its own: memory never shrinks, so that two
- * models in one process could not be told apart. Prints JSON.
+ * Time and WebAssembly memory of one model on a batch of inputs of ten seconds, in a process of its own: memory never
+ * shrinks, so that two models in one process could not be told apart. Prints JSON.
  *
  *     tsx bench/model-cost.ts FILE segmentation|powers|embedding [BATCH]
  */

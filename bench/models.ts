@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
 import { modelPath } from '../client/models/store.ts';
 import { segmentationFile } from '../src/platform/onnx/manifest.ts';
-import { packOfService } from './packs.ts';
+import { packOfService } from './pipeline.ts';
 import { table } from './report.ts';
 import { cacheDir, say, sharedPath } from './shared.ts';
 

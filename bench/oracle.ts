@@ -1,15 +1,13 @@
 import type { DiarizeOutput } from '../client/sdk/types.ts';
-import type { Assignment } from '../src/diarization/clustering/types.ts';
-import type { DiarizationSettings, PartReader } from '../src/diarization/index.ts';
-import { withTuning } from '../src/diarization/parameters.ts';
-import type { ShardPart } from '../src/diarization/part.ts';
-import { buildPowerset, decodeHard } from '../src/diarization/powerset.ts';
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
+import type { Assignment } from '../src/diarization/clustering/cluster.ts';
+import { type DiarizationSettings, withTuning } from '../src/diarization/parameters.ts';
+import type { PartReader, ShardPart } from '../src/diarization/part.ts';
 import { reconstruct } from '../src/diarization/reconstruct.ts';
+import { buildPowerset, decodeHard } from '../src/diarization/segmenter.ts';
 import { toOutput } from './pipeline.ts';
-import type { LabelledSegment } from './score/rttm.ts';
-import { labelsOf } from './score/sweep.ts';
-
-const SAMPLE_RATE_HZ = 16000;
+import type { LabelledSegment } from './score/der.ts';
+import { labelsOf } from './score/means.ts';
 
 /**
  * What the pipeline would give if its clustering made no error: each local speaker of a window becomes the reference
@@ -38,7 +36,7 @@ export async function finishWithOracle(
     clusters,
     boost,
     totalSamples,
-    durationSeconds: totalSamples / 16000,
+    durationSeconds: totalSamples / SAMPLE_RATE_HZ,
     speakerTracks: true,
   });
   return toOutput(diarization);

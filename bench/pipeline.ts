@@ -1,18 +1,102 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { nodeDsp } from '../client/audio/ports.ts';
+import { projectDir } from '../client/local/paths.ts';
+import { modelPath, readManifest } from '../client/models/store.ts';
 import type { DiarizeOutput } from '../client/sdk/types.ts';
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
+import { assemble, type SpeakerRequest } from '../src/diarization/assemble.ts';
+import { type Plda, parsePlda } from '../src/diarization/clustering/plda.ts';
+import { type Diarization, writeOutput } from '../src/diarization/diarization.ts';
+import type { DiarizationSettings, SettingName } from '../src/diarization/parameters.ts';
+import { encodePart, openPart, type PartReader, partsOf } from '../src/diarization/part.ts';
+import { type AnalysisPorts, analyseShard } from '../src/diarization/shard.ts';
+import type { Engine } from '../src/jobs/ports.ts';
 import {
-  type AnalysisPorts,
-  analyseShard,
-  assemble,
-  type Diarization,
-  type DiarizationSettings,
-  encodePart,
-  openPart,
-  type PartReader,
-  type Plda,
-  partsOf,
-  type SpeakerRequest,
-  writeOutput,
-} from '../src/diarization/index.ts';
+  type EmbeddingEntry,
+  type ModelFile,
+  type ModelPack,
+  packInUse,
+  segmentationFile,
+  segmentationOf,
+} from '../src/platform/onnx/manifest.ts';
+import { createOnnxRuntime, type OnnxRuntime } from '../src/platform/onnx/runtime.ts';
+import { createEmbedding, createSegmentation, type EmbeddingModel } from '../src/platform/onnx/sessions.ts';
+import { packaged, unshared } from '../wasm/onnxruntime/unshare.mjs';
+import { cacheDir, sharedPath } from './shared.ts';
+
+/** A pack that is measured, and what the tables call it. */
+export interface MeasuredPack {
+  readonly label: string;
+  readonly pack: ModelPack;
+}
+
+const REFERENCE_FILE = 'segmentation-3.0.int8.onnx';
+
+/** The pack in use, with the segmentation of a setting; live streams use that of community-1. */
+export function packOfService(setting: SettingName = 'precision-2'): MeasuredPack {
+  const pack = packInUse(readManifest(projectDir));
+  const segmentation = segmentationOf(pack, setting);
+  return { label: segmentation.id, pack: { name: pack.name, segmentation, embedding: pack.embedding } };
+}
+
+/** Path of a model file: in the repository, pulled, or beside the checkout. */
+function findModel(file: ModelFile): string | undefined {
+  const own = modelPath(projectDir, file);
+  if (existsSync(own)) return own;
+  return sharedPath('models', basename(file.path)) ?? sharedPath('weights', basename(file.path));
+}
+
+/** @throws when the file is missing or not the one of the manifest */
+function readModel(file: ModelFile): Uint8Array {
+  const path = findModel(file);
+  if (!path) throw new Error(`models/${file.path} is missing`);
+  const bytes = readFileSync(path);
+  if (createHash('sha256').update(bytes).digest('hex') !== file.sha256) {
+    throw new Error(`${path} is not the file that the manifest names`);
+  }
+  return bytes;
+}
+
+/** The PLDA of the pack's embedder, if it has one. */
+export function pldaOf({ pack }: MeasuredPack): Plda | undefined {
+  const { plda } = pack.embedding.files;
+  return plda && parsePlda(JSON.parse(new TextDecoder().decode(readModel(plda))));
+}
+
+/**
+ * Models for sherpa-onnx: segmentation-3.0 in 8 bits (`../shared/models`), and CAM++ in floating point, the file that
+ * `ROLLCALL_CAMPPLUS` names (`training/embedder/teacher_onnx.py` writes it).
+ *
+ * @returns paths, undefined where one of the two files is missing
+ */
+export function sherpaModels(): { segmentation: string; embedder: string } | undefined {
+  const segmentation = sharedPath('models', REFERENCE_FILE);
+  const embedder = process.env.ROLLCALL_CAMPPLUS;
+  return segmentation && embedder ? { segmentation, embedder } : undefined;
+}
+
+let runtime: OnnxRuntime | undefined;
+/** The service's models and signal processing in this process: the same WebAssembly and the same code as in workerd. */
+export async function nodeEngine({ pack }: MeasuredPack): Promise<Engine> {
+  runtime ??= createOnnxRuntime(new WebAssembly.Module(unshared(readFileSync(packaged()))));
+  const dspOfProcess = nodeDsp();
+  const ort = runtime;
+  return {
+    segmentation: await createSegmentation(ort, readModel(segmentationFile(pack.segmentation)), pack.segmentation),
+    embedding: await createEmbedding(ort, readEmbedder(pack.embedding), pack.embedding),
+    filterbank: dspOfProcess.filterbank,
+    melPower: dspOfProcess.melPower,
+    pooling: dspOfProcess.pooling,
+    memoryBytes: () => ort.memoryBytes() + dspOfProcess.memoryBytes(),
+  };
+}
+
+function readEmbedder(entry: EmbeddingEntry): EmbeddingModel {
+  if (entry.form === 'whole') return { form: 'whole', model: readModel(entry.files.model) };
+  return { form: 'split', trunk: readModel(entry.files.trunk), head: readModel(entry.files.head) };
+}
 
 /** Every optional field of the output. */
 export const ALL_FIELDS = {
@@ -24,7 +108,7 @@ export const ALL_FIELDS = {
   speakerProbability: true,
 } as const;
 
-const BLOCK_SAMPLES = 16000;
+const BLOCK_SAMPLES = SAMPLE_RATE_HZ;
 
 async function* blocksOf(samples: Float32Array): AsyncGenerator<Float32Array> {
   for (let at = 0; at < samples.length; at += BLOCK_SAMPLES) yield samples.subarray(at, at + BLOCK_SAMPLES);
@@ -33,7 +117,7 @@ async function* blocksOf(samples: Float32Array): AsyncGenerator<Float32Array> {
 const noPause = async (): Promise<void> => undefined;
 
 /** Runs the models over a whole recording as one shard: the part as the service stores it. */
-export async function analysedBytes(
+async function analysedBytes(
   samples: Float32Array,
   engine: AnalysisPorts,
   settings: DiarizationSettings,
@@ -70,4 +154,36 @@ export async function toOutput(diarization: Diarization): Promise<DiarizeOutput>
   const chunks: string[] = [];
   for await (const chunk of writeOutput(diarization, ALL_FIELDS)) chunks.push(chunk);
   return JSON.parse(chunks.join('')) as DiarizeOutput;
+}
+
+/** The settings that decide the analysis, as a key: a kept part of other settings must not be used. */
+export function analysisOf({ windows, localSpeakers, subsegments }: DiarizationSettings): string {
+  return JSON.stringify([windows, localSpeakers, subsegments.minCleanSeconds]);
+}
+
+/**
+ * The part of a recording from an earlier run, else a new one, which is kept: by its samples, the models and what has a
+ * say in the analysis.
+ */
+export async function keptPart(
+  samples: Float32Array,
+  engine: AnalysisPorts,
+  { pack: { segmentation, embedding } }: MeasuredPack,
+  settings: DiarizationSettings,
+): Promise<PartReader> {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([segmentation, embedding]))
+    .update(analysisOf(settings))
+    .update(samples)
+    .digest('hex')
+    .slice(0, 24);
+  const folder = join(cacheDir(), 'parts');
+  const path = join(folder, digest);
+  if (!existsSync(path)) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(`${path}.${process.pid}`, await analysedBytes(samples, engine, settings));
+    renameSync(`${path}.${process.pid}`, path);
+  }
+  const bytes = readFileSync(path);
+  return openPart(async (offset, length) => new Uint8Array(bytes.subarray(offset, offset + length)));
 }

@@ -1,10 +1,14 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { decodeFile } from '../client/audio/file.ts';
 import { CliError, EXIT } from '../client/cli/run.ts';
-import type { AudioPorts } from '../src/audio/index.ts';
-import { type LabelledSegment, parseSingleFileRttm } from './score/rttm.ts';
-import { sharedPath } from './shared.ts';
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
+import type { AudioPorts } from '../src/audio/recording.ts';
+import { type LabelledSegment, parseSingleFileRttm, toMicros } from './score/der.ts';
+import { cacheDir, say, sharedPath } from './shared.ts';
 
 /** Labelled recordings: the sets and their folders below `../shared/audio`. */
 const FOLDERS = {
@@ -19,7 +23,7 @@ const FOLDERS = {
 const DEV_SETS = ['monologues', 'brief', 'alike', 'many', 'far'] as const;
 /** The meetings of 5 to 20 minutes that `training/meetings` generates. */
 const GENERATED_SET = 'generated';
-export type RecordingSet = keyof typeof FOLDERS | (typeof DEV_SETS)[number] | typeof GENERATED_SET;
+type RecordingSet = keyof typeof FOLDERS | (typeof DEV_SETS)[number] | typeof GENERATED_SET;
 
 export interface LabelledRecording {
   readonly set: RecordingSet;
@@ -74,4 +78,169 @@ export async function loadFolder(folder: string, set: RecordingSet, ports: Audio
     recordings.push({ set, name, path, samples: await decodeFile(path, ports), reference });
   }
   return recordings;
+}
+
+/**
+ * An MP3 of the given length (44.1 kHz, stereo, 128 kbit/s) made of the labelled recordings one after the other, from
+ * the start again when they are used up. Made once and kept in the cache.
+ *
+ * @returns its path; undefined where ffmpeg is missing
+ */
+export function longMp3(recordings: readonly LabelledRecording[], seconds: number): string | undefined {
+  const samples = repeated(recordings, seconds * SAMPLE_RATE_HZ);
+  const bytes = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
+  const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
+  const path = join(cacheDir(), `recording-${seconds}s-${digest}.mp3`);
+  if (existsSync(path)) return path;
+  if (spawnSync('ffmpeg', ['-version']).status !== 0) return undefined;
+  say(`making ${path}`);
+  const input = ['-f', 'f32le', '-ar', String(SAMPLE_RATE_HZ), '-ac', '1', '-i', '-'];
+  const output = ['-ar', '44100', '-ac', '2', '-c:a', 'libmp3lame', '-b:a', '128k', '-f', 'mp3', `${path}.part`];
+  execFileSync('ffmpeg', ['-v', 'error', '-y', ...input, ...output], { input: bytes });
+  renameSync(`${path}.part`, path);
+  return path;
+}
+
+function repeated(recordings: readonly LabelledRecording[], length: number): Float32Array {
+  const result = new Float32Array(length);
+  let filled = 0;
+  for (let next = 0; filled < length; next++) {
+    const piece = recordings[next % recordings.length].samples.subarray(0, length - filled);
+    result.set(piece, filled);
+    filled += piece.length;
+  }
+  return result;
+}
+
+const VOICES = 10;
+/** Every repeat of a conversation is louder or softer by at most this… */
+const MAX_GAIN_DB = 6;
+/** …and has noise of its own, so far below it. */
+const NOISE_DB = { least: 22, most: 40 };
+
+/** How a long recording is encoded, by ffmpeg. */
+const CODINGS = {
+  /** 345 MB a day: what a day of it needs to stay far below the largest upload. */
+  compact: { extension: 'mp3', options: '-ar 22050 -ac 1 -c:a libmp3lame -b:a 32k -f mp3' },
+  /** As music and podcasts have it. */
+  music: { extension: 'mp3', options: '-ar 44100 -ac 2 -c:a libmp3lame -b:a 128k -f mp3' },
+  /** 69 MB a minute. */
+  studio: { extension: 'wav', options: '-ar 192000 -ac 2 -c:a pcm_s24le -f wav' },
+  /** 17 MB a minute, nearly all of it pictures. */
+  film: {
+    extension: 'mkv',
+    options: '-ar 48000 -ac 2 -c:a aac -b:a 128k -c:v rawvideo -pix_fmt yuv420p -shortest -f matroska',
+    pictures: 'color=gray:s=88x84:r=25',
+  },
+} as const satisfies Record<string, { extension: string; options: string; pictures?: string }>;
+
+export type Coding = keyof typeof CODINGS;
+
+interface LongConversation {
+  readonly path: string;
+  readonly seconds: number;
+  readonly reference: readonly LabelledSegment[];
+}
+
+/**
+ * A recording of any length in which the same ten people talk: the labelled conversations among ten voices, in a
+ * changing order, each repeat with a gain and noise of its own. Made once (a day takes some ten minutes) and kept in
+ * the cache.
+ *
+ * @returns undefined where ffmpeg is missing
+ */
+export async function tenVoices(
+  recordings: readonly LabelledRecording[],
+  seconds: number,
+  coding: Coding,
+): Promise<LongConversation | undefined> {
+  const conversations = amongTenVoices(recordings);
+  const digest = createHash('sha256').update(JSON.stringify([conversations.map(({ name }) => name), CODINGS[coding]]));
+  const stem = join(cacheDir(), `ten-voices-${seconds}s-${digest.digest('hex').slice(0, 12)}`);
+  const [path, referencePath] = [`${stem}.${CODINGS[coding].extension}`, `${stem}.json`];
+  if (!existsSync(path)) {
+    if (spawnSync('ffmpeg', ['-version']).status !== 0) return undefined;
+    say(`making ${path}`);
+    const reference = await encode(conversations, seconds, coding, path);
+    writeFileSync(referencePath, JSON.stringify(reference));
+  }
+  return { path, seconds, reference: JSON.parse(readFileSync(referencePath, 'utf8')) as LabelledSegment[] };
+}
+
+/** The simulated conversations, in order, while they hold no more than ten voices. */
+function amongTenVoices(recordings: readonly LabelledRecording[]): LabelledRecording[] {
+  const voices = new Set<string>();
+  const chosen: LabelledRecording[] = [];
+  for (const recording of recordings.filter(({ set }) => set === 'simulated')) {
+    const together = new Set([...voices, ...recording.reference.map(({ speaker }) => speaker)]);
+    if (together.size > VOICES) continue;
+    for (const voice of together) voices.add(voice);
+    chosen.push(recording);
+  }
+  return chosen;
+}
+
+async function encode(
+  conversations: readonly LabelledRecording[],
+  seconds: number,
+  coding: Coding,
+  path: string,
+): Promise<LabelledSegment[]> {
+  const { options, ...rest } = CODINGS[coding];
+  const sound = ['-f', 'f32le', '-ar', String(SAMPLE_RATE_HZ), '-ac', '1', '-i', '-'];
+  const pictures = 'pictures' in rest ? ['-f', 'lavfi', '-i', rest.pictures] : [];
+  const ffmpeg = spawn('ffmpeg', ['-v', 'error', '-y', ...sound, ...pictures, ...options.split(' '), `${path}.part`], {
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
+  const ended = once(ffmpeg, 'exit');
+  const reference: LabelledSegment[] = [];
+  const random = generator(seconds);
+  const total = seconds * SAMPLE_RATE_HZ;
+  for (let filled = 0; filled < total; ) {
+    for (const { samples, reference: segments } of shuffled(conversations, random)) {
+      const piece = varied(samples.subarray(0, total - filled), random);
+      const offset = toMicros(filled / SAMPLE_RATE_HZ);
+      const end = toMicros((filled + piece.length) / SAMPLE_RATE_HZ);
+      for (const { speaker, startMicros, endMicros } of segments) {
+        const segment = { speaker, startMicros: offset + startMicros, endMicros: Math.min(end, offset + endMicros) };
+        if (segment.startMicros < segment.endMicros) reference.push(segment);
+      }
+      if (!ffmpeg.stdin.write(new Uint8Array(piece.buffer))) await once(ffmpeg.stdin, 'drain');
+      filled += piece.length;
+    }
+  }
+  ffmpeg.stdin.end();
+  const [status] = await ended;
+  if (status !== 0) throw new Error(`ffmpeg ended with ${status}`);
+  renameSync(`${path}.part`, path);
+  return reference;
+}
+
+function varied(samples: Float32Array, random: () => number): Float32Array {
+  const gain = 10 ** ((MAX_GAIN_DB * (2 * random() - 1)) / 20);
+  const power = samples.reduce((sum, value) => sum + value * value, 0) / Math.max(1, samples.length);
+  const noiseDb = NOISE_DB.least + (NOISE_DB.most - NOISE_DB.least) * random();
+  // Uniform noise of amplitude a has the power a² / 3.
+  const amplitude = Math.sqrt(3 * power) * 10 ** (-noiseDb / 20);
+  return samples.map((value) => gain * (value + amplitude * (2 * random() - 1)));
+}
+
+function shuffled<T>(values: readonly T[], random: () => number): T[] {
+  const result = [...values];
+  for (let last = result.length - 1; last > 0; last--) {
+    const other = Math.floor(random() * (last + 1));
+    [result[last], result[other]] = [result[other]!, result[last]!];
+  }
+  return result;
+}
+
+/** Uniform numbers in [0, 1), the same for the same seed (mulberry32). */
+function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }

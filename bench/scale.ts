@@ -42,7 +42,7 @@ export interface Costs {
   readonly streamsAThread: number;
 }
 
-export interface Peak {
+interface Peak {
   /** Consumers at work at the same time, at most. */
   readonly busy: Readonly<Record<PoolName, number>>;
   /** Seconds from the creation to the end of a job, median and 95th percentile, by hours of audio. */
@@ -220,7 +220,7 @@ export function usesOf(hoursADay: number, queues: number, peak: Peak): { name: s
 }
 
 /** Load by live streams that run at the same time. */
-export function usesOfLive(streams: number, { streamsAThread }: Costs): { name: string; used: string }[] {
+function usesOfLive(streams: number, { streamsAThread }: Costs): { name: string; used: string }[] {
   const endsASecond = streams / (60 * LIVE.minutes);
   const statements = endsASecond * LIVE.statementsAStream + (streams * 1000) / LIVE.creditEveryMs;
   const objectWrites = (3 * streams * 1000) / RESUME_EVERY_MS;

@@ -1,19 +1,52 @@
 import { decodeFile } from '../client/audio/file.ts';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { assemble, partsOf, settingsOf } from '../src/diarization/index.ts';
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
+import { assemble } from '../src/diarization/assemble.ts';
+import { type DiarizationSettings, settingsOf } from '../src/diarization/parameters.ts';
+import { encodePart, openPart, type PartReader, partsOf } from '../src/diarization/part.ts';
+import { analyseShard } from '../src/diarization/shard.ts';
 import type { Engine } from '../src/jobs/ports.ts';
-import { nodeEngine } from './node-engine.ts';
-import { packOfService, pldaOf } from './packs.ts';
-import { type LabelledRecording, loadGeneratedMeetings } from './recordings.ts';
+import { nodeEngine, packOfService, pldaOf } from './pipeline.ts';
+import { type LabelledRecording, loadGeneratedMeetings, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
-import { diarizationError, rate } from './score/der.ts';
-import { type LabelledSegment, segmentsFromTurns, toMicros } from './score/rttm.ts';
-import { analyseInShards } from './shard-analysis.ts';
+import { diarizationError, type LabelledSegment, rate, segmentsFromTurns, toMicros } from './score/der.ts';
 import { say } from './shared.ts';
 import { SETTINGS, type Setting } from './speed.ts';
-import { tenVoices } from './ten-voices.ts';
 
-const SAMPLE_RATE_HZ = 16_000;
+const OVERRUN_SAMPLES = 160_000;
+const BLOCK_SAMPLES = SAMPLE_RATE_HZ;
+
+interface AnalysedShard {
+  readonly reader: PartReader;
+  /** CPU of this process for the analysis of the shard, from decoded samples to the part. */
+  readonly cpuMs: number;
+}
+
+/** Analyses a decoded recording in shards of the given length, as jobs do, and stores the parts in memory. */
+export async function analyseInShards(
+  samples: Float32Array,
+  shardSamples: number,
+  engine: Engine,
+  settings: DiarizationSettings,
+): Promise<AnalysedShard[]> {
+  const shards: AnalysedShard[] = [];
+  for (let startSample = 0; startSample < samples.length; startSample += shardSamples) {
+    const endSample = Math.min(samples.length, startSample + shardSamples);
+    const from = process.cpuUsage();
+    const blocks = blocksOf(samples, startSample, Math.min(samples.length, endSample + OVERRUN_SAMPLES));
+    const shard = { startSample, endSample, totalSamples: samples.length };
+    const bytes = encodePart(await analyseShard(blocks, shard, engine, settings, async () => undefined));
+    const { user, system } = process.cpuUsage(from);
+    const reader = await openPart(async (offset, length) => bytes.slice(offset, offset + length));
+    shards.push({ reader, cpuMs: (user + system) / 1000 });
+  }
+  return shards;
+}
+
+async function* blocksOf(samples: Float32Array, start: number, end: number): AsyncGenerator<Float32Array> {
+  for (let at = start; at < end; at += BLOCK_SAMPLES) yield samples.subarray(at, Math.min(end, at + BLOCK_SAMPLES));
+}
+
 /** Of the service, and a small one that makes many joins. */
 const SHARD_SECONDS = [300, 60];
 const MAX_MEETINGS = 3;

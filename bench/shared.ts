@@ -12,7 +12,10 @@ export function sharedPath(...parts: string[]): string | undefined {
   return existsSync(path) ? path : undefined;
 }
 
-/** Folder for what is made once and used again: long recordings, the other engine's sweeps. `ROLLCALL_BENCH_CACHE` moves it. */
+/**
+ * Folder for what is made once and used again: long recordings, the other engine's sweeps. `ROLLCALL_BENCH_CACHE` moves
+ * it.
+ */
 export function cacheDir(): string {
   const path = process.env.ROLLCALL_BENCH_CACHE ?? join(tmpdir(), 'rollcall-bench');
   makePrivateDir(path);

@@ -1,7 +1,14 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { sherpaModels } from './pipeline.ts';
+import type { LabelledRecording } from './recordings.ts';
+import { type DiarizationError, diarizationError, segmentsFromTurns } from './score/der.ts';
+import { cacheDir, say } from './shared.ts';
 
 /** A turn as the engine reports it, seconds. */
-export interface SherpaTurn {
+interface SherpaTurn {
   readonly speaker: number;
   readonly start: number;
   readonly end: number;
@@ -70,4 +77,99 @@ function loadSherpa(): NativeModule {
 export function sherpaVersion(): string {
   const manifest = createRequire(import.meta.url)('sherpa-onnx-node/package.json') as { version: string };
   return manifest.version;
+}
+
+interface WasmModule {
+  readonly version: string;
+  createOfflineSpeakerDiarization(config: {
+    segmentation: {
+      pyannote: { model: string; windowShiftRatio: number };
+      numThreads: number;
+      debug: number;
+      provider: string;
+    };
+    embedding: { model: string; numThreads: number; debug: number; provider: string };
+    clustering: { numClusters: number; threshold: number };
+    minDurationOn: number;
+    minDurationOff: number;
+  }): { process(samples: Float32Array): SherpaTurn[]; free(): void };
+}
+
+/** sherpa-onnx compiled to WebAssembly (npm package `sherpa-onnx`), with the defaults of the native one. */
+export class SherpaWasmDiarizer {
+  readonly #wasm;
+
+  constructor(segmentationPath: string, embedderPath: string, threshold: number) {
+    const sherpa = createRequire(import.meta.url)('sherpa-onnx') as WasmModule;
+    const shared = { numThreads: 1, debug: 0, provider: 'cpu' };
+    this.#wasm = sherpa.createOfflineSpeakerDiarization({
+      segmentation: { pyannote: { model: segmentationPath, windowShiftRatio: 0.1 }, ...shared },
+      embedding: { model: embedderPath, ...shared },
+      clustering: { numClusters: -1, threshold },
+      minDurationOn: 0.3,
+      minDurationOff: 0.5,
+    });
+  }
+
+  /** @param samples 16 kHz mono, −1…1 */
+  process(samples: Float32Array): SherpaTurn[] {
+    return this.#wasm.process(samples);
+  }
+
+  close(): void {
+    this.#wasm.free();
+  }
+}
+
+/** Version of the installed package. */
+export function sherpaWasmVersion(): string {
+  return (createRequire(import.meta.url)('sherpa-onnx/package.json') as { version: string }).version;
+}
+
+/** Clustering thresholds: the engine's default, and the best one of an earlier sweep. Each is a full run. */
+const THRESHOLDS = [0.5, 0.8];
+
+/** Errors of every recording, in their order, at one threshold. */
+export interface SweepRow {
+  readonly threshold: number;
+  readonly errors: readonly DiarizationError[];
+}
+
+/**
+ * Runs the other engine at a row of clustering thresholds. It is deterministic, so rows are kept in the cache under the
+ * hash of engine, weights and audio.
+ *
+ * @returns undefined where its models are not at hand
+ */
+export function sweepSherpa(recordings: readonly LabelledRecording[]): SweepRow[] | undefined {
+  const models = sherpaModels();
+  if (!models) return undefined;
+  const hash = createHash('sha256').update(sherpaVersion());
+  for (const path of Object.values(models)) hash.update(readFileSync(path));
+  for (const { samples } of recordings)
+    hash.update(new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength));
+  const file = join(cacheDir(), `sherpa-${hash.digest('hex').slice(0, 16)}.json`);
+  const known = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as KeptRow[]) : [];
+  let engine: SherpaDiarizer | undefined;
+  return THRESHOLDS.map((threshold) => {
+    let kept = known.find((row) => row.threshold === threshold);
+    if (!kept) {
+      say(`sherpa-onnx at threshold ${threshold}`);
+      engine ??= new SherpaDiarizer(models.segmentation, models.embedder);
+      engine.setThreshold(threshold);
+      const running = engine;
+      kept = { threshold, turns: recordings.map(({ samples }) => running.process(samples)) };
+      known.push(kept);
+      writeFileSync(file, JSON.stringify(known));
+    }
+    const errors = recordings.map(({ reference }, index) =>
+      diarizationError(reference, segmentsFromTurns(kept.turns[index])),
+    );
+    return { threshold, errors };
+  });
+}
+
+interface KeptRow {
+  readonly threshold: number;
+  readonly turns: ReturnType<SherpaDiarizer['process']>[];
 }

@@ -1,15 +1,13 @@
 import { decodeFile } from '../client/audio/file.ts';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { settingsOf } from '../src/diarization/index.ts';
-import { withTuning } from '../src/diarization/parameters.ts';
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
+import { settingsOf, withTuning } from '../src/diarization/parameters.ts';
 import { BenchService } from './bench-service.ts';
-import { longMp3 } from './long-recording.ts';
-import { packOfService, sherpaModels } from './packs.ts';
-import type { LabelledRecording } from './recordings.ts';
+import { packOfService, sherpaModels } from './pipeline.ts';
+import { type LabelledRecording, longMp3 } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
-import { SherpaDiarizer, sherpaVersion } from './sherpa.ts';
-import { SherpaWasmDiarizer, sherpaWasmVersion } from './sherpa-wasm.ts';
+import { SherpaDiarizer, SherpaWasmDiarizer, sherpaVersion, sherpaWasmVersion } from './sherpa.ts';
 import { type JobTimes, jobTimes } from './stages.ts';
 
 const LONG_SECONDS = 3600;
@@ -61,14 +59,14 @@ async function measureSherpa(path: string): Promise<SherpaSpeed | undefined> {
   const decodeSeconds = (performance.now() - decodeFrom) / 1000;
   say('sherpa-onnx on the same recording');
   const engine = new SherpaDiarizer(models.segmentation, models.embedder, SHERPA_THRESHOLD);
-  engine.process(samples.subarray(0, 20 * 16000));
+  engine.process(samples.subarray(0, 20 * SAMPLE_RATE_HZ));
   const from = performance.now();
   engine.process(samples);
   const seconds = (performance.now() - from) / 1000;
   say('its WebAssembly build on the beginning');
-  const beginning = samples.subarray(0, WASM_SECONDS * 16000);
+  const beginning = samples.subarray(0, WASM_SECONDS * SAMPLE_RATE_HZ);
   const wasmRealTime = wasmSpeed(models, beginning);
-  return { wasmRealTime, audioSeconds: samples.length / 16000, seconds, decodeSeconds };
+  return { wasmRealTime, audioSeconds: samples.length / SAMPLE_RATE_HZ, seconds, decodeSeconds };
 }
 
 /** × real time of the WebAssembly build. @param samples 16 kHz mono */
@@ -77,7 +75,7 @@ function wasmSpeed(models: NonNullable<ReturnType<typeof sherpaModels>>, samples
   try {
     const from = performance.now();
     engine.process(samples);
-    return samples.length / 16000 / ((performance.now() - from) / 1000);
+    return samples.length / SAMPLE_RATE_HZ / ((performance.now() - from) / 1000);
   } finally {
     engine.close();
   }
@@ -128,7 +126,7 @@ ${renderSherpa(sherpa)}`;
 function stepSeconds(setting: Setting): number {
   const { segmentation, embedding } = packOfService(setting).pack;
   const tuned = [segmentation.tuned, embedding.tuned].reduce(withTuning, settingsOf(setting));
-  return tuned.windows.stepSamples / 16000;
+  return tuned.windows.stepSamples / SAMPLE_RATE_HZ;
 }
 
 function renderSherpa(sherpa: SherpaSpeed | undefined): string {

@@ -1,10 +1,27 @@
-import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, extname, join } from 'node:path';
 import { projectDir } from '../client/local/paths.ts';
-import { copyCheckout } from './checkout.ts';
 import { table } from './report.ts';
-import { say } from './shared.ts';
+import { cacheDir, say } from './shared.ts';
+
+/** Copies what a clone would hold, with the changes that are not committed, into a new folder. */
+function copyCheckout(): { readonly folder: string; remove(): void } {
+  const folder = mkdtempSync(join(cacheDir(), 'checkout-'));
+  const listing = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: projectDir,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  for (const name of listing.split('\0')) {
+    // A file that was deleted and not committed is still listed; a linked node_modules is no folder to git's ignore
+    // rules.
+    if (name === '' || name === 'node_modules' || !existsSync(join(projectDir, name))) continue;
+    mkdirSync(join(folder, dirname(name)), { recursive: true });
+    cpSync(join(projectDir, name), join(folder, name));
+  }
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }) };
+}
 
 const AUDIO_ENDINGS = new Set(['.wav', '.flac', '.mp3']);
 

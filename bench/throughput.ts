@@ -1,11 +1,10 @@
 import { BenchService, type FinishedJob } from './bench-service.ts';
 import { percentile } from './load.ts';
-import { processCpuMs } from './process-cpu.ts';
-import type { LabelledRecording } from './recordings.ts';
+import { processCpuMs } from './machine.ts';
+import { type LabelledRecording, tenVoices } from './recordings.ts';
 import { table } from './report.ts';
 import { say } from './shared.ts';
 import { jobTimes } from './stages.ts';
-import { tenVoices } from './ten-voices.ts';
 
 const RECORDING_SECONDS = 120;
 const AT_ONCE = [1, 4, 16];

@@ -1,16 +1,32 @@
 import { join } from 'node:path';
 import { nodeAudio } from '../client/audio/ports.ts';
-import { assignOptimally, settingsOf } from '../src/diarization/index.ts';
-import { type SpeakerTurns, speakersOfWords, type Word } from '../src/transcription/index.ts';
+import { SAMPLE_RATE_HZ } from '../src/audio/audio-ports.ts';
+import { assignOptimally } from '../src/diarization/numerics.ts';
+import { settingsOf } from '../src/diarization/parameters.ts';
+import type { SpeakerTurns, Word } from '../src/transcription/spans.ts';
+import { speakersOfWords } from '../src/transcription/speakers.ts';
 import { conversation } from '../test/helpers/conversation.ts';
-import { keptPart } from './kept-parts.ts';
-import { liveEngine } from './live/sessions.ts';
-import { packOfService, pldaOf } from './packs.ts';
-import { finish } from './pipeline.ts';
+import { liveEngine } from './live/observe.ts';
+import { finish, keptPart, packOfService, pldaOf } from './pipeline.ts';
 import { type LabelledRecording, loadFolder } from './recordings.ts';
 import { table } from './report.ts';
-import { editDistance } from './score/edit-distance.ts';
 import { say, sharedPath } from './shared.ts';
+
+/**
+ * Levenshtein distance of two lists of words: the fewest insertions, deletions and substitutions that make one of the
+ * other.
+ */
+export function editDistance(a: readonly string[], b: readonly string[]): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length];
+}
 
 const CONVERSATIONS = 40;
 /** Length of the artificial reference words that fill a labelled turn, and the gap between two of them. */
@@ -85,7 +101,7 @@ async function judgeFolder(folder: string, name: string): Promise<string[]> {
     await judge(
       wordsOf(recording),
       {
-        durationSeconds: recording.samples.length / 16_000,
+        durationSeconds: recording.samples.length / SAMPLE_RATE_HZ,
         turns: spans(output?.diarization ?? []),
         exclusiveTurns: spans(output?.exclusiveDiarization ?? []),
       },

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
-import type { CodecSpec } from '../src/audio/types.ts';
+import type { CodecSpec } from '../src/audio/audio-ports.ts';
 import { createDecoders } from '../src/platform/wasm/codecs.ts';
 import { createDsp } from '../src/platform/wasm/dsp.ts';
 

@@ -1,5 +1,5 @@
 import dspModule from '../wasm/dsp/dsp.wasm';
-import type { ResamplerPort } from './audio/types.ts';
+import type { ResamplerPort } from './audio/audio-ports.ts';
 import type { JobPorts } from './jobs/ports.ts';
 import { loadEngine, loadPlda } from './platform/engine.ts';
 import { identificationOf } from './platform/voiceprints.ts';

@@ -1,11 +1,11 @@
-import type { ResamplerPort } from './audio/types.ts';
+import type { ResamplerPort } from './audio/audio-ports.ts';
 import { type LiveConfig, type LiveEnv, readLiveConfig } from './env.ts';
 import type { LiveTimes } from './jobs/live/limits.ts';
 import { LiveLoad } from './jobs/live/load.ts';
 import type { LiveSessions, LiveStore, StreamTokens } from './jobs/live/ports.ts';
 import type { Log } from './jobs/ports.ts';
-import { createLiveSession, restoreLiveSession } from './live/index.ts';
-import type { LiveEngine } from './live/types.ts';
+import type { LiveEngine } from './live/live-session.ts';
+import { createLiveSession, restoreLiveSession } from './live/rolling-session.ts';
 import { turn } from './platform/clock.ts';
 import { createLiveStore } from './platform/d1/live-store.ts';
 import { log } from './platform/log.ts';

@@ -45,7 +45,9 @@ function plain(container: string, extension: string, codecs: readonly string[]):
   );
 }
 
-/** Codings that any container holds in the same way: all rates in one and two channels, and many channels at one rate. */
+/**
+ * Codings that any container holds in the same way: all rates in one and two channels, and many channels at one rate.
+ */
 const everywhere = (
   container: string,
   extension: string,

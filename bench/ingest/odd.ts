@@ -1,11 +1,64 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
 import { BenchService } from '../bench-service.ts';
 import { table } from '../report.ts';
-import { say } from '../shared.ts';
+import { cacheDir, say } from '../shared.ts';
 import type { Recording } from './hour.ts';
-import { countOf, runJob, SETTING, seconds, succeed } from './job.ts';
-import { asMp4, padded } from './mp4.ts';
-import { type OriginOptions, serveOrigin } from './origins.ts';
-import { SLOW_BYTES_PER_SECOND } from './slow.ts';
+import { countOf, firstShardSent, median, runJob, SETTING, seconds, succeed } from './job.ts';
+import { type Origin, type OriginOptions, serveOrigin } from './origins.ts';
+
+/** Where the index of an MP4 lies. */
+type IndexPlace = 'first' | 'last';
+
+/** The recording as AAC in MP4, by ffmpeg, kept in the cache. */
+function asMp4(recording: string, index: IndexPlace): string {
+  const path = join(cacheDir(), `${basename(recording, extname(recording))}-moov-${index}.mp4`);
+  if (existsSync(path)) return path;
+  const coding = ['-vn', '-ar', '44100', '-ac', '1', '-c:a', 'aac', '-b:a', '64k', '-f', 'mp4'];
+  const place = index === 'first' ? ['-movflags', '+faststart'] : [];
+  execFileSync('ffmpeg', ['-v', 'error', '-y', '-i', recording, ...coding, ...place, `${path}.part`]);
+  renameSync(`${path}.part`, path);
+  return path;
+}
+
+/**
+ * A copy of an MP4 with its index last, with a `free` box in front of the index that makes it so large. Sparse on the
+ * disk.
+ */
+function padded(mp4: string, sizeBytes: number): string {
+  const path = join(cacheDir(), `${basename(mp4, '.mp4')}-${sizeBytes}.mp4`);
+  if (existsSync(path)) return path;
+  const bytes = readFileSync(mp4);
+  const indexAt = lastBox(bytes, 'moov');
+  const freeBytes = sizeBytes - bytes.length;
+  if (freeBytes < 8) throw new RangeError('the file is larger already');
+  const free = Buffer.alloc(8);
+  free.writeUInt32BE(freeBytes);
+  free.write('free', 4, 'latin1');
+  const file = openSync(`${path}.part`, 'w');
+  writeSync(file, bytes, 0, indexAt, 0);
+  writeSync(file, free, 0, free.length, indexAt);
+  writeSync(file, bytes, indexAt, bytes.length - indexAt, indexAt + freeBytes);
+  closeSync(file);
+  renameSync(`${path}.part`, path);
+  return path;
+}
+
+/** Where the last box begins. @throws Error when it is another */
+function lastBox(bytes: Buffer, type: string): number {
+  for (let at = 0; ; ) {
+    const size = bytes.readUInt32BE(at);
+    // 1: the size follows the type, as a 64-bit number; 0: to the end of the file.
+    const length = size === 1 ? Number(bytes.readBigUInt64BE(at + 8)) : size || bytes.length - at;
+    if (at + length < bytes.length) {
+      at += length;
+      continue;
+    }
+    if (bytes.toString('latin1', at + 4, at + 8) !== type) throw new Error(`the file does not end with ${type}`);
+    return at;
+  }
+}
 
 const LARGEST_BYTES = 1024 ** 3;
 const CUT_BYTES = 5e6;
@@ -93,4 +146,71 @@ async function measureCase(service: BenchService, { name, path, options }: Case,
   } finally {
     await origin.close();
   }
+}
+
+const SLOW_ORIGINS = 10;
+const SLOW_BYTES_PER_SECOND = 20 * 1024;
+const RUNS = 3;
+/** After the end of the jobs of slow origins their connections are closed within the patience for a server. */
+const CLOSING_MS = 60_000;
+
+interface Run {
+  readonly wallMs: number;
+  readonly firstShardMs: number;
+}
+
+/** One job alone, and behind jobs whose origins are slow. */
+export async function measureSlow(recording: Recording, warmUp: string): Promise<string> {
+  const alone: Run[] = [];
+  const behind: Run[] = [];
+  let copied = 0;
+  const service = await BenchService.start();
+  const plain = await serveOrigin(recording.path);
+  const run = async (): Promise<Run> => {
+    const job = await succeed(service, plain);
+    return { wallMs: job.wallMs, firstShardMs: firstShardSent(job) ?? job.wallMs };
+  };
+  try {
+    await service.raiseLimits();
+    await service.diarize(warmUp, { model: SETTING });
+    for (let round = 0; round < RUNS; round++) {
+      say(`alone and behind ${SLOW_ORIGINS} slow origins, run ${round + 1} of ${RUNS}`);
+      alone.push(await run());
+      const origins: Origin[] = [];
+      const jobs: string[] = [];
+      try {
+        for (let index = 0; index < SLOW_ORIGINS; index++) {
+          const origin = await serveOrigin(recording.path, { bytesPerSecond: SLOW_BYTES_PER_SECOND });
+          origins.push(origin);
+          jobs.push(await service.create({ url: origin.url, model: SETTING }));
+        }
+        behind.push(await run());
+      } finally {
+        for (const jobId of jobs) await service.cancel(jobId);
+        await closed(origins);
+        copied += jobs.filter((jobId) => service.logOf(jobId).some(({ event }) => event === 'source_copied')).length;
+        for (const origin of origins) await origin.close();
+      }
+    }
+  } finally {
+    await plain.close();
+    await service.stop();
+  }
+  const rows = (['wallMs', 'firstShardMs'] as const).map((what) => {
+    const [one, other] = [alone, behind].map((runs) => median(runs.map((each) => each[what])));
+    const name = what === 'wallMs' ? '**created to output**' : 'created to the message of the first shard';
+    return [name, seconds(one), seconds(other), (other / one).toFixed(2)];
+  });
+  return `A job of ${(recording.seconds / 60).toFixed(0)} minutes of MP3 from a plain origin, ${SETTING}, alone and right
+behind ${SLOW_ORIGINS} jobs of the same account whose origins give 20 KiB/s each; medians of ${RUNS} alternating runs.
+By the end of these runs ${copied} of the ${RUNS * SLOW_ORIGINS} slow origins were being copied.
+
+${table(['', 'alone', 'behind slow origins', 'ratio'], rows)}`;
+}
+
+/** Waits until the service has let go of all origins. */
+async function closed(origins: readonly Origin[]): Promise<void> {
+  const end = Date.now() + CLOSING_MS;
+  while (origins.some((origin) => origin.openAnswers() > 0) && Date.now() < end)
+    await new Promise((wake) => setTimeout(wake, 200));
 }

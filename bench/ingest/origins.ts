@@ -1,6 +1,6 @@
 import { createReadStream, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { listen } from '../file-server.ts';
+import { listen } from '../bench-service.ts';
 
 /** How a server of a recording behaves; a well-behaved one by default. */
 export interface OriginOptions {

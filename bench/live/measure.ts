@@ -1,19 +1,247 @@
-import type { Plda } from '../../src/diarization/index.ts';
-import { settingsOf } from '../../src/diarization/index.ts';
+import { SAMPLE_RATE_HZ } from '../../src/audio/audio-ports.ts';
+import type { Plda } from '../../src/diarization/clustering/plda.ts';
+import { settingsOf } from '../../src/diarization/parameters.ts';
 import type { Engine } from '../../src/jobs/ports.ts';
-import type { LiveEngine } from '../../src/live/index.ts';
+import type { LiveEngine } from '../../src/live/live-session.ts';
+import { percentile } from '../load.ts';
 import { analyse, finish } from '../pipeline.ts';
-import type { LabelledRecording } from '../recordings.ts';
-import { type DiarizationError, diarizationError } from '../score/der.ts';
-import { segmentsFromTurns } from '../score/rttm.ts';
+import { type LabelledRecording, setsOf } from '../recordings.ts';
+import {
+  type DiarizationError,
+  diarizationError,
+  type LabelledSegment,
+  optimalMapping,
+  segmentsFromTurns,
+} from '../score/der.ts';
 import { say } from '../shared.ts';
 import type { Setting } from '../speed.ts';
-import { eventDelays } from './delay.ts';
-import { type LabelChanges, labelChanges } from './labels.ts';
-import type { JoinedRecording } from './material.ts';
-import { observeStream } from './observe.ts';
-import type { Load } from './queue.ts';
-import { openSession } from './sessions.ts';
+import { type ObservedStream, observeStream, openSession, type ToldEvent } from './observe.ts';
+
+/** Bound on the audio of each part, from `ROLLCALL_LIVE_MINUTES`; infinite without it. */
+export function boundMinutes(text = process.env.ROLLCALL_LIVE_MINUTES): number {
+  if (text === undefined || text === '') return Number.POSITIVE_INFINITY;
+  const minutes = Number(text);
+  if (!(minutes > 0)) throw new Error(`ROLLCALL_LIVE_MINUTES must be a number above 0, not "${text}"`);
+  return minutes;
+}
+
+/** Recordings of all sets in turn until the bound is reached, at least one of each; in their own order. */
+export function within(recordings: readonly LabelledRecording[], minutes: number): LabelledRecording[] {
+  const sets = setsOf(recordings).map((set) => recordings.filter((one) => one.set === set));
+  const longest = Math.max(0, ...sets.map(({ length }) => length));
+  const taken = new Set<LabelledRecording>();
+  let samples = 0;
+  for (let round = 0; round < longest; round++) {
+    for (const set of sets) {
+      const recording = set[round];
+      if (!recording || (round > 0 && samples >= minutes * 60 * SAMPLE_RATE_HZ)) continue;
+      taken.add(recording);
+      samples += recording.samples.length;
+    }
+  }
+  return recordings.filter((one) => taken.has(one));
+}
+
+interface JoinedRecording {
+  readonly samples: Float32Array;
+  readonly reference: readonly LabelledSegment[];
+  readonly speakers: number;
+}
+
+/**
+ * One stream of the recordings one after the other, from the start again when they are used up. A speaker is named
+ * after his recording: nobody is taken for another of the same name, and who comes again is the same.
+ */
+export function joined(recordings: readonly LabelledRecording[], seconds: number): JoinedRecording {
+  const samples = new Float32Array(Math.round(seconds * SAMPLE_RATE_HZ));
+  const reference: LabelledSegment[] = [];
+  let filled = 0;
+  for (let next = 0; filled < samples.length; next++) {
+    const recording = recordings[next % recordings.length];
+    const piece = recording.samples.subarray(0, samples.length - filled);
+    const offsetMicros = Math.round((1e6 * filled) / SAMPLE_RATE_HZ);
+    const lastMicros = Math.round((1e6 * samples.length) / SAMPLE_RATE_HZ);
+    for (const { speaker, startMicros, endMicros } of recording.reference) {
+      const segment = {
+        speaker: `${recording.set}/${recording.name}/${speaker}`,
+        startMicros: startMicros + offsetMicros,
+        endMicros: Math.min(lastMicros, endMicros + offsetMicros),
+      };
+      if (segment.endMicros > segment.startMicros) reference.push(segment);
+    }
+    samples.set(piece, filled);
+    filled += piece.length;
+  }
+  return { samples, reference, speakers: new Set(reference.map(({ speaker }) => speaker)).size };
+}
+
+/** An event counts for a moment of the reference that is at most this far from its timestamp. */
+export const MATCH_WITHIN_SECONDS = 1;
+
+/** A moment at which a speaker of the reference begins or ends a turn. */
+interface Moment {
+  readonly kind: 'start' | 'end';
+  readonly speaker: string;
+  readonly seconds: number;
+}
+
+/** How long it took until a moment was told. */
+export interface EventDelay {
+  /** Index of the push that told it. */
+  readonly push: number;
+  readonly kind: Moment['kind'];
+  /** From the moment until the audio had arrived that the event came with. */
+  readonly audioMs: number;
+  /** Computing time on that audio. */
+  readonly computeMs: number;
+}
+
+interface EventDelays {
+  readonly delays: readonly EventDelay[];
+  /** Moments of the reference, told or not. */
+  readonly moments: number;
+}
+
+/** Where speakers begin and end; segments of a speaker that touch or overlap are one turn. */
+function momentsOf(reference: readonly LabelledSegment[]): Moment[] {
+  return turnsOf(reference).flatMap(({ speaker, startMicros, endMicros }) => [
+    { kind: 'start' as const, speaker, seconds: startMicros / 1e6 },
+    { kind: 'end' as const, speaker, seconds: endMicros / 1e6 },
+  ]);
+}
+
+/** The segments with those of a speaker joined that touch or overlap, by start. */
+function turnsOf(reference: readonly LabelledSegment[]): LabelledSegment[] {
+  const turns: LabelledSegment[] = [];
+  const last = new Map<string, number>();
+  for (const segment of [...reference].sort((a, b) => a.startMicros - b.startMicros)) {
+    const index = last.get(segment.speaker);
+    const before = index === undefined ? undefined : turns[index];
+    if (index !== undefined && before && segment.startMicros <= before.endMicros) {
+      turns[index] = { ...before, endMicros: Math.max(before.endMicros, segment.endMicros) };
+    } else {
+      last.set(segment.speaker, turns.length);
+      turns.push(segment);
+    }
+  }
+  return turns;
+}
+
+/**
+ * How long it took until the moments of the reference were told. A moment is matched with an event of the same kind
+ * whose speaker is mapped to the moment's speaker by the optimal mapping of the recording, within
+ * `MATCH_WITHIN_SECONDS`; one to one, the closest pairs first. Moments without such an event are errors of the
+ * diarization, not delays.
+ */
+export function eventDelays(reference: readonly LabelledSegment[], { found, told }: ObservedStream): EventDelays {
+  const mapping = optimalMapping(reference, found);
+  const moments = momentsOf(reference);
+  const pairs = moments.flatMap((moment) =>
+    told
+      .filter((event) => event.kind === moment.kind && mapping.get(String(event.speaker)) === moment.speaker)
+      .map((event) => ({ moment, event, distance: Math.abs(event.timestampSeconds - moment.seconds) }))
+      .filter(({ distance }) => distance <= MATCH_WITHIN_SECONDS),
+  );
+  const taken = new Set<Moment | ToldEvent>();
+  const delays: EventDelay[] = [];
+  for (const { moment, event } of pairs.sort((a, b) => a.distance - b.distance)) {
+    if (taken.has(moment) || taken.has(event)) continue;
+    taken.add(moment).add(event);
+    const { push, kind, streamSeconds, computeMs } = event;
+    delays.push({ push, kind, audioMs: 1000 * (streamSeconds - moment.seconds), computeMs });
+  }
+  return { delays, moments: moments.length };
+}
+
+interface LabelChanges {
+  /** Turns of the reference in which anybody was found, but for the first of each speaker. */
+  readonly turns: number;
+  /** Those whose label is another than in the same speaker's turn before. */
+  readonly changes: number;
+}
+
+/**
+ * How often a speaker gets another label than in his turn before. The label of a turn is the one that covers most of
+ * it; turns in which nobody was found are left out.
+ */
+export function labelChanges(reference: readonly LabelledSegment[], found: readonly LabelledSegment[]): LabelChanges {
+  const before = new Map<string, string>();
+  let turns = 0;
+  let changes = 0;
+  for (const turn of turnsOf(reference)) {
+    const label = majorityLabel(turn, found);
+    if (label === undefined) continue;
+    const previous = before.get(turn.speaker);
+    before.set(turn.speaker, label);
+    if (previous === undefined) continue;
+    turns++;
+    if (previous !== label) changes++;
+  }
+  return { turns, changes };
+}
+
+function majorityLabel(turn: LabelledSegment, found: readonly LabelledSegment[]): string | undefined {
+  const shared = new Map<string, number>();
+  for (const { speaker, startMicros, endMicros } of found) {
+    const micros = Math.min(endMicros, turn.endMicros) - Math.max(startMicros, turn.startMicros);
+    if (micros > 0) shared.set(speaker, (shared.get(speaker) ?? 0) + micros);
+  }
+  const [most] = [...shared].sort(([, a], [, b]) => b - a);
+  return most?.[0];
+}
+
+const FRAME_MS = 100;
+/** No machine carries more: ends the search where pushes cost nothing. */
+const MOST_STREAMS = 1000;
+
+/** Measured pushes of one stream, and the events they told. */
+interface Load {
+  readonly pushMs: readonly number[];
+  readonly delays: readonly EventDelay[];
+}
+
+export interface Capacity {
+  readonly streams: number;
+  readonly p95AloneMs: number;
+  readonly p95Ms: number;
+  /** The first number of streams that is too many. */
+  readonly p95BeyondMs: number;
+}
+
+/**
+ * Delays of all events when so many streams share one core: each is the measured stream, begun elsewhere in it; frames
+ * come every 100 ms, evenly spread over the streams, and are worked on one after the other in the order of their
+ * arrival.
+ */
+export function delaysOf({ pushMs, delays }: Load, streams: number): number[] {
+  const { length } = pushMs;
+  const byPush = new Map<number, number[]>();
+  for (const { push, audioMs } of delays) byPush.set(push, [...(byPush.get(push) ?? []), audioMs]);
+  const result: number[] = [];
+  let freeAt = 0;
+  for (let frame = 0; frame < length; frame++) {
+    for (let stream = 0; stream < streams; stream++) {
+      const push = (frame + Math.floor((stream * length) / streams)) % length;
+      const arrivesAt = (frame + stream / streams) * FRAME_MS;
+      freeAt = Math.max(freeAt, arrivesAt) + pushMs[push];
+      for (const audioMs of byPush.get(push) ?? []) result.push(audioMs + freeAt - arrivesAt);
+    }
+  }
+  return result;
+}
+
+/** How many streams one core carries before the 95th percentile of the delays is twice that of one stream alone. */
+export function capacityOf(load: Load): Capacity {
+  const p95 = (streams: number): number => percentile(delaysOf(load, streams), 0.95);
+  const p95AloneMs = p95(1);
+  let p95Ms = p95AloneMs;
+  for (let streams = 1; streams < MOST_STREAMS; streams++) {
+    const p95BeyondMs = p95(streams + 1);
+    if (p95BeyondMs > 2 * p95AloneMs) return { streams, p95AloneMs, p95Ms, p95BeyondMs };
+    p95Ms = p95BeyondMs;
+  }
+  return { streams: MOST_STREAMS, p95AloneMs, p95Ms, p95BeyondMs: p95Ms };
+}
 
 /** Live diarization of all recordings at one latency, in their order. */
 export interface LatencyResult {
@@ -85,13 +313,15 @@ export interface LongResult extends LabelChanges {
   readonly lastQuarterMs: number;
 }
 
-/** One stream as long as all recordings joined: errors, computing time at its beginning and end, size of what is stored. */
+/**
+ * One stream as long as all recordings joined: errors, computing time at its beginning and end, size of what is stored.
+ */
 export async function measureLong(
   engine: LiveEngine,
   latencyMs: number,
   { samples, reference, speakers }: JoinedRecording,
 ): Promise<LongResult> {
-  say(`live, latency ${latencyMs} ms: one stream of ${(samples.length / 16_000 / 60).toFixed(0)} minutes`);
+  say(`live, latency ${latencyMs} ms: one stream of ${(samples.length / SAMPLE_RATE_HZ / 60).toFixed(0)} minutes`);
   const { found, corrected, pushMs, snapshotBytes, audioSeconds } = await observeStream(
     openSession(engine, latencyMs),
     samples,

@@ -1,8 +1,27 @@
 import { collectTurns } from '../../client/live/turns.ts';
-import type { LiveEvent, LiveSession, TurnEvent } from '../../src/live/types.ts';
-import { type LabelledSegment, segmentsFromTurns } from '../score/rttm.ts';
+import { SAMPLE_RATE_HZ } from '../../src/audio/audio-ports.ts';
+import { MAX_SPEAKERS } from '../../src/contract/live-limits.ts';
+import type { Engine } from '../../src/jobs/ports.ts';
+import type { LiveEngine, LiveEvent, LiveSession, TurnEvent } from '../../src/live/live-session.ts';
+import { createLiveSession } from '../../src/live/rolling-session.ts';
+import { DEFAULT_IDENTIFICATION } from '../../src/voiceprint/identification.ts';
+import { type MeasuredPack, nodeEngine, pldaOf } from '../pipeline.ts';
+import { type LabelledSegment, segmentsFromTurns } from '../score/der.ts';
 
-export const SAMPLE_RATE_HZ = 16_000;
+/** Latencies that are measured, milliseconds. */
+export const LATENCIES_MS = [500, 1000, 2000] as const;
+
+/** The service's engine, with what live streams need of it besides, in this process. */
+export async function liveEngine(pack: MeasuredPack): Promise<Engine & LiveEngine> {
+  const identification = pack.pack.embedding.identification ?? DEFAULT_IDENTIFICATION;
+  return { ...(await nodeEngine(pack)), plda: pldaOf(pack), identification };
+}
+
+/** A stream as a plain client opens it, but for its latency and for corrections, which change no start and no end. */
+export function openSession(engine: LiveEngine, latencyMs: number): LiveSession {
+  return createLiveSession(engine, { latencyMs, maxSpeakers: MAX_SPEAKERS, voices: [], corrections: true });
+}
+
 /** As on the wire: 100 ms. */
 export const FRAME_SAMPLES = 1600;
 const FRAMES_PER_MINUTE = 600;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { agreement, judgeFrames, judgeTurns } from './agreement.ts';
-import { segmentsFromTurns } from './rttm.ts';
+import { segmentsFromTurns } from './der.ts';
 
 describe('judgeFrames', () => {
   const reference = segmentsFromTurns([

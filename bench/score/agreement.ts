@@ -1,6 +1,6 @@
-import { optimalMapping } from './der.ts';
-import type { LabelledSegment } from './rttm.ts';
-import { sweep } from './sweep.ts';
+import type { DiarizeOutput } from '../../client/sdk/types.ts';
+import { type LabelledSegment, optimalMapping, segmentsFromTurns } from './der.ts';
+import { sweep } from './means.ts';
 
 /** One judged value: what the service said (0..1) and whether it was right. */
 export interface Judged {
@@ -9,7 +9,7 @@ export interface Judged {
 }
 
 /** Frames whose confidence lies in one tenth of the scale. */
-export interface ReliabilityBin {
+interface ReliabilityBin {
   readonly fromConfidence: number;
   readonly count: number;
   readonly meanConfidence: number;
@@ -145,4 +145,26 @@ export function judgeTurns(
     }
     return { confidence: turn.confidence, right: 2 * sharedMicros >= turn.endMicros - turn.startMicros };
   });
+}
+
+/**
+ * The confidences of an answer with all its fields, frame by frame and turn by turn; none where there is no answer, for
+ * lack of speech.
+ */
+export function judgeOutput(
+  reference: readonly LabelledSegment[],
+  output: DiarizeOutput | undefined,
+): { readonly frames: Judged[]; readonly turns: Judged[] } {
+  if (!output?.confidence) return { frames: [], turns: [] };
+  const found = segmentsFromTurns(output.diarization);
+  const { score, resolution } = output.confidence;
+  const confidences = score.map((percent) => percent / 100);
+  const own = output.diarization.map(({ speaker, confidence }) => (confidence?.[speaker] ?? Number.NaN) / 100);
+  return {
+    frames: judgeFrames(reference, found, confidences, resolution),
+    turns: judgeTurns(
+      reference,
+      found.map((segment, index) => ({ ...segment, confidence: own[index] })),
+    ),
+  };
 }

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { diarizationError, optimalMapping, pool, rate } from './der.ts';
+import {
+  diarizationError,
+  type LabelledSegment,
+  optimalMapping,
+  parseRttm,
+  parseSingleFileRttm,
+  pool,
+  rate,
+  segmentsFromTurns,
+} from './der.ts';
 import reference from './der_cases.json' with { type: 'json' };
-import { type LabelledSegment, parseRttm, parseSingleFileRttm, segmentsFromTurns } from './rttm.ts';
 
 type Row = [string, number, number];
 const segments = (rows: unknown): LabelledSegment[] =>

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { type AudioError, type AudioPorts, type ByteSource, Recording, type Result } from '../../src/audio/index.ts';
+import type { AudioError, ByteSource, Result } from '../../src/audio/audio-ports.ts';
+import { type AudioPorts, Recording } from '../../src/audio/recording.ts';
 import { bytesSource } from '../../src/platform/sources/object-source.ts';
 
 /** A recording on disk, decoded as it is read. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AudioPorts } from '../../src/audio/index.ts';
+import type { AudioPorts } from '../../src/audio/recording.ts';
 import { createDecoders, type Decoders } from '../../src/platform/wasm/codecs.ts';
 import { createDsp, type Dsp } from '../../src/platform/wasm/dsp.ts';
 import { projectDir } from '../local/paths.ts';

@@ -1,7 +1,8 @@
-import { type Line, listToShow, type Match, TURN_FORMATS, VOICEPRINTS, writeTurns } from '../../src/formats/index.ts';
+import { type Line, TURN_FORMATS } from '../../src/formats/turn-text.ts';
+import { listToShow, type Match, VOICEPRINTS, writeTurns } from '../../src/formats/writer.ts';
 import type { Turn } from '../sdk/types.ts';
 
-export { fileIdOf } from '../../src/formats/index.ts';
+export { fileIdOf } from '../../src/formats/turn-text.ts';
 
 /** `text` is the service's `txt`. */
 export const FORMATS = ['text', 'json', ...TURN_FORMATS.filter((name) => name !== 'txt')] as const;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { memorySource, random } from '../../test/helpers/audio.ts';
+import { type ByteSource, SeekNeeded } from './audio-ports.ts';
 import { BlockReader, MAX_PEEK_BYTES, OutOfBounds } from './block-reader.ts';
-import { type ByteSource, SeekNeeded } from './types.ts';
 
 const bytes = Uint8Array.from({ length: 10_000 }, (_, i) => (i * 7 + (i >> 8)) & 255);
 /** Longer than all tables that are held at once. */

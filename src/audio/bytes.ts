@@ -45,3 +45,53 @@ export const f64be = (bytes: Uint8Array, at: number): number =>
 
 /** Signed 64-bit big-endian, as a number; exact up to 2^53. */
 export const i64be = (bytes: Uint8Array, at: number): number => (u32be(bytes, at) | 0) * 2 ** 32 + u32be(bytes, at + 4);
+
+/** In every JavaScript runtime, though not in the language's own library. */
+declare function btoa(binary: string): string;
+declare function atob(text: string): string;
+
+/** Base64 with padding and without line breaks (RFC 4648, section 4). */
+export function toBase64(bytes: Uint8Array): string {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+}
+
+/**
+ * @returns undefined for text that is not base64. Line breaks are let pass: a voiceprint may have come through a mail.
+ */
+export function fromBase64(text: string): Uint8Array | undefined {
+  // White space goes first: a pattern in which two parts in a row may match it takes time with the square of its
+  // length.
+  const packed = text.replace(/\s+/g, '');
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed)) return undefined;
+  try {
+    return Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Fields of any width, first bit first. Past the end of the bytes it reads zeros, and `isPast` says so. */
+export class BitReader {
+  /** Number of the next bit. */
+  at: number;
+
+  constructor(
+    private readonly bytes: Uint8Array,
+    fromByte = 0,
+  ) {
+    this.at = fromByte * 8;
+  }
+
+  /** At most 32 bits. */
+  bits(count: number): number {
+    let value = 0;
+    for (let i = 0; i < count; i++, this.at++) {
+      value = value * 2 + (((this.bytes[this.at >> 3] ?? 0) >> (7 - (this.at & 7))) & 1);
+    }
+    return value;
+  }
+
+  get isPast(): boolean {
+    return this.at > this.bytes.length * 8;
+  }
+}

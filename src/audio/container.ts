@@ -1,9 +1,88 @@
+import { type AudioResult, type CodecName, type DecoderPort, fail, type PacketDecoder } from './audio-ports.ts';
 import type { BlockReader } from './block-reader.ts';
-import type { EvenTimes, PacketWalk } from './packets/packet.ts';
-import type { AudioResult } from './result.ts';
-import type { CodecName, DecoderPort, PacketDecoder } from './types.ts';
+import type { PcmLayout } from './pcm.ts';
 
-/** One file format. A new one is a folder with one of these and a line in `registry.ts`. */
+/** Packets above this size are damage; the decoders take no more either. */
+export const MAX_PACKET_BYTES = 4 << 20;
+
+/** Codec private data above this size is damage: that of Vorbis, the longest, has some 10 kB. */
+export const MAX_PRIVATE_BYTES = 32 << 10;
+
+/** One encoded packet of the chosen track, as its container holds it. */
+export interface RawPacket {
+  /** Where it lies in the file, if in one piece; else `bytes` holds it. */
+  readonly offset: number;
+  /** With the prefix. */
+  readonly length: number;
+  readonly bytes?: Uint8Array;
+  /** What it begins with that is not in the file. */
+  readonly prefix?: Uint8Array;
+  /** What it decodes to, where the container knows. */
+  readonly samples?: number;
+  /** Samples that are missing in front of it. */
+  readonly gapSamples?: number;
+  /** The container's time of its first sample, where it has one. */
+  readonly seconds?: number;
+  /** How long it lasts by the container, where that was rounded (MP4). */
+  readonly evenly?: EvenTimes;
+  /** Number of its track, where the packets of all tracks are walked. */
+  readonly trackNumber?: number;
+  /** What the container's walker takes to starts again with this packet; undefined where it cannot. */
+  readonly entry?: number;
+  /** What the walk had met in front of an `entry`, where that says how it continues. */
+  readonly met?: Faults;
+}
+
+/** Very many packets in a row that all last the same, by a clock that may be too coarse to say how long. */
+export interface EvenTimes {
+  readonly ticks: number;
+  /** Ticks a second. */
+  readonly timescale: number;
+  readonly packets: number;
+}
+
+/** Packets that were found together, in order. */
+export interface PacketRun {
+  readonly packets: readonly RawPacket[];
+  /** Damaged bytes in front of them that were left out. */
+  readonly skippedBytes?: number;
+  /** Sample number at the end of the last packet, where the container says that instead of a start (OGG). */
+  readonly endSample?: number;
+  /** Time at the end of the last packet, where the container has that beside the times of the packets (MP4). */
+  readonly endSeconds?: number;
+  /** Padding at the end of the last packet, where the container has it (Matroska). */
+  readonly paddingSeconds?: number;
+}
+
+export type PacketWalk = AsyncGenerator<PacketRun>;
+
+/** What the packets of one track are coded with. */
+export interface TrackCodec {
+  readonly codec: CodecName;
+  /** As the container has it; what comes out of the decoder may have another rate (HE-AAC). */
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  /** Codec private data; empty where there is none. */
+  readonly extraData: Uint8Array;
+  readonly pcm?: PcmLayout;
+}
+
+/** The first `atMost` bytes of a packet. The view is valid until the next use of the reader. */
+export async function packetBytes(reader: BlockReader, packet: RawPacket, atMost: number): Promise<Uint8Array> {
+  const length = Math.min(packet.length, atMost);
+  const { prefix } = packet;
+  if (prefix) {
+    const whole = new Uint8Array(length);
+    whole.set(prefix.subarray(0, length));
+    const rest = length - prefix.length;
+    if (rest > 0) whole.set((await reader.peek(packet.offset, rest)).subarray(0, rest), prefix.length);
+    return whole;
+  }
+  const view = packet.bytes ?? reader.held(packet.offset, length) ?? (await reader.peek(packet.offset, length));
+  return view.length > length ? view.subarray(0, length) : view;
+}
+
+/** One file format. A new one is a file with one of these and a line in `CONTAINERS`. */
 export interface Container {
   readonly format: string;
   /** Whether the format begins with a magic of its own; those without are asked last. */
@@ -111,3 +190,60 @@ export const MAX_BLOCK_SAMPLES = 65536;
 
 /** Reading ends here: twice the longest recording that anything downstream takes. */
 export const MAX_SCAN_SECONDS = 48 * 3600;
+
+/** Why a rate or a number of channels is refused; undefined when both are fine. */
+export function shapeFault(name: string, sampleRateHz: number, channels: number): ReturnType<typeof fail> | undefined {
+  if (!Number.isInteger(channels) || channels < 1 || channels > MAX_CHANNELS) {
+    return fail('unsupported', `The ${name} file has ${channels} channels; 1 to ${MAX_CHANNELS} are supported.`);
+  }
+  if (isUsableRate(sampleRateHz)) return undefined;
+  const range = `${MIN_RATE_HZ} to ${MAX_RATE_HZ} Hz`;
+  return fail('unsupported', `The ${name} file has a sample rate of ${sampleRateHz} Hz; ${range} are supported.`);
+}
+
+/**
+ * Warning of another file after the one that is read, which the container does not continue with.
+ *
+ * @param where 'The WAV file'
+ */
+export const trailingFileWarning = (where: string): string =>
+  `Behind the recording ${where.replace(/^The/, 'the')} holds another one, which was left out.`;
+
+/** Steps that may pass in a row without a packet: real files have some tens. */
+const MOST_STEPS = 200_000;
+/** What a packet stands for: clusters and groups of one packet have so many elements around it. */
+const STEPS_PER_PACKET = 4;
+
+/**
+ * How long a walk may go on without a packet. The shortest elements and pages are a few bytes long, so that a file of
+ * nothing else would keep a walk busy for minutes. Packets and bytes passed give steps back: other tracks, however
+ * long, use nothing up.
+ *
+ * No more than `MOST_STEPS` are ever left, so a walk that begins in the middle never ends before one from the start
+ * does.
+ */
+export class StepBudget {
+  #left = MOST_STEPS;
+
+  /** @param bytesPerStep bytes that make up for a step: fewer than a real one has */
+  constructor(
+    private readonly bytesPerStep: number,
+    private position: number,
+  ) {}
+
+  /** Accounts for steps up to `position`, and for the packets they gave. False once too many gave none. */
+  spend(position: number, steps: number, packets: number): boolean {
+    const back = (position - this.position) / this.bytesPerStep + STEPS_PER_PACKET * packets;
+    this.position = position;
+    this.#left = Math.min(MOST_STEPS, this.#left + back - steps);
+    return this.#left > 0;
+  }
+}
+
+/**
+ * Warning of a walk that `StepBudget` ended.
+ *
+ * @param where 'The OGG file'
+ */
+export const endlessWalkWarning = (where: string): string =>
+  `${where} goes on for very long with nothing in it; what may come behind that was left out.`;

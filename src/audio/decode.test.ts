@@ -2,11 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { audioPorts, collect, memorySource, random, worstDifference } from '../../test/helpers/audio.ts';
 import { formatFixture } from '../../test/helpers/bytes.ts';
 import { BlockReader } from './block-reader.ts';
-import type { Faults, Part, PartEnd, Piece } from './container.ts';
+import type { Faults, PacketRun, PacketWalk, Part, PartEnd, Piece, RawPacket } from './container.ts';
 import { Decoding, type Restart } from './decode.ts';
-import { openPart } from './open.ts';
-import type { PacketRun, PacketWalk, RawPacket } from './packets/packet.ts';
-import { onePiece } from './pieces.ts';
+import { onePiece } from './playback.ts';
+import { openPart } from './recording.ts';
 
 const RATE = 8000;
 /** 20 ms. */

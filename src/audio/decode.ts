@@ -1,12 +1,25 @@
+import type { PacketDecoder } from './audio-ports.ts';
 import type { BlockReader } from './block-reader.ts';
-import { type Faults, MAX_SCAN_SECONDS, type Part, type PartEnd, type PartStart, type Piece } from './container.ts';
-import { Clock, type ClockState, clockWarnings } from './packets/clock.ts';
-import { type CountedRun, CountedRuns } from './packets/counted-runs.ts';
-import { MAX_PACKET_BYTES, packetBytes } from './packets/packet.ts';
-import { roundedOff } from './packets/rounding.ts';
-import { SteadyTimes } from './packets/steady-times.ts';
-import { onePiece, PiecePlayer } from './pieces.ts';
-import type { PacketDecoder } from './types.ts';
+import {
+  Clock,
+  type ClockState,
+  type CountedRun,
+  CountedRuns,
+  clockWarnings,
+  roundedOff,
+  SteadyTimes,
+} from './clock.ts';
+import {
+  type Faults,
+  MAX_PACKET_BYTES,
+  MAX_SCAN_SECONDS,
+  type Part,
+  type PartEnd,
+  type PartStart,
+  type Piece,
+  packetBytes,
+} from './container.ts';
+import { onePiece, PiecePlayer } from './playback.ts';
 
 /** Decoded samples that wait until it is known that they are no padding of the end. */
 const HELD_SECONDS = 2;
@@ -56,7 +69,7 @@ export interface Restart {
 type Jumps = Pick<ClockState, 'gapSamples' | 'overlapSamples' | 'brokenTimes'>;
 
 /** What decoding a file came to. */
-export interface DecodeEnd {
+interface DecodeEnd {
   /** Samples at the source's rate. */
   readonly totalSamples: number;
   readonly warning?: string;

@@ -1,11 +1,14 @@
-import type { BlockReader } from './block-reader.ts';
-import { skipTags } from './tags.ts';
+import { type BlockReader, skipTags } from './block-reader.ts';
+import type { Faults, PacketRun, PacketWalk } from './container.ts';
+import type { PcmLayout } from './pcm.ts';
 
 /** How the frames of one stream are told and measured by their headers alone. */
 export interface FrameSyntax {
   /** Bytes that `frameBytesAt` needs. */
   readonly headerBytes: number;
-  /** Bytes, header included, that `frameBytesAt` looks at where the file has as many; absent where the header is enough. */
+  /**
+   * Bytes, header included, that `frameBytesAt` looks at where the file has as many; absent where the header is enough.
+   */
   readonly lookAheadBytes?: number;
   /** Longest frame, bytes. */
   readonly maxFrameBytes: number;
@@ -17,7 +20,7 @@ export interface FrameSyntax {
   frameBytesAt(bytes: Uint8Array, at: number): number;
 }
 
-export interface FrameRun {
+interface FrameRun {
   /** Offset and length of each frame, in order. */
   readonly offsets: number[];
   readonly lengths: number[];
@@ -31,11 +34,12 @@ export interface FrameRun {
 const SEARCH_BYTES = 1 << 16;
 
 /**
- * Walks the frames of `[startByte, endByte)` by their headers, one run per buffered stretch. Where no header stands where one should,
- * it goes on behind the tags that stand there, or at the next place with several headers in a chain. The walk depends only on the position and the syntax, so a walk from any
- * frame on finds the same frames as the walk from the start.
+ * Walks the frames of `[startByte, endByte)` by their headers, one run per buffered stretch. Where no header stands
+ * where one should, it goes on behind the tags that stand there, or at the next place with several headers in a chain.
+ * The walk depends only on the position and the syntax, so a walk from any frame on finds the same frames as the walk
+ * from the start.
  */
-export async function* walkFrames(
+async function* walkFrames(
   reader: BlockReader,
   syntax: FrameSyntax,
   startByte: number,
@@ -134,3 +138,91 @@ function isChain(view: Uint8Array, at: number, syntax: FrameSyntax, isEnd: boole
 }
 
 const clip = (view: Uint8Array, length: number): Uint8Array => (view.length > length ? view.subarray(0, length) : view);
+
+/** Packets of a run of blocks. */
+const BLOCKS_TOGETHER = 64;
+
+/** The frames of `[startByte, endByte)`, all of `frameSamples`, as packets; their places are the entries. */
+export async function* framePackets(
+  reader: BlockReader,
+  syntax: FrameSyntax,
+  range: { readonly startByte: number; readonly endByte: number },
+  frameSamples: number,
+  faults: Faults,
+): PacketWalk {
+  let framesEnd = range.startByte;
+  for await (const { offsets, lengths, skippedBytes, isTruncated } of walkFrames(
+    reader,
+    syntax,
+    range.startByte,
+    range.endByte,
+  )) {
+    if (isTruncated) faults.isCut = true;
+    const packets = offsets.map((offset, i) => ({ offset, length: lengths[i], samples: frameSamples, entry: offset }));
+    framesEnd = Math.max(framesEnd, (offsets.at(-1) ?? 0) + (lengths.at(-1) ?? 0));
+    // Where the walk ended, for what looks at the rest.
+    faults.framesEnd = framesEnd;
+    yield { packets, skippedBytes };
+  }
+}
+
+/** Coded blocks of one size after one another; the last may be shorter. */
+interface BlockLayout {
+  readonly dataOffset: number;
+  readonly dataBytes: number;
+  readonly blockBytes: number;
+  /** Samples of a block of so many bytes. */
+  readonly samplesOf: (bytes: number) => number;
+}
+
+/** The blocks from the one at `entry` on. */
+export async function* blockPackets(layout: BlockLayout, entry = layout.dataOffset): PacketWalk {
+  const { dataOffset, dataBytes, blockBytes, samplesOf } = layout;
+  const end = dataOffset + dataBytes;
+  for (let offset = entry; offset < end; ) {
+    const packets: PacketRun['packets'][number][] = [];
+    for (; offset < end && packets.length < BLOCKS_TOGETHER; offset += blockBytes) {
+      const length = Math.min(blockBytes, end - offset);
+      packets.push({ offset, length, samples: samplesOf(length), entry: offset });
+    }
+    yield { packets };
+  }
+}
+
+/**
+ * Bytes of a packet of samples, at most: what a converter makes of floats depends on their neighbours, so that packets
+ * begin at the same places whoever reads.
+ */
+const PACKET_BYTES = 1 << 16;
+
+/** The samples of `[dataOffset, dataOffset + dataBytes)` as packets. */
+export function pcmBlocks(layout: PcmLayout, dataOffset: number, dataBytes: number): BlockLayout {
+  const frameBytes = layout.bytesPerSample * layout.channels;
+  const blockBytes = Math.max(1, Math.floor(PACKET_BYTES / frameBytes)) * frameBytes;
+  const samplesOf = (bytes: number) => Math.floor(bytes / frameBytes);
+  return { dataOffset, dataBytes: samplesOf(dataBytes) * frameBytes, blockBytes, samplesOf };
+}
+
+/** What was not quite right with a stream of frames. @param name 'MP3' */
+export function frameWarnings(name: string, faults: Faults, isTruncated = faults.isCut === true): string[] {
+  return [
+    ...(isTruncated ? [`The ${name} file ends before it should; the part that is there was used.`] : []),
+    ...(faults.skippedBytes
+      ? [`${faults.skippedBytes} bytes inside the ${name} file are damaged and were left out.`]
+      : []),
+  ];
+}
+
+/**
+ * Packets of QuickTime's IMA ADPCM ('ima4'), as they stand in AIFF-C and Core Audio files. A packet's header holds the
+ * upper nine bits of the predictor, the lower seven come from the packet before it.
+ */
+const PACKET_SAMPLES = 64;
+const PACKET_BYTES_A_CHANNEL = 34;
+
+/** A packet that is cut off holds no samples. */
+export function ima4Blocks(channels: number, dataOffset: number, dataBytes: number): BlockLayout {
+  const blockBytes = PACKET_BYTES_A_CHANNEL * channels;
+  const samplesOf = (bytes: number) => Math.floor(bytes / blockBytes) * PACKET_SAMPLES;
+  return { dataOffset, dataBytes: Math.floor(dataBytes / blockBytes) * blockBytes, blockBytes, samplesOf };
+}

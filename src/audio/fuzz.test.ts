@@ -18,9 +18,9 @@ import { apeTag, id3v1, id3v2, infoFrame, mp3Frames } from '../../test/helpers/m
 import { fragmentMovie, packetMovie } from '../../test/helpers/mp4.ts';
 import { withChecksums } from '../../test/helpers/ogg.ts';
 import { pcm16, wavFile } from '../../test/helpers/wav.ts';
+import type { AudioResult } from './audio-ports.ts';
 import { OutOfBounds } from './block-reader.ts';
-import { DAMAGED_SIZE } from './open.ts';
-import type { AudioResult } from './result.ts';
+import { DAMAGED_SIZE } from './recording.ts';
 
 const ROUNDS = 2000;
 /** Of whole recordings, which take longer to decode. */

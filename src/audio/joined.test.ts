@@ -6,7 +6,10 @@ import { formatFixture, indexOf } from '../../test/helpers/indexes.ts';
 import { apeTag, id3v1, id3v2 } from '../../test/helpers/mp3-frames.ts';
 import { wav16, wavFile } from '../../test/helpers/wav.ts';
 
-/** Files put behind one another: what of it is not read must be said, and what players leave behind a recording must not. */
+/**
+ * Files put behind one another: what of it is not read must be said, and what players leave behind a recording must
+ * not.
+ */
 
 const text = (value: string) => new TextEncoder().encode(value);
 const tone = Float32Array.from({ length: 8001 }, (_, i) => 0.4 * Math.sin(i / 7));

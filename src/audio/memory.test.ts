@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { release } from './memory.ts';
+import { concatenated, grown, release } from './memory.ts';
 
 it('leaves alone what was given back before: it is closed twice when a read fails', () => {
   const array = new Uint8Array(8);
@@ -9,4 +9,17 @@ it('leaves alone what was given back before: it is closed twice when a read fail
   };
   Object.assign(array.buffer, { transfer });
   expect(() => release(array)).not.toThrow();
+});
+
+it('a buffer grows to twice its length or what is needed, up to what is ever needed, and keeps its beginning', () => {
+  const buffer = Float32Array.of(1, 2, 3, 4);
+  expect(grown(buffer, 2, 4)).toBe(buffer);
+  expect(grown(buffer, 2, 5)).toEqual(Float32Array.of(1, 2, 0, 0, 0, 0, 0, 0));
+  expect(grown(buffer, 2, 9)).toHaveLength(9);
+  expect(grown(buffer, 4, 5, 6)).toEqual(Float32Array.of(1, 2, 3, 4, 0, 0));
+});
+
+it('parts come one after another in an array of the wanted type', () => {
+  expect(concatenated(Int32Array, [[1, 2], Int32Array.of(), Uint8Array.of(3)])).toEqual(Int32Array.of(1, 2, 3));
+  expect(concatenated(Float32Array, [])).toEqual(new Float32Array(0));
 });

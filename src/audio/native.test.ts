@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { monoOfWav } from '../../bench/formats/native.ts';
+import { monoOfWav } from '../../bench/formats/decodings.ts';
 import {
   audioPorts,
   type Decoded,

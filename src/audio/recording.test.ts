@@ -30,7 +30,8 @@ import {
 import { type EditEntry, EMPTY, fragmentMovie, packetMovie, withEdits } from '../../test/helpers/mp4.ts';
 import { moved, renamed, withStreams } from '../../test/helpers/mpeg-ts.ts';
 import { pcm16, wav16, wavFile } from '../../test/helpers/wav.ts';
-import { type Checkpoint, Recording, SeekNeeded } from './index.ts';
+import { SeekNeeded } from './audio-ports.ts';
+import { type Checkpoint, Recording } from './recording.ts';
 
 const ports = audioPorts();
 const RATE = 16_000;

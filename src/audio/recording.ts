@@ -1,8 +1,118 @@
-import { BlockReader } from './block-reader.ts';
+import {
+  type AudioResult,
+  type ByteSource,
+  type DecoderPort,
+  fail,
+  ok,
+  type Resampler,
+  type ResamplerPort,
+  SAMPLE_RATE_HZ,
+} from './audio-ports.ts';
+import { BlockReader, OutOfBounds, skipHeadTags, skipZeros } from './block-reader.ts';
+import type { Container, Part } from './container.ts';
+import { aiff } from './containers/aiff.ts';
+import { amr } from './containers/amr.ts';
+import { caf } from './containers/caf.ts';
+import { flac } from './containers/flac.ts';
+import { matroska } from './containers/matroska.ts';
+import { mp4 } from './containers/mp4.ts';
+import { adts, mp3 } from './containers/mpeg-audio.ts';
+import { mpegTs } from './containers/mpeg-ts.ts';
+import { ogg } from './containers/ogg.ts';
+import { wav } from './containers/wav.ts';
 import { Decoding, type Restart } from './decode.ts';
-import { openPart } from './open.ts';
-import { type AudioResult, fail, ok } from './result.ts';
-import { type ByteSource, type DecoderPort, OUTPUT_RATE_HZ, type Resampler, type ResamplerPort } from './types.ts';
+import { nameForeign, UNKNOWN } from './sniff.ts';
+
+/**
+ * Formats with a clear magic come first; ADTS and MPEG audio, which have none, are recognised by a chain of frame
+ * headers.
+ */
+const CONTAINERS: readonly Container[] = [wav, flac, aiff, caf, amr, mp4, matroska, ogg, mpegTs, adts, mp3];
+
+/** Bytes after the tags that detection looks at. */
+const HEAD_BYTES = 1 << 16;
+/** Zeros in front of sound, as recorders and broken tags leave them. */
+const MAX_ZERO_BYTES = 4 << 20;
+/** Other bytes in front of it: the rest of a tag that states too small a size, mostly a picture. */
+const MAX_JUNK_BYTES = 1 << 20;
+/** What a chain of the longest frames takes is looked at twice, so that none is cut in two. */
+const JUNK_STEP_BYTES = HEAD_BYTES / 2;
+/** After junk, frames must fill most of so many bytes: a few come by chance in a program or an archive. */
+const PROOF_BYTES = 1 << 18;
+const PROOF_SHARE = 0.5;
+
+/**
+ * Detects the format from the content (never from a name) and reads its head. Failures of the source are thrown as they
+ * come.
+ */
+export async function openPart(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<Part>> {
+  try {
+    return advised(await detect(reader, decoders));
+  } catch (error) {
+    if (error instanceof OutOfBounds) return DAMAGED_SIZE;
+    throw error;
+  }
+}
+
+export const DAMAGED_SIZE = fail('corrupt', 'The file is damaged: a part of it states a size that cannot be.');
+
+/** What is refused for its coding alone can be sent in another; what is encrypted or out of bounds cannot. */
+function advised(opened: AudioResult<Part>): AudioResult<Part> {
+  if (opened.ok || opened.error.kind !== 'unsupported') return opened;
+  const { kind, message } = opened.error;
+  if (!/ not supported( yet)?\.$/.test(message)) return opened;
+  return fail(kind, `${message.slice(0, -1)}; convert it to FLAC, MP3 or 16-bit WAV.`);
+}
+
+async function detect(reader: BlockReader, decoders: DecoderPort): Promise<AudioResult<Part>> {
+  const startByte = await skipHeadTags(reader);
+  const head = await readHead(reader, startByte);
+  const known = CONTAINERS.find((candidate) => candidate.hasMagic && candidate.detect(head)) ?? nameForeign(head);
+  if (known) return 'open' in known ? known.open(reader, startByte, decoders) : known;
+  const stream = bareStream(head);
+  if (stream) return stream.open(reader, startByte, decoders);
+  const zerosEnd = Math.min(reader.sizeBytes, startByte + MAX_ZERO_BYTES);
+  const behind = await skipZeros(reader, startByte, zerosEnd);
+  const isBehind = behind > startByte && behind < zerosEnd;
+  const behindZeros = isBehind ? bareStream(await readHead(reader, behind)) : undefined;
+  if (behindZeros) return behindZeros.open(reader, behind, decoders);
+  return (await openBehindJunk(reader, startByte, decoders)) ?? UNKNOWN;
+}
+
+/** Frames that begin after bytes of any kind; undefined where there are none that are decoded. */
+async function openBehindJunk(
+  reader: BlockReader,
+  startByte: number,
+  decoders: DecoderPort,
+): Promise<AudioResult<Part> | undefined> {
+  const end = Math.min(reader.sizeBytes, startByte + MAX_JUNK_BYTES);
+  for (let at = startByte + JUNK_STEP_BYTES; at < end; at += JUNK_STEP_BYTES) {
+    const stream = bareStream(await readHead(reader, at));
+    const opened = await stream?.open(reader, at, decoders);
+    if (opened?.ok && (await isMostlyFrames(opened.value, reader.sizeBytes))) return opened;
+  }
+  return undefined;
+}
+
+/** Whether the packets of a part fill most of the bytes after the first one. */
+async function isMostlyFrames(part: Part, sizeBytes: number): Promise<boolean> {
+  let bytes = 0;
+  let from: number | undefined;
+  let end = sizeBytes;
+  for await (const { packets } of part.walk({})) {
+    from ??= packets[0]?.offset ?? 0;
+    end = Math.min(sizeBytes, from + PROOF_BYTES);
+    for (const { offset, length } of packets) if (offset < end) bytes += length;
+    if ((packets.at(-1)?.offset ?? 0) >= end) break;
+  }
+  return from !== undefined && bytes >= PROOF_SHARE * (end - from);
+}
+
+const readHead = async (reader: BlockReader, at: number): Promise<Uint8Array> =>
+  (await reader.peek(at, HEAD_BYTES)).slice(0, HEAD_BYTES);
+
+/** A format of frames alone, which may begin anywhere. */
+const bareStream = (head: Uint8Array) => CONTAINERS.find((candidate) => !candidate.hasMagic && candidate.detect(head));
 
 export interface AudioPorts {
   readonly decoder: DecoderPort;
@@ -106,7 +216,7 @@ export class Recording {
   async *samples(): AsyncGenerator<Float32Array> {
     const rateHz = this.facts.sampleRateHz;
     let sample = this.firstSample;
-    if (rateHz === OUTPUT_RATE_HZ) {
+    if (rateHz === SAMPLE_RATE_HZ) {
       yield* this.decoding.blocks(sample);
     } else {
       const firstInput = this.#inputFor(sample);
@@ -137,14 +247,14 @@ export class Recording {
   }
 
   #total(): number {
-    return Math.ceil((this.decoding.end.totalSamples * OUTPUT_RATE_HZ) / this.facts.sampleRateHz);
+    return Math.ceil((this.decoding.end.totalSamples * SAMPLE_RATE_HZ) / this.facts.sampleRateHz);
   }
 
   /** The first sample at the source's rate that the output `sample` is made of. */
   #inputFor(sample: number): number {
     const rateHz = this.facts.sampleRateHz;
-    if (rateHz === OUTPUT_RATE_HZ) return sample;
-    const position = Math.floor((sample * rateHz) / OUTPUT_RATE_HZ);
+    if (rateHz === SAMPLE_RATE_HZ) return sample;
+    const position = Math.floor((sample * rateHz) / SAMPLE_RATE_HZ);
     return Math.max(0, position - this.resampler.contextInputSamples(rateHz));
   }
 }

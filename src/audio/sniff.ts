@@ -1,6 +1,5 @@
+import { type AudioError, fail } from './audio-ports.ts';
 import { ascii, hasAscii } from './bytes.ts';
-import { fail } from './result.ts';
-import type { AudioError } from './types.ts';
 
 type Failure = ReturnType<typeof fail>;
 

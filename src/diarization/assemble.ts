@@ -1,19 +1,23 @@
+import { type Result, SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import { release } from '../audio/memory.ts';
-import type { Result } from '../audio/types.ts';
-import { findSpeakers } from './clustering/cluster.ts';
+import { assignSpeakers, type ClusterModel, findSpeakers, type SpeakerBounds } from './clustering/cluster.ts';
 import type { Plda } from './clustering/plda.ts';
-import type { Representing, SpeakerBounds, ThinnedSubsegments } from './clustering/types.ts';
-import type { Diarization } from './diarization.ts';
-import { SILENCE_DB } from './levels.ts';
+import { Representatives } from './clustering/representatives.ts';
+import type { Diarization, SpeakerTurn, SpeakerVoice } from './diarization.ts';
+import type { TrackSpill } from './frame-collector.ts';
+import type { Representing } from './local-speakers.ts';
+import { normalise } from './numerics.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
-import type { EmbeddingsSection, ModelFacts } from './part.ts';
-import { type Parts, readAhead, totalCounts } from './parts.ts';
-import { reconstructWanted } from './reconstruct-wanted.ts';
-import { Representatives } from './representatives.ts';
-import { joinSubsegments, type Subsegments, thinned } from './subsegments.ts';
-import type { TrackSpill } from './tracks.ts';
-import { speakerVoices } from './voices.ts';
-import { windowCount } from './windows.ts';
+import { type EmbeddingsSection, type ModelFacts, type Parts, readAhead, SILENCE_DB, totalCounts } from './part.ts';
+import { reconstructAtLeast } from './reconstruct.ts';
+import {
+  joinSubsegments,
+  SUBSEGMENT_SHIFT_SECONDS,
+  type Subsegments,
+  type ThinnedSubsegments,
+  thinned,
+  windowCount,
+} from './windows.ts';
 
 /** Speakers that the caller asks for. Nulls count as absent. */
 export interface SpeakerRequest {
@@ -22,7 +26,7 @@ export interface SpeakerRequest {
   readonly maxSpeakers?: number | null;
 }
 
-export interface AssembleOptions {
+interface AssembleOptions {
   /** Called now and then during long computations, so that an isolate can answer others. */
   readonly pause?: () => Promise<void>;
   /** Whether to keep the probability of each speaker by frame: a byte a speaker every 20 ms. Kept by default. */
@@ -35,14 +39,14 @@ export interface AssembleOptions {
   readonly pldaOf?: (embeddingId: string) => Promise<Plda | undefined>;
 }
 
-export interface NoSpeech {
+interface NoSpeech {
   readonly kind: 'no_speech';
   readonly message: string;
   /** As of `Assembled`. */
   readonly loudestDb: number;
 }
 
-export interface Assembled extends Diarization {
+interface Assembled extends Diarization {
   /** Mean power of the loudest tenth of a second, dB of full scale. */
   readonly loudestDb: number;
 }
@@ -73,18 +77,18 @@ export async function assemble(
     speakers,
     tuned.clustering,
     bounds,
-    { step: facts.stepSamples / 16000, window: facts.windowSamples / 16000 },
+    { step: facts.stepSamples / SAMPLE_RATE_HZ, window: facts.windowSamples / SAMPLE_RATE_HZ },
     { pause, plda: await pldaOf(facts.embeddingId), subsegments },
   );
   const context = {
     facts,
     settings: tuned,
     totalSamples: audio.totalSamples,
-    durationSeconds: audio.durationSeconds ?? audio.totalSamples / 16000,
+    durationSeconds: audio.durationSeconds ?? audio.totalSamples / SAMPLE_RATE_HZ,
     speakerTracks,
     trackSpill: options.trackSpill,
   };
-  const { diarization, clusterOf } = await reconstructWanted(parts, bounds.min, model, pause, context);
+  const { diarization, clusterOf } = await reconstructAtLeast(parts, bounds.min, model, pause, context);
   if (diarization.turns.length === 0) return noSpeech(loudestDb);
   const warning = warningFor(diarization.speakers, request);
   const voices = options.voices
@@ -178,4 +182,113 @@ function warningFor(found: number, { numSpeakers, minSpeakers }: SpeakerRequest)
 
 function noSpeech(loudestDb = SILENCE_DB): Result<never, NoSpeech> {
   return { ok: false, error: { kind: 'no_speech', message: 'The recording holds no speech.', loudestDb } };
+}
+
+/** Share of the subsegments in a voice where there are any; the rest comes from the local speakers of the windows. */
+const SUBSEGMENT_SHARE = 0.5;
+
+/**
+ * How each speaker of a recording sounds: the mean of the embeddings of local speakers that were assigned to it, by
+ * their speech alone, and of the subsegments whose centre lies where it talks alone. Reads the parts once more.
+ *
+ * @param clusterOf [speakers] the cluster of each speaker
+ */
+async function speakerVoices(
+  parts: Parts,
+  model: ClusterModel,
+  clusterOf: readonly number[],
+  embeddingId: string,
+  diarization: Pick<Diarization, 'speakers' | 'turns'>,
+  pause: () => Promise<void>,
+): Promise<SpeakerVoice[]> {
+  const alone = turnsAlone(diarization.turns);
+  const fromWindows = new Means(diarization.speakers, model.dimension);
+  const fromPieces = new Means(diarization.speakers, model.dimension);
+  const speakerOf = new Map(clusterOf.map((cluster, speaker) => [cluster, speaker]));
+  for await (const { speakers, subsegments } of readAhead(parts.count, parts.readEmbeddings)) {
+    const assigned = assignSpeakers(model, speakers).clusterOf;
+    for (let row = 0; row < speakers.count; row++) {
+      const speaker = speakerOf.get(assigned[row]);
+      if (speaker !== undefined) fromWindows.add(speaker, speakers.embeddings, row, speakers.cleanSeconds[row]);
+    }
+    for (let row = 0; row < subsegments.count; row++) {
+      const turn = turnAt(alone, subsegments.indices[row] * SUBSEGMENT_SHIFT_SECONDS);
+      if (turn !== undefined) fromPieces.add(turn.speaker, subsegments.embeddings, row, 1);
+    }
+    release(speakers.embeddings, subsegments.embeddings);
+    await pause();
+  }
+  const seconds = new Float64Array(diarization.speakers);
+  for (const turn of alone) seconds[turn.speaker] += turn.endSeconds - turn.startSeconds;
+  return Array.from(seconds, (secondsAlone, speaker) => ({
+    embeddingId,
+    embedding: blend(fromWindows.of(speaker), fromPieces.of(speaker)),
+    secondsAlone,
+  }));
+}
+
+/** Stretches in which exactly one speaker talks, in order; `turns` are sorted by their start. */
+export function turnsAlone(turns: readonly SpeakerTurn[]): SpeakerTurn[] {
+  const edges = [...new Set(turns.flatMap((turn) => [turn.startSeconds, turn.endSeconds]))].sort((a, b) => a - b);
+  const alone: SpeakerTurn[] = [];
+  const open = new Set<SpeakerTurn>();
+  let next = 0;
+  for (let index = 0; index + 1 < edges.length; index++) {
+    const [startSeconds, endSeconds] = [edges[index], edges[index + 1]];
+    while (next < turns.length && turns[next].startSeconds <= startSeconds) open.add(turns[next++]);
+    for (const turn of open) if (turn.endSeconds <= startSeconds) open.delete(turn);
+    if (open.size !== 1) continue;
+    const [{ speaker }] = open;
+    alone.push({ speaker, startSeconds, endSeconds });
+  }
+  return alone;
+}
+
+/** The turn that holds a moment, of turns in order that do not overlap. */
+function turnAt(turns: readonly SpeakerTurn[], seconds: number): SpeakerTurn | undefined {
+  let low = 0;
+  let high = turns.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (turns[middle].startSeconds <= seconds) low = middle + 1;
+    else high = middle;
+  }
+  const turn = turns[low - 1];
+  return turn !== undefined && seconds < turn.endSeconds ? turn : undefined;
+}
+
+function blend(windows: Float32Array | undefined, pieces: Float32Array | undefined): Float32Array {
+  if (windows === undefined || pieces === undefined) return windows ?? pieces ?? new Float32Array(0);
+  const blended = windows.map((value, d) => (1 - SUBSEGMENT_SHARE) * value + SUBSEGMENT_SHARE * pieces[d]);
+  normalise(blended, 0, blended.length);
+  return blended;
+}
+
+/** Weighted mean directions, one a speaker. */
+class Means {
+  readonly #sums: Float64Array;
+  readonly #weights: Float64Array;
+
+  constructor(
+    speakers: number,
+    private readonly dimension: number,
+  ) {
+    this.#sums = new Float64Array(speakers * dimension);
+    this.#weights = new Float64Array(speakers);
+  }
+
+  add(speaker: number, embeddings: Float32Array, row: number, weight: number): void {
+    this.#weights[speaker] += weight;
+    for (let d = 0; d < this.dimension; d++) {
+      this.#sums[speaker * this.dimension + d] += weight * embeddings[row * this.dimension + d];
+    }
+  }
+
+  /** [dimension] of unit length; undefined where nothing was added. */
+  of(speaker: number): Float32Array | undefined {
+    if (this.#weights[speaker] === 0) return undefined;
+    const mean = Float32Array.from(this.#sums.subarray(speaker * this.dimension, (speaker + 1) * this.dimension));
+    normalise(mean, 0, this.dimension);
+    return mean;
+  }
 }

@@ -1,3 +1,5 @@
+import { release } from '../audio/memory.ts';
+
 /** Frame-wise results, one byte a frame of `resolutionSeconds`, 255 for certainty (confidence: 0…100). */
 export interface FrameTracks {
   readonly resolutionSeconds: number;
@@ -56,4 +58,122 @@ export interface SpeakerVoice {
 /** `SPEAKER_00`, `SPEAKER_01`, … */
 export function speakerLabel(speaker: number): string {
   return `SPEAKER_${String(speaker).padStart(2, '0')}`;
+}
+
+/** Optional parts of the output document. */
+export interface OutputFlags {
+  readonly exclusive?: boolean | null;
+  readonly confidence?: boolean | null;
+  readonly turnLevelConfidence?: boolean | null;
+  readonly speechProbability?: boolean | null;
+  readonly crosstalkProbability?: boolean | null;
+  readonly speakerProbability?: boolean | null;
+}
+
+/** Values per chunk, so that a day of audio is never one string… */
+const CHUNK_VALUES = 1024;
+/**
+ * …and fewer where they are long: a turn with the confidences of fifty people whose names a caller chose may have tens
+ * of kilobytes.
+ */
+const CHUNK_CHARS = 64 * 1024;
+
+/**
+ * The output of a diarize job as JSON text, in chunks. Keys are always in the same order: diarization,
+ * exclusiveDiarization, confidence, speechProbability, crosstalkProbability, speakerProbability, warning.
+ * `speakerProbability` needs a diarization that was assembled with its speaker tracks.
+ *
+ * @param further members of the document, each with the comma before it; they come before the warning
+ */
+export async function* writeOutput(
+  diarization: Diarization,
+  flags: OutputFlags,
+  further: Iterable<string> = [],
+): AsyncGenerator<string> {
+  const { tracks } = diarization;
+  const labels = Array.from({ length: diarization.speakers }, (_, speaker) => speakerLabel(speaker));
+  const resolution = JSON.stringify(tracks.resolutionSeconds);
+
+  yield '{"diarization":[';
+  yield* joined(diarization.turns, ({ speaker, startSeconds, endSeconds, channel, confidence }) =>
+    JSON.stringify({
+      speaker: labels[speaker],
+      start: startSeconds,
+      end: endSeconds,
+      channel,
+      ...(flags.turnLevelConfidence ? { confidence: byLabel(labels, confidence) } : {}),
+    }),
+  );
+  yield ']';
+  if (flags.exclusive) {
+    yield ',"exclusiveDiarization":[';
+    yield* joined(diarization.exclusiveTurns, ({ speaker, startSeconds, endSeconds, channel }) =>
+      JSON.stringify({ speaker: labels[speaker], start: startSeconds, end: endSeconds, channel }),
+    );
+    yield ']';
+  }
+  if (flags.confidence) {
+    yield ',"confidence":{"score":[';
+    yield* joined(tracks.confidence, String);
+    yield `],"resolution":${resolution}}`;
+  }
+  if (flags.speechProbability) yield* probability('speechProbability', tracks.speech, resolution);
+  if (flags.crosstalkProbability) yield* probability('crosstalkProbability', tracks.crosstalk, resolution);
+  if (flags.speakerProbability) {
+    yield ',"speakerProbability":{"score":{';
+    for (let speaker = 0; speaker < labels.length; speaker++) {
+      yield `${speaker > 0 ? ',' : ''}${JSON.stringify(labels[speaker])}:[`;
+      const track = tracks.speakers[speaker];
+      if (track instanceof Uint8Array) yield* joined(track, probabilityText);
+      else yield* joinedBlocks(track.blocks());
+      yield ']';
+    }
+    yield `},"resolution":${resolution}}`;
+  }
+  yield* further;
+  if (diarization.warning !== undefined) yield `,"warning":${JSON.stringify(diarization.warning)}`;
+  yield '}';
+}
+
+function* probability(name: string, track: Uint8Array, resolution: string): Generator<string> {
+  yield `,"${name}":{"score":[`;
+  yield* joined(track, probabilityText);
+  yield `],"resolution":${resolution}}`;
+}
+
+async function* joinedBlocks(blocks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let isFirst = true;
+  for await (const block of blocks) {
+    if (!isFirst) yield ',';
+    isFirst = false;
+    yield* joined(block, probabilityText);
+    release(block);
+  }
+}
+
+/** The texts of all values with commas between them, in chunks of a thousand or of some 64 KiB. */
+export function* joined<T>(values: ArrayLike<T>, write: (value: T) => string): Generator<string> {
+  // One array for all chunks: those that grow, thousands of times in a day of audio, outlive the young generation.
+  const texts = new Array<string>(Math.min(CHUNK_VALUES, values.length));
+  for (let start = 0; start < values.length; start += texts.length) {
+    texts.length = Math.min(CHUNK_VALUES, values.length - start);
+    let count = 0;
+    for (let chars = 0; count < texts.length && chars < CHUNK_CHARS; count++) {
+      texts[count] = write(values[start + count]!);
+      chars += texts[count].length;
+    }
+    texts.length = count;
+    yield (start > 0 ? ',' : '') + texts.join(',');
+  }
+}
+
+const PROBABILITY_TEXTS = Array.from({ length: 256 }, (_, byte) => String(Math.round((1000 * byte) / 255) / 1000));
+
+function probabilityText(byte: number): string {
+  return PROBABILITY_TEXTS[byte];
+}
+
+/** Values under their labels. A label that a caller chose may be `__proto__`: only an own property keeps it. */
+export function byLabel(labels: readonly string[], values: readonly number[]): Record<string, number> {
+  return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
 }

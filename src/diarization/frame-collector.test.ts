@@ -1,5 +1,14 @@
-import { expect, it } from 'vitest';
-import { FrameCollector } from './frame-collector.ts';
+import { describe, expect, it } from 'vitest';
+import { collect } from '../../test/helpers/collect.ts';
+import type { SpeakerTrack } from './diarization.ts';
+import {
+  calibrate,
+  decisionProbability,
+  FrameCollector,
+  FrameTrackWriter,
+  releaseTracks,
+  type TrackSpill,
+} from './frame-collector.ts';
 import { settingsOf } from './parameters.ts';
 import type { ModelFacts } from './part.ts';
 
@@ -13,7 +22,6 @@ async function exclusiveOf(active: readonly (readonly number[])[]): Promise<stri
       facts: { frameShiftSamples: FRAME_SAMPLES, frameSizeSamples: FRAME_SAMPLES } as ModelFacts,
       settings: settingsOf('precision-2'),
       clusters: 2,
-      boost: new Float32Array(2).fill(1),
       totalSamples,
       durationSeconds: totalSamples / 16_000,
       speakerTracks: false,
@@ -42,4 +50,90 @@ it('an exclusive turn goes to who is the most active for longer, and at once whe
   expect(await exclusiveOf([...of(50, 0), ...of(50, 1, 0)])).toEqual(['0 0-54', '1 54-100']);
   expect(await exclusiveOf([...of(50, 0), ...of(3, 1, 0), ...of(47, 1)])).toEqual(['0 0-53', '1 53-100']);
   expect(await exclusiveOf([...of(50, 1), ...of(20), ...of(50, 0)])).toEqual(['1 0-50', '0 70-120']);
+});
+
+const CLUSTERS = 50;
+/** A little more than two blocks of 50 speakers: an hour. */
+const FRAMES = 170_000;
+const TIMES = { shiftSamples: 320, offsetSamples: 0, totalSamples: 320 * FRAMES };
+
+async function tracksOf(spill?: TrackSpill): Promise<readonly SpeakerTrack[]> {
+  const writer = new FrameTrackWriter(TIMES, FRAMES, CLUSTERS, spill);
+  const speakers = new Float32Array(CLUSTERS);
+  for (let frame = 0; frame < FRAMES; frame++) {
+    for (let cluster = 0; cluster < CLUSTERS; cluster++) speakers[cluster] = ((frame * 7 + cluster * 13) % 251) / 255;
+    writer.write(frame, 1, 1, 0, speakers);
+    if (frame % 15_000 === 0) await writer.flush();
+  }
+  return (await writer.finish([3, 41])).speakers;
+}
+
+describe('FrameTrackWriter', () => {
+  it('puts the tracks of many speakers down in blocks that read as the same bytes', async () => {
+    const stored = new Map<number, Uint8Array>();
+    const given: Uint8Array[] = [];
+    let largest = 0;
+    const spilled = await tracksOf({
+      write: async (block, bytes) => {
+        stored.set(block, bytes.slice());
+        given.push(bytes);
+        largest = Math.max(largest, bytes.length);
+      },
+      read: async (block, offset, length) => stored.get(block)!.subarray(offset, offset + length),
+    });
+    const kept = await tracksOf();
+    expect([...stored.keys()]).toEqual([0, 1, 2]);
+    expect(largest).toBeLessThanOrEqual(4 * 1024 * 1024);
+    // A day has dozens of them: as garbage they would fill the isolate.
+    expect(given.map(({ length }) => length)).toEqual([0, 0, 0]);
+    for (const [speaker, track] of kept.entries()) {
+      const there = spilled[speaker];
+      if (!(track instanceof Uint8Array) || there instanceof Uint8Array) throw new Error('the wrong one was put down');
+      const joined = Buffer.concat(await collect(there.blocks()));
+      expect(joined.equals(track)).toBe(true);
+    }
+  });
+
+  it('gives back the tracks of several speakers, which share a buffer: jobs with them failed where two were joined', async () => {
+    const writer = new FrameTrackWriter({ ...TIMES, totalSamples: 3200 }, 10, 3);
+    const tracks = await writer.finish([0, 1, 2]);
+    releaseTracks(tracks);
+    expect(tracks.speakers.map((track) => (track as Uint8Array).length)).toEqual([0, 0, 0]);
+    expect(tracks.speech).toHaveLength(0);
+    releaseTracks(tracks);
+  });
+
+  it('leaves those of short recordings in memory', async () => {
+    const none: TrackSpill = {
+      write: () => Promise.reject(new Error('no')),
+      read: () => Promise.reject(new Error('no')),
+    };
+    const writer = new FrameTrackWriter({ ...TIMES, totalSamples: 3200 }, 10, 2, none);
+    const { speakers } = await writer.finish([0]);
+    expect(speakers).toEqual([new Uint8Array(10)]);
+  });
+});
+
+describe('decisionProbability', () => {
+  it('is the product over all speakers', () => {
+    expect(decisionProbability([0.9, 0.2], [1, 0])).toBeCloseTo(0.9 * 0.8);
+    expect(decisionProbability([0.9, 0.2], [1, 1])).toBeCloseTo(0.9 * 0.2);
+    expect(decisionProbability([], [])).toBe(1);
+  });
+});
+
+describe('calibrate', () => {
+  it('changes nothing by slope 1 and offset 0, and stays between 0 and 1', () => {
+    for (const raw of [0.01, 0.3, 0.5, 0.99]) expect(calibrate(raw, { slope: 1, offset: 0 })).toBeCloseTo(raw, 9);
+    for (const raw of [0, 1, -0.1, 1.0001]) {
+      const value = calibrate(raw, { slope: 1, offset: 0 });
+      expect(value).toBeGreaterThan(0);
+      expect(value).toBeLessThan(1);
+    }
+  });
+
+  it('never turns the order round', () => {
+    const values = [0.1, 0.4, 0.6, 0.9].map((raw) => calibrate(raw, { slope: 0.4, offset: 1 }));
+    expect([...values].sort((a, b) => a - b)).toEqual(values);
+  });
 });

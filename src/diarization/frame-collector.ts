@@ -1,13 +1,37 @@
-import { calibrate, decisionProbability } from './confidence.ts';
-import type { Diarization, ScoredTurn, SpeakerTurn } from './diarization.ts';
-import { ExclusiveSpeaker } from './exclusive-speaker.ts';
-import { ExclusiveTurns } from './exclusive-turns.ts';
-import type { FinishedFrame } from './overlap-add.ts';
-import type { Reconstruction, ReconstructionContext } from './reconstruct.ts';
-import { toMilliseconds } from './rounding.ts';
-import { FrameTrackWriter } from './tracks.ts';
-import { type FrameTimes, type FrameTurn, TurnBuilder, turnSeconds } from './turns.ts';
-import { CROSSTALK, SPEECH, SpeakerViews } from './window-frames.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { grown, release } from '../audio/memory.ts';
+import type { Diarization, FrameTracks, ScoredTurn, SpeakerTrack, SpeakerTurn } from './diarization.ts';
+import { toMilliseconds } from './numerics.ts';
+import { CROSSTALK, type FinishedFrame, SPEECH, SpeakerViews } from './overlap-add.ts';
+import type { ConfidenceParameters, DiarizationSettings } from './parameters.ts';
+import type { ModelFacts } from './part.ts';
+import {
+  ExclusiveSpeaker,
+  ExclusiveTurns,
+  type FrameTimes,
+  type FrameTurn,
+  TurnBuilder,
+  turnSeconds,
+} from './turns.ts';
+
+/** What turns and tracks are built with. */
+export interface FrameContext {
+  readonly facts: ModelFacts;
+  readonly settings: DiarizationSettings;
+  readonly clusters: number;
+  readonly totalSamples: number;
+  /** Where the recording ends at its own rate, up to a sample at 16 kHz earlier; no turn ends later. */
+  readonly durationSeconds: number;
+  /** Whether to keep the frame-wise probability of each speaker. */
+  readonly speakerTracks: boolean;
+  readonly trackSpill?: TrackSpill;
+}
+
+export interface Reconstruction {
+  readonly diarization: Diarization;
+  /** [speakers] the cluster that each speaker is; clusters without a turn are missing */
+  readonly clusterOf: readonly number[];
+}
 
 /** Builds turns and tracks from finished frames. */
 export class FrameCollector {
@@ -22,11 +46,11 @@ export class FrameCollector {
   readonly #views = new SpeakerViews();
 
   constructor(
-    private readonly context: ReconstructionContext,
+    private readonly context: FrameContext,
     totalFrames: number,
   ) {
     const { facts, settings, clusters, totalSamples } = context;
-    const secondsPerFrame = facts.frameShiftSamples / 16000;
+    const secondsPerFrame = facts.frameShiftSamples / SAMPLE_RATE_HZ;
     const { reconstruction } = settings;
     const framesOf = (seconds: number) => Math.floor(seconds / secondsPerFrame);
     const minFrames = Math.ceil(reconstruction.minDurationOnSeconds / secondsPerFrame);
@@ -120,24 +144,25 @@ function byStart(a: SpeakerTurn, b: SpeakerTurn): number {
   return a.startSeconds - b.startSeconds || a.speaker - b.speaker;
 }
 
+/** Room for turns at first. */
+const FIRST_ROWS = 64;
+
 /**
  * Mean probability, 0…100, that each cluster is active over a turn: a byte each, since a day has tens of thousands of
  * turns.
  */
 class TurnConfidences {
-  #bytes = new Uint8Array(0);
+  #bytes: Uint8Array;
   #rows = 0;
 
-  constructor(private readonly clusters: number) {}
+  constructor(private readonly clusters: number) {
+    this.#bytes = new Uint8Array(FIRST_ROWS * clusters);
+  }
 
   /** @returns number of the row, for `of` */
   add(before: Float64Array, after: Float64Array, frames: number): number {
     const at = this.#rows * this.clusters;
-    if (at + this.clusters > this.#bytes.length) {
-      const larger = new Uint8Array(2 * this.#bytes.length + 64 * this.clusters);
-      larger.set(this.#bytes);
-      this.#bytes = larger;
-    }
+    this.#bytes = grown(this.#bytes, at, at + this.clusters);
     for (let cluster = 0; cluster < this.clusters; cluster++) {
       this.#bytes[at + cluster] = Math.round((100 * (after[cluster] - before[cluster])) / frames);
     }
@@ -147,4 +172,154 @@ class TurnConfidences {
   of(row: number, clusters: readonly number[]): number[] {
     return clusters.map((cluster) => this.#bytes[row * this.clusters + cluster]);
   }
+}
+
+/** Probabilities nearer to 0 or 1 than this are not told apart. */
+const MARGIN = 1e-4;
+
+/**
+ * Raw probability that a frame's decision is right, speakers taken as independent: the product, over all speakers, of
+ * the probability that each is active where the decision has it active, and silent where not.
+ *
+ * @param probabilities [speakers] that each is active in the frame
+ * @param active [speakers] the decision
+ */
+export function decisionProbability(probabilities: ArrayLike<number>, active: ArrayLike<number>): number {
+  let product = 1;
+  for (let speaker = 0; speaker < probabilities.length; speaker++) {
+    const probability = Math.min(1, Math.max(0, probabilities[speaker]));
+    product *= active[speaker] !== 0 ? probability : 1 - probability;
+  }
+  return product;
+}
+
+/** Raw probability → calibrated probability: `sigmoid(slope * logit(raw) + offset)`. */
+export function calibrate(raw: number, parameters: ConfidenceParameters): number {
+  const clipped = Math.min(1 - MARGIN, Math.max(MARGIN, raw));
+  const logOdds = Math.log(clipped / (1 - clipped));
+  return 1 / (1 + Math.exp(-(parameters.slope * logOdds + parameters.offset)));
+}
+
+const RESOLUTION_SECONDS = 0.02;
+const RESOLUTION_SAMPLES = 320;
+/** Speakers' tracks up to this size stay in memory; ten speakers fill it in two and a half hours. */
+const BLOCK_BYTES = 4 * 1024 * 1024;
+
+/** A place for the speakers' tracks of long recordings: blocks by number. Writing one twice leaves the second. */
+export interface TrackSpill {
+  /** @param bytes to be copied or stored before the promise resolves: they are given back then */
+  write(block: number, bytes: Uint8Array): Promise<void>;
+  /** @returns bytes that are the caller's, who may detach their buffer */
+  read(block: number, offset: number, length: number): Promise<Uint8Array>;
+}
+
+/**
+ * Carries values from the model's frames over to frames of 20 ms: each gets the value of the frame that covers its
+ * centre.
+ */
+export class FrameTrackWriter {
+  readonly #confidence: Uint8Array;
+  readonly #speech: Uint8Array;
+  readonly #crosstalk: Uint8Array;
+  readonly #blockFrames: number;
+  readonly #spill: TrackSpill | undefined;
+  /** [clusters, blockFrames] */
+  #block: Uint8Array;
+  #blockStart = 0;
+  #full: { readonly number: number; readonly bytes: Uint8Array }[] = [];
+  #next = 0;
+
+  constructor(
+    private readonly times: FrameTimes,
+    private readonly totalFrames: number,
+    /** Clusters whose probabilities are kept; 0 for none. */
+    private readonly clusters: number,
+    /** Where what does not fit goes; without it everything stays in memory. */
+    spill?: TrackSpill,
+  ) {
+    const count = Math.ceil(times.totalSamples / RESOLUTION_SAMPLES);
+    this.#confidence = new Uint8Array(count);
+    this.#speech = new Uint8Array(count);
+    this.#crosstalk = new Uint8Array(count);
+    const fits = count * clusters <= BLOCK_BYTES;
+    this.#spill = fits ? undefined : spill;
+    this.#blockFrames = this.#spill === undefined ? count : Math.max(1, Math.floor(BLOCK_BYTES / clusters));
+    this.#block = new Uint8Array(clusters * this.#blockFrames);
+  }
+
+  /** Values of the model's next frame, 0…1. */
+  write(frame: number, confidence: number, speech: number, crosstalk: number, speakers: Float32Array): void {
+    const { shiftSamples, offsetSamples } = this.times;
+    const isLast = frame === this.totalFrames - 1;
+    const endSample = isLast ? Number.POSITIVE_INFINITY : (frame + 1) * shiftSamples + offsetSamples;
+    for (; this.#next < this.#confidence.length; this.#next++) {
+      if ((this.#next + 0.5) * RESOLUTION_SAMPLES >= endSample) break;
+      this.#confidence[this.#next] = Math.round(100 * confidence);
+      this.#speech[this.#next] = toByte(speech);
+      this.#crosstalk[this.#next] = toByte(crosstalk);
+      if (this.clusters === 0) continue;
+      if (this.#next - this.#blockStart === this.#blockFrames) this.#nextBlock();
+      const at = this.#next - this.#blockStart;
+      for (let cluster = 0; cluster < this.clusters; cluster++) {
+        this.#block[cluster * this.#blockFrames + at] = toByte(speakers[cluster]);
+      }
+    }
+  }
+
+  /** Puts full blocks down. To be called after every few minutes of audio: until then they wait in memory. */
+  async flush(): Promise<void> {
+    for (const { number, bytes } of this.#full) {
+      await this.#spill!.write(number, bytes);
+      release(bytes);
+    }
+    this.#full = [];
+  }
+
+  /** @param clusters the clusters that became speakers, in the order of their labels */
+  async finish(clusters: readonly number[]): Promise<FrameTracks> {
+    if (this.#spill !== undefined) {
+      this.#nextBlock();
+      await this.flush();
+    }
+    return {
+      resolutionSeconds: RESOLUTION_SECONDS,
+      confidence: this.#confidence,
+      speech: this.#speech,
+      crosstalk: this.#crosstalk,
+      speakers: this.clusters === 0 ? [] : clusters.map((cluster) => this.#track(cluster)),
+    };
+  }
+
+  #nextBlock(): void {
+    this.#full.push({ number: this.#blockStart / this.#blockFrames, bytes: this.#block });
+    this.#block = new Uint8Array(this.clusters * this.#blockFrames);
+    this.#blockStart += this.#blockFrames;
+  }
+
+  #track(cluster: number): SpeakerTrack {
+    const from = cluster * this.#blockFrames;
+    const spill = this.#spill;
+    if (spill === undefined) return this.#block.subarray(from, from + this.#blockFrames);
+    const [blockFrames, count] = [this.#blockFrames, this.#confidence.length];
+    return {
+      async *blocks() {
+        for (let start = 0; start < count; start += blockFrames) {
+          yield spill.read(start / blockFrames, from, Math.min(blockFrames, count - start));
+        }
+      },
+    };
+  }
+}
+
+/** Gives the memory of tracks back that nobody reads any more. */
+export function releaseTracks({ confidence, speech, crosstalk, speakers }: FrameTracks): void {
+  release(confidence, speech, crosstalk);
+  // All speakers' tracks lie in one buffer.
+  for (const track of speakers) {
+    if (track instanceof Uint8Array && track.length > 0) release(new Uint8Array(track.buffer));
+  }
+}
+
+function toByte(probability: number): number {
+  return Math.round(255 * Math.min(1, Math.max(0, probability)));
 }

@@ -1,7 +1,8 @@
+import { concatenated } from '../audio/memory.ts';
 /**
- * Local speakers of consecutive windows with their embeddings, as structure of arrays.
- * Row i of `embeddings` ([count, dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`; rows are
- * in order of window, then local speaker.
+ * Local speakers of consecutive windows with their embeddings, as structure of arrays. Row i of `embeddings` ([count,
+ * dimension], unit length) belongs to local speaker `locals[i]` of window `windows[i]`; rows are in order of window,
+ * then local speaker.
  */
 export interface LocalSpeakers {
   readonly count: number;
@@ -16,8 +17,30 @@ export interface LocalSpeakers {
   readonly activeSeconds: Float32Array;
 }
 
+/** Kinds of items. Only local speakers belong to a window. */
+export const KIND = { local: 0, representative: 1, subsegment: 2 } as const;
+
+/** Local speakers, of which some may stand for several. */
+export type Representing = LocalSpeakers & {
+  /** [count] of `KIND`; absent where all are local speakers */ readonly kinds?: Uint8Array;
+};
+
+/** What is clustered: local speakers, or representatives of a long recording, and subsegments. */
+export interface Items {
+  readonly count: number;
+  readonly dimension: number;
+  /** [count, dimension], unit length, before the recording's mean is taken off */
+  readonly embeddings: Float32Array;
+  /** [count] of `KIND` */
+  readonly kinds: Uint8Array;
+  /** [count] window of a local speaker; 0 for other kinds */
+  readonly windows: Int32Array;
+  /** [count] distinct seconds of speech that each stands for: its weight as evidence */
+  readonly seconds: Float64Array;
+}
+
 /** One local speaker of a window, before the embedding. */
-export interface SpeakerMask {
+interface SpeakerMask {
   readonly local: number;
   readonly activeFrames: number;
   readonly cleanFrames: number;
@@ -26,8 +49,8 @@ export interface SpeakerMask {
 }
 
 /**
- * Which frames speak for each local speaker: those where nobody else is active, and all of the speaker's frames where these
- * are too few.
+ * Which frames speak for each local speaker: those where nobody else is active, and all of the speaker's frames where
+ * these are too few.
  *
  * @param active [frames, speakers] of 0 and 1
  * @param minActiveFrames speakers with fewer frames are left out
@@ -68,27 +91,33 @@ export function speakerMasks(
 }
 
 /** Rows of several sets, one after the other. */
-export function concatenate(sets: readonly LocalSpeakers[], dimension: number): LocalSpeakers {
+export function joinLocalSpeakers(sets: readonly LocalSpeakers[], dimension: number): LocalSpeakers {
   const count = sets.reduce((sum, set) => sum + set.count, 0);
-  const joined = {
+  const each = <T>(part: (set: LocalSpeakers) => T): T[] => sets.map(part);
+  return {
     count,
     dimension,
-    embeddings: new Float32Array(count * dimension),
-    windows: new Int32Array(count),
-    locals: new Uint8Array(count),
-    cleanSeconds: new Float32Array(count),
-    activeSeconds: new Float32Array(count),
+    embeddings: concatenated(
+      Float32Array,
+      each(({ embeddings }) => embeddings),
+    ),
+    windows: concatenated(
+      Int32Array,
+      each(({ windows }) => windows),
+    ),
+    locals: concatenated(
+      Uint8Array,
+      each(({ locals }) => locals),
+    ),
+    cleanSeconds: concatenated(
+      Float32Array,
+      each(({ cleanSeconds }) => cleanSeconds),
+    ),
+    activeSeconds: concatenated(
+      Float32Array,
+      each(({ activeSeconds }) => activeSeconds),
+    ),
   };
-  let row = 0;
-  for (const set of sets) {
-    joined.embeddings.set(set.embeddings, row * dimension);
-    joined.windows.set(set.windows, row);
-    joined.locals.set(set.locals, row);
-    joined.cleanSeconds.set(set.cleanSeconds, row);
-    joined.activeSeconds.set(set.activeSeconds, row);
-    row += set.count;
-  }
-  return joined;
 }
 
 /** The rows [from, to), in the same buffers. */

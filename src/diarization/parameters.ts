@@ -1,6 +1,62 @@
-import type { ClusteringParameters } from './clustering/types.ts';
-import type { ConfidenceParameters } from './confidence.ts';
-import type { Tuning, TuningBySetting } from './types.ts';
+import type { Tuning, TuningBySetting } from './model-ports.ts';
+
+/** Parameters of the clustering, by stage, in the order in which `cluster.ts` needs them. */
+export interface ClusteringParameters {
+  /** Recordings with more local speakers are reduced to so many representatives first. */
+  readonly maxItems: number;
+  /** Subsegments that take part, at most; those of longer recordings are thinned. */
+  readonly maxSubsegments: number;
+  /**
+   * Local speakers with less clean speech are left out of the clustering; they are assigned to its speakers afterwards.
+   */
+  readonly minCleanSeconds: number;
+  /** The same where more speakers are wanted than were found. */
+  readonly minCleanSecondsWanted: number;
+  /** Share of the evidence that lies in the subsegments; the rest lies in the local speakers. */
+  readonly subsegmentShare: number;
+  /**
+   * Share of the recording's mean embedding that is taken off every embedding: the room and the channel, which all
+   * share.
+   */
+  readonly meanShare: number;
+  /** Distance, at least, between two local speakers of one window. */
+  readonly sameWindowDistance: number;
+  /** Without a PLDA: average cosine distance up to which clusters are merged… */
+  readonly linkageThreshold: number;
+  /** …and clusters with less than this share of the largest one's speech are dropped. */
+  readonly minClusterShare: number;
+  /**
+   * With a PLDA: distance of the first cut of the tree that VBx starts from; low, because VBx merges and never splits.
+   */
+  readonly initialThreshold: number;
+  /** Clusters to start from, at most. */
+  readonly maxClusters: number;
+  /** Share of the recording's mean that is taken off the features of VBx. */
+  readonly featureMeanShare: number;
+  /** Fa of VBx: how much a second of speech counts. */
+  readonly statisticsScale: number;
+  /** Fb of VBx: the larger, the fewer speakers remain. */
+  readonly speakerRegularisation: number;
+  /**
+   * Evidence of a recording in seconds of speech, at most: in longer recordings every second has less weight. With all
+   * seconds of a day, one person's changes of voice and microphone would become speakers of their own.
+   */
+  readonly maxEvidenceSeconds: number;
+  /** Speakers whose prior falls below this share of the largest are dropped. */
+  readonly minPriorShare: number;
+  /** So are those with less speech. */
+  readonly minSpeakerSeconds: number;
+  /** The same where more speakers are wanted than were found. */
+  readonly wantedMinSpeakerSeconds: number;
+  /** Sharpness of the assignment probabilities: softmax of cosine similarity over this. */
+  readonly temperature: number;
+}
+
+/** Calibration of confidence values: logistic regression on the log-odds of the raw probability (Platt scaling). */
+export interface ConfidenceParameters {
+  readonly slope: number;
+  readonly offset: number;
+}
 
 /** Both settings have these parameters; they differ in their segmentation (`segmentationOf`) and a model's tuning. */
 export type SettingName = 'precision-2' | 'community-1';

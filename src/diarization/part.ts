@@ -1,7 +1,7 @@
 import { release } from '../audio/memory.ts';
 import type { LocalSpeakers } from './local-speakers.ts';
-import type { Subsegments } from './subsegments.ts';
-import type { TuningBySetting } from './types.ts';
+import type { TuningBySetting } from './model-ports.ts';
+import type { Subsegments } from './windows.ts';
 
 /** What the stages after the models must know about them. Equal in all parts of a recording. */
 export interface ModelFacts {
@@ -21,10 +21,13 @@ export interface ModelFacts {
 }
 
 /** Windows of a shard: index of the first on the recording's grid, and how many. */
-export interface WindowRange {
+interface WindowRange {
   readonly firstWindow: number;
   readonly windowCount: number;
 }
+
+/** Level of silence, and the lowest that is measured: dB of full scale. */
+export const SILENCE_DB = -126;
 
 /** All that the models say about one shard. */
 export interface ShardPart extends WindowRange {
@@ -41,12 +44,15 @@ export interface ShardPart extends WindowRange {
 export type EmbeddingsSection = Omit<ShardPart, 'probabilities'>;
 
 /** How much a part holds, known before its sections are read. */
-export interface PartCounts {
+interface PartCounts {
   readonly speakers: number;
   readonly subsegments: number;
 }
 
-/** A stored part: all embeddings are needed at once, frames only shard by shard. Every array that is read has a buffer of its own. */
+/**
+ * A stored part: all embeddings are needed at once, frames only shard by shard. Every array that is read has a buffer
+ * of its own.
+ */
 export interface PartReader {
   readonly facts: ModelFacts;
   readonly counts: PartCounts;
@@ -65,7 +71,10 @@ const MAGIC = 0x54504352;
 /** Raise `WORK_VERSION` (`src/jobs/keys.ts`) with it: running jobs have stored parts. */
 const VERSION = 5;
 const PREFIX_BYTES = 20;
-/** Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default pack they have some 430 bytes. */
+/**
+ * Asked for at once when a part is opened. Prefix and header fit in, unless many parameters are tuned: with the default
+ * pack they have some 430 bytes.
+ */
 const OPENING_BYTES = 2048;
 const SPEAKER_BYTES = 16;
 const SUBSEGMENT_BYTES = 4;
@@ -125,8 +134,8 @@ export function encodePart(part: ShardPart): Uint8Array {
 
 /**
  * Opens a stored part.
- * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end; in a buffer of their own, or as a
- *   part of a larger one that stays as it is
+ * @param read bytes [offset, offset + length) of what `encodePart` gave, fewer only at its end; in a buffer of their
+ *   own, or as a part of a larger one that stays as it is
  * @throws when the part is damaged or of another version
  */
 export async function openPart(read: (offset: number, length: number) => Promise<Uint8Array>): Promise<PartReader> {
@@ -273,4 +282,50 @@ function decodeAscii(bytes: Uint8Array): string {
 
 function damaged(what: string): Error {
   return new Error(`a stored part is damaged: ${what}`);
+}
+
+/** Stored parts of a recording, in order. What is read is the caller's, who may detach its buffers. */
+export interface Parts {
+  readonly count: number;
+  factsOf(index: number): ModelFacts;
+  countsOf(index: number): PartCounts;
+  readEmbeddings(index: number): Promise<EmbeddingsSection>;
+  readPart(index: number): Promise<ShardPart>;
+}
+
+/** The parts of a recording, opened, as one. */
+export function partsOf(readers: readonly PartReader[]): Parts {
+  return {
+    count: readers.length,
+    factsOf: (index) => readers[index].facts,
+    countsOf: (index) => readers[index].counts,
+    readEmbeddings: (index) => readers[index].readEmbeddings(),
+    readPart: (index) => readers[index].readPart(),
+  };
+}
+
+/** How much all parts hold together. */
+export function totalCounts(parts: Parts): PartCounts {
+  let speakers = 0;
+  let subsegments = 0;
+  for (let index = 0; index < parts.count; index++) {
+    const counts = parts.countsOf(index);
+    speakers += counts.speakers;
+    subsegments += counts.subsegments;
+  }
+  return { speakers, subsegments };
+}
+
+/**
+ * What `read` gives for each index below `count`, in order. One is read ahead: it is on its way while another is used.
+ */
+export async function* readAhead<T>(count: number, read: (index: number) => Promise<T>): AsyncGenerator<T> {
+  let next = count > 0 ? read(0) : undefined;
+  for (let index = 0; next !== undefined; index++) {
+    const current = await next;
+    next = index + 1 < count ? read(index + 1) : undefined;
+    // Its fault is told when it is its turn; until then, or when nobody comes for it, it is nobody's.
+    next?.catch(() => undefined);
+    yield current;
+  }
 }

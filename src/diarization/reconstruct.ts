@@ -1,17 +1,12 @@
-import type { Claims } from './claims.ts';
-import type { Assignment, ClusterModel } from './clustering/types.ts';
-import type { Diarization } from './diarization.ts';
-import { FrameCollector } from './frame-collector.ts';
-import type { LocalSpeakers } from './local-speakers.ts';
-import { OverlapAdd } from './overlap-add.ts';
-import type { DiarizationSettings } from './parameters.ts';
-import type { ModelFacts, ShardPart } from './part.ts';
-import { buildPowerset } from './powerset.ts';
-import { Resegmenter } from './resegmentation.ts';
-import type { Subsegments } from './subsegments.ts';
-import type { TrackSpill } from './tracks.ts';
-import { FIRST_SPEAKER, SpeakerViews, WindowReader } from './window-frames.ts';
-import { firstFrame } from './windows.ts';
+import { release } from '../audio/memory.ts';
+import { type Assignment, assignSpeakers, type ClusterModel } from './clustering/cluster.ts';
+import { FrameCollector, type FrameContext, type Reconstruction, releaseTracks } from './frame-collector.ts';
+import { type LocalSpeakers, rowsBetween } from './local-speakers.ts';
+import { FIRST_SPEAKER, OverlapAdd, SpeakerViews, WindowReader } from './overlap-add.ts';
+import { type Parts, readAhead, type ShardPart } from './part.ts';
+import { type ForcedSpeakers, forceSpeakers, Resegmenter, turnYield } from './resegmentation.ts';
+import { buildPowerset } from './segmenter.ts';
+import { firstFrame, type Subsegments } from './windows.ts';
 
 /** A part with the speakers that its local speakers were assigned to. */
 export interface AssignedPart {
@@ -21,34 +16,18 @@ export interface AssignedPart {
   readonly subsegments?: Subsegments;
 }
 
-export interface ReconstructionContext {
-  readonly facts: ModelFacts;
-  readonly settings: DiarizationSettings;
-  readonly clusters: number;
+interface ReconstructionContext extends FrameContext {
   /** [clusters] factor on the activations of each */
   readonly boost: Float32Array;
-  readonly totalSamples: number;
-  /** Where the recording ends at its own rate, up to a sample at 16 kHz earlier; no turn ends later. */
-  readonly durationSeconds: number;
-  /** Whether to keep the frame-wise probability of each speaker. */
-  readonly speakerTracks: boolean;
-  readonly trackSpill?: TrackSpill;
   /** The speakers that were found, for the subsegments' say; without it they have none. */
   readonly model?: ClusterModel;
-  /** Subsegments that are a speaker's whatever the votes say. */
-  readonly claims?: Claims;
-}
-
-export interface Reconstruction {
-  readonly diarization: Diarization;
-  readonly clusterOf: readonly number[];
+  readonly forced?: ForcedSpeakers;
 }
 
 /**
  * Turns and tracks from assigned parts.
  *
  * @param feed calls its argument with each part, in order
- * @returns `clusterOf` [speakers]: the cluster that each speaker is; those without a turn are missing
  */
 export async function reconstruct(
   feed: (take: (part: AssignedPart) => Promise<void>) => Promise<void>,
@@ -63,7 +42,7 @@ export async function reconstruct(
       context.model,
       settings.subsegments,
       (frame) => frame * facts.frameShiftSamples + facts.frameSizeSamples / 2,
-      context.claims,
+      context.forced,
     );
   const views = new SpeakerViews();
   const overlapAdd = new OverlapAdd(
@@ -135,3 +114,135 @@ function taper(frames: number, strength: number): Float32Array | undefined {
     return 1 - strength * fromCentre;
   });
 }
+
+/** A search whose steps may lower the score. */
+interface Rounds<Settings, Result> {
+  readonly enoughScore: number;
+  readonly maxRounds: number;
+  readonly run: (settings: Settings) => Promise<Result>;
+  readonly scoreOf: (result: Result) => number;
+  /** Settings of the next round; those of this one stay as they are. @param round 0 for the first */
+  readonly next: (settings: Settings, result: Result, round: number) => Promise<Settings>;
+  /** Called with every result that is not returned. */
+  readonly drop: (result: Result) => void;
+}
+
+/**
+ * Runs with changing settings until the score is enough. Otherwise the settings with the highest score count, the last
+ * of equals, and run once more unless they were the last: a result may depend on tracks that only the last run has
+ * stored.
+ */
+export async function bestRound<Settings, Result>(
+  first: Settings,
+  { enoughScore, maxRounds, run, scoreOf, next, drop }: Rounds<Settings, Result>,
+): Promise<Result> {
+  let settings = first;
+  let best = { settings, score: Number.NEGATIVE_INFINITY };
+  for (let round = 0; ; round++) {
+    const result = await run(settings);
+    const score = scoreOf(result);
+    if (score >= enoughScore) return result;
+    if (score >= best.score) best = { settings, score };
+    const isLast = round + 1 === maxRounds;
+    if (isLast && best.settings === settings) return result;
+    if (!isLast) settings = await next(settings, result, round);
+    drop(result);
+    if (isLast) return run(best.settings);
+  }
+}
+
+/** Rounds in which speakers without a turn get more weight. */
+const BOOST_ROUNDS = 3;
+/** Rounds in which they get a subsegment each, which may cost another speaker the only turn. */
+const FORCE_ROUNDS = 4;
+const BOOST = 4;
+
+/**
+ * Windows, times the speakers, that some 25 ms of work are: with few of them a whole part, a sixth of one with a
+ * hundred.
+ */
+const WORK_BETWEEN_PAUSES = 2000;
+
+/** Cost of a window in a run over a recording, beside 1 a speaker. */
+const COST_OF_WINDOW = 66;
+
+/**
+ * What all runs over a recording may cost. A day with a hundred speakers is 5.7 million a run, about 70 s of CPU time,
+ * and a message has 300 s.
+ */
+const MAX_COST = 16_000_000;
+
+/**
+ * Reconstructs with at least `fewest` speakers, as far as the model has as many. A cluster that is outvoted in every
+ * frame gets more weight in the next rounds, then a forced subsegment. Either may cost another speaker the only turn:
+ * without a round that is enough, the one with the most speakers counts.
+ */
+export async function reconstructAtLeast(
+  parts: Parts,
+  fewest: number,
+  model: ClusterModel,
+  pause: () => Promise<void>,
+  context: Omit<ReconstructionContext, 'clusters' | 'boost' | 'model'>,
+  maxCost = MAX_COST,
+): Promise<Reconstruction> {
+  const { clusters } = model;
+  const cost = (context.totalSamples / context.facts.stepSamples) * (COST_OF_WINDOW + clusters);
+  // The best of several rounds may have to be run once more.
+  const maxRounds = Math.max(1, Math.min(1 + BOOST_ROUNDS + FORCE_ROUNDS, Math.floor(maxCost / cost) - 1));
+  // Weight does not help a speaker who is outvoted by far: of few rounds one is left for a forced subsegment.
+  const boostRounds = Math.min(BOOST_ROUNDS, maxRounds - 2);
+  const feed = async (take: (part: AssignedPart) => Promise<void>) => {
+    for await (const part of readAhead(parts.count, parts.readPart)) {
+      for (const stretch of stretchesOf(part, Math.ceil(WORK_BETWEEN_PAUSES / clusters))) {
+        await take({ ...stretch, assignment: assignSpeakers(model, stretch.speakers) });
+        await pause();
+      }
+      release(part.speakers.embeddings, part.subsegments.embeddings, part.probabilities);
+    }
+  };
+  const first: Emphasis = { boost: new Float32Array(clusters).fill(1), forced: new Map() };
+  return bestRound(first, {
+    enoughScore: Math.min(fewest, clusters),
+    maxRounds,
+    run: (emphasis) => reconstruct(feed, { ...context, ...emphasis, clusters, model }),
+    drop: ({ diarization }) => releaseTracks(diarization.tracks),
+    scoreOf: ({ diarization }) => diarization.speakers,
+    async next({ boost, forced }, { diarization, clusterOf }, round) {
+      const present = new Set(clusterOf);
+      if (round < boostRounds) {
+        return { boost: boost.map((factor, cluster) => (present.has(cluster) ? factor : BOOST * factor)), forced };
+      }
+      const missing = Array.from({ length: clusters }, (_, cluster) => cluster).filter(
+        (cluster) => !present.has(cluster),
+      );
+      const yieldsTurn = turnYield(diarization.tracks, context.settings.reconstruction);
+      return { boost, forced: await forceSpeakers(parts, model, missing, forced, yieldsTurn, pause) };
+    },
+  });
+}
+
+/**
+ * The windows of a part in batches, between which other requests get the thread. All subsegments come with the first.
+ */
+function* stretchesOf(part: ShardPart, windows: number): Generator<Omit<AssignedPart, 'assignment'>> {
+  const { speakers, probabilities } = part;
+  const bytesPerWindow = probabilities.length / part.windowCount;
+  let row = 0;
+  for (let from = 0; from < part.windowCount; from += windows) {
+    const to = Math.min(from + windows, part.windowCount);
+    const firstRow = row;
+    while (row < speakers.count && speakers.windows[row] < part.firstWindow + to) row++;
+    yield {
+      frames: {
+        firstWindow: part.firstWindow + from,
+        windowCount: to - from,
+        probabilities: probabilities.subarray(from * bytesPerWindow, to * bytesPerWindow),
+      },
+      speakers: rowsBetween(speakers, firstRow, row),
+      subsegments: from === 0 ? part.subsegments : undefined,
+    };
+  }
+}
+
+/** Emphasis on speakers who are outvoted in every frame. */
+type Emphasis = Required<Pick<ReconstructionContext, 'boost' | 'forced'>>;

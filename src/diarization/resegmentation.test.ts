@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Claims } from './claims.ts';
-import { Resegmenter } from './resegmentation.ts';
+import type { ClusterModel } from './clustering/cluster.ts';
+import type { Parts } from './part.ts';
+import { type ForcedSpeakers, forceSpeakers, Resegmenter, turnYield } from './resegmentation.ts';
 
 /** Two speakers along the axes; frames of 0.1 s. */
 const MODEL = {
@@ -16,10 +17,10 @@ const SECOND = [0, 1];
 function resegmenter(
   weight: number,
   pieces: readonly (readonly [index: number, direction: number[]])[],
-  claims?: Claims,
+  forced?: ForcedSpeakers,
 ) {
   const parameters = { weight, temperature: 0.1 };
-  const made = new Resegmenter(MODEL, parameters, (frame) => frame * 1600, claims);
+  const made = new Resegmenter(MODEL, parameters, (frame) => frame * 1600, forced);
   made.add({
     count: pieces.length,
     dimension: 2,
@@ -64,14 +65,111 @@ describe('Resegmenter', () => {
     expect(blended(made, 5, 0, 0.1, 0)).toEqual([0, 0.1]);
   });
 
-  it('lets a claimant change places with whoever is most active around the claimed subsegment', () => {
+  it('lets the speaker of a forced subsegment change places with the most active one', () => {
     const made = () => resegmenter(1, [[1, FIRST]], new Map([[1, 1]]));
     expect([3, 5, 7].map((frame) => blended(made(), frame, 1, 0.8, 0.2))).toEqual([
       [0.1, 0.9],
       [0.1, 0.9],
       [0.1, 0.9],
     ]);
-    // Frame 8 is closer to the next subsegment, which nobody claims.
+    // Frame 8 is closer to the next subsegment, which is not forced.
     expect(blended(made(), 8, 1, 0.8, 0.2)).toEqual([0.9, 0.1]);
+  });
+});
+
+const noPause = async () => undefined;
+
+/** Four speakers on the axes of a plane, the first two of them close to each other. */
+const TWO_AT_RIGHT_ANGLES: ClusterModel = {
+  clusters: 4,
+  dimension: 2,
+  shift: new Float32Array(2),
+  centroids: Float32Array.from([1, 0, 0.98, 0.199, 0, 1, -1, 0]),
+  temperature: 0.1,
+};
+
+/** Subsegments in the given directions, in degrees, three to a part. */
+function partsAt(degrees: readonly number[]): Parts {
+  const unused = () => Promise.reject(new Error('no frames are needed'));
+  return {
+    count: Math.ceil(degrees.length / 3),
+    factsOf: unused as never,
+    countsOf: unused as never,
+    readPart: unused,
+    async readEmbeddings(part) {
+      const angles = degrees.slice(3 * part, 3 * part + 3).map((angle) => (angle * Math.PI) / 180);
+      const embeddings = Float32Array.from(angles.flatMap((angle) => [Math.cos(angle), Math.sin(angle)]));
+      const indices = Int32Array.from(angles, (_, row) => 3 * part + row);
+      return {
+        speakers: { embeddings: new Float32Array(0) },
+        subsegments: { count: angles.length, dimension: 2, indices, embeddings },
+      } as unknown as Awaited<ReturnType<Parts['readEmbeddings']>>;
+    },
+  };
+}
+
+const force = async (
+  degrees: readonly number[],
+  missing: readonly number[],
+  before: ForcedSpeakers = new Map(),
+  yieldsTurn: (index: number) => boolean = () => true,
+) =>
+  Object.fromEntries(await forceSpeakers(partsAt(degrees), TWO_AT_RIGHT_ANGLES, missing, before, yieldsTurn, noPause));
+
+describe('forceSpeakers', () => {
+  it('takes what sounds most like the speaker beside all others, not what sounds most like them alone', async () => {
+    // 11.5° is speaker 1's own direction; 20° is further from it, and still further from speaker 0.
+    expect(await force([0, 11.5, 20, 90, 180], [1])).toEqual({ 2: 1 });
+  });
+
+  it('gives no subsegment away twice', async () => {
+    expect(await force([170, 5, 90, 4], [0, 1])).toEqual({ 1: 1, 3: 0 });
+    expect(await force([5], [0, 1])).toEqual({ 0: 0 });
+  });
+
+  it('leaves earlier forced subsegments as they are', async () => {
+    expect(await force([180, 175, 0], [3], new Map([[0, 2]]))).toEqual({ 0: 2, 1: 3 });
+  });
+
+  it('finds none where there are no subsegments', async () => {
+    expect(await force([], [0])).toEqual({});
+  });
+
+  it('leaves out those that would give no turn', async () => {
+    expect(await force([180, 170, 160], [3], new Map(), (index) => index > 0)).toEqual({ 1: 3 });
+    expect(await force([180, 170, 160], [3], new Map(), () => false)).toEqual({});
+  });
+});
+
+describe('turnYield', () => {
+  const settings = { countBias: -0.1, minDurationOnSeconds: 0.1 };
+  /** Subsegments of three seconds, in which so many talk from one moment to another. */
+  const heard = (talking: readonly (readonly [from: number, to: number, atOnce: number])[]) => {
+    const [speech, crosstalk] = [new Uint8Array(150), new Uint8Array(150)];
+    for (const [from, to, atOnce] of talking) {
+      speech.fill(255 * Math.min(1, atOnce), Math.round(50 * from), Math.round(50 * to));
+      crosstalk.fill(255 * Math.max(0, atOnce - 1), Math.round(50 * from), Math.round(50 * to));
+    }
+    const yieldsTurn = turnYield({ speech, crosstalk, resolutionSeconds: 0.02 }, settings);
+    return [0, 1, 2, 3, 4, 5, 6, 7].filter(yieldsTurn);
+  };
+
+  it('is where one person talks, in the half second around a subsegment', () => {
+    expect(heard([[0, 3, 1]])).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    // The second and a half of a subsegment reaches into speech that its half second has nothing of.
+    expect(heard([[0.75, 1.25, 1]])).toEqual([2]);
+    expect(heard([])).toEqual([]);
+  });
+
+  it('is where that lasts as long as a turn must', () => {
+    expect(heard([[0.9, 1.0, 1]])).toEqual([2]);
+    expect(heard([[0.9, 0.98, 1]])).toEqual([]);
+  });
+
+  it('is neither where nobody rather talks, nor where two rather do', () => {
+    expect(heard([[0, 3, 0.58]])).toEqual([]);
+    expect(heard([[0, 3, 0.65]])).toHaveLength(7);
+    expect(heard([[0, 3, 1.55]])).toHaveLength(7);
+    expect(heard([[0, 3, 1.65]])).toEqual([]);
   });
 });

@@ -1,9 +1,9 @@
-import { release } from '../audio/memory.ts';
+import { grown, release } from '../audio/memory.ts';
 
 /**
- * The part of a recording that a shard needs just now: samples come from a stream and are dropped once nothing needs them, so
- * that a shard of any length holds some tens of seconds. Positions are absolute samples of the recording. Samples that the
- * stream does not deliver (a recording that ends before its header says) read as silence.
+ * The part of a recording that a shard needs just now: samples come from a stream and are dropped once nothing needs
+ * them, so that a shard of any length holds some tens of seconds. Positions are absolute samples of the recording.
+ * Samples that the stream does not deliver (a recording that ends before its header says) read as silence.
  */
 export class SampleBuffer {
   #samples = new Float32Array(1 << 16);
@@ -32,7 +32,9 @@ export class SampleBuffer {
     }
   }
 
-  /** Tells the stream that no more will be read, so that its decoder can be closed; nothing may be viewed afterwards. */
+  /**
+   * Tells the stream that no more will be read, so that its decoder can be closed; nothing may be viewed afterwards.
+   */
   async close(): Promise<void> {
     this.#ended = true;
     release(this.#samples);
@@ -63,12 +65,9 @@ export class SampleBuffer {
 
   #append(block: Float32Array): void {
     const needed = this.#filled + block.length;
-    if (needed > this.#samples.length) {
-      const larger = new Float32Array(Math.max(needed, 2 * this.#samples.length));
-      larger.set(this.#samples.subarray(0, this.#filled));
-      release(this.#samples);
-      this.#samples = larger;
-    }
+    const larger = grown(this.#samples, this.#filled, needed);
+    if (larger !== this.#samples) release(this.#samples);
+    this.#samples = larger;
     this.#samples.set(block, this.#filled);
     this.#filled = needed;
   }

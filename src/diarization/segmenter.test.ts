@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { SEGMENTATION_INFO } from '../../test/helpers/fake-models.ts';
 import { createDsp } from '../platform/wasm/dsp.ts';
+import type { SegmentationPort } from './model-ports.ts';
 import { Segmenter } from './segmenter.ts';
-import type { SegmentationPort } from './types.ts';
 
 const { melPower } = createDsp(
   new WebAssembly.Module(readFileSync(new URL('../../wasm/dsp/dsp.wasm', import.meta.url))),

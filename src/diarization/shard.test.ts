@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { settingsOf } from './parameters.ts';
-import { encodePart, openPart } from './part.ts';
-import { analyseShard } from './shard.ts';
+import { encodePart, openPart, SILENCE_DB } from './part.ts';
+import { analyseShard, loudestDb } from './shard.ts';
 
 const EVERY_SECOND = { ...settingsOf('precision-2'), windows: { stepSamples: 16_000 } };
 
@@ -93,7 +93,8 @@ describe('analyseShard', () => {
       const embedding = subsegments.embeddings.subarray(row * 12, row * 12 + 12);
       return row < 0 ? undefined : embedding.indexOf(Math.max(...embedding));
     };
-    // Speaker 1 until 4 s, speaker 2 from 5 to 12.3 s, both until 13.5 s, speaker 3 until 22.5 s, then nobody until 36.5 s.
+    // Speaker 1 until 4 s, speaker 2 from 5 to 12.3 s, both until 13.5 s, speaker 3 until 22.5 s, then nobody until
+    // 36.5 s.
     expect([axis(4), axis(16), axis(36), axis(60), axis(84)]).toEqual([1, 2, 3, undefined, 1]);
     expect(axis(26)).toBeUndefined();
   });
@@ -237,5 +238,31 @@ describe('stored parts', () => {
     const header = bytes.slice();
     header[30] = 0;
     await expect(reader(header)).rejects.toThrow(/damaged/);
+  });
+});
+
+const TENTH_SAMPLES = 1600;
+
+/** Tenths of a second of these levels; the sign changes from sample to sample. */
+function steps(...decibels: number[]): Float32Array {
+  return Float32Array.from({ length: decibels.length * TENTH_SAMPLES }, (_, at) => {
+    const peak = 10 ** (decibels[Math.floor(at / TENTH_SAMPLES)]! / 20);
+    return at % 2 === 0 ? peak : -peak;
+  });
+}
+
+describe('loudestDb', () => {
+  it('is the level of the loudest tenth of a second; the last one may be shorter', () => {
+    expect(loudestDb(steps(-40, -20, -60))).toBe(-20);
+    expect(loudestDb(steps(-40, -20).subarray(0, 2400))).toBe(-20);
+  });
+
+  it('is that of silence for zeros and for no samples', () => {
+    expect([loudestDb(new Float32Array(4800)), loudestDb(new Float32Array(0))]).toEqual([SILENCE_DB, SILENCE_DB]);
+  });
+
+  it('ignores an offset, which is all that is left of two channels that cancel each other', () => {
+    expect(loudestDb(steps(-60, -50).map((value) => value + 0.06))).toBe(-50);
+    expect(loudestDb(new Float32Array(4800).fill(0.06))).toBe(SILENCE_DB);
   });
 });

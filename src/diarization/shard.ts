@@ -1,17 +1,13 @@
-import { release } from '../audio/memory.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { concatenated, release } from '../audio/memory.ts';
 import { Embedder } from './embedder.ts';
-import { loudestDb, SILENCE_DB } from './levels.ts';
 import { type LocalSpeakers, speakerMasks } from './local-speakers.ts';
+import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './model-ports.ts';
 import { type DiarizationSettings, withTuning } from './parameters.ts';
-import type { ModelFacts, ShardPart } from './part.ts';
-import { buildPowerset, decodeHard } from './powerset.ts';
+import { type ModelFacts, type ShardPart, SILENCE_DB } from './part.ts';
 import { SampleBuffer } from './sample-buffer.ts';
-import { Segmenter } from './segmenter.ts';
-import { type Subsegments, subsegmentMask, subsegmentsOfWindow } from './subsegments.ts';
-import type { EmbeddingPort, FilterbankPort, MelPowerPort, PoolingPort, SegmentationPort } from './types.ts';
-import { windowsOfShard } from './windows.ts';
-
-const SAMPLE_RATE_HZ = 16000;
+import { buildPowerset, decodeHard, Segmenter } from './segmenter.ts';
+import { type Subsegments, subsegmentMask, subsegmentsOfWindow, windowsOfShard } from './windows.ts';
 
 /** Models and signal processing that the analysis of a shard needs. */
 export interface AnalysisPorts {
@@ -23,19 +19,19 @@ export interface AnalysisPorts {
 }
 
 /** Positions in samples at 16 kHz; a shard starts at a multiple of the embedder's stretch. */
-export interface Shard {
+interface Shard {
   readonly startSample: number;
   readonly endSample: number;
   readonly totalSamples: number;
 }
 
 /**
- * Runs the models over one shard: segmentation on every window of the global grid that starts in [startSample, endSample), and
- * an embedding for each local speaker in it and for each short piece of speech. The result is the same, bit for bit, however the recording is cut into shards.
- * Holds some 30 s of samples at a time.
+ * Runs the models over one shard: segmentation on every window of the global grid that starts in [startSample,
+ * endSample), and an embedding for each local speaker in it and for each short piece of speech. The result is the same,
+ * bit for bit, however the recording is cut into shards. Holds some 30 s of samples at a time.
  *
- * @param samples 16 kHz mono from `startSample` to at least a window past `endSample` (or to the end of the recording), in
- *   blocks of any size; what is missing counts as silence
+ * @param samples 16 kHz mono from `startSample` to at least a window past `endSample` (or to the end of the
+ *   recording), in blocks of any size; what is missing counts as silence
  * @param pause called between model runs, so that a busy isolate can answer others
  */
 export async function analyseShard(
@@ -182,7 +178,7 @@ class SpeakerRows {
     return {
       count: this.#windows.length,
       dimension: this.dimension,
-      embeddings: stacked(this.#embeddings, this.dimension),
+      embeddings: stacked(this.#embeddings),
       windows: Int32Array.from(this.#windows),
       locals: Uint8Array.from(this.#locals),
       cleanSeconds: Float32Array.from(this.#clean),
@@ -207,17 +203,41 @@ class SubsegmentRows {
       count: this.#indices.length,
       dimension: this.dimension,
       indices: Int32Array.from(this.#indices),
-      embeddings: stacked(this.#embeddings, this.dimension),
+      embeddings: stacked(this.#embeddings),
     };
   }
 }
 
 /** Vectors as rows of one array; their own memory is given back. */
-function stacked(vectors: readonly Float32Array[], dimension: number): Float32Array {
-  const rows = new Float32Array(vectors.length * dimension);
-  vectors.forEach((vector, row) => {
-    rows.set(vector, row * dimension);
-  });
+function stacked(vectors: readonly Float32Array[]): Float32Array {
+  const rows = concatenated(Float32Array, vectors);
   release(...vectors);
   return rows;
+}
+
+/** Levels are measured over tenths of a second. */
+const TENTH_SAMPLES = 1600;
+
+/**
+ * Level of the loudest tenth of a second, in whole dB of full scale; at least `SILENCE_DB`. The power of a tenth is the
+ * variance of its samples, because an offset is no sound.
+ *
+ * @param samples 16 kHz mono
+ */
+export function loudestDb(samples: Float32Array): number {
+  let loudest = 0;
+  for (let from = 0; from < samples.length; from += TENTH_SAMPLES) {
+    loudest = Math.max(loudest, powerOf(samples.subarray(from, from + TENTH_SAMPLES)));
+  }
+  return Math.max(SILENCE_DB, Math.round(10 * Math.log10(loudest)));
+}
+
+function powerOf(samples: Float32Array): number {
+  let sum = 0;
+  let squares = 0;
+  for (const sample of samples) {
+    sum += sample;
+    squares += sample * sample;
+  }
+  return squares / samples.length - (sum / samples.length) ** 2;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { stretchAt, windowCount, windowsOfShard } from './windows.ts';
+import { stretchAt, subsegmentMask, subsegmentsOfWindow, thinned, windowCount, windowsOfShard } from './windows.ts';
 
 const grid = (totalSamples: number) => ({ windowSamples: 160000, stepSamples: 16000, totalSamples });
 
@@ -39,5 +39,73 @@ describe('embedding stretches', () => {
   it('are computed on the last ten seconds where they are short', () => {
     expect(stretchAt(2, 160000, 330000)).toEqual({ fromSample: 170000, toSample: 330000, ownFromSample: 320000 });
     expect(stretchAt(0, 160000, 5000)).toEqual({ fromSample: 0, toSample: 5000, ownFromSample: 0 });
+  });
+});
+
+const SECOND = 16000;
+
+describe('subsegmentsOfWindow', () => {
+  it.each([
+    [1, 61.3],
+    [2, 61.3],
+    [5, 61.3],
+    [1, 3],
+    [5, 10],
+    [5, 600],
+  ])('gives each subsegment to one window, every %i s in %f s', (step, seconds) => {
+    const grid = { windowSamples: 10 * SECOND, stepSamples: step * SECOND, totalSamples: seconds * SECOND };
+    const seen: number[] = [];
+    for (let window = 0; window < windowCount(grid); window++) {
+      const { from, to } = subsegmentsOfWindow(window, grid);
+      for (let index = from; index < to; index++) {
+        seen.push(index);
+        // It lies inside the window: a model sees nothing of the rest.
+        expect(index * 0.5).toBeGreaterThanOrEqual(window * step);
+        expect(index * 0.5).toBeLessThan(window * step + 10);
+      }
+    }
+    expect(seen).toEqual(Array.from({ length: Math.ceil(seconds / 0.5) }, (_, index) => index));
+  });
+});
+
+describe('subsegmentMask', () => {
+  // 100 frames of 0.1 s from 0 s; speaker 0 until 5 s, speaker 1 from 4 s on.
+  const active = new Uint8Array(200);
+  for (let frame = 0; frame < 100; frame++) {
+    active[frame * 2] = frame < 50 ? 1 : 0;
+    active[frame * 2 + 1] = frame >= 40 ? 1 : 0;
+  }
+  const centre = (frame: number) => (frame + 0.5) * 1600;
+  const kept = (index: number) => subsegmentMask(index, active, 2, centre, 4)?.reduce((sum, value) => sum + value, 0);
+
+  it('keeps the frames around its centre in which one person speaks', () => {
+    expect(kept(4)).toBe(16);
+    expect(subsegmentMask(4, active, 2, centre, 4)?.indexOf(1)).toBe(12);
+    expect(kept(8)).toBe(8);
+  });
+
+  it('is nothing where too few are left', () => {
+    expect(kept(9)).toBe(6);
+    expect(subsegmentMask(9, active, 2, centre, 7)).toBeUndefined();
+  });
+});
+
+describe('thinned', () => {
+  it('keeps the same ones however the recording was cut', () => {
+    const indices = Int32Array.from([3, 4, 5, 8, 9, 12]);
+    const all = { count: 6, dimension: 1, indices, embeddings: Float32Array.from(indices) };
+    expect(thinned(all, 1, 0)).toBe(all);
+    const some = thinned(all, 4, 7);
+    expect(Array.from(some.indices)).toEqual([4, 12]);
+    expect(Array.from(some.embeddings)).toEqual([4, 12]);
+    const first = { count: 2, dimension: 1, indices: indices.slice(0, 2), embeddings: all.embeddings.slice(0, 2) };
+    const rest = { count: 4, dimension: 1, indices: indices.slice(2), embeddings: all.embeddings.slice(2) };
+    expect([...thinned(first, 4, 7).indices, ...thinned(rest, 4, 9).indices]).toEqual([4, 12]);
+  });
+
+  it('keeps its share of words at regular intervals: all of them or none were kept', () => {
+    const indices = Int32Array.from({ length: 400 }, (_, word) => 20 * word + 1);
+    const words = { count: 400, dimension: 1, indices, embeddings: new Float32Array(400) };
+    for (const every of [4, 5]) expect(thinned(words, every, 0).count).toBe(400 / every);
   });
 });

@@ -1,6 +1,7 @@
 /**
- * Scanners over the UTF-8 bytes of a JSON document that is known to be valid, in chunks cut anywhere. An output with a value
- * for each frame can have hundreds of megabytes; these find the turns in it without parsing, or holding, the rest.
+ * Scanners over the UTF-8 bytes of a JSON document that is known to be valid, in chunks cut anywhere. An output with a
+ * value for each frame can have hundreds of megabytes; these find the turns in it without parsing, or holding, the
+ * rest.
  */
 
 const QUOTE = 0x22;

@@ -1,19 +1,20 @@
-import { OUTPUT_RATE_HZ } from '../audio/types.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { grown } from '../audio/memory.ts';
 
 /** Length of a stored chunk. The last one of a recording is shorter. */
 const CHUNK_SECONDS = 150;
-export const CHUNK_SAMPLES = CHUNK_SECONDS * OUTPUT_RATE_HZ;
+export const CHUNK_SAMPLES = CHUNK_SECONDS * SAMPLE_RATE_HZ;
 /** 16-bit samples, little-endian, mono, 16 kHz. */
 export const BYTES_PER_SAMPLE = 2;
 const FULL_SCALE = 32768;
 /** Room at first: of many passes most may hardly get any bytes. */
-const FIRST_SAMPLES = 10 * OUTPUT_RATE_HZ;
+const FIRST_SAMPLES = 10 * SAMPLE_RATE_HZ;
 /** Read at a time: memory holds half a chunk. */
 const READ_SAMPLES = CHUNK_SAMPLES / 2;
 
 /** Collects samples in chunks of 16 bits. */
 export class ChunkBuffer {
-  #bytes = new DataView(new ArrayBuffer(FIRST_SAMPLES * BYTES_PER_SAMPLE));
+  #bytes: Uint8Array = new Uint8Array(FIRST_SAMPLES * BYTES_PER_SAMPLE);
   #filled = 0;
 
   get isFull(): boolean {
@@ -27,10 +28,13 @@ export class ChunkBuffer {
   /** Takes samples in −1…1, clipped beyond. @returns how many it had room for */
   add(samples: Float32Array): number {
     const count = Math.min(samples.length, CHUNK_SAMPLES - this.#filled);
-    this.#grow(this.#filled + count);
+    const at = this.#filled * BYTES_PER_SAMPLE;
+    const most = CHUNK_SAMPLES * BYTES_PER_SAMPLE;
+    this.#bytes = grown(this.#bytes, at, at + count * BYTES_PER_SAMPLE, most);
+    const view = new DataView(this.#bytes.buffer);
     for (let i = 0; i < count; i++) {
       const value = Math.max(-FULL_SCALE, Math.min(FULL_SCALE - 1, Math.round(samples[i] * FULL_SCALE)));
-      this.#bytes.setInt16((this.#filled + i) * BYTES_PER_SAMPLE, value, true);
+      view.setInt16(at + i * BYTES_PER_SAMPLE, value, true);
     }
     this.#filled += count;
     return count;
@@ -38,20 +42,10 @@ export class ChunkBuffer {
 
   /** The bytes of what was added, which are the caller's; the buffer is empty afterwards. */
   take(): Uint8Array {
-    const bytes = new Uint8Array(this.#bytes.buffer, 0, this.#filled * BYTES_PER_SAMPLE);
-    this.#bytes = new DataView(new ArrayBuffer(FIRST_SAMPLES * BYTES_PER_SAMPLE));
+    const bytes = this.#bytes.subarray(0, this.#filled * BYTES_PER_SAMPLE);
+    this.#bytes = new Uint8Array(FIRST_SAMPLES * BYTES_PER_SAMPLE);
     this.#filled = 0;
     return bytes;
-  }
-
-  #grow(samples: number): void {
-    const { buffer, byteLength } = this.#bytes;
-    if (samples * BYTES_PER_SAMPLE <= byteLength) return;
-    const larger = new Uint8Array(
-      Math.min(CHUNK_SAMPLES * BYTES_PER_SAMPLE, Math.max(samples * BYTES_PER_SAMPLE, 4 * byteLength)),
-    );
-    larger.set(new Uint8Array(buffer, 0, this.#filled * BYTES_PER_SAMPLE));
-    this.#bytes = new DataView(larger.buffer);
   }
 }
 
@@ -67,7 +61,7 @@ export async function* readChunks(
   startSample: number,
   endSample: number,
 ): AsyncGenerator<Float32Array> {
-  const block = new Float32Array(OUTPUT_RATE_HZ);
+  const block = new Float32Array(SAMPLE_RATE_HZ);
   for (let sample = startSample; sample < endSample; ) {
     const chunk = Math.floor(sample / CHUNK_SAMPLES);
     const inChunk = sample - chunk * CHUNK_SAMPLES;

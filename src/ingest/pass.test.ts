@@ -1,7 +1,8 @@
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { audioPorts, memorySource, testSignal } from '../../test/helpers/audio.ts';
 import { pcm16, wav16, wavFile } from '../../test/helpers/wav.ts';
-import type { AudioPorts, ByteSource, Checkpoint } from '../audio/index.ts';
+import type { ByteSource } from '../audio/audio-ports.ts';
+import type { AudioPorts, Checkpoint } from '../audio/recording.ts';
 import { CHUNK_SAMPLES } from './chunks.ts';
 import { ingest, type PassEnd, type PassOptions, type PassPorts } from './pass.ts';
 

@@ -1,35 +1,32 @@
+import { type AudioError, type ByteSource, type Result, SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { isOutOfBounds } from '../audio/block-reader.ts';
 import {
-  type AudioError,
   type AudioPorts,
-  type ByteSource,
   type Checkpoint,
   DAMAGED_SIZE,
-  isOutOfBounds,
-  OUTPUT_RATE_HZ,
   Recording,
   type RecordingEnd,
   type RecordingFacts,
-  type Result,
-} from '../audio/index.ts';
+} from '../audio/recording.ts';
 import { CHUNK_SAMPLES, ChunkBuffer } from './chunks.ts';
 
 /** Audio decoded between two pauses, some tens of milliseconds of work: others use the same thread. */
-const PAUSE_SAMPLES = 8 * OUTPUT_RATE_HZ;
+const PAUSE_SAMPLES = 8 * SAMPLE_RATE_HZ;
 /**
  * Decoded samples of all channels that one invocation may have: six hours of stereo at 44.1 kHz, 70 to 90 s of CPU
  * here, of the 300 s that the platform gives.
  */
 const MAX_CHANNEL_SAMPLES = 6 * 3600 * 2 * 44_100;
 /**
- * Reading time of one invocation; then it hands over to the next one. A queue delivers other messages and adds consumers
- * only when an invocation has ended. A hand-over costs some tens of seconds of audio that are decoded again.
+ * Reading time of one invocation; then it hands over to the next one. A queue delivers other messages and adds
+ * consumers only when an invocation has ended. A hand-over costs some tens of seconds of audio that are decoded again.
  */
 const SLICE_MS = 8000;
 /** The same for a source that would have to be passed over from its start. An invocation may last 15 minutes. */
 const MAX_INVOCATION_MS = 10 * 60_000;
 /**
- * A source is slow if it delivers less than SLOW_AUDIO_RATE seconds of audio a second, measured after SLOW_AFTER_MS, and
- * at least SLOW_WAIT_SHARE of the time is spent waiting for it. The rest is decoding, which takes long at 192 kHz.
+ * A source is slow if it delivers less than SLOW_AUDIO_RATE seconds of audio a second, measured after SLOW_AFTER_MS,
+ * and at least SLOW_WAIT_SHARE of the time is spent waiting for it. The rest is decoding, which takes long at 192 kHz.
  */
 const SLOW_AUDIO_RATE = 50;
 const SLOW_AFTER_MS = 2000;
@@ -223,7 +220,7 @@ async function storeAll(
     // The failure is handled where the promise is awaited.
     storing.catch(() => undefined);
   };
-  const channelSamples = () => ((sample - startSample) / OUTPUT_RATE_HZ) * facts.sampleRateHz * facts.channels;
+  const channelSamples = () => ((sample - startSample) / SAMPLE_RATE_HZ) * facts.sampleRateHz * facts.channels;
   try {
     for await (const block of recording.samples()) {
       for (let at = 0; at < block.length; ) {
@@ -231,8 +228,8 @@ async function storeAll(
         if (buffer.isFull) await flush();
       }
       sample += block.length;
-      pace.audioSeconds = (sample - startSample) / OUTPUT_RATE_HZ;
-      if (sample > maxSeconds * OUTPUT_RATE_HZ) return { kind: 'too_long' };
+      pace.audioSeconds = (sample - startSample) / SAMPLE_RATE_HZ;
+      if (sample > maxSeconds * SAMPLE_RATE_HZ) return { kind: 'too_long' };
       if (sample - pausedAt < PAUSE_SAMPLES) continue;
       pausedAt = sample;
       await ports.pause();

@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import type { DiarizeRequest } from '../contract/diarize.ts';
 import type { IdentifyRequest } from '../contract/identify.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
@@ -6,7 +6,7 @@ import type { LiveInput, LiveRequest, LiveStatus } from '../contract/live.ts';
 import type { RecountRequest } from '../contract/recount.ts';
 import type { UsageQuery, UsageRow } from '../contract/usage.ts';
 import type { VoiceprintRequest } from '../contract/voiceprint.ts';
-import type { TurnFormat } from '../formats/index.ts';
+import type { TurnFormat } from '../formats/turn-text.ts';
 import type { LiveConnection, LiveUpgrade } from './live/ports.ts';
 import type { RateLimits } from './rate-limits.ts';
 

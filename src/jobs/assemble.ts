@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import { keepAnalysis } from './analysis.ts';
 import { billOf } from './bill.ts';
 import { afterEnd, failJob } from './fail.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fileIdOf } from '../formats/file-id.ts';
+import { fileIdOf } from '../formats/turn-text.ts';
 import type { JobSpec } from './app-services.ts';
 import { detach } from './attachments.ts';
 

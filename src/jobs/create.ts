@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import type { CreateJob } from './app-services.ts';
 import { detach } from './attachments.ts';
 import { dispatch } from './dispatch.ts';

@@ -5,7 +5,8 @@ import { serveRanges, startServer, type TestServer } from '../../test/helpers/ht
 import { NOW, recordingOf, TAG, useJobs, WORK } from '../../test/helpers/job-world.ts';
 import type { Handler } from '../../test/helpers/sources.ts';
 import { wav16, wavFile, wavHeader } from '../../test/helpers/wav.ts';
-import { type ByteSource, type Checkpoint, SeekNeeded } from '../audio/index.ts';
+import { type ByteSource, SeekNeeded } from '../audio/audio-ports.ts';
+import type { Checkpoint } from '../audio/recording.ts';
 import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import { canPay } from '../platform/d1/credit.ts';
 import { createMediaRows } from '../platform/d1/media-rows.ts';

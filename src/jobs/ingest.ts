@@ -1,4 +1,5 @@
-import { type Checkpoint, type RecordingFacts, type Result, SeekNeeded } from '../audio/index.ts';
+import { type Result, SeekNeeded } from '../audio/audio-ports.ts';
+import type { Checkpoint, RecordingFacts } from '../audio/recording.ts';
 import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import { ingest, type PassEnd } from '../ingest/pass.ts';
 import { admitWaiting } from './admit.ts';

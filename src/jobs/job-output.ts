@@ -1,16 +1,6 @@
-import {
-  type ByteRange,
-  createTurnWriter,
-  fileIdOf,
-  ItemScanner,
-  type Line,
-  listToShow,
-  type Match,
-  MemberScanner,
-  type TurnFormat,
-  type TurnWriter,
-  VOICEPRINTS,
-} from '../formats/index.ts';
+import { type ByteRange, ItemScanner, MemberScanner } from '../formats/json-scan.ts';
+import { fileIdOf, type Line, type TurnFormat, type TurnWriter } from '../formats/turn-text.ts';
+import { createTurnWriter, listToShow, type Match, VOICEPRINTS } from '../formats/writer.ts';
 import type { JobPorts, JobRecord } from './ports.ts';
 
 export type OutputPorts = Pick<JobPorts, 'objects' | 'now' | 'outputTtlMs'>;

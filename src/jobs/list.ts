@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import type { JobPage, JobStatus } from './app-services.ts';
 import type { JobPorts, ListPosition } from './ports.ts';
 

@@ -1,4 +1,4 @@
-import type { ByteSource } from '../audio/index.ts';
+import type { ByteSource } from '../audio/audio-ports.ts';
 import type { JobPorts, ObjectChunks, ObjectStore } from './ports.ts';
 import { SourceReadError } from './source-error.ts';
 

@@ -1,15 +1,17 @@
-import type { AudioPorts, ByteSource, Checkpoint, RecordingFacts, Result } from '../audio/index.ts';
+import type { ByteSource, Result } from '../audio/audio-ports.ts';
+import type { AudioPorts, Checkpoint, RecordingFacts } from '../audio/recording.ts';
 import type { TranscriptionModel } from '../contract/languages.ts';
-import type { Plda, SettingName } from '../diarization/index.ts';
+import type { Plda } from '../diarization/clustering/plda.ts';
 import type {
   EmbeddingPort,
   FilterbankPort,
   MelPowerPort,
   PoolingPort,
   SegmentationPort,
-} from '../diarization/types.ts';
-import type { EngineAnswer } from '../transcription/index.ts';
-import type { IdentificationParameters } from '../voiceprint/index.ts';
+} from '../diarization/model-ports.ts';
+import type { SettingName } from '../diarization/parameters.ts';
+import type { EngineAnswer } from '../transcription/spans.ts';
+import type { IdentificationParameters } from '../voiceprint/identification.ts';
 import type { CreateJob, JobStatus } from './app-services.ts';
 import type { StoredSpec } from './attachments.ts';
 import type { JobStep, Message, OutboxMessage, RetryReason, WebhookMessage } from './messages.ts';

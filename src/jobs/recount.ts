@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import type { RecountRequest } from '../contract/recount.ts';
 import { openAnalysis } from './analysis.ts';
 import type { CreateJob } from './app-services.ts';

@@ -1,7 +1,9 @@
 import { beforeAll, expect, it } from 'vitest';
 import { blocksOf, fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { recordingOf, TAG, useJobs } from '../../test/helpers/job-world.ts';
-import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
+import { settingsOf } from '../diarization/parameters.ts';
+import { encodePart } from '../diarization/part.ts';
+import { analyseShard } from '../diarization/shard.ts';
 import { CHUNK_SAMPLES } from '../ingest/chunks.ts';
 import { chunkKey, partKey } from './keys.ts';
 import type { JobPorts } from './ports.ts';

@@ -1,5 +1,7 @@
-import { release } from '../audio/index.ts';
-import { analyseShard, encodePart, settingsOf } from '../diarization/index.ts';
+import { release } from '../audio/memory.ts';
+import { settingsOf } from '../diarization/parameters.ts';
+import { encodePart } from '../diarization/part.ts';
+import { analyseShard } from '../diarization/shard.ts';
 import { CHUNK_SAMPLES, readChunks } from '../ingest/chunks.ts';
 import { requestIngest } from './ingest.ts';
 import { findIngest, tagOf } from './ingest-state.ts';

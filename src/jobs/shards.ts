@@ -1,11 +1,11 @@
-import { OUTPUT_RATE_HZ } from '../audio/types.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
 import type { IngestedRecording } from './ports.ts';
 
 /** Audio of one shard; a multiple of the embedder's stretch, so that shards never change a result. */
 export const SHARD_SECONDS = 300;
-export const SHARD_SAMPLES = SHARD_SECONDS * OUTPUT_RATE_HZ;
+export const SHARD_SAMPLES = SHARD_SECONDS * SAMPLE_RATE_HZ;
 /** A window or stretch that starts in a shard may end this much after it. */
-export const OVERRUN_SAMPLES = 10 * OUTPUT_RATE_HZ;
+export const OVERRUN_SAMPLES = 10 * SAMPLE_RATE_HZ;
 
 /** Shards of a recording: they cover it without overlap; a short one is a single shard. */
 export const shardCountOf = (totalSamples: number): number => Math.ceil(totalSamples / SHARD_SAMPLES);

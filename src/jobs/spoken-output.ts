@@ -1,5 +1,7 @@
-import type { Result } from '../audio/types.ts';
-import { type ByteRange, ItemScanner, PLAIN_SRT, PLAIN_VTT, segmentsOf } from '../formats/index.ts';
+import type { Result } from '../audio/audio-ports.ts';
+import { type ByteRange, ItemScanner } from '../formats/json-scan.ts';
+import { PLAIN_SRT, PLAIN_VTT } from '../formats/turn-formats.ts';
+import { segmentsOf } from '../formats/writer.ts';
 import type { Spoken, Transcript } from './app-services.ts';
 import { chunksOf, liveOutputKey, membersOf, type OutputPorts } from './job-output.ts';
 import type { JobRecord } from './ports.ts';

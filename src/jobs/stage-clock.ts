@@ -1,5 +1,5 @@
 import { release } from '../audio/memory.ts';
-import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
+import type { EmbeddingPort, SegmentationPort } from '../diarization/model-ports.ts';
 import type { Engine } from './ports.ts';
 
 /** Milliseconds spent per stage of a shard. */

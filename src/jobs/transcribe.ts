@@ -1,16 +1,9 @@
-import { joined, speakerLabel } from '../diarization/index.ts';
+import { joined, speakerLabel } from '../diarization/diarization.ts';
 import { BYTES_PER_SAMPLE, CHUNK_SAMPLES } from '../ingest/chunks.ts';
-import {
-  type Piece,
-  piecesOf,
-  plausibleWords,
-  type SpeakerTurns,
-  type SpokenText,
-  speakersOfWords,
-  spokenTurns,
-  timedWords,
-  type Word,
-} from '../transcription/index.ts';
+import { type Piece, piecesOf } from '../transcription/pieces.ts';
+import type { SpeakerTurns, SpokenText, Word } from '../transcription/spans.ts';
+import { speakersOfWords, spokenTurns } from '../transcription/speakers.ts';
+import { plausibleWords, timedWords } from '../transcription/words.ts';
 import { keepAnalysis } from './analysis.ts';
 import { succeed } from './assemble.ts';
 import { billOf } from './bill.ts';

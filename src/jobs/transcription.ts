@@ -1,5 +1,5 @@
-import type { Diarization } from '../diarization/index.ts';
-import type { SpeakerTurns } from '../transcription/index.ts';
+import type { Diarization } from '../diarization/diarization.ts';
+import type { SpeakerTurns } from '../transcription/spans.ts';
 import { dispatch } from './dispatch.ts';
 import { documentKey, transcriptionKey } from './keys.ts';
 import { JobGone } from './lease.ts';

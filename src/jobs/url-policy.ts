@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import { dataUrlFault, isDataUrl } from '../contract/data-url.ts';
 import { URL_MAX_CHARS } from '../contract/fields.ts';
 import { ipv6Groups, isIpv4, isLoopbackV4, isLoopbackV6, isPublicV4, isPublicV6 } from './ip-policy.ts';

@@ -5,7 +5,7 @@ import { audioPorts, concat, openRecording } from '../../test/helpers/audio.ts';
 import { formatFixture, indexOf } from '../../test/helpers/indexes.ts';
 import { ingestedState } from '../../test/helpers/job-world.ts';
 import { wav16 } from '../../test/helpers/wav.ts';
-import type { Checkpoint } from '../audio/index.ts';
+import type { Checkpoint } from '../audio/recording.ts';
 import { WORK_VERSION } from './keys.ts';
 
 const FIXTURES = new URL('../../test/fixtures/formats', import.meta.url);

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
-import type { Blocks } from './blocks.ts';
 import { Corrections } from './corrections.ts';
-import { LIVE } from './parameters.ts';
-import type { Speakers } from './speakers.ts';
+import { LIVE } from './live-parameters.ts';
+import type { BlockSource } from './stream-buffer.ts';
+import type { Speakers } from './stream-speakers.ts';
 
 const SHIFT = 320;
 /** Frames of a second. */
 const SECOND = 50;
 
 /** A stream in which each second sounds like one of the axes of a space. */
-function earOf(sounds: readonly number[]): Blocks {
+function bufferOf(sounds: readonly number[]): BlockSource {
   return {
     blockSamples: 1600,
     blocks: { from: 0, to: 10 * sounds.length },
@@ -33,11 +33,15 @@ function speakersOf(axes: readonly (number | undefined)[]): Speakers {
 
 const always = () => true;
 
-/** Tells turns of [label, from, until] in seconds. */
-async function tell(corrections: Corrections, ear: Blocks, turns: readonly (readonly [number, number, number])[]) {
+/** Sends turns of [label, from, until] in seconds. */
+async function send(
+  corrections: Corrections,
+  buffer: BlockSource,
+  turns: readonly (readonly [number, number, number])[],
+) {
   for (const [label, from, until] of turns) {
     corrections.start(label, from * SECOND);
-    await corrections.end(label, until * SECOND, ear, always);
+    await corrections.end(label, until * SECOND, buffer, always);
   }
 }
 
@@ -50,7 +54,7 @@ it('gives what sounds like another to that one, and joins what follows one anoth
     [0, 5, 6],
     [0, 6, 8],
   ] as const;
-  await tell(corrections, earOf([0, 0, 1, 1, 1, 1, 0, 0]), turns);
+  await send(corrections, bufferOf([0, 0, 1, 1, 1, 1, 0, 0]), turns);
   const speakers = speakersOf([0, 1]);
   expect(corrections.revise(speakers, always)).toEqual([{ label: 0, to: 1, from: 3 * SECOND, until: 6 * SECOND }]);
   // What was corrected is not corrected again.
@@ -59,7 +63,7 @@ it('gives what sounds like another to that one, and joins what follows one anoth
 
 it('brings back what it had given away when the speakers are found differently', async () => {
   const corrections = new Corrections(SHIFT);
-  await tell(corrections, earOf([0, 1]), [
+  await send(corrections, bufferOf([0, 1]), [
     [0, 0, 1],
     [1, 1, 2],
   ]);
@@ -75,25 +79,25 @@ it('brings back what it had given away when the speakers are found differently',
 
 it('leaves what is not clearly another', async () => {
   const corrections = new Corrections(SHIFT);
-  const ear = earOf([0, 1]);
-  await tell(
+  const buffer = bufferOf([0, 1]);
+  await send(
     corrections,
-    { ...ear, embed: async () => Float32Array.of(0.68, 0.68 + 0.7 * LIVE.correctionMargin, 0, 0) },
+    { ...buffer, embed: async () => Float32Array.of(0.68, 0.68 + 0.7 * LIVE.correctionMargin, 0, 0) },
     [[0, 0, 1]],
   );
   expect(corrections.revise(speakersOf([0, 1]), always)).toEqual([]);
 });
 
-it('lets what is too short to tell go with the rest of a label that fell out of use, and only then', async () => {
+it('relabels spans without an embedding with the rest of an unused label, and only then', async () => {
   const corrections = new Corrections(SHIFT);
-  const ear = earOf([0, 0, 0, 0]);
-  await tell(corrections, ear, [[2, 0, 1]]);
-  await tell(corrections, { ...ear, embed: async () => undefined }, [[2, 1, 2]]);
-  await tell(corrections, ear, [[1, 2, 3]]);
+  const buffer = bufferOf([0, 0, 0, 0]);
+  await send(corrections, buffer, [[2, 0, 1]]);
+  await send(corrections, { ...buffer, embed: async () => undefined }, [[2, 1, 2]]);
+  await send(corrections, buffer, [[1, 2, 3]]);
   expect(corrections.revise(speakersOf([undefined, 0, undefined]), always)).toEqual([
     { label: 2, to: 1, from: 0, until: 2 * SECOND },
   ]);
-  await tell(corrections, { ...ear, embed: async () => undefined }, [[1, 3, 4]]);
+  await send(corrections, { ...buffer, embed: async () => undefined }, [[1, 3, 4]]);
   expect(corrections.revise(speakersOf([undefined, 1, 0]), always)).toEqual([
     { label: 1, to: 2, from: 0, until: SECOND },
     { label: 1, to: 2, from: 2 * SECOND, until: 3 * SECOND },
@@ -102,16 +106,16 @@ it('lets what is too short to tell go with the rest of a label that fell out of 
 
 it('leaves who has been silent for so long as to be forgotten what was theirs: others got all of it, however unlike', async () => {
   const corrections = new Corrections(SHIFT);
-  const ear = earOf([2, 2, 0, 1]);
-  await tell(corrections, ear, [
+  const buffer = bufferOf([2, 2, 0, 1]);
+  await send(corrections, buffer, [
     [2, 0, 2],
     [0, 2, 3],
     [1, 3, 4],
   ]);
-  await tell(corrections, { ...ear, embed: async () => undefined }, [[2, 4, 5]]);
+  await send(corrections, { ...buffer, embed: async () => undefined }, [[2, 4, 5]]);
   expect(corrections.revise(speakersOf([0, 1, undefined]), always)).toEqual([]);
   // Nor does what little of it happens to be like somebody take the rest along.
-  await tell(corrections, ear, [[2, 3, 4]]);
+  await send(corrections, buffer, [[2, 3, 4]]);
   expect(corrections.revise(speakersOf([0, 1, undefined]), always)).toEqual([
     { label: 2, to: 1, from: 3 * SECOND, until: 4 * SECOND },
   ]);
@@ -119,10 +123,10 @@ it('leaves who has been silent for so long as to be forgotten what was theirs: o
 
 it('covers all of what it joins, also where corrected stretches overlap', async () => {
   const corrections = new Corrections(SHIFT);
-  const ear = earOf([0, 0, 0, 0]);
+  const buffer = bufferOf([0, 0, 0, 0]);
   corrections.start(0, 0);
-  await tell(corrections, ear, [[1, 2, 3]]);
-  await corrections.end(0, 4 * SECOND, ear, always);
+  await send(corrections, buffer, [[1, 2, 3]]);
+  await corrections.end(0, 4 * SECOND, buffer, always);
   expect(corrections.revise(speakersOf([0, undefined]), always)).toEqual([
     { label: 1, to: 0, from: 2 * SECOND, until: 3 * SECOND },
   ]);
@@ -133,13 +137,13 @@ it('covers all of what it joins, also where corrected stretches overlap', async 
 
 it('cuts long turns while they go on, and keeps no more pieces than it may', async () => {
   const corrections = new Corrections(SHIFT);
-  const ear = earOf(Array(LIVE.maxPieces * 2 * LIVE.pieceSeconds).fill(0));
+  const buffer = bufferOf(Array(LIVE.maxSentSpans * 2 * LIVE.sentSpanSeconds).fill(0));
   corrections.start(1, 0);
-  const seconds = (LIVE.maxPieces + 10) * LIVE.pieceSeconds;
-  for (let second = 1; second <= seconds; second++) await corrections.cut(second * SECOND, ear, always);
+  const seconds = (LIVE.maxSentSpans + 10) * LIVE.sentSpanSeconds;
+  for (let second = 1; second <= seconds; second++) await corrections.cut(second * SECOND, buffer, always);
   const { pieces, open } = corrections.save();
-  expect(pieces).toHaveLength(LIVE.maxPieces);
-  expect(pieces[0].until - pieces[0].from).toBe(LIVE.pieceSeconds * SECOND);
+  expect(pieces).toHaveLength(LIVE.maxSentSpans);
+  expect(pieces[0].until - pieces[0].from).toBe(LIVE.sentSpanSeconds * SECOND);
   expect(open).toEqual([{ label: 1, from: seconds * SECOND }]);
   const restored = new Corrections(SHIFT);
   restored.restore(corrections.save());
@@ -148,9 +152,9 @@ it('cuts long turns while they go on, and keeps no more pieces than it may', asy
   expect(restored.revise(speakersOf([0, 1]), always)).toEqual(changes);
 });
 
-it('keeps what is somebody who was not told yet for the first correction that may name them', async () => {
+it('keeps a change to a label without a number for the first correction that may send it', async () => {
   const corrections = new Corrections(SHIFT);
-  await tell(corrections, earOf([0, 1, 2]), [
+  await send(corrections, bufferOf([0, 1, 2]), [
     [0, 0, 1],
     [0, 1, 2],
     [0, 2, 3],

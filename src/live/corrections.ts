@@ -1,32 +1,36 @@
-import type { Blocks } from './blocks.ts';
-import { keptBlocks } from './blocks.ts';
-import { LIVE, SAMPLE_RATE_HZ } from './parameters.ts';
-import type { Speakers } from './speakers.ts';
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { LIVE } from './live-parameters.ts';
+import { type BlockSource, keptBlocks } from './stream-buffer.ts';
+import type { Speakers } from './stream-speakers.ts';
 
-/** A stretch that was told as one speaker's. Frames [from, until) of the stream. */
-export interface Piece {
-  /** Whose it is by now. */
+/** A span that was sent as one speaker's: frames [from, until) of the stream. */
+interface SentSpan {
+  /** Whose it is according to the latest clustering. */
   label: number;
-  /** Whose it was told to be, corrections counted. Another's while the label has not been told: corrections may not number it, as starts do. */
-  told: number;
+  /**
+   * Label that the client has for it, corrections included. It stays behind `label` while that has no public number:
+   * only starts number labels.
+   */
+  sentAs: number;
   readonly from: number;
   readonly until: number;
-  /** How it sounds, [dimension] of unit length in steps of 1/127; empty where nobody talks alone for long enough. */
+  /** [dimension] of unit length in steps of 1/127; empty without enough speech of one person alone. */
   readonly embedding: Int8Array;
-  /** Speech alone that it was taken of. */
+  /** Speech alone that the embedding was taken of. */
   readonly seconds: number;
 }
 
-/** What was told as `label`'s in the frames [from, until) is `to`'s. */
-export interface Change {
+/** Relabels what was sent as `label` in the frames [from, until) as `to`. */
+interface Change {
   readonly label: number;
   readonly to: number;
   readonly from: number;
   readonly until: number;
 }
 
+/** As stored in a snapshot: `told` is `sentAs`. */
 export interface CorrectionsState {
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly (Omit<SentSpan, 'sentAs'> & { readonly told: number })[];
   readonly open: readonly { readonly label: number; readonly from: number }[];
 }
 
@@ -34,12 +38,12 @@ const STEPS = 127;
 const NONE = new Int8Array(0);
 
 /**
- * What was told, in pieces of at most a few seconds, and whose each of them turns out to be when the speakers have been found anew. That brings together what
- * had been told as two people's, and takes apart what two people shared; starts and ends are the same with and without it.
+ * What was sent, in spans of at most a few seconds, each relabelled when the speakers were clustered again. That joins
+ * a speaker who was sent under two labels and separates two who shared one. Starts and ends stay as they were sent.
  */
 export class Corrections {
-  #pieces: Piece[] = [];
-  /** By label: from which frame on its open turn is in no piece yet. */
+  #spans: SentSpan[] = [];
+  /** By label: first frame of its open turn that is in no span yet. */
   readonly #open = new Map<number, number>();
 
   constructor(private readonly frameShiftSamples: number) {}
@@ -49,47 +53,48 @@ export class Corrections {
     this.#open.set(label, frame);
   }
 
-  /** A turn ends; `isAlone` says of a frame whether it was told as this label's alone. */
-  async end(label: number, frame: number, ear: Blocks, isAlone: (frame: number) => boolean): Promise<void> {
+  /** A turn ends. @param isAlone whether a frame was sent as this label's alone */
+  async end(label: number, frame: number, buffer: BlockSource, isAlone: (frame: number) => boolean): Promise<void> {
     const from = this.#open.get(label);
     this.#open.delete(label);
-    if (from !== undefined && from < frame) await this.#add(label, from, frame, ear, isAlone);
+    if (from !== undefined && from < frame) await this.#add(label, from, frame, buffer, isAlone);
   }
 
-  /** Cuts open turns that are long enough, so that their sound is taken while it is there. */
-  async cut(until: number, ear: Blocks, isAlone: (label: number, frame: number) => boolean): Promise<void> {
-    const longest = (LIVE.pieceSeconds * SAMPLE_RATE_HZ) / this.frameShiftSamples;
+  /** Ends the spans of long open turns, while the buffer still holds their audio. */
+  async cut(until: number, buffer: BlockSource, isAlone: (label: number, frame: number) => boolean): Promise<void> {
+    const longest = (LIVE.sentSpanSeconds * SAMPLE_RATE_HZ) / this.frameShiftSamples;
     for (const [label, from] of this.#open) {
       if (until - from < longest) continue;
       this.#open.set(label, until);
-      await this.#add(label, from, until, ear, (frame) => isAlone(label, frame));
+      await this.#add(label, from, until, buffer, (frame) => isAlone(label, frame));
     }
   }
 
   /**
-   * Finds out whose the pieces are by now. All changes together, each of what was told and corrected before; by time.
+   * Relabels all spans by the speakers of the latest clustering.
    *
-   * @param isTold whether a label may be named; what is another's is told with the first correction for which it may
+   * @param hasNumber whether a label may be sent; a change to one that may not waits for a later correction
+   * @returns changes of what the client has, by time
    */
-  revise(speakers: Speakers, isTold: (label: number) => boolean): Change[] {
-    const targets = this.#pieces.map((piece) => closest(piece, speakers));
-    const heirs = heirsOf(this.#pieces, targets);
+  revise(speakers: Speakers, hasNumber: (label: number) => boolean): Change[] {
+    const targets = this.#spans.map((span) => closestSpeaker(span, speakers));
+    const successors = successorsOf(this.#spans, targets);
     const changes = new Map<number, { label: number; to: number; from: number; until: number }[]>();
     const inUse = new Set(speakers.inUse());
-    this.#pieces.forEach((piece, index) => {
-      const { label, told } = piece;
-      piece.label = targets[index] ?? (inUse.has(label) ? label : (heirs.get(label) ?? label));
-      const to = isTold(piece.label) ? piece.label : told;
-      const own = changes.get(told) ?? [];
-      changes.set(told, own);
+    this.#spans.forEach((span, index) => {
+      const { label, sentAs } = span;
+      span.label = targets[index] ?? (inUse.has(label) ? label : (successors.get(label) ?? label));
+      const to = hasNumber(span.label) ? span.label : sentAs;
+      const own = changes.get(sentAs) ?? [];
+      changes.set(sentAs, own);
       const last = own.at(-1);
-      // Nothing else of this label lies between two of its pieces.
+      // Nothing else of this label lies between two of its spans.
       if (last?.to === to) {
-        // Pieces come in the order of their ends, and those that were corrected to a label may overlap.
-        last.from = Math.min(last.from, piece.from);
-        last.until = Math.max(last.until, piece.until);
-      } else own.push({ label: told, to, from: piece.from, until: piece.until });
-      piece.told = to;
+        // Spans come in the order of their ends, and those that were corrected to a label may overlap.
+        last.from = Math.min(last.from, span.from);
+        last.until = Math.max(last.until, span.until);
+      } else own.push({ label: sentAs, to, from: span.from, until: span.until });
+      span.sentAs = to;
     });
     return [...changes.values()]
       .flat()
@@ -98,47 +103,54 @@ export class Corrections {
   }
 
   save(): CorrectionsState {
-    return { pieces: this.#pieces, open: Array.from(this.#open, ([label, from]) => ({ label, from })) };
+    const pieces = this.#spans.map(({ label, sentAs, from, until, embedding, seconds }) => {
+      return { label, told: sentAs, from, until, embedding, seconds };
+    });
+    return { pieces, open: Array.from(this.#open, ([label, from]) => ({ label, from })) };
   }
 
   restore({ pieces, open }: CorrectionsState): void {
-    this.#pieces = pieces.map((piece) => ({ ...piece }));
+    this.#spans = pieces.map(({ told, ...span }) => ({ ...span, sentAs: told }));
     this.#open.clear();
     for (const { label, from } of open) this.#open.set(label, from);
   }
 
-  async #add(label: number, from: number, until: number, ear: Blocks, isAlone: (frame: number) => boolean) {
+  async #add(label: number, from: number, until: number, buffer: BlockSource, isAlone: (frame: number) => boolean) {
     const shift = this.frameShiftSamples;
-    const kept = keptBlocks(ear, from * shift, until * shift, shift, (f) => f >= from && f < until && isAlone(f));
-    const heard = kept && (await ear.embed(kept.blocks));
-    const embedding = heard ? Int8Array.from(heard, (value) => Math.round(STEPS * value)) : NONE;
-    this.#pieces.push({ label, told: label, from, until, embedding, seconds: kept?.seconds ?? 0 });
-    if (this.#pieces.length > LIVE.maxPieces) this.#pieces.shift();
+    const kept = keptBlocks(buffer, from * shift, until * shift, shift, (f) => f >= from && f < until && isAlone(f));
+    const voice = kept && (await buffer.embed(kept.blocks));
+    const embedding = voice ? Int8Array.from(voice, (value) => Math.round(STEPS * value)) : NONE;
+    this.#spans.push({ label, sentAs: label, from, until, embedding, seconds: kept?.seconds ?? 0 });
+    if (this.#spans.length > LIVE.maxSentSpans) this.#spans.shift();
   }
 }
 
 /**
- * Whom a piece sounds like: another speaker than before only where that is clear. Undefined for one that says too little, and for one of a label
- * that fell out of use which is like nobody who is left: who has been silent for long falls out of use too, and was not somebody else for that.
+ * The speaker that a span is most similar to; another one than before only by a margin. Undefined without enough
+ * speech, and for a span of an unused label that is similar to no speaker in use: labels of people who are silent for
+ * long fall out of use too.
  */
-function closest({ label, embedding, seconds }: Piece, speakers: Speakers): number | undefined {
+function closestSpeaker({ label, embedding, seconds }: SentSpan, speakers: Speakers): number | undefined {
   if (embedding.length === 0) return undefined;
   const inUse = speakers.inUse();
   const voice = Float32Array.from(embedding, (value) => value / STEPS);
   let best: number | undefined;
   let most = Number.NEGATIVE_INFINITY;
   for (const other of inUse) {
-    const doubt = other === label ? 0 : LIVE.correctionMargin / Math.min(1, seconds);
-    const similarity = speakers.similarity(voice, other) - doubt;
+    const margin = other === label ? 0 : LIVE.correctionMargin / Math.min(1, seconds);
+    const similarity = speakers.similarity(voice, other) - margin;
     if (similarity > most) [best, most] = [other, similarity];
   }
-  return most < LIVE.againSimilarity && !inUse.includes(label) ? undefined : best;
+  return most < LIVE.reuseSimilarity && !inUse.includes(label) ? undefined : best;
 }
 
-/** For each label the one that most of its speech went to, which may be itself. */
-function heirsOf(pieces: readonly Piece[], targets: readonly (number | undefined)[]): ReadonlyMap<number, number> {
+/** For each label the one that got most of its speech, which may be the label itself. */
+function successorsOf(
+  spans: readonly SentSpan[],
+  targets: readonly (number | undefined)[],
+): ReadonlyMap<number, number> {
   const shares = new Map<number, Map<number, number>>();
-  pieces.forEach(({ label, embedding, seconds }, index) => {
+  spans.forEach(({ label, embedding, seconds }, index) => {
     if (embedding.length === 0) return;
     const to = targets[index] ?? label;
     const own = shares.get(label) ?? new Map<number, number>();

@@ -1,10 +1,10 @@
 import { toHex } from '../audio/bytes.ts';
-import { type Plda, parsePlda, type SettingName } from '../diarization/index.ts';
-import type { EmbeddingPort, SegmentationPort } from '../diarization/types.ts';
+import { type Plda, parsePlda } from '../diarization/clustering/plda.ts';
+import type { EmbeddingPort, SegmentationPort } from '../diarization/model-ports.ts';
+import type { SettingName } from '../diarization/parameters.ts';
 import type { Engine } from '../jobs/ports.ts';
 import { Loaded } from './loaded.ts';
 import { packOfBuild } from './models-in-use.ts';
-import { createEmbedding, type EmbeddingModel } from './onnx/embedding.ts';
 import {
   type EmbeddingEntry,
   type ModelFile,
@@ -13,7 +13,7 @@ import {
   segmentationOf,
 } from './onnx/manifest.ts';
 import { createOnnxRuntime, type OnnxRuntime } from './onnx/runtime.ts';
-import { createSegmentation } from './onnx/segmentation.ts';
+import { createEmbedding, createSegmentation, type EmbeddingModel } from './onnx/sessions.ts';
 import ortModule from './onnx/wasm-module.ts';
 import type { Dsp } from './wasm/dsp.ts';
 

@@ -1,5 +1,5 @@
 import { errors, jwtVerify, SignJWT } from 'jose';
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 
 const ALGORITHM = 'HS256';
 const ISSUER = 'rollcall';

@@ -1,4 +1,4 @@
-import type { Result } from '../audio/types.ts';
+import type { Result } from '../audio/audio-ports.ts';
 import { type Patience, PatientReader, TooSlow } from '../jobs/bodies/patient-reader.ts';
 import { type Place, Places } from '../jobs/bodies/places.ts';
 import { paused } from './clock.ts';

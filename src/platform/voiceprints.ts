@@ -1,4 +1,5 @@
-import { DEFAULT_IDENTIFICATION, decodeVoiceprint, type IdentificationParameters } from '../voiceprint/index.ts';
+import { DEFAULT_IDENTIFICATION, type IdentificationParameters } from '../voiceprint/identification.ts';
+import { decodeVoiceprint } from '../voiceprint/voiceprint.ts';
 import { packOfBuild } from './models-in-use.ts';
 
 /** The embedder in use, as the manifest describes it. */

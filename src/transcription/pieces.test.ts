@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { piecesOf } from './pieces.ts';
-import type { SpeakerSpan } from './types.ts';
+import type { SpeakerSpan } from './spans.ts';
 
 const span = (startSeconds: number, endSeconds: number, speaker = 0): SpeakerSpan => ({
   speaker,

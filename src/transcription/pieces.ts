@@ -1,5 +1,4 @@
-import { joined } from './spans.ts';
-import type { Span, SpeakerTurns } from './types.ts';
+import { joined, type Span, type SpeakerTurns } from './spans.ts';
 
 /** A piece of a recording that is sent to an engine in one request. */
 export interface Piece {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { conversation } from '../../test/helpers/conversation.ts';
+import type { SpeakerSpan, SpeakerTurns, Word } from './spans.ts';
 import { speakersOfWords, spokenTurns } from './speakers.ts';
-import type { SpeakerSpan, SpeakerTurns, Word } from './types.ts';
 
 const span = (speaker: number, startSeconds: number, endSeconds: number): SpeakerSpan => ({
   speaker,

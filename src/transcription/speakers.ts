@@ -1,5 +1,12 @@
-import { distanceSeconds, overlapSeconds, SpanWalk } from './spans.ts';
-import type { SpeakerSpan, SpeakerTurns, SpokenText, Word } from './types.ts';
+import {
+  distanceSeconds,
+  overlapSeconds,
+  SpanWalk,
+  type SpeakerSpan,
+  type SpeakerTurns,
+  type SpokenText,
+  type Word,
+} from './spans.ts';
 
 /** Tolerance at the edges of turns. */
 const TURN_SLACK_SECONDS = 0.1;

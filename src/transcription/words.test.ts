@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineAnswer, TimedText, Word } from './types.ts';
+import type { EngineAnswer, TimedText, Word } from './spans.ts';
 import { plausibleWords, timedWords } from './words.ts';
 
 const at = (startSeconds: number, endSeconds: number, text: string): TimedText => ({ startSeconds, endSeconds, text });

@@ -1,5 +1,4 @@
-import { joined, overlapSeconds, SpanWalk } from './spans.ts';
-import type { EngineAnswer, Span, TimedText, Word } from './types.ts';
+import { type EngineAnswer, joined, overlapSeconds, type Span, SpanWalk, type TimedText, type Word } from './spans.ts';
 
 /** Tolerance for times outside the audio: some engines round to windows of whole seconds. */
 const TIME_SLACK_SECONDS = 1;
@@ -10,7 +9,7 @@ const MAX_LOOKAHEAD_CHARS = 60;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-export interface TimedWords {
+interface TimedWords {
   readonly words: Word[];
   /** Whether the engine returned no usable word times, so that the words are spread over the speech. */
   readonly isSpread: boolean;

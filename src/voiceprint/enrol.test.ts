@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Diarization, SpeakerVoice } from '../diarization/index.ts';
+import type { Diarization, SpeakerVoice } from '../diarization/diarization.ts';
 import { enrol } from './enrol.ts';
 
 /** A diarization of speakers who talk one after the other for so many seconds. */

@@ -1,4 +1,4 @@
-import type { Diarization, SpeakerVoice } from '../diarization/index.ts';
+import type { Diarization, SpeakerVoice } from '../diarization/diarization.ts';
 
 /** Less speech of one person than this makes no voiceprint. */
 const MIN_SPEECH_SECONDS = 1;
@@ -10,7 +10,7 @@ const MAX_OTHER_SHARE = 0.2;
 /** Voices that are at least so likely the same person's are taken for one: log-odds. */
 const SAME_PERSON_LOG_ODDS = 0;
 
-export type EnrolmentFault =
+type EnrolmentFault =
   | { readonly kind: 'too_little_speech'; readonly message: string }
   | { readonly kind: 'several_speakers'; readonly message: string };
 
@@ -19,7 +19,8 @@ export type Enrolment =
   | { readonly ok: false; readonly error: EnrolmentFault };
 
 /**
- * The voice of a recording of one person: that of the speaker who talks most. Refused where others talk too, or hardly anybody.
+ * The voice of a recording of one person: that of the speaker who talks most. Refused where others talk too, or hardly
+ * anybody.
  *
  * @param diarization with voices
  * @param sameLogOdds log-odds that two voices are one person's

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SpeakerVoice } from '../diarization/index.ts';
-import { crc32 } from './crc32.ts';
+import { crc32 } from '../audio/crc.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
 import { decodeVoiceprint, encodeVoiceprint } from './voiceprint.ts';
 
 const voice = (dimension = 192, seed = 1): SpeakerVoice => {

@@ -1,6 +1,6 @@
-import { fromBase64, toBase64 } from '../audio/base64.ts';
-import type { SpeakerVoice } from '../diarization/index.ts';
-import { crc32 } from './crc32.ts';
+import { fromBase64, toBase64 } from '../audio/bytes.ts';
+import { crc32 } from '../audio/crc.ts';
+import type { SpeakerVoice } from '../diarization/diarization.ts';
 
 /**
  * The text of a voiceprint is base64 (RFC 4648 §4) of
@@ -24,12 +24,12 @@ const VALUE_SCALE = 32767;
 const CRC_BYTES = 4;
 const SECONDS_UNIT = 0.01;
 
-export type VoiceprintFault =
+type VoiceprintFault =
   | { readonly kind: 'foreign' }
   | { readonly kind: 'damaged' }
   | { readonly kind: 'version'; readonly version: number };
 
-export type DecodedVoiceprint =
+type DecodedVoiceprint =
   | { readonly ok: true; readonly value: SpeakerVoice }
   | { readonly ok: false; readonly error: VoiceprintFault };
 

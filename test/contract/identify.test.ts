@@ -6,7 +6,7 @@ import {
   identifyOutputSchema,
   voiceprintOutputSchema,
 } from '../../src/contract/outputs.ts';
-import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
+import { encodeVoiceprint } from '../../src/voiceprint/voiceprint.ts';
 import { conversation } from '../helpers/local-process.ts';
 import { conversationTurns, voiceSample } from '../helpers/voices.ts';
 import { wav16 } from '../helpers/wav.ts';

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { liveCreatedSchema, liveStreamSchema } from '../../src/contract/live.ts';
-import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
+import { encodeVoiceprint } from '../../src/voiceprint/voiceprint.ts';
 import { connect, END_OF_STREAM, frameOf, type LiveClient, Refused } from '../helpers/live-client.ts';
 import {
   type Answer,

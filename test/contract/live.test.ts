@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_SENT_BYTES } from '../../src/jobs/live/limits.ts';
-import { encodeVoiceprint } from '../../src/voiceprint/index.ts';
+import { encodeVoiceprint } from '../../src/voiceprint/voiceprint.ts';
 import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../helpers/live-client.ts';
 import { conversationSamples, noisyConversationSamples } from '../helpers/voices.ts';
 import { type Answer, type ContractService, startContractService } from './service.ts';

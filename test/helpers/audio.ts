@@ -2,18 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type AudioResult, type ByteSource, type DecoderPort, fail, ok } from '../../src/audio/audio-ports.ts';
 import { BlockReader } from '../../src/audio/block-reader.ts';
 import { Decoding, type Restart } from '../../src/audio/decode.ts';
-import {
-  type AudioPorts,
-  type ByteSource,
-  type Checkpoint,
-  type DecoderPort,
-  Recording,
-  type RecordingEnd,
-} from '../../src/audio/index.ts';
-import { openPart } from '../../src/audio/open.ts';
-import { type AudioResult, fail, ok } from '../../src/audio/result.ts';
+import { type AudioPorts, type Checkpoint, openPart, Recording, type RecordingEnd } from '../../src/audio/recording.ts';
 import { createDecoders } from '../../src/platform/wasm/codecs.ts';
 import { createDsp } from '../../src/platform/wasm/dsp.ts';
 

@@ -1,4 +1,4 @@
-import type { SpeakerSpan, SpeakerTurns, Word } from '../../src/transcription/index.ts';
+import type { SpeakerSpan, SpeakerTurns, Word } from '../../src/transcription/spans.ts';
 import { random } from './audio.ts';
 
 export interface SpokenWord extends Word {

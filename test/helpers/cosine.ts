@@ -1,4 +1,4 @@
-import { dot } from '../../src/diarization/vectors.ts';
+import { dot } from '../../src/diarization/numerics.ts';
 
 /**
  * Cosine similarity of every row with every row.

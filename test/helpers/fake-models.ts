@@ -1,6 +1,6 @@
-import { buildPowerset } from '../../src/diarization/powerset.ts';
+import type { PoolingPort, SegmentationInfo } from '../../src/diarization/model-ports.ts';
+import { buildPowerset } from '../../src/diarization/segmenter.ts';
 import type { AnalysisPorts } from '../../src/diarization/shard.ts';
-import type { PoolingPort, SegmentationInfo } from '../../src/diarization/types.ts';
 
 /**
  * Models that read who speaks from the samples themselves: a sample of `k / 100` is speaker k (1…9) alone, one of

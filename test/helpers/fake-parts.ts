@@ -1,6 +1,5 @@
 import { type SettingName, settingsOf } from '../../src/diarization/parameters.ts';
-import { encodePart, openPart, type PartReader } from '../../src/diarization/part.ts';
-import { type Parts, partsOf } from '../../src/diarization/parts.ts';
+import { encodePart, openPart, type PartReader, type Parts, partsOf } from '../../src/diarization/part.ts';
 import { type AnalysisPorts, analyseShard } from '../../src/diarization/shard.ts';
 import { blocksOf, fakePorts } from './fake-models.ts';
 

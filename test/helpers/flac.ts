@@ -1,4 +1,4 @@
-import { crc8, crc16 } from '../../src/audio/containers/flac/crc.ts';
+import { crc8, crc16 } from '../../src/audio/crc.ts';
 
 /** A FLAC writer for tests: verbatim subframes, 16 bits, 16 kHz. The files are valid and decode bit for bit. */
 export interface FlacOptions {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import type { AudioPorts } from '../../src/audio/index.ts';
+import type { AudioPorts } from '../../src/audio/recording.ts';
 import { CHUNK_SAMPLES } from '../../src/ingest/chunks.ts';
 import type { CreateJob } from '../../src/jobs/app-services.ts';
 import { createJob } from '../../src/jobs/create.ts';

@@ -1,4 +1,4 @@
-import type { LiveEvent, LiveSession } from '../../src/live/types.ts';
+import type { LiveEvent, LiveSession } from '../../src/live/live-session.ts';
 
 /** Samples of one speaker lie near `(speaker + 1) / 10`; 0 is silence. */
 const speakerAt = (sample: number) => Math.round(Math.abs(sample) * 10) - 1;

@@ -1,4 +1,4 @@
-import type { LiveEvent } from '../../src/live/index.ts';
+import type { LiveEvent } from '../../src/live/live-session.ts';
 
 /** Turns of a stream's events; what is wrong with the events is thrown. */
 export function turnsOf(events: readonly LiveEvent[]): { speaker: string; start: number; end: number }[] {

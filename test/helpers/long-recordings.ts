@@ -1,7 +1,7 @@
 /** Recordings of any length, made of the packets of the fixtures. */
 import { BlockReader } from '../../src/audio/block-reader.ts';
-import { openPart } from '../../src/audio/open.ts';
-import { packetBytes } from '../../src/audio/packets/packet.ts';
+import { packetBytes } from '../../src/audio/container.ts';
+import { openPart } from '../../src/audio/recording.ts';
 import { audioPorts, concat, memorySource } from './audio.ts';
 import { find, formatFixture } from './bytes.ts';
 import { block, cluster, element, matroskaHeader } from './matroska.ts';

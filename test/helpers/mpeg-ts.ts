@@ -1,4 +1,4 @@
-import { crc32 } from '../../src/audio/containers/ogg/crc.ts';
+import { crc32MsbFirst } from '../../src/audio/crc.ts';
 
 /** Bytes of a packet of a transport stream. */
 export const PACKET = 188;
@@ -46,7 +46,7 @@ export function withStreams(file: Uint8Array, streams: readonly (readonly [type:
   const head = [2, 0xb0, 13 + fields.length, 0, 1, 0xc1, 0, 0, 0xe0 | (clockPid >> 8), clockPid & 255, 0xf0, 0];
   const section = Uint8Array.of(...head, ...fields, 0, 0, 0, 0);
   const sum = new DataView(section.buffer);
-  sum.setInt32(section.length - 4, crc32(section.subarray(0, -4), -1));
+  sum.setInt32(section.length - 4, crc32MsbFirst(section.subarray(0, -4), -1));
   for (const at of packetsOf(file, TABLE_PID)) {
     out.fill(0xff, at + 4, at + PACKET);
     out[at + 3] = 0x10 | (out[at + 3] & 15);

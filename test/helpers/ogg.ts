@@ -1,4 +1,4 @@
-import { CRC_OFFSET, pageChecksum } from '../../src/audio/containers/ogg/crc.ts';
+import { CRC_OFFSET, pageChecksum } from '../../src/audio/containers/ogg-pages.ts';
 
 const HEADER_BYTES = 27;
 const MAX_SEGMENTS = 255;

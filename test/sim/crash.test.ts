@@ -20,17 +20,22 @@ const clock = vi.hoisted(() => {
   Date.now = () => simulated.now?.() ?? machine();
   return simulated;
 });
-vi.mock('../../src/audio/types.ts', async (original) => ({
+vi.mock('../../src/audio/audio-ports.ts', async (original) => ({
   ...(await original<object>()),
-  OUTPUT_RATE_HZ: (await import('./rate.ts')).RATE_HZ,
+  SAMPLE_RATE_HZ: (await import('./rate.ts')).RATE_HZ,
 }));
-vi.mock('../../src/audio/index.ts', async (original) => ({
+vi.mock('../../src/audio/memory.ts', async (original) => ({ ...(await original<object>()), release: () => {} }));
+vi.mock('../../src/audio/recording.ts', async (original) => ({
   ...(await original<object>()),
-  ...(await import('./doubles.ts')).audio,
+  Recording: (await import('./doubles.ts')).Recording,
 }));
-vi.mock('../../src/diarization/index.ts', async (original) => ({
+vi.mock('../../src/diarization/part.ts', async (original) => ({
   ...(await original<object>()),
-  ...(await import('./doubles.ts')).diarization,
+  encodePart: (await import('./doubles.ts')).diarization.encodePart,
+}));
+vi.mock('../../src/diarization/shard.ts', async (original) => ({
+  ...(await original<object>()),
+  analyseShard: (await import('./doubles.ts')).diarization.analyseShard,
 }));
 vi.mock('../../src/jobs/webhook-signature.ts', async (original) => ({
   ...(await original<object>()),

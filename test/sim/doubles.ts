@@ -1,5 +1,5 @@
-import type { AudioPorts, Checkpoint, RecordingEnd, RecordingFacts, Result } from '../../src/audio/index.ts';
-import { type ByteSource, type ByteStream, SeekNeeded } from '../../src/audio/types.ts';
+import { type ByteSource, type ByteStream, type Result, SeekNeeded } from '../../src/audio/audio-ports.ts';
+import type { AudioPorts, Checkpoint, RecordingEnd, RecordingFacts } from '../../src/audio/recording.ts';
 import { readVoiceprints } from '../../src/jobs/attachments.ts';
 import type { JobPorts } from '../../src/jobs/ports.ts';
 import type { Assembly, JobFault, OutputText } from '../../src/jobs/results/index.ts';
@@ -22,7 +22,7 @@ const placeOf = (value: number) => {
 /** Decoders begin so many seconds in front of where another process continues. */
 const PRE_ROLL_SECONDS = 10;
 
-class Recording {
+export class Recording {
   readonly facts: RecordingFacts;
   readBytes = 0;
   #end: RecordingEnd | undefined;
@@ -84,8 +84,6 @@ class Recording {
     this.stream.close();
   }
 }
-
-export const audio = { Recording, release: () => {} };
 
 interface Whole {
   readonly startSample: number;

@@ -1,4 +1,4 @@
-import type { AudioPorts } from '../../src/audio/index.ts';
+import type { AudioPorts } from '../../src/audio/recording.ts';
 import type { Engine, JobPorts, JobStore, ObjectStore } from '../../src/jobs/ports.ts';
 import { createCopies } from '../../src/platform/copies.ts';
 import { createProgress } from '../../src/platform/progress.ts';

@@ -1,4 +1,4 @@
-import type { ByteSource, ByteStream } from '../../src/audio/types.ts';
+import type { ByteSource, ByteStream } from '../../src/audio/audio-ports.ts';
 import type { OpenSource, SourcesPort } from '../../src/jobs/ports.ts';
 import { type SourceErrorKind, SourceReadError } from '../../src/jobs/source-error.ts';
 import type { Invocation } from './timeline.ts';

@@ -9,7 +9,7 @@ const SEES: Readonly<Record<string, readonly string[]>> = {
   'src/formats': [],
   'src/diarization': ['src/audio'],
   'src/voiceprint': ['src/audio', 'src/diarization'],
-  'src/live': ['src/diarization', 'src/voiceprint'],
+  'src/live': ['src/audio', 'src/diarization', 'src/voiceprint'],
   'src/ingest': ['src/audio'],
   'src/transcription': [],
   'src/contract': [],

@@ -1,4 +1,4 @@
-import { Recording } from '../../src/audio/index.ts';
+import { Recording } from '../../src/audio/recording.ts';
 import type { OpenSource } from '../../src/jobs/ports.ts';
 import { pause } from '../../src/platform/clock.ts';
 import { type CopyState, copyRecording } from '../../src/platform/sources/copy.ts';

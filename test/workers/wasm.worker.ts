@@ -3,7 +3,7 @@
  * POST /decode (JSON: spec, packets in base64) → samples; POST /resample?from=HZ, /filterbank, /pool (raw float32) → float32.
  */
 
-import type { CodecSpec } from '../../src/audio/types.ts';
+import type { CodecSpec } from '../../src/audio/audio-ports.ts';
 import { createDecoders } from '../../src/platform/wasm/codecs.ts';
 import { createDsp } from '../../src/platform/wasm/dsp.ts';
 import codecsModule from '../../wasm/codecs/codecs.wasm';

@@ -59,7 +59,7 @@ def log_mels(samples: np.ndarray) -> np.ndarray:
 
 
 def raise_floor(mels: np.ndarray) -> np.ndarray:
-    """Clamp [T, 80] log-mels from below, 10 nats under their loud end: the rule of `src/diarization/features.ts`."""
+    """Clamp [T, 80] log-mels from below, 10 nats under their loud end: the rule of `src/diarization/embedder.ts`."""
     peaks = np.sort(mels.max(1))
     loud = peaks[int(FEATURE_FLOOR_PERCENTILE / 100 * (len(peaks) - 1))]
     return np.maximum(mels, loud - FEATURE_FLOOR_NATS)

@@ -4,7 +4,7 @@
 
 OUT is the folder of `generate.py` after `ROLLCALL_FIT=1 ROLLCALL_ENROLLED=OUT npm run bench -- identification`, which
 writes voices.json into both halves. A score is the cosine similarity of two embeddings, as in
-`src/voiceprint/score.ts`. Prints the parameters for the manifest (`embedding.identification`): slope and offset of a
+`src/voiceprint/identification.ts`. Prints the parameters for the manifest (`embedding.identification`): slope and offset of a
 logistic regression (Platt, 1999) with the least cross-entropy on `fit`, where every conversation weighs the same.
 Before, it prints how well this map does on `check`.
 """
@@ -38,7 +38,7 @@ class Pairs:
 
 
 def log_odds(scores: np.ndarray, slope: float, offset: float) -> np.ndarray:
-    return np.clip(slope * scores + offset, -12, 12)  # beyond, a pair counts as certain: see src/voiceprint/match.ts
+    return np.clip(slope * scores + offset, -12, 12)  # beyond, a pair counts as certain: see src/voiceprint/identification.ts
 
 
 def cross_entropy(values: np.ndarray, pairs: Pairs) -> float:

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { LocalSpeakers } from '../local-speakers.ts';
+import { KIND, type LocalSpeakers, type Representing } from '../local-speakers.ts';
+import { normalise } from '../numerics.ts';
 import { settingsOf } from '../parameters.ts';
-import { normalise } from '../vectors.ts';
 import { assignSpeakers, distinctSeconds, findSpeakers } from './cluster.ts';
-import { KIND, type Representing } from './types.ts';
 
 const DIMENSION = 24;
 const SECONDS = { step: 1, window: 10 };

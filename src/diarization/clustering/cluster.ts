@@ -1,9 +1,8 @@
-import { release } from '../../audio/memory.ts';
-import { assignOptimally } from '../assignment.ts';
-import { type LocalSpeakers, select } from '../local-speakers.ts';
-import { argmax } from '../powerset.ts';
-import { SUBSEGMENT_SHIFT_SECONDS } from '../subsegments.ts';
-import { dot, normalise } from '../vectors.ts';
+import { concatenated, release } from '../../audio/memory.ts';
+import { type Items, KIND, type LocalSpeakers, type Representing, select } from '../local-speakers.ts';
+import { argmax, assignOptimally, dot, normalise } from '../numerics.ts';
+import type { ClusteringParameters } from '../parameters.ts';
+import { SUBSEGMENT_SHIFT_SECONDS, type ThinnedSubsegments } from '../windows.ts';
 import {
   averageLinkage,
   centroidsOfClusters,
@@ -15,22 +14,42 @@ import {
   nearestCentroids,
 } from './linkage.ts';
 import { type Plda, project } from './plda.ts';
-import { centroidsOfSums, joinDown, remaining, type SpeakerSum, sumsOf } from './speaker-count.ts';
-import {
-  type Assignment,
-  type ClusteringParameters,
-  type ClusterModel,
-  type Items,
-  KIND,
-  type Pause,
-  type Representing,
-  type SpeakerBounds,
-  type ThinnedSubsegments,
-  type WindowSeconds,
-} from './types.ts';
-import { type VbxResult, vbx } from './vbx.ts';
+import { centroidsOfSums, joinDown, remaining, type SpeakerSum, sumsOf, type VbxResult, vbx } from './vbx.ts';
 
-export interface FindOptions {
+/** How many speakers the caller wants. */
+export interface SpeakerBounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** How long windows are and how far apart, in seconds. */
+interface WindowSeconds {
+  readonly step: number;
+  readonly window: number;
+}
+
+/** What clustering found: enough to assign any local speaker of the recording. */
+export interface ClusterModel {
+  readonly clusters: number;
+  readonly dimension: number;
+  /** [dimension] taken from every embedding before it is compared */
+  readonly shift: Float32Array;
+  /** [clusters, dimension], unit length, of shifted embeddings */
+  readonly centroids: Float32Array;
+  readonly temperature: number;
+}
+
+/** Clusters of local speakers. */
+export interface Assignment {
+  /** [count] */
+  readonly clusterOf: Int32Array;
+  /** [count, clusters] probability that the local speaker is that speaker; rows sum to 1 */
+  readonly posterior: Float32Array;
+}
+
+type Pause = () => Promise<void>;
+
+interface FindOptions {
   readonly pause?: Pause;
   /** Of the embedder that made the embeddings. */
   readonly plda?: Plda;
@@ -151,9 +170,7 @@ function itemsOf(
   const locals = { count: rows.length, dimension, embeddings, kinds, windows, seconds };
   if (subsegments === undefined || subsegments.count === 0) return locals;
   const count = rows.length + subsegments.count;
-  const joined = new Float32Array(count * dimension);
-  joined.set(embeddings);
-  joined.set(subsegments.embeddings, embeddings.length);
+  const joined = concatenated(Float32Array, [embeddings, subsegments.embeddings]);
   release(embeddings);
   const secondsOfPiece = subsegmentShare * subsegments.every * SUBSEGMENT_SHIFT_SECONDS;
   return {
@@ -334,20 +351,20 @@ export function assignSpeakers(model: ClusterModel, speakers: LocalSpeakers): As
  * Cosine similarity of one embedding, less the model's shift, to every speaker found.
  *
  * @param embeddings [rows, dimension], unit length
- * @param likeness [clusters], written
+ * @param similarities [clusters], written
  * @param scratch [dimension], overwritten
  */
-export function likenessTo(
+export function similaritiesTo(
   { clusters, dimension, shift, centroids }: ClusterModel,
   embeddings: Float32Array,
   row: number,
-  likeness: Float32Array,
+  similarities: Float32Array,
   scratch: Float32Array,
 ): void {
   for (let d = 0; d < dimension; d++) scratch[d] = embeddings[row * dimension + d] - shift[d];
   normalise(scratch, 0, dimension);
   for (let cluster = 0; cluster < clusters; cluster++) {
-    likeness[cluster] = dot(scratch, 0, centroids, cluster * dimension, dimension);
+    similarities[cluster] = dot(scratch, 0, centroids, cluster * dimension, dimension);
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { KIND } from '../local-speakers.ts';
 import { averageLinkage, cosineDistances, largeClusters } from './linkage.ts';
-import { KIND } from './types.ts';
 
 /** As many as a long recording is reduced to. */
 const ITEMS = 2400;

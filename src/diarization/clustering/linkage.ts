@@ -1,5 +1,5 @@
-import { dot, normalise } from '../vectors.ts';
-import { type Items, KIND } from './types.ts';
+import { type Items, KIND } from '../local-speakers.ts';
+import { dot, normalise } from '../numerics.ts';
 
 /** One merge of an agglomerative clustering. Items are clusters 0…n−1; merge m makes cluster n + m. */
 export interface Merge {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LevelSession } from '../../../test/helpers/level-session.ts';
 import { frameOf, type Received, turnFaults } from '../../../test/helpers/live-client.ts';
-import type { LiveSession } from '../../live/types.ts';
+import type { LiveSession } from '../../live/live-session.ts';
 import { type ChannelEnd, type Kept, LiveChannel } from './channel.ts';
 import type { AudioFormat } from './frames.ts';
 import { LiveInput } from './input.ts';

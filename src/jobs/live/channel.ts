@@ -1,4 +1,4 @@
-import { fromBase64 } from '../../audio/base64.ts';
+import { fromBase64 } from '../../audio/bytes.ts';
 import {
   parseClientMessage,
   type ResumedMessage,
@@ -6,7 +6,7 @@ import {
   type ServerMessage,
 } from '../../contract/live-messages.ts';
 import { parseTwilioMessage } from '../../contract/twilio.ts';
-import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/types.ts';
+import type { CorrectionEvent, LiveEvent, LiveSession } from '../../live/live-session.ts';
 import { FrameJoiner } from './frame-joiner.ts';
 import { type AudioFormat, decodeFrame, FRAME_MS, frameBytes } from './frames.ts';
 import type { InputState, LiveInput } from './input.ts';

@@ -1,7 +1,7 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import { LIVE_DEFAULTS, type LiveRequest, MULAW_RATE_HZ } from '../../contract/live.ts';
-import type { KnownVoice } from '../../live/types.ts';
-import { decodeVoiceprint } from '../../voiceprint/index.ts';
+import type { KnownVoice } from '../../live/live-session.ts';
+import { decodeVoiceprint } from '../../voiceprint/voiceprint.ts';
 import type { AudioFormat } from './frames.ts';
 import { MAX_OPEN_STREAMS } from './limits.ts';
 import type { LiveObjects, LiveStore, StreamSetup, StreamTokens } from './ports.ts';

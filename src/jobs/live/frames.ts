@@ -1,4 +1,4 @@
-import { expandMuLaw } from '../../audio/index.ts';
+import { expandMuLaw } from '../../audio/pcm.ts';
 import type { ENVELOPES, Encoding, SampleRateHz } from '../../contract/live.ts';
 
 /** Every frame has this much audio. */

@@ -1,4 +1,4 @@
-import type { Resampler, ResamplerPort } from '../../audio/types.ts';
+import type { Resampler, ResamplerPort } from '../../audio/audio-ports.ts';
 
 const SESSION_RATE_HZ = 16_000;
 const NOTHING = new Float32Array(0);

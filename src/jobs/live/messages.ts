@@ -1,6 +1,6 @@
 import type { CorrectionMessage, SpeakerMessage } from '../../contract/live-messages.ts';
-import { speakerLabel } from '../../diarization/index.ts';
-import type { CorrectionEvent, TurnEvent } from '../../live/types.ts';
+import { speakerLabel } from '../../diarization/diarization.ts';
+import type { CorrectionEvent, TurnEvent } from '../../live/live-session.ts';
 
 /** A start or an end as the wire has it. */
 export function speakerMessage({ kind, speaker, timestampSeconds, match }: TurnEvent): SpeakerMessage {

@@ -1,6 +1,6 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { LiveInput as AskedFor, LiveStatus } from '../../contract/live.ts';
-import type { LiveSession, LiveSettings } from '../../live/types.ts';
+import type { LiveSession, LiveSettings } from '../../live/live-session.ts';
 import type { AudioFormat } from './frames.ts';
 
 /** A live stream as it is stored. Times are milliseconds since the Unix epoch. */

@@ -1,5 +1,5 @@
-import type { Result } from '../../audio/types.ts';
-import type { Diarization, FrameTracks, ScoredTurn, SpeakerTurn } from '../../diarization/index.ts';
+import type { Result } from '../../audio/audio-ports.ts';
+import type { Diarization, FrameTracks, ScoredTurn, SpeakerTurn } from '../../diarization/diarization.ts';
 import type { Assembly, JobFault } from './diarized.ts';
 
 const NO_TRACKS: FrameTracks = {

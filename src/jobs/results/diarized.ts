@@ -1,5 +1,8 @@
-import type { Result } from '../../audio/types.ts';
-import { assemble, type Diarization, openPart, partsOf, settingsOf } from '../../diarization/index.ts';
+import type { Result } from '../../audio/audio-ports.ts';
+import { assemble } from '../../diarization/assemble.ts';
+import type { Diarization } from '../../diarization/diarization.ts';
+import { settingsOf } from '../../diarization/parameters.ts';
+import { openPart, partsOf } from '../../diarization/part.ts';
 import { tracksKey } from '../keys.ts';
 import type { IngestedRecording, JobPorts, JobRecord, ObjectStore } from '../ports.ts';
 import { diarizeChannels } from './channels.ts';

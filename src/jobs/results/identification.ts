@@ -1,6 +1,7 @@
-import type { Result } from '../../audio/types.ts';
-import type { SpeakerVoice } from '../../diarization/index.ts';
-import { decodeVoiceprint, logOddsOf, matchSpeakers, writeIdentification } from '../../voiceprint/index.ts';
+import type { Result } from '../../audio/audio-ports.ts';
+import type { SpeakerVoice } from '../../diarization/diarization.ts';
+import { logOddsOf, matchSpeakers, writeIdentification } from '../../voiceprint/identification.ts';
+import { decodeVoiceprint } from '../../voiceprint/voiceprint.ts';
 import { readVoiceprints } from '../attachments.ts';
 import type { JobRecord } from '../ports.ts';
 import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';

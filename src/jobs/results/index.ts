@@ -1,7 +1,7 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { DiarizeRequest } from '../../contract/diarize.ts';
-import { type Diarization, writeOutput } from '../../diarization/index.ts';
-import { voiceprintsMember } from '../../voiceprint/index.ts';
+import { type Diarization, writeOutput } from '../../diarization/diarization.ts';
+import { voiceprintsMember } from '../../voiceprint/identification.ts';
 import type { JobRecord } from '../ports.ts';
 import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';
 import { identification } from './identification.ts';

@@ -1,6 +1,8 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { VoiceprintOutput } from '../../contract/outputs.ts';
-import { encodeVoiceprint, enrol, logOddsOf } from '../../voiceprint/index.ts';
+import { enrol } from '../../voiceprint/enrol.ts';
+import { logOddsOf } from '../../voiceprint/identification.ts';
+import { encodeVoiceprint } from '../../voiceprint/voiceprint.ts';
 import { type Assembly, diarizeParts, type JobFault, type OutputText } from './diarized.ts';
 
 /** The output of a voiceprint job. */

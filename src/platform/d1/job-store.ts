@@ -1,4 +1,4 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { StoredSpec } from '../../jobs/attachments.ts';
 import { LEASE_MS } from '../../jobs/dispatch.ts';
 import { IDEMPOTENCY_TTL_MS, type JobRecord, type JobStore, type NewJob } from '../../jobs/ports.ts';

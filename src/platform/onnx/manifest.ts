@@ -1,6 +1,6 @@
+import type { SegmentationInfo, Tuning, TuningBySetting } from '../../diarization/model-ports.ts';
 import type { SettingName } from '../../diarization/parameters.ts';
-import type { SegmentationInfo, Tuning, TuningBySetting } from '../../diarization/types.ts';
-import type { IdentificationParameters } from '../../voiceprint/index.ts';
+import type { IdentificationParameters } from '../../voiceprint/identification.ts';
 
 /** One model file. `path` is relative to `models/`; the service loads it from storage under its hash. */
 export interface ModelFile {
@@ -27,7 +27,7 @@ interface SlotEntry {
 }
 
 /** What a segmentation model's own metadata may say too. */
-export type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { readonly sampleRateHz: number };
+type SegmentationFacts = Omit<SegmentationInfo, 'id' | 'tuned'> & { readonly sampleRateHz: number };
 
 export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts } & (
     | {
@@ -46,7 +46,7 @@ export type SegmentationEntry = SlotEntry & { readonly facts: SegmentationFacts 
       }
   );
 
-export interface EmbeddingFacts {
+interface EmbeddingFacts {
   readonly sampleRateHz: number;
   readonly dimension: number;
   readonly melBands: number;

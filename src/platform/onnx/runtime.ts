@@ -1,12 +1,11 @@
 import * as ort from 'onnxruntime-web/wasm';
 import { release } from '../../audio/memory.ts';
-import { cutModel } from './cut.ts';
-import { WEIGHTS_PATH, withExternalWeights } from './external-weights.ts';
+import { cutModel, WEIGHTS_PATH, withExternalWeights } from './model-file.ts';
 
 /** A model's input or output tensors by name. */
-export type Tensors = Readonly<Record<string, ort.Tensor>>;
+type Tensors = Readonly<Record<string, ort.Tensor>>;
 
-export interface OnnxSession {
+interface OnnxSession {
   /** One run; outputs are copies outside the WebAssembly heap. */
   run(inputs: Tensors): Promise<Tensors>;
   readonly inputNames: readonly string[];
@@ -14,7 +13,7 @@ export interface OnnxSession {
 }
 
 /** Cuts of a model, so that none of its runs holds the thread for long. */
-export interface Cuts {
+interface Cuts {
   /** Tensors after which it is cut (`cutModel`). */
   readonly after: readonly string[];
   /** Called between the runs of the subgraphs; other runs may begin meanwhile. */
@@ -28,15 +27,19 @@ export interface OnnxRuntime {
 }
 
 /**
- * Larger models are loaded with their weights outside, and these stay in the file's order: a second, reordered copy would cost as much memory as the model, for
- * five percent of speed (a quarter of the time of an LSTM). The default pack's models are smaller; those of the studio pack are not.
+ * Larger models are loaded with their weights outside, and these stay in the file's order: a second, reordered copy
+ * would cost as much memory as the model, for five percent of speed (a quarter of the time of an LSTM). The default
+ * pack's models are smaller; those of the studio pack are not.
  */
 const MAX_WHOLE_BYTES = 5_000_000;
 
 let heap: WebAssembly.Memory | undefined;
 let ready: Promise<void> | undefined;
 
-/** The runtime asks for this "binary"; a one-byte array marks the call so that no other module's start can be mistaken for it. */
+/**
+ * The runtime asks for this "binary"; a one-byte array marks the call so that no other module's start can be mistaken
+ * for it.
+ */
 const PLACEHOLDER = new Uint8Array(1);
 
 type Instantiate = typeof WebAssembly.instantiate;
@@ -49,8 +52,9 @@ const OrdinaryMemory = class extends WebAssembly.Memory {
 };
 
 /**
- * Runs `create`, the first session, while `WebAssembly.instantiate` answers the runtime's glue with the given module, and its memory is an ordinary
- * one. Needed because workerd refuses to compile bytes, and the glue knows no other way; calls by others pass through untouched.
+ * Runs `create`, the first session, while `WebAssembly.instantiate` answers the runtime's glue with the given module,
+ * and its memory is an ordinary one. Needed because workerd refuses to compile bytes, and the glue knows no other way;
+ * calls by others pass through untouched.
  */
 async function withModule<T>(module: WebAssembly.Module, create: () => Promise<T>): Promise<T> {
   const original: Instantiate = WebAssembly.instantiate;
@@ -158,10 +162,10 @@ export function createOnnxRuntime(module: WebAssembly.Module, maxWholeBytes = MA
 let isRunning = false;
 
 /**
- * Runs a session while no other one does. The runtime keeps its arrays of pointers on the WebAssembly stack while it awaits, so that runs which
- * interleave take each other's. On one thread a run awaits nothing but its own microtasks: it ends in the turn of the event loop in which it
- * began, as those do that wait for it. So no invocation can be cut off in the middle of one, unless its isolate goes with it, and
- * nobody waits for a run that is not there any more.
+ * Runs a session while no other one does. The runtime keeps its arrays of pointers on the WebAssembly stack while it
+ * awaits, so that runs which interleave take each other's. On one thread a run awaits nothing but its own microtasks:
+ * it ends in the turn of the event loop in which it began, as those do that wait for it. So no invocation can be cut
+ * off in the middle of one, unless its isolate goes with it, and nobody waits for a run that is not there any more.
  *
  * @param inputs may be views that the caller uses again as soon as this has returned: who waits keeps copies
  */
@@ -222,7 +226,10 @@ export function floatTensor(data: Float32Array, dims: readonly number[]): ort.Te
   return new ort.Tensor('float32', data, dims);
 }
 
-/** Float values of a named output. @throws when the model has no such output or another type: a wrong file in the slot. */
+/**
+ * Float values of a named output.
+ * @throws when the model has no such output or another type: a wrong file in the slot.
+ */
 export function floatOutput(outputs: Tensors, name: string): { data: Float32Array; dims: readonly number[] } {
   const tensor = outputs[name];
   if (tensor === undefined || !(tensor.data instanceof Float32Array)) {

@@ -4,10 +4,9 @@ import { cosineMatrix } from '../../../test/helpers/cosine.ts';
 import { plainPooling } from '../../../test/helpers/fake-models.ts';
 import { conversationSamples } from '../../../test/helpers/voices.ts';
 import { packaged, unshared } from '../../../wasm/onnxruntime/unshare.mjs';
-import { raiseFloor, subtractMean } from '../../diarization/features.ts';
+import { raiseFloor, subtractMean } from '../../diarization/embedder.ts';
 import { Segmenter } from '../../diarization/segmenter.ts';
 import { createDsp } from '../wasm/dsp.ts';
-import { createEmbedding } from './embedding.ts';
 import {
   allFiles,
   type EmbeddingEntry,
@@ -16,9 +15,9 @@ import {
   segmentationFile,
   segmentationOf,
 } from './manifest.ts';
-import { readOnnxMetadata } from './metadata.ts';
+import { readOnnxMetadata } from './model-file.ts';
 import { createOnnxRuntime } from './runtime.ts';
-import { createSegmentation, segmentationInfo } from './segmentation.ts';
+import { createEmbedding, createSegmentation, segmentationInfo } from './sessions.ts';
 
 const models = new URL('../../../models/', import.meta.url);
 const bytes = (name: string) => readFileSync(new URL(name, models));

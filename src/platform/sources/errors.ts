@@ -1,12 +1,7 @@
-import type { Result } from '../../audio/types.ts';
+import type { Result } from '../../audio/audio-ports.ts';
 import type { SourceError, SourceErrorKind } from '../../jobs/source-error.ts';
 
-export {
-  isPassing,
-  type SourceError,
-  type SourceErrorKind,
-  SourceReadError,
-} from '../../jobs/source-error.ts';
+export { isPassing, type SourceError, type SourceErrorKind, SourceReadError } from '../../jobs/source-error.ts';
 
 export type SourceResult<T> = Result<T, SourceError>;
 

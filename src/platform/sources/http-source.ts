@@ -1,4 +1,4 @@
-import type { ByteSource, ByteStream } from '../../audio/types.ts';
+import type { ByteSource, ByteStream } from '../../audio/audio-ports.ts';
 import { CHANGED, isPassing, type SourceError, SourceReadError, statusError } from './errors.ts';
 import { get, type HttpClient, type Opened, sleep } from './http-client.ts';
 import { contentLength, contradicts, isEncoded, parseContentRange, validatorOf } from './http-headers.ts';

@@ -1,4 +1,4 @@
-import type { ByteSource, ByteStream } from '../../audio/types.ts';
+import type { ByteSource, ByteStream } from '../../audio/audio-ports.ts';
 import { pause } from '../clock.ts';
 import { SourceReadError } from './errors.ts';
 import { sleep } from './http-client.ts';

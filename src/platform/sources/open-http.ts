@@ -1,4 +1,4 @@
-import { textKind } from '../../audio/index.ts';
+import { textKind } from '../../audio/sniff.ts';
 import {
   EMPTY,
   endless,

@@ -15,7 +15,7 @@ import {
   startOf,
   useSources,
 } from '../../../test/helpers/sources.ts';
-import type { ByteSource } from '../../audio/types.ts';
+import type { ByteSource } from '../../audio/audio-ports.ts';
 
 const world = useSources();
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { EngineFault, TranscriptionEngine } from '../../jobs/ports.ts';
-import type { EngineAnswer, TimedText } from '../../transcription/index.ts';
+import type { EngineAnswer, TimedText } from '../../transcription/spans.ts';
 import { wavOf } from './wav.ts';
 
 /** An engine with OpenAI's `POST {base}/audio/transcriptions`. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { CodecSpec, PacketDecoder } from '../../audio/types.ts';
+import type { CodecSpec, PacketDecoder } from '../../audio/audio-ports.ts';
 import { createDecoders } from './codecs.ts';
 
 interface Case {
@@ -159,7 +159,10 @@ describe('decoders', () => {
   });
 });
 
-/** A module with the exports of codecs.wasm and one fault, put together byte by byte: real packets that trap are not known. */
+/**
+ * A module with the exports of codecs.wasm and one fault, put together byte by byte: real packets that trap are not
+ * known.
+ */
 function trappingModule(): WebAssembly.Module {
   const I32 = 0x7f;
   const section = (id: number, body: number[]) => [id, body.length, ...body];

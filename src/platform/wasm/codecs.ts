@@ -1,4 +1,4 @@
-import type { CodecSpec, DecoderPort, PacketDecoder } from '../../audio/types.ts';
+import type { CodecSpec, DecoderPort, PacketDecoder } from '../../audio/audio-ports.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
 /** What `wasm/codecs/codecs.c` exports; pointers and handles are byte offsets, 0 for "no". */
@@ -44,7 +44,10 @@ const DECODER_NAMES: Record<CodecSpec['codec'], string> = {
 
 const NOTHING = new Uint8Array(0);
 
-/** One instance with all that was opened in it. A trap leaves its memory in an unknown state: it is then given up as a whole. */
+/**
+ * One instance with all that was opened in it. A trap leaves its memory in an unknown state: it is then given up as a
+ * whole.
+ */
 interface Runtime {
   readonly exports: CodecExports;
   broken: boolean;
@@ -130,8 +133,8 @@ class WasmDecoder implements PacketDecoder {
   }
 
   /**
-   * FLAC frames stand alone and mostly carry all that a decoder needs: one that does not fit the private data (damaged, or of the
-   * first of two joined recordings) gets a decoder that goes by the frame.
+   * FLAC frames stand alone and mostly carry all that a decoder needs: one that does not fit the private data (damaged,
+   * or of the first of two joined recordings) gets a decoder that goes by the frame.
    */
   private decodeAlone(runtime: Runtime, packet: Uint8Array): number {
     this.reopen(runtime, NOTHING);
@@ -179,7 +182,8 @@ export interface Decoders extends DecoderPort {
 }
 
 /**
- * Audio decoders: libavcodec in `wasm/codecs/codecs.wasm`, one instance for all decoders opened here. Instantiates at once.
+ * Audio decoders: libavcodec in `wasm/codecs/codecs.wasm`, one instance for all decoders opened here. Instantiates at
+ * once.
  * `open` throws only for a codec that the module was built without.
  */
 export function createDecoders(module: WebAssembly.Module): Decoders {

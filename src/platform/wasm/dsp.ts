@@ -1,6 +1,6 @@
-import type { Resampler, ResamplerPort } from '../../audio/types.ts';
-import { POWER_BANDS } from '../../diarization/mel-powers.ts';
-import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort } from '../../diarization/types.ts';
+import type { Resampler, ResamplerPort } from '../../audio/audio-ports.ts';
+import type { FilterbankPort, MelPowerPort, PoolingPiece, PoolingPort } from '../../diarization/model-ports.ts';
+import { POWER_BANDS } from '../../diarization/segmenter.ts';
 import { instantiate, ResultBuffer } from './instance.ts';
 
 /** What `wasm/dsp/*.c` exports; pointers and handles are byte offsets, 0 for "no". */

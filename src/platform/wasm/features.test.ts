@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { PoolingPiece, TrunkOutput } from '../../diarization/types.ts';
+import type { PoolingPiece, TrunkOutput } from '../../diarization/model-ports.ts';
 import { createDsp } from './dsp.ts';
 
 const dsp = createDsp(new WebAssembly.Module(readFileSync(new URL('../../../wasm/dsp/dsp.wasm', import.meta.url))));

@@ -1,9 +1,14 @@
+import { grown } from '../../audio/memory.ts';
+
 /** A reused array outside the wasm memory: results survive a growth of that memory, which detaches every view of it. */
 export class ResultBuffer {
-  private store = new Float32Array(0);
-  /** The views made last: results come from one place and in one length, mostly, and making a view takes longer than to copy it. */
+  private store: Float32Array = new Float32Array(0);
+  /**
+   * The views made last: results come from one place and in one length, mostly, and making a view takes longer than to
+   * copy it.
+   */
   private source = new Float32Array(0);
-  private view = this.store;
+  private view: Float32Array = this.store;
 
   /** Copies `[pointer, pointer + count)` floats of the memory. The view is valid until the next call. */
   copy(memory: WebAssembly.Memory, pointer: number, count: number): Float32Array {
@@ -20,7 +25,7 @@ export class ResultBuffer {
 
   /** A view of `count` floats, contents unspecified. */
   reserve(count: number): Float32Array {
-    if (count > this.store.length) this.store = new Float32Array(Math.max(count, 2 * this.store.length));
+    this.store = grown(this.store, 0, count);
     if (this.view.length !== count || this.view.buffer !== this.store.buffer) this.view = this.store.subarray(0, count);
     return this.view;
   }

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { equalErrorRate } from './identification.ts';
+
+const trials = (...rows: [score: number, isSame: boolean][]) => rows.map(([score, isSame]) => ({ score, isSame }));
+
+describe('equalErrorRate', () => {
+  it('is 0 where the scores part the pairs, and 50 where they say nothing', () => {
+    expect(equalErrorRate(trials([90, true], [80, true], [10, false]))).toBe(0);
+    expect(equalErrorRate(trials([90, true], [10, true], [90, false], [10, false]))).toBe(50);
+  });
+
+  it('holds pairs of the same score back together, in whatever order they come', () => {
+    const pairs = trials([7, false], [7, false], [7, true], [7, true]);
+    expect(equalErrorRate(pairs)).toBe(50);
+    expect(equalErrorRate([...pairs].reverse())).toBe(50);
+    const partly = trials([0, false], [0, true], [50, false], [50, true], [100, true]);
+    expect(equalErrorRate(partly)).toBe(equalErrorRate([...partly].reverse()));
+  });
+
+  it('lies between two scores where both errors are equal there, as in training/evaluation', () => {
+    // evaluation.scoring.weighted_eer([1, 2, 3, 4, 5], [F, T, F, F, T])
+    expect(equalErrorRate(trials([1, false], [2, true], [3, false], [4, false], [5, true]))).toBeCloseTo(50, 12);
+    // weighted_eer([0, 0, 0, 50, 50, 100], [F, F, T, F, T, T])
+    expect(equalErrorRate(trials([0, false], [0, false], [0, true], [50, false], [50, true], [100, true]))).toBeCloseTo(
+      100 / 3,
+      12,
+    );
+  });
+
+  it('is none without both kinds', () => {
+    expect(equalErrorRate(trials([1, true]))).toBeNaN();
+    expect(equalErrorRate([])).toBeNaN();
+  });
+});

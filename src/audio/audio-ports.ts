@@ -1,0 +1,128 @@
+/** The bytes of one recording, whatever holds them, for one forward pass. Implemented by `platform`. */
+export interface ByteSource {
+  /** Total size in bytes. */
+  readonly sizeBytes: number;
+  /**
+   * Whether reading can begin anywhere. Elsewhere a place after the last one is reached by reading what lies between.
+   */
+  readonly canSeek: boolean;
+  /** The bytes from `offset` to the end, as they come. Ends the stream that was opened before. */
+  open(offset: number): Promise<ByteStream>;
+  /**
+   * Bytes `[offset, offset + length)`, shorter only where the source ends, beside the open stream. @throws where
+   * `canSeek` is false
+   */
+  read(offset: number, length: number): Promise<Uint8Array>;
+}
+
+export interface ByteStream {
+  /** The next bytes, undefined at the end. The view is valid until the next call. */
+  read(): Promise<Uint8Array | undefined>;
+  close(): void;
+}
+
+/** Thrown where a container needs a place that has passed and the source cannot go back: read a copy that can. */
+export class SeekNeeded extends Error {
+  override readonly name = 'SeekNeeded';
+}
+
+/** How the samples of a recording are coded; all but 'pcm' have a decoder. */
+export type CodecName =
+  | 'pcm'
+  | 'mp3'
+  | 'mp2'
+  | 'flac'
+  | 'aac'
+  | 'alac'
+  | 'vorbis'
+  | 'opus'
+  | 'ac3'
+  | 'eac3'
+  | 'adpcm-ima-wav'
+  | 'adpcm-ms'
+  | 'adpcm-ima-qt'
+  | 'gsm-ms'
+  | 'amr-nb'
+  | 'amr-wb';
+
+/** What a decoder must know before the first packet. */
+export interface CodecSpec {
+  readonly codec: Exclude<CodecName, 'pcm'>;
+  readonly sampleRateHz: number;
+  readonly channels: number;
+  /**
+   * Codec private data: for FLAC the 34 bytes of STREAMINFO, for AAC the AudioSpecificConfig (none for packets with
+   * ADTS headers), for ALAC the `alac` atom of 36 bytes, for Vorbis the three headers with Xiph lacing, for Opus the
+   * OpusHead.
+   */
+  readonly extraData?: Uint8Array;
+  /** Bytes of one block, for ADPCM and GSM in WAV. */
+  readonly blockBytes?: number;
+  /** Bits of one coded sample, for ADPCM. */
+  readonly bitsPerCodedSample?: number;
+  /** The channel to decode, from 0; absent for the mean of all. */
+  readonly channel?: number;
+}
+
+/** One open decoder: packets in, mono out. */
+export interface PacketDecoder {
+  /**
+   * Decodes one packet to mono (mean of the channels without low-frequency effects, or one of them), at the codec's
+   * own rate, in −1…1.
+   * A damaged packet gives an empty array, never a throw. The view is valid until the next call.
+   */
+  decode(packet: Uint8Array): Float32Array;
+  /** Rate of what `decode` returned last, in Hz: the decoder's word, not the container's. */
+  readonly sampleRateHz: number;
+  close(): void;
+}
+
+export interface DecoderPort {
+  /** The channel that decoders give, from 0; absent for the mean of all. */
+  readonly channel?: number;
+  open(spec: CodecSpec): PacketDecoder;
+}
+
+/** One open rational resampler to 16 kHz whose output is aligned to the absolute sample index of the recording. */
+export interface Resampler {
+  /** Input samples at the source rate; returns the outputs that are complete. The view is valid until the next call. */
+  push(samples: Float32Array): Float32Array;
+  /** Outputs that still hang on samples after the end (taken as zero). */
+  flush(): Float32Array;
+  close(): void;
+}
+
+export interface ResamplerPort {
+  /**
+   * @param fromHz source rate
+   * @param firstInputSample absolute index, at the source rate, of the first sample that will be pushed
+   * @param firstOutputSample absolute 16 kHz index of the first output to return
+   */
+  open(fromHz: number, firstInputSample: number, firstOutputSample: number): Resampler;
+  /** Input samples needed before the exact position of an output for it to be bit-equal to the unsharded run. */
+  contextInputSamples(fromHz: number): number;
+}
+
+/** Why a recording cannot be used. `message` is one sentence for the person who sent it. */
+export interface AudioError {
+  readonly kind: 'empty' | 'not_audio' | 'unsupported' | 'corrupt' | 'no_samples';
+  readonly message: string;
+}
+
+export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
+
+/** Rate of everything behind the decoders: 16 kHz mono. */
+export const SAMPLE_RATE_HZ = 16_000;
+
+export const ok = <T>(value: T): { readonly ok: true; readonly value: T } => ({ ok: true, value });
+
+/** An audio failure; `message` is one sentence for the person who sent the recording. */
+export const fail = (
+  kind: AudioError['kind'],
+  message: string,
+): { readonly ok: false; readonly error: AudioError } => ({
+  ok: false,
+  error: { kind, message },
+});
+
+export type AudioResult<T> = Result<T, AudioError>;

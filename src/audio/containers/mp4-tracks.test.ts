@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { audioPorts, concat, readSourceRate, worstDifference } from '../../../test/helpers/audio.ts';
+import { formatFixture } from '../../../test/helpers/bytes.ts';
+import { indexOf } from '../../../test/helpers/indexes.ts';
+import { box, movieHeader, NO_SAMPLES, otherTrack, soundMovie, soundTrack, u32 } from '../../../test/helpers/mp4.ts';
+
+const ports = audioPorts();
+const SOUND = 1;
+const PICTURES = 2;
+const RATE_HZ = 8000;
+const FRAMES = 6000;
+const pcm = { type: 'sowt', channels: 1, bits: 16, rateHz: RATE_HZ, timescale: RATE_HZ };
+const valueAt = (i: number) => ((i * 37) % 2001) - 1000;
+const data = new Uint8Array(Int16Array.from({ length: FRAMES }, (_, i) => valueAt(i)).buffer);
+const saw = Float32Array.from({ length: FRAMES }, (_, i) => valueAt(i) / 32_768);
+
+/** Ticks at which the first fragment of each track begins; and how much later its first picture is shown. */
+interface Starts {
+  readonly sound: number;
+  readonly pictures?: number;
+  readonly delay?: number;
+}
+
+/**
+ * A recording in one fragment: sound, and pictures in front of it where they have a start. One trun entry stands for
+ * one sample frame.
+ */
+function fragmented({ sound, pictures, delay = 0 }: Starts, frameBytes = 2): Uint8Array {
+  const trex = (id: number) => box('trex', u32(0, id, 1, 1, id === SOUND ? frameBytes : 0, 0));
+  const tracks = [soundTrack(SOUND, pcm, NO_SAMPLES), otherTrack(PICTURES, 'vide', 1000)];
+  const moov = box('moov', movieHeader(1000), ...tracks, box('mvex', trex(SOUND), trex(PICTURES)));
+  const moofOf = (offset: number) => {
+    const head = (id: number, ticks: number) => [box('tfhd', u32(0x020000, id)), box('tfdt', u32(0, ticks))];
+    const shown = box('trun', u32(0xa01, 1, offset, 0, delay));
+    const heard = box('trun', u32(1, FRAMES, offset));
+    const trafs = pictures === undefined ? [] : [box('traf', ...head(PICTURES, pictures), shown)];
+    return box('moof', box('mfhd', u32(0, 1)), ...trafs, box('traf', ...head(SOUND, sound), heard));
+  };
+  const moof = moofOf(moofOf(0).length + 8);
+  return concat(box('ftyp', u32(0x71742020, 0)), moov, moof, box('mdat', data));
+}
+
+describe('uncompressed sound in fragments, a packet for each sample frame', () => {
+  it.each([2, 1])('is read whole, where they are said to have %i bytes', async (frameBytes) => {
+    const file = fragmented({ sound: 0 }, frameBytes);
+    const index = await indexOf(file);
+    expect(index.totalSamples).toBe(FRAMES);
+    expect(index.warning).toBeUndefined();
+    expect(worstDifference(await readSourceRate(file, index, ports), saw)).toBe(0);
+  });
+
+  it('that ends early has its last sample frames', async () => {
+    const index = await indexOf(fragmented({ sound: 0 }).slice(0, -1001));
+    expect(index.totalSamples).toBe(FRAMES - 501);
+    expect(index.warning).toMatch(/ends before it should/);
+  });
+});
+
+it.each([4, 8, 16])('sizes of packets in %i bits', async (bits) => {
+  // Of 4, 12 and 14 bytes; their number is odd.
+  const frames = [2, 6, 7];
+  const counts = Array.from({ length: 1195 }, (_, i) => frames[i % 3]!);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const sizes = new Uint8Array(Math.ceil((counts.length * bits) / 8));
+  for (const [i, count] of counts.entries()) {
+    const bit = i * bits;
+    if (bits === 4) sizes[bit >> 3]! |= (2 * count) << (4 - (bit & 7));
+    else sizes[((bit + bits) >> 3) - 1] = 2 * count;
+  }
+  const stts = u32(0, counts.length, ...counts.flatMap((count) => [1, count]));
+  const fileWith = (offset: number) => {
+    const tables = [
+      box('stts', stts),
+      box('stsc', u32(0, 1, 1, counts.length, 1)),
+      box('stz2', u32(0, bits, counts.length), sizes),
+      box('stco', u32(0, 1, offset)),
+    ];
+    const moov = box('moov', movieHeader(1000), soundTrack(SOUND, pcm, tables));
+    return concat(box('ftyp', u32(0x71742020, 0)), moov, box('mdat', data));
+  };
+  const file = fileWith(fileWith(0).length - data.length);
+  const index = await indexOf(file);
+  expect(index.totalSamples).toBe(total);
+  expect(worstDifference(await readSourceRate(file, index, ports), saw.subarray(0, total))).toBe(0);
+});
+
+describe('several tracks of sound', () => {
+  /** The saw and its reverse, each a track; those in `disabled` are not to be played. */
+  function twoTracks(disabled: readonly number[]): Uint8Array {
+    const fileWith = (offset: number) => {
+      const tracks = [1, 2].map((id) => {
+        const place = box('stco', u32(0, 1, offset + (id - 1) * data.length));
+        const tables = [
+          box('stts', u32(0, 1, FRAMES, 1)),
+          box('stsc', u32(0, 1, 1, FRAMES, 1)),
+          box('stsz', u32(0, 2, FRAMES)),
+        ];
+        const track = soundTrack(id, pcm, [...tables, place]);
+        // The last bit of the flags of `tkhd`, the first box of a track.
+        if (disabled.includes(id)) track[19]! &= ~1;
+        return track;
+      });
+      const moov = box('moov', movieHeader(1000), ...tracks);
+      return concat(
+        box('ftyp', u32(0x71742020, 0)),
+        moov,
+        box(
+          'mdat',
+          concat(
+            data,
+            data.map((byte) => ~byte),
+          ),
+        ),
+      );
+    };
+    return fileWith(fileWith(0).length - 2 * data.length);
+  }
+  const other = saw.map((value) => -value - 1 / 32_768);
+
+  it.each([
+    { disabled: [], heard: saw },
+    { disabled: [1], heard: other },
+    { disabled: [1, 2], heard: saw },
+  ])('the first that is to be played is heard, or the first of all: $disabled are not', async ({ disabled, heard }) => {
+    const file = twoTracks(disabled);
+    expect(worstDifference(await readSourceRate(file, await indexOf(file), ports), heard)).toBe(0);
+  });
+});
+
+describe('sound in fragments that begins later than the pictures', () => {
+  const leadOf = async (starts: Starts) => (await indexOf(fragmented(starts))).totalSamples - FRAMES;
+
+  it('has silence in front', async () => {
+    const file = fragmented({ sound: 2.5 * RATE_HZ, pictures: 0 });
+    const index = await indexOf(file);
+    const samples = await readSourceRate(file, index, ports);
+    expect(samples).toHaveLength(2.5 * RATE_HZ + FRAMES);
+    expect(samples.subarray(0, 2.5 * RATE_HZ).every((value) => value === 0)).toBe(true);
+    expect(worstDifference(samples.subarray(2.5 * RATE_HZ), saw)).toBe(0);
+  });
+
+  it('has none where all tracks begin late alike, or the pictures later', async () => {
+    expect(await leadOf({ sound: 5000 * RATE_HZ, pictures: 5_000_000 })).toBe(0);
+    expect(await leadOf({ sound: 5000 * RATE_HZ })).toBe(0);
+    expect(await leadOf({ sound: 0, pictures: 3000 })).toBe(0);
+  });
+
+  it('goes by when the first picture is shown, not decoded', async () => {
+    expect(await leadOf({ sound: 640, pictures: 0, delay: 80 })).toBe(0);
+    expect(await leadOf({ sound: RATE_HZ, pictures: 0, delay: 80 })).toBe(0.92 * RATE_HZ);
+  });
+
+  it('has none where that would be very long: another clock', async () => {
+    expect(await leadOf({ sound: 601 * RATE_HZ, pictures: 0 })).toBe(0);
+  });
+});
+
+describe('AMR with several frames in a sample', () => {
+  /** Frames of 12.2 kbit/s, all of 32 bytes. */
+  const frames = formatFixture('amr-nb-8000-mono.amr').slice(6);
+  const movieOf = (perEntry: number, bytes: Uint8Array, frameBytes: number) => {
+    const amr = { type: 'samr', channels: 1, bits: 16, rateHz: 8000, timescale: 8000 };
+    const entryBytes = perEntry * frameBytes;
+    const entries = Math.floor(bytes.length / entryBytes);
+    return soundMovie({ ...amr, entries, entryBytes, ticksPerEntry: 160 * perEntry, data: bytes });
+  };
+
+  it('gives the same samples as with one', async () => {
+    const frameBytes = [13, 14, 16, 18, 20, 21, 27, 32][(frames[0] >> 3) & 7];
+    const bytes = frames.slice(0, 240 * frameBytes);
+    const [one, ten] = [movieOf(1, bytes, frameBytes), movieOf(10, bytes, frameBytes)];
+    const [oneIndex, tenIndex] = [await indexOf(one), await indexOf(ten)];
+    expect(tenIndex).toMatchObject({ totalSamples: 240 * 160, codec: 'amr-nb' });
+    expect(tenIndex.warning).toBeUndefined();
+    const samples = await readSourceRate(ten, tenIndex, ports);
+    expect(worstDifference(samples, await readSourceRate(one, oneIndex, ports))).toBe(0);
+    expect(worstDifference(await readSourceRate(ten, tenIndex, ports, 20_001), samples.subarray(20_001))).toBe(0);
+  });
+});
+
+it.each([
+  [
+    'in a coding that is not decoded',
+    'dtsc',
+    FRAMES,
+    'The MP4 file holds audio in DTS, which is not supported. Another one of its',
+  ],
+  ['that nothing was written to', 'sowt', 0, 'An audio track of the file has no samples in it; another one'],
+])('behind a track %s another one is read, with a warning', async (_, type, entries, warning) => {
+  const tablesOf = (count: number, offset: number) => [
+    box('stts', u32(0, 1, count, 1)),
+    box('stsc', u32(0, 1, 1, count, 1)),
+    box('stsz', u32(0, 2, count)),
+    box('stco', u32(0, 1, offset)),
+  ];
+  const fileWith = (offset: number) => {
+    const tracks = [
+      soundTrack(1, { ...pcm, type }, tablesOf(entries, offset)),
+      soundTrack(2, pcm, tablesOf(FRAMES, offset)),
+    ];
+    return concat(box('ftyp', u32(0x71742020, 0)), box('moov', movieHeader(1000), ...tracks), box('mdat', data));
+  };
+  const file = fileWith(fileWith(0).length - data.length);
+  const index = await indexOf(file);
+  expect(index.warning).toMatch(warning);
+  expect(worstDifference(await readSourceRate(file, index, ports), saw)).toBe(0);
+});

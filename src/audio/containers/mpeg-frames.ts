@@ -1,0 +1,291 @@
+import type { BlockReader } from '../block-reader.ts';
+import { hasAscii } from '../bytes.ts';
+import { MPEG4_RATES_HZ } from '../codec-config.ts';
+import type { FrameSyntax } from '../frame-walker.ts';
+
+/** What an ADTS header says (ISO/IEC 13818-7 §6.2, 14496-3 §1.A.2). */
+interface AdtsHeader {
+  /** Rate of the core coder; with bandwidth extension the sound has twice as many. */
+  readonly coreRateHz: number;
+  /** 0 where the frame itself says. */
+  readonly channels: number;
+  /** Coded blocks of 1024 samples in the frame. */
+  readonly blocks: number;
+}
+
+/** Samples of one block at the core rate. */
+export const BLOCK_SAMPLES = 1024;
+
+const CHANNELS = [0, 1, 2, 3, 4, 5, 6, 8];
+
+/** Fixed part of the header. */
+export const ADTS_HEADER_BYTES = 7;
+/** The length has 13 bits. */
+export const MAX_ADTS_FRAME_BYTES = 8191;
+
+/** The bits that all frames of one stream share: version, object type, rate. */
+export const adtsLockAt = (bytes: Uint8Array, at: number): number =>
+  ((bytes[at + 1] & 0xfe) << 8) | (bytes[at + 2] & 0xfc);
+
+/** Length of the frame of the stream with these lock bits, 0 where none begins. */
+export function adtsFrameBytesAt(bytes: Uint8Array, at: number, lock: number): number {
+  if (at + ADTS_HEADER_BYTES > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xf6) !== 0xf0) return 0;
+  if (adtsLockAt(bytes, at) !== lock || ((bytes[at + 2] >> 2) & 15) >= MPEG4_RATES_HZ.length) return 0;
+  const length = ((bytes[at + 3] & 3) << 11) | (bytes[at + 4] << 3) | (bytes[at + 5] >> 5);
+  return length > ADTS_HEADER_BYTES ? length : 0;
+}
+
+/** The frames of the stream with these lock bits. */
+export const adtsSyntax = (lock: number): FrameSyntax => ({
+  headerBytes: ADTS_HEADER_BYTES,
+  maxFrameBytes: MAX_ADTS_FRAME_BYTES,
+  syncByte: 0xff,
+  chain: 3,
+  frameBytesAt: (bytes, at) => adtsFrameBytesAt(bytes, at, lock),
+});
+
+/** Reads a header that `adtsFrameBytesAt` accepts. */
+export const parseAdtsHeader = (bytes: Uint8Array, at: number): AdtsHeader => ({
+  coreRateHz: MPEG4_RATES_HZ[(bytes[at + 2] >> 2) & 15],
+  channels: CHANNELS[((bytes[at + 2] & 1) << 2) | (bytes[at + 3] >> 6)],
+  blocks: (bytes[at + 6] & 3) + 1,
+});
+
+/** A header for a frame of one block that came without one, in the codes of MPEG-4. */
+export function adtsHeader(
+  codes: { readonly objectType: number; readonly rateIndex: number; readonly channelConfiguration: number },
+  frameBytes: number,
+): Uint8Array {
+  const { objectType, rateIndex, channelConfiguration } = codes;
+  return Uint8Array.of(
+    0xff,
+    0xf1,
+    ((objectType - 1) << 6) | (rateIndex << 2) | (channelConfiguration >> 2),
+    ((channelConfiguration & 3) << 6) | (frameBytes >> 11),
+    (frameBytes >> 3) & 0xff,
+    ((frameBytes & 7) << 5) | 0x1f,
+    0xfc,
+  );
+}
+
+/** Frame headers of MPEG-1/2/2.5 audio (ISO/IEC 11172-3 §2.4.1.3, 13818-3). Layer I is parsed to be named. */
+export interface MpegHeader {
+  /** Version, layer and rate bits: equal in all frames of one stream. */
+  readonly lock: number;
+  readonly layer: 1 | 2 | 3;
+  readonly isMpeg1: boolean;
+  readonly sampleRateHz: number;
+  readonly channels: 1 | 2;
+  /** Whole frame with its header; 0 for free format, whose length the header does not say. */
+  readonly frameBytes: number;
+  /** Samples per channel. */
+  readonly frameSamples: number;
+}
+
+/** Longest frame: layer II, 160 kbit/s at 8 kHz, with padding. */
+const MAX_FRAME_BYTES = 2881;
+
+const KBPS_MPEG1_L3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
+const KBPS_MPEG1_L2 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384];
+const KBPS_MPEG1_L1 = [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448];
+const KBPS_MPEG2_L23 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+const KBPS_MPEG2_L1 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256];
+const RATES_MPEG1 = [44100, 48000, 32000];
+
+/** The bits that all frames of a stream share. */
+const lockAt = (bytes: Uint8Array, at: number): number =>
+  (((bytes[at + 1] & 0x1e) << 8) | (bytes[at + 2] & 0x0c)) >>> 0;
+
+/** Cheap test: a possible header (free format excluded) of the stream with these lock bits. */
+const isHeaderAt = (bytes: Uint8Array, at: number, lock: number): boolean =>
+  bytes[at] === 0xff &&
+  (bytes[at + 1] & 0xe0) === 0xe0 &&
+  lockAt(bytes, at) === lock &&
+  bytes[at + 2] >= 0x10 &&
+  bytes[at + 2] < 0xf0 &&
+  (bytes[at + 3] & 3) !== 2;
+
+const layerAt = (bytes: Uint8Array, at: number) => (4 - ((bytes[at + 1] >> 1) & 3)) as 1 | 2 | 3;
+
+const rateAt = (bytes: Uint8Array, at: number): number => {
+  const versionBits = (bytes[at + 1] >> 3) & 3;
+  return RATES_MPEG1[(bytes[at + 2] >> 2) & 3] >> (versionBits === 3 ? 0 : versionBits === 2 ? 1 : 2);
+};
+
+const samplesOf = (layer: 1 | 2 | 3, isMpeg1: boolean): number =>
+  layer === 1 ? 384 : layer === 2 || isMpeg1 ? 1152 : 576;
+
+/**
+ * Bytes of the frame whose valid header is at `at`; 0 for free format. For every frame of a file, hence without an
+ * object.
+ */
+function frameBytesAt(bytes: Uint8Array, at: number): number {
+  const isMpeg1 = (bytes[at + 1] & 0x18) === 0x18;
+  const layer = layerAt(bytes, at);
+  const kbps = bitrates(isMpeg1, layer)[bytes[at + 2] >> 4];
+  if (kbps === 0) return 0;
+  const slotSamples = layer === 1 ? 12 : samplesOf(layer, isMpeg1) / 8;
+  const slots = Math.floor((slotSamples * 1000 * kbps) / rateAt(bytes, at)) + ((bytes[at + 2] >> 1) & 1);
+  return layer === 1 ? slots * 4 : slots;
+}
+
+/** The header at `at`, or undefined; needs four bytes there. */
+export function parseHeader(bytes: Uint8Array, at: number): MpegHeader | undefined {
+  if (at + 4 > bytes.length || bytes[at] !== 0xff || (bytes[at + 1] & 0xe0) !== 0xe0) return undefined;
+  const versionBits = (bytes[at + 1] >> 3) & 3;
+  const layerBits = (bytes[at + 1] >> 1) & 3;
+  const bitrateIndex = bytes[at + 2] >> 4;
+  const rateIndex = (bytes[at + 2] >> 2) & 3;
+  const emphasis = bytes[at + 3] & 3;
+  if (versionBits === 1 || layerBits === 0 || bitrateIndex === 15 || rateIndex === 3 || emphasis === 2)
+    return undefined;
+  const isMpeg1 = versionBits === 3;
+  const layer = layerAt(bytes, at);
+  return {
+    lock: lockAt(bytes, at),
+    layer,
+    isMpeg1,
+    sampleRateHz: rateAt(bytes, at),
+    channels: bytes[at + 3] >> 6 === 3 ? 1 : 2,
+    frameBytes: frameBytesAt(bytes, at),
+    frameSamples: samplesOf(layer, isMpeg1),
+  };
+}
+
+/** The frames of the stream with these lock bits. */
+export const mpegSyntax = (lock: number): FrameSyntax => ({
+  headerBytes: 4,
+  maxFrameBytes: MAX_FRAME_BYTES,
+  syncByte: 0xff,
+  chain: 3,
+  frameBytesAt: (bytes, at) => (isHeaderAt(bytes, at, lock) ? frameBytesAt(bytes, at) : 0),
+});
+
+function bitrates(isMpeg1: boolean, layer: 1 | 2 | 3): readonly number[] {
+  if (isMpeg1) return layer === 3 ? KBPS_MPEG1_L3 : layer === 2 ? KBPS_MPEG1_L2 : KBPS_MPEG1_L1;
+  return layer === 1 ? KBPS_MPEG2_L1 : KBPS_MPEG2_L23;
+}
+
+/** Bytes of side information behind the header of a layer III frame. */
+export const sideInfoBytes = (header: MpegHeader): number =>
+  header.isMpeg1 ? (header.channels === 1 ? 17 : 32) : header.channels === 1 ? 9 : 17;
+
+/** What the first bytes turn out to be. */
+export type MpegFamily = 'mp3' | 'free-format' | 'layer1' | 'layer2' | 'adts';
+
+interface MpegSync {
+  readonly family: MpegFamily;
+  /** Offset of the first frame. */
+  readonly at: number;
+  readonly header?: MpegHeader;
+}
+
+/** Bytes at the start in which the first frame is looked for. */
+export const SYNC_BYTES = 1 << 16;
+
+/** Headers in a row that prove a stream. */
+const CHAIN = 4;
+
+/** The same in free format, where the headers do not say how far it is to the next. */
+const FREE_CHAIN = 8;
+/** The shortest frame of it: 32 kbit/s at 48 kHz. What comes closer together are samples or pictures. */
+const MIN_FREE_BYTES = 96;
+/** The longest: 640 kbit/s at 32 kHz, and one byte of padding. */
+const MAX_FREE_BYTES = 2881;
+/** Places where it is looked for: a stream of it shows at the first of them. */
+const MAX_FREE_TRIES = 64;
+
+/**
+ * Finds the first frame of an MPEG audio or ADTS stream by a chain of headers that agree. What is not decoded counts
+ * only where nothing else is found: samples and pictures with many bytes of 0xff look like it, also those in front of
+ * sound.
+ * @param head the first bytes of the audio
+ * @param isWhole whether `head` is all of it, so that a chain may also end where it ends
+ */
+export function findMpegSync(head: Uint8Array, isWhole: boolean): MpegSync | undefined {
+  let undecoded: MpegSync | undefined;
+  let freeTries = 0;
+  for (let at = head.indexOf(0xff); at >= 0 && at + 4 <= head.length; at = head.indexOf(0xff, at + 1)) {
+    if ((head[at + 1] & 0xe0) !== 0xe0) continue;
+    const header = parseHeader(head, at);
+    if (header && header.frameBytes > 0 && isChain(head, at, isWhole, (p) => mpegLength(head, p, header.lock))) {
+      if (header.layer !== 1) return { family: header.layer === 3 ? 'mp3' : 'layer2', at, header };
+      undecoded ??= { family: 'layer1', at, header };
+    }
+    const isFree = !undecoded && header?.frameBytes === 0 && freeTries++ < MAX_FREE_TRIES && isFreeFormat(head, at);
+    if (isFree) undecoded = { family: 'free-format', at, header };
+    const lock = adtsLockAt(head, at);
+    if (isChain(head, at, isWhole, (p) => adtsFrameBytesAt(head, p, lock))) return { family: 'adts', at };
+  }
+  return undecoded;
+}
+
+/**
+ * Warning where sound continues after the last frame of a stream: all of its frames have one rate, others are not
+ * read.
+ */
+export async function trailingStreamWarning(
+  name: string,
+  reader: BlockReader,
+  rest: { readonly startByte: number; readonly endByte: number },
+  seconds: number,
+): Promise<string[]> {
+  const wanted = Math.min(SYNC_BYTES, rest.endByte - rest.startByte);
+  const view = await reader.peek(rest.startByte, wanted);
+  if (!findMpegSync(view.subarray(0, wanted), false)) return [];
+  return [
+    `The ${name} file goes on at another sample rate or in another coding after ${seconds.toFixed(1)} s; that part was left out.`,
+  ];
+}
+
+function isChain(head: Uint8Array, at: number, isWhole: boolean, lengthAt: (at: number) => number): boolean {
+  let end = at;
+  let count = 0;
+  while (count < CHAIN && end + 4 <= head.length) {
+    const length = lengthAt(end);
+    if (length === 0) break;
+    end += length;
+    count++;
+  }
+  if (count >= CHAIN) return true;
+  if (!isWhole || at > 0 || count === 0) return false;
+  // A very short file: its few frames must fill it, up to a tag; only a last frame of several may be cut off.
+  return (
+    end === head.length ||
+    hasAscii(head, end, 'TAG') ||
+    hasAscii(head, end, 'APETAGEX') ||
+    (count > 1 && end > head.length)
+  );
+}
+
+function mpegLength(head: Uint8Array, at: number, lock: number): number {
+  const header = parseHeader(head, at);
+  return header && header.lock === lock ? header.frameBytes : 0;
+}
+
+/** Free format: equal headers come at equal distances (one byte more or less for padding). */
+function isFreeFormat(head: Uint8Array, at: number): boolean {
+  const isSame = (p: number): boolean =>
+    head[p + 1] === head[at + 1] &&
+    ((head[p + 2] ^ head[at + 2]) & ~PADDING_BIT) === 0 &&
+    ((head[p + 3] ^ head[at + 3]) & ~MODE_EXTENSION_BITS) === 0;
+  const nextBehind = (before: number): number => {
+    const until = Math.min(head.length - 4, before + MAX_FREE_BYTES);
+    for (let p = before + 4; p <= until; p++) if (head[p] === 0xff && isSame(p)) return p;
+    return -1;
+  };
+  let before = at;
+  let distance = 0;
+  for (let count = 1; count < FREE_CHAIN; count++) {
+    const next = nextBehind(before);
+    if (next < 0 || (distance > 0 && Math.abs(next - before - distance) > 2)) return false;
+    distance = next - before;
+    if (distance < MIN_FREE_BYTES) return false;
+    before = next;
+  }
+  return true;
+}
+
+/** What may differ between the frames of one stream, in the third and fourth byte of a header. */
+const PADDING_BIT = 0x02;
+const MODE_EXTENSION_BITS = 0x30;

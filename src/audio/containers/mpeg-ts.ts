@@ -1,0 +1,325 @@
+import { type AudioResult, fail, ok } from '../audio-ports.ts';
+import type { BlockReader } from '../block-reader.ts';
+import { FirstSeconds, MAX_GAP_SECONDS } from '../clock.ts';
+import { OPUS_RATE_HZ } from '../codec-config.ts';
+import type { Container, Faults, PacketRun, RawPacket, TrackCodec } from '../container.ts';
+import { onePiece } from '../playback.ts';
+import { openTrack } from '../track.ts';
+import { MAX_HEADER_BYTES, soundFrame, type Unwrapped, type Unwrapper, unwrapperOf } from './mpeg-ts-frames.ts';
+import {
+  type Framing,
+  findLayout,
+  PACKET_BYTES,
+  ProgramWatch,
+  readProgram,
+  type TsFaults,
+  type TsProgram,
+  tsPackets,
+} from './mpeg-ts-tables.ts';
+
+/** A packet, and what its frame said beside. */
+interface TsSound extends RawPacket, Pick<Unwrapped, 'track' | 'startTrim' | 'endTrim'> {}
+
+/** What a PES packet says of the first frame that begins in it. */
+interface Mark {
+  readonly entry: number;
+  readonly met: Faults;
+  readonly seconds: number | undefined;
+}
+
+/** Cuts the bytes of a stream into frames, which do not keep to the borders of PES packets. */
+class FrameBuffer {
+  #buffer = new Uint8Array(1 << 17);
+  #end = 0;
+  #mark: (Mark & { at: number }) | undefined;
+
+  constructor(
+    private readonly framing: Framing,
+    private readonly unwrapper: Unwrapper,
+  ) {}
+
+  get bytes(): number {
+    return this.#end;
+  }
+
+  /** A PES packet begins with the next byte. */
+  mark(mark: Mark): void {
+    this.#mark = { ...mark, at: this.#end };
+  }
+
+  append(bytes: Uint8Array): void {
+    if (this.#end + bytes.length > this.#buffer.length) {
+      // Nothing in so many bytes was a frame.
+      this.lose();
+    }
+    this.#buffer.set(bytes.subarray(0, this.#buffer.length), this.#end);
+    this.#end += bytes.length;
+  }
+
+  /** Bytes are missing here: what is at hand of the frame before cannot be completed. */
+  lose(): void {
+    this.#end = 0;
+    this.#mark = undefined;
+  }
+
+  /** Moves all whole frames to `out`. */
+  take(out: TsSound[]): void {
+    const data = this.#buffer.subarray(0, this.#end);
+    let at = 0;
+    while (at + MAX_HEADER_BYTES <= data.length) {
+      const frame = this.#frameAt(data, at);
+      if (!frame) {
+        at++;
+        continue;
+      }
+      if (at + frame.bytes > data.length) break;
+      const mark = this.#mark && at >= this.#mark.at ? this.#mark : undefined;
+      const unwrapped = this.unwrapper.unwrap(data.slice(at, at + frame.bytes));
+      if (unwrapped) {
+        const { bytes, standsAlone, ...sound } = unwrapped;
+        // Only a frame that begins with the PES packet is found by who begins there.
+        const place = mark?.at === at && standsAlone ? { entry: mark.entry, met: mark.met } : undefined;
+        out.push({ offset: 0, length: bytes.length, bytes, seconds: mark?.seconds, ...place, ...sound });
+      }
+      if (mark) this.#mark = undefined;
+      at += frame.bytes;
+    }
+    this.#buffer.copyWithin(0, at, this.#end);
+    this.#end -= at;
+    if (this.#mark) this.#mark.at -= at;
+  }
+
+  /** A frame whose successor, if it is at hand, is one too. */
+  #frameAt(data: Uint8Array, at: number) {
+    const frame = soundFrame(this.framing, data, at);
+    if (!frame) return undefined;
+    const next = at + frame.bytes;
+    return next + MAX_HEADER_BYTES > data.length || soundFrame(this.framing, data, next) ? frame : undefined;
+  }
+}
+
+interface TsWalk {
+  readonly stride: number;
+  readonly pid: number;
+  readonly framing: Framing;
+  /** Of Opus; else 0. */
+  readonly channels: number;
+  readonly program: TsProgram;
+}
+
+interface TsRun extends PacketRun {
+  readonly packets: readonly TsSound[];
+}
+
+const PTS_HZ = 90_000;
+/** PTS count 33 bits. */
+const PTS_WRAP_SECONDS = 2 ** 33 / PTS_HZ;
+/** A time that falls is the next round of them where it continues so near; else they starts again. */
+const MAX_WRAP_STEP_SECONDS = 10;
+/** Frames are looked for when so much is at hand, at the latest. */
+const ENOUGH_BYTES = 1 << 15;
+
+/** What a PES packet begins with (ISO/IEC 13818-1 §2.4.3.6). */
+interface PesHeader {
+  readonly bytes: number;
+  readonly seconds: number | undefined;
+}
+
+/** The header at the start of a payload; undefined where none is. */
+function parsePesHeader(payload: Uint8Array): PesHeader | undefined {
+  if (payload.length < 9 || payload[0] !== 0 || payload[1] !== 0 || payload[2] !== 1) return undefined;
+  if (payload[6] >> 6 !== 2) return undefined;
+  const bytes = 9 + payload[8];
+  if (!(payload[7] & 0x80) || payload.length < 14) return { bytes, seconds: undefined };
+  const high = ((payload[9] >> 1) & 7) * 2 ** 30;
+  const low = (payload[10] << 22) | ((payload[11] >> 1) << 15) | (payload[12] << 7) | (payload[13] >> 1);
+  return { bytes, seconds: (high + low) / PTS_HZ };
+}
+
+/**
+ * The frames of one stream from the packet at `from` on, which should begin a PES packet. Ends at once where the first
+ * of them are not understood: `unwrapper` then knows why.
+ *
+ * @param faults knows where a walk before left off, beside what it met
+ */
+async function* walkStream(
+  reader: BlockReader,
+  walk: TsWalk,
+  from: number,
+  faults: TsFaults,
+  unwrapper = unwrapperOf(walk.framing, walk.channels),
+): AsyncGenerator<TsRun> {
+  const buffer = new FrameBuffer(walk.framing, unwrapper);
+  const watch = new ProgramWatch(walk.program, walk, faults);
+  let pid: number | undefined;
+  let hasSound = false;
+  let counter: number | undefined;
+  const before = new Uint8Array(PACKET_BYTES);
+  let beforeBytes = 0;
+  for await (const batch of tsPackets(reader, walk.stride, from, faults)) {
+    const packets: TsSound[] = [];
+    for (const packet of batch) {
+      const now = watch.pass(packet);
+      if (now !== pid) {
+        buffer.take(packets);
+        buffer.lose();
+        counter = undefined;
+        pid = now;
+      }
+      if (packet.pid !== pid || packet.isScrambled) continue;
+      // A packet may come twice. Another one with the same counter comes after lost ones, or from another file put
+      // after.
+      if (packet.counter === counter && isSame(packet.payload, before.subarray(0, beforeBytes))) continue;
+      before.set(packet.payload);
+      beforeBytes = packet.payload.length;
+      if (counter !== undefined && packet.counter !== ((counter + 1) & 15)) {
+        buffer.take(packets);
+        buffer.lose();
+      }
+      counter = packet.counter;
+      let { payload } = packet;
+      if (packet.isStart) {
+        const header = parsePesHeader(payload);
+        if (!header) continue;
+        buffer.take(packets);
+        const { pid: soundPid, wraps: wrapsBefore, lastSeconds: secondsBefore } = faults;
+        const met = { pid: soundPid, wraps: wrapsBefore, lastSeconds: secondsBefore };
+        let seconds = header.seconds;
+        if (seconds !== undefined) {
+          const { wraps = 0, lastSeconds = 0 } = faults;
+          const nextRound = seconds + (wraps + 1) * PTS_WRAP_SECONDS;
+          faults.wraps = wraps + (Math.abs(nextRound - lastSeconds) <= MAX_WRAP_STEP_SECONDS ? 1 : 0);
+          seconds += faults.wraps * PTS_WRAP_SECONDS;
+          faults.lastSeconds = seconds;
+        }
+        buffer.mark({ entry: packet.position, seconds, met });
+        payload = payload.subarray(Math.min(header.bytes, payload.length));
+      }
+      buffer.append(payload);
+      if (buffer.bytes >= ENOUGH_BYTES) buffer.take(packets);
+    }
+    hasSound ||= packets.length > 0;
+    if (!hasSound && unwrapper.foreign !== undefined) return;
+    if (packets.length > 0) yield runOf(packets);
+  }
+  const last: TsSound[] = [];
+  buffer.take(last);
+  if (last.length > 0) yield runOf(last);
+}
+
+const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
+  one.length === other.length && one.every((byte, i) => byte === other[i]);
+
+const runOf = (packets: readonly TsSound[]): TsRun => ({
+  packets,
+  paddingSeconds: (packets.at(-1)?.endTrim ?? 0) / OPUS_RATE_HZ,
+});
+
+/**
+ * Where players begin: the earliest of the times that the streams begin with. What comes later may be of another clock.
+ */
+async function firstTime(
+  reader: BlockReader,
+  stride: number,
+  from: number,
+  pids: ReadonlySet<number>,
+): Promise<{ seconds: number; scrambled: ReadonlySet<number> }> {
+  const scrambled = new Set<number>();
+  const starts = new Map<number, FirstSeconds>();
+  for await (const batch of tsPackets(reader, stride, from)) {
+    for (const packet of batch) {
+      if (!pids.has(packet.pid)) continue;
+      if (packet.isScrambled) scrambled.add(packet.pid);
+      else if (packet.isStart) {
+        const start = starts.get(packet.pid) ?? new FirstSeconds();
+        starts.set(packet.pid, start);
+        start.pass(parsePesHeader(packet.payload)?.seconds);
+      }
+    }
+    if ((batch.at(-1)?.position ?? 0) > from + FIRST_BYTES) break;
+  }
+  return { seconds: Math.min(...[...starts.values()].map(({ seconds }) => seconds)), scrambled };
+}
+
+/** Bytes in which every stream should have begun. */
+const FIRST_BYTES = 1 << 20;
+
+const WHERE = 'The MPEG transport stream';
+const HEAD_BYTES = 1 << 14;
+
+/** MPEG transport streams with AAC (ADTS or LATM), MPEG audio, AC-3, E-AC-3 or Opus; of a video its sound. */
+export const mpegTs: Container = {
+  format: 'mpeg-ts',
+  hasMagic: true,
+
+  detect: (head) => findLayout(head) !== undefined,
+
+  async open(reader, startByte, decoders) {
+    const layout = findLayout(await reader.peek(startByte, HEAD_BYTES));
+    if (!layout) return fail('corrupt', `${WHERE} is damaged at its beginning.`);
+    const { stride } = layout;
+    const firstByte = startByte + layout.firstByte;
+    const program = await readProgram(reader, stride, firstByte);
+    if (!program) return fail('corrupt', `${WHERE} has no table of its streams.`);
+    const { streams } = program;
+    const stream = streams.find(({ framing }) => framing);
+    if (!stream?.framing) {
+      const foreign = streams.find((other) => other.foreign)?.foreign;
+      return foreign
+        ? fail('unsupported', `${WHERE} holds audio in ${foreign}, which is not supported.`)
+        : fail('no_samples', `${WHERE} has no audio track.`);
+    }
+    const played = streams.filter(({ framing, foreign, isPictures }) => framing || foreign || isPictures);
+    const { seconds, scrambled } = await firstTime(reader, stride, firstByte, new Set(played.map(({ pid }) => pid)));
+    if (scrambled.has(stream.pid)) return fail('unsupported', `${WHERE} is encrypted, so it cannot be read.`);
+    const { pid, framing, channels = 0 } = stream;
+    const walk: TsWalk = { stride, pid, framing, channels, program };
+    const start = await readStart(reader, walk, firstByte);
+    if (!start.ok) return start;
+    const { track, startTrim } = start.value;
+    const opened = await openTrack(reader, decoders, {
+      format: 'mpeg-ts',
+      where: WHERE,
+      track,
+      walk: (faults: TsFaults, entry = firstByte) => walkStream(reader, walk, entry, faults),
+    });
+    if (!opened.ok) return opened;
+    return ok({
+      ...opened.value,
+      heard({ firstSeconds = 0 }) {
+        const late = firstSeconds - seconds;
+        const lead = late > 0 && late <= MAX_GAP_SECONDS ? Math.round(late * opened.value.sampleRateHz) : 0;
+        return onePiece(startTrim, undefined, lead);
+      },
+      paddingOf: ({ endPadding }) => endPadding,
+      warnings: (faults: TsFaults) => [
+        ...(faults.isCut ? [`${WHERE} ends before it should; the part that is there was used.`] : []),
+        ...(faults.hasOther
+          ? ['Parts of the MPEG transport stream hold sound in another coding; they were left out.']
+          : []),
+      ],
+    });
+  },
+};
+
+/** What the sound is coded with, and how much of its beginning is not to be heard. */
+async function readStart(
+  reader: BlockReader,
+  walk: TsWalk,
+  firstByte: number,
+): Promise<AudioResult<{ readonly track: TrackCodec; readonly startTrim: number }>> {
+  const unwrapper = unwrapperOf(walk.framing, walk.channels);
+  let track: TrackCodec | undefined;
+  let startTrim = 0;
+  search: for await (const { packets } of walkStream(reader, walk, firstByte, {}, unwrapper)) {
+    for (const packet of packets) {
+      track ??= packet.track;
+      if (!packet.startTrim) break search;
+      startTrim += packet.startTrim;
+    }
+  }
+  if (track) return ok({ track, startTrim });
+  return unwrapper.foreign === undefined
+    ? fail('no_samples', `${WHERE} has no samples in it.`)
+    : fail('unsupported', `${WHERE} holds audio in ${unwrapper.foreign}, which is not supported.`);
+}

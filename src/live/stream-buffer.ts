@@ -1,0 +1,305 @@
+import { SAMPLE_RATE_HZ } from '../audio/audio-ports.ts';
+import { concatenated } from '../audio/memory.ts';
+import { BANDS, normalisedTail, subtractMean } from '../diarization/embedder.ts';
+import { normalise } from '../diarization/numerics.ts';
+import { LIVE, type LiveTiming } from './live-parameters.ts';
+import type { LiveEngine } from './live-session.ts';
+
+/** The last rows of a growing table: rows are numbered from the beginning of the stream, old ones are forgotten. */
+export class Ring {
+  /** [2 · capacity, width], of which `#count` rows from `#offset` on are there */
+  #rows: Float32Array;
+  #offset = 0;
+  #first = 0;
+  #count = 0;
+
+  constructor(
+    readonly width: number,
+    readonly capacity: number,
+  ) {
+    this.#rows = new Float32Array(2 * capacity * width);
+  }
+
+  /** Number of the first row that is still there. */
+  get start(): number {
+    return this.#first;
+  }
+
+  /** Number of rows so far. */
+  get end(): number {
+    return this.#first + this.#count;
+  }
+
+  /** Adds rows. @param values [rows, width] */
+  push(values: Float32Array): void {
+    const rows = values.length / this.width;
+    if (rows > this.capacity) {
+      const skipped = rows - this.capacity;
+      this.#first += this.#count + skipped;
+      this.#count = this.capacity;
+      this.#offset = 0;
+      this.#rows.set(values.subarray(skipped * this.width));
+      return;
+    }
+    const kept = Math.min(this.#count, this.capacity - rows);
+    // Twice the capacity: old rows are moved to the front once every `capacity` rows, not at each call.
+    if ((this.#offset + this.#count + rows) * this.width > this.#rows.length) {
+      const from = (this.#offset + this.#count - kept) * this.width;
+      this.#rows.copyWithin(0, from, from + kept * this.width);
+      this.#first += this.#count - kept;
+      this.#count = kept;
+      this.#offset = 0;
+    }
+    this.#rows.set(values, (this.#offset + this.#count) * this.width);
+    this.#count += rows;
+    const surplus = this.#count - this.capacity;
+    if (surplus > 0) {
+      this.#offset += surplus;
+      this.#first += surplus;
+      this.#count = this.capacity;
+    }
+  }
+
+  /** Rows [from, to) as a view that is valid until the next `push`. @throws when some are gone or not there yet */
+  view(from: number, to: number): Float32Array {
+    if (from < this.#first || to > this.end || from > to) {
+      throw new RangeError(`rows ${from} to ${to} are not all in ${this.#first} to ${this.end}`);
+    }
+    const at = this.#offset + from - this.#first;
+    return this.#rows.subarray(at * this.width, (at + to - from) * this.width);
+  }
+
+  /** What `restore` needs. */
+  save(): { readonly start: number; readonly rows: Float32Array } {
+    return { start: this.#first, rows: this.view(this.#first, this.end).slice() };
+  }
+
+  restore({ start, rows }: { readonly start: number; readonly rows: Float32Array }): void {
+    this.#offset = 0;
+    this.#first = start;
+    this.#count = rows.length / this.width;
+    this.#rows.set(rows);
+  }
+}
+
+/** Filterbank frames at 16 kHz: one every 10 ms, each of 25 ms. */
+const FBANK_SHIFT_SAMPLES = 160;
+const FBANK_SIZE_SAMPLES = 400;
+/** Trunk frames whose statistics are kept together: 0.2 s of a trunk with 25 frames a second. */
+const FRAMES_PER_BLOCK = 5;
+const VARIANCE_FLOOR = 1e-5;
+
+/** Content of a `StreamBuffer`, as stored in a snapshot: `early` is `#provisional`. */
+export interface StreamBufferState {
+  readonly samples: { readonly start: number; readonly rows: Float32Array };
+  readonly feats: { readonly start: number; readonly rows: Float32Array };
+  readonly blocks: { readonly start: number; readonly rows: Float32Array } | undefined;
+  readonly early: readonly Float32Array[];
+  readonly channels: number;
+}
+
+/**
+ * The last seconds of a stream in the forms that the models need: samples, filterbank, and sums of the embedding
+ * trunk's frames in blocks of a fifth of a second, each computed once as the audio comes. Mean and deviation of any set
+ * of blocks follow from their sums. Features are normalised over the last ten seconds, as far as they go.
+ */
+export class StreamBuffer {
+  readonly #samples: Ring;
+  readonly #feats = new Ring(BANDS, LIVE.normalisationFrames + 200);
+  /** A row a block: sums of the values and of their squares, [2, channels]. */
+  #blocks: Ring | undefined;
+  /** Rows of the blocks after those, computed before their right context was complete. */
+  #provisional: Float32Array[] = [];
+
+  constructor(
+    private readonly engine: Pick<LiveEngine, 'embedding' | 'filterbank'>,
+    private readonly timing: Pick<LiveTiming, 'windowSamples' | 'wideSamples' | 'memorySamples'>,
+  ) {
+    this.#samples = new Ring(1, timing.wideSamples + 2 * FBANK_SIZE_SAMPLES + SAMPLE_RATE_HZ);
+  }
+
+  /** Number of samples so far. */
+  get end(): number {
+    return this.#samples.end;
+  }
+
+  /** Length of a block. */
+  get blockSamples(): number {
+    const { embedding } = this.engine;
+    return FRAMES_PER_BLOCK * (embedding.form === 'split' ? embedding.info.frameStride : 2) * FBANK_SHIFT_SAMPLES;
+  }
+
+  /** Blocks that an embedding can be taken of: [from, to). */
+  get blocks(): { readonly from: number; readonly to: number } {
+    if (this.engine.embedding.form === 'split') {
+      return { from: this.#blocks?.start ?? 0, to: (this.#blocks?.end ?? 0) + this.#provisional.length };
+    }
+    const perBlock = this.blockSamples / FBANK_SHIFT_SAMPLES;
+    return { from: Math.ceil(this.#feats.start / perBlock), to: Math.floor(this.#feats.end / perBlock) };
+  }
+
+  /** @param samples at most a second, mono at 16 kHz */
+  append(samples: Float32Array): void {
+    this.#samples.push(samples);
+    const from = this.#feats.end * FBANK_SHIFT_SAMPLES;
+    if (this.end - from < FBANK_SIZE_SAMPLES) return;
+    this.#feats.push(this.engine.filterbank.compute(this.#samples.view(from, this.end)));
+  }
+
+  /** First sample that is still there. */
+  get start(): number {
+    return this.#samples.start;
+  }
+
+  /** The samples [from, to), zeros before the stream began. */
+  samples(from: number, to: number): Float32Array {
+    const out = new Float32Array(to - from);
+    const first = Math.max(0, from);
+    out.set(this.#samples.view(first, to), first - from);
+    return out;
+  }
+
+  /**
+   * Runs the trunk over what has come since the last call; the last frames again at the next one, when all of their
+   * context is there.
+   */
+  async runTrunk(): Promise<void> {
+    const { embedding } = this.engine;
+    if (embedding.form !== 'split') return;
+    const stride = embedding.info.frameStride;
+    const perBlock = FRAMES_PER_BLOCK * stride;
+    const done = (this.#blocks?.end ?? 0) * perBlock;
+    const until = Math.floor((this.#feats.end - LIVE.trunkLagFrames) / perBlock) * perBlock;
+    if (until <= done) return;
+    const lead = Math.ceil(LIVE.trunkLeadFrames / stride) * stride;
+    const first = Math.max(0, Math.ceil(this.#feats.start / stride) * stride, done - lead);
+    const output = await embedding.trunk(this.#normalised(first), this.#feats.end - first);
+    const { channels } = output;
+    this.#blocks ??= this.#emptyBlocks(channels);
+    this.#provisional = [];
+    const row = (frame: number) => sumsOf(output.frames, frame * channels, channels);
+    let frame = (done - first) / stride;
+    for (; frame < (until - first) / stride; frame += FRAMES_PER_BLOCK) this.#blocks.push(row(frame));
+    for (; frame + FRAMES_PER_BLOCK <= output.frameCount; frame += FRAMES_PER_BLOCK) this.#provisional.push(row(frame));
+  }
+
+  #emptyBlocks(channels: number): Ring {
+    const { windowSamples, memorySamples } = this.timing;
+    return new Ring(2 * channels, Math.ceil(Math.max(windowSamples, memorySamples) / this.blockSamples) + 1);
+  }
+
+  /** Features [from, end) with the floor and the mean of the last ten seconds. */
+  #normalised(from: number): Float32Array {
+    const start = Math.max(this.#feats.start, Math.min(from, this.#feats.end - LIVE.normalisationFrames));
+    const feats = this.#feats.view(start, this.#feats.end);
+    return normalisedTail(feats, from - start, this.engine.embedding.info.featureFloorNats);
+  }
+
+  /**
+   * Embedding of the speech in some blocks.
+   * @param blocks that are there, see `blocks`
+   * @returns [dimension] of unit length; undefined for no blocks
+   */
+  async embed(blocks: readonly number[]): Promise<Float32Array | undefined> {
+    if (blocks.length === 0) return undefined;
+    const { embedding } = this.engine;
+    const vector =
+      embedding.form === 'split'
+        ? (await embedding.head(this.#pooled(blocks), 1)).slice()
+        : (await embedding.embed(...this.#gathered(blocks))).slice();
+    normalise(vector, 0, vector.length);
+    return vector;
+  }
+
+  /** Means, then deviations, [2 · channels]. */
+  #pooled(blocks: readonly number[]): Float32Array {
+    const channels = this.#blocks!.width / 2;
+    const sums = new Float64Array(2 * channels);
+    for (const block of blocks) {
+      const row = this.#provisional[block - this.#blocks!.end] ?? this.#blocks!.view(block, block + 1);
+      for (let i = 0; i < sums.length; i++) sums[i] += row[i];
+    }
+    const pooled = new Float32Array(2 * channels);
+    const frames = blocks.length * FRAMES_PER_BLOCK;
+    for (let c = 0; c < channels; c++) {
+      const mean = sums[c] / frames;
+      pooled[c] = mean;
+      pooled[channels + c] = Math.sqrt(Math.max(VARIANCE_FLOOR, sums[channels + c] / frames - mean * mean));
+    }
+    return pooled;
+  }
+
+  #gathered(blocks: readonly number[]): [Float32Array, number] {
+    const perBlock = this.blockSamples / FBANK_SHIFT_SAMPLES;
+    const views = blocks.map((block) => this.#feats.view(block * perBlock, (block + 1) * perBlock));
+    const feats = concatenated(Float32Array, views);
+    subtractMean(feats);
+    return [feats, feats.length / BANDS];
+  }
+
+  save(): StreamBufferState {
+    return {
+      samples: this.#samples.save(),
+      feats: this.#feats.save(),
+      blocks: this.#blocks?.save(),
+      early: this.#provisional,
+      channels: (this.#blocks?.width ?? 0) / 2,
+    };
+  }
+
+  restore({ samples, feats, blocks, early, channels }: StreamBufferState): void {
+    this.#samples.restore(samples);
+    this.#feats.restore(feats);
+    if (!blocks) return;
+    this.#provisional = [...early];
+    this.#blocks = this.#emptyBlocks(channels);
+    this.#blocks.restore(blocks);
+  }
+}
+
+/** A block's row, of values [frames, channels] from `offset` on. */
+function sumsOf(values: Float32Array, offset: number, channels: number): Float32Array {
+  const row = new Float32Array(2 * channels);
+  for (let frame = 0; frame < FRAMES_PER_BLOCK; frame++) {
+    for (let c = 0; c < channels; c++) {
+      const value = values[offset + frame * channels + c];
+      row[c] += value;
+      row[channels + c] += value * value;
+    }
+  }
+  return row;
+}
+
+/** Blocks of a stream that embeddings can be taken of; `StreamBuffer` is one. */
+export interface BlockSource {
+  readonly blockSamples: number;
+  readonly blocks: { readonly from: number; readonly to: number };
+  embed(blocks: readonly number[]): Promise<Float32Array | undefined>;
+}
+
+/**
+ * The blocks inside [fromSample, toSample) of which most frames are kept; undefined where they hold too little speech
+ * for an embedding.
+ *
+ * @param keeps whether a frame of the stream belongs to the embedding
+ */
+export function keptBlocks(
+  { blockSamples, blocks: available }: BlockSource,
+  fromSample: number,
+  toSample: number,
+  frameShiftSamples: number,
+  keeps: (frame: number) => boolean,
+): { readonly blocks: readonly number[]; readonly seconds: number } | undefined {
+  const first = Math.max(available.from, Math.ceil(fromSample / blockSamples));
+  const last = Math.min(available.to, Math.floor(toSample / blockSamples));
+  const blocks: number[] = [];
+  for (let block = first; block < last; block++) {
+    const from = Math.ceil((block * blockSamples) / frameShiftSamples);
+    const to = Math.ceil(((block + 1) * blockSamples) / frameShiftSamples);
+    let kept = 0;
+    for (let frame = from; frame < to; frame++) if (keeps(frame)) kept++;
+    if (kept >= LIVE.minBlockShare * (to - from)) blocks.push(block);
+  }
+  const seconds = (blocks.length * blockSamples) / SAMPLE_RATE_HZ;
+  return seconds < LIVE.minVoiceSeconds ? undefined : { blocks, seconds };
+}

@@ -1,0 +1,172 @@
+import { SAMPLE_RATE_HZ } from '../../audio/audio-ports.ts';
+import type {
+  EmbeddingInfo,
+  EmbeddingPort,
+  SegmentationInfo,
+  SegmentationPort,
+} from '../../diarization/model-ports.ts';
+import { buildPowerset, POWER_BANDS, POWER_SHIFT_SAMPLES } from '../../diarization/segmenter.ts';
+import type { EmbeddingEntry, SegmentationEntry } from './manifest.ts';
+import { readOnnxMetadata } from './model-file.ts';
+import { floatOutput, floatTensor, type OnnxRuntime } from './runtime.ts';
+
+/** Facts that segmentation exports carry in their metadata, by our names. */
+const METADATA_FACTS = {
+  sample_rate: 'sampleRateHz',
+  window_samples: 'windowSamples',
+  window_size: 'windowSamples',
+  num_classes: 'classes',
+  num_speakers: 'maxLocalSpeakers',
+  max_simultaneous: 'maxSimultaneous',
+  powerset_max_classes: 'maxSimultaneous',
+  receptive_field_shift: 'frameShiftSamples',
+  receptive_field_size: 'frameSizeSamples',
+  frames_per_window: 'framesPerWindow',
+} as const;
+
+/**
+ * Opens a segmentation model, as its manifest entry has it: whole `x` [1, 1, windowSamples], split `powers` [1, frames,
+ * 64]; either → `y` [1, framesPerWindow, classes]. Shorter windows, as live streams have them, give fewer frames. What
+ * the file's own metadata states wins over the manifest, which must not contradict it on purpose: a fact that only the
+ * manifest has is taken from there.
+ *
+ * @param pause called between the runs of a model that is cut
+ * @throws when the file is damaged, or its classes do not fit the powerset that it declares
+ */
+export async function createSegmentation(
+  runtime: OnnxRuntime,
+  model: Uint8Array,
+  entry: SegmentationEntry,
+  pause: () => Promise<void> = async () => undefined,
+): Promise<SegmentationPort> {
+  const info = segmentationInfo(model, entry);
+  const session = await runtime.createSession(model, { after: entry.form === 'whole' ? entry.cuts : [], pause });
+  const input = entry.form === 'split' ? 'powers' : 'x';
+  if (!session.inputNames.includes(input)) throw new Error(`${info.id} has no input "${input}"`);
+  const { windowSamples, framesPerWindow, classes } = info;
+
+  async function infer(data: Float32Array, dims: readonly number[], samples: number): Promise<Float32Array> {
+    const { data: scores, dims: shape } = floatOutput(await session.run({ [input]: floatTensor(data, dims) }), 'y');
+    const isExpected =
+      samples === windowSamples ? scores.length === framesPerWindow * classes : scores.length % classes === 0;
+    if (!isExpected) {
+      throw new Error(`${info.id} gave [${shape.join(', ')}], not [1, ${framesPerWindow}, ${classes}]`);
+    }
+    return scores;
+  }
+
+  if (entry.form === 'whole') {
+    return { form: 'whole', info, run: (window) => infer(window, [1, 1, window.length], window.length) };
+  }
+  return {
+    form: 'split',
+    info,
+    run: (powers, frames) => infer(powers, [1, frames, POWER_BANDS], frames * POWER_SHIFT_SAMPLES),
+  };
+}
+
+/** Facts of the manifest with those of the file's metadata over them. */
+export function segmentationInfo(model: Uint8Array, entry: SegmentationEntry): SegmentationInfo {
+  const facts = { ...entry.facts };
+  for (const [key, value] of readOnnxMetadata(model)) {
+    const name = METADATA_FACTS[key as keyof typeof METADATA_FACTS];
+    const number = Number(value);
+    if (name !== undefined && Number.isInteger(number) && number > 0) facts[name] = number;
+  }
+  const { sampleRateHz, ...known } = facts;
+  if (sampleRateHz !== SAMPLE_RATE_HZ)
+    throw new Error(`${entry.id} wants ${sampleRateHz} Hz, not ${SAMPLE_RATE_HZ} Hz`);
+  const info: SegmentationInfo = { id: entry.id, ...known, tuned: entry.tuned };
+  const expected = buildPowerset(info.maxLocalSpeakers, info.maxSimultaneous).classes;
+  if (info.classes !== expected) {
+    throw new Error(
+      `${entry.id} has ${info.classes} classes; a powerset of ${info.maxLocalSpeakers} speakers, ` +
+        `${info.maxSimultaneous} at once, has ${expected}`,
+    );
+  }
+  return info;
+}
+
+/** The bytes of a speaker embedder, in the form that its manifest entry names. */
+export type EmbeddingModel =
+  | { readonly form: 'split'; readonly trunk: Uint8Array; readonly head: Uint8Array }
+  | { readonly form: 'whole'; readonly model: Uint8Array };
+
+/**
+ * Opens a speaker embedder.
+ *
+ * @param pause called between the runs of a trunk that is cut
+ * @throws when the bytes are of the other form, damaged, or their metadata contradicts the manifest
+ */
+export async function createEmbedding(
+  runtime: OnnxRuntime,
+  model: EmbeddingModel,
+  entry: EmbeddingEntry,
+  pause: () => Promise<void> = async () => undefined,
+): Promise<EmbeddingPort> {
+  if (model.form !== entry.form) throw new Error(`${entry.id} is a ${entry.form} embedder in the manifest`);
+  const { melBands } = entry.facts;
+  const info: EmbeddingInfo = {
+    id: entry.id,
+    dimension: entry.facts.dimension,
+    frameStride: entry.facts.frameStride,
+    stretchSamples: entry.facts.stretchSamples,
+    featureFloorNats: entry.facts.featureFloorNats,
+    tuned: entry.tuned,
+  };
+  if (model.form === 'whole') {
+    checkMetadata(model.model, entry);
+    const session = await runtime.createSession(model.model);
+    const [input, output] = [onlyName(session.inputNames, entry), onlyName(session.outputNames, entry)];
+    return {
+      form: 'whole',
+      info,
+      async embed(feats, frames) {
+        const outputs = await session.run({ [input]: floatTensor(feats, [1, frames, melBands]) });
+        return floatOutput(outputs, output).data;
+      },
+    };
+  }
+  checkMetadata(model.trunk, entry);
+  const after = entry.form === 'split' ? entry.trunkCuts : [];
+  const trunk = await runtime.createSession(model.trunk, { after, pause });
+  const head = await runtime.createSession(model.head);
+  return {
+    form: 'split',
+    info,
+    async trunk(feats, frames) {
+      const outputs = await trunk.run({ feats: floatTensor(feats, [1, frames, melBands]) });
+      const { data, dims } = floatOutput(outputs, 'frames');
+      return { frames: data, frameCount: dims[1], channels: dims[2] };
+    },
+    async head(pooled, batch) {
+      const outputs = await head.run({ pooled: floatTensor(pooled, [batch, pooled.length / batch]) });
+      return floatOutput(outputs, 'embs').data;
+    },
+  };
+}
+
+function onlyName(names: readonly string[], entry: EmbeddingEntry): string {
+  const [name] = names;
+  if (name === undefined || names.length !== 1) throw new Error(`${entry.id} must have one input and one output`);
+  return name;
+}
+
+/** sherpa-onnx's metadata of speaker embedders; exports without it (our two halves) rely on the manifest alone. */
+function checkMetadata(model: Uint8Array, entry: EmbeddingEntry): void {
+  const metadata = readOnnxMetadata(model);
+  const expected: Readonly<Record<string, string>> = {
+    sample_rate: String(entry.facts.sampleRateHz),
+    output_dim: String(entry.facts.dimension),
+    // The mean over time is subtracted (the scale of the samples goes with it); a model that wants another
+    // normalisation
+    // would run, and give useless vectors.
+    feature_normalize_type: 'global-mean',
+  };
+  for (const [key, value] of Object.entries(expected)) {
+    const stated = metadata.get(key);
+    if (stated !== undefined && stated !== '' && stated !== value) {
+      throw new Error(`${entry.id}: the file states ${key} ${stated}, the service needs ${value}`);
+    }
+  }
+}
