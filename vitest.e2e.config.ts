@@ -12,7 +12,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'service',
-          include: ['test/e2e/service/**/*.test.ts'],
+          include: ['test/e2e/service/**/*.test.ts', 'src/audio/fuzz.test.ts'],
+          env: { ROLLCALL_FUZZ: 'all' },
           // Files of a worker share a service.
           isolate: false,
           maxWorkers: 2,
