@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     globalSetup: 'test/temporary-files.ts',
     setupFiles: 'test/runtime-globals.ts',
+    env: { TEST_CASES: 'all' },
     testTimeout: 600_000,
     hookTimeout: 180_000,
     projects: [
@@ -13,7 +14,6 @@ export default defineConfig({
         test: {
           name: 'service',
           include: ['test/e2e/service/**/*.test.ts', 'src/audio/fuzz.test.ts'],
-          env: { ROLLCALL_FUZZ: 'all' },
           // Files of a worker share a service.
           isolate: false,
           maxWorkers: 2,
@@ -24,7 +24,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'alone',
-          include: ['test/e2e/*.test.ts'],
+          include: ['test/e2e/*.test.ts', 'test/sim/crash.test.ts'],
           // One at a time: they load the machine.
           fileParallelism: false,
           sequence: { groupOrder: 1 },

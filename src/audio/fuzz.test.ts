@@ -12,6 +12,7 @@ import {
   testSignal,
   worstDifference,
 } from '../../test/helpers/audio.ts';
+import { RUNS_ALL_CASES } from '../../test/helpers/cases.ts';
 import { flacFile, flacFrames, flacHeader } from '../../test/helpers/flac.ts';
 import { amrOf, matroskaOf, oggOpus, times, transportStreamOf } from '../../test/helpers/long-recordings.ts';
 import { apeTag, id3v1, id3v2, infoFrame, mp3Frames } from '../../test/helpers/mp3-frames.ts';
@@ -22,8 +23,7 @@ import { OutOfBounds } from './block-reader.ts';
 import { DAMAGED_SIZE } from './open.ts';
 import type { AudioResult } from './result.ts';
 
-/** `npm run test:e2e` does them all. */
-const SHARE = process.env.ROLLCALL_FUZZ === 'all' ? 1 : 0.1;
+const SHARE = RUNS_ALL_CASES ? 1 : 0.1;
 const ROUNDS = 2000 * SHARE;
 /** Of whole recordings, which take longer to decode. */
 const ROUNDS_OF_RECORDINGS = 300 * SHARE;
@@ -81,7 +81,7 @@ const recordings: Record<string, Uint8Array> = {
 };
 
 /** Of recordings of 100 s. */
-const ROUNDS_OF_LONG = SHARE === 1 ? 25 : 5;
+const ROUNDS_OF_LONG = RUNS_ALL_CASES ? 25 : 5;
 const packetsOfTenth = (packets: number, samples: number) => {
   const bytes = Uint8Array.from(testSignal(1000, 1, 100), (value) => 128 + 100 * value);
   return Array.from({ length: packets }, (_, i) => bytes.slice(samples * i, samples * (i + 1)));
