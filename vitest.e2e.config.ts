@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** Streams in real time: a busy service refuses them. */
+const REAL_TIME = ['test/e2e/service/live.test.ts', 'test/e2e/service/command-live.test.ts'];
+
 /** Long tests against a real local service: real models, real time, kills, restarts, many shards. */
 export default defineConfig({
   test: {
@@ -14,6 +17,7 @@ export default defineConfig({
         test: {
           name: 'service',
           include: ['test/e2e/service/**/*.test.ts', 'src/audio/fuzz.test.ts'],
+          exclude: REAL_TIME,
           // Files of a worker share a service.
           isolate: false,
           maxWorkers: 2,
@@ -24,7 +28,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'alone',
-          include: ['test/e2e/*.test.ts', 'test/sim/crash.test.ts'],
+          include: ['test/e2e/*.test.ts', ...REAL_TIME, 'test/sim/crash.test.ts', 'src/jobs/ingest.test.ts'],
           // One at a time: they load the machine.
           fileParallelism: false,
           sequence: { groupOrder: 1 },
