@@ -1,20 +1,33 @@
+import { readFileSync } from 'node:fs';
+import { globSync } from 'tinyglobby';
 import { defineConfig } from 'vitest/config';
+
+const TESTS = [
+  'src/**/*.test.ts',
+  'durable-objects/**/*.test.ts',
+  'client/**/*.test.ts',
+  'bench/**/*.test.ts',
+  'public/**/*.test.ts',
+  'test/{unit,golden,contract,workers,sim}/**/*.test.ts',
+];
+const cwd = import.meta.dirname;
+/** Files that replace modules, or load one twice: each runs in a process of its own. */
+const ISOLATED = globSync(TESTS, { cwd, ignore: '**/node_modules/**' }).filter((file) =>
+  /^ *vi\.(mock|resetModules)\(/m.test(readFileSync(`${cwd}/${file}`, 'utf8')),
+);
 
 /** Unit, golden and contract tests run in Node; those that need workerd start the real local service. */
 export default defineConfig({
   test: {
-    include: [
-      'src/**/*.test.ts',
-      'durable-objects/**/*.test.ts',
-      'client/**/*.test.ts',
-      'bench/**/*.test.ts',
-      'public/**/*.test.ts',
-      'test/{unit,golden,contract,workers,sim}/**/*.test.ts',
-    ],
     globalSetup: 'test/temporary-files.ts',
     setupFiles: 'test/runtime-globals.ts',
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
+    projects: [
+      // Loading modules and starting services takes longer than most tests: files share both.
+      { extends: true, test: { name: 'shared', include: TESTS, exclude: ISOLATED, isolate: false } },
+      { extends: true, test: { name: 'isolated', include: ISOLATED } },
+    ],
   },
 });

@@ -9,6 +9,7 @@ import { collectTurns } from '../../client/live/turns.ts';
 import { audioPorts, random } from '../../test/helpers/audio.ts';
 import { fakePorts, recording } from '../../test/helpers/fake-models.ts';
 import { turnsOf } from '../../test/helpers/live-turns.ts';
+import { rememberingModels } from '../../test/helpers/remembered-models.ts';
 import { errorRate } from '../../test/helpers/score.ts';
 import {
   conversationSamples,
@@ -27,13 +28,17 @@ import { createLiveSession, restoreLiveSession } from './rolling-session.ts';
 
 const SETTINGS = { latencyMs: 1000, maxSpeakers: 8, voices: [], corrections: false };
 const FRAME = 1600;
+/** In which each of the three speaks twice. */
+const SECONDS = 30;
+const truth = conversationTurns(SECONDS);
 const isTurnEvent = (event: LiveEvent): event is TurnEvent => event.kind !== 'correction';
 
 let engine: Awaited<ReturnType<typeof liveEngine>>;
 let samples: Float32Array;
 let events: LiveEvent[];
 beforeAll(async () => {
-  [engine, samples] = await Promise.all([liveEngine(packOfService()), conversationSamples()]);
+  const models = liveEngine(packOfService('community-1'));
+  [engine, samples] = await Promise.all([models.then(rememberingModels), conversationSamples(SECONDS)]);
   events = await stream(createLiveSession(engine, SETTINGS), () => FRAME);
 }, 120_000);
 
@@ -59,7 +64,7 @@ describe('a live session on a conversation of three', () => {
   it('sends who speaks when', () => {
     const turns = turnsOf(events);
     expect(new Set(turns.map(({ speaker }) => speaker)).size).toBe(3);
-    expect(errorRate(conversationTurns(), turns)).toBeLessThan(0.25);
+    expect(errorRate(truth, turns)).toBeLessThan(0.25);
     for (const { end } of turns) expect(end).toBeLessThanOrEqual(samples.length / 16000);
   });
 
@@ -88,7 +93,6 @@ describe('a live session on a conversation of three', () => {
     const starts = sent.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
     for (const { match } of starts) expect(['adam', 'beth', null]).toContain(match);
     const late = starts.filter(({ timestampSeconds }) => timestampSeconds > 15);
-    const truth = conversationTurns();
     const named = late.filter(({ match, timestampSeconds: t }) =>
       truth.some(({ speaker, start, end }) => speaker === match && start - 1 <= t && t <= end),
     );
@@ -109,7 +113,6 @@ describe('a live session on a conversation of three', () => {
     const starts = sent.filter(isTurnEvent).filter(({ kind }) => kind === 'start');
     const firsts = starts.filter(({ speaker }, at) => starts.findIndex((start) => start.speaker === speaker) === at);
     expect(firsts.map(({ match }) => match).sort()).toEqual(labels);
-    const truth = conversationTurns();
     for (const { match, timestampSeconds: t } of firsts) {
       expect(truth.some(({ speaker, start, end }) => speaker === match && start - 1 <= t && t <= end)).toBe(true);
     }
@@ -121,7 +124,7 @@ describe('a live session on a conversation of three', () => {
       next() < 0.03 ? restoreLiveSession(engine, session.snapshot().slice()) : session;
     // At this latency, and with noise, it has to decide before it has heard much.
     const settings = { ...SETTINGS, latencyMs: 300 };
-    const noisy = await noisyConversationSamples();
+    const noisy = await noisyConversationSamples(SECONDS);
     const as = (session: LiveSession) => session;
     const plain = await stream(createLiveSession(engine, settings), () => FRAME, as, noisy);
     const sent = await stream(createLiveSession(engine, { ...settings, corrections: true }), () => FRAME, swap, noisy);
@@ -136,7 +139,7 @@ describe('a live session on a conversation of three', () => {
     }
     const error = (heard: readonly LiveEvent[]) =>
       errorRate(
-        conversationTurns(),
+        truth,
         collectTurns<number>(heard).map((turn) => ({ ...turn, speaker: `SPEAKER_${turn.speaker}` })),
       );
     expect(error(sent)).toBeLessThan(error(plain));
@@ -168,7 +171,7 @@ it('has nothing to say about silence, and nothing about no samples', async () =>
 });
 
 it.each([500, 2000, 5000])('tells of half a second of speech before the end, latency %d ms', async (latencyMs) => {
-  const { start } = conversationTurns()[0];
+  const { start } = truth[0];
   const word = samples.subarray(Math.round((start + 0.3) * 16_000), Math.round((start + 0.8) * 16_000));
   const session = createLiveSession(engine, { ...SETTINGS, latencyMs });
   const events = await session.push(
@@ -248,12 +251,13 @@ function talkAtRandom(
 describe('whatever the models say', () => {
   it.each(Array.from({ length: 30 }, (_, seed) => [seed]))('every end has a start, seed %d', async (seed) => {
     const next = random(seed + 1);
-    const { info } = engine.segmentation;
+    const fakes = { ...fakePorts(), plda: undefined, identification: DEFAULT_IDENTIFICATION };
+    const { info } = fakes.segmentation;
     const run = async (window: Float32Array) => talkAtRandom(window, info, next, 1, 60);
     const segmentation = { form: 'whole' as const, info, run };
     const latencyMs = [300, 500, 1000, 2000, 5000][seed % 5];
     const session = createLiveSession(
-      { ...engine, segmentation },
+      { ...fakes, segmentation },
       { ...SETTINGS, latencyMs, maxSpeakers: 1 + (seed % 8), corrections: seed % 2 === 0 },
     );
     const sent: LiveEvent[] = [];

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { conversation } from '../helpers/local-process.ts';
+import { conversationFile } from '../helpers/voices.ts';
 import { type Answer, type ContractService, startContractService } from './service.ts';
 
 const BUCKET_URL = 'https://0123456789abcdef0123456789abcdef.r2.cloudflarestorage.com/rollcall';
@@ -47,7 +46,7 @@ describe('with the credentials of the bucket', () => {
   it('a job reads what was uploaded to the bucket, the latest of it', async () => {
     await put('talk', new TextEncoder().encode('not audio'));
     expect((await run('talk')).status).toBe('failed');
-    await put('talk', new Uint8Array(readFileSync(conversation)));
+    await put('talk', await conversationFile(20));
     const job = await run('talk');
     expect([job.status, job.output.diarization.length > 2]).toEqual(['succeeded', true]);
   }, 120_000);

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeKey } from '../../client/accounts.ts';
-import { conversation } from '../helpers/local-process.ts';
+import { conversationFile } from '../helpers/voices.ts';
 import { type ContractService, startContractService, UUID } from './service.ts';
 import { storeJob } from './stored-job.ts';
 
@@ -49,7 +48,7 @@ const setStatus = (id: string, status: string) =>
 describe('GET /v1/jobs/{jobId}/events', () => {
   it('tells the states and the rising progress of a job to its end', async () => {
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://watched' } });
-    await service.call('PUT', body.url, { key: null, body: new Uint8Array(readFileSync(conversation)) });
+    await service.call('PUT', body.url, { key: null, body: await conversationFile(12) });
     const { jobId } = (await service.call('POST', '/v1/diarize', { body: { url: 'media://watched' } })).body;
     const response = await open(jobId);
     expect(response.status).toBe(200);

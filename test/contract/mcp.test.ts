@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { conversation } from '../helpers/local-process.ts';
+import { conversationFile } from '../helpers/voices.ts';
 import { type ContractService, startContractService } from './service.ts';
 import { storeJob } from './stored-job.ts';
 
@@ -50,7 +49,7 @@ describe('the MCP server, with the client of the SDK', () => {
 
   it('diarizes a recording, waits for the job and shows who spoke when; recounts it', async () => {
     const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://conversation' } });
-    await service.call('PUT', body.url, { key: null, body: new Uint8Array(readFileSync(conversation)) });
+    await service.call('PUT', body.url, { key: null, body: await conversationFile(12) });
     const [made] = (await call('diarize', { url: 'media://conversation' })).content;
     const { jobId } = JSON.parse(made.text);
     const [head, turns] = (await call('get_job', { jobId, waitSeconds: 60 })).content;

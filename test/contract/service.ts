@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { changeAccount } from '../../client/account-settings.ts';
 import { createKey, ensureAccount } from '../../client/accounts.ts';
 import { runSqlOn } from '../../client/local/database.ts';
-import { startLocalService } from '../../client/local/service.ts';
+import { type LocalService, startLocalService } from '../../client/local/service.ts';
 import { SCOPES, type Scope } from '../../src/jobs/app-services.ts';
 
 /** One answer of the service; `body` is the parsed JSON, undefined for an empty body. */
@@ -37,18 +37,53 @@ export interface NewKey {
 /** Requests a minute: far more than any test sends. */
 const RAISED_LIMIT = 100_000;
 
-/**
- * A real local service of its own: the Worker in workerd with D1, R2, queues and Durable Objects, and an account with
- * credit. The tests speak HTTP to it; the database is there to make keys and to put jobs into states that take hours.
- */
-export async function startContractService(vars: Record<string, string> = {}) {
+interface StartedService {
+  readonly stateDir: string;
+  readonly service: LocalService;
+  /** What the Workers have logged so far. */
+  readonly log: () => string;
+}
+
+async function startService(vars: Record<string, string>): Promise<StartedService> {
   const stateDir = mkdtempSync(join(tmpdir(), 'rollcall-contract-'));
   let log = '';
   const service = await startLocalService({ stateDir, vars, onLog: (text) => (log += text) });
+  return { stateDir, service, log: () => log };
+}
+
+/** Test files of one process share a service; it ends with the process. */
+let shared: Promise<StartedService> | undefined;
+let mains = 0;
+
+/** Vitest ends a worker by a signal; Miniflare ends its runtime when the process exits. */
+function startSharedService(): Promise<StartedService> {
+  process.once('SIGTERM', () => process.exit());
+  return startService({});
+}
+
+/**
+ * A real local service: the Worker in workerd with D1, R2, queues and Durable Objects, and an account with credit. The
+ * tests speak HTTP to it; the database is there to make keys and to put jobs into states that take hours. Test files
+ * share it: ids of stored jobs and names of accounts must differ between files.
+ *
+ * @param vars variables of all Workers; with any, the service is one of its own
+ */
+export async function startContractService(vars?: Record<string, string>) {
+  if (!vars) shared ??= startSharedService();
+  const { stateDir, service, log } = await (vars ? startService(vars) : shared!);
+  const loggedBefore = log().length;
+  const mainAccount = `main-${++mains}`;
   const run = runSqlOn(service.db);
 
   const newKey = async (options: NewKey = {}) => {
-    const { account: name = 'main', creditSeconds = 3600, subscribe, scopes = SCOPES, expiresAt, origins } = options;
+    const {
+      account: name = mainAccount,
+      creditSeconds = 3600,
+      subscribe,
+      scopes = SCOPES,
+      expiresAt,
+      origins,
+    } = options;
     const now = Date.now();
     const accountId = await ensureAccount(run, { name, creditSeconds, subscribe }, now);
     const limit = options.defaultLimits ? null : RAISED_LIMIT;
@@ -65,6 +100,8 @@ export async function startContractService(vars: Record<string, string> = {}) {
   const call = async (method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
     const { key = main.token, body, headers: extra } = options;
     const headers = new Headers(key === null ? {} : { Authorization: `Bearer ${key}` });
+    // The service may close a kept connection just when it is used again.
+    headers.set('Connection', 'close');
     const raw = body instanceof Uint8Array || body instanceof ReadableStream;
     if (body && !raw) headers.set('Content-Type', 'application/json');
     for (const [name, value] of Object.entries(extra ?? {})) headers.set(name, value);
@@ -85,13 +122,19 @@ export async function startContractService(vars: Record<string, string> = {}) {
     bucket: service.bucket,
     signingKey: service.signingKey,
     run,
-    main,
+    main: { ...main, account: mainAccount },
     runScheduled: service.runScheduled,
     newKey,
     call,
-    /** What the Worker has logged so far. */
-    log: () => log,
+    /** What the Workers have logged since this call. */
+    log: () => log().slice(loggedBefore),
+    /** Ends the jobs that the file has left, and the service where it is not shared. */
     async stop() {
+      if (!vars) {
+        await run("UPDATE jobs SET status = 'canceled' WHERE status IN ('created', 'pending', 'running')");
+        await run('DELETE FROM outbox');
+        return;
+      }
       await service.stop();
       rmSync(stateDir, { recursive: true, force: true });
     },

@@ -89,7 +89,7 @@ describe('contract §8: webhooks', () => {
     expect(delivery.headers['content-type']).toBe('application/json');
     const timestamp = delivery.headers['x-request-timestamp'] as string;
     expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(30);
-    const secret = await webhookSecretOf(service.run, 'main', service.signingKey);
+    const secret = await webhookSecretOf(service.run, service.main.account, service.signingKey);
     expect(delivery.headers['x-signature']).toBe(signatureOf(secret, delivery));
     expect(delivery.headers['x-signature-previous']).toBeUndefined();
     expect(delivery.headers['x-retry-num']).toBeUndefined();
@@ -125,16 +125,16 @@ describe('contract §8: webhooks', () => {
       if (name === 'huge')
         expect(body).toEqual({ jobId: 'output-huge', status: 'succeeded', createdAt, updatedAt: createdAt });
       else expect(body.output.filler).toHaveLength(bytes);
-      const secret = await webhookSecretOf(service.run, 'main', service.signingKey);
+      const secret = await webhookSecretOf(service.run, service.main.account, service.signingKey);
       expect(delivery.headers['x-signature']).toBe(signatureOf(secret, delivery));
       await settled(`output-${name}`);
     }
   });
 
   it('signs with the new and with the old secret for a day after a rotation, then with the new alone', async () => {
-    const secret = () => webhookSecretOf(service.run, 'main', service.signingKey);
+    const secret = () => webhookSecretOf(service.run, service.main.account, service.signingKey);
     const old = await secret();
-    const rotation = await rotateWebhookSecret(service.run, 'main', Date.now());
+    const rotation = await rotateWebhookSecret(service.run, service.main.account, Date.now());
     expect(rotation.kind).toBe('rotated');
     const current = await secret();
     expect(current).not.toBe(old);

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { filesToLoad, packInUse } from '../../src/platform/onnx/manifest.ts';
-import { conversation, type RunningService, root, runCli, startService } from '../../test/helpers/local-process.ts';
-import { modelKey, readManifest } from '../models/store.ts';
-import { RollcallClient } from '../sdk/client.ts';
-import { quietWranglerEnv, wranglerScript } from './bundle.ts';
-import { livingOwner } from './owner.ts';
-import { findProcess, listProcesses } from './processes.ts';
-import { startLocalService } from './service.ts';
+import { quietWranglerEnv, wranglerScript } from '../../../client/local/bundle.ts';
+import { livingOwner } from '../../../client/local/owner.ts';
+import { findProcess, listProcesses } from '../../../client/local/processes.ts';
+import { startLocalService } from '../../../client/local/service.ts';
+import { modelKey, readManifest } from '../../../client/models/store.ts';
+import { RollcallClient } from '../../../client/sdk/client.ts';
+import { filesToLoad, packInUse } from '../../../src/platform/onnx/manifest.ts';
+import { conversation, type RunningService, root, runCli, startService } from '../../helpers/local-process.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 });
 

@@ -11,10 +11,10 @@ import {
   runCli,
   spawnCli,
   startService,
-} from '../../test/helpers/local-process.ts';
-import { errorRate, readRttm } from '../../test/helpers/score.ts';
-import { conversationSamples, conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
-import { wav16 } from '../../test/helpers/wav.ts';
+} from '../../helpers/local-process.ts';
+import { errorRate, readRttm } from '../../helpers/score.ts';
+import { conversationSamples, conversationTurns, voiceSample } from '../../helpers/voices.ts';
+import { wav16 } from '../../helpers/wav.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 

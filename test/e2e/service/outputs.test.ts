@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { diarizeOutputSchema, type Turn } from '../../src/contract/outputs.ts';
-import { type Answer, type ContractService, startContractService } from './service.ts';
+import { diarizeOutputSchema, type Turn } from '../../../src/contract/outputs.ts';
+import { type Answer, type ContractService, startContractService } from '../../contract/service.ts';
+import { conversationFile } from '../../helpers/voices.ts';
 
-const RECORDING = join(import.meta.dirname, '../fixtures/conversation.mp3');
 const ALL_OUTPUTS = {
   exclusive: true,
   confidence: true,
@@ -19,7 +17,7 @@ let full: Answer['body'];
 beforeAll(async () => {
   service = await startContractService();
   const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://conversation' } });
-  await service.call('PUT', body.url, { key: null, body: new Uint8Array(readFileSync(RECORDING)) });
+  await service.call('PUT', body.url, { key: null, body: await conversationFile(30) });
   full = await run({ url: 'media://conversation', ...ALL_OUTPUTS, metadata: { call: '4711' } });
 }, 180_000);
 afterAll(() => service?.stop());

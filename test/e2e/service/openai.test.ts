@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { request, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -8,23 +7,22 @@ import {
   transcriptionEventSchema,
   transcriptionSchema,
   verboseTranscriptionSchema,
-} from '../../src/contract/openai.ts';
-import { sendJson, startEngine } from '../helpers/asr-engine.ts';
-import { conversation } from '../helpers/local-process.ts';
-import { conversationTurns, voiceSample } from '../helpers/voices.ts';
-import { wav16 } from '../helpers/wav.ts';
-import { type ContractService, type NewKey, startContractService, text, UUID } from './service.ts';
+} from '../../../src/contract/openai.ts';
+import { type ContractService, type NewKey, startContractService, text, UUID } from '../../contract/service.ts';
+import { sendJson, startEngine } from '../../helpers/asr-engine.ts';
+import { conversationFile, conversationTurns, voiceSample } from '../../helpers/voices.ts';
+import { wav16 } from '../../helpers/wav.ts';
 
 const PATH = '/v1/audio/transcriptions';
 
 let engine: Awaited<ReturnType<typeof startEngine>>;
 let service: ContractService;
-/** A few seconds of two people. */
+/** Each of three people once. */
 let recording: Uint8Array<ArrayBuffer>;
 beforeAll(async () => {
   engine = await startEngine();
   service = await startContractService({ ROLLCALL_ASR_URL: engine.url });
-  recording = new Uint8Array(readFileSync(conversation));
+  recording = await conversationFile(16);
 });
 afterAll(async () => {
   await service?.stop();

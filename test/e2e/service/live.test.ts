@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_SENT_BYTES } from '../../src/jobs/live/limits.ts';
-import { encodeVoiceprint } from '../../src/voiceprint/voiceprint.ts';
-import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../helpers/live-client.ts';
-import { conversationSamples, noisyConversationSamples } from '../helpers/voices.ts';
-import { type Answer, type ContractService, startContractService } from './service.ts';
+import { MAX_SENT_BYTES } from '../../../src/jobs/live/limits.ts';
+import { encodeVoiceprint } from '../../../src/voiceprint/voiceprint.ts';
+import { type Answer, type ContractService, startContractService } from '../../contract/service.ts';
+import { connect, END_OF_STREAM, frameOf, framesOf, type LiveClient, turnFaults } from '../../helpers/live-client.ts';
+import { conversationSamples, noisyConversationSamples } from '../../helpers/voices.ts';
 
 const MIB = 1024 * 1024;
 const IDLE_SECONDS = 25;
@@ -86,7 +86,7 @@ describe('frames', () => {
 
 describe('telephony', () => {
   it('in the messages of a Twilio media stream is diarized, and billed by its length', async () => {
-    const samples = (await conversationSamples()).subarray(0, 16 * 16_000);
+    const samples = await conversationSamples(16);
     // The mean of two samples at 16 kHz is one at 8 kHz.
     const bytes = Uint8Array.from({ length: samples.length / 2 }, (_, i) =>
       muLaw((samples[2 * i] + samples[2 * i + 1]) / 2),
@@ -237,7 +237,7 @@ describe('a stream of speech', () => {
   it('has turns as the contract wants them, without match, through a silence in which its object leaves memory', {
     timeout: 120_000,
   }, async () => {
-    const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 30));
+    const frames = framesOf(await conversationSamples(30));
     const turnsOf = async (stream: Stream, quietMs: number) => {
       await stream.stream(frames.slice(0, 120), 50);
       await sleep(quietMs);
@@ -263,7 +263,7 @@ describe('a stream of speech', () => {
       embedding: new Float32Array(192).map((_, i) => (i % 3) - 1),
       secondsAlone: 10,
     });
-    const frames = framesOf((await conversationSamples()).subarray(0, 16_000 * 8));
+    const frames = framesOf(await conversationSamples(8));
     const stream = await open({ voiceprints: [{ label: 'Nobody', voiceprint: nobody }], latency: 300, maxSpeakers: 2 });
     await stream.stream(frames, 50);
     await end(stream);
@@ -278,7 +278,7 @@ describe('a stream of speech', () => {
   it('corrects what it told where that was asked for, with the same starts and ends', {
     timeout: 120_000,
   }, async () => {
-    const frames = framesOf(await noisyConversationSamples());
+    const frames = framesOf(await noisyConversationSamples(30));
     const told = async (options: object) => {
       const stream = await open({ latency: 300, ...options });
       // In real time: whoever is ahead of it is refused where the machine does not follow.

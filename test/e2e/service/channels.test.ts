@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { diarizeOutputSchema, type Turn } from '../../src/contract/outputs.ts';
-import { voiceSample } from '../helpers/voices.ts';
-import { wavFile } from '../helpers/wav.ts';
-import { type Answer, type ContractService, faultyFields, startContractService } from './service.ts';
+import { diarizeOutputSchema, type Turn } from '../../../src/contract/outputs.ts';
+import { type Answer, type ContractService, faultyFields, startContractService } from '../../contract/service.ts';
+import { voiceSample } from '../../helpers/voices.ts';
+import { wavFile } from '../../helpers/wav.ts';
 
 const HEADER_BYTES = 44;
 

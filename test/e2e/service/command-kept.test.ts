@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { root, runCli } from '../../test/helpers/local-process.ts';
+import { root, runCli } from '../../helpers/local-process.ts';
 
 vi.setConfig({ testTimeout: 180_000 });
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type ContractService, startContractService } from './service.ts';
+import { type ContractService, startContractService } from '../../contract/service.ts';
 
-const FIXTURES = join(import.meta.dirname, '../fixtures/formats');
+const FIXTURES = join(import.meta.dirname, '../../fixtures/formats');
 
 let service: ContractService;
 beforeAll(async () => {

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { RollcallClient } from '../../../client/sdk/client.ts';
 import {
   abandonedServices,
   collect,
@@ -11,9 +12,8 @@ import {
   runCli,
   spawnCli,
   startService,
-} from '../../test/helpers/local-process.ts';
-import { errorRate, readRttm } from '../../test/helpers/score.ts';
-import { RollcallClient } from '../sdk/client.ts';
+} from '../../helpers/local-process.ts';
+import { errorRate, readRttm } from '../../helpers/score.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 

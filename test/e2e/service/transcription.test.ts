@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { sendJson, startEngine } from '../helpers/asr-engine.ts';
-import { conversationSamples, conversationTurns } from '../helpers/voices.ts';
-import { wav16 } from '../helpers/wav.ts';
-import { type ContractService, startContractService } from './service.ts';
+import { type ContractService, startContractService } from '../../contract/service.ts';
+import { sendJson, startEngine } from '../../helpers/asr-engine.ts';
+import { conversationFile, conversationTurns } from '../../helpers/voices.ts';
 
 /** Contract §2, §3, §7: `transcription`, on the real service with an engine that answers as it is told. */
 let engine: Awaited<ReturnType<typeof startEngine>>;
@@ -11,7 +10,7 @@ let url: string;
 beforeAll(async () => {
   engine = await startEngine();
   service = await startContractService({ ROLLCALL_ASR_URL_ASR_LARGE_V3_TURBO: engine.url });
-  const recording = Buffer.from(wav16(await conversationSamples(), 16_000));
+  const recording = Buffer.from(await conversationFile(30));
   url = `data:audio/wav;base64,${recording.toString('base64')}`;
 }, 120_000);
 afterAll(async () => {

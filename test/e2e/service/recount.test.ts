@@ -1,15 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { conversation } from '../helpers/local-process.ts';
-import { type Answer, type ContractService, faultyFields, startContractService } from './service.ts';
-import { storeJob } from './stored-job.ts';
+import { type Answer, type ContractService, faultyFields, startContractService } from '../../contract/service.ts';
+import { storeJob } from '../../contract/stored-job.ts';
+import { conversationFile } from '../../helpers/voices.ts';
 
 let service: ContractService;
 let first: Answer['body'];
 beforeAll(async () => {
   service = await startContractService();
   const { body } = await service.call('POST', '/v1/media/input', { body: { url: 'media://conversation' } });
-  await service.call('PUT', body.url, { key: null, body: new Uint8Array(readFileSync(conversation)) });
+  await service.call('PUT', body.url, { key: null, body: await conversationFile(30) });
   const created = await service.call('POST', '/v1/diarize', {
     body: { url: 'media://conversation', exclusive: true, metadata: { call: '4711' } },
   });

@@ -1,25 +1,25 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   diarizeOutputSchema,
   type IdentifyOutput,
   identifyOutputSchema,
   voiceprintOutputSchema,
-} from '../../src/contract/outputs.ts';
-import { encodeVoiceprint } from '../../src/voiceprint/voiceprint.ts';
-import { conversation } from '../helpers/local-process.ts';
-import { conversationTurns, voiceSample } from '../helpers/voices.ts';
-import { wav16 } from '../helpers/wav.ts';
-import { type Answer, type ContractService, faultyFields, startContractService } from './service.ts';
+} from '../../../src/contract/outputs.ts';
+import { encodeVoiceprint } from '../../../src/voiceprint/voiceprint.ts';
+import { type Answer, type ContractService, faultyFields, startContractService } from '../../contract/service.ts';
+import { conversationFile, conversationTurns, voiceSample } from '../../helpers/voices.ts';
+import { wav16 } from '../../helpers/wav.ts';
 
 const PEOPLE = ['adam', 'beth', 'carl'];
+/** In which each of them speaks twice. */
+const SECONDS = 30;
 
 let service: ContractService;
 const prints: Record<string, string> = {};
 
 beforeAll(async () => {
   service = await startContractService();
-  await upload('conversation', new Uint8Array(readFileSync(conversation)));
+  await upload('conversation', await conversationFile(SECONDS));
   for (const name of PEOPLE) {
     await upload(name, await voiceSample(name));
     const job = await run('/v1/voiceprint', { url: `media://${name}` });
@@ -53,7 +53,7 @@ const identify = (extra: object): Promise<Answer['body']> =>
 function rightShare({ identification }: IdentifyOutput): number {
   let right = 0;
   let total = 0;
-  for (const { speaker: name, start, end } of conversationTurns()) {
+  for (const { speaker: name, start, end } of conversationTurns(SECONDS)) {
     total += end - start;
     for (const turn of identification) {
       if (turn.speaker === `${name} ☺`) right += Math.max(0, Math.min(end, turn.end) - Math.max(start, turn.start));
@@ -108,7 +108,8 @@ describe('a voiceprint job', () => {
   });
 
   it('fails for more than 30 seconds', async () => {
-    const job = await run('/v1/voiceprint', { url: 'media://conversation' });
+    await upload('long', await conversationFile(SECONDS + 1));
+    const job = await run('/v1/voiceprint', { url: 'media://long' });
     expect(job).toMatchObject({ status: 'failed', output: { code: 'audio_too_long' } });
     expect(job.output.error).toMatch(/30 seconds/);
   });

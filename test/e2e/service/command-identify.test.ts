@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { conversation, type RunningService, runCli, startService } from '../../test/helpers/local-process.ts';
-import { errorRate, readRttm } from '../../test/helpers/score.ts';
-import { conversationTurns, voiceSample } from '../../test/helpers/voices.ts';
+import { conversation, type RunningService, runCli, startService } from '../../helpers/local-process.ts';
+import { errorRate, readRttm } from '../../helpers/score.ts';
+import { conversationTurns, voiceSample } from '../../helpers/voices.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 

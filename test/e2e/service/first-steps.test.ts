@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { root } from '../../test/helpers/local-process.ts';
-import { runSqlOn } from '../local/database.ts';
-import { type LocalService, startLocalService } from '../local/service.ts';
-import { type Deployed, takeFirstSteps } from './first-steps.ts';
+import { type Deployed, takeFirstSteps } from '../../../client/deploy/first-steps.ts';
+import { runSqlOn } from '../../../client/local/database.ts';
+import { type LocalService, startLocalService } from '../../../client/local/service.ts';
+import { root } from '../../helpers/local-process.ts';
 
 let stateDir: string;
 let service: LocalService;

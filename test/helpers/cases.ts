@@ -1,0 +1,2 @@
+/** Long series of cases: `npm run test:e2e` runs all of them, `npm test` some. */
+export const RUNS_ALL_CASES = process.env.TEST_CASES === 'all';
