@@ -12,27 +12,15 @@ import { countRequest } from './middleware/rate-limit.ts';
 import { refuse } from './middleware/refusals.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
-import { diarize } from './routes/diarize.ts';
-import { type DocsAssets, documentation } from './routes/documentation.ts';
+import { healthz, keyTest, readUsage } from './routes/account-routes.ts';
+import { diarize, identify, recountJob, voiceprint } from './routes/create-jobs.ts';
 import { register } from './routes/endpoint.ts';
-import { healthz } from './routes/healthz.ts';
-import { identify } from './routes/identify.ts';
-import { cancelJob, deleteJob } from './routes/job-endings.ts';
-import { jobEvents } from './routes/job-events.ts';
-import { listJobs, listJobsV1 } from './routes/job-list.ts';
-import { jobOutput } from './routes/job-output.ts';
-import { readJob } from './routes/jobs.ts';
-import { keyTest } from './routes/key-test.ts';
-import { connectLive, createLive, readLive } from './routes/live.ts';
-import { mcp } from './routes/mcp.ts';
-import { createUpload, upload } from './routes/media.ts';
-import { createDownload, download } from './routes/media-output.ts';
-import { listModels, readModel } from './routes/openai/models.ts';
-import { createTranscription } from './routes/openai/transcriptions.ts';
-import { type PlaygroundAssets, playground } from './routes/playground.ts';
-import { recountJob } from './routes/recount.ts';
-import { readUsage } from './routes/usage.ts';
-import { voiceprint } from './routes/voiceprint.ts';
+import { cancelJob, deleteJob, jobEvents, jobOutput, listJobs, listJobsV1, readJob } from './routes/job-routes.ts';
+import { connectLive, createLive, readLive } from './routes/live-routes.ts';
+import { mcp } from './routes/mcp-route.ts';
+import { createDownload, createUpload, download, upload } from './routes/media-routes.ts';
+import { createTranscription, listModels, readModel } from './routes/openai-transcriptions.ts';
+import { type DocsAssets, documentation, type PlaygroundAssets, playground } from './routes/pages.ts';
 
 /** All endpoints, in the order of the API document. */
 export const ENDPOINTS = [

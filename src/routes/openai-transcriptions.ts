@@ -1,10 +1,14 @@
 import { z } from '@hono/zod-openapi';
 import { streamSSE } from 'hono/streaming';
-import { headerRefs } from '../../contract/api-document.ts';
-import { parseDiarizeBody } from '../../contract/diarize.ts';
-import { MEDIA_SCHEME } from '../../contract/media.ts';
+import { headerRefs } from '../contract/api-document.ts';
+import { parseDiarizeBody } from '../contract/diarize.ts';
+import { MEDIA_SCHEME } from '../contract/media.ts';
 import {
+  describeModel,
   diarizedTranscriptionSchema,
+  modelIds,
+  modelListSchema,
+  modelSchema,
   parseTranscriptionForm,
   type TranscriptionEvent,
   type TranscriptionForm,
@@ -12,18 +16,25 @@ import {
   transcriptionFormSchema,
   transcriptionSchema,
   verboseTranscriptionSchema,
-} from '../../contract/openai.ts';
-import type { AppServices, Scope, Transcript } from '../../jobs/app-services.ts';
-import { keyCheck } from '../../middleware/auth.ts';
-import type { AppContext } from '../../middleware/context.ts';
-import { canPay } from '../../middleware/credit.ts';
-import { readForm } from '../../middleware/form-body.ts';
-import { answerOpenAiError } from '../../middleware/openai-errors.ts';
-import type { Refusal } from '../../middleware/refusals.ts';
-import { type Endpoint, endpoint, openAiErrorResponses } from '../endpoint.ts';
-import { answerOf, byteStream, eventsOf } from './answers.ts';
-import { MAX_WAIT_MS, TranscriptionFault, type Waiting, whenSucceeded } from './job-end.ts';
-import { identifySpeakers, RequestJobs, startVoiceprints } from './known-speakers.ts';
+} from '../contract/openai.ts';
+import type { AppServices, Scope, Transcript } from '../jobs/app-services.ts';
+import { keyCheck } from '../middleware/auth.ts';
+import type { AppContext } from '../middleware/context.ts';
+import { canPay } from '../middleware/credit.ts';
+import { readForm } from '../middleware/form-body.ts';
+import { answerOpenAiError } from '../middleware/openai-errors.ts';
+import type { Refusal } from '../middleware/refusals.ts';
+import { type Endpoint, endpoint, openAiErrorResponses } from './endpoint.ts';
+import { answerOf, byteStream, eventsOf } from './openai-answers.ts';
+import {
+  identifySpeakers,
+  MAX_WAIT_MS,
+  RequestJobs,
+  startVoiceprints,
+  TranscriptionFault,
+  type Waiting,
+  whenSucceeded,
+} from './openai-jobs.ts';
 
 /** What Cloudflare lets through to a Worker. */
 const MAX_BYTES = 100 * 1024 * 1024;
@@ -257,3 +268,49 @@ class TranscriptionRun {
     throw error;
   }
 }
+
+/** GET /v1/models: the models of this service, as OpenAI lists theirs. */
+export const listModels: Endpoint = {
+  ...endpoint(
+    {
+      method: 'get',
+      path: '/v1/models',
+      operationId: 'listModels',
+      summary: 'List the models',
+      responses: {
+        200: { description: 'The models', content: { 'application/json': { schema: modelListSchema } } },
+        ...openAiErrorResponses(401),
+      },
+    },
+    'any key',
+    (c) => {
+      const ids = modelIds(c.get('services').policy.transcription);
+      return () => c.json({ object: 'list', data: ids.map(describeModel) });
+    },
+  ),
+  errorForm: 'openai',
+};
+
+/** GET /v1/models/{id}: one of them. */
+export const readModel: Endpoint = {
+  ...endpoint(
+    {
+      method: 'get',
+      path: '/v1/models/{id}',
+      operationId: 'getModel',
+      summary: 'Read a model',
+      request: { params: z.object({ id: z.string() }) },
+      responses: {
+        200: { description: 'The model', content: { 'application/json': { schema: modelSchema } } },
+        ...openAiErrorResponses(401, 404),
+      },
+    },
+    'any key',
+    (c) => {
+      const id = c.req.param('id') ?? '';
+      if (!modelIds(c.get('services').policy.transcription).includes(id)) return { kind: 'not_found' };
+      return () => c.json(describeModel(id));
+    },
+  ),
+  errorForm: 'openai',
+};

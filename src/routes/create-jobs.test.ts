@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { canonicalJson } from './idempotency.ts';
+import { canonicalJson } from './create-jobs.ts';
 
 it('writes equal requests as equal texts, whatever the order of their fields', () => {
   const a = { url: 'x', metadata: { b: '1', a: '2' }, list: [{ d: 1, c: 2 }, 3], webhook: undefined };

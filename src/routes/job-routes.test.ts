@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { wrapStream } from './wrap-stream.ts';
+import { wrapStream } from './job-routes.ts';
 
 const bytes = (content: string) => new TextEncoder().encode(content);
 const stream = (source: UnderlyingDefaultSource<Uint8Array>) => new ReadableStream<Uint8Array>(source);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { JobView, JobWatchItem } from '../../jobs/app-services.ts';
-import { speakerNames } from './answers.ts';
-import { TranscriptionFault, whenSucceeded } from './job-end.ts';
+import type { JobView, JobWatchItem } from '../jobs/app-services.ts';
+import { speakerNames } from './openai-answers.ts';
+import { TranscriptionFault, whenSucceeded } from './openai-jobs.ts';
 
 it('names known speakers, and gives letters to the others that are no names', () => {
   const nameOf = speakerNames(

@@ -1,7 +1,7 @@
 import { createRoute } from '@hono/zod-openapi';
 import { expect, it } from 'vitest';
 import { jobCreatedSchema } from '../contract/jobs.ts';
-import { described, operationId } from './describe.ts';
+import { described, operationId } from './endpoint.ts';
 
 it('names operations after their method and address', () => {
   expect(operationId('get', '/v1/jobs/{jobId}/events')).toBe('getJobsByJobIdEvents');

@@ -8,7 +8,7 @@ import { isTerminal } from '../jobs/state.ts';
 import type { AppContext } from '../middleware/context.ts';
 import { readJsonBody } from '../middleware/json-body.ts';
 import { type Endpoint, endpoint, errorResponses } from './endpoint.ts';
-import { describeJob } from './jobs.ts';
+import { describeJob } from './job-routes.ts';
 
 /** Answers a request as the service answers one from outside. */
 export type Fetch = (request: Request, env: object, context: ExecutionContext) => Response | Promise<Response>;

@@ -1,5 +1,5 @@
-import type { DiarizedSegment, TranscriptionEvent, TranscriptionForm } from '../../contract/openai.ts';
-import type { Spoken, Transcript } from '../../jobs/app-services.ts';
+import type { DiarizedSegment, TranscriptionEvent, TranscriptionForm } from '../contract/openai.ts';
+import type { Spoken, Transcript } from '../jobs/app-services.ts';
 
 /** Values of a whisper segment that this service does not measure. */
 const UNMEASURED = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
